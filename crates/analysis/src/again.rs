@@ -82,6 +82,7 @@ fn measured(record: &Record) -> Option<RunData> {
             .map(|row| whole(&row.data))
             .collect(),
         dropped: record.dropped.clone(),
+        beside: record.beside.clone(),
         surface: record.surface().map(|surface| surface.data.clone()),
         postgres: record.postgres().map(inserts_data),
         files,

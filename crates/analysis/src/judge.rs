@@ -123,7 +123,7 @@ fn measured_results(data: &RunData, facts: &RunFacts, measurements: &[Row]) -> V
 
 /// The record of a run: what was seen, and what it means.
 pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
-    let credits = found_credits(&data.measurements, &data.dropped, &facts.plan);
+    let credits = found_credits(data, &facts.plan, &facts.targets);
     let mut measurements = rows(&data.measurements, &facts.plan, &credits);
     let commands: Vec<String> = measurements
         .iter()
@@ -159,6 +159,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         expectations: Vec::new(),
         kept: kept(data),
         dropped: data.dropped.clone(),
+        beside: data.beside.clone(),
     };
     add_run_to_run(&mut record, facts.variation);
     record.burst_credits = credits

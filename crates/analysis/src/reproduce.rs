@@ -62,10 +62,11 @@ const HUGE_PAGE_BYTES: u64 = 2 << 20;
 /// as they ran and as they were asked for, which tells when they end and how long they warm up. fio
 /// runs the jobs of one line at the same time. Empty where fio cannot do the same.
 pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Group<'_>) -> String {
+    let mut directions = Vec::new();
     for member in members {
-        match member.ran.workload.sync {
-            SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. } => return String::new(),
-            _ => {}
+        match direction(&member.ran.workload) {
+            Some(direction) => directions.push(direction),
+            None => return String::new(),
         }
     }
     let mut words = vec!["fio".to_owned()];
@@ -93,7 +94,7 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
         for word in place(workload, target, asked.layout, file) {
             words.push(quoted(&word));
         }
-        words.push(format!("--rw={}", direction(workload)));
+        words.push(format!("--rw={}", directions[index]));
         words.extend(blocks(workload));
         words.extend(queue(ran));
         if let Some(pages) = member.huge_pages() {
@@ -206,19 +207,27 @@ fn place(w: &Workload, target: &TargetIdentity, layout: Layout, file: ScratchFil
     words
 }
 
-/// fio adds the modifier after `:` to where the last operation ended, not to where it began.
-fn direction(w: &Workload) -> String {
-    let kind = Rw::of(&w.access, &w.streams).as_str();
+/// What a workload does, as the value of `rw`; `None` where fio cannot do it. fio adds the modifier
+/// after `:` to where the last operation ended, not to where it began.
+fn direction(w: &Workload) -> Option<String> {
+    match w.sync {
+        SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. } => return None,
+        SyncPolicy::None
+        | SyncPolicy::AtEnd
+        | SyncPolicy::Every { .. }
+        | SyncPolicy::WithWrite { .. } => {}
+    }
+    let kind = Rw::for_workload(&w.access, &w.streams)?.as_str();
     let block = i128::from(w.block_bytes);
     let modifier = match w.access {
         Access::Backward => -2 * block,
         Access::Stride { stride_bytes } => i128::from(stride_bytes) - block,
         _ => w.shape.random_run.map_or(0, |run| i128::from(run.run_ops)),
     };
-    match modifier {
+    Some(match modifier {
         0 => kind.to_owned(),
         _ => format!("{kind}:{modifier}"),
-    }
+    })
 }
 
 fn blocks(w: &Workload) -> Vec<String> {

@@ -19,8 +19,8 @@ fn findings_reference_holds_every_finding() {
         wanted.push_str(&format!(
             "| `{}` | {} | {} | {} | {} | {uses} |\n",
             rule.code,
-            rule.text("title"),
-            rule.text("meaning"),
+            rule.title,
+            rule.meaning,
             rule.check.scope(),
             rule.says.text(),
         ));

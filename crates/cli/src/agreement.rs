@@ -25,7 +25,7 @@ pub(crate) fn agree(
     eprint_line(notice);
     eprint_line(&format!("{question} Type 'yes' to agree."));
     let mut answer = String::new();
-    // What cannot be read is no consent.
+    // An answer that cannot be read is no consent.
     let _ = io::stdin().read_line(&mut answer);
     if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
         Ok(())

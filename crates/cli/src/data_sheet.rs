@@ -22,24 +22,20 @@ pub(crate) fn parse_data_sheet(text: &str) -> Result<DataSheet, String> {
         let (key, value) = part.split_once('=').ok_or_else(|| {
             format!("'{part}' is not key=value; use one or more of rpm=7200,seek=11ms,rate=92MB/s")
         })?;
-        let (key, value) = (key.trim(), value.trim());
-        let wrong = |form| format!("'{value}' is not {form}");
-        let rate = || rate(value).ok_or_else(|| wrong(RATE_FORM));
-        let iops = || iops(value).ok_or_else(|| wrong(IOPS_FORM));
-        let is_set = match key {
-            "rpm" => {
-                let rpm = value.parse().ok().filter(|rpm| RPM.contains(rpm));
-                let rpm = rpm.ok_or_else(|| wrong(RPM_FORM))?;
-                sheet.rpm.replace(rpm).is_some()
-            }
-            "seek" => {
-                let seek_ns = seek_ns(value).ok_or_else(|| wrong(SEEK_FORM))?;
-                sheet.seek_ns.replace(seek_ns).is_some()
-            }
-            "rate" => sheet.bytes_per_second.replace(rate()?).is_some(),
-            "write-rate" => sheet.write_bytes_per_second.replace(rate()?).is_some(),
-            "iops" => sheet.read_iops.replace(iops()?).is_some(),
-            "write-iops" => sheet.write_iops.replace(iops()?).is_some(),
+        let value = Value(value.trim());
+        let is_repeated = match key.trim() {
+            "rpm" => sheet.rpm.replace(value.rpm()?).is_some(),
+            "seek" => sheet.seek_ns.replace(value.seek_ns()?).is_some(),
+            "rate" => sheet
+                .bytes_per_second
+                .replace(value.bytes_per_second()?)
+                .is_some(),
+            "write-rate" => sheet
+                .write_bytes_per_second
+                .replace(value.bytes_per_second()?)
+                .is_some(),
+            "iops" => sheet.read_iops.replace(value.iops()?).is_some(),
+            "write-iops" => sheet.write_iops.replace(value.iops()?).is_some(),
             other => {
                 return Err(format!(
                     "unknown figure '{other}'; use rpm, seek (average), rate (highest sustained), \
@@ -47,8 +43,9 @@ pub(crate) fn parse_data_sheet(text: &str) -> Result<DataSheet, String> {
                 ));
             }
         };
-        if is_set {
-            return Err(format!("'{key}' appears twice; write it once"));
+        if is_repeated {
+            let name = key.trim();
+            return Err(format!("'{name}' appears twice; write it once"));
         }
     }
     if sheet.seek_ns.is_some() && sheet.rpm.is_none() {
@@ -59,21 +56,46 @@ pub(crate) fn parse_data_sheet(text: &str) -> Result<DataSheet, String> {
     Ok(sheet)
 }
 
-fn seek_ns(value: &str) -> Option<u64> {
-    // A number without a unit would mean seconds.
-    let with_unit = Some(value).filter(|value| value.ends_with(char::is_alphabetic));
-    let ns = with_unit.and_then(|value| parse_duration(value).ok());
-    ns.filter(|ns| SEEK_NS.contains(ns))
-}
+/// The text of a figure.
+struct Value<'a>(&'a str);
 
-fn iops(value: &str) -> Option<f64> {
-    parse_number(value).filter(|iops| *iops > 0.0)
-}
+impl Value<'_> {
+    fn rpm(&self) -> Result<u32, String> {
+        match self.0.parse() {
+            Ok(rpm) if RPM.contains(&rpm) => Ok(rpm),
+            _ => Err(self.wrong_form(RPM_FORM)),
+        }
+    }
 
-fn rate(value: &str) -> Option<f64> {
-    // Many data sheets omit "per second".
-    let bytes = parse_size(value.strip_suffix("/s").unwrap_or(value)).ok()?;
-    (value.ends_with(['B', 's']) && bytes > 0).then_some(bytes as f64)
+    fn seek_ns(&self) -> Result<u64, String> {
+        // A number without a unit would mean seconds.
+        let has_unit = self.0.ends_with(char::is_alphabetic);
+        match parse_duration(self.0) {
+            Ok(ns) if has_unit && SEEK_NS.contains(&ns) => Ok(ns),
+            _ => Err(self.wrong_form(SEEK_FORM)),
+        }
+    }
+
+    fn iops(&self) -> Result<f64, String> {
+        match parse_number(self.0) {
+            Some(iops) if iops > 0.0 => Ok(iops),
+            _ => Err(self.wrong_form(IOPS_FORM)),
+        }
+    }
+
+    fn bytes_per_second(&self) -> Result<f64, String> {
+        let has_unit = self.0.ends_with(['B', 's']);
+        // Many data sheets omit "per second".
+        let size = self.0.strip_suffix("/s").unwrap_or(self.0);
+        match parse_size(size) {
+            Ok(bytes) if has_unit && bytes > 0 => Ok(bytes as f64),
+            _ => Err(self.wrong_form(RATE_FORM)),
+        }
+    }
+
+    fn wrong_form(&self, form: &str) -> String {
+        format!("'{}' is not {form}", self.0)
+    }
 }
 
 #[cfg(test)]
@@ -82,17 +104,20 @@ mod tests {
 
     #[test]
     fn data_sheet_is_parsed() {
-        let sheet = |text: &str| parse_data_sheet(text);
         let all = DataSheet {
             rpm: Some(7200),
             seek_ns: Some(11_000_000),
             bytes_per_second: Some(92e6),
             ..DataSheet::default()
         };
-        assert_eq!(sheet("rpm=7200,seek=11ms,rate=92MB/s"), Ok(all));
-        assert_eq!(sheet(" rate=92MB , rpm = 7200,seek=11000us"), Ok(all));
-        let seek = sheet("rpm=5400,seek=8.5ms").map(|s| s.seek_ns);
-        assert_eq!(seek, Ok(Some(8_500_000)));
+        for text in [
+            "rpm=7200,seek=11ms,rate=92MB/s",
+            " rate=92MB , rpm = 7200,seek=11000us",
+        ] {
+            assert_eq!(parse_data_sheet(text), Ok(all), "{text}");
+        }
+        let fraction = parse_data_sheet("rpm=5400,seek=8.5ms").unwrap();
+        assert_eq!(fraction.seek_ns, Some(8_500_000));
         let solid = DataSheet {
             bytes_per_second: Some(3.5e9),
             write_bytes_per_second: Some(3e9),
@@ -101,12 +126,11 @@ mod tests {
             ..DataSheet::default()
         };
         let text = "rate=3500MB/s,write-rate=3GB/s,iops=600k,write-iops=3000";
-        assert_eq!(sheet(text), Ok(solid));
+        assert_eq!(parse_data_sheet(text), Ok(solid));
     }
 
     #[test]
     fn data_sheet_error_names_the_right_form() {
-        let error = |text: &str| parse_data_sheet(text).unwrap_err();
         for (text, part) in [
             ("", "rpm=7200,seek=11ms"),
             ("7200", "rpm=7200"),
@@ -122,7 +146,8 @@ mod tests {
             ("write-iops=0", " 90000"),
             ("seek=11ms", "rpm"),
         ] {
-            assert!(error(text).contains(part), "{text}: {}", error(text));
+            let error = parse_data_sheet(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 }

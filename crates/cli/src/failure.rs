@@ -7,7 +7,7 @@ use diskproof_model::target::Refusal;
 use diskproof_postgres::PostgresError;
 use std::process::ExitCode;
 
-/// How the program ends.
+/// The end of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Without an error.
@@ -24,7 +24,7 @@ pub enum Exit {
     Undecided,
     /// A signal ended the run; what was measured was printed and saved.
     Signal(u8),
-    /// As another tool ends.
+    /// The exit code of another tool.
     Tool(u8),
 }
 
@@ -98,7 +98,7 @@ impl Failure {
         ))
     }
 
-    /// Its exit code.
+    /// The exit code of this failure.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) | Self::Probe(_) | Self::Postgres(PostgresError::NoServer { .. }) => {
@@ -155,7 +155,10 @@ pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
     if is_refused(error) {
         return Exit::Refused;
     }
-    open_error(error).map_or(Exit::Failed, exit_of_opening)
+    match open_error(error) {
+        Some(error) => exit_of_opening(error),
+        None => Exit::Failed,
+    }
 }
 
 /// Prints an error, and returns the exit code.
@@ -195,13 +198,16 @@ mod tests {
     use anyhow::Context as _;
     use std::io;
 
-    #[test]
-    fn refusal_exits_with_its_code_wrapped_or_not() {
-        let refusal = || Refusal {
+    fn refusal() -> Refusal {
+        Refusal {
             asked: "overwrite /x".to_owned(),
             reasons: vec!["it is open".to_owned()],
             remedy: "Nothing was written.".to_owned(),
-        };
+        }
+    }
+
+    #[test]
+    fn refusal_exits_with_its_code_wrapped_or_not() {
         for error in [
             anyhow::Error::from(OpenError::Refused(refusal())),
             Failure::Open(OpenError::Refused(refusal())).into(),

@@ -8,7 +8,7 @@ use crate::profiles::{BUILT_IN, known_as};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
 use diskproof_analysis::expect::Expected;
-use diskproof_model::plan::{Layout, Order, Plan, Questions, Scratch, Task, Workloads};
+use diskproof_model::plan::{Layout, Order, Plan, Questions, Scratch, Task, Workload, Workloads};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
 
@@ -27,10 +27,10 @@ pub(crate) fn measure_fitness(
     time_ns: u64,
     flags: &MeasuringFlags,
 ) -> anyhow::Result<Exit> {
-    let profile = known_as(profile);
-    let (file, shown) = read_profile(profile)?;
-    let mut flags = flags.clone();
-    let mut note = format!("fitness for {profile}");
+    let name = known_as(profile);
+    let (file, shown) = read_profile(name)?;
+    let mut judged_flags = flags.clone();
+    let mut note = format!("fitness for {name}");
     for limit in &file.limits {
         let line = format!(
             "{}: {} ({})",
@@ -41,18 +41,18 @@ pub(crate) fn measure_fitness(
             flags.verbosity().note(&line);
         }
         note = format!("{note}; {line}");
-        flags.expected.push(limit.expected.clone());
+        judged_flags.expected.push(limit.expected.clone());
     }
-    let plan = Plan {
+    let empty_plan = Plan {
         questions: Questions {
-            fit_for: Some(profile.to_owned()),
+            fit_for: Some(name.to_owned()),
             ..Questions::default()
         },
         ..flags.plan(verb, std::slice::from_ref(&identity))
     };
-    let plan = fitness_plan(plan, order, file, &shown, &identity, time_ns, &flags)?;
-    flags.note.get_or_insert(note);
-    let job = MeasuringJob::new(plan, vec![identity], &flags);
+    let plan = fitness_plan(empty_plan, order, file, &shown, &identity, time_ns, flags)?;
+    judged_flags.note.get_or_insert(note);
+    let job = MeasuringJob::new(plan, vec![identity], &judged_flags);
     measure(job)?.exit()
 }
 
@@ -76,13 +76,11 @@ fn fitness_plan(
     time_ns: u64,
     flags: &MeasuringFlags,
 ) -> Result<Plan, Failure> {
-    let needs_scratch = flags.needs_scratch(identity, "omit it")?;
-    let scratch_bytes = needs_scratch.then(|| {
-        let planned = file.size.map_or(SCRATCH_BYTES, |Bytes(size)| size);
-        let most = planned.min(diskproof_device::scratch_bytes_max(identity));
-        let wanted = flags.size.unwrap_or(most.max(SCRATCH_BYTES_UNIT));
-        wanted / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
-    });
+    let scratch_bytes = if flags.needs_scratch(identity, "omit it")? {
+        Some(scratch_bytes(&file, identity, flags.size))
+    } else {
+        None
+    };
     let layout_ns = time_ns / LAYOUT_SHARE;
     let context = ResolveContext {
         target_bytes: vec![scratch_bytes.unwrap_or(identity.size_bytes)],
@@ -94,24 +92,17 @@ fn fitness_plan(
         engine: flags.engine,
     };
     let unit_bytes = sector_bytes(std::slice::from_ref(identity));
-    let planned = share_time(&file.workloads, time_ns - layout_ns);
+    let after_layout = share_time(&file.workloads, time_ns - layout_ns);
     let (mut workloads, mut skipped) =
-        resolve_planned(shown, &planned, context.clone(), unit_bytes)?;
+        resolve_planned(shown, &after_layout, context.clone(), unit_bytes)?;
     let is_filled = workloads
         .iter()
         .any(|workload| workload.layout == Layout::Needed);
     if !is_filled {
-        let planned = share_time(&file.workloads, time_ns);
-        (workloads, skipped) = resolve_planned(shown, &planned, context, unit_bytes)?;
+        let without_layout = share_time(&file.workloads, time_ns);
+        (workloads, skipped) = resolve_planned(shown, &without_layout, context, unit_bytes)?;
     }
-    let mut searching = workloads.iter();
-    if let Some(one) = searching.find(|one| one.shape.latency_target.is_some()) {
-        return Err(Failure::Usage(format!(
-            "{shown}: '{0}' has a latency target, but profiles use a fixed depth. Write a limit \
-             such as '{0}.read.p99<=5ms'",
-            one.name
-        )));
-    }
+    refuse_latency_targets(shown, &workloads)?;
     let mut plan = Plan {
         seed: flags
             .seed
@@ -127,13 +118,42 @@ fn fitness_plan(
     };
     let warmup_ns: u64 = plan.groups().map(|group| group.warmup_ns()).sum();
     let first_write_ns = layout_ns.saturating_sub(warmup_ns).max(layout_ns / 2);
-    if let (Some(bytes), true) = (scratch_bytes, is_filled) {
+    if let Some(bytes) = scratch_bytes
+        && is_filled
+    {
         let scratch = Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_LEAST, first_write_ns);
         plan.scratch = Some(scratch);
         // A slow disk still answers what is in flight when the first write ends.
         plan.time_limit_ns = plan.time_ns_max().map(|own_ns| own_ns + first_write_ns);
     }
     Ok(plan)
+}
+
+/// The size of the scratch file, in whole MiB: that of `--size`, else that of the profile, if there
+/// is room.
+fn scratch_bytes(file: &PlanFile, identity: &TargetIdentity, size: Option<u64>) -> u64 {
+    let planned_bytes = match file.size {
+        Some(Bytes(bytes)) => bytes,
+        None => SCRATCH_BYTES,
+    };
+    let wanted_bytes = size.unwrap_or(
+        planned_bytes
+            .min(diskproof_device::scratch_bytes_max(identity))
+            .max(SCRATCH_BYTES_UNIT),
+    );
+    wanted_bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
+}
+
+fn refuse_latency_targets(shown: &str, workloads: &[Workload]) -> Result<(), Failure> {
+    for Workload { name, shape, .. } in workloads {
+        if shape.latency_target.is_some() {
+            return Err(Failure::Usage(format!(
+                "{shown}: '{name}' has a latency target, but profiles use a fixed depth. Write a \
+                 limit such as '{name}.read.p99<=5ms'"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The workloads, with equal shares of the time for the groups that have no limit of their own.
@@ -151,20 +171,9 @@ fn share_time(planned: &[PlannedWorkload], time_ns: u64) -> Vec<PlannedWorkload>
 
 /// A built-in profile, or a file; with the name that errors show.
 fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
-    let built_in = BUILT_IN.into_iter().find(|(name, _)| *name == profile);
-    let (text, shown) = match built_in {
-        Some((name, text)) => (text.to_owned(), format!("profile {name}")),
-        None => {
-            let text = crate::job_file::read_text(Path::new(profile)).map_err(|why| {
-                let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
-                Failure::Usage(format!(
-                    "--for {profile}: {why}{} Name a profile file, or one of {}",
-                    if why.ends_with('?') { "" } else { "." },
-                    names.join(", ")
-                ))
-            })?;
-            (text, profile.to_owned())
-        }
+    let (text, shown) = match built_in_profile(profile) {
+        Some(text) => (text.to_owned(), format!("profile {profile}")),
+        None => (read_profile_file(profile)?, profile.to_owned()),
     };
     let file =
         PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
@@ -175,6 +184,26 @@ fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
     } else {
         Ok((file, shown))
     }
+}
+
+fn built_in_profile(profile: &str) -> Option<&'static str> {
+    for (name, text) in BUILT_IN {
+        if name == profile {
+            return Some(text);
+        }
+    }
+    None
+}
+
+fn read_profile_file(path: &str) -> Result<String, Failure> {
+    crate::job_file::read_text(Path::new(path)).map_err(|why| {
+        let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+        Failure::Usage(format!(
+            "--for {path}: {why}{} Name a profile file, or one of {}",
+            if why.ends_with('?') { "" } else { "." },
+            names.join(", ")
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -18,18 +18,27 @@ use std::process::ExitCode;
 /// file of that name is a target.
 pub(crate) fn with_pasted_fio(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = arguments.collect();
-    let is_flag = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-");
-    let operand = words.iter().skip(2).find(|word| !is_flag(word));
-    if words.get(1).is_some_and(|verb| verb == "run")
-        && operand.is_some_and(|word| word == "fio")
+    if let [_, verb, operands @ ..] = words.as_mut_slice()
+        && verb == "run"
+        && is_fio_first(operands)
         && !Path::new("fio").exists()
     {
-        words[1] = OsString::from("as");
+        *verb = OsString::from("as");
     }
     words
 }
 
-/// What the program answers without arguments.
+/// Whether the first word that is no flag is `fio`.
+fn is_fio_first(words: &[OsString]) -> bool {
+    for word in words {
+        if !word.as_encoded_bytes().starts_with(b"-") {
+            return word == "fio";
+        }
+    }
+    false
+}
+
+/// The program prints this without arguments.
 const FIRST_WORDS: &str = "\
 diskproof measures what a disk really does for a database. It needs no root.
 
@@ -98,25 +107,26 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
         crate::stdio::eprint_text(FIRST_WORDS);
         return Exit::Usage.into();
     }
-    let error = with_hints(error, arguments);
+    let hinted = with_hints(error, arguments);
+    if !hinted.use_stderr() {
+        // A closed stdout changes nothing about the exit code.
+        let _ = hinted.print();
+        return Exit::Done.into();
+    }
     // clap repeats arguments as they are. What acts on the terminal is spelled out and secrets are
     // hidden, both without colours.
-    let plain = error.render().to_string();
+    let plain = hinted.render().to_string();
     let has_hidden = arguments
         .iter()
         .any(|argument| message(argument, None) != *argument);
-    if error.use_stderr() && (has_hidden || without_secret(&plain) != plain) {
+    if has_hidden || without_secret(&plain) != plain {
         let text = message(&plain, None);
         crate::stdio::eprint_text(&format!("{text}\n"));
-        return Exit::Usage.into();
-    }
-    // A closed stdout or stderr changes nothing about the exit code.
-    let _ = error.print();
-    if error.use_stderr() {
-        Exit::Usage.into()
     } else {
-        Exit::Done.into()
+        // A closed stderr changes nothing about the exit code.
+        let _ = hinted.print();
     }
+    Exit::Usage.into()
 }
 
 /// The error, with our hints in place of clap's advice to pass the flag as a value.
@@ -168,16 +178,24 @@ fn hint_for_word(word: &str) -> Option<String> {
     if drop_in_named(word).is_some() {
         return Some(format!("the command line of {word}: diskproof as {word} …"));
     }
-    let lower = word.to_lowercase();
-    let mut rows = WORDS.lines().filter_map(|row| row.split_once(": "));
-    let (_, step) = rows.find(|(words, _)| words.split(' ').any(|word| word == lower))?;
-    Some(format!("try {step}"))
+    let lowercase = word.to_lowercase();
+    for row in WORDS.lines() {
+        if let Some((words, step)) = row.split_once(": ")
+            && words.split(' ').any(|known| known == lowercase)
+        {
+            return Some(format!("try {step}"));
+        }
+    }
+    None
 }
 
 fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
-    let verb = arguments.first().map_or("", String::as_str);
+    let verb = match arguments.first() {
+        Some(verb) => verb.as_str(),
+        None => "",
+    };
     // A verb with a workload of its own takes fio's words.
-    if verbs_with("--rw").iter().any(|name| name == verb) {
+    if has_flag(verb, "--rw") {
         let hints = hints_for_fio(flag, arguments);
         if !hints.is_empty() {
             return hints;
@@ -217,12 +235,12 @@ fn hint_for_flag_word(flag: &str, verb: &str) -> Option<String> {
             continue;
         };
         let is_meant = words.split(' ').any(|known| known == word);
-        let has_own = own.is_empty() || verbs_with(own).iter().any(|name| name == verb);
-        if is_meant && has_own {
-            let hint = hint
+        if is_meant && (own.is_empty() || has_flag(verb, own)) {
+            let step = hint
+                .trim_start()
                 .replace("EXTENSIONS", &extensions(|_| true))
                 .replace("VERB", verb);
-            return Some(format!("try {}", hint.trim_start()));
+            return Some(format!("try {step}"));
         }
     }
     None
@@ -231,13 +249,10 @@ fn hint_for_flag_word(flag: &str, verb: &str) -> Option<String> {
 /// A hint for every option of fio among the arguments, so that one error corrects a whole pasted
 /// command. Empty if `flag` is not an option of fio.
 fn hints_for_fio(flag: &str, arguments: &[String]) -> Vec<String> {
-    // fio accepts long options after a single dash; clap takes them for letters and reports the
-    // first one.
-    let rejected = arguments.iter().find(|argument| {
-        argument.split('=').next() == Some(flag)
-            || (has_single_dash(argument) && argument.starts_with(flag))
-    });
-    let Some(rejected) = rejected else {
+    let Some(rejected) = arguments
+        .iter()
+        .find(|argument| is_rejected(argument, flag))
+    else {
         return Vec::new();
     };
     let mut hints = Vec::new();
@@ -249,27 +264,41 @@ fn hints_for_fio(flag: &str, arguments: &[String]) -> Vec<String> {
     } else if fio_hint(name).is_none() {
         return Vec::new();
     }
-    let is_option = |argument: &&String| argument.starts_with('-');
-    let names = arguments
-        .iter()
-        .filter(is_option)
-        .map(|option| option_name(option));
-    for name in names.clone() {
-        let answer = fio_hint(name).map(|answer| format!("fio's '{name}' {answer}"));
-        hints.extend(answer);
+    let mut names_job = false;
+    for argument in arguments {
+        if !argument.starts_with('-') {
+            continue;
+        }
+        let option = option_name(argument);
+        names_job |= option == "name";
+        if let Some(answer) = fio_hint(option) {
+            hints.push(format!("fio's '{option}' {answer}"));
+        }
     }
-    if names.clone().any(|name| name == "name") {
+    if names_job {
         let words: Vec<String> = arguments[1..].iter().map(|word| quoted(word)).collect();
-        let words = words.join(" ");
-        hints.push(format!("to run it like fio: diskproof as fio {words}"));
+        hints.push(format!(
+            "to run it like fio: diskproof as fio {}",
+            words.join(" ")
+        ));
     }
     hints
 }
 
+/// Whether clap means this argument by the flag that it reports. fio accepts long options after a
+/// single dash; clap takes them for letters and reports the first one.
+fn is_rejected(argument: &str, flag: &str) -> bool {
+    argument.split('=').next() == Some(flag)
+        || (has_single_dash(argument) && argument.starts_with(flag))
+}
+
 /// The name in `--name=value`.
 fn option_name(argument: &str) -> &str {
-    let name = argument.trim_start_matches('-');
-    name.split_once('=').map_or(name, |(name, _)| name)
+    let option = argument.trim_start_matches('-');
+    match option.split_once('=') {
+        Some((name, _)) => name,
+        None => option,
+    }
 }
 
 fn has_single_dash(argument: &str) -> bool {
@@ -278,27 +307,45 @@ fn has_single_dash(argument: &str) -> bool {
 
 /// Whether a verb measures, and has one operand: its target.
 fn takes_one_target(verb: &str) -> bool {
-    let command = Args::command();
-    let is_one = |arg: &clap::Arg| matches!(arg.get_action(), ArgAction::Set);
-    let measures = verbs_with("--dry-run").iter().any(|name| name == verb);
-    let verb = command.find_subcommand(verb).filter(|_| measures);
-    verb.is_some_and(|verb| verb.get_positionals().any(is_one))
+    if !has_flag(verb, "--dry-run") {
+        return false;
+    }
+    match Args::command().find_subcommand(verb) {
+        Some(command) => command
+            .get_positionals()
+            .any(|operand| matches!(operand.get_action(), ArgAction::Set)),
+        None => false,
+    }
+}
+
+/// Whether a verb takes a flag, such as `--time` or `-o`.
+fn has_flag(verb: &str, flag: &str) -> bool {
+    verbs_with(flag).iter().any(|name| name == verb)
 }
 
 /// The verbs that take this flag, such as `--time` or `-o`.
 fn verbs_with(flag: &str) -> Vec<String> {
-    let is_it = |arg: &clap::Arg| match flag.strip_prefix("--") {
-        Some(long) => arg
-            .get_long_and_visible_aliases()
-            .is_some_and(|names| names.contains(&long)),
-        None => arg
-            .get_short()
-            .is_some_and(|short| flag == format!("-{short}")),
-    };
-    let command = Args::command();
-    let verbs = command.get_subcommands();
-    let with_it = verbs.filter(|verb| verb.get_arguments().any(is_it));
-    with_it.map(|verb| verb.get_name().to_owned()).collect()
+    let mut verbs = Vec::new();
+    for verb in Args::command().get_subcommands() {
+        if verb.get_arguments().any(|argument| is_flag(argument, flag)) {
+            verbs.push(verb.get_name().to_owned());
+        }
+    }
+    verbs
+}
+
+fn is_flag(argument: &clap::Arg, flag: &str) -> bool {
+    if let Some(long) = flag.strip_prefix("--") {
+        match argument.get_long_and_visible_aliases() {
+            Some(names) => names.contains(&long),
+            None => false,
+        }
+    } else {
+        match argument.get_short() {
+            Some(short) => flag == format!("-{short}"),
+            None => false,
+        }
+    }
 }
 
 #[cfg(test)]

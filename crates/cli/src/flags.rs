@@ -111,15 +111,17 @@ impl MeasuringFlags {
         crate::targets::probe_target(given, destructive.keep_free, self.verbosity())
     }
 
-    /// The same for all targets of a run.
+    /// The targets of a run as they were given, identified.
     pub(crate) fn probe_all(&self, given: &[PathBuf]) -> Result<Vec<TargetIdentity>, Failure> {
-        let identities = given.iter().map(|target| self.probe(target));
-        let identities = identities.collect::<Result<Vec<_>, _>>()?;
+        let mut identities = Vec::new();
+        for target in given {
+            identities.push(self.probe(target)?);
+        }
         // The gate's reason for an empty device is better than that of a span that does not fit.
-        let is_empty =
-            |one: &&TargetIdentity| one.kind == TargetKind::BlockDevice && one.size_bytes == 0;
-        if let Some(empty) = identities.iter().find(is_empty) {
-            admit(empty.clone(), Intent::Read)?;
+        for identity in &identities {
+            if identity.kind == TargetKind::BlockDevice && identity.size_bytes == 0 {
+                admit(identity.clone(), Intent::Read)?;
+            }
         }
         Ok(identities)
     }
@@ -128,7 +130,7 @@ impl MeasuringFlags {
     pub(crate) fn plan(&self, verb: &str, targets: &[TargetIdentity]) -> Plan {
         Plan {
             seed: self.seed.unwrap_or_else(random_seed),
-            targets: targets.iter().map(|one| one.path.clone()).collect(),
+            targets: targets.iter().map(|target| target.path.clone()).collect(),
             ..Plan::of(verb, command_line())
         }
     }
@@ -196,8 +198,11 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 
 /// The outputs that are files.
 pub(crate) fn files(outputs: &[&[PathBuf]]) -> Vec<PathBuf> {
-    let files = outputs.concat().into_iter();
-    files.filter(|path| !is_stdout(path)).collect()
+    outputs
+        .concat()
+        .into_iter()
+        .filter(|path| !is_stdout(path))
+        .collect()
 }
 
 /// The name of a report page.
@@ -229,36 +234,42 @@ pub struct HealthFlags {
     pub no_health: bool,
 }
 
-/// A value of a flag: its words (aliases follow a `/`), itself, and its help.
-pub(crate) type Choice<T> = (&'static str, T, &'static str);
+/// A value of a flag.
+pub(crate) struct Choice<T> {
+    /// The word for it. Aliases follow, each after a `/`.
+    pub words: &'static str,
+    pub value: T,
+    pub help: &'static str,
+}
 
 /// The value that a word names.
 pub(crate) fn chosen<T: Clone>(choices: &[Choice<T>], word: &str) -> Option<T> {
-    let is_named = |(words, ..): &&Choice<T>| words.split('/').any(|one| one == word);
-    choices
-        .iter()
-        .find(is_named)
-        .map(|(_, value, _)| value.clone())
+    for choice in choices {
+        if choice.words.split('/').any(|known| known == word) {
+            return Some(choice.value.clone());
+        }
+    }
+    None
 }
 
 /// Parses one of these values.
 pub(crate) fn one_of<T: Clone + Send + Sync>(
     choices: &'static [Choice<T>],
 ) -> impl TypedValueParser<Value = T> {
-    let shown = choices.iter().map(|(words, _, help)| {
-        let mut words = words.split('/');
-        PossibleValue::new(words.next().unwrap_or_default())
-            .aliases(words)
-            .help(*help)
-    });
-    PossibleValuesParser::new(shown)
+    let mut possible_values = Vec::new();
+    for choice in choices {
+        let mut words = choice.words.split('/');
+        let shown = PossibleValue::new(words.next().unwrap_or_default());
+        possible_values.push(shown.aliases(words).help(choice.help));
+    }
+    PossibleValuesParser::new(possible_values)
         .try_map(move |word| chosen(choices, &word).ok_or("no such value"))
 }
 
 /// Values, a line each, which rustfmt leaves alone.
 macro_rules! choices {
     ($($words:literal $value:expr, $help:literal;)*) => {
-        &[$(($words, $value, $help)),*]
+        &[$($crate::flags::Choice { words: $words, value: $value, help: $help }),*]
     };
 }
 pub(crate) use choices;
@@ -289,13 +300,14 @@ impl SelectionFlags {
     /// Names that this run does not know are errors: a misspelt one would measure too little, or
     /// too much.
     pub(crate) fn check_names(&self, known: &[&str]) -> Result<(), Failure> {
-        let unknown = |name: &&String| !known.contains(&name.as_str());
         for (flag, names) in [("--only", &self.only), ("--skip", &self.skip)] {
-            if let Some(name) = names.iter().find(unknown) {
-                return Err(Failure::Usage(format!(
-                    "{flag} {name}: there is no such workload; use {}",
-                    known.join(", ")
-                )));
+            for name in names {
+                if !known.contains(&name.as_str()) {
+                    return Err(Failure::Usage(format!(
+                        "{flag} {name}: there is no such workload; use {}",
+                        known.join(", ")
+                    )));
+                }
             }
         }
         Ok(())
@@ -303,11 +315,12 @@ impl SelectionFlags {
 
     /// The flag that excludes a workload.
     pub(crate) fn excludes(&self, name: &str) -> Option<&'static str> {
-        let is_in = |names: &[String]| names.iter().any(|one| one == name);
-        if !self.only.is_empty() && !is_in(&self.only) {
+        if !self.only.is_empty() && !self.only.iter().any(|only| only == name) {
             Some("--only")
+        } else if self.skip.iter().any(|skipped| skipped == name) {
+            Some("--skip")
         } else {
-            is_in(&self.skip).then_some("--skip")
+            None
         }
     }
 }
@@ -368,19 +381,15 @@ impl DestructiveFlags {
     /// For the gate. A flag that fits none of the targets is a mistake that might cost the wrong
     /// disk next time.
     pub fn consent(&self, identities: &[TargetIdentity]) -> Result<Consent, Failure> {
-        let (device, file) = (TargetKind::BlockDevice, TargetKind::File);
-        let destroys = !self.destroy.is_empty();
-        for (is_given, kind, flag, what) in [
-            (destroys, device, "--destroy", "a block device"),
-            (self.overwrite, file, "--overwrite", "a regular file"),
-        ] {
-            if is_given && identities.iter().all(|identity| identity.kind != kind) {
-                let paths: Vec<&str> = identities.iter().map(|one| one.path.as_str()).collect();
-                return Err(Failure::Usage(format!(
-                    "{flag} releases {what}, and {} is not one; omit {flag}",
-                    paths.join(", ")
-                )));
-            }
+        if !self.destroy.is_empty() && !has_kind(identities, TargetKind::BlockDevice) {
+            return Err(releases_nothing("--destroy", "a block device", identities));
+        }
+        if self.overwrite && !has_kind(identities, TargetKind::File) {
+            return Err(releases_nothing(
+                "--overwrite",
+                "a regular file",
+                identities,
+            ));
         }
         let overwriting = match (self.overwrite, self.own_files) {
             (true, _) => Overwriting::Allowed,
@@ -398,4 +407,19 @@ impl DestructiveFlags {
             unknown,
         })
     }
+}
+
+fn has_kind(identities: &[TargetIdentity], kind: TargetKind) -> bool {
+    identities.iter().any(|identity| identity.kind == kind)
+}
+
+fn releases_nothing(flag: &str, kind: &str, identities: &[TargetIdentity]) -> Failure {
+    let paths: Vec<&str> = identities
+        .iter()
+        .map(|identity| identity.path.as_str())
+        .collect();
+    Failure::Usage(format!(
+        "{flag} releases {kind}, and {} is not one; omit {flag}",
+        paths.join(", ")
+    ))
 }

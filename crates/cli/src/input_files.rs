@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What an input is to the command line.
+/// The role of an input of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InputRole {
     /// It is measured.
@@ -43,7 +43,14 @@ type FileId = (u64, u64);
 struct Input {
     role: InputRole,
     file: Option<FileId>,
-    place: Option<(FileId, OsString)>,
+    place: Option<Place>,
+}
+
+/// A name in a folder.
+#[derive(Debug)]
+struct Place {
+    folder: FileId,
+    name: OsString,
 }
 
 static INPUTS: Mutex<Vec<Input>> = Mutex::new(Vec::new());
@@ -54,9 +61,12 @@ fn inputs() -> MutexGuard<'static, Vec<Input>> {
 
 /// From now on the file of this name is no output.
 pub(crate) fn register(path: &Path, role: InputRole) {
-    let file = stat(path).ok().filter(has_content).map(id_of);
+    let file = match stat(path) {
+        Ok(found) => content_id(&found),
+        Err(_) => None,
+    };
     let place = match TrustedPath::walk(path) {
-        Ok(TrustedPath::Name(place)) => place_of(&place),
+        Ok(TrustedPath::Name(trusted)) => place(trusted),
         // A name that leads elsewhere is no name of an output either.
         Ok(TrustedPath::Directory(_) | TrustedPath::Object(_)) | Err(_) => None,
     };
@@ -65,63 +75,79 @@ pub(crate) fn register(path: &Path, role: InputRole) {
     }
 }
 
-/// The same of a target, and of every file in which its blocks lie.
+/// From now on the file with this id is no output, whatever its name.
+fn register_id(id: FileId, role: InputRole) {
+    inputs().push(Input {
+        role,
+        file: Some(id),
+        place: None,
+    });
+}
+
+/// From now on neither this target nor a file in which its blocks lie is an output.
 pub(crate) fn register_target(identity: &TargetIdentity) {
     if identity.kind != TargetKind::Directory {
         register(Path::new(&identity.path), InputRole::Target);
     }
-    let role = InputRole::BehindTarget;
     for behind in files_behind(identity) {
-        register(&behind.path, role);
-        if behind.id.is_some() {
-            let (file, place) = (behind.id, None);
-            inputs().push(Input { role, file, place });
+        register(&behind.path, InputRole::BehindTarget);
+        if let Some(id) = behind.id {
+            register_id(id, InputRole::BehindTarget);
         }
     }
 }
 
-/// The same of the file that `<` of a shell opened, as in `show - < r.json`.
+/// From now on the file that `<` of a shell opened, as in `show - < r.json`, is no output.
 pub(crate) fn register_stdin() {
-    let file = fstat(std::io::stdin()).ok().filter(has_content).map(id_of);
-    if file.is_some() {
-        let (role, place) = (InputRole::Document, None);
-        inputs().push(Input { role, file, place });
+    if let Ok(found) = fstat(std::io::stdin())
+        && let Some(id) = content_id(&found)
+    {
+        register_id(id, InputRole::Document);
     }
 }
 
-/// What the file is to this command line, where it reads the file.
+/// The role of a file; `None` where this command line does not read it.
 pub(crate) fn role_of_file(found: &Stat) -> Option<InputRole> {
-    if !has_content(found) {
-        return None;
+    let id = content_id(found)?;
+    for input in inputs().iter() {
+        if input.file == Some(id) {
+            return Some(input.role);
+        }
     }
-    let file = Some(id_of(*found));
-    let inputs = inputs();
-    let input = inputs.iter().find(|input| input.file == file)?;
-    Some(input.role)
+    None
 }
 
-/// The same of a name, which need not exist.
+/// The role of a name, which need not exist.
 pub(crate) fn role_of_name(folder: impl AsFd, name: &OsStr) -> Option<InputRole> {
-    let folder = fstat(folder).ok().map(id_of)?;
-    let inputs = inputs();
-    let input = inputs.iter().find(|input| match &input.place {
-        Some((other_folder, other_name)) => *other_folder == folder && other_name == name,
-        None => false,
-    })?;
-    Some(input.role)
+    let folder_id = file_id(&fstat(folder).ok()?);
+    for input in inputs().iter() {
+        if let Some(place) = &input.place
+            && place.folder == folder_id
+            && place.name == name
+        {
+            return Some(input.role);
+        }
+    }
+    None
 }
 
-fn place_of(place: &TrustedPlace) -> Option<(FileId, OsString)> {
-    let folder = fstat(&place.directory.folder).ok()?;
-    Some((id_of(folder), place.name.clone()))
+fn place(trusted: TrustedPlace) -> Option<Place> {
+    let folder = fstat(&trusted.directory.folder).ok()?;
+    Some(Place {
+        folder: file_id(&folder),
+        name: trusted.name,
+    })
 }
 
-/// Pipes and terminals are read and written without loss.
-fn has_content(found: &Stat) -> bool {
-    let kind = FileType::from_raw_mode(found.st_mode);
-    matches!(kind, FileType::RegularFile | FileType::BlockDevice)
+/// The id of a file or device; `None` of pipes and terminals, which are read and written without
+/// loss.
+fn content_id(found: &Stat) -> Option<FileId> {
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile | FileType::BlockDevice => Some(file_id(found)),
+        _ => None,
+    }
 }
 
-fn id_of(found: Stat) -> FileId {
+fn file_id(found: &Stat) -> FileId {
     (found.st_dev, found.st_ino)
 }

@@ -40,11 +40,15 @@ pub(crate) fn begin(target: &Path, verbosity: Verbosity) {
         return;
     }
     let (sender, is_over) = channel();
-    let (target, limit) = (target.display().to_string(), limit());
-    let watching = std::thread::Builder::new().name("diskproof-inspection".to_owned());
+    let name = target.display().to_string();
+    let longest = limit();
+    let started = std::thread::Builder::new()
+        .name("diskproof-inspection".to_owned())
+        .spawn(move || watch(&is_over, &name, longest, verbosity));
     // Without a thread there is neither note nor limit.
-    let started = watching.spawn(move || watch(&is_over, &target, limit, verbosity));
-    *running = started.is_ok().then_some(sender);
+    if started.is_ok() {
+        *running = Some(sender);
+    }
 }
 
 /// The longest that an inspection may take, and that a target may be silent while it is read
@@ -94,15 +98,16 @@ fn lasts(is_over: &Receiver<()>, time: Duration) -> bool {
 
 const VARIABLE: &str = "DISKPROOF_GIVE_UP_AFTER";
 
-/// How long a target may leave requests unanswered before the run ends without it. A multipath
-/// device that queues while it has no path needs longer than the default.
+/// The time for which a target may leave requests unanswered before the run ends without it. A
+/// multipath device that queues while it has no path needs longer than the default.
 pub(crate) fn stall_timeout() -> Result<Duration, Failure> {
-    let text = std::env::var_os(VARIABLE).filter(|text| !text.is_empty());
-    let Some(text) = text else {
+    let value = std::env::var_os(VARIABLE).unwrap_or_default();
+    if value.is_empty() {
         return Ok(Duration::from_nanos(STALL_NS));
-    };
-    let text = text.to_string_lossy();
-    parse_duration(&text)
-        .map(Duration::from_nanos)
-        .map_err(|error| Failure::Usage(format!("{VARIABLE}={text}: {error}")))
+    }
+    let text = value.to_string_lossy();
+    match parse_duration(&text) {
+        Ok(ns) => Ok(Duration::from_nanos(ns)),
+        Err(error) => Err(Failure::Usage(format!("{VARIABLE}={text}: {error}"))),
+    }
 }

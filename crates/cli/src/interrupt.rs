@@ -65,10 +65,10 @@ fn follow(signals: &mut Signals) {
             diskproof_device::kill_programs();
             signal_hook::low_level::exit(128 + number);
         }
-        first.get_or_insert_with(|| {
+        if first.is_none() {
             SIGNAL.store(number as u8, Ordering::SeqCst);
-            now
-        });
+            first = Some(now);
+        }
     }
 }
 
@@ -92,7 +92,10 @@ pub(crate) fn end_at_once() {
 
 /// The signal that came, if one did.
 pub(crate) fn signal() -> Option<u8> {
-    Some(SIGNAL.load(Ordering::SeqCst)).filter(|number| *number > 0)
+    match SIGNAL.load(Ordering::SeqCst) {
+        0 => None,
+        number => Some(number),
+    }
 }
 
 /// Whether a signal that comes now ends the program, after the `first` one.
@@ -110,13 +113,18 @@ mod tests {
     #[test]
     fn signals_within_a_second_of_the_first_are_one_request() {
         let first = Instant::now();
-        let ends_after = |milliseconds, is_asked| {
-            let now = first + Duration::from_millis(milliseconds);
-            ends_at_once(Some(first), now, is_asked)
-        };
         assert!(ends_at_once(None, first, true));
         assert!(!ends_at_once(None, first, false));
-        assert!(!ends_after(0, false) && !ends_after(50, true) && !ends_after(999, true));
-        assert!(ends_after(1000, false) && ends_after(9000, true));
+        for (milliseconds, is_asked, expected) in [
+            (0, false, false),
+            (50, true, false),
+            (999, true, false),
+            (1000, false, true),
+            (9000, true, true),
+        ] {
+            let now = first + Duration::from_millis(milliseconds);
+            let ends = ends_at_once(Some(first), now, is_asked);
+            assert_eq!(ends, expected, "{milliseconds}");
+        }
     }
 }

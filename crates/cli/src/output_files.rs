@@ -25,7 +25,7 @@ pub(crate) struct Output {
 impl Output {
     /// Opens the file, and changes nothing.
     pub(crate) fn open(path: &Path, trial: Trial) -> Result<Self, OutputError> {
-        let sink = Sink::of(path)?;
+        let sink = Sink::find(path)?;
         sink.check(trial)?;
         Ok(Self {
             path: path.to_owned(),
@@ -103,10 +103,13 @@ fn open_all(
 ) -> Result<Vec<Output>, Failure> {
     register_history(history);
     check_standard_streams().map_err(Failure::Usage)?;
-    open_list(paths, trial).map_err(|(path, error)| {
-        let path = path.display();
-        Failure::Usage(format!("-o {path}: {}", error.why))
-    })
+    match open_list(paths, trial) {
+        Ok(outputs) => Ok(outputs),
+        Err((path, error)) => {
+            let name = path.display();
+            Err(Failure::Usage(format!("-o {name}: {}", error.why)))
+        }
+    }
 }
 
 /// Opens every path, or says which one cannot be opened and why. No two of them may be the same
@@ -117,8 +120,10 @@ pub(crate) fn open_list(
 ) -> Result<Vec<Output>, (PathBuf, OutputError)> {
     let mut outputs = Vec::new();
     for path in paths {
-        let opened = Output::open(path, trial);
-        let output = opened.map_err(|error| (path.clone(), error))?;
+        let output = match Output::open(path, trial) {
+            Ok(output) => output,
+            Err(error) => return Err((path.clone(), error)),
+        };
         if let Some(other) = output.same_among(&outputs) {
             return Err((path.clone(), OutputError::same_as(&other.path)));
         }
@@ -134,12 +139,14 @@ pub(crate) fn save_records(
     outputs: &[Output],
     verbosity: Verbosity,
 ) -> Result<()> {
-    let mut result = Ok(());
+    let mut first_error = Ok(());
     for output in outputs {
         let saved = save_record(record, output, verbosity);
-        result = result.and(saved);
+        if first_error.is_ok() {
+            first_error = saved;
+        }
     }
-    result
+    first_error
 }
 
 /// Saves the record to one file, in the format of its extension.
@@ -169,7 +176,10 @@ fn save_as_format(record: &Record, output: &Output, verbosity: Verbosity) -> Res
 
 /// Warns on stderr of figures that a format leaves out because they are not the disk's.
 pub(crate) fn warn_of_left_out(record: &Record, format: &Format) {
-    let left_out = format.left_out.map_or(0, |count| count(record));
+    let left_out = match format.left_out {
+        Some(count) => count(record),
+        None => 0,
+    };
     if left_out > 0 {
         eprint_line(&format!(
             "{} leaves out {}, because a finding says that they are not the disk's",

@@ -26,7 +26,7 @@ const CHART_NAME_BYTES: usize = 64;
 
 const REPLACED: &str = "another process is replacing it; try again";
 
-/// How it is found out whether a file can be created.
+/// The way to find out whether a file can be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trial {
     /// By creating one and removing it.
@@ -38,7 +38,7 @@ pub(crate) enum Trial {
 /// Why a file cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputError {
-    /// As the end of a sentence that names the file.
+    /// The end of a sentence that names the file.
     pub why: String,
     /// The kernel's error; `None` where a rule of ours refuses the file.
     pub errno: Option<Errno>,
@@ -54,9 +54,9 @@ impl OutputError {
 
     /// Another output of the same command is the same file.
     pub(crate) fn same_as(other: &Path) -> Self {
-        let other = other.display();
         Self::refused(format!(
-            "this is the same file as {other}; name each file once"
+            "this is the same file as {}; name each file once",
+            other.display()
         ))
     }
 
@@ -85,7 +85,7 @@ pub(crate) struct Place {
     shown: PathBuf,
 }
 
-/// What an output path leads to.
+/// The file that an output path leads to.
 #[derive(Debug)]
 pub(crate) enum Sink {
     /// A file that a complete one replaces, or a new one.
@@ -98,22 +98,21 @@ pub(crate) enum Sink {
 impl Sink {
     /// Walks to where the path leads. Follows no symlink of another user, and ends at no file that
     /// this command line reads.
-    pub(crate) fn of(path: &Path) -> Result<Self, OutputError> {
+    pub(crate) fn find(path: &Path) -> Result<Self, OutputError> {
         steps::before();
         let place = match TrustedPath::walk(path) {
-            Ok(TrustedPath::Name(place)) => place,
-            Ok(TrustedPath::Object(object)) => return Self::of_object(object),
+            Ok(TrustedPath::Name(trusted)) => Place {
+                folder: trusted.directory.folder,
+                name: trusted.name,
+                shown: directory_of(path).to_owned(),
+            },
+            Ok(TrustedPath::Object(object)) => return Self::for_object(object),
             Ok(TrustedPath::Directory(_)) => return Err(OutputError::is_directory()),
             Err(error) => return Err(cannot_walk(path, &error)),
         };
-        if let Some(role) = role_of_name(&place.directory.folder, &place.name) {
+        if let Some(role) = role_of_name(&place.folder, &place.name) {
             return Err(is_input(role));
         }
-        let place = Place {
-            folder: place.directory.folder,
-            name: place.name,
-            shown: directory_of(path).to_owned(),
-        };
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         steps::before();
         let held = match openat(&place.folder, &place.name, flags, Mode::empty()) {
@@ -123,7 +122,7 @@ impl Sink {
         };
         let found = fstat(&held).map_err(cannot_open)?;
         if !is_file(&found) || place.is_mount_point() || is_standard_stream(&found) {
-            return Self::of_object(held);
+            return Self::for_object(held);
         }
         match role_of_file(&found) {
             Some(role) => Err(is_input(role)),
@@ -132,7 +131,7 @@ impl Sink {
     }
 
     /// Something that is written as it is, such as a pipe.
-    fn of_object(held: OwnedFd) -> Result<Self, OutputError> {
+    fn for_object(held: OwnedFd) -> Result<Self, OutputError> {
         let found = fstat(&held).map_err(cannot_open)?;
         if !is_file(&found) {
             check_type(&found)?;
@@ -179,8 +178,10 @@ impl Sink {
     pub(crate) fn is_pipe(&self) -> bool {
         match self {
             Self::Replace(_) => false,
-            Self::Write(held) => fstat(held)
-                .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Fifo),
+            Self::Write(held) => match fstat(held) {
+                Ok(found) => FileType::from_raw_mode(found.st_mode) == FileType::Fifo,
+                Err(_) => false,
+            },
         }
     }
 
@@ -189,10 +190,11 @@ impl Sink {
             (Self::Replace(one), Self::Replace(other)) => {
                 one.name == other.name && is_same_file(&one.folder, &other.folder)
             }
-            // What is written to /dev/null is lost twice, without harm.
-            (Self::Write(one), Self::Write(other)) => {
-                is_same_file(one, other) && !fstat(one).is_ok_and(|found| is_null(found.st_rdev))
-            }
+            // Text for /dev/null is lost twice, without harm.
+            (Self::Write(one), Self::Write(other)) => match (fstat(one), fstat(other)) {
+                (Ok(one), Ok(other)) => is_same(&one, &other) && !is_null(one.st_rdev),
+                _ => false,
+            },
             _ => false,
         }
     }
@@ -231,8 +233,10 @@ impl Place {
 
     fn attributes(&self) -> StatxAttributes {
         let stay = AtFlags::SYMLINK_NOFOLLOW;
-        statx(&self.folder, &self.name, stay, StatxFlags::BASIC_STATS)
-            .map_or(StatxAttributes::empty(), |found| found.stx_attributes)
+        match statx(&self.folder, &self.name, stay, StatxFlags::BASIC_STATS) {
+            Ok(found) => found.stx_attributes,
+            Err(_) => StatxAttributes::empty(),
+        }
     }
 
     /// A file that is mounted, as into a container, cannot be replaced (rename(2), EBUSY).
@@ -242,11 +246,10 @@ impl Place {
 
     /// Whether the file that is there may be replaced by one with the same owner.
     fn check_replaceable(&self) -> Result<(), OutputError> {
-        let found = self
-            .found()
-            .map_err(|error| OutputError::refused(error.to_string()))?;
-        let Some(found) = found else {
-            return Ok(());
+        let found = match self.found() {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(OutputError::refused(error.to_string())),
         };
         for (attribute, letter) in [
             (StatxAttributes::IMMUTABLE, 'i'),
@@ -276,19 +279,28 @@ impl Place {
         if let Some(role) = found.as_ref().and_then(role_of_file) {
             return Err(is_input(role).into());
         }
-        // What replaces a file gets its mode before it gets content.
+        // The new file gets the mode of the old one before it gets content.
         let mode = if found.is_some() { 0o600 } else { 0o666 };
         let (temporary, file) = self.create_temporary(mode)?;
-        let saved = fill(&file, found.as_ref(), write).and_then(|bytes| {
-            steps::before();
-            self.check_still_named(&temporary, &file)?;
-            renameat(&self.folder, &temporary, &self.folder, &self.name)?;
-            Ok(bytes)
-        });
+        let saved = self.fill_and_rename(&temporary, &file, found.as_ref(), write);
         if saved.is_err() {
             let _ = self.discard(&temporary, &file);
         }
         saved
+    }
+
+    fn fill_and_rename(
+        &self,
+        temporary: &OsStr,
+        file: &File,
+        replaced: Option<&Stat>,
+        write: &WriteContent<'_>,
+    ) -> io::Result<u64> {
+        let bytes = fill(file, replaced, write)?;
+        steps::before();
+        self.check_still_named(temporary, file)?;
+        renameat(&self.folder, temporary, &self.folder, &self.name)?;
+        Ok(bytes)
     }
 
     /// Creates a file beside it, and removes that.
@@ -358,9 +370,11 @@ impl io::Write for CountingWriter<'_> {
 }
 
 fn cannot_create(folder: &Path, error: &io::Error) -> OutputError {
-    let folder = folder.display();
     OutputError {
-        why: format!("cannot create a file in {folder}: {error}; name a writable directory"),
+        why: format!(
+            "cannot create a file in {}: {error}; name a writable directory",
+            folder.display()
+        ),
         errno: Errno::from_io_error(error),
     }
 }
@@ -425,19 +439,24 @@ fn check_type(found: &Stat) -> Result<(), OutputError> {
 
 /// /dev/null (Linux, Documentation/admin-guide/devices.txt).
 fn is_null(rdev: u64) -> bool {
-    (rustix::fs::major(rdev), rustix::fs::minor(rdev)) == (1, 3)
+    rustix::fs::major(rdev) == 1 && rustix::fs::minor(rdev) == 3
 }
 
 fn standard_streams() -> impl Iterator<Item = Stat> {
-    let paths = ["/proc/self/fd/1", "/proc/self/fd/2"].into_iter();
-    paths.filter_map(|path| stat(path).ok())
+    ["/proc/self/fd/1", "/proc/self/fd/2"]
+        .into_iter()
+        .filter_map(|path| stat(path).ok())
 }
 
 /// Whether this is the terminal on stdout or stderr.
 fn is_standard_terminal(rdev: u64) -> bool {
-    let is_terminal =
-        |one: &Stat| FileType::from_raw_mode(one.st_mode) == FileType::CharacterDevice;
-    standard_streams().any(|stream| is_terminal(&stream) && stream.st_rdev == rdev)
+    for stream in standard_streams() {
+        let kind = FileType::from_raw_mode(stream.st_mode);
+        if kind == FileType::CharacterDevice && stream.st_rdev == rdev {
+            return true;
+        }
+    }
+    false
 }
 
 /// Whether stdout or stderr goes to this file: replacing it would lose what is printed.
@@ -465,14 +484,15 @@ fn name_too_long(most: usize) -> OutputError {
 
 /// The directory that a file of this path is in.
 pub(crate) fn directory_of(path: &Path) -> &Path {
-    path.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// Saves a document.
 pub(crate) fn save_file(output: &OutputFile<'_>) -> io::Result<u64> {
-    let sink = Sink::of(&output.path)?;
+    let sink = Sink::find(&output.path)?;
     sink.save(&output.write)
 }
 
@@ -504,7 +524,7 @@ pub(crate) fn temporary_path(path: &Path) -> PathBuf {
     path.with_file_name(temporary_name(path.file_name().unwrap_or_default()))
 }
 
-/// Of a long name only a hash is kept, so that every name that the filesystem takes can be used.
+/// The temporary name has only a hash of a long name, so that it is no longer than a name may be.
 fn temporary_name(name: &OsStr) -> OsString {
     let suffix = format!(".{}.unfinished", std::process::id());
     let mut temporary = OsString::from(".");
@@ -544,7 +564,7 @@ mod steps {
     }
 
     /// Acts once, before step `number`, which counts from 1.
-    pub(super) fn at(number: usize, act: impl FnMut() + 'static) {
+    pub(super) fn act_before(number: usize, act: impl FnMut() + 'static) {
         LEFT.set(number);
         ACT.set(Some(Box::new(act)));
     }
@@ -592,7 +612,7 @@ mod tests {
         else {
             return;
         };
-        let error = Sink::of(device).unwrap_err();
+        let error = Sink::find(device).unwrap_err();
         assert!(error.errno.is_none() && error.why.contains("block device"));
     }
 
@@ -605,24 +625,25 @@ mod tests {
         Link,
         /// Of another user, to the file that must not change.
         Trap,
-        /// The same, to a name that does not exist.
+        /// Of another user, to a name that does not exist.
         DanglingTrap,
     }
 
     fn put(thing: Thing, folder: &Path, outside: &Path) {
         let path = folder.join("out.json");
         let _ = std::fs::remove_file(&path);
-        let link = |target: &Path, user| {
-            symlink(target, &path).unwrap();
-            lchown(&path, user, None).unwrap();
-        };
         match thing {
             Thing::Nothing => {}
             Thing::File => std::fs::write(&path, "old").unwrap(),
-            Thing::Link => link(&folder.join("own"), None),
-            Thing::Trap => link(&outside.join("precious"), Some(65534)),
-            Thing::DanglingTrap => link(&outside.join("missing"), Some(65534)),
+            Thing::Link => symlink(folder.join("own"), &path).unwrap(),
+            Thing::Trap => symlink_of_nobody(&outside.join("precious"), &path),
+            Thing::DanglingTrap => symlink_of_nobody(&outside.join("missing"), &path),
         }
+    }
+
+    fn symlink_of_nobody(target: &Path, path: &Path) {
+        symlink(target, path).unwrap();
+        lchown(path, Some(65534), None).unwrap();
     }
 
     #[test]
@@ -655,7 +676,7 @@ mod tests {
             for step in 1..STEPS_MAX {
                 put(one, shared.path(), outside.path());
                 let folders = (shared.path().to_owned(), outside.path().to_owned());
-                steps::at(step, move || put(other, &folders.0, &folders.1));
+                steps::act_before(step, move || put(other, &folders.0, &folders.1));
                 let _ = save(&shared.path().join("out.json"));
                 if !steps::was_reached() {
                     break;
@@ -686,7 +707,7 @@ mod tests {
             std::fs::write(trap.join("out.json"), "precious").unwrap();
             let moved = (folder.clone(), place.path().join("moved"), trap.clone());
             // The first steps look at the path for the first time.
-            steps::at(step + 2, move || {
+            steps::act_before(step + 2, move || {
                 std::fs::rename(&moved.0, &moved.1).unwrap();
                 symlink(&moved.2, &moved.0).unwrap();
             });
@@ -709,7 +730,7 @@ mod tests {
             let _ = std::fs::remove_file(&path);
             let theirs = (unfinished.clone(), place.path().join("theirs"));
             std::fs::write(&theirs.1, "precious").unwrap();
-            steps::at(step, move || {
+            steps::act_before(step, move || {
                 let _ = std::fs::rename(&theirs.1, &theirs.0);
             });
             let _ = save(&path);
@@ -734,13 +755,12 @@ mod tests {
             std::fs::write(&path, "old").unwrap();
             std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
             chown(&path, owner, owner).unwrap();
-            let facts = || {
-                let facts = std::fs::metadata(&path).unwrap();
-                (facts.uid(), facts.gid(), facts.mode())
-            };
-            let before = facts();
+            let before = std::fs::metadata(&path).unwrap();
             save(&path).unwrap();
-            assert_eq!(facts(), before);
+            let after = std::fs::metadata(&path).unwrap();
+            assert_eq!(after.uid(), before.uid());
+            assert_eq!(after.gid(), before.gid());
+            assert_eq!(after.mode(), before.mode());
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
             std::fs::remove_file(&path).unwrap();
         }

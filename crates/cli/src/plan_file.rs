@@ -3,8 +3,8 @@
 
 use crate::failure::Failure;
 use crate::workload::{
-    Bytes, Content, ResolveContext, ResolvedGroup, WORKLOADS_MAX, WorkloadFlags, parse_key,
-    resolve_group,
+    Bytes, Content, ResolveContext, ResolvedGroup, WORKLOADS_MAX, WorkloadFlags, WorkloadName,
+    parse_key, resolve_group,
 };
 use diskproof_analysis::expect::Expected;
 use diskproof_model::plan::{Skipped, Workload};
@@ -17,7 +17,7 @@ use toml::Spanned;
 /// Thousands of workloads with every key fit into this. A larger file is not a plan, and would take
 /// memory and time to read.
 pub const PLAN_FILE_BYTES_MAX: u64 = 1 << 20;
-/// What an error quotes of a long line, so that the message after it stays visible.
+/// An error quotes so much of a long line, so that the message after it stays visible.
 const QUOTED_CHARS_MAX: usize = 60;
 
 /// The content of a plan file.
@@ -134,35 +134,22 @@ impl PlanFile {
     pub fn parse(text: &str) -> Result<Self, String> {
         let document: Document =
             toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
-        let line = |spanned: &Spanned<WorkloadFlags>| line_of(text, spanned.span().start);
         if let Some(first_too_many) = document.workload.get(WORKLOADS_MAX) {
-            let (line, count) = (line(first_too_many), document.workload.len());
-            let text =
-                format!("the file has {count} workloads; a plan has at most {WORKLOADS_MAX}");
-            return Err(at_line(line, text));
+            let count = document.workload.len();
+            return Err(at_line(
+                line_of(text, first_too_many),
+                format!("the file has {count} workloads; a plan has at most {WORKLOADS_MAX}"),
+            ));
         }
-        let defaults = document.defaults.map(|all| read_defaults(text, all));
-        let defaults = defaults.transpose()?.unwrap_or_default();
+        let defaults = match document.defaults {
+            Some(defaults) => read_defaults(text, defaults)?,
+            None => WorkloadFlags::default(),
+        };
         let mut workloads: Vec<PlannedWorkload> = Vec::new();
         for workload in document.workload {
-            let line = line(&workload);
-            let wrong = |text: String| Err(at_line(line, text));
+            let line = line_of(text, &workload);
             let flags = workload.into_inner();
-            let Some(name) = flags.name.as_ref().map(|name| name.0.clone()) else {
-                let text = "this [[workload]] has no name; add one such as name = \"random-reads\"";
-                return wrong(text.to_owned());
-            };
-            if workloads.iter().any(|other| other.name == name) {
-                return wrong(format!(
-                    "two workloads have the name '{name}'; give each its own name"
-                ));
-            }
-            if workloads.is_empty() && flags.together == Some(true) {
-                return wrong(format!(
-                    "'{name}' has together, but no workload comes before it; remove together, or \
-                     put another workload first"
-                ));
-            }
+            let name = workload_name(&flags, &workloads).map_err(|why| at_line(line, why))?;
             workloads.push(PlannedWorkload {
                 line,
                 name,
@@ -188,6 +175,26 @@ impl PlanFile {
     }
 }
 
+/// The name of a workload that can follow these.
+fn workload_name(flags: &WorkloadFlags, earlier: &[PlannedWorkload]) -> Result<String, String> {
+    let Some(WorkloadName(name)) = &flags.name else {
+        let why = "this [[workload]] has no name; add one such as name = \"random-reads\"";
+        return Err(why.to_owned());
+    };
+    if earlier.iter().any(|other| other.name == *name) {
+        return Err(format!(
+            "two workloads have the name '{name}'; give each its own name"
+        ));
+    }
+    if earlier.is_empty() && flags.together == Some(true) {
+        return Err(format!(
+            "'{name}' has together, but no workload comes before it; remove together, or put \
+             another workload first"
+        ));
+    }
+    Ok(name.clone())
+}
+
 /// The limits, each on a workload of the file.
 fn read_limits(
     text: &str,
@@ -197,13 +204,18 @@ fn read_limits(
     let mut read = Vec::new();
     for limit in limits {
         let keys = limit.into_inner();
-        let line = line_of(text, keys.expect.span().start);
-        let wrong = |why: String| at_line(line, format!("expect: {why}"));
-        let expected: Result<Expected, _> = keys.expect.into_inner().parse();
-        let expected = expected.map_err(|error| wrong(error.to_string()))?;
-        if !workloads.iter().any(|one| one.name == expected.workload) {
-            let name = &expected.workload;
-            return Err(wrong(format!("the file has no workload '{name}'")));
+        let line = line_of(text, &keys.expect);
+        let expected: Expected = keys
+            .expect
+            .into_inner()
+            .parse()
+            .map_err(|error| at_line(line, format!("expect: {error}")))?;
+        let name = &expected.workload;
+        if !workloads.iter().any(|workload| workload.name == *name) {
+            return Err(at_line(
+                line,
+                format!("expect: the file has no workload '{name}'"),
+            ));
         }
         read.push(FitnessLimit {
             name: keys.name,
@@ -216,7 +228,7 @@ fn read_limits(
 
 /// The section [defaults], without the keys that belong to one workload.
 fn read_defaults(text: &str, defaults: Spanned<WorkloadFlags>) -> Result<WorkloadFlags, String> {
-    let line = line_of(text, defaults.span().start);
+    let line = line_of(text, &defaults);
     let flags = defaults.into_inner();
     let misplaced = if flags.name.is_some() {
         "name under [defaults] would name every workload; give each [[workload]] its own name"
@@ -231,21 +243,30 @@ fn read_defaults(text: &str, defaults: Spanned<WorkloadFlags>) -> Result<Workloa
 
 /// The message of the TOML parser with the line that it is about, and a hint for keys of fio.
 fn syntax_error(text: &str, error: &toml::de::Error) -> String {
-    let start = error.span().map_or(0, |span| span.start);
-    let line = line_of(text, start);
-    let source = text.lines().nth(line - 1).unwrap_or_default().trim();
-    let message = error.message().trim().replace('\n', "; ");
-    let unknown = message
-        .strip_prefix("unknown field `")
-        .and_then(|rest| rest.split('`').next());
-    let message = match unknown.and_then(|key| Some((key, diskproof_compat::fio_hint(key)?))) {
-        Some((key, answer)) => format!("fio's '{key}' {answer}"),
-        None => message,
+    let line = match error.span() {
+        Some(span) => line_of_byte(text, span.start),
+        None => 1,
     };
+    let source = text.lines().nth(line - 1).unwrap_or_default().trim();
+    let mut message = error.message().trim().replace('\n', "; ");
+    if let Some(hint) = unknown_field(&message).and_then(fio_key_hint) {
+        message = hint;
+    }
     match quoted(source).as_str() {
         "" => at_line(line, message),
         quoted => at_line(line, format!("{quoted}: {message}")),
     }
+}
+
+/// The field that this message of the TOML parser calls unknown.
+fn unknown_field(message: &str) -> Option<&str> {
+    let rest = message.strip_prefix("unknown field `")?;
+    rest.split('`').next()
+}
+
+fn fio_key_hint(key: &str) -> Option<String> {
+    let answer = diskproof_compat::fio_hint(key)?;
+    Some(format!("fio's '{key}' {answer}"))
 }
 
 /// Text of a file for an error message, shortened where it is long.
@@ -256,9 +277,18 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
-    let before = text.bytes().take(offset);
-    before.filter(|byte| *byte == b'\n').count() + 1
+/// The line of the text on which a value begins, from 1.
+fn line_of<T>(text: &str, value: &Spanned<T>) -> usize {
+    line_of_byte(text, value.span().start)
+}
+
+fn line_of_byte(text: &str, offset: usize) -> usize {
+    let line_ends = text
+        .bytes()
+        .take(offset)
+        .filter(|byte| *byte == b'\n')
+        .count();
+    line_ends + 1
 }
 
 /// No device has smaller sectors.
@@ -272,23 +302,17 @@ pub(crate) fn resolve_planned(
     mut context: ResolveContext,
     unit_bytes: u32,
 ) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
-    let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
+    let mut workloads = Vec::new();
+    let mut skipped = Vec::new();
     for members in groups(planned) {
         let flags: Vec<&WorkloadFlags> = members.iter().map(|member| &member.flags).collect();
-        let wrong = |(index, error): (usize, String)| {
-            let PlannedWorkload { line, name, .. } = &members[index];
-            let at = match line {
-                0 => String::new(),
-                line => format!("line {line}: "),
-            };
-            Failure::Usage(format!("{shown}: {at}workload '{name}': {error}"))
-        };
-        match resolve_group(&flags, &context, unit_bytes).map_err(wrong)? {
-            ResolvedGroup::Skipped(group) => skipped.extend(group),
-            ResolvedGroup::Runs(together) => {
+        match resolve_group(&flags, &context, unit_bytes) {
+            Ok(ResolvedGroup::Skipped(group)) => skipped.extend(group),
+            Ok(ResolvedGroup::Runs(together)) => {
                 context.content = Content::Data;
                 workloads.extend(together);
             }
+            Err((index, why)) => return Err(workload_error(shown, &members[index], &why)),
         }
     }
     match skipped.first() {
@@ -299,6 +323,15 @@ pub(crate) fn resolve_planned(
     }
 }
 
+/// The error of a workload in a file. A job of fio has no line.
+fn workload_error(file: &str, workload: &PlannedWorkload, why: &str) -> Failure {
+    let name = &workload.name;
+    Failure::Usage(match workload.line {
+        0 => format!("{file}: workload '{name}': {why}"),
+        line => format!("{file}: line {line}: workload '{name}': {why}"),
+    })
+}
+
 /// The groups of workloads that run together, in order.
 pub(crate) fn groups(planned: &[PlannedWorkload]) -> impl Iterator<Item = &[PlannedWorkload]> {
     planned.chunk_by(|_, next| next.flags.together == Some(true))
@@ -306,9 +339,15 @@ pub(crate) fn groups(planned: &[PlannedWorkload]) -> impl Iterator<Item = &[Plan
 
 /// The largest sector of the devices directly below the targets.
 pub(crate) fn sector_bytes(identities: &[TargetIdentity]) -> u32 {
-    let identities = identities.iter();
-    let sectors = identities.filter_map(|one| one.layers.first()?.logical_block_bytes);
-    sectors.fold(SECTOR_BYTES, u32::max)
+    let mut largest_bytes = SECTOR_BYTES;
+    for identity in identities {
+        if let Some(layer) = identity.layers.first()
+            && let Some(bytes) = layer.logical_block_bytes
+        {
+            largest_bytes = largest_bytes.max(bytes);
+        }
+    }
+    largest_bytes
 }
 
 #[cfg(test)]
@@ -439,12 +478,15 @@ mod tests {
             long.contains(&start) && long.chars().count() < 400,
             "{long}"
         );
-        let plan = |count: usize| -> String {
-            let workload = |i| format!("[[workload]]\nname = \"w{i}\"\n");
-            (0..count).map(workload).collect()
-        };
-        let many = error(&plan(1441));
+        let many = error(&plan_text(1441));
         assert!(many.starts_with("line 2881: the file has 1441 "), "{many}");
-        assert_eq!(PlanFile::parse(&plan(1440)).unwrap().workloads.len(), 1440);
+        let most = PlanFile::parse(&plan_text(1440)).unwrap();
+        assert_eq!(most.workloads.len(), 1440);
+    }
+
+    fn plan_text(workloads: usize) -> String {
+        (0..workloads)
+            .map(|i| format!("[[workload]]\nname = \"w{i}\"\n"))
+            .collect()
     }
 }

@@ -111,22 +111,7 @@ pub(crate) fn run_as_link() -> Option<Exit> {
             let _ = error.print();
             return Some(Exit::Done);
         }
-        Err(error) => {
-            let text = error.to_string();
-            let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-            let what = lines
-                .next()
-                .unwrap_or_default()
-                .trim_start_matches("error: ");
-            let missing = if what.ends_with(':') {
-                lines.next().unwrap_or_default()
-            } else {
-                ""
-            };
-            return Some(print(&unknown(format!(
-                "{what} {missing}. See {NAME} --help"
-            ))));
-        }
+        Err(error) => return Some(print(&usage_error(&error))),
     };
     if !flags.newest && flags.warning > flags.critical {
         return Some(print(&unknown(format!(
@@ -139,17 +124,37 @@ pub(crate) fn run_as_link() -> Option<Exit> {
     Some(print(&answer(&flags)))
 }
 
+/// The message of clap in one line.
+fn usage_error(error: &clap::Error) -> Answer {
+    let text = error.to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let what = lines
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("error: ");
+    let missing = if what.ends_with(':') {
+        lines.next().unwrap_or_default()
+    } else {
+        ""
+    };
+    unknown(format!("{what} {missing}. See {NAME} --help"))
+}
+
 fn print(answer: &Answer) -> Exit {
-    // A line break or a bar in the text would end it.
-    let clean = |text: &str| text.replace('\n', " ").replace('|', "/");
-    let (word, data) = (WORDS[answer.state as usize], &answer.data);
-    let mut lines = format!("DISKPROOF {word} - {}{data}\n", clean(&answer.text));
+    let word = WORDS[answer.state as usize];
+    let text = in_one_line(&answer.text);
+    let mut lines = format!("DISKPROOF {word} - {text}{}\n", answer.data);
     for detail in &answer.details {
-        lines.push_str(&clean(detail));
+        lines.push_str(&in_one_line(detail));
         lines.push('\n');
     }
     let _ = crate::stdio::print_text(&lines);
     Exit::Tool(answer.state as u8)
+}
+
+/// A line break or a bar in a text would end it.
+fn in_one_line(text: &str) -> String {
+    text.replace('\n', " ").replace('|', "/")
 }
 
 /// The answer in time, or that there is none. A disk that does not answer holds a thread; the end
@@ -158,9 +163,12 @@ fn answer(flags: &PluginFlags) -> Answer {
     let (sender, answered) = channel();
     let own = flags.clone();
     std::thread::spawn(move || {
-        let judge = if own.newest { newest } else { measured };
-        let answer = judge(&own).unwrap_or_else(|error| unknown(format!("{error:#}")));
-        let _ = sender.send(answer);
+        let judged = if own.newest {
+            newest(&own)
+        } else {
+            measured(&own)
+        };
+        let _ = sender.send(judged.unwrap_or_else(|error| unknown(format!("{error:#}"))));
     });
     let path = flags.path.display();
     let mut answer = match answered.recv_timeout(Duration::from_secs(flags.timeout)) {
@@ -215,7 +223,11 @@ fn limit(record: &Record, ns: u64) -> anyhow::Result<Expectation> {
 
 fn judged(record: &Record, warning: u64, critical: u64) -> anyhow::Result<Answer> {
     let path = record.plan.targets.join(", ");
-    let Some(op) = record.measurements.iter().find_map(|m| m.op(OpKind::Read)) else {
+    let Some(op) = record
+        .measurements
+        .iter()
+        .find_map(|row| row.op(OpKind::Read))
+    else {
         return Ok(unknown(format!("{path}: nothing was measured")));
     };
     let errors: u64 = op.data.errors.values().sum();
@@ -299,12 +311,12 @@ fn newest(flags: &PluginFlags) -> anyhow::Result<Answer> {
         Ok(path) => path,
         Err(_) => flags.path.clone(),
     };
-    let place = place(flags.history_file.file())?;
+    let history_place = place(flags.history_file.file())?;
     let filter = Filter {
         target: Some(path.to_string_lossy().into_owned()),
         ..Filter::default()
     };
-    let runs = match open_if_there(&place)? {
+    let runs = match open_if_there(&history_place)? {
         Some(history) => history.list(&filter).map_err(Failure::History)?.runs,
         None => Vec::new(),
     };
@@ -323,12 +335,11 @@ fn judged_saved(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
     let age_s = now.duration_since(started).as_secs().max(0) as u64;
     let data = format!(" | age={age_s}s;;{};0;", max_age_ns / 1_000_000_000);
     let age = format_duration(age_s * 1_000_000_000);
-    let of_worst = most_pressing(run).map(|(state, code)| (state, format!("{code}, {age} ago")));
-    let (state, text) = match of_worst {
+    let (state, text) = match most_pressing(run) {
         _ if age_s * 1_000_000_000 > max_age_ns => {
             (State::Unknown, format!("last measured {age} ago"))
         }
-        Some(of_worst) => of_worst,
+        Some((state, code)) => (state, format!("{code}, {age} ago")),
         None => (State::Ok, format!("no warning, measured {age} ago")),
     };
     Answer {
@@ -346,16 +357,17 @@ fn most_pressing(run: &SavedRun) -> Option<(State, &str)> {
     if findings.is_empty() {
         findings.extend(&run.worst);
     }
-    let mut found: Option<(State, &str)> = None;
+    let mut most: Option<(State, &str)> = None;
     for finding in findings {
         let Some(state) = finding_state(finding) else {
             continue;
         };
-        if found.is_none_or(|(other, _)| pressure(state) > pressure(other)) {
-            found = Some((state, &finding.code));
+        match most {
+            Some((earlier, _)) if pressure(earlier) >= pressure(state) => {}
+            _ => most = Some((state, &finding.code)),
         }
     }
-    found
+    most
 }
 
 /// What the disk is known to suffer from presses more than that something is unknown.
@@ -421,9 +433,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn newest_run_counts_while_it_is_young() {
-        let run = |worst: Option<Severity>| SavedRun {
+    fn saved_run(worst: Option<Severity>) -> SavedRun {
+        SavedRun {
             run_id: String::new(),
             started: "2026-11-20T10:00:00Z".to_owned(),
             verb: "check".to_owned(),
@@ -440,17 +451,26 @@ mod tests {
             }),
             findings: Vec::new(),
             figures: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn newest_run_counts_while_it_is_young() {
         let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
-        let state = |worst, age| judged_saved(&run(worst), now, age).state;
-        let day = 86_400_000_000_000;
-        assert_eq!(state(None, day), State::Ok);
-        assert_eq!(state(Some(Severity::Note), day), State::Ok);
-        assert_eq!(state(Some(Severity::Warning), day), State::Warning);
-        assert_eq!(state(Some(Severity::Failure), day), State::Critical);
-        assert_eq!(state(Some(Severity::Failure), day / 24), State::Unknown);
+        let hour = 3_600_000_000_000;
+        let day = 24 * hour;
+        for (worst, max_age_ns, state) in [
+            (None, day, State::Ok),
+            (Some(Severity::Note), day, State::Ok),
+            (Some(Severity::Warning), day, State::Warning),
+            (Some(Severity::Failure), day, State::Critical),
+            (Some(Severity::Failure), hour, State::Unknown),
+        ] {
+            let answer = judged_saved(&saved_run(worst), now, max_age_ns);
+            assert_eq!(answer.state, state, "{worst:?} {max_age_ns}");
+        }
         // The finding that comes first, with the same severity, is no reason to act.
-        let mut several = run(Some(Severity::Warning));
+        let mut several = saved_run(Some(Severity::Warning));
         for code in ["imprecise", "disturbed", "slow-flush"] {
             several.findings.push(SavedFinding {
                 severity: Severity::Warning,

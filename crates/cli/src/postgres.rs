@@ -22,42 +22,58 @@ const ANCESTORS: usize = 3;
 
 /// The major version; `None` where none is found, or several are.
 pub(crate) fn postgres_version(asked: Option<u32>, target: &Path) -> Option<u32> {
-    asked
-        .or_else(|| of_data_directory(target))
-        .or_else(|| installed(&INSTALLED.map(|(folder, prefix)| (Path::new(folder), prefix))))
+    if asked.is_some() {
+        return asked;
+    }
+    match data_version(target) {
+        Some(version) => Some(version),
+        None => only_installed_version(&INSTALLED),
+    }
 }
 
-fn of_data_directory(target: &Path) -> Option<u32> {
-    target.ancestors().take(ANCESTORS).find_map(|folder| {
-        let file = read_small_file(&folder.join("PG_VERSION"), VERSION_BYTES_MAX).ok()?;
-        let text = file.into_text().ok()?;
-        parse_version(text.trim())
-    })
-}
-
-fn installed(folders: &[(&Path, &str)]) -> Option<u32> {
-    let mut found = Vec::new();
-    for (folder, prefix) in folders {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let has_server = entry.path().join("bin/postgres").exists();
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let version = name.strip_prefix(prefix).and_then(parse_version);
-            found.extend(version.filter(|_| has_server));
+/// The version of the server that made the data directory at or above the target.
+fn data_version(target: &Path) -> Option<u32> {
+    for folder in target.ancestors().take(ANCESTORS) {
+        if let Ok(file) = read_small_file(&folder.join("PG_VERSION"), VERSION_BYTES_MAX)
+            && let Ok(text) = file.into_text()
+            && let Some(version) = parse_version(text.trim())
+        {
+            return Some(version);
         }
     }
-    match found.as_slice() {
+    None
+}
+
+/// The version of the only server that is installed in these folders, each with the prefix of its
+/// names.
+fn only_installed_version(folders: &[(&str, &str)]) -> Option<u32> {
+    let mut versions = Vec::new();
+    for (folder, prefix) in folders {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(digits) = name.strip_prefix(prefix)
+                && let Some(version) = parse_version(digits)
+                && entry.path().join("bin/postgres").exists()
+            {
+                versions.push(version);
+            }
+        }
+    }
+    match versions.as_slice() {
         [only] => Some(*only),
         _ => None,
     }
 }
 
 fn parse_version(text: &str) -> Option<u32> {
-    let version = text.parse().ok();
-    version.filter(|version| VERSIONS.contains(version))
+    text.parse()
+        .ok()
+        .filter(|version| VERSIONS.contains(version))
 }
 
-/// Values of wal_sync_method that Linux has, the default first.
-const METHODS: [&str; 4] = ["fdatasync", "fsync", "open_datasync", "open_sync"];
+/// Values of wal_sync_method that Linux has.
+const METHODS: [&str; 4] = [DEFAULT_METHOD, "fsync", "open_datasync", "open_sync"];
+const DEFAULT_METHOD: &str = "fdatasync";
 /// Sessions at the same time.
 const CLIENTS: [u32; 3] = [1, 4, 16];
 /// pgbench confirms the fewest and the most.
@@ -159,44 +175,58 @@ pub(crate) fn postgres_plan(
         ));
     }
     let slices = loads.len() as u64 * u64::from(2 * ROUNDS);
+    let trial = if tries_settings {
+        Some(trial_plan(programs.version, time_ns))
+    } else {
+        None
+    };
     Ok(PostgresPlan {
         programs: programs.folder.display().to_string(),
         version: programs.version_text.clone(),
         slice_ns: time_ns / TIME_SHARE / slices,
         loads,
         rounds: ROUNDS,
-        trial: tries_settings.then(|| trial_plan(programs.version, time_ns)),
+        trial,
     })
 }
 
 fn loads(breadth: Breadth, has_pgbench: bool) -> Vec<PostgresLoad> {
     let all = breadth == Breadth::All;
-    let load = |prefix: &str, method: &str, clients: u32| PostgresLoad {
+    let mut loads = Vec::new();
+    for method in METHODS {
+        for clients in CLIENTS {
+            if all || method == DEFAULT_METHOD || clients == 1 {
+                loads.push(load(method, method, clients));
+            }
+        }
+    }
+    for clients in CLIENTS {
+        if all || clients == 1 {
+            loads.push(PostgresLoad {
+                synchronous_commit: false,
+                ..load("async", DEFAULT_METHOD, clients)
+            });
+        }
+    }
+    if all && has_pgbench {
+        for clients in PGBENCH_CLIENTS {
+            loads.push(PostgresLoad {
+                pgbench: true,
+                ..load("pgbench", DEFAULT_METHOD, clients)
+            });
+        }
+    }
+    loads
+}
+
+fn load(prefix: &str, method: &str, clients: u32) -> PostgresLoad {
+    PostgresLoad {
         name: format!("{prefix}-c{clients}"),
         clients,
         synchronous_commit: true,
         wal_sync_method: method.to_owned(),
         pgbench: false,
-    };
-    let mut loads = Vec::new();
-    for method in METHODS {
-        let is_default = method == METHODS[0];
-        let is_chosen = |clients: &&u32| all || is_default || **clients == 1;
-        let clients = CLIENTS.iter().filter(is_chosen);
-        loads.extend(clients.map(|clients| load(method, method, *clients)));
     }
-    let without_sync = CLIENTS.iter().filter(|clients| all || **clients == 1);
-    loads.extend(without_sync.map(|clients| PostgresLoad {
-        synchronous_commit: false,
-        ..load("async", METHODS[0], *clients)
-    }));
-    if all && has_pgbench {
-        loads.extend(PGBENCH_CLIENTS.map(|clients| PostgresLoad {
-            pgbench: true,
-            ..load("pgbench", METHODS[0], clients)
-        }));
-    }
-    loads
 }
 
 /// Of these pairs the interval has a width of use; more shrink it slowly.
@@ -211,49 +241,65 @@ const GROWING_WORKERS_FROM: u32 = 19;
 
 /// The settings that a server of this version tries, within this time.
 pub(crate) fn trial_plan(version: u32, time_ns: u64) -> TrialPlan {
-    let trial = |setting: &str, values: (&str, Option<&str>), load, clients| PlannedTrial {
-        setting: setting.to_owned(),
-        default: values.0.to_owned(),
-        candidate: values.1.map(str::to_owned),
-        load,
-        clients,
-    };
-    let scan = |setting: &str, default: &str, candidate: &str, load| {
-        trial(setting, (default, Some(candidate)), load, 1)
-    };
     let bitmap = TrialLoad::BitmapScan;
-    let [(reads, more_reads), (others, more_others)] = match version {
-        ASYNCHRONOUS_FROM.. => [("16", "64"), ("16", "64")],
-        _ => [("1", "16"), ("10", "32")],
-    };
+    let is_asynchronous = version >= ASYNCHRONOUS_FROM;
     let mut trials = Vec::new();
     // First, while the server's cache is empty, so that ANALYZE finds few pages there.
     if version >= PREFETCH_FROM {
         let setting = "maintenance_io_concurrency";
-        trials.push(scan(setting, others, more_others, TrialLoad::Analyze));
+        trials.push(if is_asynchronous {
+            scan_trial(setting, "16", "64", TrialLoad::Analyze)
+        } else {
+            scan_trial(setting, "10", "32", TrialLoad::Analyze)
+        });
     }
-    trials.push(scan("effective_io_concurrency", reads, more_reads, bitmap));
-    trials.push(scan("random_page_cost", "4", "1.1", TrialLoad::Join));
-    let inserts = TrialLoad::Inserts;
-    trials.push(trial("wal_sync_method", ("fdatasync", None), inserts, 4));
-    trials.push(trial("commit_delay", ("0", None), inserts, 16));
+    trials.push(if is_asynchronous {
+        scan_trial("effective_io_concurrency", "16", "64", bitmap)
+    } else {
+        scan_trial("effective_io_concurrency", "1", "16", bitmap)
+    });
+    trials.push(scan_trial("random_page_cost", "4", "1.1", TrialLoad::Join));
+    trials.push(insert_trial("wal_sync_method", DEFAULT_METHOD, 4));
+    trials.push(insert_trial("commit_delay", "0", 16));
     if version >= COMBINES_FROM {
         let sequential = TrialLoad::SequentialScan;
-        trials.push(scan("io_combine_limit", "128kB", "256kB", sequential));
+        trials.push(scan_trial("io_combine_limit", "128kB", "256kB", sequential));
     }
-    if version >= ASYNCHRONOUS_FROM {
-        trials.push(match version {
-            GROWING_WORKERS_FROM.. => scan("io_max_workers", "8", "32", bitmap),
-            _ => scan("io_workers", "3", "12", bitmap),
+    if is_asynchronous {
+        trials.push(if version >= GROWING_WORKERS_FROM {
+            scan_trial("io_max_workers", "8", "32", bitmap)
+        } else {
+            scan_trial("io_workers", "3", "12", bitmap)
         });
         // The last one: a server that does not start with it has nothing else to try.
-        trials.push(scan("io_method", "worker", "io_uring", bitmap));
+        trials.push(scan_trial("io_method", "worker", "io_uring", bitmap));
     }
     TrialPlan {
         trials,
         time_ns,
         pairs_max: PAIRS_MAX,
         table_bytes: TABLE_BYTES,
+    }
+}
+
+fn scan_trial(setting: &str, default: &str, candidate: &str, load: TrialLoad) -> PlannedTrial {
+    PlannedTrial {
+        setting: setting.to_owned(),
+        default: default.to_owned(),
+        candidate: Some(candidate.to_owned()),
+        load,
+        clients: 1,
+    }
+}
+
+/// A setting whose candidate is chosen by what the INSERTs before have measured.
+fn insert_trial(setting: &str, default: &str, clients: u32) -> PlannedTrial {
+    PlannedTrial {
+        setting: setting.to_owned(),
+        default: default.to_owned(),
+        candidate: None,
+        load: TrialLoad::Inserts,
+        clients,
     }
 }
 
@@ -274,54 +320,57 @@ mod tests {
         let inner = place.path().join("base/1");
         std::fs::create_dir_all(&inner).unwrap();
         std::fs::write(place.path().join("PG_VERSION"), "17\n").unwrap();
-        assert_eq!(of_data_directory(&inner), Some(17));
+        assert_eq!(data_version(&inner), Some(17));
         assert_eq!(postgres_version(Some(13), &inner), Some(13));
         std::fs::write(place.path().join("PG_VERSION"), "9.6\n").unwrap();
-        assert_eq!(of_data_directory(&inner), None);
+        assert_eq!(data_version(&inner), None);
     }
 
     #[test]
     fn only_installed_server_counts_and_two_are_ambiguous() {
         let place = tempfile::tempdir().unwrap();
-        let folders = [(place.path(), "")];
-        assert_eq!(installed(&folders), None);
+        let folders = [(place.path().to_str().unwrap(), "")];
+        assert_eq!(only_installed_version(&folders), None);
         install(place.path(), "16");
         std::fs::create_dir_all(place.path().join("18/doc")).unwrap();
-        assert_eq!(installed(&folders), Some(16));
+        assert_eq!(only_installed_version(&folders), Some(16));
         install(place.path(), "18");
-        assert_eq!(installed(&folders), None);
+        assert_eq!(only_installed_version(&folders), None);
+    }
+
+    fn load_names(loads: Vec<PostgresLoad>) -> Vec<String> {
+        loads.into_iter().map(|load| load.name).collect()
+    }
+
+    fn selected_names(only: &[&str], skip: &[&str]) -> Vec<String> {
+        let selection = SelectionFlags {
+            only: only.iter().map(|name| (*name).to_owned()).collect(),
+            skip: skip.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        load_names(selected(loads(Breadth::Quick, false), &selection))
     }
 
     #[test]
     fn inserts_are_selected_by_names_of_their_own() {
-        let left = |only: &[&str], skip: &[&str]| -> Vec<String> {
-            let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect();
-            let selection = SelectionFlags {
-                only: names(only),
-                skip: names(skip),
-            };
-            let left = selected(loads(Breadth::Quick, false), &selection);
-            left.into_iter().map(|load| load.name).collect()
-        };
-        assert_eq!(left(&["fdatasync"], &[]).len(), 7);
-        assert_eq!(left(&["fdatasync", "insert-fsync-c1"], &[]), ["fsync-c1"]);
-        let skipped = left(&[], &["insert-async-c1", "fdatasync-c16"]);
-        assert_eq!(skipped.len(), 6);
-        assert!(!skipped.contains(&"async-c1".to_owned()), "{skipped:?}");
+        assert_eq!(selected_names(&["fdatasync"], &[]).len(), 7);
+        let named = selected_names(&["fdatasync", "insert-fsync-c1"], &[]);
+        assert_eq!(named, ["fsync-c1"]);
+        let not_skipped = selected_names(&[], &["insert-async-c1", "fdatasync-c16"]);
+        assert_eq!(not_skipped.len(), 6);
+        assert!(
+            !not_skipped.contains(&"async-c1".to_owned()),
+            "{not_skipped:?}"
+        );
     }
 
     #[test]
     fn every_method_and_number_of_sessions_has_a_load() {
-        let names = |breadth, has_pgbench| -> Vec<String> {
-            let loads = loads(breadth, has_pgbench);
-            loads.into_iter().map(|load| load.name).collect()
-        };
-        let all = names(Breadth::All, true);
+        let all = load_names(loads(Breadth::All, true));
         assert_eq!(all.len(), 4 * 3 + 3 + 2);
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
-        assert_eq!(names(Breadth::All, false).len(), 15);
+        assert_eq!(loads(Breadth::All, false).len(), 15);
         assert_eq!(
-            names(Breadth::Quick, true),
+            load_names(loads(Breadth::Quick, true)),
             [
                 "fdatasync-c1",
                 "fdatasync-c4",
@@ -334,21 +383,25 @@ mod tests {
         );
     }
 
+    fn tried_settings(version: u32) -> Vec<String> {
+        trial_plan(version, 0)
+            .trials
+            .into_iter()
+            .map(|trial| trial.setting)
+            .collect()
+    }
+
     #[test]
     fn settings_follow_the_version() {
-        let names = |version| -> Vec<String> {
-            let trials = trial_plan(version, 0).trials;
-            trials.into_iter().map(|trial| trial.setting).collect()
-        };
         let always = ["wal_sync_method", "commit_delay"];
-        assert_eq!(names(13)[2..], always);
-        assert_eq!(names(15)[3..], always);
-        let of_18 = ["io_combine_limit", "io_workers", "io_method"];
-        assert_eq!(names(18)[5..], of_18);
-        let of_19 = ["io_combine_limit", "io_max_workers", "io_method"];
-        assert_eq!(names(19)[5..], of_19);
+        assert_eq!(tried_settings(13)[2..], always);
+        assert_eq!(tried_settings(15)[3..], always);
+        let since_18 = ["io_combine_limit", "io_workers", "io_method"];
+        assert_eq!(tried_settings(18)[5..], since_18);
+        let since_19 = ["io_combine_limit", "io_max_workers", "io_method"];
+        assert_eq!(tried_settings(19)[5..], since_19);
         assert_eq!(trial_plan(17, 0).trials[1].default, "1");
         assert_eq!(trial_plan(18, 0).trials[1].default, "16");
-        assert_eq!(names(15)[0], "maintenance_io_concurrency");
+        assert_eq!(tried_settings(15)[0], "maintenance_io_concurrency");
     }
 }

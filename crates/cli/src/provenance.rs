@@ -19,8 +19,10 @@ pub(crate) fn timestamp(instant: SystemTime) -> String {
 
 /// 128 random bits in hex: unique among all runs on all machines.
 pub(crate) fn run_id() -> String {
-    let bytes = random_bytes::<16>();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    random_bytes::<16>()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// The command line. Records hold text only, so invalid UTF-8 becomes replacement characters.
@@ -40,10 +42,11 @@ fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     if rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()).is_err() {
         // Before Linux 3.17, or blocked by seccomp: time and process id still differ between runs.
-        let now = jiff::Timestamp::now().as_nanosecond() as u64;
-        let now = now ^ u64::from(std::process::id()) << 32;
-        for (byte, value) in bytes.iter_mut().zip(now.to_le_bytes().into_iter().cycle()) {
-            *byte = value;
+        let now_ns = jiff::Timestamp::now().as_nanosecond() as u64;
+        let process = u64::from(std::process::id()) << 32;
+        let unique = (now_ns ^ process).to_le_bytes();
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = unique[index % unique.len()];
         }
     }
     bytes

@@ -1,10 +1,9 @@
-//! Resuming a scan that ended early: what `--resume` names, and the command that resumes. Does not
-//! know how a scan runs.
+//! Resuming a scan that ended early: what `--resume` names, and the command that resumes.
 
 use crate::failure::Failure;
 use diskproof_model::plan::Span;
 use diskproof_model::record::Record;
-use diskproof_model::surface::SurfaceMeasurement;
+use diskproof_model::surface::{Scan, SurfaceMeasurement};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_duration, parse_size};
 use std::path::Path;
@@ -27,41 +26,55 @@ pub(crate) struct Resumed {
 impl Resumed {
     /// An offset, or the record of a scan that ended early.
     pub(crate) fn read(text: &str, identity: &TargetIdentity) -> Result<Self, Failure> {
-        let wrong = |why: String| Failure::Usage(format!("--resume {text}: {why}"));
         if identity.kind == TargetKind::Directory {
-            let why = "a scan in a directory reads a new scratch file each time; omit --resume, or \
-                       name the block device";
-            return Err(wrong(why.to_owned()));
+            return Err(unusable(
+                text,
+                "a scan in a directory reads a new scratch file each time; omit --resume, or name \
+                 the block device",
+            ));
         }
         if let Ok(at) = parse_size(text) {
-            if at >= identity.size_bytes {
-                let (at, size) = (format_bytes(at), format_bytes(identity.size_bytes));
-                return Err(Failure::Usage(format!(
-                    "--resume {at}: the target has only {size}; use a smaller offset"
-                )));
-            }
-            return Ok(Self {
-                at,
-                block_bytes: SCAN_BLOCK_BYTES,
-                span: None,
-            });
+            return Self::from_offset(at, identity);
         }
-        let unreadable = "neither an offset such as 120GiB nor a readable record";
-        let json = crate::saved::read_document(Path::new(text))
-            .map_err(|error| wrong(format!("{unreadable} ({error})")))?;
-        let record = Record::from_json(&json).map_err(|error| wrong(error.to_string()))?;
-        Self::of(&record, identity).map_err(wrong)
+        let json = match crate::saved::read_document(Path::new(text)) {
+            Ok(json) => json,
+            Err(error) => {
+                let why =
+                    format!("neither an offset such as 120GiB nor a readable record ({error})");
+                return Err(unusable(text, &why));
+            }
+        };
+        match Record::from_json(&json) {
+            Ok(record) => Self::from_record(&record, identity).map_err(|why| unusable(text, &why)),
+            Err(error) => Err(unusable(text, &error.to_string())),
+        }
     }
 
-    fn of(record: &Record, identity: &TargetIdentity) -> Result<Self, String> {
+    fn from_offset(at: u64, identity: &TargetIdentity) -> Result<Self, Failure> {
+        if at >= identity.size_bytes {
+            return Err(Failure::Usage(format!(
+                "--resume {}: the target has only {}; use a smaller offset",
+                format_bytes(at),
+                format_bytes(identity.size_bytes)
+            )));
+        }
+        Ok(Self {
+            at,
+            block_bytes: SCAN_BLOCK_BYTES,
+            span: None,
+        })
+    }
+
+    fn from_record(record: &Record, identity: &TargetIdentity) -> Result<Self, String> {
         let surface = record.surface().ok_or("the record has no scan")?;
         let scan = surface.data.scan.as_ref().ok_or("the record has no scan")?;
-        let scanned = record.targets.get(surface.data.target);
-        let scanned = scanned.ok_or("the record has no target")?;
-        let serials = scanned.disks().map(|disk| &disk.serial);
-        let has_same_disks = serials.eq(identity.disks().map(|disk| &disk.serial));
-        if (scanned.size_bytes, scanned.kind) != (identity.size_bytes, identity.kind)
-            || !has_same_disks
+        let scanned = record
+            .targets
+            .get(surface.data.target)
+            .ok_or("the record has no target")?;
+        if scanned.size_bytes != identity.size_bytes
+            || scanned.kind != identity.kind
+            || serials(scanned) != serials(identity)
         {
             return Err(format!(
                 "the record is of another disk ({}, {})",
@@ -81,13 +94,25 @@ impl Resumed {
     }
 }
 
+fn unusable(text: &str, why: &str) -> Failure {
+    Failure::Usage(format!("--resume {text}: {why}"))
+}
+
+fn serials(target: &TargetIdentity) -> Vec<&Option<String>> {
+    target.disks().map(|disk| &disk.serial).collect()
+}
+
 /// The command that resumes a scan at an offset.
 pub(crate) fn scan_command(path: &str, span: Span, at: u64) -> String {
-    let (start, path) = (span.start_bytes, diskproof_model::shell::quoted(path));
-    let span = span.length_bytes.map_or(String::new(), |length| {
-        format!(" --span {start}-{}", start + length)
-    });
-    format!("diskproof curve {path} --scan{span} --resume {at}")
+    let target = diskproof_model::shell::quoted(path);
+    let start = span.start_bytes;
+    match span.length_bytes {
+        None => format!("diskproof curve {target} --scan --resume {at}"),
+        Some(length) => {
+            let end = start + length;
+            format!("diskproof curve {target} --scan --span {start}-{end} --resume {at}")
+        }
+    }
 }
 
 /// Why a survey ended before its plan did, with the command that resumes; `None` when it did not.
@@ -96,41 +121,52 @@ pub(crate) fn ended_early(
     identity: &TargetIdentity,
     interrupted: &str,
 ) -> Option<String> {
-    let scan = surface.scan.as_ref().filter(|scan| !scan.finished);
-    let go_on = |at: u64| scan_command(&identity.path, surface.survey.span, at);
-    let resumable = scan.filter(|_| identity.kind != TargetKind::Directory);
-    let rest = resumable.map_or(String::new(), |scan| {
-        format!("; to resume the scan: {}", go_on(scan.to_bytes))
-    });
-    if let Some(hang) = surface.hang.filter(|hang| !hang.late) {
-        let (path, lasted) = (&identity.path, format_duration(hang.lasted_ns));
-        let interrupted = if surface.interrupted {
-            format!("{interrupted}; ")
-        } else {
-            String::new()
-        };
-        return Some(format!(
-            "{interrupted}{path} stopped answering; diskproof stopped waiting after {lasted}. See \
-             the kernel log (dmesg){rest}"
-        ));
-    }
-    match scan {
-        _ if surface.interrupted => Some(format!("{interrupted}{rest}")),
-        Some(scan) => {
-            let last = scan.unreadable.last();
-            let (last, errno) = last.map_or((0, ""), |one| (one.length_bytes, one.errno.as_str()));
-            let last_block =
-                surface.span_start_bytes + surface.span_bytes - u64::from(scan.block_bytes);
-            let beyond = scan.to_bytes.saturating_add(last.saturating_mul(100));
-            Some(format!(
-                "the scan ended at byte {}: {} in a row were unreadable; {}; to resume after \
-                 skipping a hundred times as much: {}",
-                scan.to_bytes,
-                format_bytes(last),
-                diskproof_model::errno::remedy([errno]),
-                go_on(beyond.min(last_block))
-            ))
+    let path = &identity.path;
+    let unfinished = surface.scan.as_ref().filter(|scan| !scan.finished);
+    let remedy = match unfinished {
+        Some(scan) if identity.kind != TargetKind::Directory => {
+            let command = scan_command(path, surface.survey.span, scan.to_bytes);
+            format!("; to resume the scan: {command}")
         }
-        None => None,
+        _ => String::new(),
+    };
+    if let Some(hang) = surface.hang
+        && !hang.late
+    {
+        let lasted = format_duration(hang.lasted_ns);
+        let hung = format!(
+            "{path} stopped answering; diskproof stopped waiting after {lasted}. See the kernel \
+             log (dmesg){remedy}"
+        );
+        return Some(if surface.interrupted {
+            format!("{interrupted}; {hung}")
+        } else {
+            hung
+        });
     }
+    if surface.interrupted {
+        return Some(format!("{interrupted}{remedy}"));
+    }
+    Some(ended_by_unreadable_blocks(surface, unfinished?, path))
+}
+
+/// A scan ends where too much in a row is unreadable.
+fn ended_by_unreadable_blocks(surface: &SurfaceMeasurement, scan: &Scan, path: &str) -> String {
+    let (unreadable_bytes, errno) = match scan.unreadable.last() {
+        Some(last) => (last.length_bytes, last.errno.as_str()),
+        None => (0, ""),
+    };
+    let last_block = surface.span_start_bytes + surface.span_bytes - u64::from(scan.block_bytes);
+    let resume_at = scan
+        .to_bytes
+        .saturating_add(unreadable_bytes.saturating_mul(100))
+        .min(last_block);
+    format!(
+        "the scan ended at byte {}: {} in a row were unreadable; {}; to resume after skipping a \
+         hundred times as much: {}",
+        scan.to_bytes,
+        format_bytes(unreadable_bytes),
+        diskproof_model::errno::remedy([errno]),
+        scan_command(path, surface.survey.span, resume_at)
+    )
 }

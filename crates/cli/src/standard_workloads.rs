@@ -37,26 +37,14 @@ pub(crate) fn standard_workloads(
     write_bytes: u64,
     sequential_share: u64,
 ) -> Vec<Workload> {
-    let twice = write_bytes.saturating_mul(2);
-    let pages = |name: &str, access, read_permille, depth| Workload {
-        access,
-        streams: Streams::with_reads(read_permille),
-        depth,
-        block_bytes: PAGE_BYTES,
-        layout: Layout::Needed,
-        ..Workload::named(name)
-    };
-    let sequential = |name, reads, depth| pages(name, Access::Sequential, reads, depth);
-    let uniform = || Workload::named("").access;
-    let random = |name, reads, depth| pages(name, uniform(), reads, depth);
     let sequential_write = Workload {
         block_bytes: LARGE_BYTES,
         sync: SyncPolicy::AtEnd,
-        ..sequential("sequential-write", 0, LARGE_DEPTH)
+        ..sequential_pages("sequential-write", 0, LARGE_DEPTH)
     };
     let sequential_read = Workload {
         block_bytes: LARGE_BYTES,
-        ..sequential("sequential-read", 1000, LARGE_DEPTH)
+        ..sequential_pages("sequential-read", 1000, LARGE_DEPTH)
     };
     // PostgreSQL writes its WAL through the page cache (debug_io_direct is off) and makes it
     // durable by fdatasync.
@@ -66,22 +54,49 @@ pub(crate) fn standard_workloads(
             call: SyncCall::Fdatasync,
         },
         cache: CachePolicy::Cached,
-        ..sequential("commit-fdatasync", 0, 1)
+        ..sequential_pages("commit-fdatasync", 0, 1)
     };
-    let share = |share: u64, bytes, workload| Workload {
-        engine: measuring.engine.unwrap_or(EngineChoice::Auto),
-        ..timed(workload, time_ns / 58 * share, bytes)
-    };
-    vec![
-        share(sequential_share, Some(twice), sequential_write),
-        share(7, None, sequential_read),
-        share(7, None, random("random-read-d1", 1000, 1)),
-        share(7, None, random("random-read-d32", 1000, DEPTH)),
-        share(7, Some(COMMIT_BYTES_MAX.min(write_bytes)), commit),
-        share(7, Some(twice), sequential("mixed-sequential", 500, DEPTH)),
-        share(7, Some(write_bytes), random("mixed-random", 500, DEPTH)),
-        share(7, Some(write_bytes), random("random-write-d32", 0, DEPTH)),
-    ]
+    let random_read = random_pages("random-read-d1", 1000, 1);
+    let deep_random_read = random_pages("random-read-d32", 1000, DEPTH);
+    let mixed_sequential = sequential_pages("mixed-sequential", 500, DEPTH);
+    let mixed_random = random_pages("mixed-random", 500, DEPTH);
+    let random_write = random_pages("random-write-d32", 0, DEPTH);
+
+    let first_ns = time_ns / 58 * sequential_share;
+    let other_ns = time_ns / 58 * 7;
+    let twice = write_bytes.saturating_mul(2);
+    let commit_bytes = COMMIT_BYTES_MAX.min(write_bytes);
+    let mut workloads = vec![
+        timed(sequential_write, first_ns, Some(twice)),
+        timed(sequential_read, other_ns, None),
+        timed(random_read, other_ns, None),
+        timed(deep_random_read, other_ns, None),
+        timed(commit, other_ns, Some(commit_bytes)),
+        timed(mixed_sequential, other_ns, Some(twice)),
+        timed(mixed_random, other_ns, Some(write_bytes)),
+        timed(random_write, other_ns, Some(write_bytes)),
+    ];
+    for workload in &mut workloads {
+        workload.engine = measuring.engine.unwrap_or(EngineChoice::Auto);
+    }
+    workloads
+}
+
+fn sequential_pages(name: &str, read_permille: u16, depth: u32) -> Workload {
+    Workload {
+        access: Access::Sequential,
+        ..random_pages(name, read_permille, depth)
+    }
+}
+
+fn random_pages(name: &str, read_permille: u16, depth: u32) -> Workload {
+    Workload {
+        streams: Streams::with_reads(read_permille),
+        depth,
+        block_bytes: PAGE_BYTES,
+        layout: Layout::Needed,
+        ..Workload::named(name)
+    }
 }
 
 /// Shares the time of all cells out to workloads on several sides. Fails if that is too short.
@@ -114,21 +129,21 @@ pub(crate) fn share_among_sides(
 
 /// The workloads of one side with the time of all sides together.
 pub(crate) fn of_all_sides(workloads: &[Workload], sides: usize) -> Vec<Workload> {
-    let joint = |workload: &Workload| {
-        let mut joint = workload.clone();
+    let mut joint_workloads = workloads.to_vec();
+    for workload in &mut joint_workloads {
         let each_ns = workload.stop.time_ns.unwrap_or(0) + workload.warmup_ns;
-        joint.stop.time_ns = Some(each_ns * sides as u64 - workload.warmup_ns);
-        joint
-    };
-    workloads.iter().map(joint).collect()
+        workload.stop.time_ns = Some(each_ns * sides as u64 - workload.warmup_ns);
+    }
+    joint_workloads
 }
 
 /// The workload for so long, or until it has moved `bytes`. A part of the time is the warm-up.
 fn timed(workload: Workload, time_ns: u64, bytes: Option<u64>) -> Workload {
-    let unspent_ns = bytes.map_or(u64::MAX, |bytes| {
-        (u128::from(bytes / 2) * u128::from(SECOND) / LINK_BYTES_PER_SECOND_MAX) as u64
-    });
-    let warmup_ns = (time_ns / 20).min(SECOND).min(unspent_ns);
+    let mut warmup_ns = (time_ns / 20).min(SECOND);
+    if let Some(bytes) = bytes {
+        let half_ns = u128::from(bytes / 2) * u128::from(SECOND) / LINK_BYTES_PER_SECOND_MAX;
+        warmup_ns = warmup_ns.min(half_ns as u64);
+    }
     Workload {
         stop: Stop {
             precision: Some(PRECISION),

@@ -34,8 +34,10 @@ pub(crate) struct StdoutError(pub io::Error);
 
 /// Whether the reader of stdout has gone. A broken pipe that `-o` names is an error like any other.
 pub(crate) fn is_closed_stdout(error: &anyhow::Error) -> bool {
-    let stdout = error.downcast_ref::<StdoutError>();
-    stdout.is_some_and(|stdout| stdout.0.kind() == io::ErrorKind::BrokenPipe)
+    match error.downcast_ref() {
+        Some(StdoutError(error)) => error.kind() == io::ErrorKind::BrokenPipe,
+        None => false,
+    }
 }
 
 /// Whether a write to stdout found no reader.
@@ -56,10 +58,10 @@ pub(crate) fn is_reader_gone() -> bool {
 /// Width and colours of stdout.
 pub(crate) fn style(color: ColorWhen) -> Style {
     let stdout = io::stdout();
-    let size = stdout.is_terminal().then(|| tcgetwinsize(&stdout));
-    let width = size
-        .and_then(Result::ok)
-        .map(|size| usize::from(size.ws_col));
+    let width = match tcgetwinsize(&stdout) {
+        Ok(size) if stdout.is_terminal() && size.ws_col > 0 => usize::from(size.ws_col),
+        _ => COLUMNS_DEFAULT,
+    };
     let color = match color {
         ColorWhen::Always => Color::Ansi,
         // NO_COLOR, CLICOLOR, CLICOLOR_FORCE and TERM, as clap's own pages treat them.
@@ -70,19 +72,21 @@ pub(crate) fn style(color: ColorWhen) -> Style {
         }
         ColorWhen::Auto | ColorWhen::Never => Color::Plain,
     };
-    Style {
-        width: width.filter(|width| *width > 0).unwrap_or(COLUMNS_DEFAULT),
-        color,
-    }
+    Style { width, color }
 }
 
 /// Writes to stdout through one buffer, and returns what failed.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    write(&mut out).and_then(|()| out.flush()).map_err(|error| {
+    let written = match write(&mut out) {
+        Ok(()) => out.flush(),
+        error => error,
+    };
+    if let Err(error) = written {
         note_closed_stdout(&error);
-        StdoutError(error).into()
-    })
+        return Err(StdoutError(error).into());
+    }
+    Ok(())
 }
 
 /// Prints text as it is. A reader that closes the pipe has what it wanted.
@@ -139,9 +143,12 @@ pub(crate) fn write_in_locale(
 /// The first of these variables that is set decides (POSIX, Base Definitions 8.2). Most containers
 /// set none; UTF-8 is assumed there.
 fn is_ascii_only(locale: [Option<String>; 3]) -> bool {
-    let mut set = locale.into_iter().flatten();
-    let locale = set.find(|locale| !locale.is_empty());
-    locale.is_some_and(|locale| !locale.to_lowercase().replace('-', "").contains("utf8"))
+    for name in locale.into_iter().flatten() {
+        if !name.is_empty() {
+            return !name.to_lowercase().replace('-', "").contains("utf8");
+        }
+    }
+    false
 }
 
 /// The page of a record, with colours, as wide as stdout.
@@ -175,10 +182,10 @@ fn text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
 /// Prints a finished page, without its colours where stdout has none, in the characters that the
 /// locale knows.
 pub(crate) fn write_page(page: &str, color: ColorWhen, out: &mut dyn Write) -> io::Result<()> {
-    let page = in_locale(page);
+    let text = in_locale(page);
     match style(color).color {
-        Color::Ansi => out.write_all(page.as_bytes()),
-        Color::Plain => write!(out, "{}", anstream::adapter::strip_str(&page)),
+        Color::Ansi => out.write_all(text.as_bytes()),
+        Color::Plain => write!(out, "{}", anstream::adapter::strip_str(&text)),
     }
 }
 
@@ -194,7 +201,10 @@ pub(crate) fn write_record_page(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     write_page(page, color, out)?;
-    let rows = tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_row));
+    let rows = match tcgetwinsize(io::stdout()) {
+        Ok(size) => usize::from(size.ws_row),
+        Err(_) => 0,
+    };
     if rows > 0 && page.lines().count() + LINES_AFTER >= rows {
         let again = text(|out| terminal::write_verdict_again(record, &colored(), out));
         write_page(&again, color, out)?;
@@ -231,7 +241,10 @@ pub enum Verbosity {
 impl Verbosity {
     /// What stderr can show.
     pub fn of_stderr() -> Self {
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let is_dumb = match std::env::var_os("TERM") {
+            Some(term) => term == "dumb",
+            None => false,
+        };
         if io::stderr().is_terminal() && !is_dumb {
             Self::Terminal
         } else {
@@ -255,9 +268,13 @@ impl Verbosity {
 /// Writes a line to stderr without passwords, wrapped at word boundaries on a terminal. A closed
 /// stderr does not end the run.
 pub(crate) fn eprint_line(line: &str) {
-    let width = io::stderr().is_terminal().then(stderr_columns);
-    let line = format!("diskproof: {}", without_secret(line));
-    let _ = writeln!(io::stderr().lock(), "{}", terminal::message(&line, width));
+    let width = if io::stderr().is_terminal() {
+        Some(stderr_columns())
+    } else {
+        None
+    };
+    let text = format!("diskproof: {}", without_secret(line));
+    let _ = writeln!(io::stderr().lock(), "{}", terminal::message(&text, width));
 }
 
 /// Writes the text of another tool to stderr as it is, but for passwords.
@@ -286,8 +303,11 @@ impl ProgressLine {
 
     /// Whether it is time to redraw.
     pub(crate) fn is_due(&self) -> bool {
-        let is_old = |drawn: Instant| drawn.elapsed() >= REDRAW_EVERY;
-        !self.is_hidden && self.drawn.is_none_or(is_old)
+        match self.drawn {
+            _ if self.is_hidden => false,
+            Some(drawn) => drawn.elapsed() >= REDRAW_EVERY,
+            None => true,
+        }
     }
 
     /// Shows as many of the figures as fit, which commas separate.
@@ -307,7 +327,9 @@ impl ProgressLine {
     /// run.
     fn write(&self, text: &str) {
         let mut stderr = io::stderr().lock();
-        let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
+        if write!(stderr, "\r\x1b[K{text}").is_ok() {
+            let _ = stderr.flush();
+        }
     }
 }
 
@@ -332,9 +354,10 @@ fn whole_figures(text: &str, columns: usize) -> String {
 
 /// Width of the terminal on stderr.
 pub(crate) fn stderr_columns() -> usize {
-    rustix::termios::tcgetwinsize(io::stderr())
-        .map_or(0, |size| usize::from(size.ws_col))
-        .max(COLUMNS_MIN)
+    match tcgetwinsize(io::stderr()) {
+        Ok(size) => COLUMNS_MIN.max(usize::from(size.ws_col)),
+        Err(_) => COLUMNS_MIN,
+    }
 }
 
 #[cfg(test)]

@@ -74,9 +74,10 @@ pub(crate) fn refuse_foreign_link(path: &Path) -> Result<(), Failure> {
 pub(crate) fn note_write_caches(identity: &mut TargetIdentity) {
     let path = std::env::var_os("PATH");
     for (disk, state) in reported_write_caches(identity, path.as_deref()) {
-        let layers = identity.layers.iter_mut();
-        for layer in layers.filter(|layer| layer.name == disk) {
-            layer.reported_write_cache = Some(state);
+        for layer in &mut identity.layers {
+            if layer.name == disk {
+                layer.reported_write_cache = Some(state);
+            }
         }
     }
 }
@@ -91,16 +92,22 @@ fn device_named(given: &Path, devices: &Path) -> Option<PathBuf> {
         return None;
     }
     let device = devices.join(given);
-    let found = std::fs::metadata(&device).ok()?;
-    found.file_type().is_block_device().then_some(device)
+    let metadata = std::fs::metadata(&device).ok()?;
+    if metadata.file_type().is_block_device() {
+        Some(device)
+    } else {
+        None
+    }
 }
 
 /// A target named twice would compete with itself. A device has several nodes: its number
 /// counts, not the inode of a node.
 pub(crate) fn refuse_duplicates(identities: &[TargetIdentity]) -> Result<(), Failure> {
     for (index, identity) in identities.iter().enumerate() {
-        let same = |other: &&TargetIdentity| other.is_same(identity);
-        if let Some(other) = identities[..index].iter().find(same) {
+        if let Some(other) = identities[..index]
+            .iter()
+            .find(|other| other.is_same(identity))
+        {
             let also = if other.path == identity.path {
                 String::new()
             } else {

@@ -53,8 +53,10 @@ impl RequestPrinter {
     pub(crate) fn start() -> io::Result<Self> {
         let (sender, messages) = sync_channel(WAITING_MAX);
         let closed = Arc::<AtomicBool>::default();
-        let theirs = Arc::clone(&closed);
-        let thread = Deferred::start("diskproof-print", move || print(&messages, &theirs))?;
+        let closed_by_thread = Arc::clone(&closed);
+        let thread = Deferred::start("diskproof-print", move || {
+            print(&messages, &closed_by_thread);
+        })?;
         Ok(Self {
             sender,
             thread,
@@ -104,31 +106,36 @@ impl RequestPrinter {
 }
 
 fn print(messages: &Receiver<PrinterMessage>, closed: &AtomicBool) {
-    let (mut line, mut reading) = (ProgressLine::default(), None);
+    let mut line = ProgressLine::default();
+    let mut newest_reading = None;
     for message in messages {
         match message {
             PrinterMessage::Line(text) => {
                 line.clear();
-                let mut stdout = io::stdout().lock();
-                let written = stdout.write_all(text.as_bytes());
-                if let Err(error) = written.and_then(|()| stdout.flush()) {
+                if let Err(error) = print_at_once(&text) {
                     note_closed_stdout(&error);
                     closed.store(true, Ordering::Relaxed);
                     break;
                 }
             }
             PrinterMessage::Reading(text) => {
-                reading = Some(text);
+                newest_reading = Some(text);
                 if !line.is_due() {
                     continue;
                 }
             }
         }
-        if let Some(reading) = &reading {
+        if let Some(reading) = &newest_reading {
             line.show(reading);
         }
     }
     line.clear();
+}
+
+fn print_at_once(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
 }
 
 /// The printer of a tool: the run's thread and the main one use it, one after the other.
@@ -267,20 +274,23 @@ impl SharedPrinter {
         is_interrupted: bool,
         error: Option<&str>,
     ) -> ToolEnd {
-        let own: Vec<Measurement>;
-        let measurements = if self.lock().prints_failed() {
+        let without_failed: Vec<Measurement>;
+        let printed = if self.lock().prints_failed() {
             measurements
         } else {
-            let good = measurements.iter().filter(|one| !one.has_errors());
-            own = good.cloned().collect();
-            &own
+            without_failed = measurements
+                .iter()
+                .filter(|measurement| !measurement.has_errors())
+                .cloned()
+                .collect();
+            &without_failed
         };
         let host = diskproof_device::host_facts();
         self.disks().pause();
         let disks = self.disks().totals();
         let result = ToolResult {
             disks: &disks,
-            measurements,
+            measurements: printed,
             surface,
             interrupted: is_interrupted,
             error,
@@ -291,15 +301,16 @@ impl SharedPrinter {
         let mut saved = Ok(());
         let files = self.lock().files(&result);
         for file in files {
-            saved = saved.and(self.save(&file.path, &file.text));
+            let file_saved = self.save(&file.path, &file.text);
+            saved = saved.and(file_saved);
         }
         if let Some(path) = &self.saved_to {
-            let saved_text = self.save(path, &text.stdout);
+            let text_saved = self.save(path, &text.stdout);
             // In place of a file that cannot be written, stdout keeps the text.
-            if saved_text.is_ok() {
+            if text_saved.is_ok() {
                 text.stdout.clear();
             }
-            saved = saved.and(saved_text);
+            saved = saved.and(text_saved);
         }
         ToolEnd { text, saved }
     }
@@ -366,8 +377,15 @@ impl ToolLines {
     }
 
     fn is_interval_over(&self, elapsed_ns: u64) -> bool {
-        let over = self.interval_ns.map(|interval_ns| elapsed_ns / interval_ns);
-        over.is_some_and(|over| over > self.reported)
+        self.intervals_over(elapsed_ns) > self.reported
+    }
+
+    /// The number of intervals that are over; 0 without intervals.
+    fn intervals_over(&self, elapsed_ns: u64) -> u64 {
+        match self.interval_ns {
+            Some(interval_ns) => elapsed_ns / interval_ns,
+            None => 0,
+        }
     }
 
     /// Prints the tool's report of the results so far.
@@ -385,7 +403,7 @@ impl ToolLines {
             eprint_text(&status.stderr);
         }
         if self.is_interval_over(elapsed_ns) {
-            self.reported = self.interval_ns.map_or(0, |ns| elapsed_ns / ns);
+            self.reported = self.intervals_over(elapsed_ns);
             let text = self.printer.lock().so_far(&results);
             self.print(text);
         }

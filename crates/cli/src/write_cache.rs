@@ -21,12 +21,13 @@ pub enum CacheStates {
 
 /// The states in which the workloads of a plan are measured; `None` where no workload names one.
 pub(crate) fn planned_states(plan: &Plan) -> Option<CacheStates> {
-    let has = |state| {
-        plan.workloads()
-            .iter()
-            .any(|workload| workload.write_cache == Some(state))
-    };
-    match (has(WriteCache::WriteBack), has(WriteCache::WriteThrough)) {
+    let mut has_on = false;
+    let mut has_off = false;
+    for workload in plan.workloads() {
+        has_on |= workload.write_cache == Some(WriteCache::WriteBack);
+        has_off |= workload.write_cache == Some(WriteCache::WriteThrough);
+    }
+    match (has_on, has_off) {
         (true, true) => Some(CacheStates::Both),
         (true, false) => Some(CacheStates::On),
         (false, true) => Some(CacheStates::Off),
@@ -52,24 +53,34 @@ impl WriteCacheFlags {
         &self,
         identity: &TargetIdentity,
     ) -> Result<Option<WriteCacheSwitch>, Failure> {
+        if self.write_cache.is_none() {
+            return Ok(None);
+        }
         let path = std::env::var_os("PATH");
-        let find = |_| WriteCacheSwitch::find(identity, path.as_deref());
-        Ok(self.write_cache.map(find).transpose()?)
+        let switch = WriteCacheSwitch::find(identity, path.as_deref())?;
+        Ok(Some(switch))
     }
 
     /// The workload in the states that were requested.
     pub(crate) fn states_of(&self, workload: Workload) -> Vec<Workload> {
-        let with = |state, suffix: &str| Workload {
-            name: format!("{}{suffix}", workload.name),
-            write_cache: Some(state),
+        let Some(states) = self.write_cache else {
+            return vec![workload];
+        };
+        let on = Workload {
+            write_cache: Some(WriteCache::WriteBack),
             ..workload.clone()
         };
-        let (on, off) = (WriteCache::WriteBack, WriteCache::WriteThrough);
-        match self.write_cache {
-            None => vec![workload],
-            Some(CacheStates::On) => vec![with(on, "")],
-            Some(CacheStates::Off) => vec![with(off, "")],
-            Some(CacheStates::Both) => vec![with(on, ""), with(off, OFF_SUFFIX)],
+        let mut off = Workload {
+            write_cache: Some(WriteCache::WriteThrough),
+            ..workload
+        };
+        match states {
+            CacheStates::On => vec![on],
+            CacheStates::Off => vec![off],
+            CacheStates::Both => {
+                off.name.push_str(OFF_SUFFIX);
+                vec![on, off]
+            }
         }
     }
 
@@ -84,25 +95,26 @@ impl WriteCacheFlags {
 
     /// What is going to happen to which disk.
     pub(crate) fn notice(&self, switch: &WriteCacheSwitch) -> String {
-        let now = |(disk, found)| match found {
-            WriteCache::WriteBack => format!("{disk} (now on)"),
-            WriteCache::WriteThrough => format!("{disk} (now off)"),
-        };
-        let disks: Vec<String> = switch.found().map(now).collect();
-        let (how, what) = match self.write_cache {
+        let mut disks = Vec::new();
+        for (disk, state) in switch.found() {
+            disks.push(match state {
+                WriteCache::WriteBack => format!("{disk} (now on)"),
+                WriteCache::WriteThrough => format!("{disk} (now off)"),
+            });
+        }
+        let (direction, consequence) = match self.write_cache {
             Some(CacheStates::On) => ("on", LOSES),
             Some(CacheStates::Off) | None => ("off", SLOWER),
             Some(CacheStates::Both) => ("off and on alternately", SLOWER),
         };
         format!(
-            "The write cache of {} is switched {how} during the run and restored at its end, even \
-             after Ctrl-C or a crash. {what}",
+            "The write cache of {} is switched {direction} during the run and restored at its \
+             end, even after Ctrl-C or a crash. {consequence}",
             disks.join(", ")
         )
     }
 }
 
-/// What the user has to know.
 const SLOWER: &str = "While it is off, all writes to the disk are slower, including those of other \
                       programs.";
 const LOSES: &str = "While it is on, a power failure loses data written without a flush.";

@@ -7,7 +7,7 @@ use crate::held::proc_path;
 use crate::open::OpenTarget;
 use crate::probe::probe;
 use crate::steps::{GateStep, Hook, ShortPauses};
-use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place, run};
+use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place, place_in_memory, run};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::cell::Cell;
 use std::os::unix::fs::FileExt as _;
@@ -159,8 +159,9 @@ struct GateStart {
 
 /// One kind of exchange.
 struct Case {
-    /// Dropped before their files are.
+    /// Dropped before their images are.
     devices: Vec<Loop>,
+    images: Vec<TempDir>,
     place: TempDir,
     exchange: Rc<Exchange>,
     /// What the user names.
@@ -192,6 +193,7 @@ impl Case {
         };
         Self {
             devices: Vec::new(),
+            images: Vec::new(),
             exchange: Rc::new(exchange),
             target: at(target),
             is_scratch: false,
@@ -374,25 +376,51 @@ fn hash(path: &Path) -> String {
     run("sha256sum", &[path.to_str().unwrap()])
 }
 
-#[test]
-fn gate_opens_no_other_file_when_files_are_exchanged() {
-    let files = ["mine/file", "theirs/file"];
-    for forbid in [link, hold] {
-        let case = Case::new("mine/file", files, forbid);
-        case.assert_opens();
-        case.run_all();
-    }
-    Case::new("mine/file", files, link).run_twice();
+// One test for each kind of exchange, so that they run beside each other.
+
+const FILES: [&str; 2] = ["mine/file", "theirs/file"];
+const DIRECTORIES: [&str; 2] = ["mine", "theirs"];
+
+/// Exchanges two paths at each point of the gate, once.
+fn gate_opens_no_other_file(exchanged: [&str; 2], forbid: fn(&Case) -> Forbidden) {
+    let case = Case::new("mine/file", exchanged, forbid);
+    case.assert_opens();
+    case.run_all();
 }
 
 #[test]
-fn gate_opens_no_other_file_when_directories_are_exchanged() {
-    for forbid in [link, serve] {
-        let case = Case::new("mine/file", ["mine", "theirs"], forbid);
-        case.assert_opens();
-        case.run_all();
-        case.run_twice();
-    }
+fn gate_opens_no_file_with_a_second_name_when_files_are_exchanged() {
+    gate_opens_no_other_file(FILES, link);
+}
+
+#[test]
+fn gate_opens_no_file_in_use_when_files_are_exchanged() {
+    gate_opens_no_other_file(FILES, hold);
+}
+
+#[test]
+fn gate_opens_no_file_with_a_second_name_when_directories_are_exchanged() {
+    gate_opens_no_other_file(DIRECTORIES, link);
+}
+
+#[test]
+fn gate_opens_no_file_of_a_server_when_directories_are_exchanged() {
+    gate_opens_no_other_file(DIRECTORIES, serve);
+}
+
+#[test]
+fn gate_opens_no_other_file_when_files_are_exchanged_to_and_fro() {
+    Case::new("mine/file", FILES, link).run_twice();
+}
+
+#[test]
+fn gate_opens_no_file_with_a_second_name_when_directories_are_exchanged_to_and_fro() {
+    Case::new("mine/file", DIRECTORIES, link).run_twice();
+}
+
+#[test]
+fn gate_opens_no_file_of_a_server_when_directories_are_exchanged_to_and_fro() {
+    Case::new("mine/file", DIRECTORIES, serve).run_twice();
 }
 
 #[test]
@@ -438,9 +466,11 @@ fn gate_opens_no_other_device_when_nodes_are_exchanged() {
     ] {
         let mut case = Case::new("mine/node", exchanged, fill);
         for place in ["mine", "theirs"] {
-            let image = case.at(place).join("image");
+            let images = place_in_memory();
+            let image = images.path().join("image");
             std::fs::write(&image, vec![0; 4 * MIB as usize]).unwrap();
             let device = Loop::over(&image, &[]);
+            case.images.push(images);
             let number = device.name().strip_prefix("loop").unwrap();
             let node = case.at(place).join("node");
             run("mknod", &[node.to_str().unwrap(), "b", "7", number]);

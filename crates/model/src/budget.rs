@@ -165,7 +165,7 @@ impl Plan {
             Task::Survey(survey) => survey.operation == OpKind::Write,
             Task::Files(_) => true,
             Task::Workloads(_) | Task::Ping(_) | Task::Inserts(_) => {
-                task.workloads().iter().any(|one| one.makes(OpKind::Write))
+                task.workloads().iter().any(Workload::fills_blocks)
             }
         });
         writes_data.then(|| self.write_limit())

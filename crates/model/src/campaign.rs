@@ -45,6 +45,20 @@ pub enum CampaignEnd {
     Time,
 }
 
+/// What another side of a comparison moved on the disk that this side is on, in one slice or in the
+/// warm-up before it. It used the same burst credit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MovedBeside {
+    /// In nanoseconds after the start of the run.
+    pub start_ns: u64,
+    /// For how long, in nanoseconds.
+    pub wall_ns: u64,
+    /// Reads and writes.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 /// A slice that counts in no row any more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DroppedSlice {

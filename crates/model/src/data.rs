@@ -1,6 +1,6 @@
 //! What a run measured, before any judgement.
 
-use crate::campaign::DroppedSlice;
+use crate::campaign::{DroppedSlice, MovedBeside};
 use crate::files::FilesMeasurement;
 use crate::layers::LayerPlace;
 use crate::measurement::Measurement;
@@ -16,6 +16,8 @@ pub struct RunData {
     /// Slices of a campaign that no row covers, because they were measured again: a burst credit
     /// ended after them.
     pub dropped: Vec<DroppedSlice>,
+    /// What other sides of a comparison moved on the disk of the only target.
+    pub beside: Vec<MovedBeside>,
     /// The survey.
     pub surface: Option<SurfaceMeasurement>,
     /// What a temporary PostgreSQL server measured on the first target.

@@ -156,17 +156,34 @@ impl OpKind {
 
     /// Whether data moves between the target and the memory.
     pub const fn moves_data(self) -> bool {
-        matches!(self.blocks(), BlockUse::Reads | BlockUse::Writes)
+        match self.blocks() {
+            BlockUse::Reads | BlockUse::Writes => true,
+            BlockUse::Drops | BlockUse::Keeps => false,
+        }
     }
 
     /// Whether the block has another content afterwards, or none: it destroys what was there.
     pub const fn changes_blocks(self) -> bool {
-        matches!(self.blocks(), BlockUse::Writes | BlockUse::Drops)
+        match self.blocks() {
+            BlockUse::Writes | BlockUse::Drops => true,
+            BlockUse::Reads | BlockUse::Keeps => false,
+        }
+    }
+
+    /// Whether the target must store something afterwards: it takes room and wear.
+    pub const fn fills_blocks(self) -> bool {
+        match self.blocks() {
+            BlockUse::Writes => true,
+            BlockUse::Reads | BlockUse::Drops | BlockUse::Keeps => false,
+        }
     }
 
     /// Whether the target forgets the block, without any data.
     pub const fn drops_blocks(self) -> bool {
-        matches!(self.blocks(), BlockUse::Drops)
+        match self.blocks() {
+            BlockUse::Drops => true,
+            BlockUse::Reads | BlockUse::Writes | BlockUse::Keeps => false,
+        }
     }
 
     /// The kinds of a measurement that a reader looks at: commits where every write is synced, else

@@ -102,6 +102,7 @@ pub trait Watch {
     /// Receives the results so far of the workloads that run: for each of them one per target.
     /// Counts and times reach as far as each worker has come, at most a request behind; latencies
     /// are up to a quarter of a second older. Without windows and without the device's counters.
+    /// Of a ping with its requests.
     fn results_so_far(&mut self, _elapsed_ns: u64, _measurements: &[Measurement]) {}
 }
 

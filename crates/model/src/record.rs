@@ -2,7 +2,7 @@
 //! saved and compared by others. Its JSON form is the published contract
 //! `schema/record.v3.schema.json`.
 
-use crate::campaign::{CampaignPart, DroppedSlice};
+use crate::campaign::{CampaignPart, DroppedSlice, MovedBeside};
 use crate::files::{CacheDrop, FileStepMeasurement};
 use crate::finding::Finding;
 use crate::health::DiskHealth;
@@ -94,6 +94,9 @@ pub struct Record {
     /// ended after them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<DroppedSlice>,
+    /// What other sides of a comparison moved on the disk of the only target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<MovedBeside>,
 }
 
 /// What a record keeps of what was measured.

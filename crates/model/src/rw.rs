@@ -24,17 +24,39 @@ pub enum Order {
     Random,
 }
 
-/// What is done, and its word in each order.
-const WORDS: [(&[&[OpKind]], &str, &str); 5] = [
-    (&[&[OpKind::Read]], "read", "randread"),
-    (&[&[OpKind::Write]], "write", "randwrite"),
-    (&[&[OpKind::Read], &[OpKind::Write]], "rw", "randrw"),
-    (&[&[OpKind::Trim]], "trim", "randtrim"),
-    (
-        &[&[OpKind::Trim, OpKind::Write]],
-        "trimwrite",
-        "randtrimwrite",
-    ),
+/// The words for what is done, one for each order.
+struct Words {
+    chains: &'static [&'static [OpKind]],
+    sequential: &'static str,
+    random: &'static str,
+}
+
+const WORDS: [Words; 5] = [
+    Words {
+        chains: &[&[OpKind::Read]],
+        sequential: "read",
+        random: "randread",
+    },
+    Words {
+        chains: &[&[OpKind::Write]],
+        sequential: "write",
+        random: "randwrite",
+    },
+    Words {
+        chains: &[&[OpKind::Read], &[OpKind::Write]],
+        sequential: "rw",
+        random: "randrw",
+    },
+    Words {
+        chains: &[&[OpKind::Trim]],
+        sequential: "trim",
+        random: "randtrim",
+    },
+    Words {
+        chains: &[&[OpKind::Trim, OpKind::Write]],
+        sequential: "trimwrite",
+        random: "randtrimwrite",
+    },
 ];
 
 impl Rw {
@@ -56,27 +78,33 @@ impl Rw {
         ..Self::RANDREAD
     };
 
-    /// What a workload with this access and these streams does.
-    pub fn of(access: &Access, streams: &Streams) -> Self {
+    /// What a workload with this access and these streams does; `None` where fio has no word for it.
+    pub fn for_workload(access: &Access, streams: &Streams) -> Option<Self> {
         let order = match access {
             Access::Random { .. } | Access::Zoned { .. } => Order::Random,
             _ => Order::Sequential,
         };
-        let done = || streams.iter().map(|stream| stream.does.as_slice());
-        let found = WORDS
-            .iter()
-            .find(|(chains, ..)| done().eq(chains.iter().copied()));
-        let (chains, ..) = *found.unwrap_or(&WORDS[0]);
-        Self { order, chains }
+        for words in &WORDS {
+            let done = streams.iter().map(|stream| stream.does.as_slice());
+            if done.eq(words.chains.iter().copied()) {
+                return Some(Self {
+                    order,
+                    chains: words.chains,
+                });
+            }
+        }
+        None
     }
 
     /// fio's name.
     pub fn as_str(self) -> &'static str {
-        let found = WORDS.iter().find(|(chains, ..)| *chains == self.chains);
-        let (_, sequential, random) = found.unwrap_or(&WORDS[0]);
+        let words = WORDS
+            .iter()
+            .find(|words| words.chains == self.chains)
+            .expect("chains are those of a word");
         match self.order {
-            Order::Sequential => sequential,
-            Order::Random => random,
+            Order::Sequential => words.sequential,
+            Order::Random => words.random,
         }
     }
 
@@ -142,15 +170,20 @@ impl FromStr for Rw {
 
     fn from_str(text: &str) -> Result<Self, RwError> {
         let word = text.replace("readwrite", "rw");
-        let found = WORDS.iter().find_map(|(chains, sequential, random)| {
-            let order = match word.as_str() {
-                word if word == *sequential => Order::Sequential,
-                word if word == *random => Order::Random,
-                _ => return None,
+        for words in &WORDS {
+            let order = if word == words.sequential {
+                Order::Sequential
+            } else if word == words.random {
+                Order::Random
+            } else {
+                continue;
             };
-            Some(Self { order, chains })
-        });
-        found.ok_or_else(|| RwError(text.to_owned()))
+            return Ok(Self {
+                order,
+                chains: words.chains,
+            });
+        }
+        Err(RwError(text.to_owned()))
     }
 }
 
@@ -160,8 +193,12 @@ mod tests {
 
     #[test]
     fn rw_takes_the_names_of_fio() {
-        for (chains, sequential, random) in WORDS {
-            for (order, word) in [(Order::Sequential, sequential), (Order::Random, random)] {
+        for words in &WORDS {
+            let chains = words.chains;
+            for (order, word) in [
+                (Order::Sequential, words.sequential),
+                (Order::Random, words.random),
+            ] {
                 let rw = Rw { order, chains };
                 assert_eq!((word.parse(), rw.as_str()), (Ok(rw), word));
                 assert_eq!(rw.makes(OpKind::Trim), word.contains("trim"), "{word}");

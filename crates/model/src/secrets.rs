@@ -30,9 +30,8 @@ pub fn without_secrets(argv: Vec<String>) -> Vec<String> {
     let mut hidden = Vec::with_capacity(argv.len());
     let mut is_secret = false;
     for word in argv {
-        // sysbench has options without a value, which look like flags with a long name.
-        let is_long_flag = word.starts_with("--");
-        if is_secret && !is_long_flag {
+        // sysbench has options without a value.
+        if is_secret && !is_long_flag(&word) {
             hidden.push(HIDDEN.to_owned());
             is_secret = false;
             continue;
@@ -46,6 +45,23 @@ pub fn without_secrets(argv: Vec<String>) -> Vec<String> {
         });
     }
     hidden
+}
+
+/// Whether a word is a flag with a long name, as every tool of ours spells them, and no password
+/// that begins with two dashes.
+fn is_long_flag(word: &str) -> bool {
+    let Some(flag) = word.strip_prefix("--") else {
+        return false;
+    };
+    let name = match flag.split_once('=') {
+        Some((name, _)) => name,
+        None => flag,
+    };
+    name.chars().all(|character| {
+        character.is_ascii_lowercase()
+            || character.is_ascii_digit()
+            || matches!(character, '-' | '_' | '.')
+    })
 }
 
 /// A text, such as an error message, without the secrets in it: `key=value`, also with blanks
@@ -140,12 +156,19 @@ fn value_length(text: &str, kind: ValueKind) -> usize {
 }
 
 /// Hides what stands between the colon behind a user and the last `@` of a word, with a scheme
-/// before the user or without one. A password behind a scheme may have blanks: it ends at the next
-/// `@`.
+/// before the user or without one. A text in quotes is one word. A password behind a scheme may have
+/// blanks without them: it ends at the next `@`.
 fn hide_logins(text: &str) -> String {
     let mut hidden = String::with_capacity(text.len());
     let mut rest = text;
     while !rest.is_empty() {
+        if let Some(quoted) = leading_quotation(rest)
+            && let Some(range) = login_secret(quoted)
+        {
+            hidden.push_str(&without_range(quoted, range));
+            rest = &rest[quoted.len()..];
+            continue;
+        }
         let Some(word) = rest.split_inclusive(char::is_whitespace).next() else {
             break;
         };
@@ -165,6 +188,22 @@ fn hide_logins(text: &str) -> String {
         }
     }
     hidden
+}
+
+/// The quotation with which a text begins, its quotes included. It ends at the first quote that no
+/// letter follows: a password may have one inside.
+fn leading_quotation(text: &str) -> Option<&str> {
+    let quote = text
+        .chars()
+        .next()
+        .filter(|first| matches!(first, '\'' | '"'))?;
+    for (index, _) in text.match_indices(quote).skip(1) {
+        let end = index + quote.len_utf8();
+        if !text[end..].starts_with(char::is_alphanumeric) {
+            return Some(&text[..end]);
+        }
+    }
+    None
 }
 
 fn without_range(text: &str, range: std::ops::Range<usize>) -> String {
@@ -247,6 +286,10 @@ mod tests {
             ),
             ("--mysql-password -S3c run", "--mysql-password (hidden) run"),
             (
+                "--mysql-password --S3c run",
+                "--mysql-password (hidden) run",
+            ),
+            (
                 "commit d postgres:SE=CRET@127.0.0.1",
                 "commit d postgres:(hidden)@127.0.0.1",
             ),
@@ -306,6 +349,11 @@ mod tests {
                 "'postgres:S@h': no such host",
                 "'postgres:(hidden)@h': no such host",
             ),
+            (
+                "no host in 'postgres:pa ss@h': use 'postgres@h'",
+                "no host in 'postgres:(hidden)@h': use 'postgres@h'",
+            ),
+            ("'name': mail 'a@b' or 'c'", "'name': mail 'a@b' or 'c'"),
             (
                 "error: http://u:p@h/x and u2:q@h",
                 "error: http://u:(hidden)@h/x and u2:(hidden)@h",

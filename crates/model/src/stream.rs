@@ -151,6 +151,12 @@ impl Streams {
         kinds.any(|kind| kind.changes_blocks())
     }
 
+    /// Whether any operation gives its block something to store.
+    pub fn fill_blocks(&self) -> bool {
+        let mut kinds = self.0.iter().flat_map(|stream| &stream.does);
+        kinds.any(|kind| kind.fills_blocks())
+    }
+
     /// Whether any operation drops its block.
     pub fn drops_blocks(&self) -> bool {
         let mut kinds = self.0.iter().flat_map(|stream| &stream.does);

@@ -73,6 +73,16 @@ impl TargetIdentity {
         layers.any(|layer| layer.backing_direct == Some(false))
     }
 
+    /// Whether both lie on one disk at least. Where the layers of one are not known, on one
+    /// filesystem or device.
+    pub fn shares_disk(&self, other: &Self) -> bool {
+        if self.layers.is_empty() || other.layers.is_empty() {
+            return self.device == other.device;
+        }
+        self.disks()
+            .any(|own| other.disks().any(|its| its.device == own.device))
+    }
+
     /// Whether both are the same file, directory or device, by whatever path. Every node of a
     /// device has its own inode, so devices are compared by their number.
     pub fn is_same(&self, other: &Self) -> bool {

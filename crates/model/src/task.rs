@@ -272,7 +272,7 @@ impl Task {
             Self::Workloads(_) | Self::Ping(_) | Self::Inserts(_) => {
                 let mut sum = 0;
                 for workload in self.workloads() {
-                    if workload.makes(OpKind::Write) {
+                    if workload.fills_blocks() {
                         match workload.write_bytes_max() {
                             Some(bytes) => sum += bytes,
                             None => return ByteLimit::Unlimited,

@@ -130,6 +130,11 @@ impl Workload {
         self.streams.changes_blocks()
     }
 
+    /// Whether any operation makes the target store something.
+    pub fn fills_blocks(&self) -> bool {
+        self.streams.fill_blocks()
+    }
+
     /// Whether any of its operations is of this kind.
     pub fn makes(&self, kind: OpKind) -> bool {
         match kind {

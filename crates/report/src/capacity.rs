@@ -25,12 +25,16 @@ impl DiskCapacity<'_> {
     /// more, in nanoseconds.
     pub(crate) fn busy_p99_ns(&self) -> Option<u64> {
         let knee = self.random.knee.as_ref()?;
-        self.random
-            .cells
-            .iter()
-            .filter(|cell| cell.block_bytes == knee.block_bytes)
-            .filter(|cell| cell.depth >= knee.depth.saturating_mul(2))
-            .find_map(|cell| cell.latency_p99_ns)
+        let busy_depth = knee.depth.saturating_mul(2);
+        for cell in &self.random.cells {
+            if cell.block_bytes == knee.block_bytes
+                && cell.depth >= busy_depth
+                && cell.latency_p99_ns.is_some()
+            {
+                return cell.latency_p99_ns;
+            }
+        }
+        None
     }
 }
 
@@ -50,17 +54,19 @@ fn capacity(
     sequential: SweepOperation,
 ) -> Option<DiskCapacity<'_>> {
     let matrices = &record.sweep()?.matrices;
-    let random = matrix_of(matrices, random)?;
-    let sequential = matrix_of(matrices, sequential);
-    let bytes_per_second = std::iter::once(random)
-        .chain(sequential)
-        .filter_map(best_throughput)
-        .reduce(f64::max)?;
+    let random_matrix = matrix_of(matrices, random)?;
+    let mut throughputs = Vec::new();
+    throughputs.extend(best_throughput(random_matrix));
+    let mut sequential_iops = None;
+    if let Some(matrix) = matrix_of(matrices, sequential) {
+        throughputs.extend(best_throughput(matrix));
+        sequential_iops = page_iops(matrix);
+    }
     Some(DiskCapacity {
-        bytes_per_second,
-        random_iops: page_iops(random)?,
-        sequential_iops: sequential.and_then(page_iops),
-        random,
+        bytes_per_second: throughputs.into_iter().reduce(f64::max)?,
+        random_iops: page_iops(random_matrix)?,
+        sequential_iops,
+        random: random_matrix,
     })
 }
 
@@ -79,7 +85,7 @@ fn page_iops(matrix: &SweepMatrix) -> Option<f64> {
         .cells
         .iter()
         .filter(|cell| cell.block_bytes == PAGE_BYTES && cell.state == CellState::Measured)
-        .filter_map(|cell| cell.iops.as_ref())
+        .flat_map(|cell| &cell.iops)
         .max_by(|a, b| a.cmp_certain(b));
     let iops = match measured {
         Some(rate) => rate.value,

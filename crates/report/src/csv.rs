@@ -15,8 +15,7 @@ const HEADING: &str = "run_id,started,host,target,model,serial,workload,op,metri
 /// over time.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
-    let rows = [figures(record), points(record)];
-    for figure in rows.iter().flatten() {
+    for figure in figures(record).iter().chain(&points(record)) {
         let is_named = !figure.metric.name.is_empty() && !figure.key.subject.is_empty();
         // Spreadsheets have no infinity.
         if is_named && figure.value.is_finite() {
@@ -27,25 +26,29 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn row(record: &Record, figure: &Figure<'_>) -> String {
-    fn number<T: ToString>(number: Option<T>) -> String {
-        number.map(|number| number.to_string()).unwrap_or_default()
-    }
     let key = &figure.key;
-    let target = record.targets.get(key.target);
-    let disk = target.and_then(|target| target.disks().next());
-    let word = |text: Option<&String>| field(text.map_or("", String::as_str));
+    let mut path = "";
+    let mut model = "";
+    let mut serial = "";
+    if let Some(target) = record.targets.get(key.target) {
+        path = &target.path;
+        if let Some(disk) = target.disks().next() {
+            model = disk.model.as_deref().unwrap_or_default();
+            serial = disk.serial.as_deref().unwrap_or_default();
+        }
+    }
     [
         field(&record.run_id),
         field(&record.started),
         field(&record.host.name),
-        word(target.map(|target| &target.path)),
-        word(disk.and_then(|disk| disk.model.as_ref())),
-        word(disk.and_then(|disk| disk.serial.as_ref())),
+        field(path),
+        field(model),
+        field(serial),
         field(&key.subject),
         field(key.op),
         field(&figure.name()),
         figure.value.to_string(),
-        number(figure.half_width_95.filter(|half| half.is_finite())),
+        finite(figure.half_width_95),
         number(figure.n),
         figure.unit.to_owned(),
         number(key.offset_bytes),
@@ -57,6 +60,19 @@ fn row(record: &Record, figure: &Figure<'_>) -> String {
     .join(",")
 }
 
+/// A number as one cell, which is empty without it.
+fn number<T: ToString>(value: Option<T>) -> String {
+    match value {
+        Some(value) => value.to_string(),
+        None => String::new(),
+    }
+}
+
+/// The same; spreadsheets have no infinity.
+fn finite(value: Option<f64>) -> String {
+    number(value.filter(|value| value.is_finite()))
+}
+
 const COMPARISON_HEADING: &str = "a,b,metric,unit,a_value,a_half_width_95,b_value,\
                                   b_half_width_95,ratio,ratio_low_95,ratio_high_95,\
                                   change_percent,verdict";
@@ -66,32 +82,30 @@ pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> 
     writeln!(out, "{COMPARISON_HEADING}")?;
     for candidate in &comparison.candidates {
         for metric in &candidate.metrics {
-            let labels = [&comparison.baseline.label, &candidate.side.label];
-            writeln!(out, "{}", comparison_row(labels, metric))?;
+            let a = &comparison.baseline.label;
+            let b = &candidate.side.label;
+            writeln!(out, "{}", comparison_row(a, b, metric))?;
         }
     }
     Ok(())
 }
 
-fn comparison_row(labels: [&String; 2], metric: &MetricComparison) -> String {
-    let number = |value: Option<f64>| {
-        let finite = value.filter(|value| value.is_finite());
-        finite.map(|value| value.to_string()).unwrap_or_default()
-    };
+fn comparison_row(label_a: &str, label_b: &str, metric: &MetricComparison) -> String {
     let ratio = metric.ratio;
+    let change = ratio.map(|ratio| (ratio.value - 1.0) * 100.0);
     [
-        field(labels[0]),
-        field(labels[1]),
+        field(label_a),
+        field(label_b),
         field(&metric.metric),
         field(&metric.a.unit),
-        number(Some(metric.a.value)),
-        number(metric.a.half_width_95),
-        number(Some(metric.b.value)),
-        number(metric.b.half_width_95),
-        number(ratio.map(|ratio| ratio.value)),
-        number(ratio.map(|ratio| ratio.low_95)),
-        number(ratio.and_then(|ratio| ratio.high_95)),
-        number(ratio.map(|ratio| (ratio.value - 1.0) * 100.0)),
+        finite(Some(metric.a.value)),
+        finite(metric.a.half_width_95),
+        finite(Some(metric.b.value)),
+        finite(metric.b.half_width_95),
+        finite(ratio.map(|ratio| ratio.value)),
+        finite(ratio.map(|ratio| ratio.low_95)),
+        finite(ratio.and_then(|ratio| ratio.high_95)),
+        finite(change),
         field(metric.verdict.as_str()),
     ]
     .join(",")
@@ -100,14 +114,14 @@ fn comparison_row(labels: [&String; 2], metric: &MetricComparison) -> String {
 /// A text as one cell. Spreadsheets run text that begins with these signs as a formula (CWE-1236);
 /// an apostrophe prevents it.
 fn field(text: &str) -> String {
-    let mut text = clean(text);
-    if text.trim_start().starts_with(['=', '+', '-', '@']) {
-        text.insert(0, '\'');
+    let mut cell = clean(text);
+    if cell.trim_start().starts_with(['=', '+', '-', '@']) {
+        cell.insert(0, '\'');
     }
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
     } else {
-        text
+        cell
     }
 }
 

@@ -133,51 +133,64 @@ pub static FORMATS: &[&Format] = &[
 /// The format of a file name. The longest matching extension wins.
 pub fn format_of(path: &Path) -> Option<&'static Format> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
-    let all = FORMATS.iter().copied();
-    let fitting = all.filter(|of| name.ends_with(of.extension));
-    let format = fitting.max_by_key(|format| format.extension.len())?;
-    (name.len() > format.extension.len()).then_some(format)
+    let format = FORMATS
+        .iter()
+        .filter(|format| name.ends_with(format.extension))
+        .max_by_key(|format| format.extension.len())?;
+    if name.len() > format.extension.len() {
+        Some(format)
+    } else {
+        None
+    }
 }
 
 /// The extensions of the formats that `is_listed` selects: `.json, .html`.
 pub fn extensions(is_listed: fn(&Format) -> bool) -> String {
-    let listed = FORMATS.iter().filter(|format| is_listed(format));
-    let extensions: Vec<&str> = listed.map(|format| format.extension).collect();
+    let mut extensions = Vec::new();
+    for format in FORMATS {
+        if is_listed(format) {
+            extensions.push(format.extension);
+        }
+    }
     extensions.join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::record::Record;
     use std::collections::BTreeSet;
     use std::path::PathBuf;
 
     #[test]
     fn format_follows_the_longest_extension() {
-        let of = |name: &str| format_of(Path::new(name)).map(|format| format.extension);
-        assert_eq!(of("/tmp/a.b.JSON"), Some(".json"));
-        assert_eq!(of("x.svg"), Some(".svg"));
-        assert_eq!(
-            (of("x.fio.json"), of("fio.json")),
-            (Some(".fio.json"), Some(".json"))
-        );
+        assert_eq!(extension_of("/tmp/a.b.JSON"), Some(".json"));
+        assert_eq!(extension_of("x.svg"), Some(".svg"));
+        assert_eq!(extension_of("x.fio.json"), Some(".fio.json"));
+        assert_eq!(extension_of("fio.json"), Some(".json"));
         for name in ["svg", ".svg", "x.svgz", "x.", "/", "x.svg/..", ".fio.json"] {
-            assert_eq!(of(name), None, "{name}");
+            assert_eq!(extension_of(name), None, "{name}");
         }
+    }
+
+    fn extension_of(name: &str) -> Option<&'static str> {
+        Some(format_of(Path::new(name))?.extension)
     }
 
     #[test]
     fn svg_is_one_sheet_or_a_file_per_chart() {
         let record = crate::fixture::record();
-        let paths = |name: &str| -> Vec<PathBuf> {
-            let svg = format_of(Path::new(name)).unwrap();
-            let files = svg.files(&record, Path::new(name));
-            files.into_iter().map(|file| file.path).collect()
-        };
-        assert_eq!(paths("/a/x.y.svg"), [Path::new("/a/x.y.svg")]);
-        let each = paths("/a/x-%.svg");
+        assert_eq!(paths(&record, "/a/x.y.svg"), [Path::new("/a/x.y.svg")]);
+        let each = paths(&record, "/a/x-%.svg");
         let expected = PathBuf::from("/a/x-time-random-read-d32.svg");
         assert!(each.len() > 2 && each.contains(&expected), "{each:?}");
+    }
+
+    /// The files that a record becomes under this name.
+    fn paths(record: &Record, name: &str) -> Vec<PathBuf> {
+        let format = format_of(Path::new(name)).unwrap();
+        let files = format.files(record, Path::new(name));
+        files.into_iter().map(|file| file.path).collect()
     }
 
     #[test]
@@ -198,14 +211,18 @@ mod tests {
     #[test]
     fn format_without_its_data_writes_no_file() {
         let mut record = crate::fixture::record();
-        let files = |record: &_, format: &Format| format.files(record, Path::new("x")).len();
-        let is_general = |format: &&&Format| !format.requires.is_of_sweep();
-        let mut general = FORMATS.iter().filter(is_general);
-        assert!(general.all(|format| files(&record, format) == 1));
+        let path = Path::new("x");
+        for format in FORMATS {
+            if !format.requires.is_of_sweep() {
+                let files = format.files(&record, path).len();
+                assert_eq!(files, 1, "{}", format.extension);
+            }
+        }
         record.measurements.clear();
         for format in FORMATS {
-            let expected = usize::from(format.requires == crate::format::Requires::Nothing);
-            assert_eq!(files(&record, format), expected, "{}", format.extension);
+            let files = format.files(&record, path).len();
+            let expected = usize::from(format.requires == Requires::Nothing);
+            assert_eq!(files, expected, "{}", format.extension);
         }
     }
 }

@@ -2,9 +2,7 @@
 //! file (SVG without cairo) for each chart into the working directory, and opens a window for each
 //! if there is a screen.
 
-use crate::chart::{
-    Axis, AxisSide, Chart, Range, Ranges, Scale, Series, SeriesMark, charts, origin,
-};
+use crate::chart::{self, Axis, AxisSide, Chart, Guide, Range, Scale, Series, SeriesMark};
 use crate::format::OutputFile;
 use crate::svg::COLORS;
 use crate::text::{clean, shortened};
@@ -34,8 +32,11 @@ const PRELUDE: &str = concat!(
 
 /// The file of a record.
 pub(crate) fn files<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
-    let stem = path.file_stem().unwrap_or_default();
-    let stem = stem.to_string_lossy().into_owned();
+    let stem = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     vec![OutputFile::new(path, move |out| {
         write_record(record, &stem, out)
     })]
@@ -44,43 +45,45 @@ pub(crate) fn files<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> 
 /// Writes the script. Pictures are called `STEM-CHART.png`; of the stem only letters, digits, `.`,
 /// `-` and `_` are used.
 pub fn write_record(record: &Record, stem: &str, out: &mut dyn Write) -> io::Result<()> {
-    let is_kept = |c: &char| c.is_ascii_alphanumeric() || ['.', '-', '_'].contains(c);
-    let stem: String = stem.chars().filter(is_kept).collect();
-    let stem = match stem.trim_start_matches(['.', '-']) {
+    let mut plain = stem.to_owned();
+    plain.retain(|c| c.is_ascii_alphanumeric() || ['.', '-', '_'].contains(&c));
+    let prefix = match plain.trim_start_matches(['.', '-']) {
         "" => "diskproof",
-        stem => stem,
+        plain => plain,
     };
-    let origin = origin(record);
+    let origin = chart::origin(record);
     writeln!(out, "# {origin}")?;
     writeln!(
         out,
-        "# gnuplot -p {stem}.gnuplot   writes {stem}-CHART.png, and shows each chart if there is a \
-         display"
+        "# gnuplot -p {prefix}.gnuplot   writes {prefix}-CHART.png, and shows each chart if there \
+         is a display"
     )?;
     out.write_all(PRELUDE.as_bytes())?;
-    for (index, chart) in charts(record).iter().enumerate() {
-        write_chart(chart, index, (stem, &origin), out)?;
+    for (index, chart) in chart::charts(record).iter().enumerate() {
+        let name = format!("{prefix}-{}", chart.id);
+        write_chart(chart, index, &name, &origin, out)?;
     }
     Ok(())
 }
 
+/// Writes the data of a chart and how they are drawn into a picture of this name.
 fn write_chart(
     chart: &Chart,
     index: usize,
-    (stem, origin): (&str, &str),
+    name: &str,
+    origin: &str,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "\n# {}", chart.caption)?;
     for (number, series) in chart.series.iter().enumerate() {
         write_data(series, &format!("$c{index}s{number}"), chart.x.scale, out)?;
     }
-    let ranges = chart.ranges();
     let (headline, figures) = chart.headline();
-    let name = quoted(&format!("{stem}-{}", chart.id));
-    writeln!(out, "set output {name} . ending")?;
+    writeln!(out, "set output {} . ending", quoted(name))?;
     let title = [headline, figures, origin].map(quoted).join(", ");
     let form = "\"%s\\n%s\\n%s\"";
     writeln!(out, "set title sprintf({form}, {title}) noenhanced")?;
+    let ranges = chart.ranges();
     write_axis("x", &chart.x, &ranges.x, out)?;
     write_axis("y", &chart.y, &ranges.y, out)?;
     match (&chart.y_right, &ranges.y_right) {
@@ -91,13 +94,16 @@ fn write_chart(
         _ => writeln!(out, "unset y2tics\nunset y2label\nunset logscale y2")?,
     }
     writeln!(out, "unset arrow\nunset label")?;
-    write_guides(chart, &ranges, out)?;
+    for guide in &chart.guides {
+        write_guide(guide, ranges.x.scale, out)?;
+    }
     if let Some(width) = chart.bar_width() {
         writeln!(out, "set boxwidth {width}")?;
     }
-    let series = chart.series.iter().enumerate();
-    let plots = series.map(|(number, series)| plot(series, index, number));
-    let plots: Vec<String> = plots.collect();
+    let mut plots = Vec::new();
+    for (number, series) in chart.series.iter().enumerate() {
+        plots.push(plot(series, index, number));
+    }
     writeln!(out, "plot \\\n  {}", plots.join(", \\\n  "))?;
     writeln!(
         out,
@@ -110,10 +116,12 @@ fn write_chart(
 fn write_data(series: &Series, name: &str, x: Scale, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{name} << EOD")?;
     writeln!(out, "# {}", series.name)?;
-    for (index, (at, value)) in series.points.iter().enumerate() {
+    for (index, point) in series.points.iter().enumerate() {
+        let position = placed(x, point.0);
+        let value = point.1;
         match series.half_widths_95.get(index) {
-            Some(half) => writeln!(out, "{} {value} {half}", placed(x, *at))?,
-            None => writeln!(out, "{} {value}", placed(x, *at))?,
+            Some(half_width) => writeln!(out, "{position} {value} {half_width}")?,
+            None => writeln!(out, "{position} {value}")?,
         }
     }
     writeln!(out, "EOD")
@@ -133,51 +141,50 @@ fn write_axis(name: &str, axis: &Axis, range: &Range, out: &mut dyn Write) -> io
         Scale::Log => "set logscale",
         Scale::Linear | Scale::Percentile => "unset logscale",
     };
-    let place = |value: f64| placed(axis.scale, value);
-    let ticks = range.ticks.iter();
-    let ticks = ticks.map(|tick| format!("{} {}", quoted(&range.label(*tick)), place(*tick)));
-    let ticks: Vec<String> = ticks.collect();
+    let mut ticks = Vec::new();
+    for tick in &range.ticks {
+        let position = placed(axis.scale, *tick);
+        ticks.push(format!("{} {position}", quoted(&range.label(*tick))));
+    }
     // Away from the legend below.
     let offset = if name == "x" { " offset 0,0.5" } else { "" };
-    let (low, high) = (place(range.low), place(range.high));
+    let low = placed(axis.scale, range.low);
+    let high = placed(axis.scale, range.high);
     writeln!(out, "set {name}label {label}{offset} noenhanced")?;
     writeln!(out, "{logscale} {name}\nset {name}range [{low}:{high}]")?;
     writeln!(out, "set {name}tics ({})", ticks.join(", "))
 }
 
-fn write_guides(chart: &Chart, ranges: &Ranges, out: &mut dyn Write) -> io::Result<()> {
-    for guide in &chart.guides {
-        let (from, to, label) = match guide.axis {
-            AxisSide::X => {
-                let x = placed(ranges.x.scale, guide.at);
-                (
-                    format!("first {x}, graph 0"),
-                    format!("first {x}, graph 1"),
-                    format!("first {x}, graph 0.96 left offset 1,0"),
-                )
-            }
-            axis => {
-                let is_right = axis == AxisSide::Right;
-                let of = if is_right { "second" } else { "first" };
-                let y = format!("{of} {}", guide.at);
-                (
-                    format!("graph 0, {y}"),
-                    format!("graph 1, {y}"),
-                    format!("graph 0.99, {y} right offset 0,0.6"),
-                )
-            }
+/// A dashed line across the picture with its label.
+fn write_guide(guide: &Guide, x: Scale, out: &mut dyn Write) -> io::Result<()> {
+    let look = "nohead dashtype 2 linecolor rgb '#5a6472'";
+    let text = quoted(&guide.label);
+    if guide.is_vertical() {
+        let x = format!("first {}", placed(x, guide.at));
+        writeln!(out, "set arrow from {x}, graph 0 to {x}, graph 1 {look}")?;
+        writeln!(
+            out,
+            "set label {text} at {x}, graph 0.96 left offset 1,0 noenhanced"
+        )
+    } else {
+        let axis = match guide.axis {
+            AxisSide::Right => "second",
+            AxisSide::X | AxisSide::Left => "first",
         };
-        let look = "nohead dashtype 2 linecolor rgb '#5a6472'";
-        let text = quoted(&guide.label);
-        writeln!(out, "set arrow from {from} to {to} {look}")?;
-        writeln!(out, "set label {text} at {label} noenhanced")?;
+        let y = format!("{axis} {}", guide.at);
+        writeln!(out, "set arrow from graph 0, {y} to graph 1, {y} {look}")?;
+        writeln!(
+            out,
+            "set label {text} at graph 0.99, {y} right offset 0,0.6 noenhanced"
+        )
     }
-    Ok(())
 }
 
 fn plot(series: &Series, chart: usize, number: usize) -> String {
-    let is_right = series.side == AxisSide::Right;
-    let axes = if is_right { " axes x1y2" } else { "" };
+    let axes = match series.side {
+        AxisSide::Right => " axes x1y2",
+        AxisSide::X | AxisSide::Left => "",
+    };
     let color = COLORS[number % COLORS.len()];
     let shape = format!("pointtype {}", [7, 5, 9, 13, 11][number % 5]);
     let has_bars = !series.half_widths_95.is_empty();

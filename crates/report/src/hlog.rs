@@ -15,24 +15,26 @@ const NS_PER_UNIT_OF_MAX: f64 = 1e6;
 /// Writes every distribution: tag `WORKLOAD.OP`, with `.intended` where latency counts from the
 /// intended start, and `.targetN` after the first target. Values are nanoseconds.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let (tool, run) = (&record.tool, comment(&record.run_id));
-    let (name, version) = (&tool.name, &tool.version);
-    let start = record.started.parse::<jiff::Timestamp>();
-    let start = start.map_or(0.0, |time| time.as_millisecond() as f64 / 1e3);
+    let run = comment(&record.run_id);
+    let (name, version) = (&record.tool.name, &record.tool.version);
+    let start_s = match record.started.parse::<jiff::Timestamp>() {
+        Ok(time) => time.as_millisecond() as f64 / 1e3,
+        Err(_) => 0.0,
+    };
     let started = comment(&record.started);
     writeln!(
         out,
         "#[Logged by {name} {version}, run {run}; values in ns]\n\
          #[Histogram log format version 1.3]\n\
-         #[StartTime: {start:.3} (seconds since epoch), {started}]\n\
+         #[StartTime: {start_s:.3} (seconds since epoch), {started}]\n\
          \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
     )?;
-    for m in &record.measurements {
-        for (kind, op) in m.ops() {
-            let name = format!("{}.{}", m.data.workload.name, kind.as_str());
-            write_line(m, &name, &op.data.latency, out)?;
+    for measurement in &record.measurements {
+        for (kind, op) in measurement.ops() {
+            let name = format!("{}.{}", measurement.data.workload.name, kind.as_str());
+            write_line(measurement, &name, &op.data.latency, out)?;
             if let Some(latency) = &op.data.latency_intended {
-                write_line(m, &format!("{name}.intended"), latency, out)?;
+                write_line(measurement, &format!("{name}.intended"), latency, out)?;
             }
         }
     }
@@ -40,20 +42,25 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_line(
-    m: &Row,
+    measurement: &Row,
     name: &str,
     latency: &LatencyHistogram,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let target = match m.data.target {
+    let target = match measurement.data.target {
         0 => String::new(),
         index => format!(".target{}", index + 1),
     };
-    let tag = tag(&format!("{name}{target}"));
-    let (start, length) = (m.steady_start_ns() as f64 / 1e9, m.steady_ns() as f64 / 1e9);
-    let max = latency.max_ns() as f64 / NS_PER_UNIT_OF_MAX;
-    let hdr = latency.to_hdr_base64();
-    writeln!(out, "Tag={tag},{start:.3},{length:.3},{max:.3},{hdr}")
+    let whole_name = format!("{name}{target}");
+    writeln!(
+        out,
+        "Tag={},{:.3},{:.3},{:.3},{}",
+        tag(&whole_name),
+        measurement.steady_start_ns() as f64 / 1e9,
+        measurement.steady_ns() as f64 / 1e9,
+        latency.max_ns() as f64 / NS_PER_UNIT_OF_MAX,
+        latency.to_hdr_base64()
+    )
 }
 
 /// Tags end at commas, blanks and line ends.

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 
 /// Writes the whole record in its published schema.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    write_document(&laid_out(record, false)?, out)
+    write_document(&laid_out(record, JsonLayout::Record)?, out)
 }
 
 /// Writes an object with `host`, `target`, `health` and `findings`, each as in a record.
@@ -54,13 +54,13 @@ pub fn write_trends(trends: &[Trend], out: &mut dyn Write) -> io::Result<()> {
 /// outside of strings, so all are escaped.
 pub(crate) fn write_document(document: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut safe = String::with_capacity(document.len() + 1);
-    for c in document.chars() {
-        if c != '\n' && is_hidden(c) {
-            for unit in c.encode_utf16(&mut [0; 2]) {
+    for letter in document.chars() {
+        if letter != '\n' && is_hidden(letter) {
+            for unit in letter.encode_utf16(&mut [0; 2]) {
                 safe += &format!("\\u{unit:04x}");
             }
         } else {
-            safe.push(c);
+            safe.push(letter);
         }
     }
     safe.push('\n');
@@ -70,97 +70,136 @@ pub(crate) fn write_document(document: &str, out: &mut dyn Write) -> io::Result<
 /// Depth of the values that are indented; deeper ones stand on one line: each field of a row.
 const INDENTED_MAX: usize = 3;
 
-/// The document as text, laid out as a record or as fio does it.
-pub(crate) fn laid_out(document: &impl Serialize, is_as_fio: bool) -> io::Result<String> {
+/// How a document is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JsonLayout {
+    /// Only the outer values are indented: a record stays readable, and no number has a line of
+    /// its own.
+    Record,
+    /// All values are indented as fio does it, and floats have six digits.
+    Fio,
+}
+
+/// The document as text.
+pub(crate) fn laid_out(document: &impl Serialize, layout: JsonLayout) -> io::Result<String> {
     let mut text = Vec::new();
-    let layout = Layout {
-        is_as_fio,
-        ..Layout::default()
+    let formatter = LayoutFormatter {
+        layout,
+        pretty: PrettyFormatter::new(),
+        depth: 0,
     };
-    document.serialize(&mut Serializer::with_formatter(&mut text, layout))?;
+    document.serialize(&mut Serializer::with_formatter(&mut text, formatter))?;
     String::from_utf8(text).map_err(io::Error::other)
 }
 
-/// Indents the outer values of a record only: it stays readable, and no number has a line of its
-/// own. As fio does it, all values are indented, and floats have six digits.
-#[derive(Default)]
-struct Layout {
+struct LayoutFormatter {
+    layout: JsonLayout,
     pretty: PrettyFormatter<'static>,
-    is_as_fio: bool,
     depth: usize,
 }
 
-impl Layout {
-    fn inner<W: ?Sized + Write>(
-        &mut self,
-        to: &mut W,
-        pretty: impl FnOnce(&mut PrettyFormatter<'static>, &mut W) -> io::Result<()>,
-        compact: &[u8],
-    ) -> io::Result<()> {
-        if self.is_as_fio || self.depth <= INDENTED_MAX {
-            pretty(&mut self.pretty, to)
-        } else {
-            to.write_all(compact)
+impl LayoutFormatter {
+    fn is_indented(&self) -> bool {
+        match self.layout {
+            JsonLayout::Record => self.depth <= INDENTED_MAX,
+            JsonLayout::Fio => true,
         }
     }
 }
 
-impl Formatter for Layout {
+impl Formatter for LayoutFormatter {
     /// Of fio `%f` of printf(3): readers distinguish floats and integers by the fraction.
     fn write_f64<W: ?Sized + Write>(&mut self, to: &mut W, value: f64) -> io::Result<()> {
-        if self.is_as_fio {
-            write!(to, "{value:.6}")
-        } else {
-            self.pretty.write_f64(to, value)
+        match self.layout {
+            JsonLayout::Record => self.pretty.write_f64(to, value),
+            JsonLayout::Fio => write!(to, "{value:.6}"),
         }
     }
 
     fn begin_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
         self.depth += 1;
-        self.inner(to, PrettyFormatter::begin_array, b"[")
+        if self.is_indented() {
+            self.pretty.begin_array(to)
+        } else {
+            to.write_all(b"[")
+        }
     }
 
     fn end_array<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        let closed = self.inner(to, PrettyFormatter::end_array, b"]");
+        let was_indented = self.is_indented();
         self.depth -= 1;
-        closed
+        if was_indented {
+            self.pretty.end_array(to)
+        } else {
+            to.write_all(b"]")
+        }
     }
 
     fn begin_array_value<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
-        let pretty = |p: &mut PrettyFormatter<'static>, to: &mut W| p.begin_array_value(to, first);
-        self.inner(to, pretty, if first { b"" } else { b"," })
+        if self.is_indented() {
+            self.pretty.begin_array_value(to, first)
+        } else {
+            write_comma(to, first)
+        }
     }
 
     fn end_array_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        self.inner(to, PrettyFormatter::end_array_value, b"")
+        if self.is_indented() {
+            self.pretty.end_array_value(to)
+        } else {
+            Ok(())
+        }
     }
 
     fn begin_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
         self.depth += 1;
-        self.inner(to, PrettyFormatter::begin_object, b"{")
+        if self.is_indented() {
+            self.pretty.begin_object(to)
+        } else {
+            to.write_all(b"{")
+        }
     }
 
     fn end_object<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        let closed = self.inner(to, PrettyFormatter::end_object, b"}");
+        let was_indented = self.is_indented();
         self.depth -= 1;
-        closed
+        if was_indented {
+            self.pretty.end_object(to)
+        } else {
+            to.write_all(b"}")
+        }
     }
 
     fn begin_object_key<W: ?Sized + Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
-        let pretty = |p: &mut PrettyFormatter<'static>, to: &mut W| p.begin_object_key(to, first);
-        self.inner(to, pretty, if first { b"" } else { b"," })
+        if self.is_indented() {
+            self.pretty.begin_object_key(to, first)
+        } else {
+            write_comma(to, first)
+        }
     }
 
     fn begin_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        if self.is_as_fio {
-            return to.write_all(b" : ");
+        if self.layout == JsonLayout::Fio {
+            to.write_all(b" : ")
+        } else if self.is_indented() {
+            self.pretty.begin_object_value(to)
+        } else {
+            to.write_all(b":")
         }
-        self.inner(to, PrettyFormatter::begin_object_value, b":")
     }
 
     fn end_object_value<W: ?Sized + Write>(&mut self, to: &mut W) -> io::Result<()> {
-        self.inner(to, PrettyFormatter::end_object_value, b"")
+        if self.is_indented() {
+            self.pretty.end_object_value(to)
+        } else {
+            Ok(())
+        }
     }
+}
+
+/// Writes the comma before all but the first value of a list or an object on one line.
+fn write_comma<W: ?Sized + Write>(to: &mut W, first: bool) -> io::Result<()> {
+    if first { Ok(()) } else { to.write_all(b",") }
 }
 
 #[cfg(test)]

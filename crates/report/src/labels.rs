@@ -20,7 +20,10 @@ pub(crate) fn cache(policy: CachePolicy) -> &'static str {
 
 /// The workloads that ran at the same time, if any.
 pub(crate) fn together(names: &[String]) -> Option<String> {
-    (!names.is_empty()).then(|| format!("together with {}", list(names)))
+    if names.is_empty() {
+        return None;
+    }
+    Some(format!("together with {}", list(names)))
 }
 
 /// A kind of block device.
@@ -75,11 +78,12 @@ pub(crate) fn switched_write_cache(state: WriteCache) -> &'static str {
 /// Whether the medium rotates; `None` if the kernel does not know. It reports every virtio disk as
 /// rotating.
 pub(crate) fn rotation(layer: &Layer) -> Option<&'static str> {
-    let mut link = layer.link.iter();
-    match layer.rotational? {
-        true if link.any(|link| link.bus.eq_ignore_ascii_case("virtio")) => None,
-        true => Some("rotating"),
-        false => Some("solid state"),
+    if !layer.rotational? {
+        return Some("solid state");
+    }
+    match &layer.link {
+        Some(link) if link.bus.eq_ignore_ascii_case("virtio") => None,
+        _ => Some("rotating"),
     }
 }
 
@@ -102,11 +106,14 @@ pub(crate) fn access(access: &Access) -> String {
             } => format!("random ({access_percent} % in {size_percent} %)"),
         },
         Access::Zoned { zones } => {
-            let share = |z: &Zone| format!("{} % in {} %", z.access_percent, z.size_percent);
-            let shares: Vec<String> = zones.iter().map(share).collect();
+            let shares: Vec<String> = zones.iter().map(zone_share).collect();
             format!("random (zones: {})", shares.join(", "))
         }
     }
+}
+
+fn zone_share(zone: &Zone) -> String {
+    format!("{} % in {} %", zone.access_percent, zone.size_percent)
 }
 
 /// The used part of the target.
@@ -158,10 +165,11 @@ pub(crate) fn sync(policy: SyncPolicy) -> Option<String> {
 pub(crate) fn operation(streams: &Streams, policy: SyncPolicy) -> String {
     let mut words: Vec<String> = match mix(streams) {
         Some(mix) => vec![mix],
-        None => {
-            let kinds = streams.iter().flat_map(|stream| &stream.does);
-            kinds.map(|kind| kind.as_str().to_owned()).collect()
-        }
+        None => streams
+            .iter()
+            .flat_map(|stream| &stream.does)
+            .map(|kind| kind.as_str().to_owned())
+            .collect(),
     };
     if streams.makes(OpKind::Write) {
         // The words of such a sync begin with its write.
@@ -173,13 +181,16 @@ pub(crate) fn operation(streams: &Streams, policy: SyncPolicy) -> String {
 
 /// The share of reads of a mixed workload.
 pub(crate) fn mix(streams: &Streams) -> Option<String> {
-    let share = format_percent(f64::from(streams.permille(OpKind::Read)) / 1000.0);
-    streams.is_mix().then(|| format!("{share} reads"))
+    if !streams.is_mix() {
+        return None;
+    }
+    let share = f64::from(streams.permille(OpKind::Read)) / 1000.0;
+    Some(format!("{} reads", format_percent(share)))
 }
 
 /// The offered load of an open loop.
 pub(crate) fn offered(rate: Option<f64>) -> Option<String> {
-    rate.map(|rate| format!("offered {}/s", format_rate(rate)))
+    Some(format!("offered {}/s", format_rate(rate?)))
 }
 
 /// Block size in fio's words, for tables: `8k`, `1M`, `512`; `mix` for several sizes.

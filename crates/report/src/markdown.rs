@@ -13,7 +13,8 @@ use std::io::{self, Write};
 
 /// Writes the verdict, the expectations, the figures and the findings.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let (request, started) = (request_text(&record.plan), start_text(&record.started));
+    let request = request_text(&record.plan);
+    let started = start_text(&record.started);
     writeln!(out, "# {}\n", cell(&format!("{request} · {started}")))?;
     write_blocks(&answer(record), out)?;
     for section in sections(record) {
@@ -58,30 +59,70 @@ fn write_blocks(blocks: &[Block], out: &mut dyn Write) -> io::Result<()> {
 
 /// Titles and notes of groups are columns.
 fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    let is_text =
-        |index: &usize| matches!(table.columns[*index].place, Place::Always | Place::Roomy(_));
-    let shown: Vec<usize> = (0..table.columns.len()).filter(is_text).collect();
-    let groups = || table.rows.iter().filter_map(|row| row.group.as_ref());
-    let has_titles = groups().next().is_some();
-    let has_notes = groups().any(|group| !group.note.is_empty());
-    let lead = |title: &str, note: &str| -> Vec<String> {
-        let both = [(title, has_titles), (note, has_notes)].into_iter();
-        let shown = both.filter(|(_, is_shown)| *is_shown);
-        shown.map(|(text, _)| text.to_owned()).collect()
-    };
-    let mut heading = lead("workload", "conditions");
-    heading.extend(shown.iter().map(|index| table.columns[*index].name.clone()));
-    writeln!(out, "\n| {} |", heading.join(" | "))?;
-    writeln!(out, "|{}", "---|".repeat(heading.len()))?;
+    let columns = TextColumns::new(table);
+    let names = columns.line("workload", "conditions", |index| &table.columns[index].name);
+    writeln!(out, "\n| {} |", names.join(" | "))?;
+    writeln!(out, "|{}", "---|".repeat(names.len()))?;
     let mut group = &Group::default();
     for row in &table.rows {
         group = row.group.as_ref().unwrap_or(group);
-        let mut cells = lead(&group.title, &group.note);
-        cells.extend(shown.iter().map(|index| row.cells[*index].text.clone()));
-        let cells: Vec<String> = cells.iter().map(|text| cell(text.trim())).collect();
+        let texts = columns.line(&group.title, &group.note, |index| &row.cells[index].text);
+        let cells: Vec<String> = texts.iter().map(|text| cell(text.trim())).collect();
         writeln!(out, "| {} |", cells.join(" | "))?;
     }
     writeln!(out)
+}
+
+/// The columns of a table in Markdown.
+struct TextColumns {
+    has_titles: bool,
+    has_notes: bool,
+    /// The columns of the table that hold text.
+    indices: Vec<usize>,
+}
+
+impl TextColumns {
+    fn new(table: &Table) -> Self {
+        let mut has_titles = false;
+        let mut has_notes = false;
+        for row in &table.rows {
+            if let Some(group) = &row.group {
+                has_titles = true;
+                has_notes |= !group.note.is_empty();
+            }
+        }
+        let mut indices = Vec::new();
+        for (index, column) in table.columns.iter().enumerate() {
+            if matches!(column.place, Place::Always | Place::Roomy(_)) {
+                indices.push(index);
+            }
+        }
+        Self {
+            has_titles,
+            has_notes,
+            indices,
+        }
+    }
+
+    /// The cells of a line, from the title and the note of its group and the text of each column.
+    fn line<'a>(
+        &self,
+        title: &'a str,
+        note: &'a str,
+        text: impl Fn(usize) -> &'a str,
+    ) -> Vec<&'a str> {
+        let mut cells = Vec::new();
+        if self.has_titles {
+            cells.push(title);
+        }
+        if self.has_notes {
+            cells.push(note);
+        }
+        for index in &self.indices {
+            cells.push(text(*index));
+        }
+        cells
+    }
 }
 
 /// A text without anything that Markdown or HTML would act on.
@@ -124,8 +165,11 @@ mod tests {
     fn record_has_its_verdict_and_a_row_for_each_operation() {
         let record = fixture::record();
         let page = written(|out| write_record(&record, out));
-        let rows = record.measurements.iter().map(|m| shown_ops(m).len());
-        let rows: usize = rows.sum();
+        let rows: usize = record
+            .measurements
+            .iter()
+            .map(|row| shown_ops(row).len())
+            .sum();
         let lines = page.lines().filter(|line| line.starts_with("| ")).count();
         assert_eq!(lines, rows + 1, "{page}");
     }
@@ -133,24 +177,30 @@ mod tests {
     #[test]
     fn comparisons_are_written_as_markdown_csv_and_svg() {
         let comparison = fixture::comparison();
-        let written = |name: &str| {
-            let format = format_of(Path::new(name)).unwrap();
-            let write = format.comparison.expect("comparisons");
-            written(|out| write(&comparison, out))
-        };
-        let metrics: usize = comparison.candidates.iter().map(|c| c.metrics.len()).sum();
-        let csv = written("x.csv");
+        let metrics: usize = comparison
+            .candidates
+            .iter()
+            .map(|candidate| candidate.metrics.len())
+            .sum();
+        let csv = written_as("x.csv", &comparison);
         assert_eq!(csv.lines().count(), metrics + 1, "{csv}");
-        let columns = |line: &str| line.matches(',').count();
         let heading = csv.lines().next().unwrap();
         assert!(heading.ends_with("change_percent,verdict"), "{heading}");
-        assert_eq!(columns(csv.lines().last().unwrap()), columns(heading));
-        let markdown = written("x.md");
+        let last = csv.lines().last().unwrap();
+        assert_eq!(last.matches(',').count(), heading.matches(',').count());
+        let markdown = written_as("x.md", &comparison);
         assert!(
             markdown.contains("| workload |  | verdict | A | B | B/A | change |"),
             "{markdown}"
         );
-        let svg = written("x.svg");
+        let svg = written_as("x.svg", &comparison);
         assert!(svg.contains("<svg") && svg.contains("<circle"), "{svg}");
+    }
+
+    /// The comparison in the format of a file of this name.
+    fn written_as(name: &str, comparison: &Comparison) -> String {
+        let format = format_of(Path::new(name)).unwrap();
+        let write = format.comparison.expect("comparisons");
+        written(|out| write(comparison, out))
     }
 }

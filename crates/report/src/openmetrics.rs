@@ -3,73 +3,176 @@
 //! a whole file for one duplicate series, so every series is written once.
 
 use crate::labels;
-use crate::text::{clean, joined};
+use crate::text::clean;
 use diskproof_model::figure::{Figure, figures};
 use diskproof_model::finding::Severity;
 use diskproof_model::record::{ExpectationOutcome, Record};
-use diskproof_model::verdict::TrustLevel;
+use diskproof_model::verdict::{RunVerdict, TrustLevel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-/// Adds the target and the verb to every series: collectors reject a series that the files of two
-/// runs have.
-fn label_run(record: &Record, samples: &mut Samples) {
-    let verb = &record.plan.origin.verb;
-    let targets = record.targets.iter().map(|target| target.path.as_str());
-    let targets: Vec<&str> = targets.collect();
-    let of_run = [("target", targets.join("; ")), ("verb", verb.clone())];
-    for (_, labels, _) in samples.values_mut().flatten() {
-        for (name, value) in &of_run {
-            if labels.iter().all(|(known, _)| known != name) {
-                labels.push((name, value.clone()));
-            }
+/// Writes all metrics.
+pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    let mut samples = Samples::default();
+    add_run(record, &mut samples);
+    add_findings(record, &mut samples);
+    if let Some(verdict) = &record.verdict {
+        add_verdict(verdict, &mut samples);
+    }
+    let mut exported = figures(record);
+    exported.retain(|figure| !figure.metric.family.is_empty() && !figure.key.labels.is_empty());
+    exported.sort_by_key(|figure| (figure.group, figure.metric.rank()));
+    for figure in &exported {
+        add_figure(figure, &mut samples);
+    }
+    label_run(record, &mut samples);
+    write_samples(&samples, out)?;
+    writeln!(out, "# EOF")
+}
+
+/// Samples by the name of their family without the prefix `diskproof_`. Both formats require all
+/// samples of a metric in one place.
+type Samples = BTreeMap<String, Vec<Sample>>;
+
+/// One value of a family.
+struct Sample {
+    /// What follows the name of the family: `_sum`, `_count` or nothing.
+    suffix: &'static str,
+    labels: Labels,
+    value: f64,
+}
+
+/// Names and values, in the order of writing.
+type Labels = Vec<(&'static str, String)>;
+
+fn add(samples: &mut Samples, family: &str, labels: Labels, value: f64) {
+    add_part(samples, family, "", labels, value);
+}
+
+fn add_part(samples: &mut Samples, family: &str, suffix: &'static str, labels: Labels, value: f64) {
+    let family_samples = samples.entry(family.to_owned()).or_default();
+    family_samples.push(Sample {
+        suffix,
+        labels,
+        value,
+    });
+}
+
+/// Adds the samples of the run.
+fn add_run(record: &Record, samples: &mut Samples) {
+    let start_s = match record.started.parse::<jiff::Timestamp>() {
+        Ok(start) => start.as_second() as f64,
+        Err(_) => f64::NAN,
+    };
+    let partial = if record.partial { 1.0 } else { 0.0 };
+    let missed = expectations_with(record, ExpectationOutcome::Missed);
+    let undecided = expectations_with(record, ExpectationOutcome::Undecided);
+    add(samples, "run_timestamp_seconds", Vec::new(), start_s);
+    add(samples, "run_partial", Vec::new(), partial);
+    add(samples, "expectations_missed", Vec::new(), missed);
+    add(samples, "expectations_undecided", Vec::new(), undecided);
+    let identity = vec![
+        ("run_id", record.run_id.clone()),
+        ("version", record.tool.version.clone()),
+        ("verb", record.plan.origin.verb.clone()),
+        ("host", record.host.name.clone()),
+    ];
+    add(samples, "run_info", identity, 1.0);
+}
+
+/// How many expectations had this outcome.
+fn expectations_with(record: &Record, outcome: ExpectationOutcome) -> f64 {
+    record
+        .expectations
+        .iter()
+        .filter(|expectation| expectation.outcome() == outcome)
+        .count() as f64
+}
+
+fn add_findings(record: &Record, samples: &mut Samples) {
+    for severity in [Severity::Failure, Severity::Warning, Severity::Note] {
+        let count = record
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == severity)
+            .count();
+        let labels = vec![("severity", labels::severity(severity).to_owned())];
+        add(samples, "findings", labels, count as f64);
+    }
+    for finding in &record.findings {
+        let labels = vec![("code", finding.code.clone())];
+        add(samples, "finding", labels, 1.0);
+    }
+}
+
+fn add_verdict(verdict: &RunVerdict, samples: &mut Samples) {
+    let mut labels = vec![("headline", verdict.headline.clone())];
+    if let Some(worst) = &verdict.worst {
+        labels.push(("worst", worst.code.clone()));
+        labels.push(("title", worst.title.clone()));
+    }
+    add(samples, "verdict_info", labels, 1.0);
+    let reliable = match verdict.trust.level {
+        TrustLevel::Reliable => 1.0,
+        TrustLevel::Doubtful => 0.5,
+        TrustLevel::Unreliable => 0.0,
+    };
+    add(samples, "reliable", Vec::new(), reliable);
+}
+
+fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
+    let family = figure.metric.family;
+    match family {
+        "iops" => add_iops(figure, samples),
+        "latency_seconds" | "latency_intended_seconds" => add_latency(figure, samples),
+        _ => {
+            let name = family.replace('*', unit_suffix(figure.unit));
+            // The two differ in the last digit; each family keeps the one that it had.
+            let value = match figure.unit {
+                "ns" if family.ends_with('*') => figure.value * 1e-9,
+                "ns" => figure.value / 1e9,
+                _ => figure.value,
+            };
+            add(samples, &name, figure_labels(figure), value);
         }
     }
 }
 
-fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
-    let (metric, value) = (figure.metric, figure.value);
-    let mut labels = labels(figure);
-    match metric.family {
-        "iops" => {
-            if let Some(half) = figure.half_width_95 {
-                add(samples, "iops_half_width", labels.clone(), half);
-            }
-            if !figure.estimate().is_unknown() {
-                add(samples, "iops", labels, value);
-            }
+fn add_iops(figure: &Figure<'_>, samples: &mut Samples) {
+    let labels = figure_labels(figure);
+    if let Some(half_width) = figure.half_width_95 {
+        add(samples, "iops_half_width", labels.clone(), half_width);
+    }
+    if !figure.estimate().is_unknown() {
+        add(samples, "iops", labels, figure.value);
+    }
+}
+
+/// A quantile of a summary; of the mean its sum and count.
+fn add_latency(figure: &Figure<'_>, samples: &mut Samples) {
+    let family = figure.metric.family;
+    let mut labels = figure_labels(figure);
+    match figure.metric.quantile() {
+        Some(quantile) => {
+            labels.push(("quantile", quantile.to_string()));
+            add(samples, family, labels, figure.value / 1e9);
         }
-        family @ ("latency_seconds" | "latency_intended_seconds") => match metric.quantile() {
-            Some(quantile) => {
-                labels.push(("quantile", quantile.to_string()));
-                add(samples, family, labels, value / 1e9);
-            }
-            None => {
-                let count = figure.n.unwrap_or(0) as f64;
-                let sum = value * count / 1e9;
-                add_part(samples, family, "_sum", labels.clone(), sum);
-                add_part(samples, family, "_count", labels, count);
-            }
-        },
-        family => {
-            let unit = UNITS.iter().find(|(unit, _)| *unit == figure.unit);
-            let suffix = unit.map_or("", |(_, suffix)| suffix);
-            // The two differ in the last digit; each family keeps the one that it had.
-            let value = match figure.unit {
-                "ns" if family.ends_with('*') => value * 1e-9,
-                "ns" => value / 1e9,
-                _ => value,
-            };
-            add(samples, &family.replace('*', suffix), labels, value);
+        None => {
+            let count = figure.n.unwrap_or(0) as f64;
+            let sum = figure.value * count / 1e9;
+            add_part(samples, family, "_sum", labels.clone(), sum);
+            add_part(samples, family, "_count", labels, count);
         }
     }
 }
 
 /// The labels of the subject, then those of the figure.
-fn labels(figure: &Figure<'_>) -> Labels {
+fn figure_labels(figure: &Figure<'_>) -> Labels {
     let key = &figure.key;
     let mut labels = key.labels.clone();
-    labels.extend(key.phase.map(|phase| ("phase", phase.as_str().to_owned())));
+    if let Some(phase) = key.phase {
+        labels.push(("phase", phase.as_str().to_owned()));
+    }
     labels.push(("op", key.op.to_owned()));
     labels.extend(key.label.clone());
     if figure.metric.family == "curve_bytes_per_second" {
@@ -78,70 +181,25 @@ fn labels(figure: &Figure<'_>) -> Labels {
     labels
 }
 
-/// Writes all metrics.
-pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let mut samples = Samples::default();
-    add_run(record, &mut samples);
-    let mut figures = figures(record);
-    figures.retain(|figure| !figure.metric.family.is_empty() && !figure.key.labels.is_empty());
-    figures.sort_by_key(|figure| (figure.group, figure.metric.rank()));
-    for figure in &figures {
-        add_figure(figure, &mut samples);
+/// Adds the target and the verb to every series: collectors reject a series that the files of two
+/// runs have.
+fn label_run(record: &Record, samples: &mut Samples) {
+    let paths: Vec<&str> = record
+        .targets
+        .iter()
+        .map(|target| target.path.as_str())
+        .collect();
+    let target = paths.join("; ");
+    for sample in samples.values_mut().flatten() {
+        add_label(&mut sample.labels, "target", &target);
+        add_label(&mut sample.labels, "verb", &record.plan.origin.verb);
     }
-    label_run(record, &mut samples);
-    write_samples(&samples, out)?;
-    writeln!(out, "# EOF")
 }
 
-/// Adds the samples of the run.
-fn add_run(record: &Record, samples: &mut Samples) {
-    let start = record.started.parse::<jiff::Timestamp>();
-    let start = start.map_or(f64::NAN, |time| time.as_second() as f64);
-    let outcomes = record.expectations.iter().map(|one| one.outcome());
-    let count = |of: ExpectationOutcome| outcomes.clone().filter(|one| *one == of).count() as f64;
-    let of_run = [
-        ("run_timestamp_seconds", start),
-        ("run_partial", f64::from(u8::from(record.partial))),
-        ("expectations_missed", count(ExpectationOutcome::Missed)),
-        (
-            "expectations_undecided",
-            count(ExpectationOutcome::Undecided),
-        ),
-    ];
-    for (family, value) in of_run {
-        add(samples, family, Vec::new(), value);
-    }
-    let identity = vec![
-        ("run_id", record.run_id.clone()),
-        ("version", record.tool.version.clone()),
-        ("verb", record.plan.origin.verb.clone()),
-        ("host", record.host.name.clone()),
-    ];
-    add(samples, "run_info", identity, 1.0);
-    for severity in [Severity::Failure, Severity::Warning, Severity::Note] {
-        let findings = record.findings.iter();
-        let own = findings.filter(|finding| finding.severity == severity);
-        let labels = vec![("severity", labels::severity(severity).to_owned())];
-        add(samples, "findings", labels, own.count() as f64);
-    }
-    for finding in &record.findings {
-        let labels = vec![("code", finding.code.clone())];
-        add(samples, "finding", labels, 1.0);
-    }
-    if let Some(verdict) = &record.verdict {
-        let mut labels = vec![("headline", verdict.headline.clone())];
-        let worst = verdict.worst.iter();
-        labels.extend(worst.flat_map(|worst| {
-            let (code, title) = (worst.code.clone(), worst.title.clone());
-            [("worst", code), ("title", title)]
-        }));
-        add(samples, "verdict_info", labels, 1.0);
-        let reliable = match verdict.trust.level {
-            TrustLevel::Reliable => 1.0,
-            TrustLevel::Doubtful => 0.5,
-            TrustLevel::Unreliable => 0.0,
-        };
-        add(samples, "reliable", Vec::new(), reliable);
+/// Adds a label unless the sample has one of this name.
+fn add_label(labels: &mut Labels, name: &'static str, value: &str) {
+    if labels.iter().all(|label| label.0 != name) {
+        labels.push((name, value.to_owned()));
     }
 }
 
@@ -158,23 +216,14 @@ const UNITS: [(&str, &str); 5] = [
     ("1", ""),
 ];
 
-/// Samples by the name of their family without the prefix `diskproof_`. Both formats require all
-/// samples of a metric in one place.
-type Samples = BTreeMap<String, Vec<Sample>>;
-
-/// A sample of a family: what is added to its name, the labels and the value.
-type Sample = (&'static str, Labels, f64);
-
-/// Names and values, in the order of writing.
-type Labels = Vec<(&'static str, String)>;
-
-fn add(samples: &mut Samples, family: &str, labels: Labels, value: f64) {
-    add_part(samples, family, "", labels, value);
-}
-
-fn add_part(samples: &mut Samples, family: &str, suffix: &'static str, labels: Labels, value: f64) {
-    let samples = samples.entry(family.to_owned()).or_default();
-    samples.push((suffix, labels, value));
+/// The end of the names of families in this unit.
+fn unit_suffix(unit: &str) -> &'static str {
+    for (known, suffix) in UNITS {
+        if known == unit {
+            return suffix;
+        }
+    }
+    ""
 }
 
 /// Writes the families that have samples, in the order of their help.
@@ -182,22 +231,30 @@ fn write_samples(samples: &Samples, out: &mut dyn Write) -> io::Result<()> {
     let mut helped = BTreeSet::new();
     for line in FAMILIES.lines() {
         let mut words = line.splitn(3, ' ');
-        let mut word = || words.next().unwrap_or_default();
-        let (family, kind, help) = (word(), word(), word());
-        let names = match family.strip_suffix('*') {
-            Some(name) => UNITS.map(|(_, suffix)| format!("{name}{suffix}")).to_vec(),
-            None => vec![family.to_owned()],
-        };
-        helped.extend(names.iter().cloned());
-        for name in names {
-            if let Some(samples) = samples.get(&name) {
-                write_family(&name, kind, help, samples, out)?;
+        let family = words.next().unwrap_or_default();
+        let kind = words.next().unwrap_or_default();
+        let help = words.next().unwrap_or_default();
+        for name in family_names(family) {
+            if let Some(own_samples) = samples.get(&name) {
+                write_family(&name, kind, help, own_samples, out)?;
             }
+            helped.insert(name);
         }
     }
     let is_helped = samples.keys().all(|name| helped.contains(name));
     debug_assert!(is_helped, "every family has its line of help");
     Ok(())
+}
+
+/// The names of a family, one for each unit where a `*` stands for it.
+fn family_names(family: &str) -> Vec<String> {
+    match family.strip_suffix('*') {
+        Some(start) => UNITS
+            .iter()
+            .map(|(_, suffix)| format!("{start}{suffix}"))
+            .collect(),
+        None => vec![family.to_owned()],
+    }
 }
 
 fn write_family(
@@ -210,10 +267,14 @@ fn write_family(
     writeln!(out, "# HELP diskproof_{name} {help}")?;
     writeln!(out, "# TYPE diskproof_{name} {kind}")?;
     let mut written = BTreeSet::new();
-    for (suffix, labels, value) in samples.iter().filter(|(.., value)| value.is_finite()) {
-        let series = format!("diskproof_{name}{suffix}{}", label_text(labels));
+    for sample in samples {
+        if !sample.value.is_finite() {
+            continue;
+        }
+        let labels = label_text(&sample.labels);
+        let series = format!("diskproof_{name}{}{labels}", sample.suffix);
         if written.insert(series.clone()) {
-            writeln!(out, "{series} {value}")?;
+            writeln!(out, "{series} {}", sample.value)?;
         }
     }
     Ok(())
@@ -221,9 +282,17 @@ fn write_family(
 
 /// Empty labels are the same as none.
 fn label_text(labels: &Labels) -> String {
-    let known = labels.iter().filter(|(_, value)| !value.is_empty());
-    let pairs = known.map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
-    joined(pairs, ",").map_or(String::new(), |pairs| format!("{{{pairs}}}"))
+    let mut pairs = Vec::new();
+    for (name, value) in labels {
+        if !value.is_empty() {
+            pairs.push(format!("{name}=\"{}\"", escaped(value)));
+        }
+    }
+    if pairs.is_empty() {
+        String::new()
+    } else {
+        format!("{{{}}}", pairs.join(","))
+    }
 }
 
 /// Escapes control characters, then backslashes and quotes as the formats require.

@@ -124,18 +124,14 @@ impl<'a> Page<'a> {
 
     /// A line of several styles, without blanks at its end; never broken.
     pub(crate) fn pieces(&mut self, pieces: &[StyledText<'_>]) {
-        let is_blank = |piece: &&StyledText<'_>| piece.text.trim_end().is_empty();
-        let blanks = pieces.iter().rev().take_while(is_blank).count();
-        let shown = &pieces[..pieces.len() - blanks];
-        for (index, piece) in shown.iter().enumerate() {
-            let is_last = index + 1 == shown.len();
-            let text = &*piece.text;
-            let text = if is_last { text.trim_end() } else { text };
-            let style = match text.trim() {
-                "" => TextStyle::Plain,
-                _ => piece.tone,
-            };
-            self.write_styled(style, &clean(text));
+        let last = pieces
+            .iter()
+            .rposition(|piece| !piece.text.trim_end().is_empty());
+        if let Some(last) = last {
+            for piece in &pieces[..last] {
+                self.write_piece(piece.tone, &piece.text);
+            }
+            self.write_piece(pieces[last].tone, pieces[last].text.trim_end());
         }
         self.blank();
     }
@@ -145,8 +141,18 @@ impl<'a> Page<'a> {
         self.width
     }
 
-    fn write_styled(&mut self, style: TextStyle, text: &str) {
-        let style = ansi(style);
+    /// Writes a piece of a line; blanks have no style.
+    fn write_piece(&mut self, tone: TextStyle, text: &str) {
+        let style = if text.trim().is_empty() {
+            TextStyle::Plain
+        } else {
+            tone
+        };
+        self.write_styled(style, &clean(text));
+    }
+
+    fn write_styled(&mut self, tone: TextStyle, text: &str) {
+        let style = ansi(tone);
         if self.color == Color::Plain || style.is_plain() || text.is_empty() {
             self.write(format_args!("{text}"));
         } else {

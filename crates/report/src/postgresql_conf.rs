@@ -7,19 +7,20 @@ use crate::describe::run::start_text;
 use crate::text::{clean, wrap};
 use diskproof_model::record::{Advice, Record};
 use std::io::{self, Write};
+use std::ops::RangeInclusive;
 
 /// Columns of a comment.
 const COLUMNS: usize = 78;
 /// Longest name and value; every setting of PostgreSQL is shorter.
 const WORD_MAX: usize = 63;
-/// The first and the last version with a setting, of those that not every version has.
-const VERSIONS: [(&str, u32, u32); 6] = [
-    ("maintenance_io_concurrency", 13, u32::MAX),
-    ("io_combine_limit", 17, u32::MAX),
-    ("io_max_combine_limit", 18, u32::MAX),
-    ("io_method", 18, u32::MAX),
-    ("io_workers", 18, 18),
-    ("io_max_workers", 19, u32::MAX),
+/// The versions with a setting, of those that not every version has.
+const VERSIONS: [(&str, RangeInclusive<u32>); 6] = [
+    ("maintenance_io_concurrency", 13..=u32::MAX),
+    ("io_combine_limit", 17..=u32::MAX),
+    ("io_max_combine_limit", 18..=u32::MAX),
+    ("io_method", 18..=u32::MAX),
+    ("io_workers", 18..=18),
+    ("io_max_workers", 19..=u32::MAX),
 ];
 
 /// Settings that no figure of a disk decides: a line with the first and the last version that have
@@ -46,23 +47,27 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let path = record.targets.first().map_or("", |target| &target.path);
-    let (run, version, started) = (&record.run_id, &record.tool.version, &record.started);
-    let text = format!(
-        "Settings from the figures of {path}: run {run} of diskproof {version}, {}.",
-        start_text(started)
-    );
-    comment(out, &text)?;
-    let text = match record.plan.questions.postgres_version {
-        Some(version) => &format!("For PostgreSQL {version}."),
-        None => {
-            "For any version, because the server's version is unknown (--pg-version). Settings \
-             that only some versions have are commented out."
-        }
+    let path = match record.targets.first() {
+        Some(target) => &target.path,
+        None => "",
     };
-    comment(out, text)?;
-    let text = "To use them, end postgresql.conf with  include 'THIS FILE'  and reload the server.";
-    comment(out, text)?;
+    let run = &record.run_id;
+    let version = &record.tool.version;
+    let start = start_text(&record.started);
+    let origin = format!("{path}: run {run} of diskproof {version}, {start}.");
+    comment(out, &format!("Settings from the figures of {origin}"))?;
+    match record.plan.questions.postgres_version {
+        Some(version) => comment(out, &format!("For PostgreSQL {version}."))?,
+        None => comment(
+            out,
+            "For any version, because the server's version is unknown (--pg-version). Settings \
+             that only some versions have are commented out.",
+        )?,
+    }
+    comment(
+        out,
+        "To use them, end postgresql.conf with  include 'THIS FILE'  and reload the server.",
+    )?;
     writeln!(out)
 }
 
@@ -92,52 +97,78 @@ fn why_comment(advice: &Advice, version: Option<u32>) -> Option<String> {
     if !advice.changes() {
         return Some("the default".to_owned());
     }
-    let mut versions = VERSIONS.iter();
-    let (_, since, until) = versions.find(|(name, ..)| *name == advice.setting)?;
-    let exists = version.is_some_and(|version| (*since..=*until).contains(&version));
-    (!exists).then(|| match *until {
+    let versions = versions_with(&advice.setting)?;
+    if let Some(version) = version
+        && versions.contains(&version)
+    {
+        return None;
+    }
+    let since = versions.start();
+    Some(match *versions.end() {
         u32::MAX => format!("PostgreSQL {since} or newer"),
         until if until == *since => format!("PostgreSQL {since} only"),
         until => format!("PostgreSQL {since} to {until}"),
     })
 }
 
+/// The versions with a setting; `None` where all have it.
+fn versions_with(setting: &str) -> Option<RangeInclusive<u32>> {
+    for (name, versions) in VERSIONS {
+        if name == setting {
+            return Some(versions);
+        }
+    }
+    None
+}
+
 /// Settings to leave alone, with the reason.
 fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
     comment(out, "Leave these settings alone:")?;
-    for advice in advice.iter().filter(|advice| advice.value.is_none()) {
-        comment(out, &format!("  {}: {}", advice.setting, advice.why))?;
+    for one in advice {
+        if one.value.is_none() {
+            comment(out, &format!("  {}: {}", one.setting, one.why))?;
+        }
     }
     for line in LEAVE_ALONE.lines() {
         let mut words = line.splitn(3, ' ');
-        let mut word = || words.next().unwrap_or_default();
-        let [since, until] = [word(), word()].map(str::parse::<u32>);
-        let (text, versions) = (word(), since.unwrap_or(0)..=until.unwrap_or(u32::MAX));
-        let exists = version.is_none_or(|version| versions.contains(&version));
+        let since = words.next().unwrap_or_default().parse().unwrap_or(0);
+        let until = words.next().unwrap_or_default().parse().unwrap_or(u32::MAX);
+        let text = words.next().unwrap_or_default();
+        let exists = match version {
+            Some(version) => (since..=until).contains(&version),
+            None => true,
+        };
         // A setting with advice of its own stands above.
-        let names = text.split(':').next().unwrap_or_default();
-        let mut names = names.split(", ");
-        let is_named = names.any(|name| advice.iter().any(|advice| advice.setting == name));
-        if exists && !is_named {
+        if exists && !names_a_setting(text, advice) {
             comment(out, &format!("  {text}"))?;
         }
     }
     Ok(())
 }
 
+/// Whether the names before the colon are those of settings with advice.
+fn names_a_setting(text: &str, advice: &[Advice]) -> bool {
+    let (names, _) = text.split_once(':').unwrap_or((text, ""));
+    names
+        .split(", ")
+        .any(|name| advice.iter().any(|one| one.setting == name))
+}
+
 /// Whether a text is a word that may stand in the file outside of a comment. The record may come
 /// from a stranger.
 fn is_word(text: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
-    (1..=WORD_MAX).contains(&text.len()) && text.chars().all(is_plain)
+    (1..=WORD_MAX).contains(&text.len())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_.".contains(c))
 }
 
 /// Lines that begin with `#`. The server reads the file in its own encoding, so they are ASCII.
 fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    let text = transliterate(&clean(text).replace('±', "+-"));
-    let indent: String = text.chars().take_while(|c| *c == ' ').collect();
+    let ascii = transliterate(&clean(text).replace('±', "+-"));
+    let indent = " ".repeat(ascii.len() - ascii.trim_start_matches(' ').len());
     let columns = COLUMNS - 2 - indent.len();
-    for (number, line) in wrap(&text, columns, columns).iter().enumerate() {
+    for (number, line) in wrap(&ascii, columns, columns).iter().enumerate() {
         let hang = match number {
             1.. if !indent.is_empty() => "  ",
             _ => "",
@@ -154,23 +185,27 @@ mod tests {
     fn settings(version: Option<u32>, advice: &[(&str, &str, Option<&str>)]) -> Vec<String> {
         let mut record = crate::fixture::record();
         record.plan.questions.postgres_version = version;
-        let advice = advice.iter().map(|(setting, value, default)| Advice {
-            setting: (*setting).to_owned(),
-            value: Some((*value).to_owned()),
-            range: None,
-            why: "±1 %\nport = 1".to_owned(),
-            from: Vec::new(),
-            default: default.map(str::to_owned),
-            condition: None,
-        });
-        record.advice = advice.collect();
+        record.advice.clear();
+        for (setting, value, default) in advice {
+            record.advice.push(Advice {
+                setting: (*setting).to_owned(),
+                value: Some((*value).to_owned()),
+                range: None,
+                why: "±1 %\nport = 1".to_owned(),
+                from: Vec::new(),
+                default: default.map(str::to_owned),
+                condition: None,
+            });
+        }
         let text = crate::fixture::written(|out| write_record(&record, out));
         assert!(
             text.is_ascii() && text.contains("#   fsync, synchronous_commit: "),
             "{text}"
         );
-        let is_setting = |line: &&str| !line.is_empty() && !line.starts_with("# ");
-        text.lines().filter(is_setting).map(str::to_owned).collect()
+        text.lines()
+            .filter(|line| !line.is_empty() && !line.starts_with("# "))
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]
@@ -181,15 +216,15 @@ mod tests {
             ("maintenance_io_concurrency", "64", None),
             ("io_workers", "8", Some("3")),
         ];
-        let of = |version| settings(version, &advice);
         let cost = "random_page_cost = 2.6";
         let delay = "#commit_delay = 0    # the default";
-        let (reads, workers) = ("maintenance_io_concurrency = 64", "io_workers = 8");
-        assert_eq!(of(Some(18)), [cost, delay, reads, workers]);
+        let reads = "maintenance_io_concurrency = 64";
+        let workers = "io_workers = 8";
+        assert_eq!(settings(Some(18), &advice), [cost, delay, reads, workers]);
         let no_workers = format!("#{workers}    # PostgreSQL 18 only");
-        assert_eq!(of(Some(19))[3], no_workers);
+        assert_eq!(settings(Some(19), &advice)[3], no_workers);
         let no_reads = format!("#{reads}    # PostgreSQL 13 or newer");
-        assert_eq!(of(None)[2..], [no_reads, no_workers]);
+        assert_eq!(settings(None, &advice)[2..], [no_reads, no_workers]);
     }
 
     #[test]

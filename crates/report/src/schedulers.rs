@@ -15,31 +15,46 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
     let Some(reads) = reads(record) else {
         return Ok(());
     };
-    let (writes, device) = (writes(record), disk_number(record));
+    let write_capacity = writes(record);
     writeln!(out, "#!/bin/sh")?;
-    let path = record.targets.first().map_or("", |target| &target.path);
-    let (run, version) = (clean(&record.run_id), clean(&record.tool.version));
-    writeln!(out, "# {}, run {run} of diskproof {version}", clean(path))?;
+    writeln!(out, "# {}", origin(record))?;
     let mut model = cost_model('r', &reads);
-    if let Some(writes) = &writes {
+    let mut latencies = Vec::from_iter(latency_settings('r', &reads));
+    let mut is_guessed = reads.sequential_iops.is_none();
+    if let Some(writes) = &write_capacity {
         model += &format!(" {}", cost_model('w', writes));
+        latencies.extend(latency_settings('w', writes));
+        is_guessed |= writes.sequential_iops.is_none();
     }
-    let guessed = |one: &DiskCapacity<'_>| one.sequential_iops.is_none();
-    if guessed(&reads) || writes.as_ref().is_some_and(guessed) {
+    if is_guessed {
         writeln!(
             out,
             "# Some sequential operations of 4 KiB were not measured, so random ones are used. Add \
              --rw randread,randwrite,read,write."
         )?;
     }
-    if device.is_none() {
-        let hint = "# Replace MAJ:MIN with the numbers of the disk (lsblk).";
-        writeln!(out, "{hint}")?;
-    }
-    let device = device.unwrap_or_else(|| "MAJ:MIN".to_owned());
+    let device = match disk_number(record) {
+        Some(device) => device,
+        None => {
+            let hint = "# Replace MAJ:MIN with the numbers of the disk (lsblk).";
+            writeln!(out, "{hint}")?;
+            "MAJ:MIN"
+        }
+    };
     let settings = format!("{device} ctrl=user model=linear {model}");
     writeln!(out, "echo '{settings}' > /sys/fs/cgroup/io.cost.model")?;
-    write_qos(&device, [Some(&reads), writes.as_ref()], out)
+    write_qos(device, &latencies, out)
+}
+
+/// The target, the run and the program.
+fn origin(record: &Record) -> String {
+    let path = match record.targets.first() {
+        Some(target) => clean(&target.path),
+        None => String::new(),
+    };
+    let run = clean(&record.run_id);
+    let version = clean(&record.tool.version);
+    format!("{path}, run {run} of diskproof {version}")
 }
 
 fn cost_model(letter: char, capacity: &DiskCapacity<'_>) -> String {
@@ -51,18 +66,15 @@ fn cost_model(letter: char, capacity: &DiskCapacity<'_>) -> String {
 }
 
 /// The latency from which on the kernel counts the disk as busy: the 99th percentile beyond the
-/// knee. The limits of the rate are those of the kernel's documentation.
-fn write_qos(
-    device: &str,
-    capacities: [Option<&DiskCapacity<'_>>; 2],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut settings = Vec::new();
-    for (letter, capacity) in ['r', 'w'].into_iter().zip(capacities) {
-        let ns = capacity.and_then(DiskCapacity::busy_p99_ns);
-        settings.extend(ns.map(|ns| format!("{letter}pct=99.00 {letter}lat={}", ns / 1000)));
-    }
-    if settings.is_empty() {
+/// knee. `None` where no latency was measured there.
+fn latency_settings(letter: char, capacity: &DiskCapacity<'_>) -> Option<String> {
+    let busy_us = capacity.busy_p99_ns()? / 1000;
+    Some(format!("{letter}pct=99.00 {letter}lat={busy_us}"))
+}
+
+/// Writes the latencies with the limits of the rate, which are those of the kernel's documentation.
+fn write_qos(device: &str, latencies: &[String], out: &mut dyn Write) -> io::Result<()> {
+    if latencies.is_empty() {
         return writeln!(
             out,
             "# No io.cost.qos: no latency was measured at twice the depth of the knee."
@@ -75,18 +87,27 @@ fn write_qos(
     writeln!(
         out,
         "echo '{device} enable=1 ctrl=user {} min=50.00 max=150.00' > /sys/fs/cgroup/io.cost.qos",
-        settings.join(" ")
+        latencies.join(" ")
     )
 }
 
 /// `major:minor` of the disk; `None` where it is not one disk.
-fn disk_number(record: &Record) -> Option<String> {
+fn disk_number(record: &Record) -> Option<&str> {
     let mut disks = record.targets.iter().flat_map(|target| target.disks());
-    let (first, second) = (disks.next()?, disks.next());
+    let first = disks.next()?;
+    if disks.next().is_some() {
+        return None;
+    }
     let (major, minor) = first.device.split_once(':')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
-    let is_plain = second.is_none() && is_number(major) && is_number(minor);
-    is_plain.then(|| first.device.clone())
+    if is_number(major) && is_number(minor) {
+        Some(&first.device)
+    } else {
+        None
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit())
 }
 
 /// Writes the properties of the one disk of the record for Seastar.
@@ -94,7 +115,10 @@ pub(crate) fn write_seastar(record: &Record, out: &mut dyn Write) -> io::Result<
     let (Some(reads), Some(writes)) = (reads(record), writes(record)) else {
         return Ok(());
     };
-    let place = record.targets.first().map(mount_point).unwrap_or_default();
+    let place = match record.targets.first() {
+        Some(target) => mount_point(target),
+        None => "",
+    };
     writeln!(out, "disks:")?;
     // A JSON string is a YAML string, whatever it contains.
     writeln!(out, "  - mountpoint: {}", serde_json::to_string(place)?)?;

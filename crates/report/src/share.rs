@@ -10,8 +10,8 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::units::{format_bytes, format_duration};
+use diskproof_model::verdict::UseGrade;
 use sha2::{Digest as _, Sha256};
-
 use std::io::{self, Write};
 
 /// Lines between the two of the heading and the three at the end.
@@ -28,12 +28,18 @@ pub(crate) fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<(
         machine(record),
     ];
     lines.extend(rows(record));
-    let verdict = record.verdict.as_ref();
-    lines.extend(verdict.map(|verdict| verdict.trust.why.clone()));
-    let findings = record.findings.iter();
-    let told = findings.filter(|finding| finding.severity != Severity::Note);
-    let codes: Vec<&str> = told.map(|finding| finding.code.as_str()).collect();
-    lines.extend((!codes.is_empty()).then(|| format!("findings: {}", codes.join(", "))));
+    if let Some(verdict) = &record.verdict {
+        lines.push(verdict.trust.why.clone());
+    }
+    let codes: Vec<&str> = record
+        .findings
+        .iter()
+        .filter(|finding| finding.severity != Severity::Note)
+        .map(|finding| finding.code.as_str())
+        .collect();
+    if !codes.is_empty() {
+        lines.push(format!("findings: {}", codes.join(", ")));
+    }
     for line in lines {
         writeln!(out, "{}", shortened(&clean(&line), COLUMNS_MAX))?;
     }
@@ -50,7 +56,9 @@ fn machine(record: &Record) -> String {
             let model = disk.hardware_model().unwrap_or(&disk.name);
             parts.push(format!("{model} {}", format_bytes(disk.size_bytes)));
         }
-        parts.extend(target.filesystem.as_ref().map(|of| of.kind.clone()));
+        if let Some(filesystem) = &target.filesystem {
+            parts.push(filesystem.kind.clone());
+        }
     }
     let host = &record.host;
     parts.push(format!("Linux {}", host.kernel));
@@ -61,37 +69,50 @@ fn machine(record: &Record) -> String {
 
 /// The grades; without them the workloads.
 fn rows(record: &Record) -> Vec<String> {
-    let verdict = record.verdict.iter();
-    let grades = verdict.flat_map(|verdict| &verdict.grades).map(|grade| {
-        let figure = &grade.figure;
-        let (value, interval) = (figure.value_text(), labels::interval(figure));
-        let (name, words) = (&grade.name, grade.words());
-        format!("{name:<11}{value:>10}  {interval:<8} {words}")
-    });
-    let mut rows: Vec<String> = grades.take(ROWS_MAX).collect();
-    if rows.is_empty() {
-        let mut all = Vec::new();
-        for m in &record.measurements {
-            all.extend(shown_ops(m).iter().map(|(kind, op)| row(m, *kind, *op)));
+    let mut rows = Vec::new();
+    if let Some(verdict) = &record.verdict {
+        for grade in verdict.grades.iter().take(ROWS_MAX) {
+            rows.push(grade_row(grade));
         }
-        let more = all.len().saturating_sub(ROWS_MAX);
-        let shown = if more > 0 { ROWS_MAX - 1 } else { ROWS_MAX };
-        rows.extend(all.into_iter().take(shown));
-        rows.extend((more > 0).then(|| format!("and {} more", more + 1)));
+    }
+    if rows.is_empty() {
+        workload_rows(record)
+    } else {
+        rows
+    }
+}
+
+fn grade_row(grade: &UseGrade) -> String {
+    let name = &grade.name;
+    let value = grade.figure.value_text();
+    let interval = labels::interval(&grade.figure);
+    format!("{name:<11}{value:>10}  {interval:<8} {}", grade.words())
+}
+
+/// A row for each operation; the last one counts those without room.
+fn workload_rows(record: &Record) -> Vec<String> {
+    let mut rows = Vec::new();
+    for row in &record.measurements {
+        for (kind, op) in shown_ops(row) {
+            rows.push(op_row(row, kind, op));
+        }
+    }
+    if rows.len() > ROWS_MAX {
+        let more = rows.len() - (ROWS_MAX - 1);
+        rows.truncate(ROWS_MAX - 1);
+        rows.push(format!("and {more} more"));
     }
     rows
 }
 
-fn row(m: &Row, kind: OpKind, op: OpRow<'_>) -> String {
-    let (name, kind) = (&m.data.workload.name, kind.as_str());
-    let (rate, interval) = (
-        op.figures.iops.value_text(),
-        labels::interval(&op.figures.iops),
-    );
-    let p99 = shown_latency(op).p99;
-    let p99 = p99.map_or(String::new(), |ns| format!(", p99 {}", format_duration(ns)));
-    let conditions = conditions(m);
-    format!("{name} {kind}: {rate} {interval}{p99} ({conditions})")
+fn op_row(row: &Row, kind: OpKind, op: OpRow<'_>) -> String {
+    let iops = &op.figures.iops;
+    let mut figures = format!("{} {}", iops.value_text(), labels::interval(iops));
+    if let Some(p99_ns) = shown_latency(op).p99 {
+        figures += &format!(", p99 {}", format_duration(p99_ns));
+    }
+    let name = &row.data.workload.name;
+    format!("{name} {}: {figures} ({})", kind.as_str(), conditions(row))
 }
 
 /// Of the bytes that `-o x.json` writes.
@@ -99,7 +120,11 @@ fn checksum(record: &Record) -> io::Result<String> {
     let mut json = Vec::new();
     crate::json::write_record(record, &mut json)?;
     let digest = Sha256::digest(&json);
-    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(digest.iter().map(hex).collect())
+}
+
+fn hex(byte: &u8) -> String {
+    format!("{byte:02x}")
 }
 
 #[cfg(test)]
@@ -119,14 +144,7 @@ mod tests {
         record.targets[0].path = "/srv/secret-path".to_owned();
         record.targets[0].layers[0].serial = Some("SECRET-SERIAL".to_owned());
         let mut graded = record.clone();
-        let grade = |name| {
-            serde_json::json!({
-                "name": name, "measurement": 0, "grade": "good",
-                "figure": { "n": 9, "value": 3e9, "half_width_95": 3e7, "unit": "B/s" },
-                "thresholds": { "limited_from": 1e8, "good_from": 5e8, "source": "a disk" },
-            })
-        };
-        let grades = ["bulk load", "scans", "look-ups", "commits"].map(grade);
+        let grades = ["bulk load", "scans", "look-ups", "commits"].map(good_grade);
         let verdict = serde_json::json!({
             "headline": "Good.", "grades": grades,
             "trust": { "level": "reliable", "why": "Reliable." },
@@ -144,6 +162,14 @@ mod tests {
             );
             assert!(!text.to_lowercase().contains("secret"), "{text}");
         }
+    }
+
+    fn good_grade(name: &str) -> serde_json::Value {
+        serde_json::json!({
+            "name": name, "measurement": 0, "grade": "good",
+            "figure": { "n": 9, "value": 3e9, "half_width_95": 3e7, "unit": "B/s" },
+            "thresholds": { "limited_from": 1e8, "good_from": 5e8, "source": "a disk" },
+        })
     }
 
     #[test]

@@ -53,20 +53,29 @@ pub(crate) fn glue(text: &str) -> String {
 
 /// Phrases, each glued, joined with commas.
 pub(crate) fn list<T: AsRef<str>>(phrases: impl IntoIterator<Item = T>) -> String {
-    let phrases = phrases.into_iter().map(|phrase| glue(phrase.as_ref()));
-    joined(phrases, ", ").unwrap_or_default()
+    let glued: Vec<String> = phrases
+        .into_iter()
+        .map(|phrase| glue(phrase.as_ref()))
+        .collect();
+    glued.join(", ")
 }
 
 /// Texts joined as they are; nothing without any.
 pub(crate) fn joined(texts: impl IntoIterator<Item = String>, gap: &str) -> Option<String> {
-    let texts: Vec<String> = texts.into_iter().collect();
-    (!texts.is_empty()).then(|| texts.join(gap))
+    let all: Vec<String> = texts.into_iter().collect();
+    if all.is_empty() {
+        return None;
+    }
+    Some(all.join(gap))
 }
 
 /// A decimal number without trailing zeros.
 pub(crate) fn trimmed(number: &str) -> &str {
-    let digits = number.trim_end_matches('0').trim_end_matches('.');
-    if number.contains('.') { digits } else { number }
+    if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
+    }
 }
 
 /// Values by key, the keys in the order in which they occur first.
@@ -106,11 +115,8 @@ pub(crate) fn glue_units(text: &str) -> String {
         let unit = word.trim_end_matches(['.', ',', ';', ':', ')']);
         let after_number = glued.ends_with(|c: char| c.is_ascii_digit());
         if !glued.is_empty() {
-            glued.push(if after_number && UNITS.contains(&unit) {
-                GLUE
-            } else {
-                ' '
-            });
+            let is_unit = after_number && UNITS.contains(&unit);
+            glued.push(if is_unit { GLUE } else { ' ' });
         }
         glued.push_str(word);
     }
@@ -132,13 +138,18 @@ pub(crate) fn wrap(text: &str, first: usize, rest: usize) -> Vec<String> {
     }
     wrap_first_fit(&words, &[first as f64, rest as f64])
         .into_iter()
-        .map(|line| {
-            let words = line.iter().map(|word| word.word);
-            let line: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-            // A glued phrase that was cut may end or begin with its glue.
-            line.join(" ").replace(GLUE, " ").trim().to_owned()
-        })
+        .map(line_text)
         .collect()
+}
+
+fn line_text(words: &[Word<'_>]) -> String {
+    let filled: Vec<&str> = words
+        .iter()
+        .map(|word| word.word)
+        .filter(|word| !word.is_empty())
+        .collect();
+    // A glued phrase that was cut may end or begin with its glue.
+    filled.join(" ").replace(GLUE, " ").trim().to_owned()
 }
 
 /// The text, cut to so many columns and then marked with `…`.

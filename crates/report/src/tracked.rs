@@ -9,24 +9,45 @@ use diskproof_model::record::Record;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
-/// Those of a record that are known, in its order, each with its subject: the workload or part of a
-/// survey, and the kind of operation (`random-read-d1.read`). With several targets their paths
-/// precede the names, since a name must stand for one figure.
-fn tracked(record: &Record) -> impl Iterator<Item = (String, Figure<'_>)> {
-    let known = figures(record)
-        .into_iter()
-        .filter(|figure| is_tracked(figure) && is_the_disks(record, figure));
-    known.map(|figure| {
-        let key = &figure.key;
-        let mut subject = key.subject.to_string();
-        if !key.op.is_empty() {
-            subject = format!("{subject}.{}", key.op);
+/// A figure and its name without that of the metric.
+struct TrackedFigure<'a> {
+    /// The workload or part of a survey, and the kind of operation: `random-read-d1.read`. With
+    /// several targets their paths precede it, since a name must stand for one figure.
+    subject: String,
+    figure: Figure<'a>,
+}
+
+impl TrackedFigure<'_> {
+    /// Half of the interval; `None` where it is unknown.
+    fn half_width(&self) -> Option<f64> {
+        self.figure
+            .half_width_95
+            .filter(|half_width| half_width.is_finite())
+    }
+}
+
+/// The known figures of a record that are the disk's, in its order.
+fn tracked(record: &Record) -> Vec<TrackedFigure<'_>> {
+    let mut tracked = Vec::new();
+    for figure in figures(record) {
+        if is_tracked(&figure) && is_the_disks(record, &figure) {
+            let subject = figure_subject(record, &figure);
+            tracked.push(TrackedFigure { subject, figure });
         }
-        if let ([_, _, ..], Some(target)) = (&record.targets[..], record.targets.get(key.target)) {
-            subject = format!("{}: {subject}", target.path);
-        }
-        (subject, figure)
-    })
+    }
+    tracked
+}
+
+fn figure_subject(record: &Record, figure: &Figure<'_>) -> String {
+    let key = &figure.key;
+    let mut subject = key.subject.to_string();
+    if !key.op.is_empty() {
+        subject = format!("{subject}.{}", key.op);
+    }
+    match record.targets.get(key.target) {
+        Some(target) if record.targets.len() > 1 => format!("{}: {subject}", target.path),
+        _ => subject,
+    }
 }
 
 fn is_tracked(figure: &Figure<'_>) -> bool {
@@ -40,7 +61,7 @@ fn is_the_disks(record: &Record, figure: &Figure<'_>) -> bool {
     record.objection(FigureSource::of(record, figure)).is_none()
 }
 
-/// The figures that are not the disk's.
+/// The number of figures that are not the disk's.
 pub(crate) fn left_out(record: &Record) -> usize {
     figures(record)
         .iter()
@@ -56,20 +77,23 @@ pub(crate) fn write_better(
     better: Direction,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let is_better = |unit: &str| unit != "1" && Direction::of_unit(unit) == better;
-    let all = tracked(record).filter(|(_, figure)| is_better(figure.unit));
-    let elements = all.map(|(subject, figure)| {
+    let mut elements = Vec::new();
+    for tracked in tracked(record) {
+        let figure = &tracked.figure;
+        if figure.unit == "1" || Direction::of_unit(figure.unit) != better {
+            continue;
+        }
         let mut element = json!({
-            "name": format!("{subject}.{}", figure.metric.threshold),
+            "name": format!("{}.{}", tracked.subject, figure.metric.threshold),
             "unit": figure.unit,
             "value": figure.value,
         });
-        if let Some(half) = figure.half_width_95.filter(|half| half.is_finite()) {
-            element["range"] = json!(format!("± {half}"));
+        if let Some(half_width) = tracked.half_width() {
+            element["range"] = json!(format!("± {half_width}"));
         }
-        element
-    });
-    serde_json::to_writer_pretty(&mut *out, &elements.collect::<Vec<Value>>())?;
+        elements.push(element);
+    }
+    serde_json::to_writer_pretty(&mut *out, &elements)?;
     writeln!(out)
 }
 
@@ -78,13 +102,16 @@ pub(crate) fn write_better(
 /// (<https://bencher.dev/docs/reference/bencher-metric-format>).
 pub(crate) fn write_bencher(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let mut benchmarks: Map<String, Value> = Map::new();
-    for (subject, figure) in tracked(record) {
+    for tracked in tracked(record) {
+        let figure = &tracked.figure;
         let mut measure = json!({ "value": figure.value });
-        if let Some(half) = figure.half_width_95.filter(|half| half.is_finite()) {
-            measure["lower_value"] = json!((figure.value - half).max(0.0));
-            measure["upper_value"] = json!(figure.value + half);
+        if let Some(half_width) = tracked.half_width() {
+            measure["lower_value"] = json!((figure.value - half_width).max(0.0));
+            measure["upper_value"] = json!(figure.value + half_width);
         }
-        let measures = benchmarks.entry(subject).or_insert_with(|| json!({}));
+        let measures = benchmarks
+            .entry(tracked.subject)
+            .or_insert_with(|| json!({}));
         // A measure's name becomes its slug, which has no dots.
         measures[figure.metric.threshold.replace('.', "-")] = measure;
     }
@@ -101,26 +128,36 @@ mod tests {
     #[test]
     fn every_figure_stands_in_one_of_the_two_lists() {
         let record = crate::fixture::record();
-        let units = |better| {
-            let text = written(|out| write_better(&record, better, out));
-            let list: Vec<Value> = serde_json::from_str(&text).unwrap();
-            let unit = |of: &Value| of["unit"].as_str().unwrap().to_owned();
-            list.iter().map(unit).collect::<Vec<_>>()
-        };
-        let (bigger, smaller) = (units(Direction::Higher), units(Direction::Lower));
+        let bigger = units(&record, Direction::Higher);
+        let smaller = units(&record, Direction::Lower);
         assert!(bigger.iter().all(|unit| unit == "1/s" || unit == "B/s"));
         assert!(smaller.iter().all(|unit| unit == "ns"));
-        let of_unit = tracked(&record).filter(|(_, figure)| figure.unit != "1");
-        assert_eq!(bigger.len() + smaller.len(), of_unit.count());
+        let mut with_unit = tracked(&record);
+        with_unit.retain(|tracked| tracked.figure.unit != "1");
+        assert_eq!(bigger.len() + smaller.len(), with_unit.len());
         assert!(!bigger.is_empty() && !smaller.is_empty());
+    }
+
+    /// The units of the figures of which this direction is better.
+    fn units(record: &Record, better: Direction) -> Vec<String> {
+        let text = written(|out| write_better(record, better, out));
+        let elements: Vec<Value> = serde_json::from_str(&text).unwrap();
+        elements
+            .iter()
+            .map(|element| element["unit"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    fn subjects(record: &Record) -> Vec<String> {
+        tracked(record)
+            .into_iter()
+            .map(|tracked| tracked.subject)
+            .collect()
     }
 
     #[test]
     fn figure_that_is_not_the_disks_is_left_out() {
         let mut record = crate::fixture::record();
-        let subjects = |record: &Record| -> Vec<String> {
-            tracked(record).map(|(subject, _)| subject).collect()
-        };
         record.findings.clear();
         let all = subjects(&record);
         record.findings = vec![Finding {
@@ -165,14 +202,16 @@ mod tests {
             .unwrap()
             .iops;
         let benchmarks = json.as_object().unwrap();
-        let measures = benchmarks.values().flat_map(|of| of.as_object().unwrap());
+        let measures = benchmarks
+            .values()
+            .flat_map(|benchmark| benchmark.as_object().unwrap());
         let mut has_rate = false;
-        for (name, of) in measures {
+        for (name, measure) in measures {
             assert!(!name.contains('.'), "{name}");
-            let value = of["value"].as_f64().unwrap();
-            let ends = [&of["lower_value"], &of["upper_value"]].map(Value::as_f64);
+            let value = measure["value"].as_f64().unwrap();
+            let ends = [&measure["lower_value"], &measure["upper_value"]].map(Value::as_f64);
             if let [Some(low), Some(high)] = ends {
-                assert!(low <= value && value <= high, "{name} {of}");
+                assert!(low <= value && value <= high, "{name} {measure}");
                 has_rate |= name == "iops" && value == rate.value;
             }
         }

@@ -52,9 +52,18 @@ pub fn can_run(test: &str, programs: &[&str]) -> bool {
 
 /// A directory on the machine's own disk, open to every user.
 pub fn place() -> TempDir {
+    place_in("/var/tmp")
+}
+
+/// A directory in memory, for the images of disks whose flushes are no part of the test.
+pub fn place_in_memory() -> TempDir {
+    place_in("/dev/shm")
+}
+
+fn place_in(folder: &str) -> TempDir {
     let place = tempfile::Builder::new()
         .prefix("diskproof-test-")
-        .tempdir_in("/var/tmp")
+        .tempdir_in(folder)
         .unwrap();
     run("chmod", &["755", place.path().to_str().unwrap()]);
     place
@@ -183,6 +192,18 @@ impl Disk {
     pub fn new(kind: &str, size_bytes: u64, options: &str) -> Self {
         let place = place();
         let device = Loop::sparse(&place.path().join("image"), size_bytes, &["--direct-io=on"]);
+        Self::on(kind, device, options, place)
+    }
+
+    /// A disk in memory, for a run that must end in its announced time: the machine's own disk can
+    /// stop for seconds under the other tests.
+    pub fn in_memory(kind: &str, size_bytes: u64) -> Self {
+        let place = place_in_memory();
+        let device = Loop::sparse(&place.path().join("image"), size_bytes, &[]);
+        Self::on(kind, device, "defaults", place)
+    }
+
+    fn on(kind: &str, device: Loop, options: &str, place: TempDir) -> Self {
         let node = device.node.to_str().unwrap();
         // A new ext4 is complete, so that the kernel writes no inode tables beside a measurement.
         let options_of_mkfs: &[&str] = match kind {

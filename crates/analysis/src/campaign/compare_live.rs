@@ -9,11 +9,14 @@
 //! workload therefore ends early only at the level of 0.1 %, which leaves the last look its 5 %
 //! (Haybittle 1971; Peto et al. 1976).
 
-use super::decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, RandomOrder, SideCredit};
+use super::decision::{
+    Campaign, CampaignCell, CampaignRow, MeasuredCell, RandomOrder, SideCredit, SideDisks,
+};
 use crate::estimate::PairedDifference;
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{LivePlan, Plan, Sides, Workload};
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::window::SliceOp;
 
 /// Blocks of each workload that the time is divided into. With eight, Student's t makes an interval
@@ -45,6 +48,8 @@ pub struct LiveSetup {
     pub workloads: Vec<Workload>,
     /// Number of sides; the first is the baseline.
     pub sides: usize,
+    /// Which of them use one credit.
+    pub disks: SideDisks,
     /// Share by which figures may differ and count as the same.
     pub margin: f64,
     /// Time for everything, in nanoseconds.
@@ -54,8 +59,13 @@ pub struct LiveSetup {
 }
 
 impl LiveSetup {
-    /// What a plan compares. The campaign has its own time for each slice.
-    pub fn planned(plan: &Plan, list: &[Workload], live: &LivePlan) -> Self {
+    /// What a plan compares on these targets. The campaign has its own time for each slice.
+    pub fn planned(
+        plan: &Plan,
+        list: &[Workload],
+        live: &LivePlan,
+        targets: &[TargetIdentity],
+    ) -> Self {
         Self {
             workloads: list.to_vec(),
             sides: match &live.sides {
@@ -63,6 +73,7 @@ impl LiveSetup {
                 Sides::Layers(layers) => layers.measured().count(),
                 Sides::Settings { prepare, .. } => prepare.len(),
             },
+            disks: SideDisks::of_sides(&live.sides, targets),
             margin: live.margin,
             time_ns: live.cells_ns,
             seed: plan.seed,
@@ -224,7 +235,7 @@ impl LiveComparison {
             .map(|one| one.name.clone())
             .collect();
         for side in 0..self.setup.sides {
-            self.credits[side] = SideCredit::of(done, side, &names);
+            self.credits[side] = SideCredit::shown(done, side, &self.setup.disks, &names);
         }
         let left_ns = self.setup.time_ns.saturating_sub(elapsed_ns(done));
         for (index, name) in names.iter().enumerate() {

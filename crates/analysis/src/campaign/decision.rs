@@ -5,8 +5,9 @@
 use crate::limiter::{Bucket, MovedInCell, Unit, bucket, requests_of, stretches_of_cells, tokens};
 use diskproof_model::campaign::{CampaignDecision, DroppedSlice};
 use diskproof_model::measurement::{Measurement, OpKind};
-use diskproof_model::plan::Workload;
+use diskproof_model::plan::{Decide, Plan, Sides, Workload};
 use diskproof_model::series::TimeSeries;
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::window::TimeSlice;
 
 /// A campaign.
@@ -95,6 +96,56 @@ impl MeasuredCell {
 const SPENT_PARTS: u64 = 10;
 const SPENT_NS_MIN: u64 = 50_000_000;
 
+/// Which sides of a campaign are on one disk, and use one credit.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SideDisks {
+    /// There is one side, or the sides are settings or layers of one disk.
+    One,
+    /// For each side, a number that the sides on one disk have in common.
+    Several(Vec<usize>),
+}
+
+impl SideDisks {
+    /// Of the sides of a planned comparison of these targets.
+    pub fn planned(plan: &Plan, targets: &[TargetIdentity]) -> Self {
+        let Some(workloads) = plan.workload_task() else {
+            return Self::One;
+        };
+        match &workloads.decide {
+            Decide::Compare(live) => Self::of_sides(&live.sides, targets),
+            Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth => Self::One,
+        }
+    }
+
+    /// Of these sides of a comparison.
+    pub fn of_sides(sides: &Sides, targets: &[TargetIdentity]) -> Self {
+        match sides {
+            Sides::Targets { .. } => Self::of_targets(targets),
+            Sides::Layers(_) | Sides::Settings { .. } => Self::One,
+        }
+    }
+
+    fn of_targets(targets: &[TargetIdentity]) -> Self {
+        let mut disks = Vec::new();
+        for target in targets {
+            let first = targets
+                .iter()
+                .position(|other| other.shares_disk(target))
+                .expect("a target shares its own disk");
+            disks.push(first);
+        }
+        Self::Several(disks)
+    }
+
+    /// Whether two sides are on one disk.
+    pub fn share(&self, side: usize, other: usize) -> bool {
+        match self {
+            Self::One => true,
+            Self::Several(disks) => side == other || disks.get(side) == disks.get(other),
+        }
+    }
+}
+
 /// A limiter with a credit on one side of a campaign, and how much it can have refilled.
 #[derive(Debug, Clone)]
 pub(super) struct SideCredit {
@@ -103,16 +154,22 @@ pub(super) struct SideCredit {
 }
 
 impl SideCredit {
-    /// What the cells of a side show so far; `None` without a credit that ended. The workloads of
-    /// the campaign have these names.
-    pub(super) fn of(done: &[MeasuredCell], side: usize, names: &[String]) -> Option<Self> {
+    /// What the cells of a side, and of others on its disk, show so far; `None` without a credit
+    /// that ended. The workloads of the campaign have these names.
+    pub(super) fn shown(
+        done: &[MeasuredCell],
+        side: usize,
+        disks: &SideDisks,
+        names: &[String],
+    ) -> Option<Self> {
         let cells = done
             .iter()
-            .filter(|one| one.cell.side == side)
+            .filter(|one| disks.share(one.cell.side, side))
             .map(|one| MovedInCell {
                 workload: &one.cell.workload,
                 slice: &one.slice,
                 moved: &one.moved,
+                is_own: one.cell.side == side,
             });
         let stretches = stretches_of_cells(cells, names);
         let bucket = bucket(&stretches)?;

@@ -6,7 +6,7 @@
 //! search before it took. Where a burst credit ends meanwhile, the depths that were measured with
 //! it are measured again, and so they are where the rate of the promised depth falls.
 
-use super::decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, SideCredit};
+use super::decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, SideCredit, SideDisks};
 use crate::slices::rate_of_kinds;
 use diskproof_model::latency_search::timed_requests;
 use diskproof_model::measurement::OpKind;
@@ -125,7 +125,7 @@ impl LatencySearchCampaign {
     /// Drops the depths that were measured wholly or partly in a burst.
     fn drop_bursts(&mut self, done: &[MeasuredCell]) {
         let names: Vec<String> = self.workloads.iter().map(|one| one.name.clone()).collect();
-        self.credit = SideCredit::of(done, 0, &names);
+        self.credit = SideCredit::shown(done, 0, &SideDisks::One, &names);
         let Some(credit) = self.credit.clone() else {
             return;
         };

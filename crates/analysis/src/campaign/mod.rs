@@ -6,20 +6,24 @@ mod compare_live;
 mod decision;
 mod gaps;
 mod latency_search;
+pub mod rate_search;
 mod sweep;
 #[cfg(test)]
 mod volume;
 
+pub use crate::limiter::moved_by_side;
 pub use compare_live::{LiveComparison, LiveSetup};
-pub use decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell};
+pub use decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, SideDisks};
 pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
 pub use latency_search::{LatencySearchCampaign, search_depths};
 pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};
 
 use diskproof_model::plan::{Decide, Plan};
+use diskproof_model::target::TargetIdentity;
 
-/// What decides which workload of a plan is measured next; `None` where the plan says it.
-pub fn planned_campaign(plan: &Plan) -> Option<Box<dyn Campaign>> {
+/// What decides which workload of a plan is measured next on these targets; `None` where the plan
+/// says it.
+pub fn planned_campaign(plan: &Plan, targets: &[TargetIdentity]) -> Option<Box<dyn Campaign>> {
     let workloads = plan.workload_task()?;
     match &workloads.decide {
         Decide::AsPlanned => None,
@@ -32,7 +36,7 @@ pub fn planned_campaign(plan: &Plan) -> Option<Box<dyn Campaign>> {
             Some(Box::new(search))
         }
         Decide::Compare(live) => {
-            let setup = LiveSetup::planned(plan, &workloads.list, live);
+            let setup = LiveSetup::planned(plan, &workloads.list, live, targets);
             Some(Box::new(LiveComparison::new(setup)))
         }
     }

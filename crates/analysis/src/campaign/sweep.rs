@@ -6,7 +6,9 @@
 //! or depth. Then the cell that is known worst gets the next slice, until all are known to the
 //! precision or the time is over. Of that time as much is kept as the knees need for three slices.
 
-use super::decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, RandomOrder, SideCredit};
+use super::decision::{
+    Campaign, CampaignCell, CampaignRow, MeasuredCell, RandomOrder, SideCredit, SideDisks,
+};
 use crate::checked::PAGE_BYTES;
 use crate::estimate::student::multiple_95;
 use crate::estimate::{mean, variance};
@@ -335,7 +337,7 @@ impl Sweep {
             .iter()
             .map(|cell| cell.workload.name.clone())
             .collect();
-        self.credit = SideCredit::of(done, 0, &names);
+        self.credit = SideCredit::shown(done, 0, &SideDisks::One, &names);
         let Some(credit) = &self.credit else {
             return;
         };

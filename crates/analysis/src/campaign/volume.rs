@@ -18,7 +18,7 @@ pub(super) struct Volume {
     pub(super) credit: f64,
 }
 
-/// Volumes at work, one for each side, on one clock.
+/// Volumes at work, one for each side or one for all, on one clock.
 pub(super) struct Volumes {
     volumes: Vec<Volume>,
     tokens: Vec<f64>,
@@ -67,10 +67,11 @@ impl Volumes {
             *tokens = (*tokens + volume.base * CELL_NS as f64 / 1e9).min(volume.credit);
         }
         self.now_ns += CELL_NS;
-        let volume = self.volumes[side];
+        let own = side.min(self.volumes.len() - 1);
+        let volume = self.volumes[own];
         let wanted = (depth / volume.service_ns * 1e9).min(volume.burst);
-        let passed = (wanted * CELL_NS as f64 / 1e9).min(self.tokens[side]);
-        self.tokens[side] -= passed;
+        let passed = (wanted * CELL_NS as f64 / 1e9).min(self.tokens[own]);
+        self.tokens[own] -= passed;
         passed
     }
 

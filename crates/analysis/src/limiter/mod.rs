@@ -9,13 +9,15 @@ pub(crate) use bucket::{Bucket, Held, Role, Stretch, Unit, bucket, held, sustain
 pub(crate) use bucket::{spent_before, tokens};
 
 use crate::estimate;
-use diskproof_model::campaign::DroppedSlice;
+use diskproof_model::campaign::{DroppedSlice, MovedBeside};
+use diskproof_model::data::RunData;
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind};
 use diskproof_model::plan::{Plan, SyncPolicy, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::window::TimeSlice;
 use std::collections::BTreeSet;
 
@@ -71,14 +73,14 @@ fn rate_of(m: &Row, unit: Unit) -> f64 {
 
 /// The credits that what a run measured shows.
 pub(crate) fn found_credits(
-    measurements: &[Measurement],
-    dropped: &[DroppedSlice],
+    data: &RunData,
     plan: &Plan,
+    targets: &[TargetIdentity],
 ) -> Vec<FoundCredit> {
-    let targets: BTreeSet<usize> = measurements.iter().map(|m| m.target).collect();
+    let measured: BTreeSet<usize> = data.measurements.iter().map(|m| m.target).collect();
     let mut found = Vec::new();
-    for target in targets {
-        let stretches = stretches_of(measurements, dropped, plan, target);
+    for target in measured {
+        let stretches = stretches_of(data, plan, &TargetsOfDisk::new(target, targets));
         if let Some(bucket) = bucket(&stretches) {
             found.push(FoundCredit {
                 target,
@@ -90,21 +92,46 @@ pub(crate) fn found_credits(
     found
 }
 
-/// What a run moved on a target, in the order of time.
-fn stretches_of(
-    measurements: &[Measurement],
-    dropped: &[DroppedSlice],
-    plan: &Plan,
+/// A target, and those that lie on the same disk: they use one credit.
+struct TargetsOfDisk<'a> {
     target: usize,
-) -> Vec<Stretch> {
+    targets: &'a [TargetIdentity],
+}
+
+impl<'a> TargetsOfDisk<'a> {
+    fn new(target: usize, targets: &'a [TargetIdentity]) -> Self {
+        Self { target, targets }
+    }
+
+    fn has(&self, other: usize) -> bool {
+        if other == self.target {
+            return true;
+        }
+        match (self.targets.get(self.target), self.targets.get(other)) {
+            (Some(own), Some(other)) => own.shares_disk(other),
+            _ => false,
+        }
+    }
+
+    /// What a row shows of the limiter. Those of other targets may wait for something else.
+    fn role_of(&self, m: &Measurement, plan: &Plan) -> Role {
+        if m.target == self.target {
+            role_of(&m.workload, plan)
+        } else {
+            Role::Shared
+        }
+    }
+}
+
+/// What a run moved on the disk of a target, in the order of time.
+fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<Stretch> {
     let mut all = Vec::new();
-    for (row, m) in measurements.iter().enumerate() {
-        if m.target != target {
+    for (row, m) in data.measurements.iter().enumerate() {
+        if !disk.has(m.target) {
             continue;
         }
-        let role = role_of(&m.workload, plan);
         let series = requests_of(m);
-        let kind = RowKind::of(row, &m.workload, role);
+        let kind = RowKind::new(row, &m.workload, disk.role_of(m, plan));
         let planned = plan.workloads().iter().find(|w| w.name == m.workload.name);
         let parts = Parts {
             start_ns: m.start_ns,
@@ -116,14 +143,54 @@ fn stretches_of(
         if let Some(filled) = m.laid_out {
             all.extend(kind.filling(filled, m.start_ns.saturating_sub(parts.warmup_ns)));
         }
-        let own = dropped
-            .iter()
-            .filter(|one| one.target == target && one.workload == m.workload.name);
-        for one in own {
-            all.extend(kind.dropped(one));
+        for slice in &data.dropped {
+            if slice.target == m.target && slice.workload == m.workload.name {
+                all.extend(kind.dropped(slice));
+            }
         }
     }
+    for moved in &data.beside {
+        all.push(beside(moved));
+    }
     in_order(all)
+}
+
+/// What another side moved, as one cell.
+fn beside(moved: &MovedBeside) -> Stretch {
+    Stretch {
+        row: OTHER_SIDE,
+        family: String::new(),
+        depth: 0.0,
+        writes: false,
+        block_bytes: 0.0,
+        role: Role::Shared,
+        is_in_row: false,
+        start_ns: moved.start_ns as f64,
+        cell_ns: moved.wall_ns as f64,
+        requests: vec![moved.requests as f64],
+        bytes: vec![moved.bytes as f64],
+    }
+}
+
+/// The row of what no row of a record shows.
+const OTHER_SIDE: usize = usize::MAX;
+
+/// What a side of a comparison moved, slice by slice with the warm-ups, for the record of another
+/// side on the same disk. `data` holds all sides, as its targets.
+pub fn moved_by_side(data: &RunData, side: usize, plan: &Plan) -> Vec<MovedBeside> {
+    let own = RunData {
+        beside: Vec::new(),
+        ..data.clone()
+    };
+    stretches_of(&own, plan, &TargetsOfDisk::new(side, &[]))
+        .iter()
+        .map(|stretch| MovedBeside {
+            start_ns: stretch.start_ns as u64,
+            wall_ns: (stretch.cell_ns * stretch.requests.len() as f64) as u64,
+            requests: stretch.requests.iter().sum::<f64>() as u64,
+            bytes: stretch.bytes.iter().sum::<f64>() as u64,
+        })
+        .collect()
 }
 
 /// What a cell of a campaign moved.
@@ -135,9 +202,11 @@ pub(crate) struct MovedInCell<'a> {
     pub(crate) slice: &'a TimeSlice,
     /// Reads and writes over its measured time.
     pub(crate) moved: &'a TimeSeries,
+    /// Whether it is a cell of the side in question, not of another one on the same disk.
+    pub(crate) is_own: bool,
 }
 
-/// What the cells of a campaign moved on a side. The row is the place of the workload in `names`.
+/// What the cells of a campaign moved on the disk of a side. The row is the place of the workload in `names`.
 pub(crate) fn stretches_of_cells<'a>(
     cells: impl Iterator<Item = MovedInCell<'a>>,
     names: &[String],
@@ -153,11 +222,16 @@ pub(crate) fn stretches_of_cells<'a>(
             slices: &[],
             warmup_ns: cell.workload.warmup_ns,
         };
-        let role = match cell.workload.rate {
-            Some(_) => Role::Shared,
-            None => Role::Closed,
+        let role = if cell.is_own && cell.workload.rate.is_none() {
+            Role::Closed
+        } else {
+            Role::Shared
         };
-        all.extend(RowKind::of(row, cell.workload, role).stretches(&parts, cell.moved));
+        let mut stretches = RowKind::new(row, cell.workload, role).stretches(&parts, cell.moved);
+        for stretch in &mut stretches {
+            stretch.is_in_row &= cell.is_own;
+        }
+        all.extend(stretches);
     }
     in_order(all)
 }
@@ -219,7 +293,7 @@ struct RowKind {
 }
 
 impl RowKind {
-    fn of(row: usize, w: &Workload, role: Role) -> Self {
+    fn new(row: usize, w: &Workload, role: Role) -> Self {
         Self {
             row,
             family: format!(

@@ -86,6 +86,31 @@ fn busy_machine_does_not_hide_a_credit() {
     assert!(finding(&record, "burst-exhausted").is_some());
 }
 
+/// Two directories of one volume share its credit; of two volumes each has its own.
+#[test]
+fn targets_on_one_disk_share_its_credit() {
+    let alone = fixture::changed(on_volume);
+    let split = |second_disk: &str| {
+        fixture::changed(|run| {
+            on_volume(run);
+            let mut other = run.0.targets[0].clone();
+            other.path.push_str("/other");
+            for layer in &mut other.layers {
+                layer.device = second_disk.to_owned();
+            }
+            run.0.targets.push(other);
+            run.1[0].target = 1;
+            run.1[1].target = 1;
+            run.1[2].target = 1;
+        })
+    };
+    let device = alone.targets[0].disks().next().unwrap().device.clone();
+    let together = split(&device);
+    let credit = |record: &Record| record.burst_credits[0].credit;
+    assert!((credit(&together) / credit(&alone) - 1.0).abs() < 0.01);
+    assert!(split("99:0").burst_credits.is_empty() || credit(&split("99:0")) < credit(&alone));
+}
+
 #[test]
 fn dropped_slices_show_the_burst_of_a_campaign() {
     let mut run = fixture::run();
@@ -103,7 +128,11 @@ fn dropped_slices_show_the_burst_of_a_campaign() {
         warmup_ns: 0,
         moved: requests_of(&burst),
     };
-    let found = found_credits(&[kept], &[dropped], &run.0.plan);
+    let data = RunData {
+        dropped: vec![dropped],
+        ..RunData::of(vec![kept])
+    };
+    let found = found_credits(&data, &run.0.plan, &run.0.targets);
     assert_eq!(found.len(), 1);
     assert!((found[0].bucket.burst / 3000.0 - 1.0).abs() < 0.01);
     assert_eq!(

@@ -380,3 +380,12 @@ fn writes_to_a_device_are_marked_and_what_ioping_cannot_do_has_no_line() {
     let gaps = ioping_of(|run| ping_of(run).requests.idle_ns = vec![0, 5]);
     assert_eq!(gaps, "");
 }
+
+/// fio has no word for reads beside trims.
+#[test]
+fn what_fio_cannot_do_has_no_line() {
+    let mut workload = Workload::named("w");
+    assert_eq!(direction(&workload).as_deref(), Some("randread"));
+    workload.streams = Streams::of(&[&[OpKind::Read], &[OpKind::Trim]], 900, &[]);
+    assert_eq!(direction(&workload), None);
+}

@@ -3,15 +3,18 @@
 //! rate it is silent.
 
 use super::flat_top;
-use super::program;
 use super::rule::*;
+use super::starved::is_starved;
 use crate::mechanics::{reach, reported_rpm};
 use crate::shape::{Reach, Shape};
 use diskproof_model::surface::SeekSummary;
 
-pub(super) const ACCESS_TIME_OFF: Rule = Rule {
+pub(super) const RULE: Rule = Rule {
     code: "access-time-off",
-    check: Check::Survey(check_access_time_off),
+    title: "The disk contradicts its data sheet",
+    meaning: "The access time or peak rate contradicts the data sheet or the rotation speed.",
+    remedy: Remedy::ByCase,
+    check: Check::Survey(check),
     says: Meaning::Doubtful,
     #[cfg(test)]
     examples: tests::EXAMPLES,
@@ -20,158 +23,216 @@ pub(super) const ACCESS_TIME_OFF: Rule = Rule {
 /// An access may take this many times as long as computed: sheets omit the electronics and round in
 /// their favour.
 const SLOWER: f64 = 1.15;
+
 /// Smallest share of the average seek that random accesses over the whole surface take on an honest
 /// disk: sheets round up a little, not by half.
 const SEEK_SHARE_MIN: f64 = 0.5;
+
 /// Where the sheet does not tell: the longest average seek of disks up to 7200 rpm and of faster
 /// ones, with room; laptop disks have 12 to 14 ms, server disks 3.5 to 5 ms.
 const SEEK_NS_MAX: (f64, f64) = (20e6, 9e6);
+
 /// Accesses of less than this share of half a turn, on average, are not those of a platter.
 const TURN_SHARE_MIN: f64 = 0.9;
+
 /// The top rate may be so much below the sheet's and above it.
 const RATE: std::ops::Range<f64> = 0.88..1.25;
+
 /// Fewer accesses tell nothing.
 const ACCESSES_MIN: u64 = 20;
+
 /// The outermost zone is in the span when that begins within this share of the surface.
 const OUTER_SHARE: f64 = 0.05;
 
-struct Off {
-    words: String,
-    faster: bool,
+/// On which side of the expected value a figure lies.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Faster,
+    Slower,
+}
+
+/// A figure that contradicts what is known of the disk.
+struct Contradiction {
+    claim: String,
+    side: Side,
     evidence: Evidence,
 }
 
-fn check_access_time_off(record: &Record) -> Option<Diagnosis> {
+fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface()?;
-    let off = [access_time(record, surface), top_rate(record, surface)];
-    let off: Vec<Off> = off.into_iter().flatten().collect();
-    off.first()?;
-    let words: Vec<&str> = off.iter().map(|o| o.words.as_str()).collect();
-    let remedy = if off.iter().any(|o| o.faster) {
+    let mut found: Vec<Contradiction> = Vec::new();
+    found.extend(access_time(record, surface));
+    found.extend(top_rate(record, surface));
+    if found.is_empty() {
+        return None;
+    }
+    let claims: Vec<&str> = found.iter().map(|one| one.claim.as_str()).collect();
+    let claim = format!("{}.", claims.join(". "));
+    let remedy = if found.iter().any(|one| one.side == Side::Faster) {
         REMEDY_FASTER
     } else {
         REMEDY_SLOWER
     };
-    Some(Diagnosis::with_remedy(
-        Severity::Warning,
-        format!("{}.", words.join(". ")),
-        off.iter().map(|o| o.evidence.clone()),
-        remedy,
-    ))
+    let observations = found.iter().map(|one| one.evidence.clone());
+    Some(Diagnosis::new(Severity::Warning, claim, observations).with_remedy(remedy))
 }
 
 const REMEDY_FASTER: &str = "Check that the data sheet belongs to this disk, and run diskproof \
                              info. Otherwise an SSD, a cache or a virtual disk answers.";
+
 const REMEDY_SLOWER: &str = "Make sure that nothing else uses the disk and that the data sheet \
                              belongs to it. Then check for quiet seeks (hdparm -M), vibration, \
                              worn sectors (smartctl -a, curve --scan), and a bridge or controller \
                              in the path.";
 
-fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
+/// What is known of the time of a random access.
+struct ExpectedAccess {
+    rpm: u32,
+    /// The average seek by the data sheet.
+    seek_ns: Option<u64>,
+}
+
+impl ExpectedAccess {
+    fn half_turn_ns(&self) -> f64 {
+        30e9 / f64::from(self.rpm)
+    }
+
+    fn longest_seek_ns(&self) -> f64 {
+        match self.rpm {
+            ..=7200 => SEEK_NS_MAX.0,
+            _ => SEEK_NS_MAX.1,
+        }
+    }
+
+    /// The longest average that contradicts nothing.
+    fn longest_ns(&self) -> f64 {
+        match self.seek_ns {
+            Some(seek_ns) => SLOWER * (self.half_turn_ns() + seek_ns as f64),
+            None => self.half_turn_ns() + self.longest_seek_ns(),
+        }
+    }
+
+    /// The shortest one. In a part of the surface the arm has less far to go than the sheet's
+    /// average.
+    fn shortest_ns(&self, reach: Reach) -> f64 {
+        let turn_ns = TURN_SHARE_MIN * self.half_turn_ns();
+        match self.seek_ns {
+            Some(seek_ns) if reach == Reach::Whole => turn_ns + SEEK_SHARE_MIN * seek_ns as f64,
+            _ => turn_ns,
+        }
+    }
+
+    fn describe(&self) -> String {
+        let rpm = self.rpm;
+        let half_turn = format_ns(self.half_turn_ns());
+        match self.seek_ns {
+            Some(seek_ns) => {
+                let sum_ns = self.half_turn_ns() + seek_ns as f64;
+                format!(
+                    "{rpm} rpm and the data sheet give {} ({} IOPS): half a turn of {half_turn} \
+                     and a seek of {}",
+                    format_ns(sum_ns),
+                    format_rate(1e9 / sum_ns),
+                    format_ns(seek_ns as f64)
+                )
+            }
+            None => format!(
+                "half a turn at {rpm} rpm takes {half_turn}, and no such disk seeks longer than {}",
+                format_ns(self.longest_seek_ns())
+            ),
+        }
+    }
+}
+
+fn format_ns(ns: f64) -> String {
+    format_latency(ns.round() as u64)
+}
+
+fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Contradiction> {
     let sheet = record.plan.questions.data_sheet.unwrap_or_default();
-    let rpm = sheet.rpm.filter(|rpm| *rpm > 0);
-    let rpm = rpm.or_else(|| reported_rpm(record))?;
-    let random = surface.figures.seeks.get(&SeekPattern::Random);
-    let random = random.filter(|s| s.n >= ACCESSES_MIN)?;
-    let half_turn_ns = 30e9 / f64::from(rpm);
-    let measured = random.mean.value;
-    let error = random.mean.half_width_95.unwrap_or(0.0);
-    let longest = match sheet.seek_ns {
-        Some(seek) => SLOWER * (half_turn_ns + seek as f64),
-        None => half_turn_ns + longest_seek(rpm),
+    let expected = ExpectedAccess {
+        rpm: match sheet.rpm {
+            Some(rpm) if rpm > 0 => rpm,
+            _ => reported_rpm(record)?,
+        },
+        seek_ns: sheet.seek_ns,
     };
-    // In a part of the surface the arm has less far to go than the sheet's average.
-    let whole = reach(record, surface) == Reach::Whole;
-    let seek_min = sheet.seek_ns.filter(|_| whole);
-    let seek_min = seek_min.map_or(0.0, |seek| SEEK_SHARE_MIN * seek as f64);
-    let shortest = TURN_SHARE_MIN * half_turn_ns + seek_min;
-    // A disk that only reports its revolutions and answers from a cache is `cache-answered`'s.
-    let faster = sheet.rpm.is_some() && measured + error < shortest;
-    // What waited for a processor is no slow disk.
-    let slower = measured - error > longest && !program::is_starved(surface);
-    if !slower && !faster {
+    let random = surface.figures.seeks.get(&SeekPattern::Random)?;
+    if random.n < ACCESSES_MIN {
         return None;
     }
-    let threshold = if faster { shortest } else { longest };
+    let measured_ns = random.mean.value;
+    let error_ns = random.mean.half_width_95.unwrap_or(0.0);
+    let shortest_ns = expected.shortest_ns(reach(record, surface));
+    let longest_ns = expected.longest_ns();
+    let (side, threshold_ns) = if sheet.rpm.is_some() && measured_ns + error_ns < shortest_ns {
+        // A disk that only reports its revolutions and answers from a cache is `cache-answered`'s.
+        (Side::Faster, shortest_ns)
+    } else if measured_ns - error_ns > longest_ns && !is_starved(surface) {
+        // What waited for a processor is no slow disk.
+        (Side::Slower, longest_ns)
+    } else {
+        return None;
+    };
     let path = "/results/0/figures/seeks/random/mean/value";
-    Some(Off {
-        words: words(random, rpm, half_turn_ns, sheet.seek_ns, faster),
-        faster,
-        evidence: evidence_at(path, measured, threshold, "ns"),
+    Some(Contradiction {
+        claim: access_claim(random, side, &expected),
+        side,
+        evidence: evidence_at(path, measured_ns, threshold_ns, "ns"),
     })
 }
 
-fn words(
-    random: &SeekSummary,
-    rpm: u32,
-    half_turn_ns: f64,
-    seek_ns: Option<u64>,
-    faster: bool,
-) -> String {
-    let time = |ns: f64| format_latency(ns.round() as u64);
-    let measured = format!(
-        "A random access takes {} on average ({} IOPS)",
-        time(random.mean.value),
-        format_rate(random.iops)
-    );
-    let computed = match seek_ns {
-        Some(seek) => {
-            let sum = half_turn_ns + seek as f64;
-            format!(
-                "{rpm} rpm and the data sheet give {} ({} IOPS): half a turn of {} and a seek of \
-                 {}",
-                time(sum),
-                format_rate(1e9 / sum),
-                time(half_turn_ns),
-                time(seek as f64)
-            )
-        }
-        None => format!(
-            "half a turn at {rpm} rpm takes {}, and no such disk seeks longer than {}",
-            time(half_turn_ns),
-            time(longest_seek(rpm))
-        ),
+fn access_claim(random: &SeekSummary, side: Side, expected: &ExpectedAccess) -> String {
+    let side = match side {
+        Side::Faster => "faster",
+        Side::Slower => "slower",
     };
     format!(
-        "{measured}, clearly {} than expected; {computed}",
-        if faster { "faster" } else { "slower" }
+        "A random access takes {} on average ({} IOPS), clearly {side} than expected; {}",
+        format_ns(random.mean.value),
+        format_rate(random.iops),
+        expected.describe()
     )
 }
 
-fn longest_seek(rpm: u32) -> f64 {
-    match rpm {
-        ..=7200 => SEEK_NS_MAX.0,
-        _ => SEEK_NS_MAX.1,
+fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Contradiction> {
+    let promised = record.plan.questions.data_sheet?.bytes_per_second?;
+    if promised <= 0.0 || !begins_outside(record, surface) {
+        return None;
     }
-}
-
-/// A flat top below the sheet's rate is one fact and told by `flat-top`.
-fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Off> {
-    let promised = record.plan.questions.data_sheet?.bytes_per_second;
-    let promised = promised.filter(|rate| *rate > 0.0)?;
     let shape = Shape::of(record.curve(), reach(record, surface))?;
     // Not the highest of all: one sample may be too fast by chance.
     let fastest = largest_by(&shape.levels, |level| level.ln_rate)?;
     let index = shape.points[*fastest.members.first()?].index;
     let top = record.curve()[index].bytes_per_second;
-    let target = record.targets.get(surface.data.target);
-    let whole = target.map_or(0, |target| target.size_bytes);
     let share = top / promised;
-    let outside = surface.data.span_start_bytes as f64 > OUTER_SHARE * whole as f64;
-    if RATE.contains(&share) || outside || (share < 1.0 && flat_top::finds(record)) {
+    // A flat top below the sheet's rate is one fact and told by `flat-top`.
+    if RATE.contains(&share) || (share < 1.0 && flat_top::is_flat(record)) {
         return None;
     }
-    let faster = share >= RATE.end;
-    let threshold = promised * if faster { RATE.end } else { RATE.start };
-    Some(Off {
-        words: format!(
+    let (side, limit) = if share >= RATE.end {
+        (Side::Faster, RATE.end)
+    } else {
+        (Side::Slower, RATE.start)
+    };
+    Some(Contradiction {
+        claim: format!(
             "The fastest place transfers {}, but the data sheet promises {}",
             format_throughput(top),
             format_throughput(promised)
         ),
-        faster,
-        evidence: point_evidence(index, record, threshold),
+        side,
+        evidence: point_evidence(index, record, promised * limit),
     })
+}
+
+/// Whether the span contains the outermost zone.
+fn begins_outside(record: &Record, surface: &SurfaceRecord) -> bool {
+    let surface_bytes = match record.targets.get(surface.data.target) {
+        Some(target) => target.size_bytes,
+        None => 0,
+    };
+    surface.data.span_start_bytes as f64 <= OUTER_SHARE * surface_bytes as f64
 }
 
 #[cfg(test)]
@@ -182,7 +243,7 @@ mod tests {
     use diskproof_model::health::DiskHealth;
     use diskproof_model::surface::DataSheet;
 
-    pub(super) const EXAMPLES: Examples = Examples::of(
+    pub(super) const EXAMPLES: Examples = Examples::new(
         || {
             let slow = |disk: &mut SurveyedDisk| {
                 (disk.rpm, disk.seek_ns, disk.outer) = (5400, 16e6, 70e6);
@@ -216,7 +277,7 @@ mod tests {
 
     #[test]
     fn slower_than_the_sheet_in_both() {
-        let finding = check_access_time_off(&(EXAMPLES.fires)()).unwrap();
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
         assert_eq!(finding.evidence.len(), 2);
         states(
             &finding.claim,
@@ -227,12 +288,12 @@ mod tests {
 
     #[test]
     fn impossibly_fast_is_another_disk_or_a_cache() {
-        let finding = check_access_time_off(&record(&SurveyedDisk::solid(), SHEET)).unwrap();
+        let finding = check(&record(&SurveyedDisk::solid(), SHEET)).unwrap();
         states(&finding.claim, &["faster"]);
         states(&finding.remedy, &["an SSD"]);
         assert_eq!(finding.evidence.len(), 2);
         let rpm_only = record(&SurveyedDisk::solid(), sheet(Some(7200), None));
-        let finding = check_access_time_off(&rpm_only).unwrap();
+        let finding = check(&rpm_only).unwrap();
         states(&finding.claim, &["7200 rpm", "4.17 ms"]);
     }
 
@@ -252,13 +313,10 @@ mod tests {
             // This is what flat-top finds.
             (rotating(|disk| disk.cap = Some(70e6)), SHEET),
         ] {
-            let found = check_access_time_off(&record(&disk, sheet));
+            let found = check(&record(&disk, sheet));
             assert_eq!(found, None, "{disk:?} {sheet:?}");
         }
-        assert_eq!(
-            check_access_time_off(&SurveyedDisk::solid().record(1)),
-            None
-        );
+        assert_eq!(check(&SurveyedDisk::solid().record(1)), None);
     }
 
     #[test]
@@ -270,7 +328,7 @@ mod tests {
                 rotation_rpm: Some(7200),
                 ..DiskHealth::default()
             }];
-            check_access_time_off(&surveyed::judge(run))
+            check(&surveyed::judge(run))
         };
         assert_eq!(
             report(SurveyedDisk::solid()),

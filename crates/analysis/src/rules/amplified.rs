@@ -2,11 +2,15 @@
 //! it. `disturbed` reports what other processes moved.
 
 use super::rule::*;
-use super::traffic::{Excess, Traffic, commits, has_whole_pages};
+use super::traffic::{Traffic, commits, has_whole_pages};
 
-pub(super) const AMPLIFIED: Rule = Rule {
+pub(super) const RULE: Rule = Rule {
     code: "amplified",
-    check: Check::Workloads(check_amplified),
+    title: "The disk moved more bytes than requested",
+    meaning: "The disk read or wrote far more than was requested. This lowers the figure, and an \
+              application with the same requests is slowed equally.",
+    remedy: Remedy::ByCase,
+    check: Check::Workloads(check),
     says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::EXAMPLES,
@@ -15,134 +19,173 @@ pub(super) const AMPLIFIED: Rule = Rule {
 /// Least excess as a share of the bytes requested: journals, allocation and the last window of
 /// read-ahead stay below.
 const SHARE_MIN: f64 = 0.5;
+
 /// From this share on most of what the disk did was not requested.
 const SHARE_WARNING: f64 = 1.0;
+
 /// Fewer bytes than this are metadata, and the background of any machine.
 const EXCESS_BYTES_MIN: u64 = 4 << 20;
+
 /// Read-ahead that a worker may not have used when its time was over, in windows of the kernel: the
 /// one in use and the next, doubled where sequential reads were announced
 /// (POSIX_FADV_SEQUENTIAL in posix_fadvise(2)).
 const WINDOWS: u64 = 4;
 
+/// A workload for which the disk moved too much.
 struct AmplifiedWorkload<'a> {
-    index: usize,
-    m: &'a Row,
+    measured: Measured<'a>,
     target: &'a TargetIdentity,
     kind: OpKind,
+    /// What the disk moved.
     bytes: u64,
-    asked: u64,
+    asked_bytes: u64,
+    /// Excess over all bytes requested.
     share: f64,
 }
 
-fn check_amplified(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<AmplifiedWorkload> = real(record)
-        .filter_map(|(index, m)| hit(record, index, m))
-        .collect();
+impl AmplifiedWorkload<'_> {
+    fn evidence(&self) -> Evidence {
+        let place = match self.kind {
+            OpKind::Read => "data/device/read_bytes",
+            _ => "data/device/write_bytes",
+        };
+        let share_bytes = SHARE_MIN * self.measured.row.data.asked.total() as f64;
+        let threshold = self.asked_bytes as f64 + share_bytes.max(EXCESS_BYTES_MIN as f64);
+        self.measured
+            .evidence(place, self.bytes as f64, threshold, "B")
+    }
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut hits: Vec<AmplifiedWorkload<'_>> = Vec::new();
+    for measured in real(record) {
+        hits.extend(amplified_workload(record, measured));
+    }
     let worst = largest_by(&hits, |hit| hit.share)?;
-    let did = match worst.kind {
+    let verb = match worst.kind {
         OpKind::Read => "read",
         _ => "wrote",
     };
-    let (cause, remedy) = cause(record, worst);
-    let asked = match worst.asked {
+    let asked = match worst.asked_bytes {
         0 => "although no such operation was requested".to_owned(),
-        asked => format!(
+        asked_bytes => format!(
             "{:.1} times the {} that were requested",
-            worst.bytes as f64 / asked as f64,
-            format_bytes(asked)
+            worst.bytes as f64 / asked_bytes as f64,
+            format_bytes(asked_bytes)
         ),
     };
-    Some(Diagnosis::with_remedy(
-        warning_if(worst.share >= SHARE_WARNING),
-        format!(
-            "The disk moved more than requested in {}: in {} it {did} {}, {asked}. {cause}",
-            scope(record, hits.iter().map(|hit| hit.index)),
-            workload_name(record, worst.m),
-            format_bytes(worst.bytes),
-        ),
-        hits.iter().map(|hit| {
-            let place = match hit.kind {
-                OpKind::Read => "data/device/read_bytes",
-                _ => "data/device/write_bytes",
-            };
-            let least = (SHARE_MIN * hit.m.data.asked.total() as f64).max(EXCESS_BYTES_MIN as f64);
-            let threshold = hit.asked as f64 + least;
-            evidence(hit.index, place, hit.bytes as f64, threshold, "B")
-        }),
-        remedy,
-    ))
+    let (cause, remedy) = cause_and_remedy(record, worst);
+    let claim = format!(
+        "The disk moved more than requested in {}: in {} it {verb} {}, {asked}. {cause}",
+        scope(record, hits.iter().map(|hit| hit.measured.index)),
+        workload_name(record, worst.measured.row),
+        format_bytes(worst.bytes),
+    );
+    let severity = warning_if(worst.share >= SHARE_WARNING);
+    let observations = hits.iter().map(AmplifiedWorkload::evidence);
+    Some(Diagnosis::new(severity, claim, observations).with_remedy(remedy))
 }
 
-fn hit<'a>(record: &'a Record, index: usize, m: &'a Row) -> Option<AmplifiedWorkload<'a>> {
-    let counted = Traffic::of_workload(record, (index, m))?;
-    let target = record.targets.get(m.data.target)?;
-    let Excess { reads, writes } = counted.excess()?.own;
+fn amplified_workload<'a>(
+    record: &'a Record,
+    measured: Measured<'a>,
+) -> Option<AmplifiedWorkload<'a>> {
+    let row = measured.row;
+    let target = record.targets.get(row.data.target)?;
+    let own = Traffic::from_workload(record, measured)?.excess()?.own;
     // Copies are what redundancy is for, and the old data that a parity is computed from is its
     // price.
-    let is_raid = target.layers.iter().any(|l| l.kind == LayerKind::Md);
-    let is_redundant = is_raid || target.disks().count() > 1;
+    if target
+        .layers
+        .iter()
+        .any(|layer| layer.kind == LayerKind::Md)
+        || target.disks().count() > 1
+    {
+        return None;
+    }
+    let rows = together(record, row);
     // Every commit writes a block of the journal, which may be more than itself.
-    let journals = together(record, m).any(commits);
-    let total = m.data.asked.total();
-    let is_much =
-        |excess: u64, least: u64| excess >= least && excess as f64 >= SHARE_MIN * total as f64;
-    let ahead = target.layers.iter().filter_map(|l| l.read_ahead_bytes);
-    let workers = together(record, m).map(|m| u64::from(m.data.workload.workers));
-    let left_over = WINDOWS * ahead.max().unwrap_or(0) * workers.sum::<u64>();
-    let reads = (!is_redundant && is_much(reads, EXCESS_BYTES_MIN.max(left_over)))
-        .then_some((OpKind::Read, reads));
-    let writes = (!is_redundant && !journals && is_much(writes, EXCESS_BYTES_MIN))
-        .then_some((OpKind::Write, writes));
-    let excesses = reads.into_iter().chain(writes);
-    let (kind, excess) = excesses.max_by_key(|(_, excess)| *excess)?;
-    let (bytes, asked) = match kind {
-        OpKind::Read => (m.data.device.read_bytes, m.data.asked.read_bytes),
-        _ => (m.data.device.write_bytes, m.data.asked.write_bytes),
+    let has_journal = rows.iter().any(|row| commits(row));
+    let total_bytes = row.data.asked.total();
+    let share_bytes = SHARE_MIN * total_bytes as f64;
+    let reads_min = EXCESS_BYTES_MIN.max(unused_read_ahead_bytes(target, &rows));
+    let is_read = own.reads >= reads_min && own.reads as f64 >= share_bytes;
+    let is_written =
+        !has_journal && own.writes >= EXCESS_BYTES_MIN && own.writes as f64 >= share_bytes;
+    let kind = match (is_read, is_written) {
+        (true, true) if own.reads > own.writes => OpKind::Read,
+        (true, false) => OpKind::Read,
+        (_, true) => OpKind::Write,
+        (false, false) => return None,
+    };
+    let (excess_bytes, bytes, asked_bytes) = match kind {
+        OpKind::Read => (
+            own.reads,
+            row.data.device.read_bytes,
+            row.data.asked.read_bytes,
+        ),
+        _ => (
+            own.writes,
+            row.data.device.write_bytes,
+            row.data.asked.write_bytes,
+        ),
     };
     Some(AmplifiedWorkload {
-        index,
-        m,
+        measured,
         target,
         kind,
         bytes,
-        asked,
-        share: excess as f64 / total.max(1) as f64,
+        asked_bytes,
+        share: excess_bytes as f64 / total_bytes.max(1) as f64,
     })
 }
 
-fn cause(record: &Record, hit: &AmplifiedWorkload<'_>) -> (String, &'static str) {
-    let buffered = hit.m.data.cache.used != CachePolicy::Direct;
-    let partial = !has_whole_pages(hit.m);
-    let sequential = hit.m.data.workload.access == Access::Sequential;
-    let buffered_loop = hit.target.has_buffered_loop();
-    let (claim, remedy) = match hit.kind {
-        OpKind::Write if buffered && partial => (
+/// The most that all workers together may have read ahead and not used.
+fn unused_read_ahead_bytes(target: &TargetIdentity, rows: &[&Row]) -> u64 {
+    let mut window_bytes = 0;
+    for layer in &target.layers {
+        window_bytes = window_bytes.max(layer.read_ahead_bytes.unwrap_or(0));
+    }
+    let workers: u64 = rows
+        .iter()
+        .map(|row| u64::from(row.data.workload.workers))
+        .sum();
+    WINDOWS * window_bytes * workers
+}
+
+fn cause_and_remedy(record: &Record, hit: &AmplifiedWorkload<'_>) -> (String, &'static str) {
+    let row = hit.measured.row;
+    let is_buffered = row.data.cache.used != CachePolicy::Direct;
+    let is_partial = !has_whole_pages(row);
+    let is_sequential = row.data.workload.access == Access::Sequential;
+    let (cause, remedy) = match hit.kind {
+        OpKind::Write if is_buffered && is_partial => (
             "Through the page cache the kernel writes whole pages of 4 KiB, and first reads the \
              missing parts.",
             "Write whole pages (--bs 4k or a multiple), or collect small writes first. Measure \
              without --buffered for the disk's own figure.",
         ),
-        OpKind::Read if hit.asked == 0 && buffered && partial => (
+        OpKind::Read if hit.asked_bytes == 0 && is_buffered && is_partial => (
             "If a block does not fill a whole page or filesystem block, the kernel reads the rest \
              before it writes.",
             "Write whole blocks at multiples of their size (--bs 4k or a multiple).",
         ),
-        OpKind::Read if buffered && partial => (
+        OpKind::Read if is_buffered && is_partial => (
             "Through the page cache the kernel reads whole pages of 4 KiB.",
             "Read whole pages (--bs 4k or a multiple). Measure without --buffered for the disk's \
              own figure.",
         ),
-        OpKind::Read if buffered && !sequential => (
+        OpKind::Read if is_buffered && !is_sequential => (
             "The kernel reads ahead data that was not requested.",
             "Reduce the read-ahead (blockdev --setra), or announce random accesses (posix_fadvise \
              with POSIX_FADV_RANDOM). Measure without --buffered for the disk's own figure.",
         ),
-        OpKind::Read if buffered => (
+        OpKind::Read if is_buffered => (
             "The kernel read ahead data that the page cache dropped before it was used.",
             "Reduce the read-ahead (blockdev --setra), use fewer --jobs, or keep more memory free \
              for the page cache.",
         ),
-        _ if buffered_loop => (
+        _ if hit.target.has_buffered_loop() => (
             "The loop device uses the page cache of the file behind it, which reads ahead and \
              writes whole pages.",
             "Turn on direct I/O for the loop device: losetup --direct-io=on.",
@@ -151,24 +194,23 @@ fn cause(record: &Record, hit: &AmplifiedWorkload<'_>) -> (String, &'static str)
             let remedy = "Check the filesystem (data=journal, copy on write, block size) and other \
                           users of the disk (iotop, pidstat -d). If possible, measure the block \
                           device itself.";
-            return (unknown(record, hit), remedy);
+            return (unknown_cause(record, row), remedy);
         }
     };
-    (claim.to_owned(), remedy)
+    (cause.to_owned(), remedy)
 }
 
-fn unknown(record: &Record, hit: &AmplifiedWorkload<'_>) -> String {
-    match hit.m.data.device.others_hidden {
-        hidden if hidden == 0 || record.host.uid == 0 => {
-            "No process accounts for these bytes. The cause is the filesystem (data journal, copy \
-             on write), or the kernel, which writes back earlier writes of other programs."
-                .to_owned()
-        }
-        n => format!(
-            "The cause is the filesystem (data journal, copy on write), or one of {n} processes of \
-             other users whose I/O is visible only to root."
-        ),
+fn unknown_cause(record: &Record, row: &Row) -> String {
+    let hidden = row.data.device.others_hidden;
+    if hidden == 0 || record.host.uid == 0 {
+        return "No process accounts for these bytes. The cause is the filesystem (data journal, \
+                copy on write), or the kernel, which writes back earlier writes of other programs."
+            .to_owned();
     }
+    format!(
+        "The cause is the filesystem (data journal, copy on write), or one of {hidden} processes \
+         of other users whose I/O is visible only to root."
+    )
 }
 
 #[cfg(test)]
@@ -177,7 +219,7 @@ mod tests {
     use crate::fixture::{self, process, states, surveyed::codes, test_rng::TestRng};
     use diskproof_model::measurement::Measurement;
 
-    pub(super) const EXAMPLES: Examples = Examples::of(
+    pub(super) const EXAMPLES: Examples = Examples::new(
         || {
             fixture::faulty("random-write-d32", |m| {
                 (m.workload.block_bytes, m.cache.used) = (512, CachePolicy::Buffered);
@@ -189,7 +231,7 @@ mod tests {
 
     #[test]
     fn small_buffered_writes_are_reported_with_their_pages() {
-        let finding = check_amplified(&(EXAMPLES.fires)()).unwrap();
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         states(
             &finding.claim,
@@ -204,7 +246,7 @@ mod tests {
     #[test]
     fn read_ahead_of_random_reads_is_reported() {
         let ahead = |factor: u64| {
-            check_amplified(&fixture::faulty("random-read-d32", |m| {
+            check(&fixture::faulty("random-read-d32", |m| {
                 (m.cache.used, m.device.read_bytes) =
                     (CachePolicy::Buffered, m.asked.read_bytes * factor);
             }))
@@ -217,7 +259,7 @@ mod tests {
             m.workload.block_bytes = 6144;
             (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.write_bytes);
         });
-        let evidence = check_amplified(&before_writing).unwrap().evidence;
+        let evidence = check(&before_writing).unwrap().evidence;
         assert_eq!(evidence[0].path, "/measurements/4/data/device/read_bytes");
     }
 
@@ -254,7 +296,7 @@ mod tests {
             },
         ];
         for (i, spare) in spared.into_iter().enumerate() {
-            assert_eq!(check_amplified(&fixture::all_faulty(spare)), None, "{i}");
+            assert_eq!(check(&fixture::all_faulty(spare)), None, "{i}");
         }
         // Each commit with its block of the journal, however small it is.
         let journal = fixture::faulty("commit-fdatasync", |m| {
@@ -280,7 +322,7 @@ mod tests {
             scan.cache.used = CachePolicy::Buffered;
         });
         for (i, record) in [journal, mirror, last_windows].iter().enumerate() {
-            assert_eq!(check_amplified(record), None, "{i}");
+            assert_eq!(check(record), None, "{i}");
         }
     }
 
@@ -345,7 +387,7 @@ mod tests {
                 m.device.others_hidden = rng.whole(0, 400) as u32;
             }
             let record = fixture::judge(run);
-            assert_eq!(check_amplified(&record), None, "seed {seed}");
+            assert_eq!(check(&record), None, "seed {seed}");
         }
     }
 }

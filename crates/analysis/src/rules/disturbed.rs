@@ -6,9 +6,16 @@ use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OtherProcess;
 use std::collections::BTreeMap;
 
-pub(super) const DISTURBED: Rule = Rule {
+pub(super) const RULE: Rule = Rule {
     code: "disturbed",
-    check: Check::Run(check_disturbed),
+    title: "Other programs used the disk",
+    meaning: "Other processes used the disk during the measurement, so the figures show less than \
+              the disk can do.",
+    remedy: Remedy::Always(
+        "Stop the other processes, or measure when they are idle. The figures show what they left \
+         of the disk's performance.",
+    ),
+    check: Check::Run(check),
     says: Meaning::OtherLoad {
         used: SharedResource::Disk,
     },
@@ -18,47 +25,54 @@ pub(super) const DISTURBED: Rule = Rule {
 
 /// Smallest share of the bytes requested that counts as a disturbance.
 const SHARE_MIN: f64 = 0.05;
+
 /// From this share on the figures may be wrong by more than their error bars.
 const SHARE_WARNING: f64 = 0.1;
+
 /// From this share on a factor reads better than percents.
 const TIMES_MIN: f64 = 10.0;
+
 /// Fewer bytes than this are the background of any machine.
 const EXCESS_BYTES_MIN: u64 = 1 << 20;
+
 /// Where all other disks together moved at most this share of what the processes did, the processes
 /// used this disk.
 const ELSEWHERE_SHARE_MAX: f64 = 0.1;
+
 /// Processes that are named; the busiest.
 const NAMED_MAX: usize = 3;
 
 struct Disturbance<'a> {
-    counted: Traffic<'a>,
+    traffic: Traffic<'a>,
     /// What others did more of: read or wrote.
-    did: &'static str,
-    excess: u64,
+    verb: &'static str,
+    excess_bytes: u64,
     share: f64,
     evidence: Evidence,
 }
 
-fn check_disturbed(record: &Record) -> Option<Diagnosis> {
-    let measured = real(record).filter_map(|measured| Traffic::of_workload(record, measured));
-    let hits: Vec<Disturbance> = measured
-        .chain(Traffic::of_survey(record))
-        .filter_map(hit)
-        .collect();
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut hits: Vec<Disturbance<'_>> = Vec::new();
+    for measured in real(record) {
+        hits.extend(workload_disturbance(record, measured));
+    }
+    if let Some(traffic) = Traffic::from_survey(record) {
+        hits.extend(disturbance(traffic));
+    }
     let worst = largest_by(&hits, |hit| hit.share)?;
     Some(Diagnosis::new(
         warning_if(worst.share >= SHARE_WARNING),
         format!(
             "Other programs used the disk during {}: in {} the disk {} {} more than requested \
              ({}). {}",
-            places(record, hits.iter().map(|h| h.counted.index)),
-            worst.counted.name,
-            worst.did,
-            format_bytes(worst.excess),
+            places(record, hits.iter().map(|hit| hit.traffic.index)),
+            worst.traffic.name,
+            worst.verb,
+            format_bytes(worst.excess_bytes),
             share_text(worst.share),
             culprits(record, &hits)
         ),
-        hits.iter().map(|h| h.evidence.clone()),
+        hits.iter().map(|hit| hit.evidence.clone()),
     ))
 }
 
@@ -74,94 +88,156 @@ fn share_text(share: f64) -> String {
 /// Whether others used so much of the disk during a workload that its figure may be wrong by more
 /// than its error bars.
 pub(super) fn is_disturbed(record: &Record, measured: Measured<'_>) -> bool {
-    let hit = Traffic::of_workload(record, measured).and_then(hit);
-    hit.is_some_and(|hit| hit.share >= SHARE_WARNING)
+    match workload_disturbance(record, measured) {
+        Some(hit) => hit.share >= SHARE_WARNING,
+        None => false,
+    }
 }
 
-fn hit(counted: Traffic<'_>) -> Option<Disturbance<'_>> {
-    let (asked, device) = (counted.asked, counted.device);
-    let foreign = counted.excess()?.foreign;
-    let (did, place, all, ours, excess) = if foreign.reads >= foreign.writes {
-        let (all, ours) = (device.read_bytes, asked.read_bytes);
-        ("read", "read_bytes", all, ours, foreign.reads)
-    } else {
-        let (all, ours) = (device.write_bytes, asked.write_bytes);
-        ("wrote", "write_bytes", all, ours, foreign.writes)
-    };
+fn workload_disturbance<'a>(record: &'a Record, measured: Measured<'a>) -> Option<Disturbance<'a>> {
+    disturbance(Traffic::from_workload(record, measured)?)
+}
+
+fn disturbance(traffic: Traffic<'_>) -> Option<Disturbance<'_>> {
+    let asked = traffic.asked;
+    let device = traffic.device;
+    let foreign = traffic.excess()?.foreign;
+    let excess_bytes = foreign.reads.max(foreign.writes);
     let least = (SHARE_MIN * asked.with_trims() as f64).max(EXCESS_BYTES_MIN as f64);
-    let path = format!("{}/{place}", counted.path());
-    let evidence = evidence_at(path, all as f64, ours as f64 + least, "B");
-    (excess as f64 >= least).then(|| Disturbance {
-        did,
-        excess,
-        share: excess as f64 / asked.with_trims().max(1) as f64,
-        evidence,
-        counted,
+    if (excess_bytes as f64) < least {
+        return None;
+    }
+    let (verb, counter, moved, own) = if foreign.reads >= foreign.writes {
+        ("read", "read_bytes", device.read_bytes, asked.read_bytes)
+    } else {
+        (
+            "wrote",
+            "write_bytes",
+            device.write_bytes,
+            asked.write_bytes,
+        )
+    };
+    let path = format!("{}/{counter}", traffic.path());
+    Some(Disturbance {
+        verb,
+        excess_bytes,
+        share: excess_bytes as f64 / asked.with_trims().max(1) as f64,
+        evidence: evidence_at(path, moved as f64, own as f64 + least, "B"),
+        traffic,
     })
 }
 
 /// The processes that caused it, as far as the kernel shows.
 fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
-    let mut processes: BTreeMap<(u32, &str), OtherProcess> = BTreeMap::new();
-    // Workloads that ran together were counted once, for all of them.
-    let same = |a: &Disturbance<'_>, b: &Disturbance<'_>| {
-        a.counted.target == b.counted.target && a.counted.device == b.counted.device
-    };
-    let hits = hits
-        .iter()
-        .enumerate()
-        .filter(|(index, hit)| !hits[..*index].iter().any(|before| same(before, hit)));
-    let hits: Vec<&Disturbance<'_>> = hits.map(|(_, hit)| hit).collect();
-    for other in hits.iter().flat_map(|h| &h.counted.device.others) {
-        let known = processes.entry((other.pid, &other.name));
-        known
-            .and_modify(|sum| {
-                sum.read_bytes += other.read_bytes;
-                sum.write_bytes += other.write_bytes;
-                sum.ended |= other.ended;
-            })
-            .or_insert_with(|| other.clone());
+    let counted_once = counted_once(hits);
+    let processes = busiest_processes(&counted_once);
+    if processes.is_empty() {
+        return no_culprits(record, &counted_once);
     }
-    let bytes = |process: &OtherProcess| process.read_bytes + process.write_bytes;
-    let mut processes: Vec<OtherProcess> = processes.into_values().collect();
-    processes.retain(|process| bytes(process) >= EXCESS_BYTES_MIN);
-    processes.sort_by_key(|process| std::cmp::Reverse(bytes(process)));
-    let names: Vec<String> = processes.iter().take(NAMED_MAX).map(describe).collect();
-    let hidden = hits.iter().map(|h| h.counted.device.others_hidden).max();
-    // Even root cannot look into a few processes of a container's host.
-    let hidden = hidden.filter(|_| record.host.uid != 0).unwrap_or(0);
-    let named: u64 = processes.iter().map(bytes).sum();
-    let elsewhere: Option<u64> = hits.iter().map(|h| h.counted.device.elsewhere_bytes).sum();
-    let scope = match elsewhere {
-        Some(bytes) if bytes as f64 <= ELSEWHERE_SHARE_MAX * named as f64 => "on this disk",
+    let names: Vec<String> = processes
+        .iter()
+        .take(NAMED_MAX)
+        .map(describe_process)
+        .collect();
+    let named_bytes: u64 = processes.iter().map(moved_bytes).sum();
+    let elsewhere_bytes: Option<u64> = counted_once
+        .iter()
+        .map(|traffic| traffic.device.elsewhere_bytes)
+        .sum();
+    let place = match elsewhere_bytes {
+        Some(bytes) if bytes as f64 <= ELSEWHERE_SHARE_MAX * named_bytes as f64 => "on this disk",
         _ => "on any disk (the kernel does not report which)",
     };
-    let missing = if hits.iter().all(|h| h.counted.device.exits_reported) {
+    format!(
+        "Busiest {place}: {}.{}",
+        names.join(", "),
+        ended_text(&counted_once)
+    )
+}
+
+/// The traffic without that of workloads that ran together with an earlier one, which were counted
+/// once for all of them.
+fn counted_once<'a>(hits: &'a [Disturbance<'a>]) -> Vec<&'a Traffic<'a>> {
+    let mut distinct: Vec<&Traffic<'_>> = Vec::new();
+    for hit in hits {
+        let traffic = &hit.traffic;
+        let is_counted = distinct
+            .iter()
+            .any(|other| other.target == traffic.target && other.device == traffic.device);
+        if !is_counted {
+            distinct.push(traffic);
+        }
+    }
+    distinct
+}
+
+/// What each process moved in all, the busiest first; the background of any machine does not count.
+fn busiest_processes(counted: &[&Traffic<'_>]) -> Vec<OtherProcess> {
+    let mut sums: BTreeMap<(u32, &str), OtherProcess> = BTreeMap::new();
+    for process in counted.iter().flat_map(|traffic| &traffic.device.others) {
+        sums.entry((process.pid, &process.name))
+            .and_modify(|sum| {
+                sum.read_bytes += process.read_bytes;
+                sum.write_bytes += process.write_bytes;
+                sum.ended |= process.ended;
+            })
+            .or_insert_with(|| process.clone());
+    }
+    let mut processes: Vec<OtherProcess> = sums.into_values().collect();
+    processes.retain(|process| moved_bytes(process) >= EXCESS_BYTES_MIN);
+    processes.sort_by_key(|process| std::cmp::Reverse(moved_bytes(process)));
+    processes
+}
+
+fn moved_bytes(process: &OtherProcess) -> u64 {
+    process.read_bytes + process.write_bytes
+}
+
+/// Why no process is named.
+fn no_culprits(record: &Record, counted: &[&Traffic<'_>]) -> String {
+    let mut hidden = 0;
+    // Even root cannot look into a few processes of a container's host.
+    if record.host.uid != 0 {
+        for traffic in counted {
+            hidden = hidden.max(traffic.device.others_hidden);
+        }
+    }
+    match hidden {
+        0 => format!(
+            "No process accounts for these bytes; the kernel itself may be the cause (RAID resync, \
+             trim, swap).{}",
+            ended_text(counted)
+        ),
+        1 => "One process of another user is hidden. Run as root to see it.".to_owned(),
+        n => format!("{n} processes of other users are hidden. Run as root to see them."),
+    }
+}
+
+/// Where the kernel did not report the processes that ended, a sentence on them.
+fn ended_text(counted: &[&Traffic<'_>]) -> &'static str {
+    if counted.iter().all(|traffic| traffic.device.exits_reported) {
         ""
     } else {
         " Processes that have ended are visible only to root."
-    };
-    match (names.is_empty(), hidden) {
-        (false, _) => format!("Busiest {scope}: {}.{missing}", names.join(", ")),
-        (true, 0) => format!(
-            "No process accounts for these bytes; the kernel itself may be the cause (RAID resync, \
-             trim, swap).{missing}"
-        ),
-        (true, 1) => "One process of another user is hidden. Run as root to see it.".to_owned(),
-        (true, n) => format!("{n} processes of other users are hidden. Run as root to see them."),
     }
 }
 
 /// What a process moved while the disk was disturbed.
-fn describe(process: &OtherProcess) -> String {
-    let mut parts = vec![("read", process.read_bytes), ("wrote", process.write_bytes)];
-    parts.retain(|(_, bytes)| *bytes > 0);
-    let parts = parts
-        .iter()
-        .map(|(verb, bytes)| format!("{verb} {}", format_bytes(*bytes)));
-    let parts = parts.collect::<Vec<_>>().join(" and ");
+fn describe_process(process: &OtherProcess) -> String {
+    let mut parts = Vec::new();
+    if process.read_bytes > 0 {
+        parts.push(format!("read {}", format_bytes(process.read_bytes)));
+    }
+    if process.write_bytes > 0 {
+        parts.push(format!("wrote {}", format_bytes(process.write_bytes)));
+    }
     let ended = if process.ended { ", ended" } else { "" };
-    format!("{} (pid {}{ended}) {parts}", process.name, process.pid)
+    format!(
+        "{} (pid {}{ended}) {}",
+        process.name,
+        process.pid,
+        parts.join(" and ")
+    )
 }
 
 #[cfg(test)]
@@ -172,7 +248,7 @@ mod tests {
     use diskproof_model::measurement::{Measurement, OtherProcess};
     use diskproof_model::surface::SurfaceMeasurement;
 
-    pub(super) const EXAMPLES: Examples = Examples::of(
+    pub(super) const EXAMPLES: Examples = Examples::new(
         || {
             fixture::changed(|run| {
                 // 80 MiB requested; another process reads 16 MiB.
@@ -186,7 +262,7 @@ mod tests {
         },
         || fixture::all_faulty(read_ahead),
     )
-    .with(&[|| by_tar(Some(1 << 20), true), || by_tar(Some(0), false)]);
+    .and_fires_on(&[|| by_tar(Some(1 << 20), true), || by_tar(Some(0), false)]);
 
     /// A process that has ended read as much as the disk, while another disk moved so much.
     fn by_tar(elsewhere_bytes: Option<u64>, exits_reported: bool) -> Record {
@@ -211,7 +287,7 @@ mod tests {
         workload: usize,
         change: impl FnOnce(&mut Measurement),
     ) -> Option<Diagnosis> {
-        check_disturbed(&fixture::changed(|run| {
+        check(&fixture::changed(|run| {
             let at = run.0.targets[0].filesystem.as_mut().unwrap();
             (at.kind, at.size_bytes) = (filesystem.to_owned(), size_bytes);
             change(&mut run.1[workload]);
@@ -231,7 +307,7 @@ mod tests {
                     .iter_mut()
                     .for_each(|m| m.device.others = vec![other.clone()]);
             });
-            check_disturbed(&record).map(|finding| finding.evidence.len())
+            check(&record).map(|finding| finding.evidence.len())
         };
         for filesystem in ["ext4", "xfs"] {
             let lazy = || process("ext4lazyinit", 0, 0);
@@ -282,7 +358,7 @@ mod tests {
                 m.device.write_bytes = m.asked.write_bytes + (298 << 20);
                 m.device.others = vec![process("rustc", 0, 300 << 20)];
             });
-            assert_eq!(check_disturbed(&record).is_some(), expected, "{below:?}");
+            assert_eq!(check(&record).is_some(), expected, "{below:?}");
         }
     }
 
@@ -302,7 +378,7 @@ mod tests {
             m.device.others = others;
             change(m);
         });
-        check_disturbed(&record).is_some()
+        check(&record).is_some()
     }
 
     /// As measured with a loop device over a file on a disk of 256 GiB.
@@ -365,7 +441,7 @@ mod tests {
 
     #[test]
     fn others_are_named_with_what_they_did() {
-        let finding = check_disturbed(&(EXAMPLES.fires)()).unwrap();
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Warning, 2)
@@ -384,7 +460,7 @@ mod tests {
                 .iter_mut()
                 .filter(|m| names.contains(&m.workload.name.as_str()));
             members.for_each(change);
-            check_disturbed(&fixture::judge(run))
+            check(&fixture::judge(run))
         };
         assert_eq!(found(|_| {}), None);
         let of_one = |m: &mut Measurement| {
@@ -410,12 +486,9 @@ mod tests {
             m.device.read_bytes += 8 << 20;
             m.device.others_hidden = 40;
         });
-        states(
-            &check_disturbed(&record).unwrap().claim,
-            &["40 processes", "as root"],
-        );
+        states(&check(&record).unwrap().claim, &["40 processes", "as root"]);
         record.host.uid = 0;
-        let claim = check_disturbed(&record).unwrap().claim;
+        let claim = check(&record).unwrap().claim;
         assert!(
             !claim.contains("as root"),
             "root is not told to become root: {claim}"
@@ -439,14 +512,13 @@ mod tests {
             (Some(0), false, &["root", "tar (pid 812, ended)", "16 MiB"]),
         ] {
             let record = by_tar(elsewhere_bytes, exits_reported);
-            states(&check_disturbed(&record).unwrap().claim, parts);
+            states(&check(&record).unwrap().claim, parts);
         }
     }
 
     #[test]
     fn processes_during_a_survey_are_named() {
-        let found =
-            |change: fn(&mut SurfaceMeasurement)| check_disturbed(&surveyed::faulty(change));
+        let found = |change: fn(&mut SurfaceMeasurement)| check(&surveyed::faulty(change));
         let finding = found(|s| {
             s.device.read_bytes += s.asked.read_bytes / 5;
             s.device.others = vec![process("pg_dump", s.asked.read_bytes / 5, 0)];
@@ -487,7 +559,7 @@ mod tests {
             },
         ];
         for (i, change) in change.into_iter().enumerate() {
-            assert_eq!(check_disturbed(&fixture::all_faulty(change)), None, "{i}");
+            assert_eq!(check(&fixture::all_faulty(change)), None, "{i}");
         }
     }
 }

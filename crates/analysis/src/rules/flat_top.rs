@@ -6,17 +6,21 @@
 //! 96, 96, 97, 95 and 76 %; the others have a flat part no longer than a zone, or a fall behind it
 //! that noise hides.
 
+use super::ragged::is_ragged;
 use super::rule::*;
-use super::surface;
 use crate::mechanics;
 use crate::mechanics::{
     Mechanics, is_surface, link_bytes_per_second, links, measured_mechanics, reach,
 };
 use crate::shape::{Level, Reach, Shape};
 
-pub(super) const FLAT_TOP: Rule = Rule {
+pub(super) const RULE: Rule = Rule {
     code: "flat-top",
-    check: Check::Survey(check_flat_top),
+    title: "Something other than the disk limits throughput",
+    meaning: "The outer zones of a rotating disk all have the same rate. Something other than the \
+              disk limits them: link, cable, port, controller or CPU.",
+    remedy: Remedy::ByCase,
+    check: Check::Survey(check),
     says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::EXAMPLES,
@@ -26,32 +30,44 @@ pub(super) const FLAT_TOP: Rule = Rule {
 /// staircase of equal zones the first one holds at most 1.5 times as much as the second (rate 2.5
 /// to 1 in three zones).
 const TIMES_AS_LONG: f64 = 2.2;
+
 /// The same where only one level follows, on the whole surface: of two zones of 2.5 to 1 the outer
 /// holds 2.5 times as much as the inner.
 const TIMES_AS_LONG_ALONE: f64 = 4.5;
+
 /// Smallest share of the points in the flat part.
 const SHARE_MIN: f64 = 0.08;
+
 /// Smallest number of points in it.
 const POINTS_MIN: usize = 4;
+
 /// Points at the start that may differ: the disk wakes up.
 const START_SHARE: f64 = 0.02;
+
 /// Least fall behind the flat part, in logarithms.
 const FALL_MIN: f64 = 0.03;
+
 /// A flat part and a falling line must explain the curve so much better than one falling line:
 /// their squared deviations over those of the line.
 const UNEXPLAINED_MAX: f64 = 0.6;
+
 /// The least by which the disk would be faster without the limit, in logarithms, for the limit to
 /// matter.
 const GAIN_MIN: f64 = 0.025;
+
 /// Least calm of a flat part on a ragged disk: its deviation over the curve's scatter.
 const CALM: f64 = 0.5;
+
 /// A link carries about this share of its coded rate at most and at least: frames and answers take
 /// the rest (SATA 90 to 97 %, PCIe 80 to 95 %, USB 3 70 to 90 %, USB 2 with its polling 55 to 75
 /// %).
 const LINK_SHARE: std::ops::RangeInclusive<f64> = 0.7..=1.03;
+
 const LINK_SHARE_USB2: std::ops::RangeInclusive<f64> = 0.45..=1.03;
+
 /// What a USB 2 link carries, in bytes per second.
 const USB2: f64 = 60e6;
+
 /// From this share of one CPU on the program may itself be the limit.
 const CPU_SHARE: f64 = 0.85;
 
@@ -65,103 +81,202 @@ struct Plateau {
     expected: Option<f64>,
 }
 
-fn check_flat_top(record: &Record) -> Option<Diagnosis> {
+/// Whether this rule finds something.
+pub(super) fn is_flat(record: &Record) -> bool {
+    check(record).is_some()
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface()?;
     if !is_surface(mechanics::surveyed_target(record)?) {
         return None;
     }
     let reach = reach(record, surface);
     let shape = Shape::of(record.curve(), reach)?;
-    let plateau = plateau(&shape, reach, measured_mechanics(record, surface))
-        .filter(|_| mechanics::mechanics(record) != Mechanics::Solid)?;
-    let rate = format_throughput(plateau.rate);
-    let extent = match plateau.last {
-        None => format!(
-            "The curve is flat at {rate} over the whole surface, although its access times are \
-             those of a rotating disk"
-        ),
-        Some(last) => {
-            let end = shape.end_bytes(
-                last,
-                surface.data.span_start_bytes + surface.data.span_bytes,
-            );
-            let share = (end - surface.data.span_start_bytes) as f64
-                / surface.data.span_bytes.max(1) as f64;
-            let whole = match reach {
-                Reach::Whole => "the surface",
-                Reach::Part => "the span",
-            };
-            format!(
-                "The curve is flat at {rate} up to {} ({} of {whole}) and falls only beyond it",
-                gigabytes(end),
-                format_percent(share)
-            )
-        }
-    };
-    let would = plateau.expected.map_or(String::new(), |rate| {
-        format!(
+    let plateau = plateau(&shape, reach, measured_mechanics(record, surface))?;
+    if mechanics::mechanics(record) == Mechanics::Solid {
+        return None;
+    }
+    let gain = match plateau.expected {
+        Some(rate) => format!(
             " Without that limit the curve would start at about {}.",
             format_throughput(rate)
-        )
-    });
-    let (cause, remedy) = limit(record, surface, plateau.rate);
-    Some(Diagnosis::with_remedy(
-        Severity::Warning,
-        format!(
-            "{extent}. Up to there, something other than the disk is the limit.{would} {cause}"
         ),
-        evidence(record, &shape, &plateau, surface),
-        remedy,
-    ))
+        None => String::new(),
+    };
+    let (cause, remedy) = cause_and_remedy(record, surface, plateau.rate);
+    let claim = format!(
+        "{}. Up to there, something other than the disk is the limit.{gain} {cause}",
+        describe_extent(&plateau, &shape, surface, reach)
+    );
+    let observations = plateau_evidence(record, &shape, &plateau, surface);
+    Some(Diagnosis::new(Severity::Warning, claim, observations).with_remedy(remedy))
+}
+
+/// How far the curve is flat, and at which rate.
+fn describe_extent(
+    plateau: &Plateau,
+    shape: &Shape,
+    surface: &SurfaceRecord,
+    reach: Reach,
+) -> String {
+    let rate = format_throughput(plateau.rate);
+    let Some(last) = plateau.last else {
+        return format!(
+            "The curve is flat at {rate} over the whole surface, although its access times are \
+             those of a rotating disk"
+        );
+    };
+    let start_bytes = surface.data.span_start_bytes;
+    let end_bytes = shape.end_bytes(last, start_bytes + surface.data.span_bytes);
+    let share = (end_bytes - start_bytes) as f64 / surface.data.span_bytes.max(1) as f64;
+    let whole = match reach {
+        Reach::Whole => "the surface",
+        Reach::Part => "the span",
+    };
+    format!(
+        "The curve is flat at {rate} up to {} ({} of {whole}) and falls only beyond it",
+        gigabytes(end_bytes),
+        format_percent(share)
+    )
 }
 
 fn plateau(shape: &Shape, reach: Reach, measured: Mechanics) -> Option<Plateau> {
-    let points: usize = shape.levels.iter().map(|l| l.members.len()).sum();
-    let skipped = (START_SHARE * points as f64).ceil() as usize;
-    let first = usize::from(shape.levels.len() > 2 && shape.levels[0].members.len() <= skipped);
-    let (top, later) = shape.levels.get(first..)?.split_first()?;
+    let points: usize = shape.levels.iter().map(|level| level.members.len()).sum();
+    let (top, later) = top_and_later(shape, points)?;
     // On a ragged disk chance makes long levels; but where the disk is not the limit, it is not
     // ragged either.
-    if surface::is_ragged(shape, false) && deviation_within(shape, top) > CALM * shape.scatter {
-        return None;
-    }
-    let everywhere = reach == Reach::Whole && measured == Mechanics::Rotating;
-    let plateau = |last, expected| Plateau {
-        last,
-        rate: top.rate(),
-        expected,
-    };
-    if later.is_empty() {
-        return everywhere.then(|| plateau(None, None));
-    }
-    let length = top.members.len() as f64;
-    let longest = later.iter().map(|l| l.members.len()).max()? as f64;
-    let long_enough = match later.len() {
-        1 => everywhere && length >= TIMES_AS_LONG_ALONE * longest,
-        _ => length >= TIMES_AS_LONG * longest,
-    };
-    let falls = top.ln_rate - later[later.len() - 1].ln_rate >= FALL_MIN
-        && later.iter().all(|l| l.ln_rate < top.ln_rate);
-    if !long_enough
-        || !falls
-        || top.members.len() < POINTS_MIN
-        || length < SHARE_MIN * points as f64
+    if is_ragged(shape, Mechanics::Rotating) && deviation_within(shape, top) > CALM * shape.scatter
     {
         return None;
     }
-    let last = *top.members.last()?;
-    if later.len() == 1 {
-        return Some(plateau(Some(last), None));
+    let is_whole_platter = reach == Reach::Whole && measured == Mechanics::Rotating;
+    if later.len() < 2 && !is_whole_platter {
+        return None;
     }
-    let expected = expected_start(shape, top, later)?;
-    (expected.ln() - top.ln_rate >= GAIN_MIN).then(|| plateau(Some(last), Some(expected)))
+    if later.is_empty() {
+        return Some(Plateau {
+            last: None,
+            rate: top.rate(),
+            expected: None,
+        });
+    }
+    if !is_long_enough(top, later, points) || !falls_after(top, later) {
+        return None;
+    }
+    let mut expected = None;
+    if later.len() > 1 {
+        let start = expected_start(shape, top, later)?;
+        if start.ln() - top.ln_rate < GAIN_MIN {
+            return None;
+        }
+        expected = Some(start);
+    }
+    Some(Plateau {
+        last: Some(*top.members.last()?),
+        rate: top.rate(),
+        expected,
+    })
+}
+
+/// The first level and those behind it, without a short one at the start.
+fn top_and_later(shape: &Shape, points: usize) -> Option<(&Level, &[Level])> {
+    let start_points = (START_SHARE * points as f64).ceil() as usize;
+    let first = shape.levels.first()?;
+    if shape.levels.len() > 2 && first.members.len() <= start_points {
+        shape.levels[1..].split_first()
+    } else {
+        shape.levels.split_first()
+    }
+}
+
+fn is_long_enough(top: &Level, later: &[Level], points: usize) -> bool {
+    let mut longest = 0;
+    for level in later {
+        longest = longest.max(level.members.len());
+    }
+    let times_as_long = match later.len() {
+        1 => TIMES_AS_LONG_ALONE,
+        _ => TIMES_AS_LONG,
+    };
+    let length = top.members.len() as f64;
+    length >= times_as_long * longest as f64
+        && top.members.len() >= POINTS_MIN
+        && length >= SHARE_MIN * points as f64
+}
+
+fn falls_after(top: &Level, later: &[Level]) -> bool {
+    let is_highest = later.iter().all(|level| level.ln_rate < top.ln_rate);
+    match later.last() {
+        Some(last) => is_highest && top.ln_rate - last.ln_rate >= FALL_MIN,
+        None => false,
+    }
 }
 
 /// Standard deviation of the points of a level from its mean, as a share.
 fn deviation_within(shape: &Shape, level: &Level) -> f64 {
-    let deviation = |i: &usize| shape.points[*i].ln_rate - level.ln_rate;
-    let squares: f64 = level.members.iter().map(|i| deviation(i).powi(2)).sum();
+    let squares: f64 = level
+        .members
+        .iter()
+        .map(|i| (shape.points[*i].ln_rate - level.ln_rate).powi(2))
+        .sum();
     (squares / level.members.len().max(1) as f64).sqrt()
+}
+
+/// A point of the curve: its position, and the square of its rate over that of the flat part.
+#[derive(Clone, Copy)]
+struct Place {
+    x: f64,
+    y: f64,
+}
+
+/// A straight line: its value at 0, and its slope.
+#[derive(Clone, Copy)]
+struct Line {
+    start: f64,
+    slope: f64,
+}
+
+impl Line {
+    const FLAT: Self = Self {
+        start: 1.0,
+        slope: 0.0,
+    };
+
+    /// The line through these places that leaves the least squares.
+    fn through(places: &[Place]) -> Option<Self> {
+        let n = places.len() as f64;
+        let x_mean = places.iter().map(|place| place.x).sum::<f64>() / n;
+        let y_mean = places.iter().map(|place| place.y).sum::<f64>() / n;
+        let mut spread = 0.0;
+        let mut products = 0.0;
+        for place in places {
+            spread += (place.x - x_mean).powi(2);
+            products += (place.x - x_mean) * (place.y - y_mean);
+        }
+        let slope = products / spread;
+        if places.len() < 2 || !slope.is_finite() {
+            return None;
+        }
+        Some(Self {
+            start: y_mean - slope * x_mean,
+            slope,
+        })
+    }
+
+    fn value_at(self, x: f64) -> f64 {
+        self.start + self.slope * x
+    }
+
+    /// Squared deviations of the places, in logarithms of the rate.
+    fn squared_deviations(self, places: &[Place]) -> f64 {
+        let mut sum = 0.0;
+        for place in places {
+            let suggested = self.value_at(place.x).max(1e-3).ln() / 2.0;
+            sum += (suggested - place.y.ln() / 2.0).powi(2);
+        }
+        sum
+    }
 }
 
 /// The rate at the start that the falling part suggests, if a flat part and a falling line explain
@@ -169,99 +284,107 @@ fn deviation_within(shape: &Shape, level: &Level) -> f64 {
 /// length falls evenly with the radius and the bytes outside of it with its square, so the square
 /// of the rate falls evenly with the position.
 fn expected_start(shape: &Shape, top: &Level, later: &[Level]) -> Option<f64> {
-    let place = |i: &usize| {
+    let flat = places(shape, top, top);
+    let mut falling: Vec<Place> = Vec::new();
+    for level in later {
+        falling.extend(places(shape, level, top));
+    }
+    let all = [flat.as_slice(), falling.as_slice()].concat();
+    let falling_line = Line::through(&falling)?;
+    let alone = Line::through(&all)?.squared_deviations(&all);
+    let both = Line::FLAT.squared_deviations(&flat) + falling_line.squared_deviations(&falling);
+    let start = falling_line.value_at(flat.first()?.x);
+    if both > UNEXPLAINED_MAX * alone || start <= 0.0 {
+        return None;
+    }
+    Some(start.sqrt() * top.rate())
+}
+
+/// The points of a level.
+fn places(shape: &Shape, level: &Level, top: &Level) -> Vec<Place> {
+    let mut places = Vec::new();
+    for i in &level.members {
         let point = &shape.points[*i];
-        (
-            point.offset_bytes as f64,
-            (2.0 * (point.ln_rate - top.ln_rate)).exp(),
-        )
-    };
-    let falling: Vec<(f64, f64)> = later.iter().flat_map(|l| &l.members).map(place).collect();
-    let flat: Vec<(f64, f64)> = top.members.iter().map(place).collect();
-    let all: Vec<(f64, f64)> = flat.iter().chain(&falling).copied().collect();
-    let deviation = |points: &[(f64, f64)], line: (f64, f64)| -> f64 {
-        points
-            .iter()
-            .map(|(x, y)| ((line.0 + line.1 * x).max(1e-3).ln() / 2.0 - y.ln() / 2.0).powi(2))
-            .sum()
-    };
-    let (whole_line, falling_line) = (line(&all)?, line(&falling)?);
-    let alone = deviation(&all, whole_line);
-    let both = deviation(&flat, (1.0, 0.0)) + deviation(&falling, falling_line);
-    let start = falling_line.0 + falling_line.1 * flat.first()?.0;
-    (both <= UNEXPLAINED_MAX * alone && start > 0.0).then(|| start.sqrt() * top.rate())
+        places.push(Place {
+            x: point.offset_bytes as f64,
+            y: (2.0 * (point.ln_rate - top.ln_rate)).exp(),
+        });
+    }
+    places
 }
 
-/// The straight line through points that leaves the least squares: value at 0 and slope.
-fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
-    let n = points.len() as f64;
-    let x_mean = points.iter().map(|p| p.0).sum::<f64>() / n;
-    let y_mean = points.iter().map(|p| p.1).sum::<f64>() / n;
-    let spread: f64 = points.iter().map(|p| (p.0 - x_mean).powi(2)).sum();
-    let products = points.iter().map(|p| (p.0 - x_mean) * (p.1 - y_mean));
-    let slope = products.sum::<f64>() / spread;
-    (points.len() >= 2 && slope.is_finite()).then_some((y_mean - slope * x_mean, slope))
-}
-
-/// Whether this rule finds something.
-pub(super) fn finds(record: &Record) -> bool {
-    check_flat_top(record).is_some()
-}
+/// What may limit the rate besides the link.
+const OTHER_LIMITS: &str =
+    "cable, port, controller, bridge or expander, a limit set by the host, or the CPU";
 
 /// What is the limit, as far as the record tells, and what to do about it.
-fn limit(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String) {
-    const OTHERS: &str =
-        "cable, port, controller, bridge or expander, a limit set by the host, or the CPU";
+fn cause_and_remedy(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String) {
     if surface.figures.curve_cpu_share >= CPU_SHARE {
+        let share = format_percent(surface.figures.curve_cpu_share);
         return (
             format!(
-                "This program used {} of a CPU during the survey, so the CPU is the likely limit.",
-                format_percent(surface.figures.curve_cpu_share)
+                "This program used {share} of a CPU during the survey, so the CPU is the likely \
+                 limit."
             ),
             "Measure on a machine with a faster or less busy CPU.".to_owned(),
         );
     }
-    let names = links(record, surface.data.target).into_iter().map(|at| {
-        let (layer, bus, speed) = (&at.layer.name, &at.link.bus, at.link.speed.as_ref());
-        let speed = speed.map_or(String::new(), |s| format!(" {s}"));
-        format!("{layer} ({bus}{speed})")
-    });
-    let names = names.collect::<Vec<_>>().join(", ");
-    let Some(link) = link_bytes_per_second(record, surface.data.target) else {
-        let remedy = format!(
-            "Check how the disk is connected, and replace or bypass these one by one until the top \
-             of the curve rises: {OTHERS}."
+    let Some(link_rate) = link_bytes_per_second(record, surface.data.target) else {
+        return (
+            "The system does not report the speed of the link.".to_owned(),
+            format!(
+                "Check how the disk is connected, and replace or bypass these one by one until the \
+                 top of the curve rises: {OTHER_LIMITS}."
+            ),
         );
-        let cause = "The system does not report the speed of the link.";
-        return (cause.to_owned(), remedy);
     };
-    let carried = format_throughput(link);
-    if carries(link).contains(&(rate / link)) {
-        let remedy =
-            "Connect the disk to a faster link: another port, cable, enclosure or controller.";
-        let cause = format!(
-            "The link explains it: {names} carries {carried} after encoding, minus protocol \
-             overhead."
-        );
-        (cause, remedy.to_owned())
-    } else if rate > link {
-        let cause = format!(
-            "The link does not explain it: {names} carries only {carried}, so a cache in the path \
-             answered."
-        );
-        (cause, format!("Look for a cache, then for {OTHERS}."))
+    let names = link_names(record, surface.data.target);
+    let carried = format_throughput(link_rate);
+    if usual_share(link_rate).contains(&(rate / link_rate)) {
+        (
+            format!(
+                "The link explains it: {names} carries {carried} after encoding, minus protocol \
+                 overhead."
+            ),
+            "Connect the disk to a faster link: another port, cable, enclosure or controller."
+                .to_owned(),
+        )
+    } else if rate > link_rate {
+        (
+            format!(
+                "The link does not explain it: {names} carries only {carried}, so a cache in the \
+                 path answered."
+            ),
+            format!("Look for a cache, then for {OTHER_LIMITS}."),
+        )
     } else {
         (
             format!("The link does not explain it: {names} carries {carried}."),
             format!(
-                "Replace or bypass these one by one until the top of the curve rises: {OTHERS}."
+                "Replace or bypass these one by one until the top of the curve rises: \
+                 {OTHER_LIMITS}."
             ),
         )
     }
 }
 
-fn carries(link: f64) -> std::ops::RangeInclusive<f64> {
-    if link <= USB2 {
+/// `sda (SATA 3.0 Gbps)`, of every link on the way.
+fn link_names(record: &Record, target: usize) -> String {
+    let mut names = Vec::new();
+    for placed in links(record, target) {
+        let disk = &placed.layer.name;
+        let bus = &placed.link.bus;
+        names.push(match &placed.link.speed {
+            Some(speed) => format!("{disk} ({bus} {speed})"),
+            None => format!("{disk} ({bus})"),
+        });
+    }
+    names.join(", ")
+}
+
+/// The share of its coded rate that a link carries.
+fn usual_share(link_rate: f64) -> std::ops::RangeInclusive<f64> {
+    if link_rate <= USB2 {
         LINK_SHARE_USB2
     } else {
         LINK_SHARE
@@ -269,7 +392,7 @@ fn carries(link: f64) -> std::ops::RangeInclusive<f64> {
 }
 
 /// The first and the last point of the flat part, the first one behind it, and the links.
-fn evidence(
+fn plateau_evidence(
     record: &Record,
     shape: &Shape,
     plateau: &Plateau,
@@ -277,19 +400,20 @@ fn evidence(
 ) -> Vec<Evidence> {
     let last = plateau.last.unwrap_or(shape.points.len() - 1);
     let expected = plateau.expected.unwrap_or(plateau.rate);
-    let mut evidence = vec![
+    let mut observations = vec![
         point_evidence(shape.points[0].index, record, expected),
         point_evidence(shape.points[last].index, record, plateau.rate),
     ];
-    let next = shape.points.get(last + 1);
-    evidence.extend(next.map(|p| point_evidence(p.index, record, plateau.rate)));
-    for at in links(record, surface.data.target) {
-        if let Some(rate) = at.link.bytes_per_second_max {
-            let path = format!("{}/bytes_per_second_max", at.path);
-            evidence.push(evidence_at(path, rate as f64, plateau.rate, "B/s"));
+    if let Some(next) = shape.points.get(last + 1) {
+        observations.push(point_evidence(next.index, record, plateau.rate));
+    }
+    for placed in links(record, surface.data.target) {
+        if let Some(rate) = placed.link.bytes_per_second_max {
+            let path = format!("{}/bytes_per_second_max", placed.path);
+            observations.push(evidence_at(path, rate as f64, plateau.rate, "B/s"));
         }
     }
-    evidence
+    observations
 }
 
 #[cfg(test)]
@@ -298,7 +422,7 @@ mod tests {
     use crate::fixture::states;
     use crate::fixture::surveyed::{self, SurveyedDisk, rotating};
 
-    pub(super) const EXAMPLES: Examples = Examples::of(
+    pub(super) const EXAMPLES: Examples = Examples::new(
         || capped(78e6, "3.0 Gbps", Some(300_000_000)),
         surveyed::record,
     );
@@ -312,7 +436,7 @@ mod tests {
 
     #[test]
     fn the_end_and_the_rate_of_the_flat_part_are_reported() {
-        let finding = check_flat_top(&(EXAMPLES.fires)()).unwrap();
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
         // Eight of 24 zones are faster than 78 MB/s; they hold 40.4 % of the surface.
         states(
             &finding.claim,
@@ -327,7 +451,7 @@ mod tests {
 
     #[test]
     fn a_link_that_carries_no_more_is_the_cause() {
-        let cause = |cap, speed, link| check_flat_top(&capped(cap, speed, link)).unwrap();
+        let cause = |cap, speed, link| check(&capped(cap, speed, link)).unwrap();
         states(&cause(78e6, "480 Mb/s", Some(60_000_000)).claim, &["cache"]);
         let slow = cause(70e6, "1.5 Gbps", Some(75_000_000));
         states(&slow.claim, &["SATA 1.5 Gbps"]);
@@ -345,7 +469,7 @@ mod tests {
         let capped = |change: fn(&mut SurveyedDisk)| {
             let mut disk = rotating(|disk| disk.cap = Some(40e6));
             change(&mut disk);
-            check_flat_top(&disk.record(1))
+            check(&disk.record(1))
         };
         states(
             &capped(|_| ()).unwrap().claim,
@@ -369,7 +493,7 @@ mod tests {
         let mut run = rotating(|disk| disk.cap = Some(78e6)).run(3);
         run.1.curve_cpu.system_ns = 38_000_000_000;
         states(
-            &check_flat_top(&surveyed::judge(run)).unwrap().claim,
+            &check(&surveyed::judge(run)).unwrap().claim,
             &["95 %", "CPU"],
         );
     }
@@ -379,13 +503,13 @@ mod tests {
         for zones in [2, 3, 5, 16, 24, 40] {
             for points in [20, 50, 200] {
                 let disk = rotating(|disk| (disk.zones, disk.points) = (zones, points));
-                assert_eq!(check_flat_top(&disk.record(1)), None, "{zones}, {points}");
+                assert_eq!(check(&disk.record(1)), None, "{zones}, {points}");
             }
         }
         let mut run = rotating(|disk| disk.cap = Some(78e6)).run(3);
         run.0.targets[0].kind = TargetKind::File;
         assert_eq!(
-            check_flat_top(&surveyed::judge(run)),
+            check(&surveyed::judge(run)),
             None,
             "a file may lie anywhere"
         );

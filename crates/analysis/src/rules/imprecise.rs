@@ -1,20 +1,28 @@
-//! `imprecise`: a figure is known less well than it should be, or its rate never settled. Covers
-//! the workloads, the average of the curve and the steps on files.
+//! `imprecise`: a figure is known less well than it should be, or its rate never settled. This file
+//! examines the workloads, and its folder the average of the curve, the steps on files and single
+//! requests.
 
-use super::program;
+mod curve;
+mod pings;
+mod steps;
+
+use super::cpu_limited::is_cpu_limited;
+use super::cpu_stolen::large_share;
 use super::rule::*;
-use super::surface;
+use super::starved::is_kept_waiting;
 use crate::estimate;
 use crate::estimate::{BATCHES_MIN, Settling};
 use crate::surface::is_short_stroke;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
-use diskproof_model::record::FileStepRow;
-use diskproof_model::surface::CurvePoint;
 
-pub(super) const IMPRECISE: Rule = Rule {
+pub(super) const RULE: Rule = Rule {
     code: "imprecise",
-    check: Check::Run(check_imprecise),
+    title: "Some rates are only approximate",
+    meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is \
+              only approximate. A choice between disks or settings may be wrong.",
+    remedy: Remedy::ByCase,
+    check: Check::Run(check),
     says: Meaning::Doubtful,
     #[cfg(test)]
     examples: tests::EXAMPLES,
@@ -23,203 +31,45 @@ pub(super) const IMPRECISE: Rule = Rule {
 /// Relative half-width up to which a figure needs no comment: half of what tells two disks apart in
 /// practice.
 const WIDTH_NOTE: f64 = 0.05;
+
 /// Beyond this half-width "faster or slower by so much" is no longer true of both.
 const WIDTH_HALF: f64 = 0.5;
+
 /// Shortest measured time that an interval can be computed for.
 const WALL_NS_MIN: u64 = BATCHES_MIN as u64 * SERIES_INTERVAL_NS;
+
 /// Longest time that is suggested; what needs more does not get precise by waiting.
 const SUGGESTED_NS_MAX: f64 = 3600e9;
 
 /// Share of an interval from which on it is that of the runs, not of this one.
 const OF_RUNS: f64 = 0.99;
 
-struct ImpreciseWorkload {
-    index: usize,
+/// An interval of a few batches is itself known to about this factor.
+const SPLIT_FACTOR: f64 = 1.5;
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    match (check_workloads(record), curve::check(record)) {
+        (Some(workloads), Some(curve)) => Some(joined(workloads, curve)),
+        (Some(one), None) | (None, Some(one)) => Some(one),
+        (None, None) => steps::check(record).or_else(|| pings::check(record)),
+    }
+}
+
+fn joined(first: Diagnosis, second: Diagnosis) -> Diagnosis {
+    Diagnosis::new(
+        first.severity.max(second.severity),
+        format!("{} {}", first.claim, second.claim),
+        [first.evidence, second.evidence].concat(),
+    )
+    .with_remedy(format!("{} {}", first.remedy, second.remedy))
+}
+
+struct ImpreciseWorkload<'a> {
+    measured: Measured<'a>,
     severity: Severity,
     /// Relative half-width; infinite where there was too little to tell.
     width: f64,
     evidence: Evidence,
-}
-
-fn check_imprecise(record: &Record) -> Option<Diagnosis> {
-    let (workloads, curve) = (check_workloads(record), check_curve(record));
-    match (workloads, curve) {
-        (Some(workloads), Some(curve)) => Some(Diagnosis::with_remedy(
-            workloads.severity.max(curve.severity),
-            format!("{} {}", workloads.claim, curve.claim),
-            [workloads.evidence, curve.evidence].concat(),
-            format!("{} {}", workloads.remedy, curve.remedy),
-        )),
-        (workloads, curve) => workloads
-            .or(curve)
-            .or_else(|| check_steps(record))
-            .or_else(|| check_pings(record)),
-    }
-}
-
-/// Fewer single requests say nothing of the disk: the first one may wake it up.
-const PINGS_MIN: u64 = 10;
-
-/// Single requests whose mean time is known worse than figures are graded by.
-fn check_pings(record: &Record) -> Option<Diagnosis> {
-    let mut claims = Vec::new();
-    let mut seen = Vec::new();
-    for (index, m) in real(record) {
-        let Some(ping) = &m.figures.ping else {
-            continue;
-        };
-        for (kind, latency) in &ping.latency {
-            let mean = &latency.mean;
-            let place = format!("figures/ping/latency/{}/mean", kind.as_str());
-            let requests = counted(mean.n, kind.as_str());
-            let name = workload_name(record, m);
-            match mean.relative_half_width() {
-                _ if mean.n < PINGS_MIN => {
-                    claims.push(format!("of only {requests} in {name}"));
-                    let (count, least) = (mean.n as f64, PINGS_MIN as f64);
-                    seen.push(evidence(index, &format!("{place}/n"), count, least, "1"));
-                }
-                Some(width) if width > HALF_WIDTH_MAX => {
-                    let percent = format_percent(width);
-                    claims.push(format!("of {requests} in {name} to ±{percent}"));
-                    let half_width = mean.half_width_95.unwrap_or(0.0);
-                    let most = HALF_WIDTH_MAX * mean.value;
-                    let place = format!("{place}/half_width_95");
-                    seen.push(evidence(index, &place, half_width, most, "ns"));
-                }
-                _ => {}
-            }
-        }
-    }
-    if claims.is_empty() {
-        return None;
-    }
-    Some(Diagnosis::with_remedy(
-        Severity::Warning,
-        format!(
-            "The mean time is only approximate: {}. The next requests may take several times as \
-             long.",
-            claims.join("; ")
-        ),
-        seen,
-        "Send more requests (--count 100).",
-    ))
-}
-
-/// The average of the curve. Of an uneven surface `ragged` says that it is.
-fn check_curve(record: &Record) -> Option<Diagnosis> {
-    let average = &record.surface()?.figures.rate.as_ref()?.average;
-    if surface::is_curve_ragged(record) {
-        return None;
-    }
-    let half_width = average.half_width_95?;
-    let width = average.relative_half_width();
-    let width = width.filter(|width| *width > WIDTH_NOTE)?;
-    // A point that is off pulls the interval open more than the average itself.
-    // What a thread did not read while it waited for a processor is not the disk's rate.
-    let is_starved = record.surface().is_some_and(program::is_starved);
-    let worst = match worst_point(record).filter(|_| !is_starved) {
-        Some((offset_bytes, expected, rate)) => format!(
-            " The point at {} differs most from its neighbours: {} instead of about {}.",
-            gigabytes(offset_bytes),
-            format_throughput(rate),
-            format_throughput(expected)
-        ),
-        None => String::new(),
-    };
-    let path = "/results/0/figures/rate/average/half_width_95";
-    Some(Diagnosis::with_remedy(
-        warning_if(width > HALF_WIDTH_MAX),
-        format!(
-            "The average of the curve is known only to ±{}.{worst}",
-            format_percent(width)
-        ),
-        [evidence_at(
-            path,
-            half_width,
-            WIDTH_NOTE * average.value,
-            "B/s",
-        )],
-        "Measure the curve again with more points (diskproof curve --points 400) while \
-         nothing else uses the disk.",
-    ))
-}
-
-/// The point that is furthest from what its neighbours suggest: its place, their rate, its own.
-fn worst_point(record: &Record) -> Option<(u64, f64, f64)> {
-    let points = record.curve().iter();
-    let read = points.filter(|p| p.errors == 0 && p.bytes_per_second > 0.0);
-    let mut points: Vec<_> = read.collect();
-    points.sort_by_key(|p| p.offset_bytes);
-    let between = |w: &[&CurvePoint]| {
-        let (low, high) = (w[0].bytes_per_second, w[2].bytes_per_second);
-        let expected = w[1].bytes_per_second.clamp(low.min(high), low.max(high));
-        (w[1].offset_bytes, expected, w[1].bytes_per_second)
-    };
-    let distance = |p: &(u64, f64, f64)| (p.2 / p.1).ln().abs();
-    let off = points.windows(3).map(between);
-    largest_by(off.filter(|p| distance(p) > WIDTH_NOTE), distance)
-}
-
-/// Steps on many small files that are known worse than figures are graded by. Rounds differ by
-/// several percent on a quiet machine already, so that narrower limits would always be passed.
-fn check_steps(record: &Record) -> Option<Diagnosis> {
-    let steps = &record.files()?.steps;
-    let width = |of: &FileStepRow| of.figures.iops.relative_half_width();
-    let rough: Vec<(usize, &FileStepRow)> = steps
-        .iter()
-        .enumerate()
-        .filter(|(_, of)| of.data.op.count > 0)
-        .filter(|(_, of)| width(of).is_none_or(|width| width > HALF_WIDTH_MAX))
-        .collect();
-    let (_, worst) = largest_by(&rough, |(_, of)| width(of).unwrap_or(f64::INFINITY))?;
-    let names: Vec<String> = rough.iter().map(|(_, of)| of.data.step.name()).collect();
-    let scope = format!(
-        "{} of {} steps ({})",
-        rough.len(),
-        steps.len(),
-        names.join(", ")
-    );
-    let name = worst.data.step.name();
-    let how_rough = match width(worst) {
-        Some(width) => format!("to ±{} in {name}", format_percent(width)),
-        None => format!("too short for an interval in {name}"),
-    };
-    Some(Diagnosis::with_remedy(
-        Severity::Warning,
-        format!(
-            "The rate is only approximate in {scope}: {how_rough}. A choice between filesystems or \
-             settings based on it may be wrong."
-        ),
-        rough.iter().map(|(index, of)| step_evidence(*index, of)),
-        "Repeat diskproof files with more rounds (--rounds 10) and more time (--time 2m) \
-         while nothing else uses the disk.",
-    ))
-}
-
-/// The half-width; without one the measured time that gave none.
-fn step_evidence(index: usize, of: &FileStepRow) -> Evidence {
-    let rate = &of.figures.iops;
-    let (place, observed, threshold, unit) = match rate.half_width_95 {
-        Some(half_width) => (
-            "figures/iops/half_width_95",
-            half_width,
-            HALF_WIDTH_MAX * rate.value,
-            "1/s",
-        ),
-        None => (
-            "data/wall_ns",
-            of.data.wall_ns as f64,
-            WALL_NS_MIN as f64,
-            "ns",
-        ),
-    };
-    evidence_at(
-        format!("/results/0/steps/{index}/{place}"),
-        observed,
-        threshold,
-        unit,
-    )
 }
 
 fn check_workloads(record: &Record) -> Option<Diagnosis> {
@@ -227,79 +77,90 @@ fn check_workloads(record: &Record) -> Option<Diagnosis> {
     if record.plan.layers().is_some() {
         return None;
     }
-    let hits: Vec<ImpreciseWorkload> = real(record)
-        .filter(|measured| is_result(record, measured.0))
+    let mut hits: Vec<ImpreciseWorkload<'_>> = Vec::new();
+    for measured in real(record) {
         // A burst that ends is no noise: burst-figure says what it is.
-        .filter(|measured| !is_in_burst(record, measured.0))
-        .filter_map(hit)
-        .collect();
+        if is_result(record, measured.row) && !is_in_burst(record, measured.index) {
+            hits.extend(imprecise_workload(measured));
+        }
+    }
     let worst = largest_by(&hits, |hit| hit.width)?;
-    let those = |are: fn(&Row) -> bool| -> Vec<usize> {
-        let indices = hits.iter().map(|hit| hit.index);
-        indices
-            .filter(|index| are(&record.measurements[*index]))
-            .collect()
-    };
-    let sentence = |indices: &[usize], say: &dyn Fn(String) -> String| {
-        let scope = || scope(record, indices.iter().copied());
-        (!indices.is_empty()).then(|| say(scope()))
-    };
-    let rough: Vec<&ImpreciseWorkload> = hits
-        .iter()
-        .filter(|hit| hit.width > WIDTH_NOTE && !is_empty(&record.measurements[hit.index]))
-        .collect();
-    let (unanswered, unsettled) = (
-        those(is_unanswered),
-        those(|m| m.figures.settled == Some(false)),
-    );
-    let claims = [
-        sentence(&unanswered, &|scope| {
-            let time = format_duration(record.measurements[unanswered[0]].data.wall_ns);
-            format!("No operation completed within the measured time of {time} in {scope}.")
-        }),
-        sentence(&those(is_used_up), &|scope| {
-            format!("Nothing was left to measure after the warm-up in {scope}.")
-        }),
-        rough_claim(record, &rough),
-        sentence(&unsettled, &|scope| {
-            format!("The rate was still changing at the end of {scope}.")
-        }),
-        Some(consequence(worst)),
-    ];
-    let claims: Vec<String> = claims.into_iter().flatten().collect();
-    Some(Diagnosis::with_remedy(
-        hits.iter().map(|hit| hit.severity).max()?,
-        claims.join(" "),
-        hits.iter().map(|hit| hit.evidence.clone()),
-        remedy(record, worst, &unsettled),
-    ))
+    let unsettled = indices_of(&hits, is_unsettled);
+    let mut claims = Vec::new();
+    claims.extend(unanswered_claim(record, &indices_of(&hits, is_unanswered)));
+    let used_up = indices_of(&hits, is_used_up);
+    if !used_up.is_empty() {
+        let scope = scope(record, used_up);
+        claims.push(format!(
+            "Nothing was left to measure after the warm-up in {scope}."
+        ));
+    }
+    claims.extend(rough_claim(record, &hits));
+    if !unsettled.is_empty() {
+        let scope = scope(record, unsettled.iter().copied());
+        claims.push(format!(
+            "The rate was still changing at the end of {scope}."
+        ));
+    }
+    claims.push(consequence(worst));
+    let severity = hits.iter().map(|hit| hit.severity).max()?;
+    let observations = hits.iter().map(|hit| hit.evidence.clone());
+    let remedy = remedy(record, worst, &unsettled);
+    Some(Diagnosis::new(severity, claims.join(" "), observations).with_remedy(remedy))
+}
+
+/// The places of the workloads of which this is true.
+fn indices_of(hits: &[ImpreciseWorkload<'_>], is_true: fn(&Row) -> bool) -> Vec<usize> {
+    let mut found = Vec::new();
+    for hit in hits {
+        if is_true(hit.measured.row) {
+            found.push(hit.measured.index);
+        }
+    }
+    found
 }
 
 /// Of a search for a depth only the depth that it found is a result.
-fn is_result(record: &Record, index: usize) -> bool {
-    let search = record.latency_search();
-    let found = search.and_then(LatencySearch::found);
-    found.is_none_or(|found| found.workload == record.measurements[index].data.workload.name)
+fn is_result(record: &Record, row: &Row) -> bool {
+    let Some(found) = record.latency_search().and_then(LatencySearch::found) else {
+        return true;
+    };
+    found.workload == row.data.workload.name
+}
+
+fn unanswered_claim(record: &Record, unanswered: &[usize]) -> Option<String> {
+    let first = unanswered.first()?;
+    Some(format!(
+        "No operation completed within the measured time of {} in {}.",
+        format_duration(record.measurements[*first].data.wall_ns),
+        scope(record, unanswered.iter().copied())
+    ))
 }
 
 /// Workloads whose rate is known only roughly, with the least known one.
-fn rough_claim(record: &Record, rough: &[&ImpreciseWorkload]) -> Option<String> {
-    let roughest = largest_by(rough, |hit| hit.width)?;
-    let name = workload_name(record, &record.measurements[roughest.index]);
-    let mut width = if roughest.width.is_finite() {
+fn rough_claim(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
+    let rough: Vec<&ImpreciseWorkload<'_>> = hits
+        .iter()
+        .filter(|hit| hit.width > WIDTH_NOTE && !is_empty(hit.measured.row))
+        .collect();
+    let roughest = largest_by(&rough, |hit| hit.width)?;
+    let mut precision = if roughest.width.is_finite() {
         format!("to ±{}", format_percent(roughest.width))
     } else {
         "too short for an interval".to_owned()
     };
     if rough.len() > 1 {
-        width = format!("{width} in {name}");
+        precision.push_str(" in ");
+        precision.push_str(&workload_name(record, roughest.measured.row));
     }
-    let scope = scope(record, rough.iter().map(|hit| hit.index));
-    Some(format!("The rate is only approximate in {scope}: {width}."))
+    let scope = scope(record, rough.iter().map(|hit| hit.measured.index));
+    Some(format!(
+        "The rate is only approximate in {scope}: {precision}."
+    ))
 }
 
 /// What a reader might decide wrongly.
-fn consequence(worst: &ImpreciseWorkload) -> String {
+fn consequence(worst: &ImpreciseWorkload<'_>) -> String {
     if worst.width.is_infinite() {
         "A decision based on such a figure may be wrong.".to_owned()
     } else if worst.width > WIDTH_HALF {
@@ -316,87 +177,86 @@ fn consequence(worst: &ImpreciseWorkload) -> String {
     }
 }
 
-fn is_empty(m: &Row) -> bool {
-    is_unanswered(m) || is_used_up(m)
+fn is_unsettled(row: &Row) -> bool {
+    row.figures.settled == Some(false)
+}
+
+fn is_empty(row: &Row) -> bool {
+    is_unanswered(row) || is_used_up(row)
 }
 
 /// Whether everything that was asked for came only after the measured time.
-fn is_unanswered(m: &Row) -> bool {
-    has_no_count(m)
-        && m.headline_ops()
+fn is_unanswered(row: &Row) -> bool {
+    has_no_count(row)
+        && row
+            .headline_ops()
             .iter()
             .any(|(_, op)| op.figures.latency.max > 0)
 }
 
-fn has_no_count(m: &Row) -> bool {
-    let mut ops = m.headline_ops().into_iter();
-    ops.all(|(_, op)| op.data.count == 0 && op.data.errors.is_empty())
+fn has_no_count(row: &Row) -> bool {
+    row.headline_ops()
+        .iter()
+        .all(|(_, op)| op.data.count == 0 && op.data.errors.is_empty())
 }
 
 /// Whether the warm-up used up all operations or bytes, and left nothing to measure.
-fn is_used_up(m: &Row) -> bool {
-    let ops = m.headline_ops();
-    matches!(m.data.stopped, StopReason::Ops | StopReason::Bytes)
+fn is_used_up(row: &Row) -> bool {
+    let ops = row.headline_ops();
+    matches!(row.data.stopped, StopReason::Ops | StopReason::Bytes)
         && !ops.is_empty()
-        && has_no_count(m)
+        && has_no_count(row)
         && ops.iter().all(|(_, op)| op.figures.latency.max == 0)
 }
 
-fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
+fn imprecise_workload(measured: Measured<'_>) -> Option<ImpreciseWorkload<'_>> {
+    let row = measured.row;
     // The pace of single requests is the user's, not the disk's.
-    if m.figures.ping.is_some() {
+    if row.figures.ping.is_some() {
         return None;
     }
-    if let (true, Some((kind, _))) = (is_empty(m), m.headline_ops().first()) {
+    let mut ops = row.headline_ops();
+    if is_empty(row)
+        && let Some((kind, _)) = ops.first()
+    {
         let place = format!("data/ops/{}/count", kind.as_str());
-        let evidence = evidence(index, &place, 0.0, 1.0, "1");
         return Some(ImpreciseWorkload {
-            index,
+            measured,
             severity: Severity::Warning,
             width: f64::INFINITY,
-            evidence,
+            evidence: measured.evidence(&place, 0.0, 1.0, "1"),
         });
     }
-    let ops = m
-        .headline_ops()
-        .into_iter()
-        .filter(|(_, op)| op.data.count > 0);
-    let width = |op: OpRow<'_>| judged_width(m, op);
-    let (kind, op) = largest_by(ops, |(_, op)| width(*op))?;
-    let (severity, evidence) = match (op.figures.iops.half_width_95, width(op)) {
-        (Some(half_width), relative) if relative > WIDTH_NOTE => {
+    ops.retain(|(_, op)| op.data.count > 0);
+    let (kind, op) = largest_by(ops, |(_, op)| judged_width(row, *op))?;
+    let width = judged_width(row, op);
+    let rate = &op.figures.iops;
+    let (severity, evidence) = match rate.half_width_95 {
+        Some(half_width) if width > WIDTH_NOTE => {
             let place = format!("figures/ops/{}/iops/half_width_95", kind.as_str());
+            let threshold = WIDTH_NOTE * rate.value;
             (
-                warning_if(relative > HALF_WIDTH_MAX),
-                evidence(
-                    index,
-                    &place,
-                    half_width,
-                    WIDTH_NOTE * op.figures.iops.value,
-                    "1/s",
-                ),
+                warning_if(width > HALF_WIDTH_MAX),
+                measured.evidence(&place, half_width, threshold, "1/s"),
             )
         }
-        (None, _) => (
-            Severity::Warning,
-            evidence(
-                index,
-                "data/wall_ns",
-                m.data.wall_ns as f64,
-                WALL_NS_MIN as f64,
-                "ns",
-            ),
-        ),
-        _ if m.figures.settled == Some(false) => (
+        None => {
+            let wall_ns = row.data.wall_ns as f64;
+            (
+                Severity::Warning,
+                measured.evidence("data/wall_ns", wall_ns, WALL_NS_MIN as f64, "ns"),
+            )
+        }
+        Some(_) if is_unsettled(row) => (
             Severity::Note,
-            evidence(index, "figures/settled", 0.0, 1.0, "settled"),
+            measured.evidence("figures/settled", 0.0, 1.0, "settled"),
         ),
-        _ => return None,
+        Some(_) => return None,
     };
     Some(ImpreciseWorkload {
-        index,
+        measured,
         severity,
-        width: width(op),
+        width,
         evidence,
     })
 }
@@ -404,26 +264,21 @@ fn hit((index, m): Measured) -> Option<ImpreciseWorkload> {
 /// How well the rate of a kind of operation is known, as a share. In a mix each operation draws
 /// whether it reads or writes: where that explains the spread of the kind, the rate of the whole
 /// mix counts, because the disk is not the cause of the rest.
-fn judged_width(m: &Row, op: OpRow<'_>) -> f64 {
-    let own = op
-        .figures
-        .iops
-        .relative_half_width()
-        .unwrap_or(f64::INFINITY);
-    let ops = m.headline_ops();
-    let all: u64 = ops.iter().map(|(_, op)| op.data.count).sum();
-    let is_mix = ops.len() > 1 && m.data.workload.streams.is_mix();
+fn judged_width(row: &Row, op: OpRow<'_>) -> f64 {
+    let Some(own) = op.figures.iops.relative_half_width() else {
+        return f64::INFINITY;
+    };
+    let ops = row.headline_ops();
+    let is_mix = ops.len() > 1 && row.data.workload.streams.is_mix();
     if !is_mix || op.data.count == 0 || own.is_infinite() {
         return own;
     }
-    let series = headline_series(m);
-    let total =
-        series.map(|series| estimate::rate_after(&series, m.data.wall_ns, Settling::of(m)).ops);
-    let Some(total) = total.and_then(|total| total.relative_half_width()) else {
+    let Some(total) = width_of_mix(row) else {
         return own;
     };
-    // Relative half-width of a binomial count.
+    let all: u64 = ops.iter().map(|(_, op)| op.data.count).sum();
     let share = op.data.count as f64 / all as f64;
+    // Relative half-width of a binomial count.
     let split = 1.96 * ((1.0 - share) / op.data.count as f64).sqrt();
     if own <= (total * total + (SPLIT_FACTOR * split).powi(2)).sqrt() {
         total
@@ -432,20 +287,17 @@ fn judged_width(m: &Row, op: OpRow<'_>) -> f64 {
     }
 }
 
-/// An interval of a few batches is itself known to about this factor.
-const SPLIT_FACTOR: f64 = 1.5;
+/// How well the rate of all kinds of operation together is known.
+fn width_of_mix(row: &Row) -> Option<f64> {
+    let series = headline_series(row)?;
+    let rate = estimate::rate_after(&series, row.data.wall_ns, Settling::of(row));
+    rate.ops.relative_half_width()
+}
 
-/// Time needed grows with the square of the precision wanted.
-fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> String {
-    let m = &record.measurements[worst.index];
-    // The short strokes of a survey have a time that no flag changes.
-    let is_short_stroke = is_short_stroke(&m.data.workload.name);
-    let how = match record.latency_search() {
-        _ if is_short_stroke => "diskproof run --rw randread --span 0-N% --time",
-        Some(_) => "--latency-window",
-        None => "--time",
-    };
-    if let Some(share) = program::large_share(record) {
+/// What makes the worst figure more precise.
+fn remedy(record: &Record, worst: &ImpreciseWorkload<'_>, unsettled: &[usize]) -> String {
+    let row = worst.measured.row;
+    if let Some(share) = large_share(record) {
         return format!(
             "Measure when the hypervisor does not take processors away: it gave {} of the CPU time \
              to other machines, which makes any rate uneven.",
@@ -453,65 +305,85 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload, unsettled: &[usize]) -> St
         );
     }
     // Where the program itself used all processors, `cpu-limited` reports it.
-    if program::is_kept_waiting(m) && !program::is_cpu_limited(record, m) && worst.width.is_finite()
-    {
+    if is_kept_waiting(row) && !is_cpu_limited(record, row) && worst.width.is_finite() {
         return format!(
             "Measure when the machine is quieter, or raise the program's priority (chrt -f 10 \
              diskproof … as root): in {} it had no processor for {} of the time, which makes any \
              rate uneven.",
-            workload_name(record, m),
-            format_percent(m.data.starved.share)
+            workload_name(record, row),
+            format_percent(row.data.starved.share)
         );
     }
+    let option = time_option(record, row);
     if !unsettled.is_empty() {
         return format!(
-            "Measure longer ({how}) until the rate has settled. A cache or burst credit may have \
-             been exhausted, or other programs used the disk."
+            "Measure longer ({option}) until the rate has settled. A cache or burst credit may \
+             have been exhausted, or other programs used the disk."
         );
     }
-    if is_used_up(m) {
+    if is_used_up(row) {
         return "Use a shorter warm-up (--warmup 0s) or a larger limit (--ops, --bytes), because \
                 the operations of the warm-up count."
             .to_owned();
     }
-    // In turns, and with a limit, the time is that of all workloads together.
-    let has_own_time = record.plan.order().is_as_given() && record.plan.time_limit_ns.is_none();
-    let longer = if is_short_stroke || has_own_time {
-        format!("{how} 10s")
-    } else {
-        how.to_owned()
-    };
-    if is_unanswered(m) {
+    if is_unanswered(row) {
         return format!(
-            "Measure longer ({longer}). If an operation takes that long, read dmesg: the disk may \
-             be failing or hung."
+            "Measure longer ({}). If an operation takes that long, read dmesg: the disk may be \
+             failing or hung.",
+            longer_time(record, row)
         );
     }
     if !worst.width.is_finite() {
-        return format!("Measure longer ({longer}).");
+        return format!("Measure longer ({}).", longer_time(record, row));
     }
-    remedy_of_width(record, m, worst.width, how)
+    remedy_of_width(record, row, worst.width, option)
 }
 
-/// Where the interval is known: what makes it narrower.
-fn remedy_of_width(record: &Record, m: &Row, width: f64, how: &str) -> String {
-    let of_runs = m.run_to_run.map_or(0.0, |runs| runs.relative_half_width());
-    if of_runs > OF_RUNS * width {
+/// The option that sets the time of a workload. The short strokes of a survey have a time that no
+/// flag changes.
+fn time_option(record: &Record, row: &Row) -> &'static str {
+    if is_short_stroke(&row.data.workload.name) {
+        "diskproof run --rw randread --span 0-N% --time"
+    } else if record.latency_search().is_some() {
+        "--latency-window"
+    } else {
+        "--time"
+    }
+}
+
+/// The same with a time, unless that is the time of all workloads together: in turns, and with a
+/// limit.
+fn longer_time(record: &Record, row: &Row) -> String {
+    let option = time_option(record, row);
+    let has_own_time = record.plan.order().is_as_given() && record.plan.time_limit_ns.is_none();
+    if is_short_stroke(&row.data.workload.name) || has_own_time {
+        format!("{option} 10s")
+    } else {
+        option.to_owned()
+    }
+}
+
+/// Where the interval is known: what makes it narrower. The time needed grows with the square of
+/// the precision wanted.
+fn remedy_of_width(record: &Record, row: &Row, width: f64, option: &str) -> String {
+    if let Some(runs) = row.run_to_run
+        && runs.relative_half_width() > OF_RUNS * width
+    {
         return "Compare several runs per side, because runs of this plan differ that much. A \
                 longer measurement hardly helps."
             .to_owned();
     }
-    let needed_ns = m.data.wall_ns as f64 * (width / WIDTH_NOTE).powi(2);
+    let needed_ns = row.data.wall_ns as f64 * (width / WIDTH_NOTE).powi(2);
     if needed_ns > SUGGESTED_NS_MAX {
         return "Find out why the rate varies (other programs, the disk's own housekeeping). A \
                 longer measurement hardly helps."
             .to_owned();
     }
-    let needed = format_duration(needed_ns as u64);
-    let had = format_duration(m.data.wall_ns);
     format!(
-        "Measure longer ({how}): a precision of ±5 % for {} takes about {needed} instead of {had}.",
-        workload_name(record, m)
+        "Measure longer ({option}): a precision of ±5 % for {} takes about {} instead of {}.",
+        workload_name(record, row),
+        format_duration(needed_ns as u64),
+        format_duration(row.data.wall_ns)
     )
 }
 
@@ -540,7 +412,7 @@ mod tests {
         }
     }
 
-    pub(super) const EXAMPLES: Examples = Examples::of(fires, fixture::record);
+    pub(super) const EXAMPLES: Examples = Examples::new(fires, fixture::record);
 
     fn fires() -> Record {
         fixture::changed(|run| {
@@ -557,11 +429,11 @@ mod tests {
     #[test]
     fn the_remedy_is_one_that_the_verb_has() {
         let mut record = fires();
-        states(&check_imprecise(&record).unwrap().remedy, &["(--time)"]);
+        states(&check(&record).unwrap().remedy, &["(--time)"]);
         for measurement in &mut record.measurements {
             measurement.data.workload.name = short_stroke_name(50.0);
         }
-        let remedy = check_imprecise(&record).unwrap().remedy;
+        let remedy = check(&record).unwrap().remedy;
         states(
             &remedy,
             &["(diskproof run --rw randread --span 0-N% --time)"],
@@ -579,13 +451,13 @@ mod tests {
             let mut record = fixture::changed(|run| run.1[2].wall_ns = 50_000_000);
             record.plan.time_limit_ns = time_limit_ns;
             record.plan.workload_task_mut().unwrap().order = order;
-            states(&check_imprecise(&record).unwrap().remedy, &[option]);
+            states(&check(&record).unwrap().remedy, &[option]);
         }
     }
 
     #[test]
     fn rough_short_and_drifting_figures_are_reported_together() {
-        let finding = check_imprecise(&fires()).unwrap();
+        let finding = check(&fires()).unwrap();
         assert_eq!(finding.evidence.len(), 3);
         states(
             &finding.claim,
@@ -595,7 +467,7 @@ mod tests {
 
     #[test]
     fn a_rough_figure_says_how_long_it_takes() {
-        let finding = check_imprecise(&fixture::faulty("random-read-d32", stutter)).unwrap();
+        let finding = check(&fixture::faulty("random-read-d32", stutter)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         states(
             &finding.claim,
@@ -610,7 +482,7 @@ mod tests {
             stutter(m);
             (m.starved.share, m.starved.mean_wait_ns) = (0.3, 60_000.0);
         });
-        let remedy = check_imprecise(&record).unwrap().remedy;
+        let remedy = check(&record).unwrap().remedy;
         states(&remedy, &["30 %"]);
         assert!(!remedy.contains("--time"), "{remedy}");
     }
@@ -623,7 +495,7 @@ mod tests {
                 op.series.cells.clear();
             }
         };
-        let finding = check_imprecise(&fixture::faulty("random-read-d32", hung)).unwrap();
+        let finding = check(&fixture::faulty("random-read-d32", hung)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         states(
             &finding.claim,
@@ -644,7 +516,7 @@ mod tests {
                 .for_each(|op| *op = OpMeasurement::default());
             (m.stopped, m.wall_ns) = (StopReason::Ops, 0);
         };
-        let finding = check_imprecise(&fixture::faulty("random-read-d32", used_up)).unwrap();
+        let finding = check(&fixture::faulty("random-read-d32", used_up)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         states(&finding.claim, &["1 of 8 workloads (random-read-d32)"]);
         states(&finding.remedy, &["--warmup 0s"]);
@@ -658,7 +530,7 @@ mod tests {
             let point = &mut run.1.curve[7];
             point.bytes_per_second /= times as f64;
             point.busy_ns *= times;
-            check_imprecise(&surveyed::judge(run))
+            check(&surveyed::judge(run))
         };
         let finding = slowed(16).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
@@ -670,7 +542,7 @@ mod tests {
         // Known to ±10 %, by hand: 2.09 × 0.22 / √20 / 1.05.
         assert!(slowed(2).is_some());
         assert_eq!(slowed(1), None);
-        assert_eq!(check_imprecise(&surveyed::record()), None);
+        assert_eq!(check(&surveyed::record()), None);
     }
 
     /// A mix of 1000 operations a second with one write in ten, drawn at random; the whole varies
@@ -712,9 +584,9 @@ mod tests {
             .find(|m| m.data.workload.name == "mixed-random")
             .and_then(Row::precision);
         assert!(widest.unwrap() > WIDTH_NOTE, "{widest:?}");
-        assert_eq!(check_imprecise(&even), None);
+        assert_eq!(check(&even), None);
         let uneven = mix(|i| if (i / 10 * 7919) % 10 < 3 { 0 } else { 10 });
-        states(&check_imprecise(&uneven).unwrap().claim, &["mixed-random"]);
+        states(&check(&uneven).unwrap().claim, &["mixed-random"]);
     }
 
     #[test]
@@ -726,9 +598,9 @@ mod tests {
             ];
             files_record("files", files_plan(), steps)
         };
-        assert_eq!(check_imprecise(&record(&[2000, 2020, 1980])), None);
+        assert_eq!(check(&record(&[2000, 2020, 1980])), None);
         let uneven = record(&[1000, 2000, 3000]);
-        let finding = check_imprecise(&uneven).unwrap();
+        let finding = check(&uneven).unwrap();
         states(&finding.claim, &["1 of 2 steps (delete-sequential)"]);
         let figures = &uneven.files().unwrap().steps[1].figures;
         assert_eq!(
@@ -747,6 +619,6 @@ mod tests {
     #[test]
     fn silent_where_nothing_was_measured() {
         let nothing = fixture::faulty("random-read-d32", |m| m.ops.clear());
-        assert_eq!(check_imprecise(&nothing), None);
+        assert_eq!(check(&nothing), None);
     }
 }

@@ -5,9 +5,13 @@ use crate::headline::sentence;
 use diskproof_model::errno::{meaning, remedy};
 use std::collections::BTreeMap;
 
-pub(super) const IO_ERRORS: Rule = Rule {
+pub(super) const RULE: Rule = Rule {
     code: "io-errors",
-    check: Check::Run(check_io_errors),
+    title: "Operations failed",
+    meaning: "The disk, something on the path to it, or a quota failed operations during the \
+              measurement.",
+    remedy: Remedy::ByCase,
+    check: Check::Run(check),
     says: Meaning::NotTheDisk {
         cause: Cause::Failed,
     },
@@ -18,96 +22,114 @@ pub(super) const IO_ERRORS: Rule = Rule {
 /// Points of the curve named as evidence.
 const POINTS_NAMED: usize = 10;
 
-fn check_io_errors(record: &Record) -> Option<Diagnosis> {
-    let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut seen = Vec::new();
-    let mut hits = Vec::new();
-    for (index, m) in record.measurements.iter().enumerate() {
-        for (kind, op) in m.ops() {
-            // What a hang left without an answer has its own finding.
-            let left_alone = |errno: &str| m.data.hang.is_some() && errno == "ETIMEDOUT";
-            for (errno, count) in op
-                .data
-                .errors
-                .iter()
-                .filter(|e| *e.1 > 0 && !left_alone(e.0))
-            {
-                *totals.entry(errno).or_default() += count;
-                let place = format!("data/ops/{}/errors/{errno}", kind.as_str());
-                seen.push(evidence(index, &place, *count as f64, 0.0, "1"));
-                hits.push(index);
+/// What failed in a run. The scan of a survey has its own findings.
+#[derive(Default)]
+struct Failures<'a> {
+    /// Failed operations by their errno.
+    totals: BTreeMap<&'a str, u64>,
+    /// Where they failed, in words.
+    places: Vec<String>,
+    evidence: Vec<Evidence>,
+}
+
+impl<'a> Failures<'a> {
+    fn add_workloads(&mut self, record: &'a Record) {
+        let mut hits = Vec::new();
+        for measured in measured_rows(record) {
+            let is_hung = measured.row.data.hang.is_some();
+            for (kind, op) in measured.row.ops() {
+                for (errno, count) in &op.data.errors {
+                    // What a hang left without an answer has its own finding.
+                    if *count == 0 || (is_hung && errno == "ETIMEDOUT") {
+                        continue;
+                    }
+                    *self.totals.entry(errno).or_default() += count;
+                    let place = format!("data/ops/{}/errors/{errno}", kind.as_str());
+                    self.evidence
+                        .push(measured.evidence(&place, *count as f64, 0.0, "1"));
+                    hits.push(measured.index);
+                }
             }
         }
+        if !hits.is_empty() {
+            self.places.push(scope(record, hits));
+        }
     }
-    let places = places(record, hits, &mut totals, &mut seen);
-    places.first()?;
-    let counts: Vec<String> = totals
+
+    fn add_curve(&mut self, record: &'a Record) {
+        let curve = record.curve();
+        let mut failed = 0;
+        let mut first_offset = None;
+        for (index, point) in curve.iter().enumerate() {
+            if point.errors == 0 {
+                continue;
+            }
+            failed += 1;
+            first_offset.get_or_insert(point.offset_bytes);
+            if failed <= POINTS_NAMED {
+                let path = format!("/results/0/data/curve/{index}/errors");
+                self.evidence
+                    .push(evidence_at(path, point.errors as f64, 0.0, "1"));
+            }
+        }
+        let Some(offset_bytes) = first_offset else {
+            return;
+        };
+        for (errno, count) in curve.iter().flat_map(|point| &point.errnos) {
+            *self.totals.entry(errno).or_default() += count;
+        }
+        self.places.push(format!(
+            "{failed} of {} of the curve (the first at {})",
+            counted(curve.len() as u64, "point"),
+            gigabytes(offset_bytes)
+        ));
+    }
+
+    fn add_accesses(&mut self, record: &'a Record) {
+        let Some(surface) = record.surface() else {
+            return;
+        };
+        let mut has_failed = false;
+        for (errno, count) in &surface.data.access_errors {
+            if *count == 0 {
+                continue;
+            }
+            has_failed = true;
+            *self.totals.entry(errno).or_default() += count;
+            let path = format!("/results/0/data/access_errors/{errno}");
+            self.evidence
+                .push(evidence_at(path, *count as f64, 0.0, "1"));
+        }
+        if has_failed {
+            self.places.push("the access times".to_owned());
+        }
+    }
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut failures = Failures::default();
+    failures.add_workloads(record);
+    failures.add_curve(record);
+    failures.add_accesses(record);
+    if failures.places.is_empty() {
+        return None;
+    }
+    let counts: Vec<String> = failures
+        .totals
         .iter()
         .map(|(errno, count)| format!("{count} × {errno} ({})", meaning(errno)))
         .collect();
-    let remedy = sentence(&remedy(totals.keys().copied()));
-    let failed = match totals.values().sum::<u64>() {
+    let failed = match failures.totals.values().sum::<u64>() {
         1 => "An operation",
         _ => "Operations",
     };
-    Some(Diagnosis::with_remedy(
-        Severity::Failure,
-        format!(
-            "{failed} failed in {}: {}.",
-            places.join(" and "),
-            counts.join(", ")
-        ),
-        seen,
-        remedy,
-    ))
-}
-
-/// Where operations failed; adds what the survey saw. The scan has its own findings.
-fn places<'a>(
-    record: &'a Record,
-    hits: Vec<usize>,
-    totals: &mut BTreeMap<&'a str, u64>,
-    seen: &mut Vec<Evidence>,
-) -> Vec<String> {
-    let mut places = Vec::new();
-    if !hits.is_empty() {
-        places.push(scope(record, hits));
-    }
-    let errors = |path: String, count: u64| evidence_at(path, count as f64, 0.0, "1");
-    let points = record.curve().iter().enumerate();
-    let failed: Vec<_> = points.filter(|(_, point)| point.errors > 0).collect();
-    if let Some((_, first)) = failed.first() {
-        for (errno, count) in record.curve().iter().flat_map(|point| &point.errnos) {
-            *totals.entry(errno).or_default() += count;
-        }
-        let named = failed.iter().take(POINTS_NAMED);
-        seen.extend(
-            named.map(|(i, point)| {
-                errors(format!("/results/0/data/curve/{i}/errors"), point.errors)
-            }),
-        );
-        places.push(format!(
-            "{} of {} of the curve (the first at {})",
-            failed.len(),
-            counted(record.curve().len() as u64, "point"),
-            gigabytes(first.offset_bytes)
-        ));
-    }
-    let surveys = record.surface().into_iter();
-    let access = surveys.flat_map(|s| &s.data.access_errors);
-    let access = access.filter(|(_, count)| **count > 0);
-    let before = seen.len();
-    for (errno, count) in access {
-        *totals.entry(errno).or_default() += count;
-        seen.push(errors(
-            format!("/results/0/data/access_errors/{errno}"),
-            *count,
-        ));
-    }
-    if seen.len() > before {
-        places.push("the access times".to_owned());
-    }
-    places
+    let claim = format!(
+        "{failed} failed in {}: {}.",
+        failures.places.join(" and "),
+        counts.join(", ")
+    );
+    let remedy = sentence(&remedy(failures.totals.keys().copied()));
+    Some(Diagnosis::new(Severity::Failure, claim, failures.evidence).with_remedy(remedy))
 }
 
 #[cfg(test)]
@@ -115,7 +137,7 @@ mod tests {
     use super::*;
     use crate::fixture::{self, states, surveyed};
 
-    pub(super) const EXAMPLES: Examples = Examples::of(
+    pub(super) const EXAMPLES: Examples = Examples::new(
         || failed(&[("EIO", 3), ("ENOSPC", 1)]),
         || failed(&[("EIO", 0)]),
     );
@@ -133,7 +155,7 @@ mod tests {
 
     #[test]
     fn failed_operations_are_reported_by_errno() {
-        let finding = check_io_errors(&(EXAMPLES.fires)()).unwrap();
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Failure, 2)
@@ -149,7 +171,7 @@ mod tests {
             (survey.curve[20].errors, survey.curve[20].errnos) = (3, errnos.into());
             survey.access_errors.insert("EIO".to_owned(), 4);
         });
-        let finding = check_io_errors(&record).unwrap();
+        let finding = check(&record).unwrap();
         states(
             &finding.claim,
             &["1 of 200 points", "32.0 GB", "6 × EIO", "1 × ETIMEDOUT"],

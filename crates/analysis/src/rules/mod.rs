@@ -1,4 +1,4 @@
-//! The registry of findings: one constant per rule, in files by subject, and one line here. A rule
+//! The registry of findings: one file for each, named after its code, and one line here. A rule
 //! examines a whole record and reports at most one finding, however many workloads it concerns, so
 //! that no page repeats a warning. Rules know the record only, not how a finding is printed.
 
@@ -8,79 +8,129 @@ use diskproof_model::record::Record;
 
 mod access_time_off;
 mod amplified;
-mod blocks;
+mod bad_blocks;
 mod burst_exhausted;
 mod burst_figure;
-mod cache;
+mod burst_untested;
+mod bursts;
+mod cache_answered;
+mod cache_cliff;
+mod commits;
+mod cpu_limited;
+mod cpu_stolen;
+mod depth_not_held;
+mod disk_report;
 mod disturbed;
-mod engine;
+mod engine_fallback;
+mod engine_limited;
 mod flat_top;
-mod flush;
-mod health;
+mod flush_not_sent;
+mod health_failing;
 mod hung;
+mod implausible_flush;
 mod imprecise;
+mod ineffective_trims;
+mod interrupted;
 mod io_errors;
-mod layers;
-mod program;
+mod io_punted;
+mod late;
+mod link_degraded;
+mod link_errors;
+mod media_errors;
+mod missed_schedule;
+mod not_direct;
+mod not_zoned;
+mod ragged;
 mod rate_limited;
 pub mod rule;
-mod scan;
+mod sectors_pending;
+mod sectors_reallocated;
+mod self_test_failed;
+mod self_test_running;
+mod served_from_cache;
 mod short_span;
 mod slow_after_idle;
-mod surface;
+mod slow_blocks;
+mod slow_flush;
+mod slow_zone;
+mod stalled;
+mod starved;
+mod sync_method_differs;
+mod too_hot;
 mod traffic;
+mod unproven;
+mod unreadable_blocks;
+mod unverified_blocks;
+mod unwritten_blocks;
 mod varies_between_runs;
+mod virtual_disk;
+mod volatile_write_cache;
+mod worn_out;
 
 pub use rule::{Check, Rule};
 
 // Among findings of equal severity this is the order in which they are reported.
-static RULES: &[&[Rule]] = &[
-    &[hung::HUNG],
-    &[hung::LATE],
-    &[hung::STALLED],
-    &[io_errors::IO_ERRORS],
-    flush::RULES,
-    blocks::VERIFICATION,
-    &[scan::UNREADABLE_BLOCKS],
-    health::RULES,
-    &[cache::SERVED_FROM_CACHE],
-    &[cache::CACHE_ANSWERED],
-    &[blocks::UNWRITTEN_BLOCKS],
-    &[blocks::INEFFECTIVE_TRIMS],
-    &[cache::NOT_DIRECT],
-    &[cache::UNPROVEN],
-    &[disturbed::DISTURBED],
-    &[amplified::AMPLIFIED],
-    &[program::STARVED],
-    &[program::CPU_STOLEN],
-    &[program::INTERRUPTED],
-    burst_exhausted::RULES,
-    burst_figure::RULES,
-    &[rate_limited::RATE_LIMITED],
-    &[program::CPU_LIMITED],
-    &[program::ENGINE_LIMITED],
-    &[program::MISSED_SCHEDULE],
-    &[slow_after_idle::SLOW_AFTER_IDLE],
-    &[imprecise::IMPRECISE],
-    &[varies_between_runs::VARIES_BETWEEN_RUNS],
-    &[engine::DEPTH_NOT_HELD],
-    &[engine::IO_PUNTED],
-    &[engine::ENGINE_FALLBACK],
-    &[flat_top::FLAT_TOP],
-    &[surface::RAGGED],
-    &[surface::SLOW_ZONE],
-    &[scan::SLOW_BLOCKS],
-    &[access_time_off::ACCESS_TIME_OFF],
-    &[layers::LINK_DEGRADED],
-    &[surface::NOT_ZONED],
-    &[short_span::SHORT_SPAN],
-    &[layers::VIRTUAL_DISK],
-    &[layers::VOLATILE_WRITE_CACHE],
+static RULES: &[Rule] = &[
+    hung::RULE,
+    late::RULE,
+    stalled::RULE,
+    io_errors::RULE,
+    flush_not_sent::RULE,
+    implausible_flush::RULE,
+    sync_method_differs::RULE,
+    slow_flush::RULE,
+    bad_blocks::RULE,
+    unverified_blocks::RULE,
+    unreadable_blocks::RULE,
+    health_failing::RULE,
+    self_test_failed::RULE,
+    sectors_pending::RULE,
+    worn_out::RULE,
+    media_errors::RULE,
+    sectors_reallocated::RULE,
+    link_errors::RULE,
+    too_hot::RULE,
+    self_test_running::RULE,
+    served_from_cache::RULE,
+    cache_answered::RULE,
+    unwritten_blocks::RULE,
+    ineffective_trims::RULE,
+    not_direct::RULE,
+    unproven::RULE,
+    disturbed::RULE,
+    amplified::RULE,
+    starved::RULE,
+    cpu_stolen::RULE,
+    interrupted::RULE,
+    burst_exhausted::RULE,
+    cache_cliff::RULE,
+    burst_figure::RULE,
+    burst_untested::RULE,
+    rate_limited::RULE,
+    cpu_limited::RULE,
+    engine_limited::RULE,
+    missed_schedule::RULE,
+    slow_after_idle::RULE,
+    imprecise::RULE,
+    varies_between_runs::RULE,
+    depth_not_held::RULE,
+    io_punted::RULE,
+    engine_fallback::RULE,
+    flat_top::RULE,
+    ragged::RULE,
+    slow_zone::RULE,
+    slow_blocks::RULE,
+    access_time_off::RULE,
+    link_degraded::RULE,
+    not_zoned::RULE,
+    short_span::RULE,
+    virtual_disk::RULE,
+    volatile_write_cache::RULE,
 ];
 
 /// Every rule.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    RULES.iter().copied().flatten()
+    RULES.iter()
 }
 
 /// The rule with this code.
@@ -90,17 +140,21 @@ pub fn rule(code: &str) -> Option<&'static Rule> {
 
 /// All findings on a record, the most severe first.
 pub fn findings(record: &Record) -> Vec<Finding> {
-    most_severe_first(rules().filter_map(|rule| rule.find(record)).collect())
+    let mut findings = Vec::new();
+    for rule in rules() {
+        findings.extend(rule.find(record));
+    }
+    most_severe_first(findings)
 }
 
 /// All findings on the health of disks, the most severe first. Their evidence points into a
 /// document with these as its `health`.
 pub fn health_findings(health: &[DiskHealth]) -> Vec<Finding> {
-    most_severe_first(
-        rules()
-            .filter_map(|rule| rule.find_in_health(health))
-            .collect(),
-    )
+    let mut findings = Vec::new();
+    for rule in rules() {
+        findings.extend(rule.find_in_health(health));
+    }
+    most_severe_first(findings)
 }
 
 fn most_severe_first(mut findings: Vec<Finding>) -> Vec<Finding> {
@@ -110,30 +164,49 @@ fn most_severe_first(mut findings: Vec<Finding>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use super::rule::Remedy;
     use super::*;
     use crate::fixture::{self, surveyed::codes};
     use diskproof_model::finding::Severity;
     use std::collections::BTreeSet;
 
-    /// The compiler warns of a rule that is in no registry, but not of a file that no module names.
+    /// What several rules share; every other file is a finding.
+    const SHARED_FILES: [&str; 5] = ["bursts", "commits", "disk_report", "rule", "traffic"];
+
     #[test]
-    fn registry_knows_every_file_of_the_folder() {
+    fn every_finding_is_a_file_named_after_its_code_and_every_other_file_is_shared() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/rules");
+        let mut files = BTreeSet::new();
         for entry in std::fs::read_dir(folder).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
-            let line = format!("mod {};", name.trim_end_matches(".rs"));
-            assert!(
-                name == "mod.rs" || include_str!("mod.rs").contains(&line),
-                "{name}"
-            );
+            files.insert(name.trim_end_matches(".rs").to_owned());
         }
+        let mut expected = BTreeSet::from(["mod".to_owned()]);
+        for name in SHARED_FILES {
+            expected.insert(name.to_owned());
+        }
+        for rule in rules() {
+            let file = rule.code.replace('-', "_");
+            let source = std::fs::read_to_string(format!("{folder}/{file}.rs")).unwrap();
+            assert!(
+                source.contains(&format!("code: \"{}\",", rule.code)),
+                "{file}"
+            );
+            expected.insert(file);
+        }
+        assert_eq!(files, expected);
     }
 
     #[test]
     fn rules_have_a_unique_code_a_short_title_and_a_meaning() {
         let mut codes = BTreeSet::new();
         for rule in rules() {
-            let (code, title, meaning) = (rule.code, rule.text("title"), rule.text("meaning"));
+            let Rule {
+                code,
+                title,
+                meaning,
+                ..
+            } = rule;
             assert!(codes.insert(code), "{code} is registered twice");
             assert!(
                 code.chars().all(|c| c.is_ascii_lowercase() || c == '-'),
@@ -152,16 +225,18 @@ mod tests {
     fn claims_and_remedies_of_the_examples() {
         let mut text = String::new();
         for rule in rules() {
-            let told = std::iter::once(&rule.examples.fires).chain(rule.examples.told);
-            for finding in told.map(|record| rule.find(&record()).unwrap()) {
-                let (severity, code) = (finding.severity, &finding.code);
+            let mut records = vec![rule.examples.fires];
+            records.extend(rule.examples.also_fires);
+            for record in records {
+                let finding = rule.find(&record()).unwrap();
                 text += &format!(
-                    "{code} ({severity:?})\n{}\n{}\n",
-                    finding.claim, finding.remedy
+                    "{} ({:?})\n{}\n{}\n",
+                    finding.code, finding.severity, finding.claim, finding.remedy
                 );
-                text += &finding
-                    .reproduce
-                    .map_or(String::new(), |command| command + "\n");
+                if let Some(command) = finding.reproduce {
+                    text += &command;
+                    text.push('\n');
+                }
                 text.push('\n');
             }
         }
@@ -171,24 +246,18 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_of_a_rule_and_by_a_known_word() {
-        let words = ["title", "meaning", "remedy", "consequence"];
-        let (texts, codes): (Vec<&str>, Vec<&str>) = include_str!("../findings.txt")
-            .lines()
-            .partition(|line| line.starts_with("  "));
-        assert!(codes.into_iter().eq(rules().map(|rule| rule.code)));
-        for text in texts {
-            let (word, text) = text.trim_start().split_once(": ").unwrap();
-            assert!(words.contains(&word) && !text.is_empty(), "{word}");
-        }
+    fn remedies_are_given_by_the_rule_or_by_its_check() {
         for rule in rules() {
-            let is_health = matches!(rule.check, Check::Health(_));
-            assert_eq!(
-                !rule.text("consequence").is_empty(),
-                is_health,
-                "{}",
-                rule.code
-            );
+            let record = (rule.examples.fires)();
+            let diagnosis = match rule.check {
+                Check::Workloads(check) | Check::Survey(check) | Check::Run(check) => {
+                    check(&record)
+                }
+                Check::Health { examine, .. } => record.health.iter().find_map(examine),
+            };
+            let is_by_case = matches!(rule.remedy, Remedy::ByCase);
+            let remedy = diagnosis.unwrap().remedy;
+            assert_eq!(!remedy.is_empty(), is_by_case, "{}", rule.code);
         }
     }
 

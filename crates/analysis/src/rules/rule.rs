@@ -25,23 +25,33 @@ pub(super) use diskproof_model::units::{
     format_throughput,
 };
 
-/// What is always said of each finding, below its code: the title in at most eight words; what it
-/// means, for the reference, in one or two sentences; what to do, where that is always the same; of
-/// the health of disks what it means for a database.
-const TEXTS: &str = include_str!("../findings.txt");
-
-/// A rule: the code of its finding, and how it is found.
+/// A rule: how one finding is found, and what is always said of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// Stable code of its finding.
+    /// Stable code of its finding, after which its file is named.
     pub code: &'static str,
-    /// The rule itself, and what it examines.
+    /// Title of the finding, in at most eight words and without a period.
+    pub title: &'static str,
+    /// One or two sentences for the reference on what the finding means.
+    pub meaning: &'static str,
+    /// What to do about it.
+    pub remedy: Remedy,
+    /// The check, and what it examines.
     pub check: Check,
     /// What the finding says of the figures that it concerns.
     pub says: Meaning,
     /// The cases that its test uses.
     #[cfg(test)]
     pub(crate) examples: Examples,
+}
+
+/// What to do about a finding.
+#[derive(Debug, Clone, Copy)]
+pub enum Remedy {
+    /// The same in every case, in the imperative.
+    Always(&'static str),
+    /// It depends on the case, so the check adds it to its diagnosis.
+    ByCase,
 }
 
 /// What a rule examines.
@@ -53,25 +63,29 @@ pub enum Check {
     Survey(fn(&Record) -> Option<Diagnosis>),
     /// Workloads and survey.
     Run(fn(&Record) -> Option<Diagnosis>),
-    /// What the disks report about themselves, with or without a measurement: what it finds in the
-    /// report of one disk. The claim is what follows the disk's name (`has 8 pending sectors`), and
-    /// the paths of the evidence begin at the disk.
-    Health(fn(&DiskHealth) -> Option<Diagnosis>),
+    /// What the disks report about themselves, with or without a measurement.
+    Health {
+        /// Finds the issue in the report of one disk. The claim is what follows the disk's name
+        /// (`has 8 pending sectors`), and the paths of the evidence begin at the disk.
+        examine: fn(&DiskHealth) -> Option<Diagnosis>,
+        /// One sentence that follows the claims on all disks: what the issue means for a database.
+        consequence: &'static str,
+    },
 }
 
 impl Check {
-    /// What it examines, for the reference.
+    /// The reference names what the check examines by these words.
     pub fn scope(self) -> &'static str {
         match self {
             Self::Workloads(_) => "workloads",
             Self::Survey(_) => "survey",
             Self::Run(_) => "workloads, survey",
-            Self::Health(_) => "disk health",
+            Self::Health { .. } => "disk health",
         }
     }
 }
 
-/// What a rule found; the registry adds code and texts.
+/// What a check found; the rule adds code, title and remedy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnosis {
     /// Its weight.
@@ -80,14 +94,14 @@ pub struct Diagnosis {
     pub claim: String,
     /// What was observed; never empty.
     pub evidence: Vec<Evidence>,
-    /// What to do, in the imperative; empty where it is what the texts say.
+    /// What to do, in the imperative; empty where the remedy of the rule is always the same.
     pub remedy: String,
     /// A command that shows the same thing, where there is one.
     pub reproduce: Option<String>,
 }
 
 impl Diagnosis {
-    /// With the remedy that the finding always has; without a command that shows the same thing.
+    /// A diagnosis with the remedy of its rule, and without a command that shows the same thing.
     pub fn new(
         severity: Severity,
         claim: String,
@@ -102,16 +116,22 @@ impl Diagnosis {
         }
     }
 
-    /// With a remedy that depends on what was found.
-    pub fn with_remedy(
-        severity: Severity,
-        claim: String,
-        evidence: impl IntoIterator<Item = Evidence>,
-        remedy: impl Into<String>,
-    ) -> Self {
+    /// The same with a remedy that depends on what was found.
+    pub fn with_remedy(self, remedy: impl Into<String>) -> Self {
         Self {
             remedy: remedy.into(),
-            ..Self::new(severity, claim, evidence)
+            ..self
+        }
+    }
+
+    /// The same with the command that shows it; an empty one does not count.
+    pub fn with_command(self, command: &str) -> Self {
+        if command.is_empty() {
+            return self;
+        }
+        Self {
+            reproduce: Some(command.to_owned()),
+            ..self
         }
     }
 }
@@ -122,23 +142,22 @@ impl Diagnosis {
 pub(crate) struct Examples {
     pub(crate) fires: fn() -> Record,
     pub(crate) silent: fn() -> Record,
-    /// More on which it fires, in other words.
-    pub(crate) told: &'static [fn() -> Record],
+    /// More records on which it fires, with another claim.
+    pub(crate) also_fires: &'static [fn() -> Record],
 }
 
 #[cfg(test)]
 impl Examples {
-    pub(crate) const fn of(fires: fn() -> Record, silent: fn() -> Record) -> Self {
-        let told = &[];
+    pub(crate) const fn new(fires: fn() -> Record, silent: fn() -> Record) -> Self {
         Self {
             fires,
             silent,
-            told,
+            also_fires: &[],
         }
     }
 
-    pub(crate) const fn with(self, told: &'static [fn() -> Record]) -> Self {
-        Self { told, ..self }
+    pub(crate) const fn and_fires_on(self, also_fires: &'static [fn() -> Record]) -> Self {
+        Self { also_fires, ..self }
     }
 }
 
@@ -147,41 +166,52 @@ impl Rule {
     pub fn find(&self, record: &Record) -> Option<Finding> {
         match self.check {
             Check::Workloads(check) | Check::Survey(check) | Check::Run(check) => {
-                check(record).map(|diagnosis| self.finding(diagnosis))
+                let diagnosis = check(record)?;
+                Some(self.finding(diagnosis))
             }
-            Check::Health(_) => self.find_in_health(&record.health),
+            Check::Health { .. } => self.find_in_health(&record.health),
         }
     }
 
     /// The finding on the health of disks, for all of them that have the issue; `None` from a rule
     /// that examines anything else.
     pub fn find_in_health(&self, health: &[DiskHealth]) -> Option<Finding> {
-        let Check::Health(issue_of) = self.check else {
+        let Check::Health {
+            examine,
+            consequence,
+        } = self.check
+        else {
             return None;
         };
-        let (mut severity, mut claims, mut evidence) = (None, Vec::new(), Vec::new());
+        let mut severity = None;
+        let mut claims = Vec::new();
+        let mut evidence = Vec::new();
         for (index, disk) in health.iter().enumerate() {
-            if let Some(issue) = issue_of(disk) {
-                severity = severity.max(Some(issue.severity));
-                claims.push(format!("{} {}", disk_label(disk), issue.claim));
-                evidence.extend(issue.evidence.into_iter().map(|one| Evidence {
-                    path: format!("/health/{index}/{}", one.path),
-                    ..one
-                }));
+            let Some(issue) = examine(disk) else {
+                continue;
+            };
+            severity = severity.max(Some(issue.severity));
+            claims.push(format!("{} {}", disk_label(disk), issue.claim));
+            for observation in issue.evidence {
+                let path = format!("/health/{index}/{}", observation.path);
+                evidence.push(Evidence {
+                    path,
+                    ..observation
+                });
             }
         }
-        let claim = format!("{}. {}", claims.join("; "), self.text("consequence"));
+        let claim = format!("{}. {consequence}", claims.join("; "));
         Some(self.finding(Diagnosis::new(severity?, claim, evidence)))
     }
 
     fn finding(&self, diagnosis: Diagnosis) -> Finding {
-        let remedy = match diagnosis.remedy {
-            remedy if remedy.is_empty() => self.text("remedy").to_owned(),
-            remedy => remedy,
+        let remedy = match self.remedy {
+            Remedy::Always(remedy) => remedy.to_owned(),
+            Remedy::ByCase => diagnosis.remedy,
         };
         Finding {
             code: self.code.to_owned(),
-            title: Some(self.text("title").to_owned()),
+            title: Some(self.title.to_owned()),
             severity: diagnosis.severity,
             says: self.says,
             claim: diagnosis.claim,
@@ -190,21 +220,13 @@ impl Rule {
             reproduce: diagnosis.reproduce,
         }
     }
-
-    /// What is always said of the finding by this word: `title`, `meaning`, `remedy`; empty where
-    /// nothing is.
-    pub fn text(&self, word: &str) -> &'static str {
-        let lines = TEXTS.lines().skip_while(|line| *line != self.code);
-        let mut own = lines.skip(1).take_while(|line| line.starts_with(' '));
-        let text = own.find_map(|line| line.trim_start().strip_prefix(word)?.strip_prefix(": "));
-        text.unwrap_or_default()
-    }
 }
 
 /// `sda (Hitachi HDS721050DLE630)`: the label on the disk, for the person who pulls it out.
 pub(super) fn disk_label(disk: &DiskHealth) -> String {
-    let label = [&disk.model, &disk.serial].into_iter().flatten();
-    let label: Vec<&str> = label.map(String::as_str).collect();
+    let mut label: Vec<&str> = Vec::new();
+    label.extend(disk.model.as_deref());
+    label.extend(disk.serial.as_deref());
     if label.is_empty() {
         disk.disk.clone()
     } else {
@@ -216,30 +238,63 @@ pub(super) fn disk_label(disk: &DiskHealth) -> String {
 pub(super) const SURVEY: &str = "the survey";
 
 /// A measurement and its place in the record.
-pub(super) type Measured<'a> = (usize, &'a Row);
+#[derive(Clone, Copy)]
+pub(super) struct Measured<'a> {
+    pub(super) index: usize,
+    pub(super) row: &'a Row,
+}
 
-/// Every measurement that did real I/O.
-pub(super) fn real(record: &Record) -> impl Iterator<Item = Measured<'_>> {
+impl Measured<'_> {
+    /// An observation at this place of the measurement.
+    pub(super) fn evidence(
+        self,
+        place: &str,
+        observed: f64,
+        threshold: f64,
+        unit: &str,
+    ) -> Evidence {
+        evidence(self.index, place, observed, threshold, unit)
+    }
+}
+
+/// The measurement with this index.
+pub(super) fn measured_at(record: &Record, index: usize) -> Measured<'_> {
+    Measured {
+        index,
+        row: &record.measurements[index],
+    }
+}
+
+/// Every measurement, with its place.
+pub(super) fn measured_rows(record: &Record) -> impl Iterator<Item = Measured<'_>> {
     record
         .measurements
         .iter()
         .enumerate()
-        .filter(|(_, m)| m.data.engine.used != EngineKind::Null)
+        .map(|(index, row)| Measured { index, row })
+}
+
+/// Every measurement that did real I/O.
+pub(super) fn real(record: &Record) -> impl Iterator<Item = Measured<'_>> {
+    measured_rows(record).filter(|measured| measured.row.data.engine.used != EngineKind::Null)
+}
+
+/// The places of these measurements, for `scope`.
+pub(super) fn indices(hits: &[Measured<'_>]) -> Vec<usize> {
+    hits.iter().map(|hit| hit.index).collect()
 }
 
 /// The measurement and those of the workloads that ran at the same time on the same target, which
 /// share its device counters.
-pub(super) fn together<'a>(record: &'a Record, m: &'a Row) -> impl Iterator<Item = &'a Row> {
-    let is_concurrent = |other: &Row| {
-        other.data.target == m.data.target
-            && m.figures.together_with.contains(&other.data.workload.name)
-    };
-    std::iter::once(m).chain(
-        record
-            .measurements
-            .iter()
-            .filter(move |other| is_concurrent(other)),
-    )
+pub(super) fn together<'a>(record: &'a Record, row: &'a Row) -> Vec<&'a Row> {
+    let names = &row.figures.together_with;
+    let mut rows = vec![row];
+    for other in &record.measurements {
+        if other.data.target == row.data.target && names.contains(&other.data.workload.name) {
+            rows.push(other);
+        }
+    }
+    rows
 }
 
 /// An observation at `/measurements/INDEX/PLACE`.
@@ -294,24 +349,28 @@ pub(super) fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -
 }
 
 /// The name of a workload; with its layer or target where it ran on several.
-pub(super) fn workload_name(record: &Record, m: &Row) -> String {
-    let name = &m.data.workload.name;
-    let is_elsewhere =
-        |other: &Row| &other.data.workload.name == name && other.data.target != m.data.target;
-    if !record.measurements.iter().any(is_elsewhere) {
-        return name.clone();
+pub(super) fn workload_name(record: &Record, row: &Row) -> String {
+    let name = &row.data.workload.name;
+    let is_elsewhere = record
+        .measurements
+        .iter()
+        .any(|other| other.data.workload.name == *name && other.data.target != row.data.target);
+    match layer_or_target(record, row.data.target) {
+        Some(place) if is_elsewhere => format!("{name} on {place}"),
+        _ => name.clone(),
     }
-    let mut layers = record
-        .plan
-        .layers()
-        .into_iter()
-        .flat_map(|plan| &plan.layers);
-    let layer = layers.find(|layer| layer.target == Some(m.data.target));
-    let target = record.targets.get(m.data.target);
-    let place = layer
-        .map(|layer| &layer.name)
-        .or(target.map(|target| &target.path));
-    place.map_or_else(|| name.clone(), |place| format!("{name} on {place}"))
+}
+
+/// The name of the planned layer that is this target, or else the target's path.
+fn layer_or_target(record: &Record, target: usize) -> Option<&str> {
+    if let Some(plan) = record.plan.layers() {
+        for layer in &plan.layers {
+            if layer.target == Some(target) {
+                return Some(&layer.name);
+            }
+        }
+    }
+    Some(&record.targets.get(target)?.path)
 }
 
 /// The same with the survey among them, which has no index: `all 8 workloads and the survey`.
@@ -348,14 +407,16 @@ pub(super) fn point_evidence(index: usize, record: &Record, expected: f64) -> Ev
 
 /// Whether the figures of a measurement are those of a burst, wholly or partly.
 pub(super) fn is_in_burst(record: &Record, index: usize) -> bool {
-    let mut credits = record.burst_credits.iter();
-    credits.any(|credit| credit.in_burst.contains(&index))
+    record
+        .burst_credits
+        .iter()
+        .any(|credit| credit.in_burst.contains(&index))
 }
 
 /// The operations that a reader looks at, over time.
-pub(super) fn headline_series(m: &Row) -> Option<TimeSeries> {
+pub(super) fn headline_series(row: &Row) -> Option<TimeSeries> {
     estimate::summed(
-        m.headline_ops()
+        row.headline_ops()
             .iter()
             .map(|(_, op)| op.data.shown_series()),
     )
@@ -363,9 +424,10 @@ pub(super) fn headline_series(m: &Row) -> Option<TimeSeries> {
 
 /// Where the record has what was measured of a workload, or of the survey, which has no index.
 pub(super) fn data_path(index: Option<usize>) -> String {
-    index.map_or("/results/0/data".to_owned(), |index| {
-        format!("/measurements/{index}/data")
-    })
+    match index {
+        Some(index) => format!("/measurements/{index}/data"),
+        None => "/results/0/data".to_owned(),
+    }
 }
 
 /// A warning if it is serious, else a note.
@@ -388,22 +450,41 @@ pub(super) fn failure_if(is_serious: bool) -> Severity {
 
 /// The path of a target, as its user wrote it.
 pub(super) fn target_path(record: &Record, target: usize) -> &str {
-    let target = record.targets.get(target);
-    target.map_or("the target", |target| &target.path)
+    match record.targets.get(target) {
+        Some(target) => &target.path,
+        None => "the target",
+    }
 }
 
-/// Every layer of every target, with its path in the record.
-pub(super) fn layers(record: &Record) -> impl Iterator<Item = (String, &Layer)> {
-    let targets = record.targets.iter().enumerate();
-    targets.flat_map(|(t, target)| {
-        let layers = target.layers.iter().enumerate();
-        layers.map(move |(l, layer)| (format!("/targets/{t}/layers/{l}"), layer))
-    })
+/// A layer, and its path in the record.
+pub(super) struct PlacedLayer<'a> {
+    pub(super) path: String,
+    pub(super) layer: &'a Layer,
+}
+
+/// Every layer of every target.
+pub(super) fn layers(record: &Record) -> Vec<PlacedLayer<'_>> {
+    let mut found = Vec::new();
+    for (target_index, target) in record.targets.iter().enumerate() {
+        for (layer_index, layer) in target.layers.iter().enumerate() {
+            let path = format!("/targets/{target_index}/layers/{layer_index}");
+            found.push(PlacedLayer { path, layer });
+        }
+    }
+    found
+}
+
+/// Whether a workload addresses its span at random.
+pub(super) fn is_random(row: &Row) -> bool {
+    matches!(
+        row.data.workload.access,
+        Access::Random { .. } | Access::Zoned { .. }
+    )
 }
 
 /// Requests that this workload wants in flight.
-pub(crate) fn wanted_depth(m: &Row) -> f64 {
-    f64::from(m.data.workload.depth) * f64::from(m.data.workload.workers)
+pub(crate) fn wanted_depth(row: &Row) -> f64 {
+    f64::from(row.data.workload.depth) * f64::from(row.data.workload.workers)
 }
 
 #[cfg(test)]

@@ -4,9 +4,16 @@
 use super::rule::*;
 use crate::mechanics::is_said_to_rotate;
 
-pub(super) const SHORT_SPAN: Rule = Rule {
+pub(super) const RULE: Rule = Rule {
     code: "short-span",
-    check: Check::Workloads(check_short_span),
+    title: "Random figures cover part of the disk",
+    meaning: "Random accesses covered only a small part of a rotating disk. A database that is \
+              spread over the whole disk has longer seeks.",
+    remedy: Remedy::Always(
+        "Apply the figures only to a database of that size. To measure the gain of shorter spans, \
+         run diskproof curve --short-stroke on the block device as root, which only reads.",
+    ),
+    check: Check::Workloads(check),
     says: Meaning::Note,
     #[cfg(test)]
     examples: tests::EXAMPLES,
@@ -15,53 +22,64 @@ pub(super) const SHORT_SPAN: Rule = Rule {
 /// Over half of the surface the mean seek is within a few per cent of that over all of it.
 const SHARE_MIN: f64 = 0.5;
 
-fn check_short_span(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<(usize, f64, u64, u64)> = real(record)
-        .filter_map(|(index, m)| short_span(record, (index, m)))
-        .collect();
-    let &(_, share, span_bytes, disk_bytes) = smallest_by(&hits, |hit| hit.1)?;
+/// A random workload in a small part of a rotating disk.
+struct ShortSpan<'a> {
+    measured: Measured<'a>,
+    span_bytes: u64,
+    disk_bytes: u64,
+}
+
+impl ShortSpan<'_> {
+    fn share(&self) -> f64 {
+        self.span_bytes as f64 / self.disk_bytes as f64
+    }
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut hits: Vec<ShortSpan<'_>> = Vec::new();
+    for measured in real(record) {
+        hits.extend(short_span(record, measured));
+    }
+    let shortest = smallest_by(&hits, |hit| hit.share())?;
     Some(Diagnosis::new(
         Severity::Note,
         format!(
             "The random accesses of {} cover {}, {} of the rotating disk of {}. Over the whole \
              disk, seeks are longer and the rate is lower.",
-            scope(record, hits.iter().map(|hit| hit.0)),
-            format_bytes(span_bytes),
-            format_percent(share),
-            gigabytes(disk_bytes)
+            scope(record, hits.iter().map(|hit| hit.measured.index)),
+            format_bytes(shortest.span_bytes),
+            format_percent(shortest.share()),
+            gigabytes(shortest.disk_bytes)
         ),
-        hits.iter().map(|&(index, _, span_bytes, disk_bytes)| {
-            let threshold = SHARE_MIN * disk_bytes as f64;
-            let span_bytes = span_bytes as f64;
-            evidence(index, "data/span_bytes", span_bytes, threshold, "B")
+        hits.iter().map(|hit| {
+            let threshold = SHARE_MIN * hit.disk_bytes as f64;
+            hit.measured
+                .evidence("data/span_bytes", hit.span_bytes as f64, threshold, "B")
         }),
     ))
 }
 
-/// A random workload in a small part of a rotating disk: its index, share, span and disk.
-fn short_span(record: &Record, (index, m): Measured) -> Option<(usize, f64, u64, u64)> {
-    let target = record.targets.get(m.data.target)?;
-    let disk_bytes = rotating_bytes(record, target)?;
-    let is_random = matches!(
-        m.data.workload.access,
-        Access::Random { .. } | Access::Zoned { .. }
-    );
-    let share = m.data.span_bytes as f64 / disk_bytes as f64;
-    (is_random && target.kind != TargetKind::BlockDevice && share < SHARE_MIN).then_some((
-        index,
-        share,
-        m.data.span_bytes,
-        disk_bytes,
-    ))
+fn short_span<'a>(record: &Record, measured: Measured<'a>) -> Option<ShortSpan<'a>> {
+    let row = measured.row;
+    let target = record.targets.get(row.data.target)?;
+    let span = ShortSpan {
+        measured,
+        span_bytes: row.data.span_bytes,
+        disk_bytes: rotating_bytes(record, target)?,
+    };
+    if !is_random(row) || target.kind == TargetKind::BlockDevice || span.share() >= SHARE_MIN {
+        return None;
+    }
+    Some(span)
 }
 
 /// The size of the one disk below a target, where it really turns.
 fn rotating_bytes(record: &Record, target: &TargetIdentity) -> Option<u64> {
     let disks: Vec<&Layer> = target.disks().collect();
-    let [disk] = disks[..] else {
-        return None;
-    };
-    is_said_to_rotate(record, disk).then_some(disk.size_bytes)
+    match disks[..] {
+        [disk] if is_said_to_rotate(record, disk) => Some(disk.size_bytes),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -69,7 +87,7 @@ mod tests {
     use super::*;
     use crate::fixture::{self, states};
 
-    pub(super) const EXAMPLES: Examples = Examples::of(
+    pub(super) const EXAMPLES: Examples = Examples::new(
         || on_disk(true, 2_000_000_000_000),
         || on_disk(false, 2_000_000_000_000),
     );
@@ -85,7 +103,7 @@ mod tests {
 
     #[test]
     fn random_figures_of_a_scratch_file_state_their_span() {
-        let finding = check_short_span(&(EXAMPLES.fires)()).unwrap();
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         states(&finding.claim, &["random-read-d1", "2000 GB"]);
         assert!(
@@ -98,9 +116,9 @@ mod tests {
     #[test]
     fn most_of_a_disk_and_virtual_disks_are_silent() {
         let most = on_disk(true, fixture::SPAN_BYTES * 3 / 2);
-        assert_eq!(check_short_span(&most), None);
+        assert_eq!(check(&most), None);
         let mut record = (EXAMPLES.fires)();
         record.host.hypervisor = Some("kvm".to_owned());
-        assert_eq!(check_short_span(&record), None);
+        assert_eq!(check(&record), None);
     }
 }

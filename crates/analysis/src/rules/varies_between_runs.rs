@@ -5,9 +5,16 @@ use super::rule::*;
 use diskproof_model::digits::{figure_text, joined_range};
 use diskproof_model::trend::RunToRun;
 
-pub(super) const VARIES_BETWEEN_RUNS: Rule = Rule {
+pub(super) const RULE: Rule = Rule {
     code: "varies-between-runs",
-    check: Check::Workloads(check_varies_between_runs),
+    title: "The rate differs from run to run",
+    meaning: "Earlier runs of the same plan on this target differ by more than a single run shows, \
+              which misses changes from one hour to the next. The intervals include them.",
+    remedy: Remedy::Always(
+        "Decide from several runs per side: 'diskproof compare' uses the runs in the history, and \
+         'diskproof compare DIR1 DIR2' measures both in alternation.",
+    ),
+    check: Check::Workloads(check),
     says: Meaning::Note,
     #[cfg(test)]
     examples: tests::EXAMPLES,
@@ -15,48 +22,68 @@ pub(super) const VARIES_BETWEEN_RUNS: Rule = Rule {
 
 /// Relative half-width of the interval of the next run up to which it needs no comment.
 const WIDTH_MIN: f64 = 0.10;
+
 /// Least multiple of the half-width by what varied within this run: with less, this run shows it.
 const TIMES_WITHIN_MIN: f64 = 2.0;
+
 /// Share of the half-width that the last digit of a rate shows.
 const FINEST: f64 = 0.1;
 
 /// A workload whose rate varies from run to run.
-struct Varying<'a> {
-    index: usize,
-    m: &'a Row,
+struct VaryingWorkload<'a> {
+    measured: Measured<'a>,
     runs: RunToRun,
 }
 
-impl Varying<'_> {
+impl VaryingWorkload<'_> {
     /// Two rates as a range, in bytes for large blocks.
     fn range(&self, low_iops: f64, high_iops: f64) -> String {
-        let ops = self.m.headline_ops();
-        let bytes: f64 = ops.iter().map(|(_, op)| op.figures.throughput.value).sum();
-        let iops = self.m.total_iops();
-        let (scale, unit) = if self.m.is_rated_in_bytes() && iops > 0.0 {
-            (bytes / iops, "B/s")
+        let row = self.measured.row;
+        let bytes_per_second: f64 = row
+            .headline_ops()
+            .iter()
+            .map(|(_, op)| op.figures.throughput.value)
+            .sum();
+        let iops = row.total_iops();
+        let (scale, unit) = if row.is_rated_in_bytes() && iops > 0.0 {
+            (bytes_per_second / iops, "B/s")
         } else {
             (1.0, "1/s")
         };
-        let finest = FINEST * self.half_width() * scale;
-        let [low, high] =
-            [low_iops, high_iops].map(|rate| figure_text(rate * scale, Some(finest), unit));
+        let finest = Some(FINEST * self.half_width() * scale);
+        let low = figure_text(low_iops * scale, finest, unit);
+        let high = figure_text(high_iops * scale, finest, unit);
         joined_range(&low, &high)
     }
 
-    /// Of the interval of the next run.
+    /// Half of the interval of the next run.
     fn half_width(&self) -> f64 {
         0.5 * (self.runs.next_high_iops - self.runs.next_low_iops)
     }
 
     /// The same, relative to this run's rate.
     fn width(&self) -> f64 {
-        self.half_width() / self.m.total_iops()
+        self.half_width() / self.measured.row.total_iops()
+    }
+
+    fn evidence(&self) -> [Evidence; 2] {
+        let iops = self.measured.row.total_iops();
+        let low = self.runs.next_low_iops;
+        let high = self.runs.next_high_iops;
+        [
+            self.measured
+                .evidence("run_to_run/next_low_iops", low, iops, "/s"),
+            self.measured
+                .evidence("run_to_run/next_high_iops", high, iops, "/s"),
+        ]
     }
 }
 
-fn check_varies_between_runs(record: &Record) -> Option<Diagnosis> {
-    let found: Vec<Varying<'_>> = real(record).filter_map(varying).collect();
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut found: Vec<VaryingWorkload<'_>> = Vec::new();
+    for measured in real(record) {
+        found.extend(varying_workload(measured));
+    }
     let worst = largest_by(&found, |varying| varying.width())?;
     let runs = worst.runs;
     Some(Diagnosis::new(
@@ -64,29 +91,25 @@ fn check_varies_between_runs(record: &Record) -> Option<Diagnosis> {
         format!(
             "Runs of {} differ by more than a single run shows. {} earlier runs of {} reached {}; \
              expect {} from the next one.",
-            scope(record, found.iter().map(|varying| varying.index)),
+            scope(record, found.iter().map(|varying| varying.measured.index)),
             runs.earlier_runs,
-            workload_name(record, worst.m),
+            workload_name(record, worst.measured.row),
             worst.range(runs.lowest_iops, runs.highest_iops),
             worst.range(runs.next_low_iops, runs.next_high_iops),
         ),
-        found.iter().flat_map(|varying| {
-            let Varying { index, m, runs } = varying;
-            [
-                ("run_to_run/next_low_iops", runs.next_low_iops),
-                ("run_to_run/next_high_iops", runs.next_high_iops),
-            ]
-            .map(|(place, rate)| evidence(*index, place, rate, m.total_iops(), "/s"))
-        }),
+        found.iter().flat_map(VaryingWorkload::evidence),
     ))
 }
 
-fn varying((index, m): Measured<'_>) -> Option<Varying<'_>> {
-    let runs = m.run_to_run?;
+fn varying_workload(measured: Measured<'_>) -> Option<VaryingWorkload<'_>> {
+    let runs = measured.row.run_to_run?;
+    let found = VaryingWorkload { measured, runs };
     let within = runs.within_iops.unwrap_or(0.0);
-    let found = Varying { index, m, runs };
     let is_wide = found.width() >= WIDTH_MIN && found.half_width() >= TIMES_WITHIN_MIN * within;
-    is_wide.then_some(found)
+    if !is_wide {
+        return None;
+    }
+    Some(found)
 }
 
 #[cfg(test)]
@@ -96,7 +119,7 @@ mod tests {
     use crate::judge::RunVariation;
 
     pub(super) const EXAMPLES: Examples =
-        Examples::of(|| after([0.8, 1.25, 1.0]), || after([0.99, 1.01, 1.0]));
+        Examples::new(|| after([0.8, 1.25, 1.0]), || after([0.99, 1.01, 1.0]));
 
     /// Earlier runs whose random reads at depth 32 reached these shares of the fixture's rate.
     fn after(shares: [f64; 3]) -> Record {
@@ -118,7 +141,7 @@ mod tests {
 
     #[test]
     fn rates_of_earlier_runs_and_of_the_next_are_stated() {
-        let finding = check_varies_between_runs(&(EXAMPLES.fires)()).unwrap();
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
         assert_eq!(
             (finding.severity, finding.evidence.len()),
             (Severity::Note, 2)
@@ -134,7 +157,7 @@ mod tests {
 
     #[test]
     fn single_and_imprecise_runs_are_silent() {
-        assert_eq!(check_varies_between_runs(&fixture::record()), None);
+        assert_eq!(check(&fixture::record()), None);
         let mut imprecise = (EXAMPLES.fires)();
         for runs in imprecise
             .measurements
@@ -143,6 +166,6 @@ mod tests {
         {
             runs.within_iops = Some(runs.next_high_iops);
         }
-        assert_eq!(check_varies_between_runs(&imprecise), None);
+        assert_eq!(check(&imprecise), None);
     }
 }

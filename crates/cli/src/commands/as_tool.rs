@@ -12,11 +12,11 @@ use crate::saved::register_history;
 use crate::session::{Measured, MeasuringJob, Shown, admit_all, measure};
 use crate::stdio::{Verbosity, eprint_line, eprint_text, is_reader_gone, print_text};
 use crate::targets::{identify, refuse_duplicates, refuse_foreign_link};
-use crate::tool_lines::SharedPrinter;
+use crate::tool_lines::{SharedPrinter, ToolEnd};
 use anyhow::{Context as _, Result};
 use diskproof_compat::{
     DropIn, DropInError, DropInLoad, JobAction, JobRequest, JobSource, LoadTarget, NextPrinter,
-    PlanContext, PrimeRequest, Started, ToolPrinter, ToolText, drop_in_named, drop_ins,
+    PlanContext, PrimeRequest, Started, ToolText, drop_in_named, drop_ins,
 };
 use diskproof_device::{OpenTarget, TrustedDirectory};
 use diskproof_model::plan::Plan;
@@ -27,13 +27,13 @@ use signal_hook::consts::SIGPIPE;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 /// With 1 in it, a tool that was started through a link prints no notes.
 const QUIET: &str = "DISKPROOF_QUIET";
-/// As a shell reports a tool that SIGPIPE has killed: its output had no reader any more.
+/// The code by which a shell reports a tool that SIGPIPE has killed: its output lost its reader.
 const UNREAD: u8 = 128 + SIGPIPE as u8;
 /// A scratch file is written completely, unless that takes longer.
 const FILLING_NS: u64 = 10_000_000_000;
@@ -80,10 +80,14 @@ fn continued(command: &str) -> String {
     if command.len() <= 80 {
         return command.to_owned();
     }
-    match command.get(..78).and_then(|start| start.rsplit_once(' ')) {
-        Some((start, _)) => format!("{start} \\\n    {}", &command[start.len() + 1..]),
-        None => command.to_owned(),
-    }
+    let Some(first_line) = command.get(..78) else {
+        return command.to_owned();
+    };
+    let Some((start, _)) = first_line.rsplit_once(' ') else {
+        return command.to_owned();
+    };
+    let rest = &command[start.len() + 1..];
+    format!("{start} \\\n    {rest}")
 }
 
 /// Runs the tool, or creates the links.
@@ -94,24 +98,30 @@ pub fn run(flags: &AsFlags) -> Result<Exit> {
     let Some((name, arguments)) = flags.command.split_first() else {
         return Err(Failure::Usage("name a tool".to_owned()).into());
     };
-    let Some(tool) = name.to_str().and_then(drop_in_named) else {
-        let (name, known) = (name.display(), names());
-        let text = format!("{name}: unknown tool; available tools are {known}");
-        return Err(Failure::Usage(text).into());
-    };
-    Ok(carry_out(tool, arguments, &flags.measuring))
+    if let Some(name) = name.to_str()
+        && let Some(tool) = drop_in_named(name)
+    {
+        return Ok(run_tool(tool, arguments, &flags.measuring));
+    }
+    let text = format!(
+        "{}: unknown tool; available tools are {}",
+        name.display(),
+        tool_names()
+    );
+    Err(Failure::Usage(text).into())
 }
 
-/// The tool as whose link the program was started, carried out; `None` under its own name.
+/// Runs the tool whose link started the program; `None` where it was started under its own name.
 pub(crate) fn run_as_link() -> Option<Exit> {
-    let mut all = std::env::args_os();
-    let first = all.next()?;
-    let tool = drop_in_named(Path::new(&first).file_name()?.to_str()?)?;
-    let arguments: Vec<OsString> = all.collect();
-    Some(carry_out(tool, &arguments, &MeasuringFlags::default()))
+    let mut words = std::env::args_os();
+    let program = words.next()?;
+    let name = Path::new(&program).file_name()?.to_str()?;
+    let tool = drop_in_named(name)?;
+    let arguments: Vec<OsString> = words.collect();
+    Some(run_tool(tool, &arguments, &MeasuringFlags::default()))
 }
 
-fn names() -> String {
+fn tool_names() -> String {
     let names: Vec<&str> = drop_ins().iter().map(|tool| tool.name).collect();
     names.join(", ")
 }
@@ -122,40 +132,57 @@ fn make_missing(directory: &Path) -> Result<()> {
     if directory.exists() {
         return Ok(());
     }
-    let mut above = directory.ancestors();
-    let there = above.find(|path| path.as_os_str().is_empty() || path.exists());
-    let there = there.filter(|path| !path.as_os_str().is_empty());
-    TrustedDirectory::open(there.unwrap_or(Path::new("."))).map_err(Failure::Path)?;
+    TrustedDirectory::open(existing_parent(directory)).map_err(Failure::Path)?;
     std::fs::create_dir_all(directory)
         .with_context(|| format!("cannot create the directory {}", directory.display()))
 }
 
-/// One link per tool, in a directory that is made if it is missing; a name that exists stays as it
-/// is.
+/// The closest directory above that exists.
+fn existing_parent(directory: &Path) -> &Path {
+    for path in directory.ancestors() {
+        // The path is relative, and its first name does not exist.
+        if path.as_os_str().is_empty() {
+            break;
+        }
+        if path.exists() {
+            return path;
+        }
+    }
+    Path::new(".")
+}
+
+/// Makes one link per tool, in a directory that is made if it is missing. A name that exists stays
+/// as it is.
 fn link(directory: &Path) -> Result<Exit> {
     let program = std::env::current_exe().context("cannot find the program's own path")?;
     make_missing(directory)?;
     let opened = TrustedDirectory::open(directory).map_err(Failure::Path)?;
     for tool in drop_ins() {
-        symlinkat(&program, &opened.folder, tool.name).with_context(|| {
-            let path = directory.join(tool.name);
-            let link = path.display();
-            if std::fs::symlink_metadata(&path).is_ok() {
-                format!("cannot create the link {link}; remove the existing file")
-            } else {
-                format!("cannot create the link {link}")
-            }
-        })?;
+        symlinkat(&program, &opened.folder, tool.name)
+            .with_context(|| link_error(&directory.join(tool.name)))?;
     }
-    let directory = directory.display();
-    eprint_line(&format!("created links in {directory}: {}", names()));
+    eprint_line(&format!(
+        "created links in {}: {}",
+        directory.display(),
+        tool_names()
+    ));
     Ok(Exit::Done)
 }
 
+fn link_error(path: &Path) -> String {
+    let link = path.display();
+    if std::fs::symlink_metadata(path).is_ok() {
+        return format!("cannot create the link {link}; remove the existing file");
+    }
+    format!("cannot create the link {link}")
+}
+
 /// Everything ends with an exit code of the tool, which has none of its own for thresholds.
-fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFlags) -> Exit {
-    let mut flags = flags.clone();
-    flags.quiet |= std::env::var_os(QUIET).is_some_and(|value| value == "1");
+fn run_tool(tool: &'static DropIn, arguments: &[OsString], given: &MeasuringFlags) -> Exit {
+    let mut flags = given.clone();
+    if std::env::var_os(QUIET) == Some("1".into()) {
+        flags.quiet = true;
+    }
     flags.destructive.own_files = true;
     let exits = tool.exits;
     crate::inspection::fails_with(exits.run);
@@ -167,14 +194,8 @@ fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFla
         Ok(Exit::Failed | Exit::ThresholdMissed | Exit::Undecided) => exits.run,
         Ok(Exit::Signal(number)) => exits.signal.unwrap_or(128 + number),
         Err(error) => {
-            let code = match error.downcast_ref::<Failure>() {
-                Some(Failure::Usage(_)) => exits.usage,
-                Some(Failure::Probe(_) | Failure::Path(_)) => exits.target,
-                _ if is_refused(&error) || open_error(&error).is_some() => exits.target,
-                _ => exits.run,
-            };
             report(&error);
-            code
+            error_code(tool, &error)
         }
     };
     if is_reader_gone() {
@@ -183,18 +204,31 @@ fn carry_out(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFla
     Exit::Tool(code)
 }
 
+/// The tool's exit code for an error of ours.
+fn error_code(tool: &DropIn, error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<Failure>() {
+        Some(Failure::Usage(_)) => tool.exits.usage,
+        Some(Failure::Probe(_) | Failure::Path(_)) => tool.exits.target,
+        _ if is_refused(error) || open_error(error).is_some() => tool.exits.target,
+        _ => tool.exits.run,
+    }
+}
+
 fn start(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFlags) -> Result<Exit> {
     if flags.size.is_some() {
         let text = format!("--size: {} sets the size by its own options", tool.name);
         return Err(Failure::Usage(text).into());
     }
-    let word = |argument: &OsString| {
-        let wrong = || Failure::Usage(format!("{}: not valid UTF-8", argument.display()));
-        argument.to_str().map(str::to_owned).ok_or_else(wrong)
-    };
-    let words = arguments.iter().map(word).collect::<Result<Vec<_>, _>>()?;
+    let mut words = Vec::new();
+    for argument in arguments {
+        let Some(word) = argument.to_str() else {
+            let text = format!("{}: not valid UTF-8", argument.display());
+            return Err(Failure::Usage(text).into());
+        };
+        words.push(word.to_owned());
+    }
     match (tool.start)(&words) {
-        Err(error) => failed(tool, &error),
+        Err(error) => print_error(tool, &error),
         Ok(Started::Text(text)) => {
             print(&text)?;
             Ok(Exit::Done)
@@ -206,31 +240,44 @@ fn start(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFlags) 
 }
 
 /// Prints the tool's error.
-fn failed(tool: &DropIn, error: &DropInError) -> Result<Exit> {
+fn print_error(tool: &DropIn, error: &DropInError) -> Result<Exit> {
     print(&error.printed())?;
-    Ok(Exit::Tool(match error {
+    let code = match error {
         DropInError::Usage(_) | DropInError::Printed(_) => tool.exits.usage,
         DropInError::Target(_) => tool.exits.target,
         DropInError::Code(code, _) => *code,
-    }))
+    };
+    Ok(Exit::Tool(code))
 }
 
-/// The target of a load, and the name of a file that is to be created in it, a directory.
-fn find_target(
-    target: &LoadTarget,
-    verbosity: Verbosity,
-) -> Result<(TargetIdentity, Option<String>), Failure> {
-    let identified = |path: &Path| identify(path, verbosity).map_err(Failure::Probe);
+/// The target of a load.
+struct FoundTarget {
+    identity: TargetIdentity,
+    /// The name of a file that is to be created in the target, a directory.
+    new_name: Option<String>,
+}
+
+fn find_target(target: &LoadTarget, verbosity: Verbosity) -> Result<FoundTarget, Failure> {
     let path = target.path();
-    let is_free = std::fs::symlink_metadata(path)
-        .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-    let name = path.file_name().and_then(OsStr::to_str);
-    match (target, name) {
-        (LoadTarget::Output(_), Some(name)) if is_free => Ok((
-            identified(crate::output_sink::directory_of(path))?,
-            Some(name.to_owned()),
-        )),
-        _ => Ok((identified(path)?, None)),
+    let new_name = match target {
+        LoadTarget::Output(_) if is_free(path) => path.file_name().and_then(OsStr::to_str),
+        _ => None,
+    };
+    let existing = match new_name {
+        Some(_) => crate::output_sink::directory_of(path),
+        None => path,
+    };
+    Ok(FoundTarget {
+        identity: identify(existing, verbosity).map_err(Failure::Probe)?,
+        new_name: new_name.map(str::to_owned),
+    })
+}
+
+/// Whether nothing has the name yet, not even a broken link.
+fn is_free(path: &Path) -> bool {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => false,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
 
@@ -249,17 +296,15 @@ fn run_loads(
         );
         return Err(Failure::Usage(text).into());
     }
-    let mut printer = None;
+    let mut kept_printer = None;
     let mut load = load;
     loop {
-        let is_shared = printer.is_some();
-        let ended = run_load(tool, words, load.as_ref(), flags, &mut printer);
+        let is_shared = kept_printer.is_some();
+        let ended = run_load(tool, words, load.as_ref(), flags, &mut kept_printer);
         if !matches!(ended, Ok(Exit::Done)) {
-            // The printer still holds the figures of the previous load.
-            if let Some(printer) = printer.filter(|_| is_shared) {
-                let end = printer.end(&[], None, true, None);
-                print(&end.text)?;
-                end.saved?;
+            if is_shared && let Some(printer) = kept_printer {
+                // It still holds the figures of the previous load.
+                print_end(printer.end(&[], None, true, None))?;
             }
             return ended;
         }
@@ -267,10 +312,16 @@ fn run_loads(
             return ended;
         };
         if next.printer == NextPrinter::OwnPrinter {
-            printer = None;
+            kept_printer = None;
         }
         load = next.load;
     }
+}
+
+fn print_end(end: ToolEnd) -> Result<()> {
+    print(&end.text)?;
+    end.saved?;
+    Ok(())
 }
 
 fn print(text: &ToolText) -> Result<()> {
@@ -279,75 +330,57 @@ fn print(text: &ToolText) -> Result<()> {
     Ok(())
 }
 
-/// Runs a load. Prints it with the `kept` printer, or else with the load's own, and keeps that.
+/// Runs a load. Prints it with the kept printer, or else with the load's own, and keeps that.
 fn run_load(
     tool: &'static DropIn,
     words: &[String],
     load: &dyn DropInLoad,
     flags: &MeasuringFlags,
-    kept: &mut Option<SharedPrinter>,
+    kept_printer: &mut Option<SharedPrinter>,
 ) -> Result<Exit> {
     let head = load.head();
-    let target = &head.target;
-    if head.writes {
-        refuse_foreign_link(target.path())?;
-    }
-    let (identity, new_name) = match find_target(target, flags.verbosity()) {
-        Ok(found) => found,
-        Err(error) => {
-            print_text(load.text_before_opening())?;
-            return Err(error.into());
-        }
-    };
-    if matches!(target, LoadTarget::Output(_))
-        && identity.kind == TargetKind::Directory
-        && new_name.is_none()
-    {
-        let path = target.path().display();
-        return Err(Failure::Usage(format!("{path} is a directory; name a file")).into());
-    }
+    let found = open_head(load, flags)?;
     let context = PlanContext {
-        target: &identity,
+        target: &found.identity,
         seed: flags.seed.unwrap_or_else(random_seed),
         argv: &command_line(),
     };
     let mut plan = match load.plan(&context) {
         Ok(plan) => plan,
-        Err(error) => return failed(tool, &error),
+        Err(error) => return print_error(tool, &error),
     };
     if plan.workloads().is_empty() && plan.files().is_none() && plan.survey().is_none() {
-        let printer = load.printer(&plan, &identity);
-        let name = new_name.as_deref();
-        return finish_without_data(load, &plan, identity, name, flags, printer);
+        return finish_without_data(load, &plan, found, flags);
     }
     let others = flags.probe_all(&head.further_targets)?;
-    let paths = others.iter().map(|one| one.path.clone());
-    plan.targets.extend(paths);
+    for other in &others {
+        plan.targets.push(other.path.clone());
+    }
     print_notes(tool, flags, &head.notes);
-    let mut printer = match kept {
+    let mut printer = match kept_printer {
         Some(printer) => printer.clone(),
-        None => SharedPrinter::new(tool.name, load.printer(&plan, &identity)),
+        None => SharedPrinter::new(tool.name, load.printer(&plan, &found.identity)),
     };
-    printer.output = new_name.as_ref().map(|_| target.path().clone());
-    if new_name.is_some() {
-        register(target.path(), InputRole::Target);
+    printer.output = None;
+    if found.new_name.is_some() {
+        let path = head.target.path();
+        printer.output = Some(path.clone());
+        register(path, InputRole::Target);
     }
     if let Err(text) = open_files(&mut printer, flags) {
-        return failed(tool, &DropInError::Usage(text));
+        return print_error(tool, &DropInError::Usage(text));
     }
-    *kept = Some(printer.clone());
-    let mut identities = vec![identity];
+    *kept_printer = Some(printer.clone());
+    let mut identities = vec![found.identity];
     identities.extend(others);
     refuse_duplicates(&identities)?;
-    if let Some(scratch) = plan.scratch.take() {
-        plan.scratch = Some(if head.fills_scratch_file {
-            let size_bytes = scratch.size_bytes;
-            scratch.filled_within(size_bytes, FILLING_NS)
-        } else {
-            scratch
-        });
+    if head.fills_scratch_file
+        && let Some(scratch) = plan.scratch.take()
+    {
+        let size_bytes = scratch.size_bytes;
+        plan.scratch = Some(scratch.filled_within(size_bytes, FILLING_NS));
     }
-    printer.kept_files = vec![new_name.map(KeptFile::named)];
+    printer.kept_files = vec![found.new_name.map(KeptFile::named)];
     let mut job = MeasuringJob::new(plan, identities, flags);
     job.shown = Shown::Tool(printer.clone());
     let ended = measure_work(tool, words, job, head.writes);
@@ -357,32 +390,55 @@ fn run_load(
     ended
 }
 
+/// Finds the target of a load. A directory is no file to write.
+fn open_head(load: &dyn DropInLoad, flags: &MeasuringFlags) -> Result<FoundTarget> {
+    let head = load.head();
+    let path = head.target.path();
+    if head.writes {
+        refuse_foreign_link(path)?;
+    }
+    let found = match find_target(&head.target, flags.verbosity()) {
+        Ok(found) => found,
+        Err(error) => {
+            print_text(load.text_before_opening())?;
+            return Err(error.into());
+        }
+    };
+    if matches!(head.target, LoadTarget::Output(_))
+        && found.identity.kind == TargetKind::Directory
+        && found.new_name.is_none()
+    {
+        let text = format!("{} is a directory; name a file", path.display());
+        return Err(Failure::Usage(text).into());
+    }
+    Ok(found)
+}
+
 /// Ends a command line that moves no data, such as that of `dd count=0`, whose file is made.
 fn finish_without_data(
     load: &dyn DropInLoad,
     plan: &Plan,
-    identity: TargetIdentity,
-    new_name: Option<&str>,
+    found: FoundTarget,
     flags: &MeasuringFlags,
-    printer: Box<dyn ToolPrinter>,
 ) -> Result<Exit> {
-    if let Some(name) = new_name.filter(|_| !flags.dry_run) {
-        let identities = [identity];
+    let printer = load.printer(plan, &found.identity);
+    if let Some(name) = found.new_name
+        && !flags.dry_run
+    {
+        let identities = [found.identity];
         let consent = flags.destructive.consent(&identities)?;
         for admission in admit_all(plan, &identities, &consent)? {
-            let file = OpenTarget::create_named(admission, name)?;
+            let file = OpenTarget::create_named(admission, &name)?;
             file.set_length(load.empty_file_bytes())?;
             file.mark_own();
         }
     }
-    let printer = SharedPrinter::new("", printer);
-    let end = printer.end(&[], None, false, None);
-    print(&end.text)?;
-    end.saved?;
+    let shared_printer = SharedPrinter::new("", printer);
+    print_end(shared_printer.end(&[], None, false, None))?;
     Ok(Exit::Done)
 }
 
-/// Carries out what the command line asks for.
+/// Runs the jobs of a command line, checks them or shows them.
 fn run_jobs(
     tool: &DropIn,
     words: &[String],
@@ -395,8 +451,8 @@ fn run_jobs(
     match request.action {
         JobAction::Check => return Ok(Exit::Done),
         JobAction::ShowCommand => {
-            let line = (request.command_line)(&translated.jobs);
-            print_text(&line)?;
+            let command = (request.command_line)(&translated.jobs);
+            print_text(&command)?;
             return Ok(Exit::Done);
         }
         JobAction::Run => {}
@@ -407,33 +463,51 @@ fn run_jobs(
         .iter()
         .map(|file| file.kept.clone())
         .collect();
-    let writing = plan.workloads.iter().find(|one| one.flags.writes());
-    if let (true, Some(workload)) = (request.is_read_only, writing) {
-        let text = format!(
-            "job '{}' writes, and --readonly forbids that",
-            workload.name
-        );
+    let writer = plan.workloads.iter().find(|job| job.flags.writes());
+    let writes = writer.is_some();
+    if let Some(job) = writer
+        && request.is_read_only
+    {
+        let text = format!("job '{}' writes, and --readonly forbids that", job.name);
         return Err(Failure::Usage(text).into());
     }
-    let writes = writing.is_some();
     refuse_chosen_by_file(request, flags, &plan.targets)?;
-    for target in plan.targets.iter().filter(|_| writes) {
-        refuse_foreign_link(target)?;
+    if writes {
+        for target in &plan.targets {
+            refuse_foreign_link(target)?;
+        }
     }
-    let shown = match request.sources.last() {
+    let source = match request.sources.last() {
         Some(JobSource::File(path)) => path.as_path(),
         _ => Path::new(tool.name),
     };
-    let (plan, identities) = crate::commands::run::plan_jobs(plan, shown, tool.name, flags)?;
+    let (plan, identities) = crate::commands::run::plan_jobs(plan, source, tool.name, flags)?;
     if !request.is_for_programs {
-        print_notes(tool, flags, request.notes.iter().chain(&translated.notes));
+        print_notes(tool, flags, &request.notes);
+        print_notes(tool, flags, &translated.notes);
     }
     let mut printer = SharedPrinter::new(tool.name, (request.printer)(translated.jobs));
     printer.saved_to.clone_from(&request.saved_to);
+    register_kept_files(&kept_files, &plan.targets);
+    printer.kept_files = kept_files;
+    printer.count_disks(&identities);
+    if let Err(text) = open_files(&mut printer, flags) {
+        return print_error(tool, &DropInError::Usage(text));
+    }
+    let mut job = MeasuringJob::new(plan, identities, flags);
+    job.shown = Shown::Tool(printer);
+    measure_work(tool, words, job, writes)
+}
+
+/// Registers the files that jobs create and keep, so that none of them becomes an output file.
+fn register_kept_files(kept_files: &[Option<KeptFile>], targets: &[String]) {
     for (index, kept) in kept_files.iter().enumerate() {
+        let Some(kept) = kept else {
+            continue;
+        };
         // A plan shows the new file itself as the target.
-        let target = Path::new(&plan.targets[index]);
-        for name in kept.iter().flat_map(|kept| &kept.names) {
+        let target = Path::new(&targets[index]);
+        for name in &kept.names {
             let file = if target.is_dir() {
                 target.join(name)
             } else {
@@ -442,14 +516,6 @@ fn run_jobs(
             register(&file, InputRole::Target);
         }
     }
-    printer.kept_files = kept_files;
-    printer.count_disks(&identities);
-    if let Err(text) = open_files(&mut printer, flags) {
-        return failed(tool, &DropInError::Usage(text));
-    }
-    let mut job = MeasuringJob::new(plan, identities, flags);
-    job.shown = Shown::Tool(printer);
-    measure_work(tool, words, job, writes)
 }
 
 /// Opens the files that the tool writes, none of which may be an input. With --json the tool writes
@@ -473,21 +539,23 @@ fn refuse_chosen_by_file(
     flags: &MeasuringFlags,
     targets: &[PathBuf],
 ) -> Result<(), Failure> {
-    let file = request.sources.iter().find_map(|source| match source {
-        JobSource::File(path) => Some(path),
-        JobSource::Options { .. } => None,
-    });
-    let target = targets.iter().find(|target| target.is_file());
-    match (file, target) {
-        (Some(file), Some(target)) if flags.destructive.overwrite => {
-            let (file, target) = (file.display(), target.display());
-            Err(Failure::Usage(format!(
-                "--overwrite releases only files on the command line, but {target} may be named in \
-                 {file}. Write the jobs as options; 'diskproof as fio --showcmd {file}' prints them"
-            )))
-        }
-        _ => Ok(()),
+    if !flags.destructive.overwrite {
+        return Ok(());
     }
+    let Some(target) = targets.iter().find(|target| target.is_file()) else {
+        return Ok(());
+    };
+    for source in &request.sources {
+        if let JobSource::File(path) = source {
+            let file = path.display();
+            return Err(Failure::Usage(format!(
+                "--overwrite releases only files on the command line, but {} may be named in \
+                 {file}. Write the jobs as options; 'diskproof as fio --showcmd {file}' prints them",
+                target.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The job files of the request, and its options, as one plan.
@@ -496,31 +564,26 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
     for source in &request.sources {
         texts.push(match source {
             JobSource::Options { global, jobs } => JobText::Options { global, jobs },
-            JobSource::File(path) => {
-                // As in fio, `<(command)` of a shell is a file, too.
-                let is_pipe = std::fs::metadata(path).is_ok_and(|it| it.file_type().is_fifo());
-                let text = match path == Path::new("-") {
-                    true => {
-                        register_stdin();
-                        read_all(std::io::stdin().lock())
-                    }
-                    false if is_pipe => File::open(path)
-                        .map_err(|error| error.to_string())
-                        .and_then(read_all),
-                    false => read_text(path),
-                };
-                let text = text.map_err(|why| {
-                    let path = path.display();
-                    Failure::Usage(format!("unable to open '{path}' job file: {why}"))
-                })?;
-                let text = text.into();
-                JobText::File { text, path }
-            }
+            JobSource::File(path) => match read_job_file(path) {
+                Ok(text) => JobText::File {
+                    text: text.into(),
+                    path,
+                },
+                Err(why) => {
+                    return Err(Failure::Usage(format!(
+                        "unable to open '{}' job file: {why}",
+                        path.display()
+                    )));
+                }
+            },
         });
     }
-    let output = request.saved_to.as_deref().and_then(Path::parent);
+    let output_folder = match &request.saved_to {
+        Some(path) => path.parent(),
+        None => None,
+    };
     let overrides = CliOverrides {
-        output,
+        output: output_folder,
         only_options: request.action != JobAction::Run,
         sections: &request.sections,
         closeness: Closeness::Fio,
@@ -530,14 +593,32 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
         .map_err(|error| Failure::Usage(error.to_string()))
 }
 
-fn read_all(pipe: impl Read) -> Result<String, String> {
-    let mut text = String::new();
-    let read = pipe.take(PLAN_FILE_BYTES_MAX).read_to_string(&mut text);
-    read.map_err(|error| error.to_string())?;
-    Ok(text)
+fn read_job_file(path: &Path) -> Result<String, String> {
+    if path == Path::new("-") {
+        register_stdin();
+        return read_pipe(io::stdin().lock());
+    }
+    // As in fio, `<(command)` of a shell is a file, too.
+    if let Ok(found) = std::fs::metadata(path)
+        && found.file_type().is_fifo()
+    {
+        return match File::open(path) {
+            Ok(pipe) => read_pipe(pipe),
+            Err(error) => Err(error.to_string()),
+        };
+    }
+    read_text(path)
 }
 
-/// Runs it, and prints its lines as they come.
+fn read_pipe(pipe: impl Read) -> Result<String, String> {
+    let mut text = String::new();
+    match pipe.take(PLAN_FILE_BYTES_MAX).read_to_string(&mut text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Runs the computing load, and prints the tool's lines as they come.
 fn run_primes(tool: &DropIn, request: &PrimeRequest, flags: &MeasuringFlags) -> Result<Exit> {
     if flags.prints_json() || flags.dry_run || !flags.outputs.is_empty() {
         let text = "--json, --dry-run and --output do not apply: this test uses no disk".to_owned();
@@ -569,33 +650,51 @@ fn measure_work(
     writes: bool,
 ) -> Result<Exit> {
     let flags = job.flags;
+    let has_file = has_kind(&job.identities, TargetKind::File);
+    let released_kind = if has_kind(&job.identities, TargetKind::BlockDevice) {
+        Some(TargetKind::BlockDevice)
+    } else if has_file {
+        Some(TargetKind::File)
+    } else {
+        None
+    };
     // stderr is the tool's.
-    let mut own = MeasuringFlags {
+    let mut quiet_flags = MeasuringFlags {
         quiet: !flags.verbose,
         ..flags.clone()
     };
     // One command line makes the file the first time, when there is none to release, and overwrites
     // it later.
-    let has = |kind: TargetKind| {
-        let has_kind = job.identities.iter().any(|one| one.kind == kind);
-        has_kind.then_some(kind)
+    quiet_flags.destructive.overwrite &= has_file;
+    let quiet_job = MeasuringJob {
+        flags: &quiet_flags,
+        ..job
     };
-    let released = has(TargetKind::BlockDevice).or(has(TargetKind::File));
-    own.destructive.overwrite &= has(TargetKind::File).is_some();
-    let job = MeasuringJob { flags: &own, ..job };
-    let ended = measure(job).and_then(Measured::exit);
-    match (ended, released) {
-        (Err(error), Some(kind)) if is_refused(&error) && writes => {
+    let error = match measure(quiet_job).and_then(Measured::exit) {
+        Ok(exit) => return Ok(exit),
+        Err(error) => error,
+    };
+    match released_kind {
+        Some(kind) if is_refused(&error) && writes => {
             report(&error);
-            name_accepted(tool, words, kind, &flags.destructive);
+            print_release_command(tool, words, kind, &flags.destructive);
             Ok(Exit::Refused)
         }
-        (ended, _) => ended,
+        _ => Err(error),
     }
 }
 
-/// The command that releases the target, where none of its flags was given.
-fn name_accepted(tool: &DropIn, words: &[String], kind: TargetKind, given: &DestructiveFlags) {
+fn has_kind(identities: &[TargetIdentity], kind: TargetKind) -> bool {
+    identities.iter().any(|identity| identity.kind == kind)
+}
+
+/// Prints the command that releases the target, where none of its flags was given.
+fn print_release_command(
+    tool: &DropIn,
+    words: &[String],
+    kind: TargetKind,
+    given: &DestructiveFlags,
+) {
     if given.why_only_read(kind).is_none() {
         return;
     }
@@ -612,14 +711,11 @@ fn name_accepted(tool: &DropIn, words: &[String], kind: TargetKind, given: &Dest
 }
 
 /// Prints what the figures mean, in the name of the tool.
-fn print_notes<'a>(
-    tool: &DropIn,
-    flags: &MeasuringFlags,
-    notes: impl IntoIterator<Item = &'a String>,
-) {
-    if !flags.quiet {
-        for note in notes {
-            eprint_line(&format!("{}: {note}", tool.name));
-        }
+fn print_notes(tool: &DropIn, flags: &MeasuringFlags, notes: &[String]) {
+    if flags.quiet {
+        return;
+    }
+    for note in notes {
+        eprint_line(&format!("{}: {note}", tool.name));
     }
 }

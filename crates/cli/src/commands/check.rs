@@ -13,7 +13,7 @@ use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::standard_workloads;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{
-    EngineChoice, Order, Plan, Questions, Scratch, Skipped, Span, Task, Workloads,
+    EngineChoice, Order, Plan, Questions, Scratch, Skipped, Span, Task, Workload, Workloads,
 };
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, DataSheet, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// Drives have up to 1 GiB of cache; a smaller file would measure the cache.
 const SCRATCH_BYTES_MIN: u64 = 1 << 30;
 
-/// How long the run takes at most, and how large its scratch file is.
+/// The time that the run takes at most, and the size of its scratch file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TimeBudget {
     time_ns: u64,
@@ -63,13 +63,13 @@ const TURNS_NS: u64 = 3 * SECOND / 2;
 const ACCESS_NS_MAX: u64 = 30 * SECOND;
 /// One point of the curve for this much of the whole time (64 in a minute), within limits.
 const POINT_NS: u64 = 900_000_000;
-const POINTS: (u32, u32) = (24, 200);
-/// The steps of a device's survey, as `--only` and `--expect` name them.
-const CURVE: &str = "curve";
+const POINTS: (u64, u64) = (24, 200);
 /// Two seconds are enough for slices.
 const ORDER: Order = Order::InTurns {
     slices_from_ns: 1_500_000_000,
 };
+/// The steps of a device's survey, as `--only` and `--expect` name them.
+const CURVE: &str = "curve";
 const ACCESS: &str = "access";
 const STEPS: [&str; 3] = [CURVE, ACCESS, "burst"];
 /// Fits into the cache of any disk.
@@ -156,7 +156,7 @@ pub struct CheckFlags {
     pub measuring: MeasuringFlags,
 }
 
-/// Measures.
+/// Measures the workloads, the layers, or with `--for` whether the target is fit for a database.
 pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     let identity = check.measuring.probe(&check.target)?;
     if let Some(profile) = &check.fit_for {
@@ -180,10 +180,8 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
 
 fn time_budget(check: &CheckFlags) -> TimeBudget {
     match check.time {
-        Some(time_ns) => TimeBudget {
-            time_ns,
-            scratch_bytes: if time_ns > 30 * SECOND { NORMAL } else { QUICK }.scratch_bytes,
-        },
+        Some(time_ns) if time_ns > 30 * SECOND => TimeBudget { time_ns, ..NORMAL },
+        Some(time_ns) => TimeBudget { time_ns, ..QUICK },
         None if check.quick => QUICK,
         None if check.thorough => THOROUGH,
         None => NORMAL,
@@ -192,10 +190,10 @@ fn time_budget(check: &CheckFlags) -> TimeBudget {
 
 /// The plan of `check` for this target.
 pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
-    let (budget, measuring) = (time_budget(check), &check.measuring);
+    let budget = time_budget(check);
+    let measuring = &check.measuring;
     Failure::check_time(budget.time_ns)?;
     let scratch_bytes = measuring.scratch_bytes(identity, budget.scratch_bytes)?;
-    let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
     let (write_bytes, sequential_share) = match scratch_bytes {
         Some(bytes) => (bytes, REWRITE_SHARE),
         // The span is the whole target, and the writes wear it no more than a scratch file would.
@@ -204,34 +202,32 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             REWRITE_SHARE + FIRST_WRITE_SHARE,
         ),
     };
-    let surveyed = identity.kind == TargetKind::BlockDevice;
+    let has_survey = identity.kind == TargetKind::BlockDevice;
+    let is_written = !measuring.destructive.destroy.is_empty() && !check.read_only;
     // When everything is measured, the surface takes its share from the workloads.
-    let is_all = surveyed && !measuring.destructive.destroy.is_empty() && !check.read_only;
-    let shared_ns = if is_all {
+    let shared_ns = if has_survey && is_written {
         budget.shared_ns() * 58 / (58 + CURVE_SHARE + ACCESS_SHARE + 3)
     } else {
         budget.shared_ns()
     };
-    let all = standard_workloads(measuring, shared_ns, write_bytes, sequential_share);
-    let survey = surveyed.then(|| survey(measuring, shared_ns, identity));
-    let mut known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
-    known.extend(STEPS.iter().filter(|_| surveyed));
+    let standard = standard_workloads(measuring, shared_ns, write_bytes, sequential_share);
+    let mut known: Vec<&str> = standard
+        .iter()
+        .map(|workload| workload.name.as_str())
+        .collect();
+    if has_survey {
+        known.extend(STEPS);
+    }
     check.selection.check_names(&known)?;
-    for workload in all {
-        let unreleased = why_not_written(check, identity.kind).filter(|_| workload.writes());
-        let excluded = check.selection.excludes(&workload.name).map(str::to_owned);
-        match excluded.or(unreleased) {
-            Some(why) => skipped.push(Skipped::new(workload.name, why)),
-            None => workloads.push(workload),
-        }
-    }
-    let survey = survey.and_then(|survey| select_steps(&check.selection, survey, &mut skipped));
-    if workloads.is_empty() && survey.is_none() {
-        return Err(nothing_left(&skipped));
-    }
+    let mut skipped = Vec::new();
+    let workloads = select_workloads(check, standard, identity.kind, &mut skipped);
     let mut tasks = Vec::new();
-    if let Some(survey) = survey {
-        tasks.push(Task::Survey(survey));
+    if has_survey {
+        let mut survey = device_survey(measuring, shared_ns, identity);
+        select_steps(&check.selection, &mut survey, &mut skipped);
+        if survey.curve.is_some() || survey.access.is_some() || survey.burst.is_some() {
+            tasks.push(Task::Survey(survey));
+        }
     }
     if !workloads.is_empty() {
         tasks.push(Task::Workloads(Workloads {
@@ -239,9 +235,16 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
             ..Workloads::as_planned(workloads)
         }));
     }
-    let scratch = scratch_bytes.map(|bytes| {
-        Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, budget.first_write_ns())
-    });
+    if tasks.is_empty() {
+        return Err(nothing_left(&skipped));
+    }
+    let scratch = match scratch_bytes {
+        Some(bytes) => {
+            let first_write_ns = budget.first_write_ns();
+            Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, first_write_ns))
+        }
+        None => None,
+    };
     Ok(Plan {
         scratch,
         time_limit_ns: Some(budget.time_ns),
@@ -256,12 +259,32 @@ pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     })
 }
 
-/// The selected steps of the survey; `None` where none is.
-fn select_steps(
-    selection: &SelectionFlags,
-    mut survey: Survey,
+/// Keeps the workloads that the user selected and that may run on the target.
+fn select_workloads(
+    check: &CheckFlags,
+    standard: Vec<Workload>,
+    kind: TargetKind,
     skipped: &mut Vec<Skipped>,
-) -> Option<Survey> {
+) -> Vec<Workload> {
+    let why_only_read = why_not_written(check, kind);
+    let mut selected = Vec::new();
+    for workload in standard {
+        if let Some(flag) = check.selection.excludes(&workload.name) {
+            skipped.push(Skipped::new(workload.name, flag));
+            continue;
+        }
+        match &why_only_read {
+            Some(why) if workload.writes() => {
+                skipped.push(Skipped::new(workload.name, why));
+            }
+            _ => selected.push(workload),
+        }
+    }
+    selected
+}
+
+/// Keeps the selected steps of the survey.
+fn select_steps(selection: &SelectionFlags, survey: &mut Survey, skipped: &mut Vec<Skipped>) {
     for step in STEPS {
         let Some(why) = selection.excludes(step) else {
             continue;
@@ -273,12 +296,12 @@ fn select_steps(
         }
         skipped.push(Skipped::new(step, why));
     }
-    let is_left = survey.curve.is_some() || survey.access.is_some() || survey.burst.is_some();
-    is_left.then_some(survey)
 }
 
 fn nothing_left(skipped: &[Skipped]) -> Failure {
-    let unreleased = skipped.iter().find(|one| !one.why.starts_with("--"));
+    let unreleased = skipped
+        .iter()
+        .find(|skipped| !skipped.why.starts_with("--"));
     Failure::Usage(match unreleased {
         Some(Skipped { workload, why }) => format!("nothing is left to measure. {workload}: {why}"),
         None => {
@@ -289,12 +312,14 @@ fn nothing_left(skipped: &[Skipped]) -> Failure {
     })
 }
 
-/// Why workloads that write are skipped on a target of this kind, and what to check instead.
+/// Says why workloads that write are skipped on a target of this kind, and what to check instead.
 fn why_not_written(check: &CheckFlags, kind: TargetKind) -> Option<String> {
     let destructive = &check.measuring.destructive;
     let why = destructive.why_not_written(check.read_only, kind)?;
+    if check.read_only {
+        return Some(why.to_owned());
+    }
     let on_it = match kind {
-        _ if check.read_only => return Some(why.to_owned()),
         TargetKind::BlockDevice => " on it",
         TargetKind::File | TargetKind::Directory => "",
     };
@@ -304,10 +329,11 @@ fn why_not_written(check: &CheckFlags, kind: TargetKind) -> Option<String> {
 }
 
 /// On a device that is only read, the surface takes the time of the writing workloads.
-fn survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -> Survey {
-    let points = (time_ns / POINT_NS).clamp(u64::from(POINTS.0), u64::from(POINTS.1)) as u32;
+fn device_survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -> Survey {
+    let (points_min, points_max) = POINTS;
+    let points = time_ns / POINT_NS;
     let curve = CurvePlan {
-        points,
+        points: points.clamp(points_min, points_max) as u32,
         coverage: Coverage::Sampled { sample_bytes: None },
         time_ns: Some(time_ns / 58 * CURVE_SHARE),
     };

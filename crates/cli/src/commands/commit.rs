@@ -2,10 +2,12 @@
 //! platform has, with one and several sessions, alone and alongside other load.
 
 use crate::failure::{Exit, Failure};
+use crate::fitness::measure_fitness;
 use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
 use crate::postgres::{Breadth, ServerFlags, insert_names, postgres_plan, postgres_version};
 use crate::session::{Agreed, MeasuringJob, measure};
 use crate::write_cache::{CacheStates, WriteCacheFlags};
+use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Inserts, Order, Plan, Questions, Scratch,
     Skipped, Span, Start, Stop, SyncCall, SyncPolicy, Task, Workload, Workloads, WriteFlag,
@@ -127,17 +129,16 @@ pub struct CommitFlags {
     pub measuring: MeasuringFlags,
 }
 
-/// Measures.
+/// Measures commits, or with `--for` whether the target is fit for a database.
 pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
     let mut identity = commit.measuring.probe(&commit.target)?;
     if let Some(profile) = &commit.fit_for {
-        let time_ns = time_ns(commit);
-        return crate::fitness::measure_fitness(
+        return measure_fitness(
             profile,
             "commit",
             ORDER,
             identity,
-            time_ns,
+            total_ns(commit),
             &commit.measuring,
         );
     }
@@ -145,7 +146,9 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
     let plan = plan(commit, &identity, programs.as_ref())?;
     let switch = commit.cache.switch(&identity)?;
     crate::targets::note_write_caches(&mut identity);
-    if let Some(switch) = switch.as_ref().filter(|_| !commit.measuring.dry_run) {
+    if let Some(switch) = &switch
+        && !commit.measuring.dry_run
+    {
         commit.cache.ask(switch, commit.measuring.verbosity())?;
     }
     let mut job = MeasuringJob::new(plan, vec![identity], &commit.measuring);
@@ -153,7 +156,8 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
     measure(job)?.exit()
 }
 
-fn time_ns(commit: &CommitFlags) -> u64 {
+/// The time of all rows together.
+fn total_ns(commit: &CommitFlags) -> u64 {
     let default = if commit.quick { TIME_NS_QUICK } else { TIME_NS };
     commit.time.unwrap_or(default)
 }
@@ -164,7 +168,8 @@ pub fn plan(
     identity: &TargetIdentity,
     programs: Option<&Programs>,
 ) -> Result<Plan, Failure> {
-    let (measuring, time_ns) = (&commit.measuring, time_ns(commit));
+    let measuring = &commit.measuring;
+    let time_ns = total_ns(commit);
     Failure::check_time(time_ns)?;
     let scratch_bytes = scratch_size(commit, identity)?;
     let file_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
@@ -181,64 +186,82 @@ pub fn plan(
     } else {
         Breadth::All
     };
-    let inserts = programs.map(|programs| insert_names(breadth, programs));
-    let (rows, skipped) = rows(commit, breadth, file_bytes, &inserts.unwrap_or_default())?;
-    let rows = rows
-        .into_iter()
-        .flat_map(|row| row.in_states(&commit.cache));
-    let rows: Vec<CommitRow> = rows.collect();
-    let unit_ns = time_ns / rows.iter().map(|row| row.weight).sum::<u64>();
-    let list = rows
-        .into_iter()
-        .flat_map(|row| row.timed(unit_ns, measuring.engine))
-        .collect();
+    let inserts = match programs {
+        Some(programs) => insert_names(breadth, programs),
+        None => Vec::new(),
+    };
+    let selected = select_rows(commit, breadth, file_bytes, &inserts)?;
+    let mut rows = Vec::new();
+    for row in selected.rows {
+        rows.extend(row.in_states(&commit.cache));
+    }
+    let weights: u64 = rows.iter().map(|row| row.weight).sum();
+    let unit_ns = time_ns / weights;
+    let mut list = Vec::new();
+    for row in rows {
+        list.extend(row.timed(unit_ns, measuring.engine));
+    }
     let workloads = Workloads {
         order: ORDER,
         ..Workloads::as_planned(list)
     };
     let layout_ns = time_ns / LAYOUT_SHARE;
-    let task = match programs {
-        None => Task::Workloads(workloads),
-        Some(programs) => Task::Inserts(Inserts {
-            server: postgres_plan(
-                programs,
-                breadth,
-                time_ns,
-                (commit.server.try_settings, &commit.selection),
-            )?,
-            between: workloads,
-        }),
+    let (task, time_limit_ns, server_version) = match programs {
+        None => (Task::Workloads(workloads), Some(time_ns + layout_ns), None),
+        Some(programs) => {
+            let requested = (commit.server.try_settings, &commit.selection);
+            let inserts = Inserts {
+                server: postgres_plan(programs, breadth, time_ns, requested)?,
+                between: workloads,
+            };
+            (Task::Inserts(inserts), None, Some(programs.version))
+        }
     };
-    let server_version = programs.map(|programs| programs.version);
-    let filled_min = SEGMENT_BYTES + DATA_BYTES_LEAST;
+    let scratch = match scratch_bytes {
+        Some(bytes) => {
+            let filled_min = SEGMENT_BYTES + DATA_BYTES_LEAST;
+            Some(Scratch::of_size(bytes).filled_within(filled_min, layout_ns))
+        }
+        None => None,
+    };
+    let named_version = commit.pg_version.or(server_version);
     Ok(Plan {
-        scratch: scratch_bytes
-            .map(|bytes| Scratch::of_size(bytes).filled_within(filled_min, layout_ns)),
-        time_limit_ns: match programs {
-            None => Some(time_ns + layout_ns),
-            Some(_) => None,
-        },
+        scratch,
+        time_limit_ns,
         tasks: vec![task],
         questions: Questions {
-            postgres_version: postgres_version(
-                commit.pg_version.or(server_version),
-                &commit.target,
-            ),
+            postgres_version: postgres_version(named_version, &commit.target),
             ..Questions::default()
         },
-        skipped,
+        skipped: selected.skipped,
         ..measuring.plan("commit", std::slice::from_ref(identity))
     })
 }
 
 /// The rows that fit and that the user selected, and the workloads of the others.
-fn rows(
+#[derive(Default)]
+struct SelectedRows {
+    rows: Vec<CommitRow>,
+    skipped: Vec<Skipped>,
+}
+
+impl SelectedRows {
+    fn skip(&mut self, row: CommitRow, why: &str) {
+        for workload in row.workloads {
+            self.skipped.push(Skipped::new(workload.name, why));
+        }
+    }
+}
+
+fn select_rows(
     commit: &CommitFlags,
     breadth: Breadth,
     file_bytes: u64,
     inserts: &[String],
-) -> Result<(Vec<CommitRow>, Vec<Skipped>), Failure> {
-    let (mut alone, mut beside) = (alone(breadth), beside(file_bytes));
+) -> Result<SelectedRows, Failure> {
+    let selection = &commit.selection;
+    let mut alone = rows_alone(breadth);
+    let mut beside = rows_beside(file_bytes);
     if commit.cache.write_cache == Some(CacheStates::Both) {
         alone.retain(CommitRow::shows_write_cache);
         beside.clear();
@@ -246,31 +269,36 @@ fn rows(
     if commit.rewrite {
         alone.iter_mut().for_each(CommitRow::rewrite);
     }
-    let least = format_bytes(DATA_BYTES_LEAST);
-    let no_room = (file_bytes < SEGMENT_BYTES + DATA_BYTES_LEAST)
-        .then(|| format!("less than {least} beside the segment"));
-    let all = || alone.iter().chain(&beside).flat_map(|row| &row.workloads);
-    let mut known: Vec<&str> = all().map(|workload| workload.name.as_str()).collect();
+    let mut known: Vec<&str> = Vec::new();
+    for row in alone.iter().chain(&beside) {
+        known.extend(row.workloads.iter().map(|workload| workload.name.as_str()));
+    }
     known.extend(inserts.iter().map(String::as_str));
-    commit.selection.check_names(&known)?;
-    let (mut rows, mut skipped) = (Vec::new(), Vec::new());
-    let of_alone = alone.into_iter().map(|row| (row, None));
-    for (row, no_room) in of_alone.chain(beside.into_iter().map(|row| (row, no_room.clone()))) {
-        let excluded = row.excluded(&commit.selection).map(str::to_owned);
-        match excluded.or(no_room) {
-            None => rows.push(row),
-            Some(why) => {
-                let names = row.workloads.into_iter().map(|workload| workload.name);
-                skipped.extend(names.map(|name| Skipped::new(name, &why)));
-            }
+    selection.check_names(&known)?;
+    let mut selected = SelectedRows::default();
+    for row in alone {
+        match row.excluded(selection) {
+            None => selected.rows.push(row),
+            Some(flag) => selected.skip(row, flag),
         }
     }
-    if rows.is_empty() {
+    let has_room = file_bytes >= SEGMENT_BYTES + DATA_BYTES_LEAST;
+    for row in beside {
+        match row.excluded(selection) {
+            None if has_room => selected.rows.push(row),
+            None => {
+                let least = format_bytes(DATA_BYTES_LEAST);
+                selected.skip(row, &format!("less than {least} beside the segment"));
+            }
+            Some(flag) => selected.skip(row, flag),
+        }
+    }
+    if selected.rows.is_empty() {
         return Err(Failure::Usage(
             "nothing is left to measure; select at least one row".to_owned(),
         ));
     }
-    Ok((rows, skipped))
+    Ok(selected)
 }
 
 /// The size of the scratch file of a directory, in whole segments; other targets have none.
@@ -283,9 +311,13 @@ fn scratch_size(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Optio
     } else {
         DATA_BYTES
     };
-    let room = diskproof_device::scratch_bytes_max(identity).saturating_sub(commit.server.bytes());
-    let most = (SEGMENT_BYTES + data_bytes).min(room).max(SEGMENT_BYTES);
-    let wanted = commit.measuring.size.unwrap_or(most);
+    let free_bytes = scratch_bytes_max(identity);
+    let room = free_bytes.saturating_sub(commit.server.bytes());
+    let default_bytes = SEGMENT_BYTES + data_bytes;
+    let wanted = match commit.measuring.size {
+        Some(size) => size,
+        None => default_bytes.min(room).max(SEGMENT_BYTES),
+    };
     if wanted < SEGMENT_BYTES {
         return Err(Failure::Usage(format!(
             "--size {}: smaller than a segment; use at least {}",
@@ -304,16 +336,18 @@ struct CommitRow {
 }
 
 impl CommitRow {
-    /// The flag that excludes it. One name selects or excludes all that is measured at the same
-    /// time.
+    /// The flag that excludes the row. One name selects or excludes all that is measured at the
+    /// same time.
     fn excluded(&self, selection: &SelectionFlags) -> Option<&'static str> {
-        let workloads = self.workloads.iter();
-        let each = workloads.map(|workload| selection.excludes(&workload.name));
-        if each.clone().any(|flag| flag == Some("--skip")) {
-            Some("--skip")
-        } else {
-            each.clone().all(|flag| flag.is_some()).then_some("--only")
+        let mut is_selected = false;
+        for workload in &self.workloads {
+            match selection.excludes(&workload.name) {
+                Some("--skip") => return Some("--skip"),
+                Some(_) => {}
+                None => is_selected = true,
+            }
         }
+        if is_selected { None } else { Some("--only") }
     }
 
     fn rewrite(&mut self) {
@@ -323,7 +357,8 @@ impl CommitRow {
         }
     }
 
-    /// Whether it is measured in both states of the write cache: fewer rows get more turns each.
+    /// Whether the row is measured in both states of the write cache: fewer rows get more turns
+    /// each.
     fn shows_write_cache(&self) -> bool {
         self.workloads.iter().all(|workload| {
             workload.block_bytes == PAGE_BYTES
@@ -348,30 +383,34 @@ impl CommitRow {
         rows
     }
 
-    /// Its workloads with their limits. A part of the time is the warm-up.
-    fn timed(self, unit_ns: u64, engine: Option<EngineChoice>) -> impl Iterator<Item = Workload> {
+    /// The workloads of the row with their limits. A part of the time is the warm-up.
+    fn timed(self, unit_ns: u64, engine: Option<EngineChoice>) -> Vec<Workload> {
         let time_ns = unit_ns * self.weight;
         let warmup_ns = (time_ns / 20).min(SECOND);
-        self.workloads.into_iter().map(move |workload| {
-            let is_beside = workload.start == Start::WithPrevious;
-            Workload {
-                stop: Stop {
-                    precision: (!is_beside).then_some(PRECISION),
-                    time_ns: Some(time_ns - warmup_ns),
-                    bytes: workload.writes().then_some(ROW_BYTES_MAX),
-                    ops: None,
-                },
-                warmup_ns,
-                // Each session is a thread that waits for its own commit, as the processes of a
-                // server do.
-                engine: match engine {
-                    Some(engine) if !workload.sync.needs_threads() => engine,
-                    _ if workload.sync == SyncPolicy::None => EngineChoice::Auto,
-                    _ => EngineChoice::Fixed(EngineKind::Sync),
-                },
-                ..workload
+        let mut timed = self.workloads;
+        for workload in &mut timed {
+            workload.stop = Stop {
+                precision: None,
+                time_ns: Some(time_ns - warmup_ns),
+                bytes: None,
+                ops: None,
+            };
+            if workload.start != Start::WithPrevious {
+                workload.stop.precision = Some(PRECISION);
             }
-        })
+            if workload.writes() {
+                workload.stop.bytes = Some(ROW_BYTES_MAX);
+            }
+            workload.warmup_ns = warmup_ns;
+            // Each session is a thread that waits for its own commit, as the processes of a server
+            // do.
+            workload.engine = match engine {
+                Some(engine) if !workload.sync.needs_threads() => engine,
+                _ if workload.sync == SyncPolicy::None => EngineChoice::Auto,
+                _ => EngineChoice::Fixed(EngineKind::Sync),
+            };
+        }
+        timed
     }
 }
 
@@ -448,71 +487,108 @@ fn row(weight: u64, workload: Workload) -> CommitRow {
     }
 }
 
+/// Commits of a page with this sync, by so many sessions.
+fn synced_row(name: &str, sync: SyncPolicy, sessions: u32) -> CommitRow {
+    let commits = Workload {
+        name: name.to_owned(),
+        sync,
+        depth: sessions,
+        ..FDATASYNC.commits()
+    };
+    row(1, commits)
+}
+
 /// Commits without other load.
-fn alone(breadth: Breadth) -> Vec<CommitRow> {
-    let all = breadth == Breadth::All;
-    let mut rows: Vec<CommitRow> = METHODS.map(|method| row(2, method.commits())).into();
-    let pages: &[u32] = if all { &PAGES } else { &PAGES[1..] };
-    for pages in pages {
-        let bytes = pages * PAGE_BYTES;
-        let several = METHODS.map(|method| row(1, method.sized(format!("x{pages}"), bytes)));
-        rows.extend(several.into_iter().take(if all { 5 } else { 4 }));
+fn rows_alone(breadth: Breadth) -> Vec<CommitRow> {
+    let mut rows = Vec::new();
+    for method in METHODS {
+        rows.push(row(2, method.commits()));
+    }
+    let [two, eight] = PAGES;
+    match breadth {
+        Breadth::All => {
+            rows.extend(rows_of_pages(two, &METHODS));
+            rows.extend(rows_of_pages(eight, &METHODS));
+        }
+        Breadth::Quick => rows.extend(rows_of_pages(eight, &METHODS[..4])),
     }
     rows.push(row(1, OPEN_DATASYNC.direct("dsync-direct")));
     rows.push(row(1, FDATASYNC.direct("fdatasync-direct")));
-    let committers: &[u32] = if all { &COMMITTERS } else { &COMMITTERS_QUICK };
-    let other = |name: String, sync, depth| {
-        let commits = Workload {
-            name,
-            sync,
-            depth,
-            ..FDATASYNC.commits()
-        };
-        row(1, commits)
+    let committers: &[u32] = match breadth {
+        Breadth::All => &COMMITTERS,
+        Breadth::Quick => &COMMITTERS_QUICK,
     };
-    for &depth in committers {
-        let call = SyncCall::Fdatasync;
-        rows.push(other(format!("fdatasync-c{depth}"), FDATASYNC.sync, depth));
-        let shared = SyncPolicy::Shared { call };
-        rows.push(other(format!("group-c{depth}"), shared, depth));
+    let shared = SyncPolicy::Shared {
+        call: SyncCall::Fdatasync,
+    };
+    for &sessions in committers {
+        let own_name = format!("fdatasync-c{sessions}");
+        rows.push(synced_row(&own_name, FDATASYNC.sync, sessions));
+        let group_name = format!("group-c{sessions}");
+        rows.push(synced_row(&group_name, shared, sessions));
     }
-    if all {
-        rows.extend(SIZES.map(|bytes| row(1, OPEN_SYNC.sized(format!("{}k", bytes >> 10), bytes))));
-        let call = SyncCall::Fsync;
-        let elsewhere = SyncPolicy::OtherDescriptor { call };
-        rows.push(other("fsync-elsewhere".to_owned(), elsewhere, 1));
+    if breadth == Breadth::All {
+        for bytes in SIZES {
+            let suffix = format!("{}k", bytes >> 10);
+            rows.push(row(1, OPEN_SYNC.sized(suffix, bytes)));
+        }
+        let elsewhere = SyncPolicy::OtherDescriptor {
+            call: SyncCall::Fsync,
+        };
+        rows.push(synced_row("fsync-elsewhere", elsewhere, 1));
     }
-    rows.push(other("unsynced".to_owned(), SyncPolicy::None, 1));
+    rows.push(synced_row("unsynced", SyncPolicy::None, 1));
     rows
+}
+
+/// Commits of several pages, by each of the methods.
+fn rows_of_pages(pages: u32, methods: &[Method]) -> Vec<CommitRow> {
+    methods
+        .iter()
+        .map(|method| row(1, method.sized(format!("x{pages}"), pages * PAGE_BYTES)))
+        .collect()
 }
 
 /// Commits alongside other load on the rest of the target: random reads, and the writes of a
 /// checkpoint as they reach the disk. Those are direct, because they belong to other files than the
 /// WAL: a sync of the WAL does not write them.
-fn beside(file_bytes: u64) -> Vec<CommitRow> {
-    let load = |name: &str, read_permille, depth| Workload {
-        streams: Streams::with_reads(read_permille),
-        depth,
+fn rows_beside(file_bytes: u64) -> Vec<CommitRow> {
+    let reads = Workload {
+        streams: Streams::with_reads(1000),
+        depth: READS_BESIDE,
+        ..load_beside("reads", file_bytes)
+    };
+    let checkpoint = Workload {
+        streams: Streams::with_reads(0),
+        depth: WRITES_BESIDE,
+        ..load_beside("checkpoint", file_bytes)
+    };
+    vec![
+        row_beside("with-reads", reads),
+        row_beside("with-checkpoint", checkpoint),
+    ]
+}
+
+fn row_beside(name: &str, load: Workload) -> CommitRow {
+    let commits = Workload {
+        name: name.to_owned(),
+        ..FDATASYNC.commits()
+    };
+    CommitRow {
+        weight: 2,
+        workloads: vec![commits, load],
+    }
+}
+
+fn load_beside(name: &str, file_bytes: u64) -> Workload {
+    let data_bytes = file_bytes.saturating_sub(SEGMENT_BYTES);
+    Workload {
         block_bytes: PAGE_BYTES,
         span: Span {
             start_bytes: SEGMENT_BYTES,
-            length_bytes: Some((file_bytes - SEGMENT_BYTES.min(file_bytes)).min(DATA_BYTES)),
+            length_bytes: Some(data_bytes.min(DATA_BYTES)),
         },
         start: Start::WithPrevious,
         ..Workload::named(name)
-    };
-    let with = |name: &str, load: Workload| CommitRow {
-        weight: 2,
-        workloads: vec![
-            Workload {
-                name: name.to_owned(),
-                ..FDATASYNC.commits()
-            },
-            load,
-        ],
-    };
-    vec![
-        with("with-reads", load("reads", 1000, READS_BESIDE)),
-        with("with-checkpoint", load("checkpoint", 0, WRITES_BESIDE)),
-    ]
+    }
 }

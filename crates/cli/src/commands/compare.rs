@@ -8,18 +8,17 @@ mod question;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, files, is_stdout};
 use crate::output_files::{Output, note_written, open_documents};
-use crate::saved::{HistoryFileFlag, earlier_runs, load_all, named_or_recorded, short};
+use crate::saved::{earlier_runs, load_all, named_or_recorded, short};
 use crate::stdio::{
-    ColorWhen, Verbosity, comparison_page, ignore_closed_pipe, to_stdout, write_page,
+    ColorWhen, Verbosity, comparison_page, eprint_line, ignore_closed_pipe, to_stdout, write_page,
 };
 use crate::targets::keep_from_outputs;
 use anyhow::Context as _;
 use diskproof_analysis::compare::RunGroup;
 use diskproof_history::StoredRun;
-use diskproof_model::comparison::{Comparison, ConditionOutcome};
+use diskproof_model::comparison::{Comparison, Condition, ConditionOutcome};
 use diskproof_model::plan::{Decide, LivePlan, METHOD_VERSION, Origin, Plan, Sides};
 use diskproof_model::record::Record;
-use diskproof_report::format::Format;
 use diskproof_report::formats::format_of;
 use diskproof_report::terminal::MetricDetail;
 use std::collections::BTreeMap;
@@ -28,44 +27,76 @@ use std::path::{Path, PathBuf};
 pub use flags::CompareFlags;
 pub(crate) use question::{compared, group};
 
-/// All runs that `reference` names, each with its name. Splits at commas only when the whole
-/// reference names nothing: a label or a file name may hold a comma.
-fn find_runs(
-    reference: &str,
-    history_file: &HistoryFileFlag,
-) -> Result<Vec<(String, Record)>, Failure> {
-    let named = |reference: &str| -> Result<Vec<(String, Record)>, Failure> {
-        let records = load_all(reference, history_file.file())?;
-        let several = records.len() > 1;
-        let named = |record: Record| {
-            if several {
-                (short(&record.run_id).to_owned(), record)
-            } else {
-                (reference.to_owned(), record)
-            }
-        };
-        Ok(records.into_iter().map(named).collect())
-    };
-    match named(reference) {
-        Err(_) if reference.contains(',') => {
-            let each = reference.split(',').map(named);
-            Ok(each.collect::<Result<Vec<_>, _>>()?.concat())
-        }
-        found => found,
+/// A record, and what the page calls it.
+struct NamedRecord {
+    name: String,
+    record: Record,
+}
+
+/// The runs of one side.
+struct SideRuns {
+    label: String,
+    runs: Vec<NamedRecord>,
+}
+
+impl SideRuns {
+    fn group(&self) -> RunGroup<'_> {
+        let runs = self.runs.iter().map(|run| (run.name.as_str(), &run.record));
+        group(&self.label, runs)
     }
+}
+
+/// Finds all runs that `reference` names. Splits at commas only when the whole reference names
+/// nothing: a label or a file name may hold a comma.
+fn find_side(reference: String, history: Option<&Path>) -> Result<SideRuns, Failure> {
+    let runs = match load_named(&reference, history) {
+        Err(_) if reference.contains(',') => {
+            let mut runs = Vec::new();
+            for part in reference.split(',') {
+                runs.extend(load_named(part, history)?);
+            }
+            runs
+        }
+        found => found?,
+    };
+    Ok(SideRuns {
+        label: reference,
+        runs,
+    })
+}
+
+/// Loads the records of a reference. One record has the name of the reference, several have their
+/// run ids.
+fn load_named(reference: &str, history: Option<&Path>) -> Result<Vec<NamedRecord>, Failure> {
+    let records = load_all(reference, history)?;
+    let is_only = records.len() == 1;
+    let mut named = Vec::new();
+    for record in records {
+        let name = if is_only {
+            reference
+        } else {
+            short(&record.run_id)
+        };
+        named.push(NamedRecord {
+            name: name.to_owned(),
+            record,
+        });
+    }
+    Ok(named)
 }
 
 /// Earlier runs as groups, one for each label.
 fn earlier_groups(earlier: &[StoredRun]) -> Vec<RunGroup<'_>> {
     let mut groups: BTreeMap<&str, Vec<(&str, &Record)>> = BTreeMap::new();
-    for StoredRun { label, record, .. } in earlier {
-        let runs = groups
-            .entry(label.as_deref().unwrap_or_default())
-            .or_default();
-        runs.push((short(&record.run_id), record));
+    for run in earlier {
+        let label = run.label.as_deref().unwrap_or_default();
+        let runs = groups.entry(label).or_default();
+        runs.push((short(&run.record.run_id), &run.record));
     }
-    let groups = groups.into_iter();
-    groups.map(|(label, runs)| group(label, runs)).collect()
+    groups
+        .into_iter()
+        .map(|(label, runs)| group(label, runs))
+        .collect()
 }
 
 /// Runs the verb.
@@ -80,30 +111,71 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
         ))
         .into());
     }
-    let references = references(compare)?;
-    let sides = references
+    let history = compare.history_file.file();
+    let mut sides = Vec::new();
+    for reference in references(compare)? {
+        sides.push(find_side(reference, history)?);
+    }
+    let outputs = open_named_outputs(compare)?;
+    let records: Vec<&Record> = sides
         .iter()
-        .map(|reference| find_runs(reference, &compare.history_file))
-        .collect::<Result<Vec<_>, _>>()?;
-    let outputs = outputs_of(compare)?;
-    let records: Vec<&Record> = sides.iter().flatten().map(|(_, record)| record).collect();
-    let earlier = earlier_runs(&records, compare.history_file.file());
-    let mut groups = references.iter().zip(&sides).map(|(label, runs)| {
-        let runs = runs.iter();
-        group(label, runs.map(|(name, record)| (name.as_str(), record)))
-    });
-    let Some(baseline) = groups.next() else {
+        .flat_map(|side| &side.runs)
+        .map(|run| &run.record)
+        .collect();
+    let earlier = earlier_runs(&records, history);
+    let Some((baseline, candidates)) = sides.split_first() else {
         return Err(Failure::Usage(TOO_FEW.to_owned()).into());
     };
-    let (candidates, history) = (groups.collect(), earlier_groups(&earlier));
     let comparison = compared(
         compare.margin,
-        baseline,
-        candidates,
-        history,
+        baseline.group(),
+        candidates.iter().map(SideRuns::group).collect(),
+        earlier_groups(&earlier),
         &compare.limits,
     )?;
     present(compare, &comparison, &outputs)
+}
+
+/// The sides of a repeated comparison.
+struct RepeatedSides {
+    /// The targets to open.
+    targets: Vec<PathBuf>,
+    /// The names of the sides.
+    labels: Vec<String>,
+}
+
+fn repeated_sides(
+    record: &Record,
+    sides: &Sides,
+    targets: &[PathBuf],
+) -> Result<RepeatedSides, Failure> {
+    match sides {
+        Sides::Targets { paths } if targets.is_empty() => Ok(RepeatedSides {
+            targets: paths.iter().map(PathBuf::from).collect(),
+            labels: paths.clone(),
+        }),
+        Sides::Targets { paths } if targets.len() != paths.len() => {
+            let count = paths.len();
+            Err(Failure::Usage(format!(
+                "the record compares {count} targets; name as many, or none"
+            )))
+        }
+        Sides::Targets { .. } => Ok(RepeatedSides {
+            targets: targets.to_vec(),
+            labels: targets
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect(),
+        }),
+        Sides::Settings { prepare, .. } => Ok(RepeatedSides {
+            targets: named_or_recorded(targets, record),
+            labels: prepare.clone(),
+        }),
+        Sides::Layers(_) => Ok(RepeatedSides {
+            targets: Vec::new(),
+            labels: Vec::new(),
+        }),
+    }
 }
 
 /// Repeats the comparison that a record is one side of, on these targets or on those that were
@@ -116,59 +188,44 @@ pub(crate) fn repeat(
     has_agreed: bool,
 ) -> anyhow::Result<Exit> {
     let compare = &CompareFlags::repeating(live, flags, has_agreed)?;
-    let (named, labels) = match &live.sides {
-        Sides::Targets { paths } if targets.is_empty() => {
-            let named = paths.iter().map(PathBuf::from).collect();
-            (named, paths.clone())
-        }
-        Sides::Targets { paths } if targets.len() != paths.len() => {
-            let count = paths.len();
-            let why = format!("the record compares {count} targets; name as many, or none");
-            return Err(Failure::Usage(why).into());
-        }
-        Sides::Targets { .. } => {
-            let labels = targets.iter().map(|path| path.display().to_string());
-            (targets.to_vec(), labels.collect())
-        }
-        Sides::Settings { prepare, .. } => (named_or_recorded(targets, record), prepare.clone()),
-        Sides::Layers(_) => (Vec::new(), Vec::new()),
-    };
+    let RepeatedSides { targets, labels } = repeated_sides(record, &live.sides, targets)?;
     if labels.len() < 2 {
-        let why = "the record compares fewer than two sides, so there is nothing to repeat";
-        return Err(Failure::Usage(why.to_owned()).into());
+        let text = "the record compares fewer than two sides, so there is nothing to repeat";
+        return Err(Failure::Usage(text.to_owned()).into());
     }
-    for target in &named {
+    for target in &targets {
         keep_from_outputs(target);
     }
-    let identities = flags.probe_all(&named)?;
+    let identities = flags.probe_all(&targets)?;
     live::check_kinds(&identities, &compare.live)?;
-    let kind = record.targets.first().map(|target| target.kind);
-    if identities
+    let recorded_kind = record.targets.first().map(|target| target.kind);
+    let has_other_kind = identities
         .iter()
-        .any(|identity| Some(identity.kind) != kind)
-    {
-        let why = "name targets of the kind that the record compares (directory, file, device)";
-        return Err(Failure::Usage(why.to_owned()).into());
+        .any(|identity| recorded_kind != Some(identity.kind));
+    if has_other_kind {
+        let text = "name targets of the kind that the record compares (directory, file, device)";
+        return Err(Failure::Usage(text.to_owned()).into());
     }
-    let mut of_side = Plan {
+    let mut side_plan = Plan {
         seed: flags.seed.unwrap_or(record.plan.seed),
         origin: Origin::new("compare", crate::provenance::command_line()),
         method: METHOD_VERSION,
         ..record.plan.clone()
     };
-    if let Some(workloads) = of_side.workload_task_mut()
+    if let Some(workloads) = side_plan.workload_task_mut()
         && let Decide::Compare(live) = &mut workloads.decide
         && let Sides::Targets { paths } = &mut live.sides
     {
         paths.clone_from(&labels);
     }
-    let outputs = outputs_of(compare)?;
-    let (comparison, exit) = live::measure_sides(compare, flags, &labels, identities, &of_side)?;
-    let compared = match comparison {
+    let outputs = open_named_outputs(compare)?;
+    let (comparison, early_exit) =
+        live::measure_sides(compare, flags, &labels, identities, &side_plan)?;
+    let exit = match comparison {
         Some(comparison) => present(compare, &comparison, &outputs)?,
         None => Exit::Done,
     };
-    Ok(exit.unwrap_or(compared))
+    Ok(early_exit.unwrap_or(exit))
 }
 
 /// Measures the sides, unless the arguments name saved runs.
@@ -179,10 +236,13 @@ fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
     for target in &targets {
         keep_from_outputs(Path::new(target));
     }
-    let outputs = outputs_of(compare)?;
-    let (comparison, exit) = live::run(compare, &targets)?;
-    let by_conditions = comparison.map(|comparison| present(compare, &comparison, &outputs));
-    Ok(exit.or(by_conditions.transpose()?))
+    let outputs = open_named_outputs(compare)?;
+    let (comparison, early_exit) = live::run(compare, &targets)?;
+    let mut exit = None;
+    if let Some(comparison) = comparison {
+        exit = Some(present(compare, &comparison, &outputs)?);
+    }
+    Ok(early_exit.or(exit))
 }
 
 /// Saves and prints a comparison, and returns how the conditions came out.
@@ -207,19 +267,20 @@ const TOO_FEW: &str = "name at least two runs, such as 'compare latest~1 latest'
 
 /// The arguments that name sides, the baseline first.
 fn references(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
-    let named = compare.baseline.iter().chain(&compare.runs);
-    let mut references: Vec<String> = named.cloned().collect();
-    if compare.baseline.is_some() && references.len() == 1 {
-        references.push("latest".to_owned());
+    let mut references = compare.runs.clone();
+    if let Some(baseline) = &compare.baseline {
+        if references.is_empty() {
+            references.push("latest".to_owned());
+        }
+        references.insert(0, baseline.clone());
     }
     if references.len() < 2 {
-        Err(Failure::Usage(TOO_FEW.to_owned()))
-    } else {
-        Ok(references)
+        return Err(Failure::Usage(TOO_FEW.to_owned()));
     }
+    Ok(references)
 }
 
-fn outputs_of(compare: &CompareFlags) -> Result<Vec<Output>, Failure> {
+fn open_named_outputs(compare: &CompareFlags) -> Result<Vec<Output>, Failure> {
     let paths = files(&[&compare.outputs, &compare.html]);
     open_outputs(&paths, compare.history_file.file())
 }
@@ -229,8 +290,12 @@ pub(super) fn open_outputs(
     paths: &[PathBuf],
     history: Option<&Path>,
 ) -> Result<Vec<Output>, Failure> {
-    let can_hold = |format: &Format| format.comparison.is_some();
-    open_documents("a comparison", can_hold, paths, history)
+    open_documents(
+        "a comparison",
+        |format| format.comparison.is_some(),
+        paths,
+        history,
+    )
 }
 
 /// Writes a comparison to all output files.
@@ -241,8 +306,10 @@ pub(super) fn save(
 ) -> anyhow::Result<()> {
     for output in outputs {
         let path = output.path();
-        let format = format_of(path);
-        let Some(file) = format.and_then(|format| format.comparison_file(comparison, path)) else {
+        let Some(format) = format_of(path) else {
+            continue;
+        };
+        let Some(file) = format.comparison_file(comparison, path) else {
             continue;
         };
         let bytes = output
@@ -272,21 +339,29 @@ pub(crate) fn print(
 /// The exit code. A condition that holds fails a build, and one without an answer must not let it
 /// pass. An undecided one passes with a warning, unless the user says otherwise.
 fn conclude(comparison: &Comparison, fail_on_undecided: bool) -> Exit {
-    let is = |outcome| {
-        let conditions = comparison.conditions.iter();
-        conditions.filter(move |condition| condition.outcome == outcome)
-    };
-    let any = |outcome| is(outcome).next().is_some();
-    for condition in is(ConditionOutcome::Unanswered).chain(is(ConditionOutcome::Undecided)) {
-        crate::stdio::eprint_line(&format!(
+    let unanswered = conditions_with(comparison, ConditionOutcome::Unanswered);
+    let undecided = conditions_with(comparison, ConditionOutcome::Undecided);
+    for condition in unanswered.iter().chain(&undecided) {
+        eprint_line(&format!(
             "warning: --fail-on '{}': {}",
             condition.expression, condition.why
         ));
     }
-    match () {
-        () if any(ConditionOutcome::Holds) => Exit::ThresholdMissed,
-        () if any(ConditionOutcome::Unanswered) => Exit::Failed,
-        () if fail_on_undecided && any(ConditionOutcome::Undecided) => Exit::Undecided,
-        () => Exit::Done,
+    if !conditions_with(comparison, ConditionOutcome::Holds).is_empty() {
+        Exit::ThresholdMissed
+    } else if !unanswered.is_empty() {
+        Exit::Failed
+    } else if fail_on_undecided && !undecided.is_empty() {
+        Exit::Undecided
+    } else {
+        Exit::Done
     }
+}
+
+fn conditions_with(comparison: &Comparison, outcome: ConditionOutcome) -> Vec<&Condition> {
+    comparison
+        .conditions
+        .iter()
+        .filter(|condition| condition.outcome == outcome)
+        .collect()
 }

@@ -8,6 +8,8 @@ use crate::output_files::refuse_output;
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{SpanBounds, part_of};
+use diskproof_analysis::surface::short_stroke_name;
+use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{
     EngineChoice, Plan, Questions, Scratch, Span, Stop, Task, Workload, Workloads,
@@ -147,32 +149,38 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
 
 /// A survey may take hours: an output file that would stay empty is refused before it.
 fn refuse_empty_fio_json(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
-    let is_empty = |path: &Path| {
-        let format = format_of(path).filter(|_| plan.workloads().is_empty());
-        format.is_some_and(|format| format.requires == Requires::Workloads)
-    };
+    if !plan.workloads().is_empty() {
+        return Ok(());
+    }
     let why = "fio's JSON contains only workloads, but this run has none; add --short-stroke, or \
                use a .json or .csv file";
-    refuse_output(outputs, is_empty, why)
+    refuse_output(outputs, has_only_workloads, why)
+}
+
+fn has_only_workloads(output: &Path) -> bool {
+    match format_of(output) {
+        Some(format) => format.requires == Requires::Workloads,
+        None => false,
+    }
 }
 
 /// The plan of `curve` for this target.
 pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &curve.measuring;
-    let scratch_bytes = scratch_bytes(measuring, identity)?;
-    let resumed = curve.resume.as_deref();
-    let resumed = resumed.map(|text| Resumed::read(text, identity));
-    let resumed = resumed.transpose()?;
-    let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
-    let span = match (curve.span, resumed.and_then(|resumed| resumed.span)) {
-        (None, Some(span)) => span,
-        (None, None) => Span::default(),
-        (Some(bounds), _) => {
-            let part = part_of(target_bytes, bounds, PAGE_BYTES, (MIB, "1 MiB"));
-            part.map_err(Failure::Usage)?
-        }
+    let scratch_bytes = scratch_size(measuring, identity)?;
+    let resumed = match &curve.resume {
+        Some(text) => Some(Resumed::read(text, identity)?),
+        None => None,
     };
-    let survey = survey(curve, identity, span, resumed);
+    let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
+    let span = match (curve.span, resumed) {
+        (Some(bounds), _) => {
+            part_of(target_bytes, bounds, PAGE_BYTES, (MIB, "1 MiB")).map_err(Failure::Usage)?
+        }
+        (None, Some(resumed)) => resumed.span.unwrap_or_default(),
+        (None, None) => Span::default(),
+    };
+    let survey = planned_survey(curve, identity, span, resumed);
     if survey.curve.is_none()
         && survey.access.is_none()
         && survey.scan.is_none()
@@ -183,13 +191,12 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
                 .to_owned(),
         ));
     }
-    let has_strokes = curve.short_stroke && resumed.is_none();
-    let strokes = STROKES.iter().filter(|_| has_strokes);
-    let strokes: Vec<Workload> = strokes
-        .map(|percent| stroke(*percent, span, target_bytes, measuring))
-        .collect();
     let mut tasks = vec![Task::Survey(survey)];
-    if !strokes.is_empty() {
+    if curve.short_stroke && resumed.is_none() {
+        let strokes: Vec<Workload> = STROKES
+            .iter()
+            .map(|percent| stroke(*percent, span, target_bytes, measuring))
+            .collect();
         tasks.push(Task::Workloads(Workloads::as_planned(strokes)));
     }
     Ok(Plan {
@@ -204,24 +211,13 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     })
 }
 
-fn survey(
+fn planned_survey(
     curve: &CurveFlags,
     identity: &TargetIdentity,
     span: Span,
     resumed: Option<Resumed>,
 ) -> Survey {
-    // The earlier run did everything else.
-    let fresh = resumed.is_none();
-    let sample_bytes = curve.sample_size;
-    let coverage = if curve.full {
-        Coverage::Full
-    } else {
-        Coverage::Sampled { sample_bytes }
-    };
-    let time_ns = ACCESS_TIME_NS.max(ACCESS_TIME_NS / u64::from(READS) * u64::from(curve.reads));
-    let scan_block = resumed.map_or(SCAN_BLOCK_BYTES, |resumed| resumed.block_bytes);
-    let has_curve = fresh && curve.points > 0;
-    Survey {
+    let mut survey = Survey {
         operation: if curve.write {
             OpKind::Write
         } else {
@@ -229,48 +225,93 @@ fn survey(
         },
         span,
         engine: curve.measuring.engine.unwrap_or(EngineChoice::Auto),
-        curve: has_curve.then_some(CurvePlan {
-            points: curve.points,
-            coverage,
-            time_ns: curve_time_ns(curve),
-        }),
-        burst: has_curve.then_some(BurstPlan {
+        curve: None,
+        burst: None,
+        access: None,
+        scan: None,
+    };
+    if curve.scan {
+        survey.scan = Some(scan_plan(resumed));
+    }
+    // The earlier run did everything else.
+    if resumed.is_some() {
+        return survey;
+    }
+    if curve.points > 0 {
+        survey.curve = Some(curve_plan(curve));
+        survey.burst = Some(BurstPlan {
             bytes: BURST_BYTES,
             time_ns: BURST_TIME_NS,
-        }),
-        access: (fresh && !curve.no_access).then_some(AccessPlan {
-            random_reads: curve.reads,
-            pattern_reads: (curve.reads * PATTERN_READS_PERMILLE / 1000)
-                .clamp(*PATTERN_READS.start(), *PATTERN_READS.end()),
-            block_bytes: crate::plan_file::sector_bytes(std::slice::from_ref(identity)),
-            time_ns,
-        }),
-        scan: curve.scan.then_some(ScanPlan {
-            block_bytes: scan_block,
-            resume_bytes: resumed.map_or(0, |resumed| resumed.at),
-        }),
+        });
+    }
+    if !curve.no_access {
+        survey.access = Some(access_plan(curve.reads, identity));
+    }
+    survey
+}
+
+fn scan_plan(resumed: Option<Resumed>) -> ScanPlan {
+    match resumed {
+        Some(resumed) => ScanPlan {
+            block_bytes: resumed.block_bytes,
+            resume_bytes: resumed.at,
+        },
+        None => ScanPlan {
+            block_bytes: SCAN_BLOCK_BYTES,
+            resume_bytes: 0,
+        },
+    }
+}
+
+fn curve_plan(curve: &CurveFlags) -> CurvePlan {
+    let coverage = if curve.full {
+        Coverage::Full
+    } else {
+        Coverage::Sampled {
+            sample_bytes: curve.sample_size,
+        }
+    };
+    CurvePlan {
+        points: curve.points,
+        coverage,
+        time_ns: curve_time_ns(curve),
     }
 }
 
 /// The longest that the samples take: on a slow disk they become smaller, then fewer. `None` where
 /// the user asks for an amount.
 fn curve_time_ns(curve: &CurveFlags) -> Option<u64> {
-    let each_ns = if !curve.write {
-        POINT_NS_MAX.0
-    } else {
-        POINT_NS_MAX.1
-    };
-    let ns = u64::from(curve.points) * each_ns;
-    (!curve.full && curve.sample_size.is_none()).then_some(ns.max(CURVE_NS_MIN))
+    if curve.full || curve.sample_size.is_some() {
+        return None;
+    }
+    let (read_ns, write_ns) = POINT_NS_MAX;
+    let point_ns = if curve.write { write_ns } else { read_ns };
+    let samples_ns = u64::from(curve.points) * point_ns;
+    Some(samples_ns.max(CURVE_NS_MIN))
 }
 
+fn access_plan(reads: u32, identity: &TargetIdentity) -> AccessPlan {
+    let pattern_reads = reads * PATTERN_READS_PERMILLE / 1000;
+    let reads_ns = ACCESS_TIME_NS / u64::from(READS) * u64::from(reads);
+    AccessPlan {
+        random_reads: reads,
+        pattern_reads: pattern_reads.clamp(*PATTERN_READS.start(), *PATTERN_READS.end()),
+        block_bytes: crate::plan_file::sector_bytes(std::slice::from_ref(identity)),
+        time_ns: reads_ns.max(ACCESS_TIME_NS),
+    }
+}
+
+/// Random reads in the first percent of the span.
 fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlags) -> Workload {
-    let whole = span
-        .length_bytes
-        .unwrap_or(target_bytes.saturating_sub(span.start_bytes));
-    let length = (u128::from(whole) * u128::from(percent) / 100) as u64 / PAGE_BYTES * PAGE_BYTES;
+    let span_bytes = match span.length_bytes {
+        Some(bytes) => bytes,
+        None => target_bytes.saturating_sub(span.start_bytes),
+    };
+    let part_bytes = (u128::from(span_bytes) * u128::from(percent) / 100) as u64;
+    let whole_pages = part_bytes / PAGE_BYTES;
+    let name = short_stroke_name(f64::from(percent));
     Workload {
-        span: Span::new(span.start_bytes, Some(length)),
+        span: Span::new(span.start_bytes, Some(whole_pages * PAGE_BYTES)),
         stop: Stop {
             precision: Some(0.01),
             time_ns: Some(STROKE_TIME_NS - STROKE_WARMUP_NS),
@@ -278,27 +319,27 @@ fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlag
         },
         warmup_ns: STROKE_WARMUP_NS,
         engine: measuring.engine.unwrap_or(EngineChoice::Auto),
-        ..Workload::named(&diskproof_analysis::surface::short_stroke_name(f64::from(
-            percent,
-        )))
+        ..Workload::named(&name)
     }
 }
 
 /// Size of the scratch file in a directory; `None` for other targets.
-fn scratch_bytes(
+fn scratch_size(
     measuring: &MeasuringFlags,
     identity: &TargetIdentity,
 ) -> Result<Option<u64>, Failure> {
     if !measuring.needs_scratch(identity, "use --span to survey a part of it")? {
         return Ok(None);
     }
-    let room = diskproof_device::scratch_bytes_max(identity);
     match measuring.size {
         Some(size) if size < 2 * MIB => Err(Failure::Usage(format!(
             "--size {}: too small to measure anything; use at least 2M",
             format_bytes(size)
         ))),
         Some(size) => Ok(Some(size / MIB * MIB)),
-        None => Ok(Some(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST))),
+        None => {
+            let room = scratch_bytes_max(identity);
+            Ok(Some(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST)))
+        }
     }
 }

@@ -6,6 +6,8 @@ use crate::flags::{files, is_stdout, output_help};
 use crate::output_files::{Trial, open_outputs, save_records};
 use crate::saved::{HistoryFileFlag, SavedDocument, anonymous, find};
 use crate::stdio::{ColorWhen, Verbosity, ignore_closed_pipe, to_stdout};
+use diskproof_model::comparison::Comparison;
+use diskproof_model::record::Record;
 use diskproof_report::json;
 use diskproof_report::terminal::MetricDetail;
 use std::path::PathBuf;
@@ -36,41 +38,57 @@ pub struct ExportFlags {
 
 /// Runs the verb.
 pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
-    let named = [&export.outputs[..], &export.named[..]];
-    let paths = files(&named);
+    match find(&export.run, export.history_file.file())? {
+        SavedDocument::Run(stored) => export_record(export, stored.record),
+        SavedDocument::Comparison(comparison) => export_comparison(export, &comparison),
+    }
+}
+
+impl ExportFlags {
+    fn files(&self) -> Vec<PathBuf> {
+        files(&[&self.outputs, &self.named])
+    }
+
+    fn prints_json(&self) -> bool {
+        let mut outputs = self.outputs.iter().chain(&self.named);
+        outputs.any(|path| is_stdout(path))
+    }
+
+    fn verbosity(&self) -> Verbosity {
+        Verbosity::lines(self.quiet)
+    }
+}
+
+fn export_record(export: &ExportFlags, original: Record) -> anyhow::Result<Exit> {
+    let mut record = original;
+    let mut notes = Vec::new();
+    if export.anonymous {
+        let reduced = anonymous(&record)?;
+        record = reduced.record;
+        notes.push(format!("left out: {}", reduced.left_out));
+        notes.push(format!("kept: {}", reduced.kept));
+    }
     let history = export.history_file.file();
-    let verbosity = Verbosity::lines(export.quiet);
-    let prints = named.concat().iter().any(|path| is_stdout(path));
-    match find(&export.run, history)? {
-        SavedDocument::Run(stored) => {
-            let mut record = stored.record;
-            let mut notes = Vec::new();
-            if export.anonymous {
-                let anonymous = anonymous(&record)?;
-                record = anonymous.record;
-                notes.push(format!("left out: {}", anonymous.left_out));
-                notes.push(format!("kept: {}", anonymous.kept));
-            }
-            let outputs = open_outputs(&paths, history, Trial::Create)?;
-            save_records(&record, &outputs, verbosity)?;
-            if prints {
-                ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
-            }
-            for note in notes {
-                verbosity.note(&note);
-            }
-        }
-        SavedDocument::Comparison(_) if export.anonymous => {
-            let text = "--anonymous: a comparison names its targets; export its runs instead";
-            return Err(Failure::Usage(text.to_owned()).into());
-        }
-        SavedDocument::Comparison(comparison) => {
-            let outputs = compare::open_outputs(&paths, history)?;
-            compare::save(&comparison, &outputs, verbosity)?;
-            if prints {
-                compare::print(&comparison, true, MetricDetail::All, ColorWhen::Never)?;
-            }
-        }
+    let outputs = open_outputs(&export.files(), history, Trial::Create)?;
+    save_records(&record, &outputs, export.verbosity())?;
+    if export.prints_json() {
+        ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
+    }
+    for note in notes {
+        export.verbosity().note(&note);
+    }
+    Ok(Exit::Done)
+}
+
+fn export_comparison(export: &ExportFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
+    if export.anonymous {
+        let text = "--anonymous: a comparison names its targets; export its runs instead";
+        return Err(Failure::Usage(text.to_owned()).into());
+    }
+    let outputs = compare::open_outputs(&export.files(), export.history_file.file())?;
+    compare::save(comparison, &outputs, export.verbosity())?;
+    if export.prints_json() {
+        compare::print(comparison, true, MetricDetail::All, ColorWhen::Never)?;
     }
     Ok(Exit::Done)
 }

@@ -100,14 +100,12 @@ pub struct FilesFlags {
 
 /// Reads the smallest and the largest size of the files, in bytes.
 fn parse_file_sizes(text: &str) -> Result<RangeInclusive<u64>, String> {
-    let size = |text: &str| match text.trim() {
-        // A size of zero needs no unit.
-        "0" => Ok(0),
-        text => parse_size(text).map_err(|error| error.to_string()),
-    };
     let (min, max) = match text.split_once('-') {
-        Some((min, max)) => (size(min)?, size(max)?),
-        None => (size(text)?, size(text)?),
+        Some((min, max)) => (parse_file_size(min)?, parse_file_size(max)?),
+        None => {
+            let size = parse_file_size(text)?;
+            (size, size)
+        }
     };
     if min > max {
         return Err(format!("the range {text} ends before it starts"));
@@ -119,6 +117,14 @@ fn parse_file_sizes(text: &str) -> Result<RangeInclusive<u64>, String> {
         ));
     }
     Ok(min..=max)
+}
+
+fn parse_file_size(text: &str) -> Result<u64, String> {
+    match text.trim() {
+        // A size of zero needs no unit.
+        "0" => Ok(0),
+        size => parse_size(size).map_err(|error| error.to_string()),
+    }
 }
 
 /// Which orders are measured.
@@ -148,19 +154,8 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     let measuring = &files.measuring;
     let time_ns = files.time.unwrap_or(TIME_NS);
     Failure::check_time(time_ns)?;
-    let wrong = if measuring.size.is_some() {
-        Some("--size does not apply; use --file-size and --count")
-    } else if measuring.engine.is_some() {
-        Some("--engine does not apply: files always uses plain system calls")
-    } else if files.drop_caches && !rustix::process::geteuid().is_root() {
-        Some(
-            "--drop-caches: only root may empty the caches of the machine. Run as root, or omit it",
-        )
-    } else {
-        None
-    };
-    if let Some(wrong) = wrong {
-        return Err(Failure::Usage(wrong.to_owned()));
+    if let Some(problem) = problem(files) {
+        return Err(Failure::Usage(problem.to_owned()));
     }
     let sizes = files.file_size.clone().unwrap_or(FILE_BYTES);
     Ok(Plan {
@@ -184,20 +179,34 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     })
 }
 
+/// Says which flag cannot be followed.
+fn problem(files: &FilesFlags) -> Option<&'static str> {
+    if files.measuring.size.is_some() {
+        return Some("--size does not apply; use --file-size and --count");
+    }
+    if files.measuring.engine.is_some() {
+        return Some("--engine does not apply: files always uses plain system calls");
+    }
+    if files.drop_caches && !rustix::process::geteuid().is_root() {
+        return Some(
+            "--drop-caches: only root may empty the caches of the machine. Run as root, or omit it",
+        );
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn sizes_of_files_are_a_size_or_a_range() {
-        let read = parse_file_sizes;
-        let sizes = |min, max| Ok(min..=max);
-        assert_eq!(read("0"), sizes(0, 0));
-        assert_eq!(read("4k"), sizes(4096, 4096));
-        assert_eq!(read("0-64k"), sizes(0, 65536));
-        assert_eq!(read("1k - 1M"), sizes(1024, 1 << 20));
+        assert_eq!(parse_file_sizes("0"), Ok(0..=0));
+        assert_eq!(parse_file_sizes("4k"), Ok(4096..=4096));
+        assert_eq!(parse_file_sizes("0-64k"), Ok(0..=65536));
+        assert_eq!(parse_file_sizes("1k - 1M"), Ok(1024..=1 << 20));
         for wrong in ["", "x", "4k-", "8k-4k", "1G", "-4k"] {
-            assert!(read(wrong).is_err(), "{wrong}");
+            assert!(parse_file_sizes(wrong).is_err(), "{wrong}");
         }
     }
 }

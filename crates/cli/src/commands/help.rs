@@ -33,6 +33,16 @@ struct Page {
     text: &'static str,
 }
 
+impl Page {
+    /// The name without its ending.
+    fn stem(&self) -> &'static str {
+        match self.name.rsplit_once('.') {
+            Some((stem, _)) => stem,
+            None => self.name,
+        }
+    }
+}
+
 /// Files of `docs`. The measurements of this program itself stay out.
 macro_rules! pages {
     ($($folder:literal: $($name:literal),+;)*) => {
@@ -65,16 +75,21 @@ const PLANS: Page = Page {
 
 /// Prints what the topic names.
 pub fn run(flags: &HelpFlags) -> anyhow::Result<Exit> {
-    let topic: Vec<&str> = flags.topic.iter().map(String::as_str).collect();
-    let text = match topic.as_slice() {
-        [] => overview(),
-        words => match verb_help(words) {
-            Some(help) => help,
-            None => page_named(&words.join(" "))?.text.to_owned(),
-        },
-    };
-    print_text(&text)?;
+    let words: Vec<&str> = flags.topic.iter().map(String::as_str).collect();
+    if words.is_empty() {
+        print_text(&overview())?;
+    } else if let Some(help) = verb_help(&words) {
+        print_text(&help)?;
+    } else {
+        let page = find_page(&words.join(" "))?;
+        print_text(page.text)?;
+    }
     Ok(Exit::Done)
+}
+
+/// All pages of the documentation.
+fn all_pages() -> impl Iterator<Item = &'static Page> {
+    PAGES.iter().chain([&PLANS])
 }
 
 /// The names of all pages, each as `diskproof help` accepts it.
@@ -84,7 +99,7 @@ fn topics() -> String {
         .map(|verb| verb.get_name().to_owned())
         .collect();
     let mut names = Vec::new();
-    for page in PAGES.iter().chain([&PLANS]) {
+    for page in all_pages() {
         let short = page.name.trim_end_matches(".md");
         if verbs.iter().any(|verb| verb == short) {
             names.push(page.name);
@@ -105,18 +120,18 @@ fn overview() -> String {
 
 /// Lines of at most 78 columns, indented by two.
 fn wrapped(list: &str) -> String {
-    let mut lines = vec![String::new()];
+    let mut text = " ".to_owned();
+    let mut columns = 0;
     for word in list.split(' ') {
-        let line = lines.last().map_or(0, String::len);
-        if line + word.len() > 76 {
-            lines.push(String::new());
+        if columns + word.len() > 76 {
+            text.push_str("\n ");
+            columns = 0;
         }
-        if let Some(last) = lines.last_mut() {
-            last.push(' ');
-            last.push_str(word);
-        }
+        text.push(' ');
+        text.push_str(word);
+        columns += 1 + word.len();
     }
-    format!(" {}", lines.join("\n "))
+    text
 }
 
 /// The help of a verb, or of a verb within it such as `history prune`.
@@ -130,23 +145,19 @@ fn verb_help(words: &[&str]) -> Option<String> {
     Some(verb.render_long_help().to_string())
 }
 
-/// The page of this name, with or without its ending, also as a path such as `docs/fitness.md`.
-fn page_named(topic: &str) -> Result<&'static Page, Failure> {
+/// Finds a page by its name, with or without its ending, or by a path such as `docs/fitness.md`.
+fn find_page(topic: &str) -> Result<&'static Page, Failure> {
     let name = topic.rsplit('/').next().unwrap_or(topic);
-    let found = PAGES.iter().chain([&PLANS]).find(|page| {
-        let stem = page
-            .name
-            .rsplit_once('.')
-            .map_or(page.name, |(stem, _)| stem);
-        page.name == name || stem == name
-    });
-    found.ok_or_else(|| {
-        Failure::Usage(format!(
-            "help: '{topic}' is neither a verb nor a page. 'diskproof --help' lists the verbs. \
-             Pages: {}",
-            topics()
-        ))
-    })
+    for page in all_pages() {
+        if page.name == name || page.stem() == name {
+            return Ok(page);
+        }
+    }
+    Err(Failure::Usage(format!(
+        "help: '{topic}' is neither a verb nor a page. 'diskproof --help' lists the verbs. Pages: \
+         {}",
+        topics()
+    )))
 }
 
 #[cfg(test)]
@@ -154,7 +165,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn files_of(folder: &str, ending: &str) -> BTreeSet<String> {
+    fn doc_files(folder: &str, ending: &str) -> BTreeSet<String> {
         let folder = format!("{}/../../docs/{folder}", env!("CARGO_MANIFEST_DIR"));
         let mut names = BTreeSet::new();
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -168,9 +179,9 @@ mod tests {
 
     #[test]
     fn every_page_is_a_topic() {
-        let mut files = files_of("", ".md");
+        let mut files = doc_files("", ".md");
         files.remove("performance.md");
-        files.extend(files_of("plans", ".toml"));
+        files.extend(doc_files("plans", ".toml"));
         let pages = PAGES.iter().map(|page| page.name.to_owned()).collect();
         assert_eq!(files, pages);
     }
@@ -178,15 +189,11 @@ mod tests {
     #[test]
     fn topic_names_a_page_in_any_form() {
         for topic in ["fitness", "fitness.md", "docs/fitness.md"] {
-            assert_eq!(page_named(topic).unwrap().name, "fitness.md");
+            assert_eq!(find_page(topic).unwrap().name, "fitness.md");
         }
-        assert_eq!(page_named("docs/plans").unwrap().name, "plans.md");
-        assert!(
-            page_named("nonsense")
-                .unwrap_err()
-                .to_string()
-                .contains("fitness")
-        );
+        assert_eq!(find_page("docs/plans").unwrap().name, "plans.md");
+        let unknown = find_page("nonsense").unwrap_err().to_string();
+        assert!(unknown.contains("fitness"), "{unknown}");
     }
 
     #[test]

@@ -19,6 +19,9 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use std::collections::BTreeSet;
 use std::path::Path;
 
+/// A hundred thousand years, so that no later arithmetic overflows.
+const AGE_HOURS_MAX: i64 = 876_000_000;
+
 /// Below the help of `history`.
 const HELP: &str = concat!(
     "Without a command, history lists the runs, newest first. Ages: 90d, 12w, 36h, 1y. 'prune' \
@@ -158,19 +161,21 @@ pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
             run,
             label,
             history_file,
-        }) => name(&mut open(history_file.file())?, run, label),
+        }) => set_label(&mut open(history_file.file())?, run, label),
         Some(Action::Delete { runs, history_file }) => {
             let mut history = open(history_file.file())?;
             // All or nothing: a mistyped id must not delete the runs before it.
-            let ids = runs.iter().map(|run| run_id(&history, run));
-            let ids = ids.collect::<Result<Vec<_>, _>>()?;
+            let mut ids = Vec::new();
+            for run in runs {
+                ids.push(run_id(&history, run)?);
+            }
             delete(&mut history, &ids)
         }
         Some(Action::Import {
             files,
             label,
             history_file,
-        }) => add(files, label.as_deref(), history_file.file()),
+        }) => import_files(files, label.as_deref(), history_file.file()),
     }
 }
 
@@ -185,14 +190,15 @@ fn list(list: &List) -> anyhow::Result<Exit> {
         None => Listing::default(),
     };
     if let Some(first) = unreadable.first() {
-        let (count, id) = (counted(unreadable.len() as u64, "run"), short(first));
+        let count = counted(unreadable.len() as u64, "run");
+        let id = short(first);
         eprint_line(&format!(
             "warning: skipped {count} that cannot be read, such as {id}: damaged, or saved by \
              another version of diskproof"
         ));
     }
-    let is_nothing = runs.is_empty() && !list.json;
-    if is_nothing {
+    let prints_no_list = runs.is_empty() && !list.json;
+    if prints_no_list {
         if list.filter() == Filter::default() {
             eprint_line(&empty_text(&place.path))
         } else {
@@ -202,43 +208,54 @@ fn list(list: &List) -> anyhow::Result<Exit> {
     if list.trend {
         return show_trend(&runs, list, history.as_ref());
     }
-    if is_nothing {
+    if prints_no_list {
         return Ok(Exit::Done);
     }
-    write(&runs, list.json, list.color)
+    print_runs(&runs, list.json, list.color)
+}
+
+/// A condition of `--fail-on`, and the figure that it names from run to run.
+struct Condition<'a> {
+    limit: &'a Limit,
+    trend: Trend,
 }
 
 fn show_trend(runs: &[SavedRun], list: &List, history: Option<&History>) -> anyhow::Result<Exit> {
-    let mut trends = trends(runs);
-    let mut conditions: Vec<(&Limit, Trend)> = Vec::new();
-    if !trends.is_empty() {
+    let mut shown = trends(runs);
+    let mut conditions = Vec::new();
+    if !shown.is_empty() {
         for limit in &list.fail_on {
-            conditions.push((limit, trend_of(limit, runs, &trends, history)?));
+            let trend = find_trend(limit, runs, &shown, history)?;
+            conditions.push(Condition { limit, trend });
         }
     }
-    for (limit, trend) in &conditions {
-        if !trend.points.is_empty() && !trends.iter().any(|shown| is_named(shown, limit)) {
-            trends.push(trend.clone());
+    for Condition { limit, trend } in &conditions {
+        let is_shown = shown.iter().any(|trend| is_named(trend, limit));
+        if !trend.points.is_empty() && !is_shown {
+            shown.push(trend.clone());
         }
     }
-    let style = style(list.color);
     print_document(
         list.json,
-        |out| json::write_trends(&trends, out),
-        |page| terminal::write_trends(&trends, &style, page),
+        |out| json::write_trends(&shown, out),
+        |page| terminal::write_trends(&shown, &style(list.color), page),
     )?;
-    if trends.is_empty() {
+    if shown.is_empty() {
         eprint_line("no complete run has figures for a trend");
         // A timer must not take the absence of figures for a pass.
-        return Ok(if list.fail_on.is_empty() {
-            Exit::Done
-        } else {
-            Exit::Undecided
-        });
+        if !list.fail_on.is_empty() {
+            return Ok(Exit::Undecided);
+        }
+        return Ok(Exit::Done);
     }
+    Ok(report_conditions(&conditions))
+}
+
+/// Prints which conditions hold. A condition that holds decides the exit code.
+fn report_conditions(conditions: &[Condition<'_>]) -> Exit {
     let mut exit = Exit::Done;
-    for (limit, trend) in &conditions {
-        let (word, code) = match outcome(limit, trend) {
+    for Condition { limit, trend } in conditions {
+        let (answer, code) = match outcome(limit, trend) {
             ConditionOutcome::DoesNotHold => ("does not hold", Exit::Done),
             ConditionOutcome::Holds => ("holds", Exit::ThresholdMissed),
             ConditionOutcome::Undecided | ConditionOutcome::Unanswered => {
@@ -246,16 +263,16 @@ fn show_trend(runs: &[SavedRun], list: &List, history: Option<&History>) -> anyh
             }
         };
         let expression = &limit.expression;
-        let about = judged_run(trend);
-        eprint_line(&format!("--fail-on '{expression}' {word}: {about}"));
+        let run = judged_run(trend);
+        eprint_line(&format!("--fail-on '{expression}' {answer}: {run}"));
         if code == Exit::ThresholdMissed || exit == Exit::Done {
             exit = code;
         }
     }
-    Ok(exit)
+    exit
 }
 
-/// The run that decides a condition, and why it may be undecided.
+/// Names the run that decides a condition, and says why the condition may be undecided.
 fn judged_run(trend: &Trend) -> String {
     if let Some(run_id) = &trend.newest_without_figure {
         return format!(
@@ -273,56 +290,52 @@ fn judged_run(trend: &Trend) -> String {
     }
 }
 
-/// The figure that a condition names, from run to run. What `watch` recorded has a trend, but no
-/// figure that other conditions can name.
-fn trend_of(
+/// Finds the figure that a condition names, from run to run. What `watch` recorded has a trend, but
+/// no figure that other conditions can name.
+fn find_trend(
     limit: &Limit,
     runs: &[SavedRun],
     shown: &[Trend],
     history: Option<&History>,
 ) -> Result<Trend, Failure> {
-    let figure = named(&limit.metric);
-    let load = |run: &SavedRun| history.and_then(|history| saved_record(history, &run.run_id));
-    if let Some(trend) = figure.and_then(|figure| condition_trend(&figure, runs, load)) {
-        return Ok(trend);
+    if let Some(figure) = named(&limit.metric) {
+        let trend = condition_trend(&figure, runs, |run| saved_record(history?, &run.run_id));
+        if let Some(trend) = trend {
+            return Ok(trend);
+        }
     }
     if let Some(trend) = shown.iter().find(|trend| is_named(trend, limit)) {
         return Ok(trend.clone());
     }
-    let mut subjects: BTreeSet<&str> = BTreeSet::new();
+    let mut workloads: BTreeSet<&str> = BTreeSet::new();
     for run in runs {
-        subjects.extend(run.figures.iter().map(|figure| figure.workload.as_str()));
+        for figure in &run.figures {
+            workloads.insert(&figure.workload);
+        }
     }
-    let subjects: Vec<&str> = subjects.into_iter().collect();
+    let names: Vec<&str> = workloads.into_iter().collect();
     Err(Failure::Usage(format!(
         "--fail-on '{}': no saved run has this figure. Write WORKLOAD.METRIC with a workload of {} \
          and a metric of {}",
         limit.expression,
-        subjects.join(", "),
+        names.join(", "),
         threshold_names().join(", ")
     )))
 }
 
-fn write(runs: &[SavedRun], as_json: bool, color: ColorWhen) -> anyhow::Result<Exit> {
-    let style = style(color);
+fn print_runs(runs: &[SavedRun], as_json: bool, color: ColorWhen) -> anyhow::Result<Exit> {
     print_document(
         as_json,
         |out| json::write_runs(runs, out),
-        |page| terminal::write_runs(runs, &style, page),
+        |page| terminal::write_runs(runs, &style(color), page),
     )?;
     Ok(Exit::Done)
 }
 
 impl List {
     fn filter(&self) -> Filter {
-        // Records hold absolute paths with symlinks resolved. A path that does not exist may be a
-        // pattern, or a path of another machine.
-        let target = |path: &String| match Path::new(path).canonicalize() {
-            Ok(path) => path.to_string_lossy().into_owned(),
-            Err(_) => path.clone(),
-        };
         Filter {
-            target: self.target.as_ref().map(target),
+            target: self.target.as_deref().map(recorded_path),
             serial: self.serial.clone(),
             verb: self.verb.clone(),
             host: self.host.clone(),
@@ -333,27 +346,42 @@ impl List {
     }
 }
 
+/// Records hold absolute paths with symlinks resolved. A path that does not exist may be a pattern,
+/// or a path of another machine.
+fn recorded_path(path: &str) -> String {
+    match Path::new(path).canonicalize() {
+        Ok(resolved) => resolved.to_string_lossy().into_owned(),
+        Err(_) => path.to_owned(),
+    }
+}
+
 fn remove_old(
     mut history: History,
     older_than: Option<SignedDuration>,
     keep: Option<u64>,
     dry_run: bool,
 ) -> anyhow::Result<Exit> {
-    let before = |age| Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN);
-    let before = older_than.map(|age| before(age).as_second());
-    let found = history.prunable(before, keep);
-    let runs = found.map_err(Failure::History)?;
+    let runs = history
+        .prunable(older_than.map(second_before_now), keep)
+        .map_err(Failure::History)?;
     if dry_run {
         let count = counted(runs.len() as u64, "run");
         eprint_line(&format!("would delete {count}; nothing was deleted"));
-        return if runs.is_empty() {
-            Ok(Exit::Done)
-        } else {
-            write(&runs, false, ColorWhen::Auto)
-        };
+        if runs.is_empty() {
+            return Ok(Exit::Done);
+        }
+        return print_runs(&runs, false, ColorWhen::Auto);
     }
     let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
     delete(&mut history, &ids)
+}
+
+/// The second of Unix time that lies this far back.
+fn second_before_now(age: SignedDuration) -> i64 {
+    Timestamp::now()
+        .checked_sub(age)
+        .unwrap_or(Timestamp::MIN)
+        .as_second()
 }
 
 fn delete(history: &mut History, ids: &[String]) -> anyhow::Result<Exit> {
@@ -362,42 +390,54 @@ fn delete(history: &mut History, ids: &[String]) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn name(history: &mut History, run: &str, label: &str) -> anyhow::Result<Exit> {
+fn set_label(history: &mut History, run: &str, label: &str) -> anyhow::Result<Exit> {
     let id = run_id(history, run)?;
-    let name = Some(label).filter(|name| !name.is_empty());
-    history.label(&id, name).map_err(Failure::History)?;
-    match name {
-        Some(name) => eprint_line(&format!("run {} now has the label {name}", short(&id))),
-        None => eprint_line(&format!("run {} now has no label", short(&id))),
+    let new_label = if label.is_empty() { None } else { Some(label) };
+    history.label(&id, new_label).map_err(Failure::History)?;
+    let run = short(&id);
+    match new_label {
+        Some(label) => eprint_line(&format!("run {run} now has the label {label}")),
+        None => eprint_line(&format!("run {run} now has no label")),
     }
     Ok(Exit::Done)
 }
 
-fn add(files: &[String], label: Option<&str>, history: Option<&Path>) -> anyhow::Result<Exit> {
-    let (mut added, mut known, mut failed) = (0, 0, None);
+fn import_files(
+    files: &[String],
+    label: Option<&str>,
+    history: Option<&Path>,
+) -> anyhow::Result<Exit> {
+    let mut added = 0;
+    let mut known = 0;
+    let mut exit = Exit::Done;
     for file in files {
-        let saved = load_file(file).and_then(|record| import(record, label, history));
-        match saved {
-            Ok((outcome, moved)) => {
-                print_notes("", moved.as_slice(), Verbosity::Lines);
-                match outcome {
-                    SaveOutcome::Added => added += 1,
-                    SaveOutcome::Known => known += 1,
-                }
-            }
+        match import_file(file, label, history) {
+            Ok(SaveOutcome::Added) => added += 1,
+            Ok(SaveOutcome::Known) => known += 1,
             // Import the remaining files.
             Err(error) => {
                 eprint_line(&format!("error: {error}"));
-                failed = Some(error.exit());
+                exit = error.exit();
             }
         }
     }
-    let there = match known {
-        0 => String::new(),
-        known => format!(", {known} already in the history"),
-    };
-    eprint_line(&format!("added {}{there}", counted(added as u64, "run")));
-    Ok(failed.unwrap_or(Exit::Done))
+    let mut text = format!("added {}", counted(added, "run"));
+    if known > 0 {
+        text.push_str(&format!(", {known} already in the history"));
+    }
+    eprint_line(&text);
+    Ok(exit)
+}
+
+fn import_file(
+    file: &str,
+    label: Option<&str>,
+    history: Option<&Path>,
+) -> Result<SaveOutcome, Failure> {
+    let record = load_file(file)?;
+    let (outcome, moved) = import(record, label, history)?;
+    print_notes("", moved.as_slice(), Verbosity::Lines);
+    Ok(outcome)
 }
 
 fn parse_new_label(text: &str) -> Result<String, String> {
@@ -409,39 +449,48 @@ fn parse_new_label(text: &str) -> Result<String, String> {
 
 /// Reads an age in hours, days, weeks or years.
 fn parse_age(text: &str) -> Result<SignedDuration, String> {
-    let wrong = || format!("'{text}' is not an age; write a number with h, d, w or y, such as 90d");
-    let unit = text.chars().next_back().ok_or_else(wrong)?;
-    let number = text[..text.len() - unit.len_utf8()].parse::<i64>();
-    let number = number.map_err(|_| wrong())?;
-    let hours = match unit {
+    match age_hours(text) {
+        Some(hours @ 0..=AGE_HOURS_MAX) => Ok(SignedDuration::from_hours(hours)),
+        _ => Err(format!(
+            "'{text}' is not an age; write a number with h, d, w or y, such as 90d"
+        )),
+    }
+}
+
+fn age_hours(text: &str) -> Option<i64> {
+    let unit = text.chars().next_back()?;
+    let hours_per_unit = match unit {
         'h' => 1,
         'd' => 24,
         'w' => 7 * 24,
         'y' => 365 * 24,
-        _ => return Err(wrong()),
+        _ => return None,
     };
-    // At most a hundred thousand years, so that no later arithmetic overflows.
-    let hours = number.checked_mul(hours);
-    let hours = hours.filter(|hours| (0..=876_000_000).contains(hours));
-    hours.map(SignedDuration::from_hours).ok_or_else(wrong)
+    let number: i64 = text.strip_suffix(unit)?.parse().ok()?;
+    number.checked_mul(hours_per_unit)
 }
 
 fn parse_since(text: &str) -> Result<Timestamp, String> {
-    let day = || {
-        let day: Date = text.parse().ok()?;
-        Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp())
-    };
-    let wrong = || {
-        format!(
+    match point_in_time(text) {
+        Some(time) => Ok(time),
+        None => Err(format!(
             "'{text}' is not a time; write an age such as 7d, a day such as 2026-11-20, or a time \
              such as 2026-11-20T10:00:00Z"
-        )
-    };
-    if let Ok(age) = parse_age(text) {
-        return Timestamp::now().checked_sub(age).map_err(|_| wrong());
+        )),
     }
-    let time = text.parse::<Timestamp>().ok();
-    time.or_else(day).ok_or_else(wrong)
+}
+
+/// Reads an age before now, a time, or a day in UTC.
+fn point_in_time(text: &str) -> Option<Timestamp> {
+    if let Ok(age) = parse_age(text) {
+        return Timestamp::now().checked_sub(age).ok();
+    }
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time);
+    }
+    let day: Date = text.parse().ok()?;
+    let midnight = day.to_zoned(TimeZone::UTC).ok()?;
+    Some(midnight.timestamp())
 }
 
 #[cfg(test)]

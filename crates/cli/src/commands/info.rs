@@ -50,7 +50,10 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     };
     for output in &outputs {
         let path = output.path();
-        let Some(write) = format_of(path).and_then(|format| format.identity) else {
+        let Some(format) = format_of(path) else {
+            continue;
+        };
+        let Some(write) = format.identity else {
             continue;
         };
         let bytes = output

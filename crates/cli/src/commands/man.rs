@@ -2,6 +2,8 @@
 
 use super::Args;
 use crate::failure::{Exit, Failure};
+use crate::output_files::save_file;
+use crate::stdio::eprint_line;
 use anyhow::Context as _;
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man;
@@ -57,23 +59,30 @@ pub fn run(flags: &ManFlags) -> anyhow::Result<Exit> {
     let mut program = Args::command();
     program.build();
     let verbs: Vec<Command> = program.get_subcommands().cloned().collect();
-    let page_name = |verb: &Command| format!("diskproof-{}", verb.get_name());
     let names: Vec<String> = verbs.iter().map(page_name).collect();
     write(directory, "diskproof", program, &names)?;
-    for (name, verb) in names.iter().zip(verbs) {
-        write(directory, name, verb, &["diskproof".to_owned()])?;
+    for verb in verbs {
+        let name = page_name(&verb);
+        write(directory, &name, verb, &["diskproof".to_owned()])?;
     }
     for tool in drop_ins() {
         write_drop_in(directory, tool)?;
     }
     let count = names.len() + 1 + drop_ins().len();
-    crate::stdio::eprint_line(&format!("wrote {count} pages to {}", directory.display()));
+    eprint_line(&format!("wrote {count} pages to {}", directory.display()));
     Ok(Exit::Done)
+}
+
+fn page_name(verb: &Command) -> String {
+    format!("diskproof-{}", verb.get_name())
 }
 
 /// Writes one page under its name.
 fn write(directory: &Path, name: &str, command: Command, related: &[String]) -> anyhow::Result<()> {
-    let help = command.get_after_help().map(ToString::to_string);
+    let help = match command.get_after_help() {
+        Some(help) => help.to_string(),
+        None => String::new(),
+    };
     let has_verbs = command.has_subcommands();
     let man = Man::new(command.display_name(name.to_owned()))
         .title(name)
@@ -88,14 +97,14 @@ fn write(directory: &Path, name: &str, command: Command, related: &[String]) -> 
     if has_verbs {
         man.render_subcommands_section(&mut page)?;
     }
-    end_of_page(&help.unwrap_or_default(), related).to_writer(&mut page)?;
+    end_of_page(&help, related).to_writer(&mut page)?;
     save(directory, name, &page)
 }
 
 fn save(directory: &Path, name: &str, page: &[u8]) -> anyhow::Result<()> {
     let path = directory.join(format!("{name}.1"));
-    crate::output_files::save_file(&OutputFile::new(&path, |out| out.write_all(page)))
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let file = OutputFile::new(&path, |out| out.write_all(page));
+    save_file(&file).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(())
 }
 
@@ -125,18 +134,19 @@ fn write_drop_in(directory: &Path, tool: &DropIn) -> anyhow::Result<()> {
     }
     page.control("SH", ["OPTIONS"]);
     for option in tool.options {
-        page.control("TP", []);
-        let long = match (option.short, option.long) {
-            (_, "") => String::new(),
+        let names = match (option.short, option.long) {
+            (short, "") => short.to_owned(),
             ("", long) => format!("--{long}"),
-            (_, long) => format!(", --{long}"),
+            (short, long) => format!("{short}, --{long}"),
         };
-        page.text([bold(format!("{}{long} {}", option.short, option.value))]);
-        page.text([roman(match option.treatment {
+        let meaning = match option.treatment {
             Treatment::Carried => option.help.to_owned(),
             Treatment::Ignored(why) => format!("no effect: {why}"),
             Treatment::Refused(instead) => format!("refused: {instead}"),
-        })]);
+        };
+        page.control("TP", []);
+        page.text([bold(format!("{names} {}", option.value))]);
+        page.text([roman(meaning)]);
     }
     end_of_drop_in(&mut page, tool);
     save(directory, &name, page.render().as_bytes())
@@ -145,21 +155,19 @@ fn write_drop_in(directory: &Path, tool: &DropIn) -> anyhow::Result<()> {
 /// The exit codes of a tool, a command line that works, and related pages.
 fn end_of_drop_in(page: &mut Roff, tool: &DropIn) {
     let exits = tool.exits;
-    let signal = exits.signal.map(|code| code.to_string());
-    let signal = signal.unwrap_or("128 + number".to_owned());
-    page.control("SH", ["EXIT STATUS"]);
+    let usage = exits.usage.to_string();
     let target = exits.target.to_string();
-    for (code, meaning) in [
-        ("0".to_owned(), "success"),
-        (exits.usage.to_string(), "the command line is invalid"),
-        (target, "the target is missing, too small or refused"),
-        (exits.run.to_string(), "the run failed"),
-        (signal, "a signal ended the run"),
-    ] {
-        page.control("TP", []);
-        page.text([bold(code)]);
-        page.text([roman(meaning)]);
-    }
+    let run = exits.run.to_string();
+    let signal = match exits.signal {
+        Some(code) => code.to_string(),
+        None => "128 + number".to_owned(),
+    };
+    page.control("SH", ["EXIT STATUS"]);
+    exit_code(page, "0", "success");
+    exit_code(page, &usage, "the command line is invalid");
+    exit_code(page, &target, "the target is missing, too small or refused");
+    exit_code(page, &run, "the run failed");
+    exit_code(page, &signal, "a signal ended the run");
     page.control("SH", ["EXAMPLES"]);
     page.control("nf", []);
     let example = format!("diskproof as {} {}", tool.name, tool.example);
@@ -175,6 +183,12 @@ fn end_of_drop_in(page: &mut Roff, tool: &DropIn) {
     ]);
 }
 
+fn exit_code(page: &mut Roff, code: &str, meaning: &str) {
+    page.control("TP", []);
+    page.text([bold(code)]);
+    page.text([roman(meaning)]);
+}
+
 /// The sections that clap does not know, and the text below the help, whose indented lines stay
 /// as they are.
 fn end_of_page(help: &str, related: &[String]) -> Roff {
@@ -184,9 +198,12 @@ fn end_of_page(help: &str, related: &[String]) -> Roff {
     }
     let mut is_indented = false;
     for line in help.lines() {
-        let was_indented = std::mem::replace(&mut is_indented, line.starts_with("  "));
-        if is_indented != was_indented {
-            page.control(if is_indented { "nf" } else { "fi" }, []);
+        let was_indented = is_indented;
+        is_indented = line.starts_with("  ");
+        if is_indented && !was_indented {
+            page.control("nf", []);
+        } else if was_indented && !is_indented {
+            page.control("fi", []);
         }
         if line.is_empty() {
             page.control("PP", []);
@@ -199,9 +216,7 @@ fn end_of_page(help: &str, related: &[String]) -> Roff {
     }
     page.control("SH", ["EXIT STATUS"]);
     for (code, meaning) in EXIT_CODES {
-        page.control("TP", []);
-        page.text([bold(code)]);
-        page.text([roman(meaning)]);
+        exit_code(&mut page, code, meaning);
     }
     page.control("SH", ["SEE ALSO"]);
     for (index, name) in related.iter().enumerate() {

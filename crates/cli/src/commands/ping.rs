@@ -5,9 +5,9 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, choices, one_of};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, part_of};
-
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
 use diskproof_analysis::expect::Expected;
+use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
@@ -154,12 +154,15 @@ const SYNCS: &[Choice<SyncPolicy>] = choices! {
 };
 
 fn parse_rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse::<f64>().ok();
-    let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0);
-    rate.ok_or_else(|| format!("'{text}' is not a number of requests per second above 0"))
+    match text.parse::<f64>() {
+        Ok(rate) if rate.is_finite() && rate > 0.0 => Ok(rate),
+        _ => Err(format!(
+            "'{text}' is not a number of requests per second above 0"
+        )),
+    }
 }
 
-/// Bytes per second. At none, the next request would never be sent.
+/// Reads bytes per second. At 0, the next request would never be sent.
 fn parse_speed(text: &str) -> Result<u64, String> {
     match parse_size(text) {
         Ok(0) => Err("no request moves 0 bytes a second; use more, such as 1MB".to_owned()),
@@ -168,7 +171,7 @@ fn parse_speed(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Measures.
+/// Measures, and holds the run to `--abort-above`.
 pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
     let identities = ping.measuring.probe_all(&ping.targets)?;
     let plan = plan(ping, &identities)?;
@@ -182,54 +185,62 @@ pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
 /// The thresholds of `--abort-above`.
 pub(crate) fn stop_rule(ping: &Ping) -> Result<Vec<Expected>, Failure> {
     let workload = &ping.workload;
-    let mut all = Vec::new();
     let Some(limit_ns) = ping.requests.abort_above_ns else {
-        return Ok(all);
+        return Ok(Vec::new());
     };
-    let written = if workload.commits() {
-        OpKind::Commit
-    } else {
-        OpKind::Write
-    };
-    let kinds = [
-        workload.reads().then_some(OpKind::Read),
-        workload.writes().then_some(written),
-    ];
-    for kind in kinds.into_iter().flatten() {
-        let (kind, shown) = (kind.as_str(), shortest_duration(limit_ns));
-        let one: Expected = format!("{PING}.{kind}.max<={limit_ns}ns")
-            .parse()
-            .map_err(|error| Failure::Usage(format!("--abort-above: {error}")))?;
-        all.push(Expected {
-            expression: format!("{PING}.{kind}.max<={shown}"),
-            ..one
-        });
+    let mut thresholds = Vec::new();
+    if workload.reads() {
+        thresholds.push(latency_threshold(OpKind::Read, limit_ns)?);
     }
-    Ok(all)
+    if workload.writes() {
+        let kind = if workload.commits() {
+            OpKind::Commit
+        } else {
+            OpKind::Write
+        };
+        thresholds.push(latency_threshold(kind, limit_ns)?);
+    }
+    Ok(thresholds)
 }
 
-/// In the largest unit that needs no fraction.
+fn latency_threshold(kind: OpKind, limit_ns: u64) -> Result<Expected, Failure> {
+    let metric = format!("{PING}.{}.max", kind.as_str());
+    let threshold: Expected = format!("{metric}<={limit_ns}ns")
+        .parse()
+        .map_err(|error| Failure::Usage(format!("--abort-above: {error}")))?;
+    Ok(Expected {
+        expression: format!("{metric}<={}", shortest_duration(limit_ns)),
+        ..threshold
+    })
+}
+
+/// The duration in the largest unit that needs no fraction.
 fn shortest_duration(ns: u64) -> String {
-    let units = [(SECOND, "s"), (1_000_000, "ms"), (1000, "us"), (1, "ns")];
-    let fits = |(unit_ns, _): &(u64, &str)| ns.is_multiple_of(*unit_ns);
-    let (unit_ns, unit) = units.into_iter().find(fits).unwrap_or((1, "ns"));
-    format!("{}{unit}", ns / unit_ns)
+    for (unit_ns, unit) in [(SECOND, "s"), (1_000_000, "ms"), (1000, "us")] {
+        if ns.is_multiple_of(unit_ns) {
+            return format!("{}{unit}", ns / unit_ns);
+        }
+    }
+    format!("{ns}ns")
 }
 
 /// The plan of `ping` for these targets.
 pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Failure> {
     crate::targets::refuse_duplicates(identities)?;
     let plan = ping.measuring.plan("ping", identities);
-    let block_bytes = block_bytes(ping)?;
+    let block_bytes = request_bytes(ping)?;
     let scratch_bytes = scratch_size(ping, identities, u64::from(block_bytes))?;
-    let sizes = identities.iter().map(|identity| {
-        scratch_bytes
-            .filter(|_| identity.kind == TargetKind::Directory)
-            .unwrap_or(identity.size_bytes)
-    });
-    let span = span(ping, sizes.min().unwrap_or(0), block_bytes)?;
+    let smallest_bytes = identities
+        .iter()
+        .map(|identity| match scratch_bytes {
+            Some(bytes) if identity.kind == TargetKind::Directory => bytes,
+            _ => identity.size_bytes,
+        })
+        .min()
+        .unwrap_or(0);
+    let span = span_of_requests(ping, smallest_bytes, block_bytes)?;
     let requests = ping_plan(ping, block_bytes, plan.seed)?;
-    let workload = workload(ping, (block_bytes, span), &requests);
+    let workload = request_workload(ping, block_bytes, span, &requests);
     Ok(Plan {
         scratch: scratch_bytes.map(Scratch::of_size),
         tasks: vec![Task::Ping(Box::new(Ping { workload, requests }))],
@@ -237,7 +248,7 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
     })
 }
 
-fn block_bytes(ping: &PingFlags) -> Result<u32, Failure> {
+fn request_bytes(ping: &PingFlags) -> Result<u32, Failure> {
     let default = if ping.sequential {
         SEQUENTIAL_BLOCK_BYTES
     } else {
@@ -254,35 +265,54 @@ fn block_bytes(ping: &PingFlags) -> Result<u32, Failure> {
     }
 }
 
-/// How the requests follow each other.
+/// Says how the requests follow each other.
 fn ping_plan(ping: &PingFlags, block_bytes: u32, seed: u64) -> Result<PingPlan, Failure> {
-    let idle_ns = if ping.gaps {
-        gap_schedule(rounds(ping)?, seed)
+    let (interval_ns, idle_ns) = if ping.gaps {
+        (0, gap_schedule(rounds(ping)?, seed))
     } else {
-        Vec::new()
-    };
-    let default_ns = if ping.rapid { 0 } else { INTERVAL_NS };
-    let by_rate = ping.rate.map(|rate| (1e9 / rate).ceil() as u64);
-    let by_speed = ping
-        .speed
-        .map(|speed| (f64::from(block_bytes) * 1e9 / speed as f64).ceil() as u64);
-    // A limit alone sets the pace; alongside an interval the slower of both counts.
-    let limits = by_rate.into_iter().chain(by_speed).max();
-    let interval_ns = match (ping.interval, limits) {
-        (None, Some(limit_ns)) => limit_ns,
-        (interval, limits) => interval.unwrap_or(default_ns).max(limits.unwrap_or(0)),
+        (interval_ns(ping, block_bytes), Vec::new())
     };
     Ok(PingPlan {
-        interval_ns: if ping.gaps { 0 } else { interval_ns },
+        interval_ns,
         warmup_requests: warmup_requests(ping)?,
         abort_above_ns: ping.abort_above,
         idle_ns,
     })
 }
 
+/// Time from the start of one request to the start of the next. A limit alone sets the pace;
+/// alongside an interval the slower of both counts.
+fn interval_ns(ping: &PingFlags, block_bytes: u32) -> u64 {
+    let default_ns = if ping.rapid { 0 } else { INTERVAL_NS };
+    match (ping.interval, limit_interval_ns(ping, block_bytes)) {
+        (None, None) => default_ns,
+        (Some(interval_ns), None) => interval_ns,
+        (None, Some(limit_ns)) => limit_ns,
+        (Some(interval_ns), Some(limit_ns)) => interval_ns.max(limit_ns),
+    }
+}
+
+/// The interval that keeps both `--rate` and `--speed`; `None` without either.
+fn limit_interval_ns(ping: &PingFlags, block_bytes: u32) -> Option<u64> {
+    let mut limit_ns = None;
+    if let Some(rate) = ping.rate {
+        limit_ns = Some((1e9 / rate).ceil() as u64);
+    }
+    if let Some(speed) = ping.speed {
+        let request_ns = (f64::from(block_bytes) * 1e9 / speed as f64).ceil() as u64;
+        limit_ns = limit_ns.max(Some(request_ns));
+    }
+    limit_ns
+}
+
+/// Requests to each target; `None` without an end, and with --gaps, where rounds count.
+fn request_count(ping: &PingFlags) -> Option<u64> {
+    if ping.gaps { None } else { ping.count }
+}
+
 /// Requests that do not count; at least one must.
 fn warmup_requests(ping: &PingFlags) -> Result<u64, Failure> {
-    let count = ping.count.filter(|_| !ping.gaps).unwrap_or(u64::MAX);
+    let count = request_count(ping).unwrap_or(u64::MAX);
     match ping.warmup {
         None => Ok(WARMUP_REQUESTS.min(count - 1)),
         Some(warmup) if warmup < count => Ok(warmup),
@@ -303,8 +333,12 @@ fn rounds(ping: &PingFlags) -> Result<u64, Failure> {
             format_duration(round_ns)
         )));
     }
-    let wanted = ping.count.or(fitting).unwrap_or(ROUNDS);
-    let rounds = fitting.map_or(wanted, |fitting| wanted.min(fitting));
+    let rounds = match (ping.count, fitting) {
+        (Some(count), Some(fitting)) => count.min(fitting),
+        (Some(count), None) => count,
+        (None, Some(fitting)) => fitting,
+        (None, None) => ROUNDS,
+    };
     match rounds {
         1..=ROUNDS_MAX => Ok(rounds),
         _ => Err(Failure::Usage(format!(
@@ -313,65 +347,97 @@ fn rounds(ping: &PingFlags) -> Result<u64, Failure> {
     }
 }
 
-fn workload(ping: &PingFlags, (block_bytes, span): (u32, Span), requests: &PingPlan) -> Workload {
-    let read_permille = match (ping.write, ping.alternate) {
-        (true, _) => 0,
-        (false, true) => 500,
-        (false, false) => 1000,
-    };
-    let cache = match (ping.cached, ping.buffered) {
-        (true, _) => CachePolicy::Cached,
-        (false, true) => CachePolicy::Buffered,
-        (false, false) => CachePolicy::Direct,
-    };
-    let default_sync = if ping.cached {
-        SyncPolicy::None
+fn request_workload(
+    ping: &PingFlags,
+    block_bytes: u32,
+    span: Span,
+    requests: &PingPlan,
+) -> Workload {
+    let read_permille = if ping.write {
+        0
+    } else if ping.alternate {
+        500
     } else {
-        each(SyncCall::Fdatasync)
+        1000
     };
-    let sync = match read_permille {
-        1000 => SyncPolicy::None,
-        _ => ping.sync.unwrap_or(default_sync),
+    let cache = if ping.cached {
+        CachePolicy::Cached
+    } else if ping.buffered {
+        CachePolicy::Buffered
+    } else {
+        CachePolicy::Direct
     };
-    let ops = ping.count.filter(|_| !ping.gaps);
-    let rapid_ns = (ping.rapid && ops.is_none()).then_some(RAPID_NS);
-    let time_ns = ping.deadline.or(rapid_ns).filter(|_| !ping.gaps);
-    let requests_max = match requests.idle_ns.len() as u64 {
-        0 if requests.interval_ns == 0 => ops,
-        0 => {
-            let by_time = time_ns.map(|ns| ns.div_ceil(requests.interval_ns));
-            ops.into_iter().chain(by_time).min()
-        }
-        n => Some(n),
+    let writes = ping.write || ping.alternate;
+    let sync = match ping.sync {
+        _ if !writes => SyncPolicy::None,
+        Some(sync) => sync,
+        None if ping.cached => SyncPolicy::None,
+        None => each(SyncCall::Fdatasync),
     };
-    let random = Workload::named(PING);
-    Workload {
+    let mut stop = Stop {
+        precision: None,
+        time_ns: deadline_ns(ping),
+        bytes: None,
+        ops: request_count(ping),
+    };
+    if writes && let Some(count) = requests_max(&stop, requests) {
+        stop.bytes = Some(count.saturating_mul(u64::from(block_bytes)));
+    }
+    let mut workload = Workload {
         streams: Streams::with_reads(read_permille),
-        access: if ping.sequential {
-            Access::Sequential
-        } else {
-            random.access
-        },
         block_bytes,
         span,
-        stop: Stop {
-            precision: None,
-            time_ns,
-            bytes: requests_max
-                .filter(|_| read_permille < 1000)
-                .map(|n| n.saturating_mul(u64::from(block_bytes))),
-            ops,
-        },
-        rate: (requests.interval_ns > 0).then(|| 1e9 / requests.interval_ns as f64),
+        stop,
         sync,
         cache,
         engine: ping.measuring.engine.unwrap_or(EngineChoice::Auto),
-        ..random
+        ..Workload::named(PING)
+    };
+    if ping.sequential {
+        workload.access = Access::Sequential;
+    }
+    if requests.interval_ns > 0 {
+        workload.rate = Some(1e9 / requests.interval_ns as f64);
+    }
+    workload
+}
+
+/// The time after which no request starts; `None` without an end, and with --gaps, where rounds
+/// count.
+fn deadline_ns(ping: &PingFlags) -> Option<u64> {
+    if ping.gaps {
+        return None;
+    }
+    if ping.deadline.is_none() && ping.rapid && ping.count.is_none() {
+        return Some(RAPID_NS);
+    }
+    ping.deadline
+}
+
+/// The most requests that one target gets; `None` where no number follows.
+fn requests_max(stop: &Stop, requests: &PingPlan) -> Option<u64> {
+    if !requests.idle_ns.is_empty() {
+        return Some(requests.idle_ns.len() as u64);
+    }
+    let Some(time_ns) = stop.time_ns else {
+        return stop.ops;
+    };
+    if requests.interval_ns == 0 {
+        return stop.ops;
+    }
+    let fitting = time_ns.div_ceil(requests.interval_ns);
+    match stop.ops {
+        Some(count) => Some(count.min(fitting)),
+        None => Some(fitting),
     }
 }
 
 /// The part of every target that requests go to.
-fn span(ping: &PingFlags, target_bytes: u64, block_bytes: u32) -> Result<Span, Failure> {
+fn span_of_requests(
+    ping: &PingFlags,
+    target_bytes: u64,
+    block_bytes: u32,
+) -> Result<Span, Failure> {
     let Some(bounds) = ping.span else {
         return Ok(Span::default());
     };
@@ -386,12 +452,11 @@ fn scratch_size(
     identities: &[TargetIdentity],
     block_bytes: u64,
 ) -> Result<Option<u64>, Failure> {
-    let directories = || {
-        let all = identities.iter();
-        all.filter(|identity| identity.kind == TargetKind::Directory)
-    };
-    let whole = |bytes: u64| bytes.next_multiple_of(SCRATCH_BYTES_UNIT);
-    if directories().next().is_none() {
+    let directories: Vec<&TargetIdentity> = identities
+        .iter()
+        .filter(|identity| identity.kind == TargetKind::Directory)
+        .collect();
+    if directories.is_empty() {
         return match (ping.measuring.size, identities.first()) {
             (Some(_), Some(identity)) => Err(Failure::no_scratch_file(
                 &identity.path,
@@ -408,19 +473,20 @@ fn scratch_size(
                 format_bytes(block_bytes)
             )));
         }
-        return Ok(Some(whole(size)));
+        return Ok(Some(size.next_multiple_of(SCRATCH_BYTES_UNIT)));
     }
-    // Scratch files on one filesystem share its free space.
-    let files = directories().count() as u64;
-    let room = directories()
-        .map(diskproof_device::scratch_bytes_max)
+    let free_bytes = directories
+        .iter()
+        .map(|directory| scratch_bytes_max(directory))
         .min()
-        .unwrap_or(0)
-        / files;
-    let wanted = whole(SCRATCH_BYTES.max(block_bytes));
-    let least = whole(block_bytes);
+        .unwrap_or(0);
+    // Scratch files on one filesystem share its free space.
+    let room = free_bytes / directories.len() as u64;
     let fitting = room / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT;
+    let least = block_bytes.next_multiple_of(SCRATCH_BYTES_UNIT);
+    let wanted = SCRATCH_BYTES
+        .max(block_bytes)
+        .next_multiple_of(SCRATCH_BYTES_UNIT);
     // Without room for this much, the gate explains its refusal.
-    let size = wanted.min(fitting).max(least);
-    Ok(Some(size))
+    Ok(Some(wanted.min(fitting).max(least)))
 }

@@ -89,6 +89,9 @@ fn run_rehearsal(count: u16, seed: u64, as_json: bool) -> anyhow::Result<Exit> {
         |out| writeln!(out, "{document:#}"),
         |page| write_rehearsal(&cuts, page),
     )?;
-    let all_right = cuts.iter().all(|cut| cut.is_right);
-    Ok(if all_right { Exit::Done } else { Exit::Failed })
+    if cuts.iter().all(|cut| cut.is_right) {
+        Ok(Exit::Done)
+    } else {
+        Ok(Exit::Failed)
+    }
 }

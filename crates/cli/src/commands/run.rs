@@ -6,7 +6,7 @@ mod recorded;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::job_file::{CliOverrides, JobFile, System, read_text};
-use crate::plan_file::{PlanFile, ScratchFile, resolve_planned, sector_bytes};
+use crate::plan_file::{PlanFile, resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::eprint_text;
@@ -14,6 +14,7 @@ use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
     empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
 };
+use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
     Decide, EngineChoice, Order, Plan, Scratch, Skipped, Task, Workload, Workloads,
 };
@@ -111,7 +112,7 @@ pub struct RunFlags {
     pub measuring: MeasuringFlags,
 }
 
-/// Measures.
+/// Measures what the flags or the plan file describe, or repeats a saved run.
 pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
     if let [record, targets @ ..] = run.operands.as_slice()
         && recorded::is_record(record)
@@ -130,19 +131,20 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
         eprint_text(BARE);
         return Ok(Exit::Usage);
     }
-    let request = RunRequest::of(run)?;
+    let request = RunRequest::from_flags(run)?;
     let identities = run.measuring.probe_all(&request.file.targets)?;
     let plan = request.plan(&identities, Memory::of_host())?;
-    let verbosity = run.measuring.verbosity();
-    for note in request.notes.iter().chain(&limits_cut_by_time(&plan)) {
-        verbosity.note(note);
+    let mut notes = request.notes;
+    notes.extend(limits_cut_by_time(&plan));
+    for note in &notes {
+        run.measuring.verbosity().note(note);
     }
     let mut job = MeasuringJob::new(plan, identities, &run.measuring);
     job.note = request.file.note;
     measure(job)?.exit()
 }
 
-/// What `run` answers where nothing says what to run and on what.
+/// The answer where nothing says what to run and on what.
 const BARE: &str = "\
 error: run measures any workload; name a target or a workload
 
@@ -169,10 +171,10 @@ impl RunFlags {
     }
 }
 
-/// What to run: from flags, or from a plan or job file and the flags that go with it.
+/// A run as it was requested: by flags, or by a plan or job file and the flags that go with it.
 #[derive(Debug)]
 struct RunRequest {
-    /// What the plan or job file asks for, where the flags do not. Without such a file it has no
+    /// The plan or job file, with what the flags set instead. Without such a file it has no
     /// workloads.
     file: PlanFile,
     /// Names the file in errors.
@@ -220,18 +222,19 @@ fn refuse_misplaced_job_file(
             job.display()
         )));
     }
-    match run.sections.first() {
-        Some(section) if !planned.is_some_and(|path| is_job_file(path)) => {
-            Err(Failure::Usage(format!(
-                "--section {section}: only fio job files have sections. Name one first, as in: run \
-                 job.fio --section NAME"
-            )))
-        }
-        _ => Ok(()),
+    let Some(section) = run.sections.first() else {
+        return Ok(());
+    };
+    match planned {
+        Some(path) if is_job_file(path) => Ok(()),
+        _ => Err(Failure::Usage(format!(
+            "--section {section}: only fio job files have sections. Name one first, as in: run \
+             job.fio --section NAME"
+        ))),
     }
 }
 
-/// The load that `--like` names.
+/// Loads the load that `--like` names.
 fn like_source(run: &RunFlags, planned: Option<&PathBuf>) -> Result<Option<LikeSource>, Failure> {
     let Some(reference) = run.like.as_deref() else {
         return Ok(None);
@@ -242,30 +245,38 @@ fn like_source(run: &RunFlags, planned: Option<&PathBuf>) -> Result<Option<LikeS
             path.display()
         )));
     }
-    let history = run.measuring.history.history.as_deref();
-    let flags = (&run.workload, &run.axes);
-    LikeSource::of(reference, run.like_device.as_deref(), flags, history).map(Some)
+    let source = LikeSource::load(
+        reference,
+        run.like_device.as_deref(),
+        &run.workload,
+        &run.axes,
+        run.measuring.history.history.as_deref(),
+    )?;
+    Ok(Some(source))
 }
 
 /// A file that the user did not write must not decide what is overwritten.
-fn refuse_planned_overwrite(planned: &Path, targets: &[PathBuf]) -> Result<(), Failure> {
+fn refuse_planned_overwrite(path: &Path, targets: &[PathBuf]) -> Result<(), Failure> {
     if targets.is_empty() {
         return Ok(());
     }
     let names: Vec<_> = targets.iter().map(|path| path.to_string_lossy()).collect();
-    let (planned, names) = (planned.display(), names.join(", "));
+    let planned = path.display();
     Err(Failure::Usage(format!(
-        "--overwrite releases only files on the command line, but {names} is named only in \
-         {planned}. Name it on the command line, after {planned}"
+        "--overwrite releases only files on the command line, but {} is named only in {planned}. \
+         Name it on the command line, after {planned}",
+        names.join(", ")
     )))
 }
 
 impl RunRequest {
-    fn of(run: &RunFlags) -> Result<Self, Failure> {
+    fn from_flags(run: &RunFlags) -> Result<Self, Failure> {
         let measuring = &run.measuring;
-        let is_plan = |path: &&PathBuf| has_extension(path, "toml") || is_job_file(path);
-        let planned = run.operands.first().filter(is_plan);
-        let named = named_targets(run, &run.operands[usize::from(planned.is_some())..])?;
+        let (planned, operands) = match run.operands.split_first() {
+            Some((first, others)) if is_plan_file(first) => (Some(first), others),
+            _ => (None, &run.operands[..]),
+        };
+        let named = named_targets(run, operands)?;
         refuse_misplaced_job_file(run, planned, &named)?;
         let overrides = CliOverrides {
             sections: &run.sections,
@@ -273,22 +284,34 @@ impl RunRequest {
             size: measuring.size,
             ..CliOverrides::default()
         };
-        let read = planned.map(|path| read_plan(path, run, overrides));
-        let read = read.transpose()?.unwrap_or_default();
-        let (file, mut notes) = (read.plan, read.notes);
+        let JobFile {
+            plan: file,
+            mut notes,
+            ..
+        } = match planned {
+            Some(path) => read_plan(path, run, overrides)?,
+            None => JobFile::default(),
+        };
         notes.extend(run.fio.note().map_err(Failure::Usage)?);
         let like = like_source(run, planned)?;
-        notes.extend(like.iter().filter_map(|like| like.note.clone()));
-        if let (true, true, Some(planned)) =
-            (named.is_empty(), measuring.destructive.overwrite, planned)
+        if let Some(like) = &like {
+            notes.extend(like.note.clone());
+        }
+        if named.is_empty()
+            && measuring.destructive.overwrite
+            && let Some(planned) = planned
         {
             refuse_planned_overwrite(planned, &file.targets)?;
         }
-        let mut request =
-            Self::planned(file, planned.map_or(Path::new(""), |path| path), measuring);
+        let path = match planned {
+            Some(path) => path.as_path(),
+            None => Path::new(""),
+        };
+        let mut request = Self::from_plan_file(file, path, measuring);
         request.notes = notes;
         if let Some(size) = measuring.size {
-            (request.file.size, request.is_size_planned) = (Some(Bytes(size)), false);
+            request.file.size = Some(Bytes(size));
+            request.is_size_planned = false;
         }
         if !named.is_empty() {
             request.file.targets = named;
@@ -305,8 +328,8 @@ impl RunRequest {
         Ok(request)
     }
 
-    /// What a plan file asks for, where the flags do not.
-    fn planned(file: PlanFile, path: &Path, measuring: &MeasuringFlags) -> Self {
+    /// Requests what a plan file asks for, where the flags do not.
+    fn from_plan_file(file: PlanFile, path: &Path, measuring: &MeasuringFlags) -> Self {
         Self {
             file: PlanFile {
                 note: measuring.note.clone().or(file.note),
@@ -324,53 +347,48 @@ impl RunRequest {
 
     fn plan(&self, identities: &[TargetIdentity], memory: Memory) -> Result<Plan, Failure> {
         let files = &self.file.scratch_files;
+        let sizes_bytes: Vec<u64> = files.iter().map(|file| file.bytes).collect();
         let scratch_bytes = if files.is_empty() {
             crate::targets::refuse_duplicates(identities)?;
             self.scratch_bytes(identities)?
         } else {
             // Files of different names in a directory are different targets.
-            files
-                .iter()
-                .map(|file| file.bytes)
-                .filter(|bytes| *bytes > 0)
-                .max()
+            largest_file(&sizes_bytes)
         };
-        let mut target_bytes = Vec::new();
-        for (index, identity) in identities.iter().enumerate() {
-            let own = files.get(index).map(|file| file.bytes).or(scratch_bytes);
-            target_bytes.push(match (identity.kind, own) {
-                (TargetKind::Directory, Some(bytes)) => bytes,
-                _ => identity.size_bytes,
-            });
-        }
+        let has_content = identities
+            .iter()
+            .any(|identity| identity.kind != TargetKind::Directory);
         let context = ResolveContext {
-            target_bytes,
+            target_bytes: target_bytes(identities, &sizes_bytes, scratch_bytes),
             memory,
-            content: if identities.iter().all(|i| i.kind == TargetKind::Directory) {
-                Content::Nothing
-            } else {
+            content: if has_content {
                 Content::Data
+            } else {
+                Content::Nothing
             },
             engine: self.engine,
         };
         let (workloads, skipped) = self.workloads(context, sector_bytes(identities))?;
         let search = planned_search(&workloads, identities.len()).map_err(Failure::Usage)?;
-        let decide = match search {
-            Some(_) => Decide::Depth,
-            None => Decide::AsPlanned,
+        let (decide, list, time_limit_ns) = match search {
+            Some((list, time_limit_ns)) => (Decide::Depth, list, time_limit_ns),
+            None => (Decide::AsPlanned, workloads, None),
         };
-        let (list, time_limit_ns) = search.unwrap_or((workloads, None));
         let like = match &self.work {
             WorkSource::Like(like) => Some(like.plan()),
             WorkSource::Flags(_) | WorkSource::File => None,
         };
+        let scratch = match scratch_bytes {
+            Some(size_bytes) => Some(Scratch {
+                sizes_bytes,
+                ..Scratch::of_size(size_bytes)
+            }),
+            None => None,
+        };
         Ok(Plan {
             seed: self.file.seed.unwrap_or_else(random_seed),
             targets: self.target_names(identities),
-            scratch: scratch_bytes.map(|size_bytes| Scratch {
-                sizes_bytes: files.iter().map(|file| file.bytes).collect(),
-                ..Scratch::of_size(size_bytes)
-            }),
+            scratch,
             time_limit_ns,
             tasks: vec![Task::Workloads(Workloads {
                 list,
@@ -389,9 +407,9 @@ impl RunRequest {
         unit_bytes: u32,
     ) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
         match &self.work {
-            WorkSource::Flags(several) => {
+            WorkSource::Flags(combinations) => {
                 let mut workloads = Vec::new();
-                for flags in several {
+                for flags in combinations {
                     workloads.push(resolve_flags(flags, &context, unit_bytes)?);
                     context.content = Content::Data;
                 }
@@ -409,8 +427,11 @@ impl RunRequest {
     fn target_names(&self, identities: &[TargetIdentity]) -> Vec<String> {
         let mut names = Vec::new();
         for (index, identity) in identities.iter().enumerate() {
-            let file = self.file.scratch_files.get(index);
-            names.push(match file.and_then(ScratchFile::name) {
+            let kept_name = match self.file.scratch_files.get(index) {
+                Some(file) => file.name(),
+                None => None,
+            };
+            names.push(match kept_name {
                 Some(name) => format!("{}/{name}", identity.path.trim_end_matches('/')),
                 None => identity.path.clone(),
             });
@@ -420,60 +441,115 @@ impl RunRequest {
 
     /// Size of the scratch file in each directory; `None` without a directory.
     fn scratch_bytes(&self, identities: &[TargetIdentity]) -> Result<Option<u64>, Failure> {
-        let is_directory = |one: &&TargetIdentity| one.kind == TargetKind::Directory;
-        let directories: Vec<_> = identities.iter().filter(is_directory).collect();
-        let Some(first) = directories.first() else {
-            let path = identities.first().map(|identity| identity.path.as_str());
-            return match self.file.size {
-                Some(_) if !self.is_size_planned => Err(Failure::no_scratch_file(
-                    path.unwrap_or("the target"),
-                    "use --span to measure a part of it",
-                )),
-                _ => Ok(None),
-            };
-        };
-        // Scratch files on one filesystem share its free space.
-        let sharing = |one: &TargetIdentity| {
-            let on_it = directories
-                .iter()
-                .filter(|other| other.device == one.device);
-            on_it.count() as u64
-        };
-        let rooms = directories
+        let directories: Vec<&TargetIdentity> = identities
             .iter()
-            .map(|one| diskproof_device::scratch_bytes_max(one) / sharing(one));
-        let room = rooms.min().unwrap_or(0);
-        let whole = |bytes: u64| Some(bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT);
-        match self.file.size.map(|Bytes(size)| size) {
+            .filter(|identity| identity.kind == TargetKind::Directory)
+            .collect();
+        if directories.is_empty() {
+            self.refuse_unused_size(identities)?;
+            return Ok(None);
+        }
+        let room = room_for_each(&directories);
+        let bytes = match self.file.size {
             // A smaller file would measure the disk's cache. Without room for this much, the gate
             // explains its refusal.
-            None => Ok(whole(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST))),
-            Some(size) if size < SCRATCH_BYTES_UNIT => Err(Failure::Usage(format!(
-                "a scratch file of {} is too small to measure anything; use a size of at \
-                     least 1M",
-                format_bytes(size)
-            ))),
-            // The gate checks each file alone, and each alone may fit.
-            Some(size) if directories.iter().any(|i| sharing(i) > 1) && size > room => {
-                Err(Failure::Refused(Refusal {
-                    asked: format!(
-                        "write scratch files of {} each in {} directories",
-                        format_bytes(size),
-                        directories.len()
-                    ),
-                    reasons: vec![format!(
-                        "several of them are on the filesystem of {}, which they would fill",
-                        first.path
-                    )],
-                    remedy: format!(
-                        "Use a size of at most {} each, or free some space.",
-                        format_bytes(room)
-                    ),
-                }))
+            None => SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST),
+            Some(Bytes(size)) => {
+                check_size(size, room, &directories)?;
+                size
             }
-            Some(size) => Ok(whole(size)),
-        }
+        };
+        Ok(Some(bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT))
     }
+
+    /// Without a directory, `--size` is a mistake, but a plan file may give a size to use where
+    /// there is one.
+    fn refuse_unused_size(&self, identities: &[TargetIdentity]) -> Result<(), Failure> {
+        if self.is_size_planned || self.file.size.is_none() {
+            return Ok(());
+        }
+        let path = match identities.first() {
+            Some(identity) => identity.path.as_str(),
+            None => "the target",
+        };
+        Err(Failure::no_scratch_file(
+            path,
+            "use --span to measure a part of it",
+        ))
+    }
+}
+
+/// The size of the largest of several scratch files; `None` where all are empty.
+fn largest_file(sizes_bytes: &[u64]) -> Option<u64> {
+    match sizes_bytes.iter().max() {
+        None | Some(0) => None,
+        Some(bytes) => Some(*bytes),
+    }
+}
+
+/// The bytes of each target, or of the scratch file in it.
+fn target_bytes(
+    identities: &[TargetIdentity],
+    sizes_bytes: &[u64],
+    scratch_bytes: Option<u64>,
+) -> Vec<u64> {
+    let mut all = Vec::new();
+    for (index, identity) in identities.iter().enumerate() {
+        let file_bytes = sizes_bytes.get(index).copied().or(scratch_bytes);
+        all.push(match file_bytes {
+            Some(bytes) if identity.kind == TargetKind::Directory => bytes,
+            _ => identity.size_bytes,
+        });
+    }
+    all
+}
+
+/// The room for the scratch file in each directory. Files on one filesystem share its free space.
+fn room_for_each(directories: &[&TargetIdentity]) -> u64 {
+    directories
+        .iter()
+        .map(|directory| scratch_bytes_max(directory) / files_beside(directory, directories))
+        .min()
+        .unwrap_or(0)
+}
+
+/// Scratch files on the filesystem of a directory, its own included.
+fn files_beside(directory: &TargetIdentity, directories: &[&TargetIdentity]) -> u64 {
+    directories
+        .iter()
+        .filter(|other| other.device == directory.device)
+        .count() as u64
+}
+
+/// The gate checks each scratch file alone, and each alone may fit.
+fn check_size(size: u64, room: u64, directories: &[&TargetIdentity]) -> Result<(), Failure> {
+    if size < SCRATCH_BYTES_UNIT {
+        return Err(Failure::Usage(format!(
+            "a scratch file of {} is too small to measure anything; use a size of at least 1M",
+            format_bytes(size)
+        )));
+    }
+    let share_space = directories
+        .iter()
+        .any(|directory| files_beside(directory, directories) > 1);
+    if !share_space || size <= room {
+        return Ok(());
+    }
+    Err(Failure::Refused(Refusal {
+        asked: format!(
+            "write scratch files of {} each in {} directories",
+            format_bytes(size),
+            directories.len()
+        ),
+        reasons: vec![format!(
+            "several of them are on the filesystem of {}, which they would fill",
+            directories[0].path
+        )],
+        remedy: format!(
+            "Use a size of at most {} each, or free some space.",
+            format_bytes(room)
+        ),
+    }))
 }
 
 /// The workload that flags describe.
@@ -483,8 +559,9 @@ fn resolve_flags(
     unit_bytes: u32,
 ) -> Result<Workload, Failure> {
     let workload = resolve(flags, context, Wording::Flags).map_err(Failure::Usage)?;
-    let late = empty_schedule(std::slice::from_ref(&workload), Wording::Flags);
-    late.map_or(Ok(()), |(_, why)| Err(Failure::Usage(why)))?;
+    if let Some((_, why)) = empty_schedule(std::slice::from_ref(&workload), Wording::Flags) {
+        return Err(Failure::Usage(why));
+    }
     match sector_mismatch(&workload, unit_bytes) {
         Some(why) => Err(Failure::Usage(format!(
             "{why}; use a multiple of {unit_bytes} for --bs and --span, or --buffered"
@@ -504,21 +581,25 @@ pub(crate) fn plan_jobs(
     let identities = measuring.probe_all(&file.targets)?;
     let request = RunRequest {
         order: Order::Whole,
-        ..RunRequest::planned(file, shown, measuring)
+        ..RunRequest::from_plan_file(file, shown, measuring)
     };
     let mut plan = request.plan(&identities, Memory::of_host())?;
     plan.origin.verb = format!("as {tool}");
     Ok((plan, identities))
 }
 
-fn has_extension(path: &Path, wanted: &str) -> bool {
-    path.extension().is_some_and(|own| own == wanted)
+/// Whether the first operand defines the workloads.
+fn is_plan_file(path: &Path) -> bool {
+    is_job_file(path) || extension(path) == Some("toml")
 }
 
-/// By the usual extensions of fio.
+/// Whether the file has one of the usual extensions of fio.
 fn is_job_file(path: &Path) -> bool {
-    let usual = ["fio", "job", "ini"];
-    usual.iter().any(|usual| has_extension(path, usual))
+    matches!(extension(path), Some("fio" | "job" | "ini"))
+}
+
+fn extension(path: &Path) -> Option<&str> {
+    path.extension()?.to_str()
 }
 
 /// Reads a plan file, or translates a job file.

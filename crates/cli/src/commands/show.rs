@@ -70,10 +70,15 @@ impl ShowFlags {
 /// The format of `--format`.
 fn parse_format(text: &str) -> Result<&'static Format, String> {
     let name = format!("record.{text}");
-    format_of(Path::new(&name)).ok_or_else(|| {
-        let known = extensions(|_| true).replace('.', "");
-        format!("unknown format; use postgresql.conf or one of {known}")
-    })
+    match format_of(Path::new(&name)) {
+        Some(format) => Ok(format),
+        None => {
+            let known = extensions(|_| true).replace('.', "");
+            Err(format!(
+                "unknown format; use postgresql.conf or one of {known}"
+            ))
+        }
+    }
 }
 
 /// Prints a record in a format that fills one file.
@@ -129,13 +134,16 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
 }
 
 fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
-    let wrong = match (show.format, show.pg_version, show.commands) {
-        (Some(_), ..) => "--format prints runs, but this is a comparison. Use -o FILE",
-        (_, Some(_), _) => "a comparison has no settings. Show one of its runs with --pg-version",
-        (.., true) => "a comparison has no commands. Show one of its runs with --commands",
-        _ => return write_comparison(show, comparison),
+    let problem = if show.format.is_some() {
+        "--format prints runs, but this is a comparison. Use -o FILE"
+    } else if show.pg_version.is_some() {
+        "a comparison has no settings. Show one of its runs with --pg-version"
+    } else if show.commands {
+        "a comparison has no commands. Show one of its runs with --commands"
+    } else {
+        return write_comparison(show, comparison);
     };
-    Err(Failure::Usage(format!("{}: {wrong}", show.run)).into())
+    Err(Failure::Usage(format!("{}: {problem}", show.run)).into())
 }
 
 fn write_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<Exit> {

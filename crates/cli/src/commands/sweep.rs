@@ -129,19 +129,30 @@ pub struct SweepFlags {
 
 /// The operations of `--rw`, under the names that results have.
 fn operation_parser() -> impl TypedValueParser<Value = SweepOperation> {
-    let value = |one: SweepOperation| {
-        let both = (one == SweepOperation::Rw).then_some("readwrite");
-        PossibleValue::new(one.as_str())
-            .aliases(both)
-            .help(one.words())
+    PossibleValuesParser::new(SweepOperation::ALL.map(possible_value))
+        .try_map(|word| parse_operation(&word))
+}
+
+fn possible_value(operation: SweepOperation) -> PossibleValue {
+    let value = PossibleValue::new(operation.as_str()).help(operation.words());
+    match operation {
+        SweepOperation::Rw => value.alias("readwrite"),
+        _ => value,
+    }
+}
+
+fn parse_operation(word: &str) -> Result<SweepOperation, &'static str> {
+    // fio has two names for some operations.
+    let name = match word.parse::<Rw>() {
+        Ok(rw) => rw.as_str(),
+        Err(_) => word,
     };
-    PossibleValuesParser::new(SweepOperation::ALL.map(value)).try_map(|word| {
-        let both: Option<Rw> = word.parse().ok();
-        let name = both.map_or(word.as_str(), |rw| rw.as_str());
-        let mut all = SweepOperation::ALL.into_iter();
-        all.find(|one| one.as_str() == name)
-            .ok_or("no such operation")
-    })
+    for operation in SweepOperation::ALL {
+        if operation.as_str() == name {
+            return Ok(operation);
+        }
+    }
+    Err("no such operation")
 }
 
 /// The tables of `--view`.
@@ -161,25 +172,53 @@ fn parse_depth(text: &str) -> Result<u32, String> {
     }
 }
 
-/// What an older tool measures where the user names nothing else: sizes, depth, operations.
-fn axes_of(view: SweepView) -> (Vec<u32>, u32, Vec<SweepOperation>) {
+/// The axes of the matrix that the flags do not set.
+struct DefaultAxes {
+    block_bytes: Vec<u32>,
+    depths: Vec<u32>,
+    operations: Vec<SweepOperation>,
+}
+
+/// The axes that an older tool measures.
+fn view_axes(view: SweepView) -> DefaultAxes {
     use SweepOperation as Op;
-    let doubling = |from: u32, upto: u32| {
-        let sizes = std::iter::successors(Some(from), |bytes| bytes.checked_mul(2));
-        sizes.take_while(|bytes| *bytes <= upto).collect()
-    };
     match view {
-        SweepView::RandomAccess => {
-            let sizes = vec![512, 4 << 10, 64 << 10, 1 << 20];
-            (sizes, 1, vec![Op::RandRead, Op::RandWrite])
-        }
-        SweepView::Iops => (doubling(512, 4 << 20), 32, vec![Op::RandRead]),
-        SweepView::Iozone => {
-            let first = [Op::Write, Op::Rewrite, Op::Read, Op::Reread];
-            let second = [Op::RandRead, Op::RandWrite, Op::Backward, Op::Stride];
-            (doubling(4 << 10, 16 << 20), 1, [first, second].concat())
-        }
+        SweepView::RandomAccess => DefaultAxes {
+            block_bytes: vec![512, 4 << 10, 64 << 10, 1 << 20],
+            depths: vec![1],
+            operations: vec![Op::RandRead, Op::RandWrite],
+        },
+        SweepView::Iops => DefaultAxes {
+            block_bytes: doubling_sizes(512, 4 << 20),
+            depths: vec![32],
+            operations: vec![Op::RandRead],
+        },
+        SweepView::Iozone => DefaultAxes {
+            block_bytes: doubling_sizes(4 << 10, 16 << 20),
+            depths: vec![1],
+            operations: vec![
+                Op::Write,
+                Op::Rewrite,
+                Op::Read,
+                Op::Reread,
+                Op::RandRead,
+                Op::RandWrite,
+                Op::Backward,
+                Op::Stride,
+            ],
+        },
     }
+}
+
+/// The sizes from the smallest, each twice the one before, up to the largest.
+fn doubling_sizes(smallest: u32, largest: u32) -> Vec<u32> {
+    let mut sizes = Vec::new();
+    let mut bytes = smallest;
+    while bytes <= largest {
+        sizes.push(bytes);
+        bytes *= 2;
+    }
+    sizes
 }
 
 /// Measures.
@@ -189,51 +228,56 @@ pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
     measure(MeasuringJob::new(plan, vec![identity], &sweep.measuring))?.exit()
 }
 
-fn time_ns(sweep: &SweepFlags) -> u64 {
+/// The time of the whole run.
+fn total_ns(sweep: &SweepFlags) -> u64 {
     let default = if sweep.quick { TIME_NS_QUICK } else { TIME_NS };
     sweep.time.unwrap_or(default)
 }
 
 /// The plan of `sweep` for this target.
 fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
-    let (measuring, time_ns) = (&sweep.measuring, time_ns(sweep));
+    let measuring = &sweep.measuring;
+    let time_ns = total_ns(sweep);
     Failure::check_time(time_ns)?;
-    let scratch_bytes = if sweep.quick {
-        SCRATCH_BYTES_QUICK
+    let (scratch_default, write_bytes) = if sweep.quick {
+        (SCRATCH_BYTES_QUICK, WRITE_BYTES_QUICK)
     } else {
-        SCRATCH_BYTES
+        (SCRATCH_BYTES, WRITE_BYTES)
     };
-    let scratch_bytes = measuring.scratch_bytes(identity, scratch_bytes)?;
+    let scratch_bytes = measuring.scratch_bytes(identity, scratch_default)?;
     let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
-    let mut spec = axes(sweep, identity)?;
+    let layout_ns = time_ns / LAYOUT_PARTS;
+    let mut cells_ns = time_ns;
+    let mut scratch = None;
+    if let Some(bytes) = scratch_bytes {
+        cells_ns -= layout_ns;
+        scratch = Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, layout_ns));
+    }
+    let why_not_written = measuring
+        .destructive
+        .why_not_written(sweep.read_only, identity.kind);
+    let mut spec = axes(sweep, why_not_written.is_none())?;
     spec.span_bytes = spans(sweep, target_bytes)?;
     let limits = MatrixLimits {
         target_bytes,
         sector_bytes: sector_bytes(std::slice::from_ref(identity)),
         memory_bytes: diskproof_device::memory_free_bytes().unwrap_or(u64::MAX),
-        write_bytes: if sweep.quick {
-            WRITE_BYTES_QUICK
-        } else {
-            WRITE_BYTES
-        },
-        time_ns: time_ns - scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS),
+        write_bytes,
+        time_ns: cells_ns,
         precision: PRECISION,
         engine: measuring.engine,
-        why_not_written: measuring
-            .destructive
-            .why_not_written(sweep.read_only, identity.kind),
+        why_not_written,
     };
-    let matrix = Matrix::of(&spec, &limits);
+    let matrix = Matrix::from_plan(&spec, &limits);
     if matrix.cells.is_empty() {
-        let why = matrix.skipped.first().map_or(String::new(), |one| {
-            format!(" {}: {}", one.workload, one.why)
-        });
-        return Err(Failure::Usage(format!("nothing can be measured.{why}")));
+        let mut text = "nothing can be measured.".to_owned();
+        if let Some(first) = matrix.skipped.first() {
+            text.push_str(&format!(" {}: {}", first.workload, first.why));
+        }
+        return Err(Failure::Usage(text));
     }
     Ok(Plan {
-        scratch: scratch_bytes.map(|bytes| {
-            Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, time_ns / LAYOUT_PARTS)
-        }),
+        scratch,
         time_limit_ns: Some(time_ns),
         tasks: vec![Task::Workloads(Workloads {
             decide: Decide::Sweep(spec),
@@ -248,31 +292,14 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Failure> 
     })
 }
 
-/// What is measured: the axes of the flags, those of the view, or the default ones.
-fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepPlan, Failure> {
-    let destructive = &sweep.measuring.destructive;
-    let why_not_written = destructive.why_not_written(sweep.read_only, identity.kind);
-    let can_write = why_not_written.is_none();
-    let second = if can_write {
-        SweepOperation::RandWrite
-    } else {
-        SweepOperation::Read
-    };
-    let (mut block_bytes, mut depths, mut operations) = match sweep.view.map(axes_of) {
-        Some((sizes, depth, operations)) => (sizes, vec![depth], operations),
-        None => {
-            let (sizes, depths) = if sweep.quick {
-                (SIZES_QUICK.to_vec(), DEPTHS_QUICK.to_vec())
-            } else {
-                (SIZES.to_vec(), DEPTHS.to_vec())
-            };
-            (sizes, depths, vec![SweepOperation::RandRead, second])
-        }
-    };
-    if !can_write {
-        operations.retain(|operation| !operation.writes());
-    }
-    let sizes = sweep.bs.iter().map(|BlockSize(bytes)| *bytes).collect();
+/// The axes of the matrix: those of the flags, of the view, or the default ones.
+fn axes(sweep: &SweepFlags, can_write: bool) -> Result<SweepPlan, Failure> {
+    let DefaultAxes {
+        mut block_bytes,
+        mut depths,
+        mut operations,
+    } = default_axes(sweep, can_write);
+    let sizes = sweep.bs.iter().map(|size| size.0).collect();
     replace("bs", &mut block_bytes, sizes, |bytes| {
         format_bytes(u64::from(*bytes))
     })?;
@@ -282,8 +309,8 @@ fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepPlan, Fail
         sweep.depth.clone(),
         ToString::to_string,
     )?;
-    replace("rw", &mut operations, sweep.rw.clone(), |one| {
-        one.as_str().to_owned()
+    replace("rw", &mut operations, sweep.rw.clone(), |operation| {
+        operation.as_str().to_owned()
     })?;
     block_bytes.sort_unstable();
     depths.sort_unstable();
@@ -299,6 +326,34 @@ fn axes(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<SweepPlan, Fail
         span_bytes: Vec::new(),
         view: sweep.view,
     })
+}
+
+fn default_axes(sweep: &SweepFlags, can_write: bool) -> DefaultAxes {
+    if let Some(view) = sweep.view {
+        let mut axes = view_axes(view);
+        if !can_write {
+            axes.operations.retain(|operation| !operation.writes());
+        }
+        return axes;
+    }
+    let second = if can_write {
+        SweepOperation::RandWrite
+    } else {
+        SweepOperation::Read
+    };
+    let operations = vec![SweepOperation::RandRead, second];
+    if sweep.quick {
+        return DefaultAxes {
+            block_bytes: SIZES_QUICK.to_vec(),
+            depths: DEPTHS_QUICK.to_vec(),
+            operations,
+        };
+    }
+    DefaultAxes {
+        block_bytes: SIZES.to_vec(),
+        depths: DEPTHS.to_vec(),
+        operations,
+    }
 }
 
 /// Replaces the values of an axis by those of its flag, if it has any.
@@ -319,7 +374,11 @@ fn spans(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {
         return Ok(Vec::new());
     };
     let mut spans = Vec::new();
-    for text in given.iter().filter(|text| !text.is_empty()) {
+    for text in given {
+        // The flag without a value.
+        if text.is_empty() {
+            continue;
+        }
         let Bytes(bytes) = text
             .parse()
             .map_err(|error| Failure::Usage(format!("--spans {text}: {error}")))?;
@@ -333,8 +392,11 @@ fn spans(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {
         spans.push(bytes / SPAN_BYTES_MIN * SPAN_BYTES_MIN);
     }
     if spans.is_empty() {
-        let all = std::iter::successors(Some(SPAN_BYTES_MIN), |bytes| bytes.checked_mul(SPAN_STEP));
-        spans.extend(all.take_while(|bytes| *bytes < target_bytes));
+        let mut bytes = SPAN_BYTES_MIN;
+        while bytes < target_bytes {
+            spans.push(bytes);
+            bytes = bytes.saturating_mul(SPAN_STEP);
+        }
     }
     spans.push(target_bytes);
     spans.sort_unstable();

@@ -128,9 +128,15 @@ impl WatchFlags {
 
     /// Whether nothing follows after so many steps, the next of which would end at this interval.
     fn is_over(&self, steps: u64, next_end: u64) -> bool {
-        let intervals = self.time.map(|ns| ns.div_ceil(self.interval).max(1));
-        self.count.is_some_and(|count| steps >= count)
-            || intervals.is_some_and(|most| next_end > most)
+        if let Some(count) = self.count
+            && steps >= count
+        {
+            return true;
+        }
+        match self.time {
+            Some(ns) => next_end > ns.div_ceil(self.interval).max(1),
+            None => false,
+        }
     }
 }
 
@@ -172,7 +178,10 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     if watch.keeps() || watch.prints_json() || !outputs.is_empty() {
         conclude(watch, session, &outputs)?;
     }
-    Ok(interrupt::signal().map_or(exit, Exit::Signal))
+    match interrupt::signal() {
+        Some(signal) => Ok(Exit::Signal(signal)),
+        None => Ok(exit),
+    }
 }
 
 /// Shows step after step, until the end or until no device is left.
@@ -212,7 +221,7 @@ fn conclude(watch: &WatchFlags, session: WatchSession, outputs: &[Output]) -> an
     };
     // The plan has no work: the load is that of others.
     let plan = Plan {
-        targets: targets.iter().map(|one| one.path.clone()).collect(),
+        targets: targets.iter().map(|target| target.path.clone()).collect(),
         ..Plan::of("watch", crate::provenance::command_line())
     };
     let mut facts = crate::session::run_facts(started, plan, targets);

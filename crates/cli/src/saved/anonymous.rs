@@ -10,7 +10,7 @@ use diskproof_model::record::{Kept, Record};
 use diskproof_model::target::{Layer, LayerKind, MAPPER_USERS, OTHER_MAPPER_USER};
 use serde_json::Value;
 
-/// What happens to the text at a place.
+/// The treatment of the text at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Treatment {
     /// It stays: it names nothing of the machine.
@@ -29,7 +29,7 @@ enum Treatment {
     MountOption,
 }
 
-/// What a text identifies.
+/// The kind of thing that a text identifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     one: &'static str,
@@ -232,9 +232,9 @@ const NAMES_MAX: usize = 6;
 pub(crate) struct Anonymous {
     /// The record, derived again from what is left.
     pub(crate) record: Record,
-    /// What was replaced or removed: `1 host name, 2 paths`.
+    /// The names that were replaced or removed: `1 host name, 2 paths`.
     pub(crate) left_out: String,
-    /// What a reader of the record can still learn of the machine and its user.
+    /// The facts about the machine and its user that the record still shows.
     pub(crate) kept: String,
 }
 
@@ -246,23 +246,23 @@ pub(crate) fn anonymous(record: &Record) -> anyhow::Result<Anonymous> {
         Kept::Whole => {}
     }
     let mut names = Replaced::default();
-    let mut record = record.clone();
-    let verb = record.plan.origin.verb.clone();
-    record.plan.origin = Origin::new(verb.clone(), vec!["diskproof".to_owned(), verb]);
-    record.host.uid = if record.host.uid == 0 { 0 } else { NOBODY };
-    replace_volume_names(&mut record, &mut names);
-    let mut tree = record.to_tree()?;
+    let mut own = record.clone();
+    let verb = &record.plan.origin.verb;
+    own.plan.origin = Origin::new(verb.clone(), vec!["diskproof".to_owned(), verb.clone()]);
+    own.host.uid = if record.host.uid == 0 { 0 } else { NOBODY };
+    replace_volume_names(&mut own, &mut names);
+    let mut tree = own.to_tree()?;
     replace_names(&mut tree, "record", &mut names);
     let left_out = names.text();
-    let mut replaced = Record::from_tree(&tree)?;
-    let kept = kept(&replaced);
-    replaced.note = Some(format!("anonymous, without {left_out}; kept: {kept}"));
-    let (record, found) = judged_again(replaced);
+    let mut nameless = Record::from_tree(&tree)?;
+    let kept = kept_text(&nameless);
+    nameless.note = Some(format!("anonymous, without {left_out}; kept: {kept}"));
+    let (judged, found) = judged_again(nameless);
     if found == Rejudged::NoData {
         return Err(no_data().into());
     }
     Ok(Anonymous {
-        record,
+        record: judged,
         left_out,
         kept,
     })
@@ -280,7 +280,8 @@ fn no_data() -> Failure {
     )
 }
 
-fn kept(record: &Record) -> String {
+/// The facts that stay in a record: `models, firmware, sizes, kernel, system, times`.
+fn kept_text(record: &Record) -> String {
     let mut names: Vec<&str> = Vec::new();
     for workload in record.plan.workloads() {
         if !names.contains(&workload.name.as_str()) {
@@ -358,7 +359,7 @@ impl Replaced {
     }
 }
 
-/// What happens to the texts at a place; `None` where the schema lists the words that it may hold.
+/// The treatment of the texts at a place; `None` where the schema lists the possible words.
 fn treatment(place: &str) -> Option<Treatment> {
     for (treatment, ends) in PLACES {
         if ends.iter().any(|end| is_at(place, end, *treatment)) {

@@ -41,8 +41,7 @@ pub(super) fn is_file(reference: &str) -> bool {
 
 /// The document in a file or on stdin (`-`); `None` when `reference` does not look like a file.
 pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failure> {
-    let unreadable = |error: io::Error| Failure::Usage(format!("cannot read {reference}: {error}"));
-    let text = if reference == "-" {
+    let read = if reference == "-" {
         register_stdin();
         // The program before the pipe decides how long this takes.
         read_up_to_max(std::io::stdin().lock())
@@ -51,19 +50,20 @@ pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failur
     } else {
         return Ok(None);
     };
-    let found = parse(&text.map_err(unreadable)?)
-        .map_err(|why| Failure::Usage(format!("{reference}: {why}")))?;
-    Ok(Some(match found {
-        AnyDocument::Record(record) => {
+    let text = read.map_err(|error| Failure::Usage(format!("cannot read {reference}: {error}")))?;
+    match parse(&text) {
+        Ok(AnyDocument::Record(record)) => {
             let stored = StoredRun {
                 record: *record,
                 page: None,
                 label: None,
             };
-            SavedDocument::Run(Box::new(judged(stored, reference)))
+            let run = judged(stored, reference);
+            Ok(Some(SavedDocument::Run(Box::new(run))))
         }
-        AnyDocument::Comparison(comparison) => SavedDocument::Comparison(comparison),
-    }))
+        Ok(AnyDocument::Comparison(comparison)) => Ok(Some(SavedDocument::Comparison(comparison))),
+        Err(why) => Err(Failure::Usage(format!("{reference}: {why}"))),
+    }
 }
 
 /// Reads a file or a named pipe, which no output replaces, in bounded time: a pipe without a writer
@@ -111,13 +111,13 @@ fn read_up_to_max(from: impl Read) -> io::Result<String> {
 /// Reads a record or comparison from JSON or from a report page.
 fn parse(text: &str) -> Result<AnyDocument, String> {
     let start = text.trim_start_matches('\u{feff}').trim_start();
-    let page = start
-        .starts_with('<')
-        .then(|| diskproof_report::html::page_json(text))
-        .transpose();
-    let page = page.map_err(|error| error.to_string())?;
-    let json = page.as_deref().unwrap_or_else(|| json_of_log(start));
-    AnyDocument::from_json(json).map_err(|error| error.to_string())
+    let document = if start.starts_with('<') {
+        let json = diskproof_report::html::page_json(text).map_err(|error| error.to_string())?;
+        AnyDocument::from_json(&json)
+    } else {
+        AnyDocument::from_json(json_of_log(start))
+    };
+    document.map_err(|error| error.to_string())
 }
 
 /// The JSON object in a log that holds stdout and stderr, such as that of a container: progress and
@@ -159,7 +159,7 @@ pub(super) fn judged(stored: StoredRun, name: &str) -> StoredRun {
     }
 }
 
-/// The same of one of many runs, without a word.
+/// The run as this program judges it, without a note: it is one of many.
 pub(super) fn judged_quietly(stored: StoredRun) -> StoredRun {
     StoredRun {
         record: judged_again(stored.record).0,

@@ -3,7 +3,10 @@
 
 use super::document::judged_quietly;
 use super::place::{Destination, HistoryEnvironment, open_if_there, place};
-use diskproof_history::{Filter, History, HistoryError, StoredRun};
+use super::saved_record;
+use crate::failure::Failure;
+use diskproof_analysis::watch::disk_capacity;
+use diskproof_history::{Filter, History, HistoryError, HistoryPlace, StoredRun};
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
@@ -19,7 +22,8 @@ const EARLIER_RUNS_MAX: usize = 20;
 /// Runs of the history that are searched for them, the newest.
 const SEARCHED_MAX: u64 = 1000;
 
-/// What a run shares with its repetitions, as far as the short form of a saved run tells.
+/// The facts that a run shares with its repetitions, as far as the short form of a saved run has
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunKey {
     verb: String,
@@ -29,19 +33,21 @@ pub(crate) struct RunKey {
 }
 
 impl RunKey {
-    /// Of a run that has ended just now, or is recorded.
+    /// The key of a run that has ended just now, or is recorded.
     pub(crate) fn new(plan: &Plan, method: u32, host: &str, targets: &[TargetIdentity]) -> Self {
         Self {
             verb: plan.origin.verb.clone(),
             method,
             host: host.to_owned(),
-            paths: targets.iter().map(|t| t.path.clone()).collect(),
+            paths: targets.iter().map(|target| target.path.clone()).collect(),
         }
     }
 
     fn is_repeated_by(&self, run: &SavedRun) -> bool {
-        (&run.verb, run.method, &run.host, &run.targets)
-            == (&self.verb, self.method, &self.host, &self.paths)
+        run.verb == self.verb
+            && run.method == self.method
+            && run.host == self.host
+            && run.targets == self.paths
     }
 }
 
@@ -52,22 +58,35 @@ pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<S
         return Vec::new();
     };
     let mut keys: Vec<RunKey> = Vec::new();
-    for one in records {
-        let key = RunKey::new(&one.plan, one.method, &one.host.name, &one.targets);
+    let mut ids = Vec::new();
+    for record in records {
+        let host = &record.host.name;
+        let key = RunKey::new(&record.plan, record.method, host, &record.targets);
         if !keys.contains(&key) {
             keys.push(key);
         }
+        ids.push(record.run_id.as_str());
     }
-    let ids: Vec<&str> = records.iter().map(|r| r.run_id.as_str()).collect();
-    let found = open_if_there(&place).and_then(|history| match history {
-        Some(history) => Ok(repetitions(&keys, &ids, &history)?),
+    match repetitions_at(&place, &keys, &ids) {
+        Ok(runs) => runs,
+        Err(why) => {
+            crate::stdio::eprint_line(&format!(
+                "warning: the comparison ignores earlier runs: {why}"
+            ));
+            Vec::new()
+        }
+    }
+}
+
+fn repetitions_at(
+    place: &HistoryPlace,
+    keys: &[RunKey],
+    without: &[&str],
+) -> Result<Vec<StoredRun>, Failure> {
+    match open_if_there(place)? {
+        Some(history) => Ok(repetitions(keys, without, &history)?),
         None => Ok(Vec::new()),
-    });
-    found.unwrap_or_else(|why| {
-        let text = "warning: the comparison ignores earlier runs";
-        crate::stdio::eprint_line(&format!("{text}: {why}"));
-        Vec::new()
-    })
+    }
 }
 
 /// Earlier runs of the history that did the same as the one that has just ended. Without a history
@@ -76,11 +95,12 @@ pub(crate) fn runs_before(key: &RunKey, history: Option<&Path>) -> Vec<Record> {
     let Destination::At(place) = HistoryEnvironment::real().place(history) else {
         return Vec::new();
     };
-    let history = open_if_there(&place).ok().flatten();
     let keys = std::slice::from_ref(key);
-    let found = history.and_then(|history| repetitions(keys, &[], &history).ok());
-    let found = found.into_iter().flatten();
-    found.map(|earlier| earlier.record).collect()
+    repetitions_at(&place, keys, &[])
+        .unwrap_or_default()
+        .into_iter()
+        .map(|run| run.record)
+        .collect()
 }
 
 /// Runs of the history that did the same, newest first, without those of these ids.
@@ -95,17 +115,20 @@ fn repetitions(
     })?;
     let mut earlier = Vec::new();
     for key in keys {
-        let is_meant =
-            |run: &&SavedRun| key.is_repeated_by(run) && !without.contains(&run.run_id.as_str());
-        let of_key = listed.runs.iter().filter(is_meant);
-        for run in of_key.take(EARLIER_RUNS_MAX) {
+        let repeating = listed
+            .runs
+            .iter()
+            .filter(|run| key.is_repeated_by(run))
+            .filter(|run| !without.contains(&run.run_id.as_str()))
+            .take(EARLIER_RUNS_MAX);
+        for run in repeating {
             // A run that cannot be read, or that another process removed, shows nothing.
             if let Ok(Some(stored)) = history.get(&run.run_id) {
-                let stored = judged_quietly(stored);
+                let judged = judged_quietly(stored);
                 earlier.push(StoredRun {
-                    record: stored.record.figures_only(),
+                    record: judged.record.figures_only(),
                     page: None,
-                    label: stored.label,
+                    label: judged.label,
                 });
             }
         }
@@ -123,7 +146,7 @@ fn readable(history: Option<&Path>) -> Option<History> {
     open_if_there(&place(history).ok()?).ok()?
 }
 
-/// What each device can do, as far as the history knows it.
+/// The capacity of each device, as far as the history knows it.
 pub(crate) fn capacities(
     devices: &[&TargetIdentity],
     history: Option<&Path>,
@@ -137,37 +160,52 @@ pub(crate) fn capacities(
             verb: Some(verb.to_owned()),
             ..Filter::default()
         };
-        let listed = history.list(&filter);
-        runs.extend(listed.into_iter().flat_map(|listing| listing.runs));
+        if let Ok(listed) = history.list(&filter) {
+            runs.extend(listed.runs);
+        }
     }
     runs.sort_by(|one, other| other.started.cmp(&one.started));
-    let devices = devices.iter();
     devices
-        .map(|device| newest(device, &runs, &history))
+        .iter()
+        .map(|device| newest_capacity(device, &runs, &history))
         .collect()
 }
 
-fn newest(
+fn newest_capacity(
     device: &TargetIdentity,
     runs: &[SavedRun],
     history: &History,
 ) -> Option<MeasuredCapacity> {
     let layer = device.layers.first()?;
-    let candidates = runs.iter().filter(|run| may_concern(run, device, layer));
-    candidates.take(READ_MAX).find_map(|run| {
-        let stored = history.get(&run.run_id).ok()??;
-        diskproof_analysis::watch::disk_capacity(&judged_quietly(stored).record, device)
-    })
+    let candidates = runs
+        .iter()
+        .filter(|run| may_concern(run, device, layer))
+        .take(READ_MAX);
+    for run in candidates {
+        if let Some(record) = saved_record(history, &run.run_id)
+            && let Some(capacity) = disk_capacity(&record, device)
+        {
+            return Some(capacity);
+        }
+    }
+    None
 }
 
-/// By the short form of the run: its record decides.
+/// Whether the short form of a run names the device. The record of the run decides.
 fn may_concern(run: &SavedRun, device: &TargetIdentity, layer: &Layer) -> bool {
-    let mut disks = run.disks.iter();
-    let is_disk = disks.any(|disk| match (&disk.serial, &layer.serial) {
-        (None, None) => disk.name == layer.name && disk.model == layer.model,
-        (one, other) => one == other,
-    });
-    is_disk || run.targets.contains(&device.path)
+    if run.targets.contains(&device.path) {
+        return true;
+    }
+    for disk in &run.disks {
+        let is_same = match (&disk.serial, &layer.serial) {
+            (None, None) => disk.name == layer.name && disk.model == layer.model,
+            (one, other) => one == other,
+        };
+        if is_same {
+            return true;
+        }
+    }
+    false
 }
 
 /// Runs of a disk that are searched for its access time, the newest.
@@ -189,38 +227,39 @@ pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Op
         limit: Some(SURVEYS_MAX),
         ..Filter::default()
     };
-    let listed = history.list(&filter).ok()?;
-    let has_access = |run: &&SavedRun| run.figures.iter().any(|of| of.workload == "access");
-    let surveys = listed.runs.iter().filter(has_access);
-    surveys
-        .filter_map(|run| history.get(&run.run_id).ok()?)
-        .find_map(|stored| access_of(&judged_quietly(stored).record, disk))
+    for run in history.list(&filter).ok()?.runs {
+        if run.figures.iter().any(|figure| figure.workload == "access")
+            && let Some(record) = saved_record(&history, &run.run_id)
+            && let Some(access) = whole_disk_access(&record, disk)
+        {
+            return Some(access);
+        }
+    }
+    None
 }
 
-/// The access time in a record of the same disk.
-fn access_of(record: &Record, disk: &Layer) -> Option<DiskAccess> {
+/// The access time in a record of the same disk as a whole.
+fn whole_disk_access(record: &Record, disk: &Layer) -> Option<DiskAccess> {
     let surface = record.surface()?;
     let surveyed = record.targets.get(surface.data.target)?;
-    let is_same = |other: &Layer| {
-        (&other.serial, &other.model, other.size_bytes)
-            == (&disk.serial, &disk.model, disk.size_bytes)
+    let disks_below: Vec<&Layer> = surveyed.disks().collect();
+    let [only] = disks_below[..] else {
+        return None;
     };
-    let below: Vec<&Layer> = surveyed.disks().collect();
+    let is_same_disk = only.serial == disk.serial
+        && only.model == disk.model
+        && only.size_bytes == disk.size_bytes;
     let is_whole =
         surveyed.kind == TargetKind::BlockDevice && surface.data.span_bytes == disk.size_bytes;
-    if !is_whole || below.len() != 1 || !is_same(below[0]) {
+    if !is_same_disk || !is_whole {
         return None;
     }
+    let seek = surface.figures.seeks.get(&SeekPattern::Random)?;
     Some(DiskAccess {
         run_id: record.run_id.clone(),
         started: record.started.clone(),
         disk: disk.name.clone(),
-        mean: surface
-            .figures
-            .seeks
-            .get(&SeekPattern::Random)?
-            .mean
-            .clone(),
+        mean: seek.mean.clone(),
     })
 }
 

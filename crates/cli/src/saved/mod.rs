@@ -117,13 +117,16 @@ pub(crate) fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec
     };
     match save(&place, &run) {
         Ok(saved) => {
+            let mut notes = Vec::new();
+            notes.extend(damage_warning(&place.path, &saved));
             let id = short(&record.run_id);
-            let moved = moved(&place.path, &saved);
-            let name = label.map_or(String::new(), |label| format!(", label {label}"));
-            let note = SaveNote::Saved(format!(
-                "saved as {id}{name}; 'diskproof show {id}' prints it again"
-            ));
-            moved.into_iter().chain([note]).collect()
+            notes.push(SaveNote::Saved(match label {
+                Some(label) => {
+                    format!("saved as {id}, label {label}; 'diskproof show {id}' prints it again")
+                }
+                None => format!("saved as {id}; 'diskproof show {id}' prints it again"),
+            }));
+            notes
         }
         Err(error) => vec![not_saved(&error)],
     }
@@ -160,12 +163,12 @@ pub(crate) fn start_journal(options: &HistoryOptions, run_id: &str) -> Option<Jo
     else {
         return None;
     };
-    let (place, run_id) = (reached(place).ok()?, run_id.to_owned());
-    history_answer(&place, move |place| Journal::start(place, &run_id)).ok()
+    let real_place = reached(place).ok()?;
+    let id = run_id.to_owned();
+    history_answer(&real_place, move |place| Journal::start(place, &id)).ok()
 }
 
-/// Adds the runs that were killed to the history, as far as they got. Returns what to tell the
-/// user.
+/// Adds the runs that were killed to the history, as far as they got. Returns notes for the user.
 pub(crate) fn recover_killed_runs(place: &HistoryPlace) -> Result<Vec<String>, Failure> {
     let mut notes = Vec::new();
     for left in history_answer(place, runs_left_behind)? {
@@ -209,26 +212,27 @@ pub(crate) fn import(
     history: Option<&Path>,
 ) -> Result<(SaveOutcome, Option<SaveNote>), Failure> {
     let place = place(history)?;
-    let label = label.map(str::to_owned);
+    let own_label = label.map(str::to_owned);
     let saved = history_answer(&place, move |place| {
         let run = NewRun {
             record: &record,
             page: None,
-            label: label.as_deref(),
+            label: own_label.as_deref(),
         };
         save(place, &run)
     })?;
-    Ok((saved.outcome, moved(&place.path, &saved)))
+    Ok((saved.outcome, damage_warning(&place.path, &saved)))
 }
 
 /// The warning after a damaged history was renamed.
-fn moved(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
+fn damage_warning(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
     let damaged = saved.moved.as_ref()?;
-    let (path, moved) = (path.display(), damaged.path.display());
     Some(SaveNote::Warning(format!(
-        "the history {path} was damaged ({}) and is now {moved}. A new one begins with this \
-         run; the sqlite3 program's .recover may still read old runs",
-        damaged.what
+        "the history {} was damaged ({}) and is now {}. A new one begins with this run; the \
+         sqlite3 program's .recover may still read old runs",
+        path.display(),
+        damaged.what,
+        damaged.path.display()
     )))
 }
 
@@ -264,15 +268,18 @@ pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Re
         return Ok(vec![record.figures_only()]);
     }
     let history = open(history)?;
-    let mut ids = match is_latest(reference) {
+    let mut ids = match latest(reference) {
         Some(_) => Vec::new(),
         None => history.labelled(reference)?,
     };
     if ids.is_empty() {
         ids.push(run_id(&history, reference)?);
     }
-    let record = |id: &String| Ok(get(&history, id)?.record.figures_only());
-    ids.iter().map(record).collect()
+    let mut records = Vec::new();
+    for id in &ids {
+        records.push(get(&history, id)?.record.figures_only());
+    }
+    Ok(records)
 }
 
 /// The run or the comparison that `reference` names.
@@ -297,9 +304,12 @@ fn record_of_file(reference: &str) -> Result<Option<Record>, Failure> {
 }
 
 fn get(history: &History, id: &str) -> Result<StoredRun, Failure> {
-    let gone = || format!("another process has just removed run {id} from the history");
-    let stored = history.get(id)?.ok_or_else(|| Failure::Usage(gone()))?;
-    Ok(judged(stored, short(id)))
+    match history.get(id)? {
+        Some(stored) => Ok(judged(stored, short(id))),
+        None => Err(Failure::Usage(format!(
+            "another process has just removed run {id} from the history"
+        ))),
+    }
 }
 
 /// The record of a run as this program judges it; `None` where it cannot be read, or where another
@@ -311,39 +321,50 @@ pub(crate) fn saved_record(history: &History, id: &str) -> Option<Record> {
 
 /// The complete id of the run that `reference` names.
 pub(crate) fn run_id(history: &History, reference: &str) -> Result<String, Failure> {
-    let unknown = |why: &str| {
-        Err(Failure::Usage(format!(
-            "'{reference}': {why}. 'diskproof history' lists the runs"
-        )))
-    };
-    if let Some(back) = is_latest(reference) {
-        let Some(back) = back else {
-            return unknown("not a number after latest~; latest~1 is the run before the newest");
+    if let Some(latest) = latest(reference) {
+        let Latest::RunsBack(back) = latest else {
+            let why = "not a number after latest~; latest~1 is the run before the newest";
+            return Err(no_such_run(reference, why));
         };
-        let found = history.nth_newest(back)?;
-        return found.map_or_else(|| unknown("the history has fewer runs"), Ok);
+        return match history.nth_newest(back)? {
+            Some(id) => Ok(id),
+            None => Err(no_such_run(reference, "the history has fewer runs")),
+        };
     }
     if let Some(id) = history.labelled(reference)?.into_iter().next() {
         return Ok(id);
     }
     if reference.len() < PREFIX_MIN || !is_hex(reference) {
-        return unknown("no run has this label, and an id is at least 4 hexadecimal digits");
+        let why = "no run has this label, and an id is at least 4 hexadecimal digits";
+        return Err(no_such_run(reference, why));
     }
     let ids = history.ids(&reference.to_ascii_lowercase())?;
     match &ids[..] {
-        [] => unknown("no run has this id or label"),
+        [] => Err(no_such_run(reference, "no run has this id or label")),
         [id] => Ok(id.clone()),
-        _ => unknown(&format!(
-            "{} run ids start with this; write more of the id",
-            ids.len()
-        )),
+        _ => {
+            let count = ids.len();
+            let why = format!("{count} run ids start with this; write more of the id");
+            Err(no_such_run(reference, &why))
+        }
     }
+}
+
+fn no_such_run(reference: &str, why: &str) -> Failure {
+    Failure::Usage(format!(
+        "'{reference}': {why}. 'diskproof history' lists the runs"
+    ))
 }
 
 /// Whether the name is that of a saved run. False where the history cannot be read.
 pub(crate) fn names_run(name: &str, history: Option<&Path>) -> bool {
-    let found = place(history).and_then(|place| open_if_there(&place));
-    found.is_ok_and(|history| history.is_some_and(|history| run_id(&history, name).is_ok()))
+    let Ok(place) = place(history) else {
+        return false;
+    };
+    match open_if_there(&place) {
+        Ok(Some(history)) => run_id(&history, name).is_ok(),
+        Ok(None) | Err(_) => false,
+    }
 }
 
 /// Longer labels would not fit into a list.
@@ -353,30 +374,46 @@ const LATEST: &str = "latest";
 
 /// Checks a label: it must not look like anything else that names a run.
 pub(crate) fn parse_label(text: &str) -> Result<String, String> {
-    let wrong = match () {
-        () if text.is_empty() => "is empty",
-        () if text.chars().count() > LABEL_MAX => "is longer than 40 characters",
-        () if text.contains(|c: char| c.is_control() || c == '/') => {
-            "contains a slash or a control character"
-        }
-        () if text.trim() != text => "begins or ends with a space",
-        () if text == LATEST || text.starts_with("latest~") => "already names the newest run",
-        () if text == "-" || is_file(text) => "looks like a file",
-        () if text.len() == 32 && is_hex(text) => "looks like the id of a run",
-        () => return Ok(text.to_owned()),
+    let wrong = if text.is_empty() {
+        "is empty"
+    } else if text.chars().count() > LABEL_MAX {
+        "is longer than 40 characters"
+    } else if text.contains(|c: char| c.is_control() || c == '/') {
+        "contains a slash or a control character"
+    } else if text.trim() != text {
+        "begins or ends with a space"
+    } else if text == LATEST || text.starts_with("latest~") {
+        "already names the newest run"
+    } else if text == "-" || is_file(text) {
+        "looks like a file"
+    } else if text.len() == 32 && is_hex(text) {
+        "looks like the id of a run"
+    } else {
+        return Ok(text.to_owned());
     };
     Err(format!(
         "the label {wrong}. Use a word or two, such as before-upgrade"
     ))
 }
 
-/// How many runs before the newest; `Some(None)` when that is not a number.
-fn is_latest(reference: &str) -> Option<Option<u64>> {
-    let back = reference.strip_prefix(LATEST)?;
-    match back.strip_prefix('~') {
-        Some(back) => Some(back.parse().ok()),
-        None if back.is_empty() => Some(Some(0)),
-        None => None,
+/// A reference to a run by its age: `latest`, `latest~2`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Latest {
+    /// So many runs before the newest one.
+    RunsBack(u64),
+    /// The text after `latest~` is no number.
+    NotANumber,
+}
+
+/// The age that `reference` states; `None` for another kind of reference.
+fn latest(reference: &str) -> Option<Latest> {
+    let suffix = reference.strip_prefix(LATEST)?;
+    if suffix.is_empty() {
+        return Some(Latest::RunsBack(0));
+    }
+    match suffix.strip_prefix('~')?.parse() {
+        Ok(back) => Some(Latest::RunsBack(back)),
+        Err(_) => Some(Latest::NotANumber),
     }
 }
 
@@ -420,17 +457,14 @@ mod tests {
 
     #[test]
     fn latest_with_an_optional_number_names_the_newest_runs() {
-        assert_eq!(
-            (is_latest("latest"), is_latest("latest~2")),
-            (Some(Some(0)), Some(Some(2)))
-        );
-        assert_eq!(
-            (
-                is_latest("latest~x"),
-                is_latest("latest2"),
-                is_latest("late")
-            ),
-            (Some(None), None, None)
-        );
+        for (reference, expected) in [
+            ("latest", Some(Latest::RunsBack(0))),
+            ("latest~2", Some(Latest::RunsBack(2))),
+            ("latest~x", Some(Latest::NotANumber)),
+            ("latest2", None),
+            ("late", None),
+        ] {
+            assert_eq!(latest(reference), expected, "{reference}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use diskproof_device::{PathError, TrustedPath, without_symlinks};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{Folders, History, HistoryError, HistoryPlace};
 use rustix::process::geteuid;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,18 +38,7 @@ pub(crate) fn place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
 /// The place, with the symlinks of its folder resolved. Those of another user are followed nowhere:
 /// they may lead to a file that only this user can replace.
 pub(super) fn reached(place: HistoryPlace) -> Result<HistoryPlace, HistoryError> {
-    let found = TrustedPath::walk(&place.path).and_then(|_| {
-        let (Some(folder), Some(name)) = (place.path.parent(), place.path.file_name()) else {
-            return Ok(place.path.clone());
-        };
-        let named = if folder.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            folder
-        };
-        Ok(without_symlinks(named)?.join(name))
-    });
-    match found {
+    match in_real_folder(&place.path) {
         Ok(path) => Ok(HistoryPlace { path, ..place }),
         Err(PathError::ForeignLink(path)) => Err(HistoryError::NotOurs {
             path,
@@ -58,6 +47,19 @@ pub(super) fn reached(place: HistoryPlace) -> Result<HistoryPlace, HistoryError>
         // The history says it in its own words.
         Err(PathError::Kernel { .. }) => Ok(place),
     }
+}
+
+fn in_real_folder(path: &Path) -> Result<PathBuf, PathError> {
+    TrustedPath::walk(path)?;
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(path.to_owned());
+    };
+    let real_folder = if folder.as_os_str().is_empty() {
+        without_symlinks(Path::new("."))?
+    } else {
+        without_symlinks(folder)?
+    };
+    Ok(real_folder.join(name))
 }
 
 /// No output replaces the history, or a file beside it that belongs to it. `flag` is the value of
@@ -95,7 +97,10 @@ pub(super) fn history_answer<T: Send + 'static>(
 /// Opens the history to read it.
 pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
     let place = place(history)?;
-    open_if_there(&place)?.ok_or_else(|| Failure::Usage(empty_text(&place.path)))
+    match open_if_there(&place)? {
+        Some(history) => Ok(history),
+        None => Err(Failure::Usage(empty_text(&place.path))),
+    }
 }
 
 /// Opens the history to read it; `None` when there is no file.
@@ -141,31 +146,28 @@ pub(super) enum Destination {
 
 impl HistoryEnvironment {
     pub(super) fn real() -> Self {
-        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         Self {
-            named: set("DISKPROOF_HISTORY"),
-            off: set("DISKPROOF_NO_HISTORY").is_some(),
-            state_home: set("XDG_STATE_HOME"),
-            home: set("HOME"),
-            root_home: geteuid().is_root().then(root_home),
+            named: variable("DISKPROOF_HISTORY"),
+            off: variable("DISKPROOF_NO_HISTORY").is_some(),
+            state_home: variable("XDG_STATE_HOME"),
+            home: variable("HOME"),
+            root_home: if geteuid().is_root() {
+                Some(root_home())
+            } else {
+                None
+            },
         }
     }
 
     pub(super) fn place(&self, flag: Option<&Path>) -> Destination {
-        let named = |path: &Path| {
-            Destination::At(HistoryPlace {
-                path: path.to_owned(),
-                folders: Folders::Expected,
-            })
-        };
         if let Some(path) = flag {
-            return named(path);
+            return named_file(path);
         }
         if self.off {
             return Destination::Off;
         }
         if let Some(path) = &self.named {
-            return named(Path::new(path));
+            return named_file(Path::new(path));
         }
         match self.state_folder() {
             Some(folder) => Destination::At(HistoryPlace {
@@ -178,39 +180,56 @@ impl HistoryEnvironment {
 
     /// The state folder of the XDG base directory specification, which ignores relative paths.
     fn state_folder(&self) -> Option<PathBuf> {
-        let absolute = |value: &Option<OsString>| {
-            let path = value.as_ref().map(PathBuf::from);
-            path.filter(|path| path.is_absolute())
+        let state = match absolute_path(self.state_home.as_deref()) {
+            Some(folder) => folder.to_owned(),
+            None => absolute_path(self.home.as_deref())?.join(".local/state"),
         };
-        let at_home = absolute(&self.home).map(|home| home.join(".local/state"));
-        let state = absolute(&self.state_home).or(at_home);
         match &self.root_home {
             // Under sudo these variables may still name the user's folder. Files of root there
             // would lock the user out of their own history.
-            Some(own) if state.as_ref().is_some_and(|folder| belongs_to_user(folder)) => {
-                Some(own.join(".local/state"))
-            }
-            _ => state,
+            Some(own_home) if belongs_to_user(&state) => Some(own_home.join(".local/state")),
+            _ => Some(state),
         }
     }
 }
 
+/// The value of an environment variable that is set and not empty.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn named_file(path: &Path) -> Destination {
+    Destination::At(HistoryPlace {
+        path: path.to_owned(),
+        folders: Folders::Expected,
+    })
+}
+
+fn absolute_path(value: Option<&OsStr>) -> Option<&Path> {
+    value.map(Path::new).filter(|path| path.is_absolute())
+}
+
 /// Whether the folder, or its nearest existing ancestor, belongs to a user other than root.
 fn belongs_to_user(folder: &Path) -> bool {
-    let nearest = folder.ancestors().find_map(|path| path.metadata().ok());
-    nearest.is_some_and(|facts| facts.uid() != 0)
+    for path in folder.ancestors() {
+        if let Ok(metadata) = path.metadata() {
+            return metadata.uid() != 0;
+        }
+    }
+    false
 }
 
 /// Root's home by passwd(5), otherwise `/root`.
 fn root_home() -> PathBuf {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let home = users.lines().find_map(|line| {
+    for line in users.lines() {
         let fields: Vec<&str> = line.split(':').collect();
-        (fields.get(2) == Some(&"0")).then(|| fields.get(5).copied())?
-    });
-    home.filter(|home| home.starts_with('/'))
-        .unwrap_or("/root")
-        .into()
+        if let [_, _, "0", _, _, home, ..] = fields.as_slice() {
+            let folder = if home.starts_with('/') { home } else { "/root" };
+            return folder.into();
+        }
+    }
+    "/root".into()
 }
 
 #[cfg(test)]
@@ -231,7 +250,7 @@ mod tests {
         Some(text.into())
     }
 
-    fn at(path: &str, folders: Folders) -> Destination {
+    fn destination(path: &str, folders: Folders) -> Destination {
         Destination::At(HistoryPlace {
             path: path.into(),
             folders,
@@ -244,25 +263,29 @@ mod tests {
             home: value("/home/ann"),
             ..environment()
         };
-        let made = at("/home/ann/.local/state/diskproof/history.db", Folders::Made);
+        let made = destination("/home/ann/.local/state/diskproof/history.db", Folders::Made);
         assert_eq!(home.place(None), made);
-        let state = |folder| HistoryEnvironment {
-            state_home: value(folder),
+        let state = HistoryEnvironment {
+            state_home: value("/state"),
             ..home.clone()
         };
-        let in_state = at("/state/diskproof/history.db", Folders::Made);
-        assert_eq!(state("/state").place(None), in_state);
-        // A relative path is ignored.
-        assert_eq!(state("state").place(None), made);
+        let in_state = destination("/state/diskproof/history.db", Folders::Made);
+        assert_eq!(state.place(None), in_state);
+        let relative_state = HistoryEnvironment {
+            state_home: value("state"),
+            ..home
+        };
+        assert_eq!(relative_state.place(None), made);
         let named = HistoryEnvironment {
             named: value("h.db"),
-            ..state("/state")
+            ..state
         };
-        assert_eq!(named.place(None), at("h.db", Folders::Expected));
+        let expected = destination("h.db", Folders::Expected);
+        assert_eq!(named.place(None), expected);
         let off = HistoryEnvironment { off: true, ..named };
         assert_eq!(off.place(None), Destination::Off);
         let flag = off.place(Some(Path::new("other.db")));
-        assert_eq!(flag, at("other.db", Folders::Expected));
+        assert_eq!(flag, destination("other.db", Folders::Expected));
         let empty = HistoryEnvironment {
             home: value(""),
             ..environment()
@@ -285,9 +308,10 @@ mod tests {
             ..environment()
         };
         let own = home.path().join(".local/state/diskproof/history.db");
-        assert_eq!(sudo.place(None), at(own.to_str().unwrap(), Folders::Made));
+        let in_home = destination(own.to_str().unwrap(), Folders::Made);
+        assert_eq!(sudo.place(None), in_home);
         std::os::unix::fs::chown(home.path(), Some(65534), None).unwrap();
-        let of_root = at("/root/.local/state/diskproof/history.db", Folders::Made);
+        let of_root = destination("/root/.local/state/diskproof/history.db", Folders::Made);
         assert_eq!(sudo.place(None), of_root);
     }
 }

@@ -14,19 +14,19 @@ use diskproof_postgres::Programs;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What a run measures with.
+/// The equipment of a run.
 pub(super) struct Bench {
     /// The engine.
     pub session: Session,
     /// The facts of the run, which hold its only plan.
     pub facts: Arc<RunFacts>,
-    /// What the run may do at most.
+    /// The most that the run may do.
     pub budget: Arc<Budget>,
     /// The targets, in the order of the plan.
     pub targets: Vec<OpenTarget>,
     /// Leave to make a directory for many small files, where the plan has them in place of targets.
     pub file_tree: Option<Admission>,
-    /// What the user released, for a target that is opened again.
+    /// The targets that the user released, in case one is opened again.
     pub consent: Consent,
     /// The programs of the server of the plan's INSERTs.
     pub programs: Option<Programs>,
@@ -34,7 +34,7 @@ pub(super) struct Bench {
     pub commands: SettingCommands,
     /// The switch of the disks' write cache, where workloads name its state.
     pub write_cache: Option<GuardedWriteCache>,
-    /// How the last layout went, with the number of its target.
+    /// The measurements of the last layout, each with the index of its target.
     pub first_writes: Vec<(usize, Measurement)>,
     /// When the time limit of the plan is over.
     pub limit_end: Option<Instant>,
@@ -45,52 +45,40 @@ impl Bench {
     /// writes what the layout workload had no time for, up to the smallest useful size, and then
     /// cuts the file to what was written.
     pub(super) fn lay_out(&mut self, workload: &Workload, sink: &mut Sink) -> Result<(), EarlyEnd> {
-        let live = &mut sink.live;
+        let progress = &mut sink.progress;
         let fill = match &self.facts.plan.scratch {
             Some(scratch) => scratch.fill,
             None => Fill::Whole,
         };
         for (index, target) in self.targets.iter_mut().enumerate() {
-            let (written, capacity) = (target.usable_bytes(), target.capacity_bytes());
             if !target.is_scratch() || !workload.runs_on(index) {
                 continue;
             }
-            // A file cut to what its layout had time for may be too small for a later workload.
-            let mut least = match fill {
-                Fill::Whole => 0,
-                Fill::Within { .. } => workload.span.start_bytes + u64::from(workload.block_bytes),
-            };
-            if written < capacity {
-                let (wanted, time_ns) = match fill {
-                    Fill::Whole => {
-                        let length = workload.span.length_bytes;
-                        let end = length.map(|length| workload.span.start_bytes + length);
-                        least = end.unwrap_or(capacity).min(capacity);
-                        (least, self.budget.fill_ns)
-                    }
-                    Fill::Within { time_ns, .. } if written == 0 => (capacity, Some(time_ns)),
-                    Fill::Within { bytes_min, time_ns } => (bytes_min, Some(time_ns)),
-                };
-                let wanted = wanted.min(capacity);
-                if wanted > written {
-                    live.laying_out(&workload.name, wanted - written);
+            let written_bytes = target.usable_bytes();
+            let goal = FillGoal::new(fill, workload, target, self.budget.fill_ns);
+            if written_bytes < target.capacity_bytes() {
+                if goal.upto_bytes > written_bytes {
+                    progress.laying_out(&workload.name, goal.upto_bytes - written_bytes);
                 }
                 let order = LayoutOrder {
-                    upto_bytes: wanted,
-                    way: LayoutWay::for_workload(workload, wanted),
-                    time_ns,
+                    upto_bytes: goal.upto_bytes,
+                    way: LayoutWay::for_workload(workload, goal.upto_bytes),
+                    time_ns: goal.time_ns,
                 };
-                let (control, first) = self.session.lay_out(target, order, live)?;
+                let (control, first_write) = self.session.lay_out(target, order, progress)?;
                 if control == Control::Interrupt {
                     return Err(EarlyEnd::interrupted());
                 }
-                self.first_writes.extend(first.map(|first| (index, first)));
+                if let Some(measurement) = first_write {
+                    self.first_writes.push((index, measurement));
+                }
                 if matches!(fill, Fill::Within { .. }) {
                     target.trim_to_written()?;
                 }
             }
-            if target.usable_bytes() < least {
-                live.end_late();
+            // A file cut to what its layout had time for may be too small for a later workload.
+            if target.usable_bytes() < goal.least_bytes {
+                progress.end_late();
                 return Err(EarlyEnd::interrupted());
             }
         }
@@ -112,11 +100,11 @@ impl Bench {
             if first.cache.asked != CachePolicy::Direct {
                 continue;
             }
-            let rewrite = measured.iter_mut().find(|m| {
-                let is_write = !m.workload.reads();
-                m.target == target && is_write && m.workload.access == Access::Sequential
-            });
-            if let Some(rewrite) = rewrite.filter(|m| m.workload.sync == SyncPolicy::AtEnd) {
+            if let Some(rewrite) = measured
+                .iter_mut()
+                .find(|m| m.target == target && is_sequential_write(&m.workload))
+                && rewrite.workload.sync == SyncPolicy::AtEnd
+            {
                 rewrite.first_write = Some(Box::new(first));
             }
         }
@@ -143,14 +131,18 @@ impl Bench {
     }
 
     fn path(&self, measurement: &Measurement) -> &str {
-        let target = self.targets.get(measurement.target);
-        target.map_or("", |target| target.identity().path.as_str())
+        match self.targets.get(measurement.target) {
+            Some(target) => target.identity().path.as_str(),
+            None => "",
+        }
     }
 
     /// Whether the run can go on after these measurements; a hang explains the most.
     pub(super) fn check(&self, measured: &[Measurement]) -> Result<(), EarlyEnd> {
         for measurement in measured {
-            if let Some(hang) = measurement.hang.filter(|hang| !hang.late) {
+            if let Some(hang) = measurement.hang
+                && !hang.late
+            {
                 return Err(EarlyEnd::Reason(format!(
                     "{} stopped answering during '{}'; diskproof stopped waiting after {}. See \
                      the kernel log (dmesg)",
@@ -181,9 +173,14 @@ impl Bench {
     }
 
     fn too_many_errors(&self, measurement: &Measurement) -> String {
-        let errors = measurement.ops.values().flat_map(|op| &op.errors);
-        let errors = errors.map(|(errno, count)| (format!("{count} × {errno}"), errno.as_str()));
-        let (counts, names): (Vec<_>, Vec<_>) = errors.unzip();
+        let mut counts = Vec::new();
+        let mut names = Vec::new();
+        for op in measurement.ops.values() {
+            for (errno, count) in &op.errors {
+                counts.push(format!("{count} × {errno}"));
+                names.push(errno.as_str());
+            }
+        }
         format!(
             "{} returned too many errors during '{}' ({}); {}",
             self.path(measurement),
@@ -192,6 +189,48 @@ impl Bench {
             diskproof_model::errno::remedy(names)
         )
     }
+}
+
+/// The size to which a scratch file is filled before a workload.
+struct FillGoal {
+    /// The workload needs so many bytes.
+    least_bytes: u64,
+    upto_bytes: u64,
+    /// The time that filling may take.
+    time_ns: Option<u64>,
+}
+
+impl FillGoal {
+    fn new(fill: Fill, workload: &Workload, target: &OpenTarget, fill_ns: Option<u64>) -> Self {
+        let span = &workload.span;
+        let capacity_bytes = target.capacity_bytes();
+        match fill {
+            Fill::Whole => {
+                let end = match span.length_bytes {
+                    Some(length) => capacity_bytes.min(span.start_bytes + length),
+                    None => capacity_bytes,
+                };
+                Self {
+                    least_bytes: end,
+                    upto_bytes: end,
+                    time_ns: fill_ns,
+                }
+            }
+            Fill::Within { bytes_min, time_ns } => Self {
+                least_bytes: span.start_bytes + u64::from(workload.block_bytes),
+                upto_bytes: if target.usable_bytes() == 0 {
+                    capacity_bytes
+                } else {
+                    bytes_min.min(capacity_bytes)
+                },
+                time_ns: Some(time_ns),
+            },
+        }
+    }
+}
+
+fn is_sequential_write(workload: &Workload) -> bool {
+    !workload.reads() && workload.access == Access::Sequential
 }
 
 /// A limit of the workload itself ended it.

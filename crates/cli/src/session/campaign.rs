@@ -36,7 +36,7 @@ pub(super) trait CampaignBench {
 pub(super) struct CampaignProgress {
     campaign: Box<dyn Campaign>,
     done: Vec<MeasuredCell>,
-    /// How many cells were done when a row was dropped last.
+    /// The number of cells that were done when a row was dropped last.
     counted_from: BTreeMap<CampaignRow, usize>,
 }
 
@@ -92,10 +92,10 @@ impl CampaignRun {
         let mut run = Self {
             progress: CampaignProgress::new(campaign),
             cells: CellsSoFar::new(engine_sharing(plan)),
-            tool: sink.live.tool.take(),
+            tool: sink.progress.tool.take(),
         };
         if !bench.commands.reopens {
-            run.cells.on(bench, sink).lay_out()?;
+            run.cells.prepared(bench, sink).lay_out()?;
         }
         Ok(run)
     }
@@ -103,7 +103,8 @@ impl CampaignRun {
 
 impl Running for CampaignRun {
     fn step(&mut self, bench: &mut Bench, sink: &mut Sink) -> Result<Stepped, EarlyEnd> {
-        let stepped = self.progress.step(&mut self.cells.on(bench, sink))?;
+        let mut prepared = self.cells.prepared(bench, sink);
+        let stepped = self.progress.step(&mut prepared)?;
         if stepped == Stepped::Over {
             sink.results().decisions = self.progress.campaign.decisions();
         }
@@ -117,7 +118,7 @@ impl Running for CampaignRun {
         sink: &mut Sink,
     ) -> Result<(), EarlyEnd> {
         if let Some(tool) = self.tool {
-            tool.finish(&sink.live.heartbeat());
+            tool.finish(&sink.progress.heartbeat());
         }
         ended
     }
@@ -159,7 +160,7 @@ fn engine_sharing(plan: &Plan) -> EngineSharing {
     }
 }
 
-/// What the cells so far have left for those that follow.
+/// Facts of the cells so far that those after them need.
 struct CellsSoFar {
     engine_sharing: EngineSharing,
     /// The span of all workloads, where the targets differ in what was laid out.
@@ -187,7 +188,7 @@ impl CellsSoFar {
     }
 
     /// The next cells on these targets.
-    fn on<'a>(&'a mut self, bench: &'a mut Bench, sink: &'a mut Sink) -> PreparedCells<'a> {
+    fn prepared<'a>(&'a mut self, bench: &'a mut Bench, sink: &'a mut Sink) -> PreparedCells<'a> {
         PreparedCells {
             cells: self,
             bench,
@@ -220,17 +221,19 @@ impl PreparedCells<'_> {
             .plan
             .workloads()
             .iter()
-            .find(|w| w.layout == Layout::Needed)
+            .find(|workload| workload.layout == Layout::Needed)
         else {
             return Ok(());
         };
-        self.sink.live.begin(Group::alone(first), Some(0));
+        self.sink.progress.begin(Group::alone(first), Some(0));
         self.bench.lay_out(first, self.sink)?;
         self.bench.first_writes.clear();
         let targets = &self.bench.targets;
-        let is_device = |target: &OpenTarget| target.identity().kind == TargetKind::BlockDevice;
         // Devices are compared as a whole.
-        if !targets.iter().all(is_device) {
+        if targets
+            .iter()
+            .any(|target| target.identity().kind != TargetKind::BlockDevice)
+        {
             self.cells.span_bytes = targets.iter().map(OpenTarget::usable_bytes).min();
         }
         if let Some(layers) = facts.plan.layers() {
@@ -239,9 +242,10 @@ impl PreparedCells<'_> {
                 target.set_cache(CachePolicy::Direct)?;
             }
             let places = same_blocks(&layers.layers, &self.bench.targets);
-            let places_of = places.iter();
-            let spans = places_of.map(|one| Span::new(one.start_bytes, Some(one.length_bytes)));
-            self.cells.spans = spans.collect();
+            self.cells.spans = places
+                .iter()
+                .map(|place| Span::new(place.start_bytes, Some(place.length_bytes)))
+                .collect();
             self.sink.results().data.layer_places = places;
         }
         Ok(())
@@ -251,52 +255,64 @@ impl PreparedCells<'_> {
     fn switch_to(&mut self, side: usize, command: &str) -> Result<(), EarlyEnd> {
         let path = self.bench.facts.plan.targets[0].clone();
         let reopens = self.bench.commands.reopens;
-        let before = self.bench.targets.first();
-        let before = before.map(|target| target.identity().clone());
+        let earlier_identity = self
+            .bench
+            .targets
+            .first()
+            .map(|target| target.identity().clone());
         if reopens {
             self.bench.targets.clear();
         }
-        let heartbeat = self.sink.live.heartbeat();
-        let begin = Instant::now();
-        let end = prepare_command::run("--prepare", command, true, &heartbeat);
-        self.sink.live.extend_deadline(begin.elapsed());
-        match end {
-            CommandEnd::Done => {}
-            CommandEnd::Interrupted => return Err(EarlyEnd::interrupted()),
-            // What umount says of a filesystem with an open file.
-            CommandEnd::Failed(mut why) => {
-                if !reopens && why.contains("busy") {
-                    why.push_str(
-                        ". diskproof keeps the target open while the command runs; --reopen \
-                         closes it first",
-                    );
-                }
-                return Err(why.into());
-            }
-        }
-        let failed = |error: Failure| format!("after --prepare '{command}': {error}");
-        let identity = probe(Path::new(&path)).map_err(|error| failed(error.into()))?;
-        let is_same = before.is_none_or(|before| before.is_same(&identity));
-        if reopens {
-            // A scratch file overwrites nothing, wherever it is. What the user released is the file
-            // or device that the path named at the start.
-            if !is_same && self.bench.facts.plan.writes() && identity.kind != TargetKind::Directory
-            {
-                return Err(EarlyEnd::Reason(format!(
-                    "--prepare '{command}' replaced {path} with a file or device that was not \
-                     released; nothing was written to it"
-                )));
-            }
-            self.open_again(&identity).map_err(failed)?;
-            self.lay_out()?;
-        } else if !is_same {
+        self.run_prepare_command(command)?;
+        let identity = match probe(Path::new(&path)) {
+            Ok(identity) => identity,
+            Err(error) => return Err(failed_after(command, &error.into())),
+        };
+        let is_replaced = match earlier_identity {
+            Some(earlier) => !earlier.is_same(&identity),
+            None => false,
+        };
+        if is_replaced && !reopens {
             return Err(EarlyEnd::Reason(format!(
                 "--prepare '{command}' replaced {path}; use --reopen to measure the new target"
             )));
         }
+        // A scratch file overwrites nothing, wherever it is. What the user released is the file or
+        // device that the path named at the start.
+        if is_replaced && self.bench.facts.plan.writes() && identity.kind != TargetKind::Directory {
+            return Err(EarlyEnd::Reason(format!(
+                "--prepare '{command}' replaced {path} with a file or device that was not \
+                 released; nothing was written to it"
+            )));
+        }
+        if reopens {
+            self.open_again(&identity)
+                .map_err(|error| failed_after(command, &error))?;
+            self.lay_out()?;
+        }
         let mut results = self.sink.results();
         results.sides.entry(side).or_insert(identity);
         Ok(())
+    }
+
+    /// Runs a command of the user, whose time does not count.
+    fn run_prepare_command(&mut self, command: &str) -> Result<(), EarlyEnd> {
+        let heartbeat = self.sink.progress.heartbeat();
+        let begin = Instant::now();
+        let end = prepare_command::run("--prepare", command, true, &heartbeat);
+        self.sink.progress.extend_deadline(begin.elapsed());
+        match end {
+            CommandEnd::Done => Ok(()),
+            CommandEnd::Interrupted => Err(EarlyEnd::interrupted()),
+            // umount prints this for a filesystem with an open file.
+            CommandEnd::Failed(why) if !self.bench.commands.reopens && why.contains("busy") => {
+                Err(EarlyEnd::Reason(format!(
+                    "{why}. diskproof keeps the target open while the command runs; --reopen \
+                     closes it first"
+                )))
+            }
+            CommandEnd::Failed(why) => Err(why.into()),
+        }
     }
 
     fn open_again(&mut self, identity: &TargetIdentity) -> Result<(), Failure> {
@@ -344,6 +360,10 @@ impl PreparedCells<'_> {
     }
 }
 
+fn failed_after(command: &str, error: &Failure) -> EarlyEnd {
+    EarlyEnd::Reason(format!("after --prepare '{command}': {error}"))
+}
+
 impl CampaignBench for PreparedCells<'_> {
     fn measure(&mut self, cell: &CampaignCell) -> Result<MeasuredCell, EarlyEnd> {
         let index = self.target(cell.side);
@@ -359,7 +379,7 @@ impl CampaignBench for PreparedCells<'_> {
             Some(place) => Group::new(place, &planned[place..=place]),
             None => Group::alone(&cell.workload),
         };
-        self.sink.live.begin(group, Some(slice.whole_ns()));
+        self.sink.progress.begin(group, Some(slice.whole_ns()));
         let moved = self.cells.moved.get(&(index, name.clone())).copied();
         let session = self
             .bench
@@ -367,28 +387,29 @@ impl CampaignBench for PreparedCells<'_> {
             .for_slice(self.cells.slices, moved.unwrap_or_default());
         self.cells.slices += 1;
         let target = &mut self.bench.targets[index..=index];
-        let measured = session.run_slices(group, &[slice], target, &mut self.sink.live)?;
-        self.sink.live.end_slice(false);
-        // A part of a slice has no counterpart on the other side.
-        let whole = measured
-            .into_iter()
-            .next()
-            .filter(|measured| measured.stopped != StopReason::Interrupted);
-        let Some(mut measurement) = whole else {
+        let measured = session.run_slices(group, &[slice], target, &mut self.sink.progress)?;
+        self.sink.progress.end_slice(false);
+        let Some(mut measurement) = measured.into_iter().next() else {
             return Err(EarlyEnd::interrupted());
         };
+        // A part of a slice has no counterpart on the other side.
+        if measurement.stopped == StopReason::Interrupted {
+            return Err(EarlyEnd::interrupted());
+        }
         measurement.target = index;
         let ended = self.bench.check(std::slice::from_ref(&measurement));
-        let measured = MeasuredCell::new(cell.clone(), &measurement);
+        let measured_cell = MeasuredCell::new(cell.clone(), &measurement);
         self.add(cell, slice.warmup_ns, measurement);
-        ended.map(|()| measured)
+        ended?;
+        Ok(measured_cell)
     }
 
     fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>) {
         let mut results = self.sink.results();
         let data = &mut results.data;
-        data.measurements
-            .retain(|m| m.target != row.side || m.workload.name != row.workload);
+        data.measurements.retain(|measurement| {
+            measurement.target != row.side || measurement.workload.name != row.workload
+        });
         data.dropped.extend(slices);
     }
 }

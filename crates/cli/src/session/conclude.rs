@@ -15,14 +15,14 @@ use crate::stdio::{
 use crate::tool_lines::{SharedPrinter, ToolEnd};
 use anyhow::Result;
 use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
-use diskproof_analysis::rules::{Check, Rule, rule};
+use diskproof_analysis::rules::{Check, rule};
 use diskproof_compat::ToolText;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
-use diskproof_model::measurement::VerifyResult;
+
 use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
@@ -36,12 +36,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const SAVE_THREAD: &str = "diskproof-save";
-/// How often a save is looked at.
+/// The interval at which a save is polled.
 const SAVE_POLL: Duration = Duration::from_millis(50);
 /// After Ctrl-C the program ends within two seconds: saving usually takes milliseconds.
 const SAVE_AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
-/// What a verb has of its job.
+/// The outcome of a verb's job.
 pub(crate) enum Measured<'a> {
     /// The plan was only shown.
     PlanShown,
@@ -50,7 +50,7 @@ pub(crate) enum Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// How the program ends.
+    /// The exit of the program.
     pub(crate) fn exit(self) -> Result<Exit> {
         match self {
             Self::PlanShown => Ok(Exit::Done),
@@ -61,7 +61,7 @@ impl Measured<'_> {
 
 /// A run that is judged, saved and printed.
 pub(crate) struct MeasuredRun<'a> {
-    /// Its record.
+    /// The record of the run.
     pub record: Arc<Record>,
     /// Whether it was saved and printed.
     pub printed: Result<()>,
@@ -74,7 +74,7 @@ pub(crate) struct MeasuredRun<'a> {
 }
 
 impl MeasuredRun<'_> {
-    /// How the program ends. Says what may keep it from ending.
+    /// The exit of the program. A note names targets that may keep the process from ending.
     pub(crate) fn exit(mut self) -> Result<Exit> {
         let hung = [&self.end.results.hung[..], &self.hung_saves].concat();
         if !hung.is_empty() {
@@ -83,22 +83,18 @@ impl MeasuredRun<'_> {
             close_stdout();
         }
         let not_restored = self.end.results.not_restored.take();
-        let ended = match exit_of(&self.record, self.end, self.flags.undecided) {
-            Ok(Exit::Done) => match self.unsaved_at {
-                Some(signal) => Ok(Exit::Signal(signal)),
-                None => Ok(Exit::Done),
-            },
-            ended => ended,
-        };
-        let exit = match (self.printed, ended) {
-            (Ok(()), ended) => ended?,
-            (Err(error), Ok(exit)) if !matches!(exit, Exit::Signal(_)) => return Err(error),
-            // How the run ended decides.
-            (Err(error), ended) => {
-                eprint_line(&format!("error: {error:#}"));
-                ended?
+        let mut ended = exit_of(&self.record, self.end, self.flags.undecided);
+        if let (Ok(Exit::Done), Some(signal)) = (&ended, self.unsaved_at) {
+            ended = Ok(Exit::Signal(signal));
+        }
+        if let Err(error) = self.printed {
+            // The end of the run decides, unless it has no reason of its own.
+            match ended {
+                Err(_) | Ok(Exit::Signal(_)) => eprint_line(&format!("error: {error:#}")),
+                Ok(_) => return Err(error),
             }
-        };
+        }
+        let exit = ended?;
         // However else the run ended.
         match not_restored {
             Some(error) => Err(Failure::WriteCache(error).into()),
@@ -123,26 +119,19 @@ pub(super) fn conclude<'a>(
         facts.variation = RunVariation::Earlier(runs_before(&facts, &flags.history, &wait));
     }
     let record = Arc::new(judge(facts, &end.results.data, &flags.expected));
-    let (mut stdout, mut tool_saved) = (FinalText::Page, Ok(()));
-    match shown {
-        _ if flags.prints_json() => stdout = FinalText::Json,
-        Shown::Page => {}
-        Shown::Nothing => stdout = FinalText::Nothing,
+    let mut tool_saved = Ok(());
+    let stdout = match shown {
+        _ if flags.prints_json() => FinalText::Json,
+        Shown::Page => FinalText::Page,
+        Shown::Nothing => FinalText::Nothing,
         Shown::Tool(tool) => {
-            let ToolEnd { text, saved } = text_of_tool(tool, &record, &end);
-            (stdout, tool_saved) = (FinalText::Tool(text), saved);
+            let ToolEnd { text, saved } = end_tool(tool, &record, &end);
+            tool_saved = saved;
             note_unanswered(&end.results.data, flags.verbosity());
+            FinalText::Tool(text)
         }
-    }
-    let detail = if flags.verbose {
-        Detail::Whole
-    } else {
-        Detail::Short
     };
-    let mut page = record_page(&record, detail);
-    if flags.commands || flags.verbose {
-        page = format!("{page}\n{}", commands_page(&record));
-    }
+    let page = page_for_flags(&record, flags);
     let printed = save_and_print(&record, &page, outputs, flags, &stdout, &wait);
     end.end_journal();
     MeasuredRun {
@@ -159,7 +148,21 @@ pub(super) fn conclude<'a>(
     }
 }
 
-/// What stdout gets.
+fn page_for_flags(record: &Record, flags: &MeasuringFlags) -> String {
+    let detail = if flags.verbose {
+        Detail::Whole
+    } else {
+        Detail::Short
+    };
+    let mut page = record_page(record, detail);
+    if flags.commands || flags.verbose {
+        page.push('\n');
+        page.push_str(&commands_page(record));
+    }
+    page
+}
+
+/// The text for stdout at the end of a run.
 enum FinalText {
     /// The record.
     Json,
@@ -171,7 +174,7 @@ enum FinalText {
     Nothing,
 }
 
-/// How a record was saved and printed.
+/// The outcome of saving and printing a record.
 struct PrintedRecord {
     outcome: Result<()>,
     /// Files on filesystems that hang.
@@ -180,72 +183,101 @@ struct PrintedRecord {
     is_incomplete: bool,
 }
 
-/// What a tool prints at the end of its run.
-fn text_of_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolEnd {
+/// The text that a tool prints at the end of its run.
+fn end_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolEnd {
     let data = &end.results.data;
-    let is_interrupted = interrupt::signal().is_some();
     let failed = failed_request(record);
-    let error = match &end.ended {
-        Err(EarlyEnd::Error(error)) => error.errno(),
-        _ => failed.map(|(_, _, errno)| errno.to_owned()),
+    let errno = match (&end.ended, &failed) {
+        (Err(EarlyEnd::Error(error)), _) => error.errno(),
+        (_, Some(failed)) => Some(failed.errno.to_owned()),
+        (_, None) => None,
     };
     if let Some(files) = &data.files {
         tool.files_measured(files);
     }
-    let ToolEnd { mut text, saved } = tool.end(
+    let mut tool_end = tool.end(
         &data.measurements,
         data.surface.as_ref(),
-        is_interrupted,
-        error.as_deref(),
+        interrupt::signal().is_some(),
+        errno.as_deref(),
     );
-    let first = match (&end.ended, failed) {
+    let stderr = &mut tool_end.text.stderr;
+    stderr.insert_str(0, &error_line(tool, failed, end));
+    for row in &record.measurements {
+        if let Some(line) = unverifiable_line(tool.name, row, &record.plan) {
+            stderr.push_str(&line);
+        }
+    }
+    for finding in &record.findings {
+        if spoils_figures(finding) {
+            let line = format!("{}: {}: {}\n", tool.name, finding.code, finding.claim);
+            stderr.push_str(&line);
+        }
+    }
+    tool_end
+}
+
+/// The line of a tool about the error or the reason that ended its run; empty without one.
+fn error_line(tool: &SharedPrinter, failed: Option<FailedRequest<'_>>, end: &EndedRun) -> String {
+    let tool_name = tool.name;
+    match (&end.ended, failed) {
         // An error that ended the run is printed with its remedy.
         (Err(EarlyEnd::Error(_)), _) => String::new(),
         // `dd: error writing 'x': Disk quota exceeded (EDQUOT)`.
-        (_, Some((target, verb, errno))) => {
-            let output = tool.output.as_ref().map(|path| path.display().to_string());
-            let (target, text) = (output.as_deref().unwrap_or(target), errno::text(errno));
-            format!("{}: error {verb} '{target}': {text} ({errno})\n", tool.name)
-        }
-        (Err(EarlyEnd::Reason(why)), None) if !is_interrupted => {
-            let mut ops = data.measurements.iter().flat_map(|m| m.ops.values());
-            let has_completed =
-                ops.any(|op| op.count > 0) || data.surface.is_some() || data.files.is_some();
-            // The output of a tool may have nothing but zeros then.
-            let none = if has_completed {
-                ""
-            } else {
-                "no request completed, so every figure is undecided. "
+        (
+            _,
+            Some(FailedRequest {
+                target,
+                verb,
+                errno,
+            }),
+        ) => {
+            let path = match &tool.output {
+                Some(output) => output.display().to_string(),
+                None => target.to_owned(),
             };
-            format!("{}: {none}{why}\n", tool.name)
+            let text = errno::text(errno);
+            format!("{tool_name}: error {verb} '{path}': {text} ({errno})\n")
+        }
+        (Err(EarlyEnd::Reason(why)), None) if interrupt::signal().is_none() => {
+            if has_completed(&end.results.data) {
+                return format!("{tool_name}: {why}\n");
+            }
+            // The output of a tool may have nothing but zeros then.
+            format!("{tool_name}: no request completed, so every figure is undecided. {why}\n")
         }
         _ => String::new(),
-    };
-    text.stderr.insert_str(0, &first);
-    for measured in &record.measurements {
-        if let Some(line) = unverifiable_line(tool.name, measured, &record.plan) {
-            text.stderr.push_str(&line);
-        }
     }
-    for finding in record.findings.iter().filter(|one| spoils_figures(one)) {
-        let line = format!("{}: {}: {}\n", tool.name, finding.code, finding.claim);
-        text.stderr.push_str(&line);
-    }
-    ToolEnd { text, saved }
+}
+
+/// Whether a request completed.
+fn has_completed(data: &RunData) -> bool {
+    data.surface.is_some()
+        || data.files.is_some()
+        || data
+            .measurements
+            .iter()
+            .flat_map(|measurement| measurement.ops.values())
+            .any(|op| op.count > 0)
 }
 
 /// Whether a figure is false. Errors of requests are printed as such.
 fn spoils_figures(finding: &Finding) -> bool {
-    let is_health = |rule: &Rule| matches!(rule.check, Check::Health { .. });
-    let is_of_run = rule(&finding.code).is_some_and(|rule| !is_health(rule));
-    is_of_run && finding.severity == Severity::Failure && finding.code != "io-errors"
+    let Some(rule) = rule(&finding.code) else {
+        return false;
+    };
+    let is_about_health = matches!(rule.check, Check::Health { .. });
+    finding.severity == Severity::Failure && finding.code != "io-errors" && !is_about_health
 }
 
 /// The output of another tool has no word for a rate that is not known.
 fn note_unanswered(data: &RunData, verbosity: Verbosity) {
     for measurement in &data.measurements {
-        let mut ops = measurement.ops.values();
-        if measurement.wall_ns > 0 && ops.all(|op| op.count == 0 && op.errors.is_empty()) {
+        let is_unanswered = measurement
+            .ops
+            .values()
+            .all(|op| op.count == 0 && op.errors.is_empty());
+        if measurement.wall_ns > 0 && is_unanswered {
             verbosity.note(&format!(
                 "{}: undecided, no request completed within {}",
                 measurement.workload.name,
@@ -257,18 +289,23 @@ fn note_unanswered(data: &RunData, verbosity: Verbosity) {
 
 /// Earlier runs of the same plan; none from a history that does not answer, which saving reports.
 fn runs_before(facts: &RunFacts, options: &HistoryOptions, wait: &SaveWait) -> Vec<Record> {
-    let host = &facts.host.name;
-    let key = RunKey::new(&facts.plan, METHOD_VERSION, host, &facts.targets);
+    let key = RunKey::new(
+        &facts.plan,
+        METHOD_VERSION,
+        &facts.host.name,
+        &facts.targets,
+    );
     let history = options.history.clone();
-    let find = move || saved::runs_before(&key, history.as_deref());
-    let found = Deferred::start_or_run(SAVE_THREAD, find);
-    wait.wait(&found).unwrap_or_default()
+    let search = Deferred::start_or_run(SAVE_THREAD, move || {
+        saved::runs_before(&key, history.as_deref())
+    });
+    wait.wait(&search).unwrap_or_default()
 }
 
-/// How long saving may take: up to the limit, and only a moment after Ctrl-C.
+/// The wait for a save: up to the limit, and only a moment after Ctrl-C.
 struct SaveWait {
     limit: Duration,
-    /// When Ctrl-C was noticed.
+    /// The time at which Ctrl-C was noticed.
     interrupted: Cell<Option<Instant>>,
 }
 
@@ -284,16 +321,23 @@ impl SaveWait {
             if interrupt::signal().is_some() && self.interrupted.get().is_none() {
                 self.interrupted.set(Some(Instant::now()));
             }
-            let is_over = |since: Instant| since.elapsed() >= SAVE_AFTER_INTERRUPT;
-            if age >= self.limit || self.interrupted.get().is_some_and(is_over) {
+            if age >= self.limit || self.is_over_after_interrupt() {
                 return None;
             }
         }
     }
 
+    fn is_over_after_interrupt(&self) -> bool {
+        match self.interrupted.get() {
+            Some(since) => since.elapsed() >= SAVE_AFTER_INTERRUPT,
+            None => false,
+        }
+    }
+
     /// The signal that ended the wait.
     fn interrupted_by(&self) -> Option<u8> {
-        self.interrupted.get().and(interrupt::signal())
+        self.interrupted.get()?;
+        interrupt::signal()
     }
 
     /// Why a save was not done, as a clause.
@@ -308,8 +352,8 @@ impl SaveWait {
     }
 }
 
-/// Saves the record to its files and to the history, then prints it. Each save has its own thread,
-/// so that one that fails or hangs does not keep the others from being done.
+/// Saves the record, then prints it: a reader that goes away, such as `head`, must not cost the
+/// record.
 fn save_and_print(
     record: &Arc<Record>,
     page: &str,
@@ -318,42 +362,7 @@ fn save_and_print(
     stdout: &FinalText,
     wait: &SaveWait,
 ) -> PrintedRecord {
-    let verbosity = flags.verbosity();
-    // Saved before it is printed: a reader that goes away, such as `head`, must not cost the
-    // record.
-    let mut saves = Vec::new();
-    for output in outputs {
-        let (record, output) = (Arc::clone(record), Arc::clone(output));
-        let save = move || save_record(&record, &output, verbosity);
-        saves.push(Deferred::start_or_run(SAVE_THREAD, save));
-    }
-    let history = {
-        let (record, page, options) = (Arc::clone(record), page.to_owned(), flags.history.clone());
-        Deferred::start_or_run(SAVE_THREAD, move || saved::keep(&record, &page, &options))
-    };
-    let (mut outcome, mut hung) = (Ok(()), Vec::new());
-    let (mut is_saved, mut is_incomplete) = (false, false);
-    for (output, save) in outputs.iter().zip(saves) {
-        let saved = wait.wait(&save).unwrap_or_else(|| {
-            is_incomplete = true;
-            if !output.is_pipe() {
-                hung.push(output.path().display().to_string());
-            }
-            Err(save_timed_out(output, wait))
-        });
-        let is_record = format_of(output.path()).is_some_and(|format| format.extension == ".json");
-        is_saved |= saved.is_ok() && is_record;
-        outcome = outcome.and(saved);
-    }
-    let notes = wait.wait(&history).unwrap_or_else(|| {
-        is_incomplete = true;
-        hung.push("the history".to_owned());
-        vec![SaveNote::Warning(format!(
-            "the run was not saved: {}",
-            wait.reason("the history")
-        ))]
-    });
-    is_saved |= notes.iter().any(|note| matches!(note, SaveNote::Saved(_)));
+    let saved = save(record, page, outputs, flags, wait);
     // A reader of stdout that stopped reading holds this up, and the record is saved by now.
     interrupt::end_at_once();
     let printed = to_stdout(|out| match stdout {
@@ -365,17 +374,131 @@ fn save_and_print(
     if let FinalText::Tool(text) = stdout {
         eprint_text(&text.stderr);
     }
-    saved::print_notes("", &notes, verbosity);
-    let printed = match printed {
+    saved::print_notes("", &saved.notes, flags.verbosity());
+    let print_outcome = match printed {
         Err(error) if flags.prints_json() && is_closed_stdout(&error) => {
-            closed_before_json(is_saved)
+            closed_before_json(saved.is_kept)
         }
         other => ignore_closed_pipe(other),
     };
     PrintedRecord {
-        outcome: outcome.and(printed),
-        hung,
-        is_incomplete,
+        outcome: saved.outcome.and(print_outcome),
+        hung: saved.hung,
+        is_incomplete: saved.is_incomplete,
+    }
+}
+
+/// The outcome of saving a record.
+struct SavedRecord {
+    /// The first error of its files.
+    outcome: Result<()>,
+    /// The messages of the history.
+    notes: Vec<SaveNote>,
+    /// Files on filesystems that hang.
+    hung: Vec<String>,
+    /// Whether the record can be read later, from a file or from the history.
+    is_kept: bool,
+    /// Whether a save was not done in time.
+    is_incomplete: bool,
+}
+
+/// Saves the record to its files and to the history. Each save has its own thread, so that one that
+/// fails or hangs does not keep the others from being done.
+fn save(
+    record: &Arc<Record>,
+    page: &str,
+    outputs: &[Arc<Output>],
+    flags: &MeasuringFlags,
+    wait: &SaveWait,
+) -> SavedRecord {
+    let mut file_saves = Vec::new();
+    for output in outputs {
+        file_saves.push((output, start_file_save(record, output, flags.verbosity())));
+    }
+    let history_save = start_history_save(record, page, &flags.history);
+    let mut saved = SavedRecord {
+        outcome: Ok(()),
+        notes: Vec::new(),
+        hung: Vec::new(),
+        is_kept: false,
+        is_incomplete: false,
+    };
+    for (output, file_save) in file_saves {
+        match wait.wait(&file_save) {
+            Some(outcome) => saved.add_file(output, outcome),
+            None => saved.add_hung_file(output, wait),
+        }
+    }
+    match wait.wait(&history_save) {
+        Some(notes) => saved.add_history(notes),
+        None => saved.add_hung_history(wait),
+    }
+    saved
+}
+
+fn start_file_save(
+    record: &Arc<Record>,
+    output: &Arc<Output>,
+    verbosity: Verbosity,
+) -> Deferred<Result<()>> {
+    let record = Arc::clone(record);
+    let output = Arc::clone(output);
+    Deferred::start_or_run(SAVE_THREAD, move || {
+        save_record(&record, &output, verbosity)
+    })
+}
+
+fn start_history_save(
+    record: &Arc<Record>,
+    page: &str,
+    options: &HistoryOptions,
+) -> Deferred<Vec<SaveNote>> {
+    let kept_record = Arc::clone(record);
+    let kept_page = page.to_owned();
+    let own_options = options.clone();
+    Deferred::start_or_run(SAVE_THREAD, move || {
+        saved::keep(&kept_record, &kept_page, &own_options)
+    })
+}
+
+impl SavedRecord {
+    fn add_file(&mut self, output: &Output, outcome: Result<()>) {
+        if let Some(format) = format_of(output.path())
+            && format.extension == ".json"
+        {
+            self.is_kept |= outcome.is_ok();
+        }
+        self.keep_first_error(outcome);
+    }
+
+    fn add_hung_file(&mut self, output: &Output, wait: &SaveWait) {
+        self.is_incomplete = true;
+        if !output.is_pipe() {
+            self.hung.push(output.path().display().to_string());
+        }
+        self.keep_first_error(Err(save_timed_out(output, wait)));
+    }
+
+    fn add_history(&mut self, notes: Vec<SaveNote>) {
+        for note in &notes {
+            self.is_kept |= matches!(note, SaveNote::Saved(_));
+        }
+        self.notes = notes;
+    }
+
+    fn add_hung_history(&mut self, wait: &SaveWait) {
+        self.is_incomplete = true;
+        self.hung.push("the history".to_owned());
+        let reason = wait.reason("the history");
+        self.notes = vec![SaveNote::Warning(format!(
+            "the run was not saved: {reason}"
+        ))];
+    }
+
+    fn keep_first_error(&mut self, outcome: Result<()>) {
+        if self.outcome.is_ok() {
+            self.outcome = outcome;
+        }
     }
 }
 
@@ -450,15 +573,18 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
     for line in record.expectations.iter().filter_map(unmet_text) {
         eprint_line(&line);
     }
-    let has = |outcome| {
-        let mut outcomes = record.expectations.iter().map(Expectation::outcome);
-        outcomes.any(|one| one == outcome)
-    };
-    if has(ExpectationOutcome::Missed) {
+    let outcomes: Vec<ExpectationOutcome> = record
+        .expectations
+        .iter()
+        .map(Expectation::outcome)
+        .collect();
+    if outcomes.contains(&ExpectationOutcome::Missed) {
         return Exit::ThresholdMissed;
     }
+    if !outcomes.contains(&ExpectationOutcome::Undecided) {
+        return Exit::Done;
+    }
     match undecided {
-        _ if !has(ExpectationOutcome::Undecided) => Exit::Done,
         UndecidedMeans::Report => Exit::Undecided,
         UndecidedMeans::Pass => Exit::Done,
         UndecidedMeans::Fail => Exit::ThresholdMissed,
@@ -468,11 +594,11 @@ fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
 /// Says that blocks cannot be verified. Damaged ones are a finding.
 fn unverifiable_line(tool: &str, measured: &Row, plan: &Plan) -> Option<String> {
     let verify = measured.data.verify.as_ref()?;
+    let target = plan.targets.get(measured.data.target)?;
     let unknown = verify.bad_blocks - verify.wrong_blocks();
-    let target = plan
-        .targets
-        .get(measured.data.target)
-        .filter(|_| unknown > 0)?;
+    if unknown == 0 {
+        return None;
+    }
     Some(format!(
         "{tool}: verify failed at file {target}: {unknown} of {} blocks have no checksum of \
          diskproof, and those of other programs cannot be verified\n",
@@ -480,57 +606,98 @@ fn unverifiable_line(tool: &str, measured: &Row, plan: &Plan) -> Option<String> 
     ))
 }
 
-/// The first request that the target answered with an error: its target, what it did, such as
-/// `writing`, and the errno.
-fn failed_request(record: &Record) -> Option<(&str, &'static str, &str)> {
-    let of_workloads = record.measurements.iter().flat_map(|measured| {
-        measured.data.ops.iter().flat_map(move |(kind, op)| {
-            let errors = op.errors.keys();
-            errors.map(move |errno| (measured.data.target, kind.doing(), errno))
-        })
-    });
-    let of_files = record.files().into_iter().flat_map(|files| &files.steps);
-    let of_files = of_files.flat_map(|step| step.data.op.errors.keys());
-    let surfaces = record.surface().into_iter();
-    let of_surface = surfaces.flat_map(|surface| surface.data.access_errors.keys());
-    let mut all = of_workloads
-        .chain(of_files.map(|errno| (0, "using files in", errno)))
-        .chain(of_surface.map(|errno| (0, "reading", errno)));
-    let (target, verb, errno) = all.next()?;
-    Some((record.plan.targets.get(target)?, verb, errno))
+/// A request that the target answered with an error.
+struct FailedRequest<'a> {
+    target: &'a str,
+    /// Its activity, such as `writing`.
+    verb: &'static str,
+    errno: &'a str,
+}
+
+/// The first request that a target answered with an error.
+fn failed_request(record: &Record) -> Option<FailedRequest<'_>> {
+    let targets = &record.plan.targets;
+    for row in &record.measurements {
+        for (kind, op) in &row.data.ops {
+            if let Some(errno) = op.errors.keys().next() {
+                return Some(FailedRequest {
+                    target: targets.get(row.data.target)?,
+                    verb: kind.doing(),
+                    errno,
+                });
+            }
+        }
+    }
+    if let Some(files) = record.files() {
+        for step in &files.steps {
+            if let Some(errno) = step.data.op.errors.keys().next() {
+                return Some(FailedRequest {
+                    target: targets.first()?,
+                    verb: "using files in",
+                    errno,
+                });
+            }
+        }
+    }
+    Some(FailedRequest {
+        target: targets.first()?,
+        verb: "reading",
+        errno: record.surface()?.data.access_errors.keys().next()?,
+    })
 }
 
 /// Whether the run ended early, or its target returned errors.
 pub(crate) fn has_errors(record: &Record) -> bool {
-    // To other tools a block that cannot be checked is a damaged one.
-    let damaged = if record.plan.is_of_other_tool() {
-        |verify: &VerifyResult| verify.bad_blocks
-    } else {
-        VerifyResult::wrong_blocks
+    if record.partial {
+        return true;
+    }
+    for row in &record.measurements {
+        if row.errors_total() > 0 || has_damaged_blocks(row, &record.plan) {
+            return true;
+        }
+    }
+    if let Some(files) = record.files() {
+        for step in &files.steps {
+            if !step.data.op.errors.is_empty() {
+                return true;
+            }
+        }
+    }
+    let Some(surface) = record.surface() else {
+        return false;
     };
-    let has_measured = |measured: &Row| {
-        let verify = measured.data.verify.as_ref();
-        measured.errors_total() > 0 || verify.is_some_and(|verify| damaged(verify) > 0)
+    let has_unreadable = match &surface.data.scan {
+        Some(scan) => scan.unreadable_bytes > 0,
+        None => false,
     };
-    let mut steps = record.files().into_iter().flat_map(|files| &files.steps);
-    let surface = record.surface();
-    let scan = surface.and_then(|surface| surface.data.scan.as_ref());
-    record.partial
-        || record.measurements.iter().any(has_measured)
-        || steps.any(|step| !step.data.op.errors.is_empty())
+    has_unreadable
+        || !surface.data.access_errors.is_empty()
         || record.curve().iter().any(|point| point.errors > 0)
-        || surface.is_some_and(|surface| !surface.data.access_errors.is_empty())
-        || scan.is_some_and(|scan| scan.unreadable_bytes > 0)
+}
+
+/// To other tools a block that cannot be checked is a damaged one.
+fn has_damaged_blocks(row: &Row, plan: &Plan) -> bool {
+    let Some(verify) = &row.data.verify else {
+        return false;
+    };
+    if plan.is_of_other_tool() {
+        verify.bad_blocks > 0
+    } else {
+        verify.wrong_blocks() > 0
+    }
 }
 
 /// Whether a check of blocks found none that it could judge, or the disk did not answer it.
 fn has_verified_nothing(record: &Record) -> bool {
-    record.measurements.iter().enumerate().any(|(index, m)| {
-        let Some(verify) = &m.data.verify else {
-            return false;
+    for (index, row) in record.measurements.iter().enumerate() {
+        let Some(verify) = &row.data.verify else {
+            continue;
         };
         let is_foreign = verify.runs == Some(0) && verify.blocks > 0;
         let source = FigureSource::Measurement(index);
-        is_foreign || record.objection(source).is_some()
-    })
+        if is_foreign || record.objection(source).is_some() {
+            return true;
+        }
+    }
+    false
 }

@@ -28,7 +28,7 @@ pub(super) fn drive(bench: &mut Bench, sink: &mut Sink) -> Result<(), EarlyEnd> 
             let stepped = running.step(bench, sink);
             sink.keep_results();
             match stepped {
-                Ok(Stepped::More) if !sink.live.is_complete() => {}
+                Ok(Stepped::More) if !sink.progress.is_complete() => {}
                 Ok(Stepped::More | Stepped::Over) => break Ok(()),
                 Err(early) => break Err(early),
             }
@@ -47,7 +47,7 @@ fn start<'p>(
 ) -> Result<Box<dyn Running + 'p>, EarlyEnd> {
     Ok(match task {
         Task::Survey(survey) => Box::new(SurveyRun { survey }),
-        Task::Workloads(_) => match planned_campaign(plan) {
+        Task::Workloads(_) => match planned_campaign(plan, &bench.facts.targets) {
             Some(campaign) => Box::new(CampaignRun::start(plan, campaign, bench, sink)?),
             None => Box::new(WorkloadsRun::new(plan)),
         },

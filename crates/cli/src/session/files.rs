@@ -5,20 +5,21 @@ use super::bench::Bench;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Leftover, Sink};
 use crate::failure::Failure;
-use crate::live::Live;
+use crate::progress_display::ProgressDisplay;
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
 use diskproof_device::{FileTree, OpenError, StartedTree};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_engine::{FilesEnding, RunError};
 use diskproof_model::files::{FileStepMeasurement, FilesMeasurement, FilesPlan};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::series::TimeSeries;
 use diskproof_model::units::{counted, format_duration, format_percent, format_rate};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Part of a second over which the shown rate is taken.
 const READING: Duration = Duration::from_millis(500);
-/// How often the wait for the directory looks whether it should end.
+/// The interval at which the wait for the directory checks whether it should end.
 const START_POLL: Duration = Duration::from_millis(100);
 
 /// Operations on many small files while they are measured, in one step.
@@ -44,31 +45,21 @@ impl<'p> FilesRun<'p> {
         };
         let folders = plan.directories;
         let bytes_max = plan.file_bytes_max.max(plan.file_bytes_min);
-        let start = move || FileTree::start(admission, folders, bytes_max);
-        let starting = Deferred::start("diskproof-start", start).map_err(not_started)?;
+        let starting = Deferred::start("diskproof-start", move || {
+            FileTree::start(admission, folders, bytes_max)
+        })
+        .map_err(not_started)?;
         sink.results().leftover = Some(Leftover::Files);
-        let started = loop {
-            sink.live.heartbeat().beat();
-            match starting.poll(START_POLL) {
-                Waited::Done(started) => break started,
-                Waited::TimedOut(_) if sink.live.is_over() => {
-                    sink.live.look_at_end();
-                    return Err(EarlyEnd::interrupted());
-                }
-                Waited::TimedOut(_) => {}
-                Waited::Lost => {
-                    let died = std::io::Error::other("a thread ended unexpectedly");
-                    return Err(not_started(died).into());
-                }
-            }
-        };
-        if started.is_err() {
-            sink.results().leftover = None;
-        }
         let StartedTree {
             tree,
             leftover_files,
-        } = started.map_err(Failure::Open)?;
+        } = match wait_for_tree(&starting, sink)? {
+            Ok(started) => started,
+            Err(error) => {
+                sink.results().leftover = None;
+                return Err(Failure::Open(error).into());
+            }
+        };
         if let Some(files) = leftover_files {
             sink.verbosity.note(&format!(
                 "removed {}, left by a killed run with {}",
@@ -84,32 +75,56 @@ impl<'p> FilesRun<'p> {
     }
 }
 
+fn wait_for_tree(
+    starting: &Deferred<Result<StartedTree, OpenError>>,
+    sink: &mut Sink,
+) -> Result<Result<StartedTree, OpenError>, EarlyEnd> {
+    loop {
+        sink.progress.heartbeat().beat();
+        match starting.poll(START_POLL) {
+            Waited::Done(started) => return Ok(started),
+            Waited::TimedOut(_) if sink.progress.is_over() => {
+                sink.progress.look_at_end();
+                return Err(EarlyEnd::interrupted());
+            }
+            Waited::TimedOut(_) => {}
+            Waited::Lost => {
+                let died = std::io::Error::other("a thread ended unexpectedly");
+                return Err(not_started(died).into());
+            }
+        }
+    }
+}
+
 fn not_started(error: std::io::Error) -> Failure {
     Failure::Run(RunError::Thread(error))
 }
 
 impl Running for FilesRun<'_> {
     fn step(&mut self, bench: &mut Bench, sink: &mut Sink) -> Result<Stepped, EarlyEnd> {
-        let (plan, verbosity, leftover_files) = (self.plan, sink.verbosity, self.leftover_files);
+        let plan = self.plan;
+        let verbosity = sink.verbosity;
         let results = sink.shared_results();
-        let mut keep = |measured: &FilesMeasurement| {
-            let files = FilesMeasurement {
-                leftover_files,
-                ..measured.clone()
-            };
-            if let (Verbosity::Lines, Some(line)) = (verbosity, step_line(plan, &files)) {
-                eprint_line(&line);
-            }
-            results.lock().data.files = Some(files);
-        };
         sink.begin_step("files");
-        let mut watch = FilesLive {
+        let mut watch = FilesProgress {
             plan,
-            live: &mut sink.live,
+            display: &mut sink.progress,
             line: ProgressLine::of(verbosity),
             started: Instant::now(),
         };
-        let ending = bench.session.files(plan, &self.tree, &mut watch, &mut keep);
+        let ending = bench
+            .session
+            .files(plan, &self.tree, &mut watch, &mut |measured| {
+                if verbosity == Verbosity::Lines
+                    && let Some(line) = ended_step_line(plan, measured)
+                {
+                    eprint_line(&line);
+                }
+                results.lock().data.files = Some(FilesMeasurement {
+                    leftover_files: self.leftover_files,
+                    ..measured.clone()
+                });
+            });
         watch.line.clear();
         match ending? {
             FilesEnding::Complete => Ok(Stepped::Over),
@@ -146,80 +161,94 @@ impl Running for FilesRun<'_> {
 
 /// The operation that failed, and what to do.
 fn files_failed(path: &str, measured: Option<&FilesMeasurement>) -> String {
-    let mut steps = measured.into_iter().flat_map(|files| &files.steps);
-    let Some(failed) = steps.find(|step| !step.op.errors.is_empty()) else {
+    let failed = match measured {
+        Some(files) => files.steps.iter().find(|step| !step.op.errors.is_empty()),
+        None => None,
+    };
+    let Some(failed) = failed else {
         return format!("{path}: operations failed");
     };
-    let errors = failed.op.errors.iter();
-    let errors: Vec<String> = errors.map(|(errno, n)| format!("{n} × {errno}")).collect();
+    let mut counts = Vec::new();
+    let mut names = Vec::new();
+    for (errno, count) in &failed.op.errors {
+        counts.push(format!("{count} × {errno}"));
+        names.push(errno.as_str());
+    }
     format!(
         "{path}: '{}' failed after {} ({}); {}. The files of the test are removed",
         failed.step.name(),
         counted(failed.op.count, "file"),
-        errors.join(", "),
-        what_to_do(failed.op.errors.keys().map(String::as_str))
+        counts.join(", "),
+        remedy(&names)
     )
 }
 
-/// What to do about errors, a clause.
-fn what_to_do<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
-    let any = |wanted| names.clone().any(|name| name == wanted);
-    if any("ENOSPC") {
-        return "no space or no inodes left: free some, or use a smaller --count".to_owned();
-    }
-    if any("EEXIST") || any("ENOENT") {
+/// A clause that tells the user what to do about errors.
+fn remedy(names: &[&str]) -> String {
+    if names.contains(&"ENOSPC") {
+        "no space or no inodes left: free some, or use a smaller --count".to_owned()
+    } else if names.contains(&"EEXIST") || names.contains(&"ENOENT") {
         "another program creates, renames or removes files in this directory".to_owned()
     } else {
-        diskproof_model::errno::remedy(names)
+        diskproof_model::errno::remedy(names.iter().copied())
     }
 }
 
-/// A step that has had its last round: `create-sequential: 12,300/s`.
-fn step_line(plan: &FilesPlan, files: &FilesMeasurement) -> Option<String> {
-    let rounds = plan.rounds as usize;
-    let newest_end = |step: &&FileStepMeasurement| step.rounds.last().map(|round| round.start_ns);
-    let step = files.steps.iter().max_by_key(newest_end)?;
-    let rate = step.op.count as f64 * 1e9 / step.wall_ns.max(1) as f64;
-    let is_over = step.rounds.len() == rounds;
-    is_over.then(|| format!("{}: {}/s", step.step.name(), format_rate(rate)))
+/// The newest step, where it has had its last round: `create-sequential: 12,300/s`.
+fn ended_step_line(plan: &FilesPlan, files: &FilesMeasurement) -> Option<String> {
+    let newest = files.steps.iter().max_by_key(|step| last_start_ns(step))?;
+    if newest.rounds.len() != plan.rounds as usize {
+        return None;
+    }
+    let rate = newest.op.count as f64 * 1e9 / newest.wall_ns.max(1) as f64;
+    Some(format!("{}: {}/s", newest.step.name(), format_rate(rate)))
+}
+
+fn last_start_ns(step: &FileStepMeasurement) -> Option<u64> {
+    Some(step.rounds.last()?.start_ns)
 }
 
 /// Watches the steps.
-struct FilesLive<'a> {
+struct FilesProgress<'a> {
     plan: &'a FilesPlan,
-    live: &'a mut Live,
+    display: &'a mut ProgressDisplay,
     line: ProgressLine,
     started: Instant,
 }
 
-impl FilesLive<'_> {
+impl FilesProgress<'_> {
     /// `create-random 62 %, 12,300/s, at most 31 s left`.
     fn reading(&self, progress: &Progress<'_>) -> String {
         let share = format_percent(progress.done.unwrap_or(0.0));
         let mut figures = vec![format!("{} {share}", progress.name)];
         if progress.phase == Phase::Measure {
-            let interval_ns = progress.series.interval_ns.max(1);
-            let cells = (READING.as_nanos() as u64 / interval_ns).max(1) as usize;
-            let recent: Vec<_> = progress.series.cells.iter().rev().take(cells).collect();
-            let seconds = recent.len().max(1) as f64 * interval_ns as f64 / 1e9;
-            let ops: u64 = recent.iter().map(|cell| cell.ops).sum();
-            figures.push(format!("{}/s", format_rate(ops as f64 / seconds)));
+            figures.push(format!("{}/s", format_rate(recent_iops(progress.series))));
         }
         let spent_ns = self.started.elapsed().as_nanos() as u64;
-        let left_ns = self.plan.time_ns.saturating_sub(spent_ns);
-        let left_ns = left_ns / 1_000_000_000 * 1_000_000_000;
-        figures.push(format!("at most {} left", format_duration(left_ns)));
-        figures.extend(self.live.silence_text(progress));
+        let left_seconds = self.plan.time_ns.saturating_sub(spent_ns) / 1_000_000_000;
+        let left = format_duration(left_seconds * 1_000_000_000);
+        figures.push(format!("at most {left} left"));
+        figures.extend(self.display.silence_text(progress));
         figures.join(", ")
     }
 }
 
-impl Watch for FilesLive<'_> {
+/// Operations per second in the newest cells.
+fn recent_iops(series: &TimeSeries) -> f64 {
+    let interval_ns = series.interval_ns.max(1);
+    let cells = (READING.as_nanos() as u64 / interval_ns).max(1) as usize;
+    let recent = &series.cells[series.cells.len().saturating_sub(cells)..];
+    let seconds = recent.len().max(1) as f64 * interval_ns as f64 / 1e9;
+    let ops: u64 = recent.iter().map(|cell| cell.ops).sum();
+    ops as f64 / seconds
+}
+
+impl Watch for FilesProgress<'_> {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         if self.line.is_due() {
             let text = self.reading(progress);
             self.line.show(&text);
         }
-        self.live.tick_silently(progress)
+        self.display.tick_silently(progress)
     }
 }

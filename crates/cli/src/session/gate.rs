@@ -11,7 +11,7 @@ use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit, admit_requests};
 use diskproof_model::budget::{BeyondTargets, Budget, TargetUse};
 use diskproof_model::figure::Part;
-use diskproof_model::files::FileStep;
+use diskproof_model::files::{FileStep, FilesPlan};
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -20,13 +20,13 @@ use rustix::io::Errno;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the gate has granted.
+/// The permissions that the gate has granted.
 pub(super) struct Granted {
-    /// What the run may do at most.
+    /// The most that the run may do.
     pub budget: Budget,
     /// Leave to open the targets, in their order.
     pub admissions: Vec<Admission>,
-    /// What the user released.
+    /// The targets that the user released.
     pub consent: Consent,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
@@ -34,7 +34,12 @@ pub(super) struct Granted {
 
 /// Lets a job pass, or refuses it for the first reason.
 pub(super) fn pass_gate(job: &MeasuringJob<'_>) -> Result<Granted, Failure> {
-    let (plan, identities, flags) = (&job.plan, &job.identities, job.flags);
+    let MeasuringJob {
+        plan,
+        identities,
+        flags,
+        ..
+    } = job;
     // A load that follows another one has been identified before it.
     crate::inspection::begin(Path::new(&plan.targets.join(", ")), flags.verbosity());
     let budget = plan.budget(identities);
@@ -68,7 +73,7 @@ fn refuse_unless_agreed(beyond: BeyondTargets, job: &MeasuringJob<'_>) -> Result
         }
         // A campaign does not switch it: its rows would state what was never set.
         (BeyondTargets::WriteCache, Agreed::WriteCache(_))
-            if planned_campaign(&job.plan).is_none() =>
+            if planned_campaign(&job.plan, &job.identities).is_none() =>
         {
             return Ok(());
         }
@@ -116,7 +121,7 @@ pub(crate) fn admit_all(
     admit_within(&plan.budget(identities), plan, identities, consent)
 }
 
-/// The same, with the plan's budget on these targets.
+/// Leave to use these targets within this budget, which is the plan's on them.
 fn admit_within(
     budget: &Budget,
     plan: &Plan,
@@ -125,8 +130,8 @@ fn admit_within(
 ) -> Result<Vec<Admission>, Failure> {
     check_discards(plan.workloads(), identities)?;
     let mut admissions = Vec::new();
-    for (identity, used) in identities.iter().zip(&budget.targets) {
-        let intent = match *used {
+    for (identity, target_use) in identities.iter().zip(&budget.targets) {
+        let intent = match *target_use {
             TargetUse::Read => Intent::Read,
             TargetUse::Overwrite { .. } => Intent::Overwrite(consent),
             TargetUse::Files {
@@ -137,10 +142,10 @@ fn admit_within(
                 room_bytes,
                 ..
             } => {
-                let all = Intent::Scratch {
+                let whole_room = Intent::Scratch {
                     size_bytes: room_bytes,
                 };
-                admit_requests(identity.clone(), all, budget.request_bytes)?;
+                admit_requests(identity.clone(), whole_room, budget.request_bytes)?;
                 Intent::Scratch { size_bytes }
             }
         };
@@ -152,83 +157,107 @@ fn admit_within(
 
 /// A device that accepts no discards would be noticed only when the workload begins.
 fn check_discards(workloads: &[Workload], identities: &[TargetIdentity]) -> Result<(), Failure> {
-    let trims = workloads.iter().find(|one| one.makes(OpKind::Trim));
-    let mut targets = identities.iter();
-    let refusing = targets.find(|target| target.accepts_discards() == Some(false));
-    match trims.zip(refusing) {
-        None => Ok(()),
-        Some((workload, target)) => Err(Failure::Usage(format!(
-            "{}: workload '{}' trims, and the device accepts no discards \
-             (queue/discard_max_bytes is 0). Measure another device, or remove this workload",
-            target.path, workload.name
-        ))),
+    let Some(workload) = workloads
+        .iter()
+        .find(|workload| workload.makes(OpKind::Trim))
+    else {
+        return Ok(());
+    };
+    for identity in identities {
+        if identity.accepts_discards() == Some(false) {
+            return Err(Failure::Usage(format!(
+                "{}: workload '{}' trims, and the device accepts no discards \
+                 (queue/discard_max_bytes is 0). Measure another device, or remove this workload",
+                identity.path, workload.name
+            )));
+        }
     }
+    Ok(())
 }
 
 /// Checks in addition whether the targets could be opened for writing, without doing it.
 pub(super) fn rehearse(job: &MeasuringJob<'_>, granted: Granted) -> Result<(), Failure> {
     for (admission, identity) in granted.admissions.into_iter().zip(&job.identities) {
-        let is_scratch = identity.kind == TargetKind::Directory;
-        if !is_scratch && !job.plan.writes() {
-            OpenTarget::open(admission)?;
-            continue;
-        }
-        let (needed, doing) = if is_scratch {
-            (Access::EXEC_OK, "create a scratch file in it")
+        if identity.kind == TargetKind::Directory {
+            let access = Access::WRITE_OK | Access::EXEC_OK;
+            check_access(&identity.path, access, "create a scratch file in it")?;
+        } else if job.plan.writes() {
+            let access = Access::WRITE_OK | Access::READ_OK;
+            check_access(&identity.path, access, "open it for writing")?;
         } else {
-            (Access::READ_OK, "open it for writing")
-        };
-        let needed = Access::WRITE_OK | needed;
-        accessat(CWD, &identity.path, needed, AtFlags::EACCESS).map_err(|errno| {
-            let path = identity.path.clone();
-            Failure::Open(match errno {
-                Errno::ROFS => OpenError::ReadOnly { path, doing },
-                _ => OpenError::NotPermitted { path, doing },
-            })
-        })?;
+            OpenTarget::open(admission)?;
+        }
     }
     Ok(())
 }
 
+fn check_access(path: &str, access: Access, doing: &'static str) -> Result<(), OpenError> {
+    let path_text = path.to_owned();
+    match accessat(CWD, path, access, AtFlags::EACCESS) {
+        Ok(()) => Ok(()),
+        Err(Errno::ROFS) => Err(OpenError::ReadOnly {
+            path: path_text,
+            doing,
+        }),
+        Err(_) => Err(OpenError::NotPermitted {
+            path: path_text,
+            doing,
+        }),
+    }
+}
+
 /// A misspelt workload would otherwise be noticed only after the run.
 fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
-    let survey = plan.survey();
-    let name = &expected.workload;
-    let survey_step = match expected.part {
-        Part::Curve => Some(survey.is_some_and(|survey| survey.curve.is_some())),
-        Part::Access(_) => Some(survey.is_some_and(|survey| survey.access.is_some())),
-        Part::Burst => Some(survey.is_some_and(|survey| survey.burst.is_some())),
-        _ => None,
-    };
-    if let Some(is_planned) = survey_step {
-        let why = format!("this run measures no {name}");
-        return is_planned.then_some(()).ok_or(why);
+    if let Part::Curve | Part::Access(_) | Part::Burst = expected.part {
+        return check_survey_answerable(plan, expected);
     }
     if let Some(files) = plan.files() {
-        let names: Vec<String> = files.steps().map(FileStep::name).collect();
-        return match (files.step(name), expected.op) {
-            (Some(_), None) => Ok(()),
-            (Some(_), Some(_)) => Err(format!("write {name}.METRIC without an operation")),
-            (None, _) => Err(format!(
-                "there is no step '{name}'; there are {}",
-                names.join(", ")
-            )),
-        };
+        return check_files_answerable(files, expected);
     }
+    let name = &expected.workload;
     if let Some(skipped) = plan.skipped.iter().find(|one| one.workload == *name) {
         return Err(format!("this run skips {name}: {}", skipped.why));
     }
-    let Some(workload) = plan.workloads().iter().find(|one| one.name == *name) else {
-        let names: Vec<&str> = plan.workloads().iter().map(|w| w.name.as_str()).collect();
+    let workloads = plan.workloads();
+    let Some(workload) = workloads.iter().find(|one| one.name == *name) else {
+        let names: Vec<&str> = workloads.iter().map(|one| one.name.as_str()).collect();
         return Err(format!(
             "there is no workload '{name}'; there are {}",
             names.join(", ")
         ));
     };
-    if expected.op.is_none_or(|kind| workload.makes(kind)) {
+    match expected.op {
+        Some(kind) if !workload.makes(kind) => Err(format!("{name} has no such operations")),
+        _ => Ok(()),
+    }
+}
+
+fn check_survey_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
+    let is_planned = match (plan.survey(), expected.part) {
+        (Some(survey), Part::Curve) => survey.curve.is_some(),
+        (Some(survey), Part::Access(_)) => survey.access.is_some(),
+        (Some(survey), Part::Burst) => survey.burst.is_some(),
+        _ => false,
+    };
+    if is_planned {
         Ok(())
     } else {
-        Err(format!("{name} has no such operations"))
+        Err(format!("this run measures no {}", expected.workload))
+    }
+}
+
+fn check_files_answerable(files: &FilesPlan, expected: &Expected) -> Result<(), String> {
+    let name = &expected.workload;
+    if files.step(name).is_none() {
+        let names: Vec<String> = files.steps().map(FileStep::name).collect();
+        return Err(format!(
+            "there is no step '{name}'; there are {}",
+            names.join(", ")
+        ));
+    }
+    match expected.op {
+        None => Ok(()),
+        Some(_) => Err(format!("write {name}.METRIC without an operation")),
     }
 }
 
@@ -241,7 +270,8 @@ mod tests {
     /// A block device that accepts discards or not.
     fn device(discard: bool) -> TargetIdentity {
         let mut identity = diskproof_device::probe(std::path::Path::new("/")).unwrap();
-        (identity.path, identity.kind) = ("/dev/sdb".to_owned(), TargetKind::BlockDevice);
+        "/dev/sdb".clone_into(&mut identity.path);
+        identity.kind = TargetKind::BlockDevice;
         let layer = serde_json::json!({
             "name": "sdb", "kind": "disk", "device": "8:16", "below": [], "size_bytes": 1u64 << 30,
             "read_only": false, "discard": discard,
@@ -252,16 +282,18 @@ mod tests {
 
     #[test]
     fn device_without_discards_is_refused_where_a_workload_trims() {
-        let mut workload = Workload::named("trim");
-        workload.streams = Streams::with_reads(0);
-        let check = |workload: &Workload, discard| {
-            let workloads = std::slice::from_ref(workload);
-            check_discards(workloads, &[device(discard)]).map_err(|failure| failure.to_string())
+        let writes = Workload {
+            streams: Streams::with_reads(0),
+            ..Workload::named("write")
         };
-        assert!(check(&workload, false).is_ok());
-        workload.streams = Streams::doing(&[OpKind::Trim, OpKind::Write]);
-        assert!(check(&workload, true).is_ok());
-        let why = check(&workload, false).unwrap_err();
+        assert!(check_discards(&[writes], &[device(false)]).is_ok());
+        let trims = [Workload {
+            streams: Streams::doing(&[OpKind::Trim, OpKind::Write]),
+            ..Workload::named("trim")
+        }];
+        assert!(check_discards(&trims, &[device(true)]).is_ok());
+        let refused = check_discards(&trims, &[device(false)]).unwrap_err();
+        let why = refused.to_string();
         assert!(why.starts_with("/dev/sdb: workload 'trim' trims"), "{why}");
     }
 

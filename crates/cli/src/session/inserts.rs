@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What initdb writes.
+/// initdb writes about so much.
 const INITDB_BYTES: u64 = 40 << 20;
 /// The longest that the removal of the cluster may take after the end of a run: a server that the
 /// disk holds in a sync cannot end.
@@ -56,7 +56,7 @@ impl<'p> InsertsRun<'p> {
         bench: &mut Bench,
         sink: &mut Sink,
     ) -> Result<Self, EarlyEnd> {
-        let announced_end = sink.live.announced_end;
+        let announced_end = sink.progress.announced_end;
         let removal_end = announced_end.map(|end| end + REMOVAL_AFTER_END);
         let server = match too_slow(&inserts.server, bench, sink)? {
             Some(why) => {
@@ -88,7 +88,7 @@ fn start_server(
         .note("starting a temporary PostgreSQL server");
     sink.begin_step("the start of PostgreSQL");
     sink.results().leftover = Some(Leftover::Server);
-    let stop = stop_check(sink.live.announced_end);
+    let stop = stop_check(sink.progress.announced_end);
     let cluster = match start_cluster(plan, &stop, removal_end, bench, sink) {
         Ok(cluster) => cluster,
         Err(error) => return Err(not_started(error, sink)),
@@ -97,7 +97,7 @@ fn start_server(
     Ok(ServerBench {
         cluster,
         stop,
-        heartbeat: sink.live.heartbeat(),
+        heartbeat: sink.progress.heartbeat(),
         line: ProgressLine::of(sink.verbosity),
     })
 }
@@ -113,7 +113,7 @@ fn start_cluster(
     let target = &bench.facts.targets[0];
     let found = bench.programs.clone();
     let programs = found.expect("the gate refuses a plan whose programs were not found");
-    let stop = beating(stop, sink.live.heartbeat());
+    let stop = beating(stop, sink.progress.heartbeat());
     if let Some(path) = remove_leftover(Path::new(&target.path))? {
         sink.verbosity.note(&format!(
             "{}: removed the temporary PostgreSQL cluster of an earlier run",
@@ -151,9 +151,10 @@ impl Running for InsertsRun<'_> {
         };
         if self.rounds < half || self.has_workloads && self.rounds < 2 * half {
             sink.begin_step("the INSERTs of PostgreSQL");
-            let measured = round(server, self.plan, (self.seed, self.rounds), sink);
+            let mut random = Random::new(self.seed, ORDER_STREAM + self.rounds);
+            let measured = measure_round(server, self.plan, &mut random, sink);
             server.line.clear();
-            measured.map_err(|error| why(server, error, "INSERTs of PostgreSQL"))?;
+            measured.map_err(|error| early_end(server, error, "INSERTs of PostgreSQL"))?;
             self.rounds += 1;
             if self.rounds.is_multiple_of(half) {
                 note_end(bench, sink);
@@ -163,7 +164,7 @@ impl Running for InsertsRun<'_> {
         if !self.has_workloads {
             if self.between.step(bench, sink)? == Stepped::Over {
                 self.has_workloads = true;
-                sink.live.finish();
+                sink.progress.finish();
             }
             return Ok(Stepped::More);
         }
@@ -183,8 +184,8 @@ impl Running for InsertsRun<'_> {
         let Ok(server) = self.server else {
             return ended;
         };
-        sink.live.finish();
-        sink.live.look_at_end();
+        sink.progress.finish();
+        sink.progress.look_at_end();
         let removed = server.cluster.end(self.removal_end);
         sink.results().leftover = None;
         match removed {
@@ -240,7 +241,7 @@ fn not_started(error: PostgresError, sink: &mut Sink) -> EarlyEnd {
     };
     match error {
         PostgresError::Stopped => {
-            sink.live.look_at_end();
+            sink.progress.look_at_end();
             EarlyEnd::interrupted()
         }
         PostgresError::NotRemoved { .. } => error.to_string().into(),
@@ -258,22 +259,20 @@ fn too_slow(
     let Some(target) = bench.targets.first_mut() else {
         return Ok(None);
     };
-    let slow_ns = match bench
+    let slow_ns = bench
         .session
-        .slow_write_ns(INITDB_BYTES, target, &mut sink.live)
-    {
-        // The run itself reports it.
-        Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => Some(u64::MAX),
-        slow_ns => slow_ns?,
+        .slow_write_ns(INITDB_BYTES, target, &mut sink.progress);
+    let time = match slow_ns {
+        // The run itself reports these errors.
+        Ok(Some(u64::MAX)) | Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => {
+            "longer than the run".to_owned()
+        }
+        Ok(Some(ns)) if ns > plan.time_ns() => format!("about {}", format_duration(ns)),
+        Ok(_) => return Ok(None),
+        Err(error) => return Err(error),
     };
-    let Some(ns) = slow_ns.filter(|ns| *ns > plan.time_ns()) else {
-        return Ok(None);
-    };
-    let (bytes, path) = (format_bytes(INITDB_BYTES), &target.identity().path);
-    let time = match ns {
-        u64::MAX => "longer than the run".to_owned(),
-        ns => format!("about {}", format_duration(ns)),
-    };
+    let path = &target.identity().path;
+    let bytes = format_bytes(INITDB_BYTES);
     Ok(Some(format!(
         "{path} is too slow for a PostgreSQL server: it writes {bytes} before its first INSERT, \
          which takes {time}. The INSERTs are undecided. Measure longer (--time)"
@@ -283,12 +282,15 @@ fn too_slow(
 /// Stops at Ctrl-C, and once the announced time is clearly over.
 fn stop_check(end: Option<Instant>) -> StopCheck {
     Arc::new(move || {
-        let is_over = end.is_some_and(|end| Instant::now() >= end);
-        interrupt::signal().is_some() || is_over
+        let is_over = match end {
+            Some(end) => Instant::now() >= end,
+            None => false,
+        };
+        is_over || interrupt::signal().is_some()
     })
 }
 
-/// The same, and shows at each look that the run goes on.
+/// A stop check that also shows, at each call, that the run goes on.
 fn beating(stop: &StopCheck, heartbeat: Heartbeat) -> StopCheck {
     let stop = Arc::clone(stop);
     Arc::new(move || {
@@ -306,7 +308,7 @@ fn try_settings(
     sink: &Sink,
 ) -> Result<(), EarlyEnd> {
     let mut plan = planned.clone();
-    if let Some(end) = sink.live.announced_end {
+    if let Some(end) = sink.progress.announced_end {
         // What came before may have taken longer than planned.
         let left = end.saturating_duration_since(Instant::now());
         let left_ns = (left.as_nanos() as u64).max(plan.time_ns / 4);
@@ -320,11 +322,11 @@ fn try_settings(
     };
     let tried = trials.run(sink);
     note_end(bench, sink);
-    tried.map_err(|error| why(server, error, "settings to try"))
+    tried.map_err(|error| early_end(server, error, "settings to try"))
 }
 
 /// Why the server's part ended early; `missing` names what was not measured.
-fn why(server: &ServerBench, error: PostgresError, missing: &str) -> EarlyEnd {
+fn early_end(server: &ServerBench, error: PostgresError, missing: &str) -> EarlyEnd {
     match error {
         PostgresError::Stopped if interrupt::signal().is_none() => {
             EarlyEnd::Reason(format!("{LATE}. Missing: {missing}"))
@@ -334,25 +336,24 @@ fn why(server: &ServerBench, error: PostgresError, missing: &str) -> EarlyEnd {
     }
 }
 
-/// One slice of each load, in random order.
-fn round(
+/// Measures one slice of each load, in random order.
+fn measure_round(
     server: &mut ServerBench,
     plan: &PostgresPlan,
-    (seed, number): (u64, u64),
+    random: &mut Random,
     sink: &Sink,
 ) -> Result<(), PostgresError> {
-    let mut random = Random::new(seed, ORDER_STREAM + number);
     let mut order: Vec<usize> = (0..plan.loads.len()).collect();
-    super::slices::shuffle(&mut order, &mut random);
+    super::slices::shuffle(&mut order, random);
     server.cluster.recycle(&server.stop)?;
     for index in order {
-        slice(server, plan, index, sink)?;
+        measure_slice(server, plan, index, sink)?;
     }
     Ok(())
 }
 
-/// One slice of a load.
-fn slice(
+/// Measures one slice of a load.
+fn measure_slice(
     server: &mut ServerBench,
     plan: &PostgresPlan,
     index: usize,
@@ -366,14 +367,12 @@ fn slice(
         by_pgbench: asked.pgbench,
         commit_delay_us: None,
     };
-    let (time, what) = (
-        Duration::from_nanos(plan.slice_ns),
-        format!("PostgreSQL {}", asked.name),
-    );
+    let time = Duration::from_nanos(plan.slice_ns);
+    let what = format!("PostgreSQL {}", asked.name);
     let result = server.run_load(&load, time, &what)?;
-    let mut results = sink.results();
-    let all = results.data.postgres.as_mut();
-    if let Some(measured) = all.and_then(|all| all.loads.get_mut(index)) {
+    if let Some(postgres) = &mut sink.results().data.postgres
+        && let Some(measured) = postgres.loads.get_mut(index)
+    {
         measured.latency.merge(&result.latency);
         measured.slices.push(PostgresSlice {
             commits: result.commits,

@@ -9,7 +9,7 @@ use diskproof_postgres::Programs;
 
 /// A plan and what it needs to run.
 pub(crate) struct MeasuringJob<'a> {
-    /// What to do.
+    /// The plan of the run.
     pub plan: Plan,
     /// The targets, probed.
     pub identities: Vec<TargetIdentity>,
@@ -17,9 +17,9 @@ pub(crate) struct MeasuringJob<'a> {
     pub flags: &'a MeasuringFlags,
     /// The user's remark.
     pub note: Option<String>,
-    /// What the run changes besides its targets.
+    /// Changes besides those of the targets.
     pub agreed: Agreed,
-    /// What stdout gets at the end.
+    /// The text for stdout at the end.
     pub shown: Shown,
 }
 
@@ -42,7 +42,7 @@ impl<'a> MeasuringJob<'a> {
     }
 }
 
-/// What a run changes besides its targets. The user has given his word to it.
+/// Changes that a run makes besides those of its targets. The user has agreed to them.
 pub(crate) enum Agreed {
     /// Nothing.
     NothingElse,
@@ -88,7 +88,7 @@ pub(crate) struct SettingCommands {
     pub reopens: bool,
 }
 
-/// What stdout gets at the end of a run, unless `--json` asks for the record.
+/// The text for stdout at the end of a run, unless `--json` asks for the record.
 #[derive(Clone)]
 pub(crate) enum Shown {
     /// Our page.

@@ -1,5 +1,5 @@
 //! Saves what a run has measured so far, between its slices: a run that is killed loses one slice
-//! at most.
+//! at most, and a ping, which has none, a tenth of its time.
 
 use crate::saved::{HistoryOptions, start_journal};
 use diskproof_analysis::expect::Expected;
@@ -11,12 +11,17 @@ use diskproof_model::plan::{Decide, Plan, Sides};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What the record of a run says that was killed.
+/// The record of a run that was killed gives this reason.
 const KILLED: &str = "diskproof was killed during the run; what had ended before is complete";
 /// A run that is shorter than this is measured again in the time that it takes to look for it.
 const EVERY: Duration = Duration::from_secs(1);
 /// The journal takes at most one part in this many of the time of the run.
 const COST_PARTS: u32 = 50;
+/// A measurement without slices is kept after each further part of its time, and not more often or
+/// more rarely than this.
+const WITHIN_PARTS: u64 = 10;
+const WITHIN_MIN: Duration = Duration::from_secs(10);
+const WITHIN_MAX: Duration = Duration::from_secs(60);
 /// Writing takes milliseconds. A filesystem that takes longer gets no further journal: the history
 /// never costs a measurement.
 const LIMIT: Duration = Duration::from_millis(500);
@@ -52,7 +57,7 @@ impl RunJournal {
         }
     }
 
-    /// What ends the journal when the run is in the history.
+    /// The journal itself, for the one who ends it once the run is in the history.
     pub(super) fn handle(&self) -> Option<Arc<Journal>> {
         self.journal.clone()
     }
@@ -61,6 +66,13 @@ impl RunJournal {
     pub(super) fn is_due(&self) -> bool {
         let pause = EVERY.max(self.cost.saturating_mul(COST_PARTS));
         self.journal.is_some() && self.kept_at.elapsed() >= pause
+    }
+
+    /// Whether it is time to keep what a measurement without slices has given after this long, in
+    /// nanoseconds. Keeping disturbs it, so a kill may cost a tenth of it.
+    pub(super) fn is_due_within(&self, elapsed_ns: u64) -> bool {
+        let pause = Duration::from_nanos(elapsed_ns / WITHIN_PARTS).clamp(WITHIN_MIN, WITHIN_MAX);
+        self.is_due() && self.kept_at.elapsed() >= pause
     }
 
     /// Keeps what was measured so far.

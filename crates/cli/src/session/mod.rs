@@ -45,7 +45,8 @@ use watchdog::supervise;
 
 /// Measures, judges, saves and prints; or only shows the plan.
 pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Measured<'_>> {
-    let (flags, shown) = (job.flags, job.shown.clone());
+    let flags = job.flags;
+    let shown = job.shown.clone();
     let paths = flags.files();
     refuse_format_of_sweep(&job.plan, &paths)?;
     let trial = if flags.dry_run {
@@ -83,7 +84,12 @@ pub(crate) fn run(job: MeasuringJob<'_>) -> anyhow::Result<Option<EndedRun>> {
 /// Checks what a run would refuse, and shows the plan.
 fn show_plan(job: &MeasuringJob<'_>, granted: Granted) -> anyhow::Result<()> {
     rehearse(job, granted)?;
-    let (plan, identities, flags) = (&job.plan, &job.identities, job.flags);
+    let MeasuringJob {
+        plan,
+        identities,
+        flags,
+        ..
+    } = job;
     print_document(
         flags.prints_json(),
         |out| json::write_plan(plan, identities, out),
@@ -93,10 +99,16 @@ fn show_plan(job: &MeasuringJob<'_>, granted: Granted) -> anyhow::Result<()> {
 
 /// Refuses an output that would stay empty: only a sweep fills it.
 fn refuse_format_of_sweep(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
-    let is_empty = |path: &Path| {
-        let format = format_of(path).filter(|_| plan.sweep().is_none());
-        format.is_some_and(|format| format.requires.is_of_sweep())
-    };
+    if plan.sweep().is_some() {
+        return Ok(());
+    }
     let why = "this format needs the figures of 'diskproof sweep'";
-    refuse_output(outputs, is_empty, why)
+    refuse_output(outputs, needs_sweep, why)
+}
+
+fn needs_sweep(path: &Path) -> bool {
+    match format_of(path) {
+        Some(format) => format.requires.is_of_sweep(),
+        None => false,
+    }
 }

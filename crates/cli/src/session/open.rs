@@ -28,9 +28,9 @@ use std::time::{Duration, SystemTime};
 
 /// A run whose targets are open.
 pub(super) struct OpenRun {
-    /// What it measures with.
+    /// The engine, the targets, and whatever else it needs.
     pub bench: Bench,
-    /// What takes its results.
+    /// The place of its results.
     pub sink: Sink,
     /// Files of our own, to be marked as such at the end.
     pub own_files: Vec<OpenTarget>,
@@ -119,7 +119,7 @@ fn start_lines(
         && !flags.prints_json()
     {
         let started = ToolLines::start(tool.clone()).map_err(RunError::Thread)?;
-        sink.live.tool = Some(started);
+        sink.progress.tool = Some(started);
     } else if let Some(ping) = facts.plan.ping() {
         sink.request_lines = request_lines(ping, &facts.targets, flags);
     }
@@ -210,7 +210,7 @@ fn own_files(
     let rewrites = destructive.own_files && !destructive.overwrite && plan.writes();
     let mut own = Vec::new();
     for (index, target) in targets.iter().enumerate() {
-        let is_kept = kept_files.get(index).is_some_and(Option::is_some);
+        let is_kept = matches!(kept_files.get(index), Some(Some(_)));
         if is_kept || (rewrites && target.identity().kind == TargetKind::File) {
             own.push(target.reopen()?);
         }
@@ -222,7 +222,10 @@ fn own_files(
 /// limit of 1024 exists only for programs that use select(2).
 fn raise_descriptor_limit() {
     let maximum = getrlimit(Resource::Nofile).maximum;
-    let current = maximum;
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
     // On an error the limit stays as it is, and opening a target reports the shortage.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+    let _ = setrlimit(Resource::Nofile, raised);
 }

@@ -4,16 +4,16 @@
 
 use super::bench::Bench;
 use super::running::{Running, Stepped};
-use super::sink::{EarlyEnd, Sink};
+use super::sink::{EarlyEnd, ResultsKeeper, Sink};
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
-use crate::live::Live;
+use crate::progress_display::ProgressDisplay;
 use crate::stdio::{Verbosity, eprint_line, style};
 use crate::tool_lines::{RequestPrinter, SharedPrinter};
 use diskproof_engine::RunError;
 use diskproof_model::group::Group;
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::{OpKind, StopReason};
+use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::plan::{Ping, Plan};
 use diskproof_model::progress::{Control, Found, Phase, PingWatch, Progress, Watch};
@@ -58,21 +58,22 @@ impl<'p> PingRun<'p> {
     /// Starts the thread that prints the lines, of a tool or our own.
     pub(super) fn start(plan: &'p Plan, ping: &'p Ping, sink: &mut Sink) -> Result<Self, EarlyEnd> {
         let lines = sink.request_lines.take();
-        let (tool, printer) = match sink.live.tool.take() {
-            Some(tool) => (Some(tool.printer), tool.lines),
-            None => {
-                let printer = RequestPrinter::start();
-                let failed = |error| Failure::Run(RunError::Thread(error));
-                (None, printer.map_err(failed)?)
-            }
-        };
-        Ok(Self {
+        let mut run = Self {
             plan,
             ping,
             lines,
-            tool,
-            printer: Some(printer),
-        })
+            tool: None,
+            printer: None,
+        };
+        if let Some(tool) = sink.progress.tool.take() {
+            run.tool = Some(tool.printer);
+            run.printer = Some(tool.lines);
+        } else {
+            let printer =
+                RequestPrinter::start().map_err(|error| Failure::Run(RunError::Thread(error)))?;
+            run.printer = Some(printer);
+        }
+        Ok(run)
     }
 }
 
@@ -82,12 +83,15 @@ impl Running for PingRun<'_> {
             return Ok(Stepped::Over);
         };
         let workload = &self.ping.workload;
-        sink.live.begin(Group::alone(workload), None);
+        sink.progress.begin(Group::alone(workload), None);
         sink.begin_step(&workload.name);
-        let (heartbeat, verbosity) = (sink.live.heartbeat(), sink.verbosity);
-        let mut watch = PingLive {
+        let heartbeat = sink.progress.heartbeat();
+        let verbosity = sink.verbosity;
+        let (display, keeper) = sink.display_and_keeper();
+        let mut watch = PingProgress {
             plan: self.plan,
-            live: &mut sink.live,
+            display,
+            keeper,
             lines: self.lines.take(),
             tool: self.tool.take(),
             printer,
@@ -98,33 +102,41 @@ impl Running for PingRun<'_> {
             has_begun: false,
             too_slow: None,
         };
-        let what = (workload, &self.ping.requests);
-        let measured = bench.session.ping(what, &mut bench.targets, &mut watch);
+        let planned = (workload, &self.ping.requests);
+        let pinged = bench.session.ping(planned, &mut bench.targets, &mut watch);
         watch.printer.finish(&heartbeat, verbosity);
         if let Some(text) = watch.too_slow {
             eprint_line(&text);
         }
-        let measured = measured?;
+        let measured = pinged?;
         let ended = bench.check(&measured);
         sink.add(measured);
-        ended.map(|()| Stepped::Over)
+        ended?;
+        Ok(Stepped::Over)
     }
 }
 
+/// The requests so far that count.
+#[derive(Default)]
+struct RequestsSoFar {
+    count: u64,
+    latency_sum_ns: f64,
+}
+
 /// Watches a ping.
-struct PingLive<'a> {
+struct PingProgress<'a> {
     plan: &'a Plan,
-    live: &'a mut Live,
+    display: &'a mut ProgressDisplay,
+    keeper: ResultsKeeper<'a>,
     /// The lines of the requests; `None`: no lines.
     lines: Option<RequestLines>,
     /// The tool whose text is printed.
     tool: Option<SharedPrinter>,
     printer: RequestPrinter,
     verbosity: Verbosity,
-    /// By target and kind of operation, the number of requests that count, and their time in
-    /// nanoseconds.
-    so_far: BTreeMap<(usize, OpKind), (u64, f64)>,
-    /// Of all targets.
+    /// By target and kind of operation.
+    so_far: BTreeMap<(usize, OpKind), RequestsSoFar>,
+    /// The latencies on all targets.
     latencies: LatencyHistogram,
     failed: u64,
     /// Whether a request has ended.
@@ -133,7 +145,7 @@ struct PingLive<'a> {
     too_slow: Option<String>,
 }
 
-impl PingLive<'_> {
+impl PingProgress<'_> {
     fn print(&self, write: impl FnOnce(&RequestLines, &mut dyn io::Write) -> io::Result<()>) {
         let Some(lines) = &self.lines else {
             return;
@@ -146,20 +158,23 @@ impl PingLive<'_> {
     fn begin(&mut self) {
         if !self.has_begun {
             self.has_begun = true;
-            self.live.finish();
+            self.display.finish();
             self.print(RequestLines::write_scale);
         }
     }
 
     /// Notes a request that took longer than the user allows.
     fn judge(&mut self, target: usize, request: &SingleRequest) {
-        let ping = self.plan.ping();
-        if let Some(limit_ns) = ping.and_then(|ping| ping.requests.abort_above_ns)
+        if let Some(ping) = self.plan.ping()
+            && let Some(limit_ns) = ping.requests.abort_above_ns
             && request.counts()
             && request.latency_ns > limit_ns
             && self.too_slow.is_none()
         {
-            let path = self.plan.targets.get(target).map_or("", String::as_str);
+            let path = match self.plan.targets.get(target) {
+                Some(path) => path.as_str(),
+                None => "",
+            };
             self.too_slow = Some(format!(
                 "{path}: request {} took {}, which exceeds --abort-above {}; ping ends",
                 request.number,
@@ -171,53 +186,67 @@ impl PingLive<'_> {
 
     /// `ping 12 requests, mean 131 µs, p50 –, p99 –, max 146 µs, 48 s left`.
     fn reading(&self, progress: &Progress<'_>) -> String {
-        let of = |quantile: f64| {
-            let known = self.latencies.percentile(quantile);
-            known.map_or("–".to_owned(), format_latency)
-        };
         let mut figures = vec![counted(self.latencies.count(), "request")];
         if self.latencies.count() > 0 {
             let mean_ns = self.latencies.mean_ns().round() as u64;
             figures.extend([
                 format!("mean {}", format_latency(mean_ns)),
-                format!("p50 {}", of(0.5)),
-                format!("p99 {}", of(0.99)),
+                format!("p50 {}", self.percentile_text(0.5)),
+                format!("p99 {}", self.percentile_text(0.99)),
                 format!("max {}", format_latency(self.latencies.max_ns())),
             ]);
         }
         if self.failed > 0 {
             figures.push(format!("{} failed", self.failed));
         }
-        let left_ns = self.plan.time_ns_max();
-        let left_ns = left_ns.map(|ns| ns.saturating_sub(progress.elapsed_ns));
-        figures.extend(left_ns.map(|ns| format!("{} left", format_duration(ns))));
-        figures.extend(self.live.silence_text(progress));
+        if let Some(time_ns) = self.plan.time_ns_max() {
+            let left_ns = time_ns.saturating_sub(progress.elapsed_ns);
+            figures.push(format!("{} left", format_duration(left_ns)));
+        }
+        figures.extend(self.display.silence_text(progress));
         format!("ping {}", figures.join(", "))
+    }
+
+    fn percentile_text(&self, quantile: f64) -> String {
+        match self.latencies.percentile(quantile) {
+            Some(latency_ns) => format_latency(latency_ns),
+            None => "–".to_owned(),
+        }
     }
 }
 
-impl Watch for PingLive<'_> {
+impl Watch for PingProgress<'_> {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         if progress.phase != Phase::Measure {
-            return self.live.tick(progress);
+            return self.display.tick(progress);
         }
         if self.verbosity == Verbosity::Terminal {
             self.printer.reading(self.reading(progress));
         }
-        self.live.tick_silently(progress)
+        self.display.tick_silently(progress)
+    }
+
+    fn wants_results(&self, elapsed_ns: u64) -> bool {
+        self.keeper.is_due(elapsed_ns)
+    }
+
+    fn results_so_far(&mut self, _: u64, measurements: &[Measurement]) {
+        self.keeper.keep(measurements);
     }
 
     fn found(&mut self, place: &Found) {
-        self.live.found(place);
+        self.display.found(place);
     }
 }
 
-impl PingWatch for PingLive<'_> {
+impl PingWatch for PingProgress<'_> {
     fn request(&mut self, target: usize, request: &SingleRequest) {
         self.begin();
         let key = (target, request.op);
-        let so_far = self.so_far.get(&key);
-        let mean_ns = so_far.map(|(count, sum_ns)| sum_ns / *count as f64);
+        let mean_ns = self
+            .so_far
+            .get(&key)
+            .map(|so_far| so_far.latency_sum_ns / so_far.count as f64);
         self.print(|lines, out| lines.write((target, request), mean_ns, out));
         if let Some(tool) = &self.tool {
             let text = tool.request(request);
@@ -229,9 +258,9 @@ impl PingWatch for PingLive<'_> {
             self.failed += 1;
         }
         if request.counts() {
-            let (count, sum_ns) = self.so_far.entry(key).or_default();
-            *count += 1;
-            *sum_ns += request.latency_ns as f64;
+            let so_far = self.so_far.entry(key).or_default();
+            so_far.count += 1;
+            so_far.latency_sum_ns += request.latency_ns as f64;
             self.latencies.record(request.latency_ns);
         }
         self.judge(target, request);

@@ -11,15 +11,17 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 const SHELL: &str = "/bin/sh";
-/// How often a command is looked at. Doubled up to the second value: most take milliseconds.
-const POLL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+/// The first pause before a command is looked at. Each further pause is twice as long, up to the
+/// longest: most commands take milliseconds.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// After Ctrl-C a command gets SIGTERM, and has this long to end.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 /// Most of what a command prints on stderr that an error quotes.
 const STDERR_BYTES_MAX: u64 = 64 << 10;
 const STDERR_LINES_MAX: usize = 5;
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CommandEnd {
     /// With status 0.
@@ -91,7 +93,7 @@ fn wait_for(
     heeds_signal: bool,
     heartbeat: &Heartbeat,
 ) -> io::Result<Option<ExitStatus>> {
-    let mut pause = POLL.0;
+    let mut pause = FIRST_PAUSE;
     loop {
         heartbeat.beat();
         if heeds_signal && interrupt::signal().is_some() {
@@ -107,19 +109,21 @@ fn wait_for(
             return Err(io::Error::other(why));
         }
         std::thread::sleep(pause);
-        pause = (pause * 2).min(POLL.1);
+        pause = LONGEST_PAUSE.min(pause * 2);
     }
 }
 
 /// The last lines that a command printed, as the end of a sentence.
 fn quoted(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let lines: Vec<&str> = lines.collect();
-    let last = &lines[lines.len().saturating_sub(STDERR_LINES_MAX)..];
-    match last {
-        [] => " and printed nothing on stderr".to_owned(),
-        lines => format!(": {}", lines.join("; ")),
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    if lines.is_empty() {
+        return " and printed nothing on stderr".to_owned();
     }
+    let last = &lines[lines.len().saturating_sub(STDERR_LINES_MAX)..];
+    format!(": {}", last.join("; "))
 }
 
 #[cfg(test)]

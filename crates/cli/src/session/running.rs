@@ -21,7 +21,7 @@ pub(super) trait Running {
     }
 }
 
-/// How far a task is after a step.
+/// The state of a task after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stepped {
     /// Something is left to measure.

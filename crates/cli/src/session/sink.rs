@@ -3,7 +3,7 @@
 
 use super::journal::RunJournal;
 use crate::failure::Failure;
-use crate::live::Live;
+use crate::progress_display::ProgressDisplay;
 use crate::stdio::Verbosity;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{OpenError, WriteCacheError};
@@ -22,28 +22,28 @@ pub(super) const LATE: &str = "the target is too slow for the announced time: wh
                                undecided. Measure longer (--time), or less (smaller --bs, --size)";
 pub(super) const INTERRUPTED: &str = "interrupted by the user";
 
-/// What a run has given so far.
+/// The results of a run so far.
 #[derive(Default)]
 pub(crate) struct RunResults {
-    /// What was measured.
+    /// The measured data.
     pub data: RunData,
-    /// What a campaign has decided, once it is over.
+    /// The decisions of a campaign, once it is over.
     pub decisions: Vec<CampaignDecision>,
     /// By the number of a side that is a setting of the target, the target after the first command.
     pub sides: BTreeMap<usize, TargetIdentity>,
     /// The current step, or the last one.
     pub step: Option<String>,
-    /// How the run ended; `None` while it lasts.
+    /// The end of the run; `None` while it lasts.
     pub ended: Option<Result<(), EarlyEnd>>,
     /// Paths of the targets that hang after the end.
     pub hung: Vec<String>,
-    /// What the run has made and not removed yet.
+    /// Files that the run has made and not removed yet.
     pub leftover: Option<Leftover>,
     /// The write cache of a disk that could not be restored.
     pub not_restored: Option<WriteCacheError>,
 }
 
-/// What a run makes besides the files that vanish with the process.
+/// Files of a run that do not vanish with the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leftover {
     /// The directory of many small files.
@@ -61,7 +61,8 @@ pub(crate) enum EarlyEnd {
     /// The error of the engine.
     #[error(transparent)]
     Error(RunError),
-    /// What it needs could not be made, so that it measured nothing and has no record.
+    /// A target or server could not be made ready, so that the run measured nothing and has no
+    /// record.
     #[error(transparent)]
     NotStarted(Failure),
 }
@@ -119,17 +120,37 @@ impl SharedResults {
     }
 }
 
+/// Keeps what one call has measured so far in the journal of the run.
+pub(super) struct ResultsKeeper<'a> {
+    results: SharedResults,
+    journal: &'a mut RunJournal,
+}
+
+impl ResultsKeeper<'_> {
+    /// Whether it is time to keep it, after so many nanoseconds.
+    pub(super) fn is_due(&self, elapsed_ns: u64) -> bool {
+        self.journal.is_due_within(elapsed_ns)
+    }
+
+    /// Keeps it beside the results of earlier calls.
+    pub(super) fn keep(&mut self, measured: &[Measurement]) {
+        let mut data = self.results.lock().data.clone();
+        data.measurements.extend_from_slice(measured);
+        self.journal.keep(&data);
+    }
+}
+
 /// Takes what a run gives: results, progress, and the journal of both.
 pub(super) struct Sink {
     /// The facts of the run, whose plan orders the results.
     facts: Arc<RunFacts>,
     results: SharedResults,
     journal: RunJournal,
-    /// What is shown of the progress.
-    pub live: Live,
+    /// The progress that is shown.
+    pub progress: ProgressDisplay,
     /// The lines of single requests, where they are shown.
     pub request_lines: Option<RequestLines>,
-    /// How much goes to stderr.
+    /// The amount of text on stderr.
     pub verbosity: Verbosity,
 }
 
@@ -145,18 +166,18 @@ impl Sink {
             facts: Arc::clone(facts),
             results: SharedResults::default(),
             journal,
-            live: Live::new(Arc::clone(facts), Arc::clone(budget), verbosity),
+            progress: ProgressDisplay::new(Arc::clone(facts), Arc::clone(budget), verbosity),
             request_lines: None,
             verbosity,
         }
     }
 
-    /// What the run has given so far.
+    /// The results of the run so far.
     pub(super) fn results(&self) -> MutexGuard<'_, RunResults> {
         self.results.lock()
     }
 
-    /// The same, for another thread.
+    /// The results, for another thread.
     pub(super) fn shared_results(&self) -> SharedResults {
         self.results.clone()
     }
@@ -212,10 +233,19 @@ impl Sink {
         }
     }
 
+    /// The display, and what keeps the results of a call that returns them only at its end.
+    pub(super) fn display_and_keeper(&mut self) -> (&mut ProgressDisplay, ResultsKeeper<'_>) {
+        let keeper = ResultsKeeper {
+            results: self.results.clone(),
+            journal: &mut self.journal,
+        };
+        (&mut self.progress, keeper)
+    }
+
     /// Prints what is left of the lines of a tool.
     pub(super) fn finish_tool(&mut self) {
-        if let Some(tool) = self.live.tool.take() {
-            tool.finish(&self.live.heartbeat());
+        if let Some(tool) = self.progress.tool.take() {
+            tool.finish(&self.progress.heartbeat());
         }
     }
 }

@@ -6,20 +6,20 @@ use diskproof_engine::random::Random;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, Layout, Order, Plan, SyncPolicy, Verify,
+    Access, CachePolicy, EngineChoice, Layout, Order, Plan, SyncPolicy, Verify, Workload,
 };
 use diskproof_model::slice::SliceSpan;
 use diskproof_model::window::SLICES_MIN;
 use std::time::{Duration, Instant};
 
-/// How long a slice is at least, and how many slices a workload has. Fewer and shorter ones are
+/// The least length of a slice, and the number of slices of a workload. Fewer and shorter ones are
 /// taken where the least number would not fit.
 struct Slicing {
     slice_ns: u64,
     slices: std::ops::RangeInclusive<u64>,
 }
 
-/// Of workloads measured alternately, which lie well apart in time: the moment counts more than the
+/// Slices of alternating workloads lie well apart in time: the moment counts more than the
 /// length. With three slices Student's t makes an interval 2.2 times as wide as many would, with
 /// five 1.4 times, with eight 1.2 times; at equal time and spread, three make it 2.97 times as wide
 /// as eight.
@@ -27,7 +27,7 @@ const IN_TURNS: Slicing = Slicing {
     slice_ns: 250_000_000,
     slices: 3..=8,
 };
-/// Of one workload by itself, whose slices follow each other.
+/// Slices of one workload by itself follow each other.
 const IN_A_ROW: Slicing = Slicing {
     slice_ns: 1_000_000_000,
     slices: 3..=5,
@@ -79,7 +79,7 @@ impl<'a> SliceSchedule<'a> {
         Self {
             group,
             done: 0,
-            left: slices_of(group, order),
+            left: slice_count(group, order),
             left_ns,
             left_bytes: only.stop.bytes,
             engine: None,
@@ -167,7 +167,7 @@ impl<'a> SliceSchedule<'a> {
         (self.given_ns as f64) < SHORTENED * self.planned_ns as f64
     }
 
-    /// How many more slices the latencies of the first one allow.
+    /// The number of further slices that the latencies of the first one allow.
     fn fitting(&self, first: &[Measurement]) -> u64 {
         let shortest_ns = first.iter().map(longest_mean_ns).fold(0.0, f64::max) * LATENCIES_MIN;
         if first.iter().all(|m| shortest_ns <= m.wall_ns as f64) {
@@ -202,12 +202,22 @@ impl<'a> SliceSchedule<'a> {
         if self.done == 1 && self.left > 1 {
             self.left = self.left.min(self.fitting(measured));
         }
-        if self
-            .left_bytes
-            .is_some_and(|bytes| bytes < u64::from(self.group.workloads[0].block_bytes))
+        if let Some(bytes) = self.left_bytes
+            && bytes < u64::from(self.group.workloads[0].block_bytes)
         {
             self.left = 0;
         }
+    }
+
+    /// The time that the remaining slices take beyond their own, in nanoseconds. Where it is not
+    /// known, each takes `mean_ns`.
+    fn left_overhead_ns(&self, mean_ns: u64) -> u64 {
+        self.left * self.overhead_ns.unwrap_or(mean_ns)
+    }
+
+    /// Whether two of its remaining slices can become one.
+    fn is_joinable(&self) -> bool {
+        self.done > 0 && self.left > 1 && self.done + self.left > SLICES_MIN as u64
     }
 }
 
@@ -223,7 +233,7 @@ fn shared(ns: u64, share: f64) -> u64 {
 /// Smallest share of its planned time that a slice gets.
 pub(super) const SHARE_MIN: f64 = 0.1;
 
-/// What is planned for the rest of a run.
+/// The planned rest of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct RestOfRun {
     /// Time of all slices that are left, in nanoseconds.
@@ -236,75 +246,107 @@ struct RestOfRun {
 /// The share of its planned time that the next slice gets, until the end of the run, if it has one;
 /// `None` when no time is left.
 fn share(end: Option<Instant>, rest: RestOfRun) -> Option<f64> {
-    end.map_or(Some(1.0), |end| {
-        let left = end.saturating_duration_since(Instant::now());
-        share_of(left.as_nanos() as u64, rest)
-    })
+    let Some(end) = end else {
+        return Some(1.0);
+    };
+    let left = end.saturating_duration_since(Instant::now());
+    share_of(left.as_nanos() as u64, rest)
 }
 
 fn share_of(left_ns: u64, rest: RestOfRun) -> Option<f64> {
+    if left_ns == 0 {
+        return None;
+    }
     let free_ns = left_ns.saturating_sub(rest.overhead_ns) as f64;
     let share = free_ns / rest.planned_ns.max(1) as f64;
-    (left_ns > 0).then(|| share.clamp(SHARE_MIN, 1.0))
+    Some(share.clamp(SHARE_MIN, 1.0))
 }
 
-/// What is planned for everything that is left.
+/// The planned rest of all blocks.
 fn rest(blocks: &[Vec<SliceSchedule<'_>>]) -> RestOfRun {
-    let all = || blocks.iter().flatten();
-    // A group without slices ends with its own sync.
-    let sliced = all().filter(|sliced| sliced.done > 0);
-    let known: Vec<u64> = sliced.filter_map(|sliced| sliced.overhead_ns).collect();
-    let mean_ns = known.iter().sum::<u64>() / known.len().max(1) as u64;
+    let mean_ns = mean_overhead_ns(blocks);
     let mut rest = RestOfRun::default();
-    for sliced in all().filter(|sliced| sliced.left > 0) {
-        rest.planned_ns += sliced.left_ns;
-        rest.overhead_ns += sliced.left * sliced.overhead_ns.unwrap_or(mean_ns);
+    for sliced in blocks.iter().flatten() {
+        if sliced.left > 0 {
+            rest.planned_ns += sliced.left_ns;
+            rest.overhead_ns += sliced.left_overhead_ns(mean_ns);
+        }
     }
     rest
+}
+
+/// The mean of the known overheads of a slice, in nanoseconds. A group without slices ends with its
+/// own sync, and does not count.
+fn mean_overhead_ns(blocks: &[Vec<SliceSchedule<'_>>]) -> u64 {
+    let mut sum_ns: u64 = 0;
+    let mut known: u64 = 0;
+    for sliced in blocks.iter().flatten() {
+        if let Some(overhead_ns) = sliced.overhead_ns
+            && sliced.done > 0
+        {
+            sum_ns += overhead_ns;
+            known += 1;
+        }
+    }
+    sum_ns / known.max(1)
 }
 
 /// Joins the remaining slices until their overhead leaves each at least half of its planned time.
 /// On a disk that has become slow, short slices only measure how a queue fills. `share` computes
 /// the share of the planned time that is left.
 fn join(blocks: &mut [Vec<SliceSchedule<'_>>], share: impl Fn(RestOfRun) -> Option<f64>) {
-    while share(rest(blocks)).is_some_and(|share| share < SHARE_JOINED) {
-        let all = blocks.iter_mut().flatten();
-        let divided = all.filter(|one| one.left > 1 && one.done + one.left > SLICES_MIN as u64);
-        let Some(most) = divided
-            .filter(|one| one.done > 0)
-            .max_by_key(|one| one.left * one.overhead_ns.unwrap_or(0))
+    while let Some(share_left) = share(rest(blocks))
+        && share_left < SHARE_JOINED
+    {
+        let Some(most_delayed) = blocks
+            .iter_mut()
+            .flatten()
+            .filter(|sliced| sliced.is_joinable())
+            .max_by_key(|sliced| sliced.left_overhead_ns(0))
         else {
             return;
         };
-        most.left -= 1;
+        most_delayed.left -= 1;
     }
 }
 
 /// The longest mean latency of a kind of operation.
-fn longest_mean_ns(m: &Measurement) -> f64 {
-    let counted = m.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync);
-    counted
-        .map(|(_, op)| op.latency.mean_ns())
-        .fold(0.0, f64::max)
+fn longest_mean_ns(measurement: &Measurement) -> f64 {
+    let mut longest_ns: f64 = 0.0;
+    for (kind, op) in &measurement.ops {
+        if *kind != OpKind::Sync {
+            longest_ns = longest_ns.max(op.latency.mean_ns());
+        }
+    }
+    longest_ns
 }
 
-/// Slices of a group. One where parts would not mean the same: workloads that run together, an
+/// The slices of a group. One where parts would not mean the same: workloads that run together, an
 /// offered load, a verification, trims of blocks that a slice before has trimmed, a sync at the
 /// end, the first pass over a new file, reads through the page cache, orders that begin anew, and
 /// limits in bytes or operations that the user gave.
-fn slices_of(group: Group<'_>, order: Order) -> u64 {
+fn slice_count(group: Group<'_>, order: Order) -> u64 {
     let [only] = group.workloads else {
         return 1;
     };
-    let (least_ns, may_limit, Slicing { slice_ns, slices }) = match order {
-        Order::Whole => return 1,
-        Order::AsGiven => (RUN_NS_MIN, false, IN_A_ROW),
-        Order::InTurns { slices_from_ns } => (slices_from_ns, true, IN_TURNS),
-    };
-    let Some(time_ns) = only.stop.time_ns.filter(|time_ns| *time_ns >= least_ns) else {
+    let Some(time_ns) = only.stop.time_ns else {
         return 1;
     };
-    let is_divisible = only.rate.is_none()
+    let Slicing { slice_ns, slices } = match order {
+        Order::AsGiven if time_ns >= RUN_NS_MIN && only.stop.bytes.is_none() => IN_A_ROW,
+        Order::InTurns { slices_from_ns } if time_ns >= slices_from_ns => IN_TURNS,
+        Order::AsGiven | Order::InTurns { .. } | Order::Whole => return 1,
+    };
+    if is_divisible(only) {
+        (time_ns / slice_ns).clamp(*slices.start(), *slices.end())
+    } else {
+        1
+    }
+}
+
+/// Whether parts of a workload mean the same as the whole.
+fn is_divisible(only: &Workload) -> bool {
+    only.rate.is_none()
         && only.shape.steady.is_none()
         && only.shape.zone_stride.is_none()
         && only.verify == Verify::Off
@@ -314,12 +356,6 @@ fn slices_of(group: Group<'_>, order: Order) -> u64 {
         && (only.cache == CachePolicy::Direct || only.sync != SyncPolicy::None)
         && matches!(only.access, Access::Sequential | Access::Random { .. })
         && only.stop.ops.is_none()
-        && (may_limit || only.stop.bytes.is_none());
-    if is_divisible {
-        (time_ns / slice_ns).clamp(*slices.start(), *slices.end())
-    } else {
-        1
-    }
 }
 
 /// The slices of all workloads of a plan, in the order in which they are measured.
@@ -329,7 +365,7 @@ pub(super) struct SliceOrder<'p> {
     seed: u64,
     /// The block that is measured.
     block: usize,
-    /// Its rounds so far.
+    /// The rounds of this block so far.
     round: u64,
     /// The members that this round has not measured yet, the next one last.
     turn: Vec<usize>,
@@ -400,8 +436,13 @@ fn blocks(plan: &Plan) -> Vec<Vec<SliceSchedule<'_>>> {
 
 /// The members of a block that have a slice left, in random order.
 fn turn(block: &[SliceSchedule<'_>], seed: u64, round: u64) -> Vec<usize> {
+    let mut order = Vec::new();
+    for (member, sliced) in block.iter().enumerate() {
+        if sliced.left > 0 {
+            order.push(member);
+        }
+    }
     let mut random = Random::new(seed, ORDER_STREAM + round);
-    let mut order: Vec<usize> = (0..block.len()).filter(|i| block[*i].left > 0).collect();
     shuffle(&mut order, &mut random);
     order
 }

@@ -21,9 +21,9 @@ impl Running for SurveyRun<'_> {
         let surface = bench.session.survey(
             (self.survey, points_to_confirm),
             (0, target),
-            &mut sink.live,
+            &mut sink.progress,
         )?;
-        sink.live.surveyed(&surface);
+        sink.progress.surveyed(&surface);
         let early = ended_early(&surface, target.identity(), INTERRUPTED);
         sink.results().data.surface = Some(surface);
         match early {

@@ -49,17 +49,15 @@ impl ServerBench {
         time: Duration,
         what: &str,
     ) -> Result<LoadResult, PostgresError> {
-        let (heartbeat, line) = (&self.heartbeat, &mut self.line);
-        let mut last = 0;
-        let mut progress = |count: u64| {
-            if count != last {
-                beat(heartbeat, line, what);
-            }
-            last = count;
-        };
+        let mut last_count = 0;
         let result = self
             .cluster
-            .run_load(load, time, &self.stop, &mut progress)?;
+            .run_load(load, time, &self.stop, &mut |count| {
+                if count != last_count {
+                    beat(&self.heartbeat, &mut self.line, what);
+                }
+                last_count = count;
+            })?;
         self.heartbeat.beat();
         if (self.stop)() {
             Err(PostgresError::Stopped)
@@ -78,7 +76,7 @@ pub(super) struct Trials<'a> {
     pub identity: &'a TargetIdentity,
 }
 
-/// What one slice measured.
+/// The result of one slice.
 struct TrialSlice {
     rate: f64,
     asked_bytes: u64,
@@ -98,7 +96,8 @@ struct OneTrial<'a> {
 impl Trials<'_> {
     /// Tries all of them, within the time of the plan.
     pub(super) fn run(&mut self, sink: &Sink) -> Result<(), PostgresError> {
-        let (begun, time) = (Instant::now(), Duration::from_nanos(self.plan.time_ns));
+        let begun = Instant::now();
+        let time = Duration::from_nanos(self.plan.time_ns);
         sink.results().step = Some("settings of PostgreSQL".to_owned());
         let table = match self.make_table(time.mul_f64(TABLE_SHARE)) {
             Err(PostgresError::Stopped) if interrupt::signal().is_none() => None,
@@ -118,35 +117,15 @@ impl Trials<'_> {
             };
             let tried = self.try_one(&mut measured, table.as_ref(), share, sink);
             self.bench.line.clear();
-            let is_over = match tried {
-                Ok(()) => false,
-                Err(PostgresError::Statement { message, .. }) => {
-                    measured.untested = Some(if message.contains("statement timeout") {
-                        "a statement exceeds its time (--time)".to_owned()
-                    } else {
-                        format!("the server reports '{message}'")
-                    });
-                    false
-                }
-                // The time is over, and the settings are what was left to do.
-                Err(PostgresError::Stopped) if interrupt::signal().is_none() => {
-                    if measured.pairs.is_empty() {
-                        measured.untested = Some(NO_TIME.to_owned());
-                    }
-                    false
-                }
+            match tried {
                 // Only a restart may fail without loss: all else has been measured.
                 Err(PostgresError::Server(why)) if number + 1 == trials.len() => {
                     measured.untested = Some(format!("the server does not start: {why}"));
-                    true
                 }
-                Err(error) => return Err(error),
-            };
+                tried => note_early_end(&mut measured, tried)?,
+            }
             if let Some(results) = &mut sink.results().data.postgres {
                 results.trials.push(measured);
-            }
-            if is_over {
-                return Ok(());
             }
         }
         Ok(())
@@ -157,17 +136,13 @@ impl Trials<'_> {
             return Ok(None);
         }
         let bytes = self.plan.table_bytes;
+        let what = "PostgreSQL: creating a table";
         let bench = &mut *self.bench;
-        let mut progress = || {
-            beat(
-                &bench.heartbeat,
-                &mut bench.line,
-                "PostgreSQL: creating a table",
-            )
-        };
         bench
             .cluster
-            .make_trial_table(bytes, time, &bench.stop, &mut progress)
+            .make_trial_table(bytes, time, &bench.stop, &mut || {
+                beat(&bench.heartbeat, &mut bench.line, what);
+            })
     }
 
     /// Tries one setting for its share of the time.
@@ -180,20 +155,21 @@ impl Trials<'_> {
     ) -> Result<(), PostgresError> {
         let begun = Instant::now();
         let stop = StopCheck::clone(&self.bench.stop);
-        let mut untested = |why: &str| {
-            measured.untested = Some(why.to_owned());
-            Ok(())
-        };
         if measured.trial.load.is_scan() && table.is_none() {
             let why = "creating a table larger than the server's cache takes longer than --time";
-            return untested(why);
+            measured.untested = Some(why.to_owned());
+            return Ok(());
         }
         let Some(setting) = self.bench.cluster.setting(&measured.trial.setting, &stop)? else {
-            return untested("this server has no such setting");
+            measured.untested = Some("this server has no such setting".to_owned());
+            return Ok(());
         };
         let candidate = match value_to_try(&measured.trial, &setting, sink) {
             Ok(value) => value,
-            Err(why) => return untested(why),
+            Err(why) => {
+                measured.untested = Some(why.to_owned());
+                return Ok(());
+            }
         };
         measured.trial.candidate = Some(candidate.clone());
         let trial = measured.trial.clone();
@@ -211,14 +187,15 @@ impl Trials<'_> {
             limit: time.max(STATEMENT_MIN),
         };
         while measured.pairs.len() < self.plan.pairs_max as usize && begun.elapsed() < time {
-            let (default, other) = if self.order.below(2) == 0 {
+            if self.order.below(2) == 0 {
                 let default = self.slice(&one, &trial.default)?;
-                (default, self.slice(&one, &candidate)?)
+                let other = self.slice(&one, &candidate)?;
+                add_pair(measured, default, other);
             } else {
                 let other = self.slice(&one, &candidate)?;
-                (self.slice(&one, &trial.default)?, other)
-            };
-            add_pair(measured, default, other);
+                let default = self.slice(&one, &trial.default)?;
+                add_pair(measured, default, other);
+            }
         }
         if setting.scope == SettingScope::Reload {
             self.bench.cluster.change(&setting, &trial.default, &stop)?;
@@ -247,17 +224,19 @@ impl Trials<'_> {
         table: &TrialTable,
         value: &str,
     ) -> Result<TrialSlice, PostgresError> {
-        let (load, bench) = (one.trial.load, &mut *self.bench);
+        let load = one.trial.load;
+        let bench = &mut *self.bench;
         let mut session: PostgresClient =
             bench.cluster.scan_session(load, one.limit, &bench.stop)?;
         one.setting.set(&mut session, value)?;
         let disks = Snapshot::take(self.identity);
         let what = format!("PostgreSQL: trying {}", one.trial.setting);
-        let mut progress = || beat(&bench.heartbeat, &mut bench.line, &what);
-        let scans = (load, one.slice);
-        let result = bench
-            .cluster
-            .run_scans(&mut session, table, scans, &mut progress)?;
+        let result =
+            bench
+                .cluster
+                .run_scans(&mut session, table, (load, one.slice), &mut || {
+                    beat(&bench.heartbeat, &mut bench.line, &what);
+                })?;
         let seconds = result.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let count = match load {
             TrialLoad::Join => result.scans,
@@ -273,14 +252,18 @@ impl Trials<'_> {
 
     fn insert(&mut self, one: &OneTrial<'_>, value: &str) -> Result<TrialSlice, PostgresError> {
         let trial = one.trial;
-        let is_method = trial.setting == "wal_sync_method";
-        let load = CommitLoad {
+        let mut load = CommitLoad {
             clients: trial.clients,
             synchronous: true,
-            method: if is_method { value } else { "fdatasync" }.to_owned(),
+            method: "fdatasync".to_owned(),
             by_pgbench: false,
-            commit_delay_us: if is_method { None } else { value.parse().ok() },
+            commit_delay_us: None,
         };
+        if trial.setting == "wal_sync_method" {
+            value.clone_into(&mut load.method);
+        } else {
+            load.commit_delay_us = value.parse().ok();
+        }
         let what = format!("PostgreSQL: trying {}", trial.setting);
         let result = self.bench.run_load(&load, one.slice, &what)?;
         Ok(TrialSlice {
@@ -299,15 +282,50 @@ fn value_to_try(
     sink: &Sink,
 ) -> Result<String, &'static str> {
     let results = sink.results();
-    let postgres = results.data.postgres.as_ref();
-    let value = candidate(trial, postgres.map_or(&[][..], |postgres| &postgres.loads))?;
-    let words = setting.words.as_ref();
-    let has = |value: &str| words.is_none_or(|words| words.iter().any(|word| word == value));
-    match has(&value) {
-        true => Ok(value),
-        false if has(WITHOUT_IO_URING) => Ok(WITHOUT_IO_URING.to_owned()),
-        false => Err("this server was built without it"),
+    let value = match &results.data.postgres {
+        Some(postgres) => candidate(trial, &postgres.loads)?,
+        None => candidate(trial, &[])?,
+    };
+    if accepts(setting, &value) {
+        Ok(value)
+    } else if accepts(setting, WITHOUT_IO_URING) {
+        Ok(WITHOUT_IO_URING.to_owned())
+    } else {
+        Err("this server was built without it")
     }
+}
+
+/// Whether the server knows the value. One without a list of words takes any.
+fn accepts(setting: &ServerSetting, value: &str) -> bool {
+    match &setting.words {
+        Some(words) => words.iter().any(|word| word == value),
+        None => true,
+    }
+}
+
+/// Notes why a setting was not tried. Returns the errors that end all trials.
+fn note_early_end(
+    measured: &mut TrialMeasurement,
+    tried: Result<(), PostgresError>,
+) -> Result<(), PostgresError> {
+    match tried {
+        Ok(()) => {}
+        Err(PostgresError::Statement { message, .. }) => {
+            measured.untested = Some(if message.contains("statement timeout") {
+                "a statement exceeds its time (--time)".to_owned()
+            } else {
+                format!("the server reports '{message}'")
+            });
+        }
+        // The time is over, and the settings are what was left to do.
+        Err(PostgresError::Stopped) if interrupt::signal().is_none() => {
+            if measured.pairs.is_empty() {
+                measured.untested = Some(NO_TIME.to_owned());
+            }
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 fn beat(heartbeat: &Heartbeat, line: &mut ProgressLine, what: &str) {
@@ -324,8 +342,13 @@ fn add_pair(measured: &mut TrialMeasurement, default: TrialSlice, other: TrialSl
     });
     for slice in [&default, &other] {
         measured.asked_bytes += slice.asked_bytes;
-        let both = measured.disk_bytes.zip(slice.disk_bytes);
-        measured.disk_bytes = both.map(|(sum, more)| sum + more);
+        measured.disk_bytes = match (measured.disk_bytes, slice.disk_bytes) {
+            (Some(sum), Some(bytes)) => Some(sum + bytes),
+            _ => None,
+        };
     }
-    measured.plans = default.join.zip(other.join).map(|(a, b)| [a, b]);
+    measured.plans = match (default.join, other.join) {
+        (Some(default), Some(other)) => Some([default, other]),
+        _ => None,
+    };
 }

@@ -9,7 +9,7 @@ use super::sink::{
     EarlyEnd, INTERRUPTED, LATE, Leftover, RunResults, SharedResults, Sink, and_left,
 };
 use crate::failure::Failure;
-use crate::live::{SharedDeadline, lock_deadline};
+use crate::progress_display::{SharedDeadline, lock_deadline};
 use crate::stdio::Verbosity;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{GuardedWriteCache, MachineCpuTime, OpenTarget, start_files_remover};
@@ -28,7 +28,7 @@ const POLL_EVERY: Duration = Duration::from_millis(100);
 /// silent. A little more than the engine waits, which knows more.
 const AFTER_END: Duration = Duration::from_millis(4300);
 const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
-/// The same where the target still answers, such as one request a second.
+/// The longest that it may go on where the target still answers, such as one request a second.
 const AFTER_END_MAX: Duration = Duration::from_millis(4600);
 /// The first note about a silence; each further one comes after twice the time.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
@@ -42,13 +42,13 @@ const JOURNAL_ENDED_WITHIN: Duration = Duration::from_secs(1);
 pub(crate) struct EndedRun {
     /// The record's facts.
     pub facts: RunFacts,
-    /// What was measured.
+    /// The results of the run.
     pub results: RunResults,
     /// Why it ended before its plan did.
     pub ended: Result<(), EarlyEnd>,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
-    /// What was saved meanwhile, for the case that the run is killed.
+    /// The results that were saved meanwhile, in case the run is killed.
     journal: Option<Arc<Journal>>,
 }
 
@@ -81,15 +81,14 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
         stall_timeout,
         verbosity: sink.verbosity,
         identities: targets,
-        run_end: sink.live.deadline(),
+        run_end: sink.progress.deadline(),
     };
-    let signs = SignsOfLife::new(sink.live.heartbeat(), targets);
-    let work = move || {
+    let signs = SignsOfLife::new(sink.progress.heartbeat(), targets);
+    let run = Deferred::start("diskproof-run", move || {
         let ended = drive(&mut bench, &mut sink);
         end_on_thread(ended, bench, sink);
-    };
-    let run = Deferred::start("diskproof-run", work)
-        .map_err(|error| Failure::Run(RunError::Thread(error)))?;
+    })
+    .map_err(|error| Failure::Run(RunError::Thread(error)))?;
     let waited = watchdog.wait(&run, signs);
     let mut results = std::mem::take(&mut *watchdog.results.lock());
     results.hung.extend(waited.hung);
@@ -125,10 +124,10 @@ fn end_on_thread(driven: Result<(), EarlyEnd>, mut bench: Bench, mut sink: Sink)
         ended = Err(error.to_string().into());
         sink.results().not_restored = Some(error);
     }
-    sink.live.finish();
+    sink.progress.finish();
     // The end of its announced time interrupted it, not the user.
     if let Err(EarlyEnd::Reason(why)) = &mut ended
-        && sink.live.is_late()
+        && sink.progress.is_late()
     {
         *why = why.replace(INTERRUPTED, LATE);
     }
@@ -173,8 +172,9 @@ fn stalled_in_request(ended: &Result<(), EarlyEnd>) -> Option<Stalled> {
 /// Marks files of our own as such. Those of other tools get their whole length first, as these
 /// make them: their jobs may write to a part only.
 fn finish_own(files: Vec<OpenTarget>, facts: &RunFacts) {
-    let scratch = facts.plan.scratch.as_ref();
-    if scratch.is_some_and(|scratch| !scratch.sizes_bytes.is_empty()) {
+    if let Some(scratch) = &facts.plan.scratch
+        && !scratch.sizes_bytes.is_empty()
+    {
         for file in &files {
             file.lengthen(file.capacity_bytes());
         }
@@ -184,10 +184,15 @@ fn finish_own(files: Vec<OpenTarget>, facts: &RunFacts) {
 
 /// A target that hangs keeps its files unmarked, and later runs refuse to overwrite them.
 fn mark_own(files: Vec<OpenTarget>) {
-    if !files.is_empty() {
-        let mark = move || files.iter().for_each(OpenTarget::mark_own);
-        Deferred::start_or_run("diskproof-mark", mark).wait(MARKED_WITHIN);
+    if files.is_empty() {
+        return;
     }
+    let marking = Deferred::start_or_run("diskproof-mark", move || {
+        for file in &files {
+            file.mark_own();
+        }
+    });
+    marking.wait(MARKED_WITHIN);
 }
 
 /// The disk still holds threads of this process, and with them the files of its test.
@@ -199,8 +204,11 @@ fn remove_later(identities: &[TargetIdentity], verbosity: Verbosity) {
     }
 }
 
-fn paths(identities: &[TargetIdentity]) -> Vec<String> {
-    identities.iter().map(|one| one.path.clone()).collect()
+fn paths_of(identities: &[TargetIdentity]) -> Vec<String> {
+    identities
+        .iter()
+        .map(|identity| identity.path.clone())
+        .collect()
 }
 
 struct Watchdog<'a> {
@@ -211,7 +219,7 @@ struct Watchdog<'a> {
     run_end: SharedDeadline,
 }
 
-/// How the wait for a run ended.
+/// The end of the wait for a run.
 struct WaitEnd {
     /// The end of a run that has not reported its own.
     ended: Result<(), EarlyEnd>,
@@ -221,30 +229,30 @@ struct WaitEnd {
     stalled: Option<Stalled>,
 }
 
+impl WaitEnd {
+    fn without_hang(ended: Result<(), EarlyEnd>) -> Self {
+        Self {
+            ended,
+            hung: Vec::new(),
+            stalled: None,
+        }
+    }
+}
+
 impl Watchdog<'_> {
     fn wait(&self, run: &Deferred<()>, mut signs: SignsOfLife) -> WaitEnd {
         let mut next_note = FIRST_NOTE;
         loop {
             match run.poll(POLL_EVERY) {
-                Waited::Done(()) => {
-                    return WaitEnd {
-                        ended: Ok(()),
-                        hung: Vec::new(),
-                        stalled: None,
-                    };
-                }
+                Waited::Done(()) => return WaitEnd::without_hang(Ok(())),
                 Waited::Lost => {
                     let died = std::io::Error::other("the thread of the run ended unexpectedly");
-                    return WaitEnd {
-                        ended: Err(RunError::Thread(died).into()),
-                        hung: Vec::new(),
-                        stalled: None,
-                    };
+                    return WaitEnd::without_hang(Err(RunError::Thread(died).into()));
                 }
                 Waited::TimedOut(_) => {}
             }
             let silence = signs.silence();
-            let paths = paths(self.identities);
+            let paths = paths_of(self.identities);
             if silence < FIRST_NOTE {
                 next_note = FIRST_NOTE;
             } else if silence >= next_note {
@@ -252,11 +260,13 @@ impl Watchdog<'_> {
                 let text = format!("{}: no answer for {}", paths.join(", "), seconds(silence));
                 self.verbosity.note(&text);
             }
-            let end = *lock_deadline(&self.run_end);
-            let late = end.map_or(Duration::ZERO, |end| end.elapsed());
             if silence > self.stall_timeout {
                 return self.stalled(silence, paths);
             }
+            let late = match *lock_deadline(&self.run_end) {
+                Some(end) => end.elapsed(),
+                None => Duration::ZERO,
+            };
             let is_silent = late > AFTER_END && silence > SILENCE_AFTER_END;
             if is_silent || late > AFTER_END_MAX {
                 return WaitEnd {
@@ -289,17 +299,20 @@ impl Watchdog<'_> {
     fn late(&self, silence: Duration, paths: &[String]) -> EarlyEnd {
         let mut ended = format!("{}: {LATE}", paths.join(", "));
         if silence > SILENCE_AFTER_END {
-            let (step, silence) = (self.step(), seconds(silence));
             ended.push_str(&format!(
-                ". Its last request, near '{step}', had waited for {silence}"
+                ". Its last request, near '{}', had waited for {}",
+                self.step(),
+                seconds(silence)
             ));
         }
         ended.into()
     }
 
     fn step(&self) -> String {
-        let step = self.results.lock().step.clone();
-        step.unwrap_or_else(|| "the first workload".to_owned())
+        match &self.results.lock().step {
+            Some(step) => step.clone(),
+            None => "the first workload".to_owned(),
+        }
     }
 }
 

@@ -43,10 +43,10 @@ impl Running for WorkloadsRun<'_> {
 /// Ends a group that has been measured, because the time of the run is over.
 fn cut(sliced: &mut SliceSchedule<'_>, sink: &mut Sink) {
     sliced.cut();
-    sink.live.begin(sliced.group, Some(0));
-    sink.live.end_slice(true);
+    sink.progress.begin(sliced.group, Some(0));
+    sink.progress.end_slice(true);
     let own = mark_shortened(sliced, sink);
-    sink.live.end(&own);
+    sink.progress.end(&own);
 }
 
 /// Notes that a group which is over got less time than planned. Returns its measurements.
@@ -72,7 +72,7 @@ fn mark_shortened(sliced: &SliceSchedule<'_>, sink: &Sink) -> Vec<Measurement> {
 
 /// Fills the scratch files that the next slice of a group needs.
 fn lay_out_for(group: Group<'_>, bench: &mut Bench, sink: &mut Sink) -> Result<(), EarlyEnd> {
-    sink.live.begin(group, None);
+    sink.progress.begin(group, None);
     for workload in group.workloads {
         sink.begin_step(&workload.name);
         if workload.layout == Layout::Needed {
@@ -92,18 +92,23 @@ fn measure_slice(
 ) -> Result<(), EarlyEnd> {
     let group = sliced.group;
     let slices = sliced.next(share);
-    let slice_ns = (!sliced.is_whole()).then(|| slices[0].whole_ns());
-    sink.live.begin(group, slice_ns);
+    let slice_ns = if sliced.is_whole() {
+        None
+    } else {
+        Some(slices[0].whole_ns())
+    };
+    sink.progress.begin(group, slice_ns);
     sink.begin_step(&group.workloads[0].name);
     if let (Some(cache), Some(state)) = (&mut bench.write_cache, group.workloads[0].write_cache) {
         cache.set(state).map_err(|error| error.to_string())?;
     }
     let session = bench.session.for_slice(sliced.done, sliced.moved_bytes);
     let begin = Instant::now();
-    let mut measured = session.run_slices(group, &slices, &mut bench.targets, &mut sink.live)?;
+    let mut measured =
+        session.run_slices(group, &slices, &mut bench.targets, &mut sink.progress)?;
     sliced.took(share, begin.elapsed());
     bench.attach_first_writes(&mut measured);
-    if sink.live.is_late() {
+    if sink.progress.is_late() {
         for measurement in &mut measured {
             keep_whole(measurement, group, &slices);
         }
@@ -121,7 +126,7 @@ fn measure_slice(
 
 /// Shows that a slice has ended, and with it perhaps its group.
 fn end_slice(sliced: &SliceSchedule<'_>, is_over: bool, so_far: Vec<Measurement>, sink: &mut Sink) {
-    sink.live.end_slice(is_over);
+    sink.progress.end_slice(is_over);
     if !is_over {
         return;
     }
@@ -130,7 +135,7 @@ fn end_slice(sliced: &SliceSchedule<'_>, is_over: bool, so_far: Vec<Measurement>
     } else {
         so_far
     };
-    sink.live.end(&own);
+    sink.progress.end(&own);
 }
 
 /// Whether the goal of a workload's precision is reached.
@@ -147,8 +152,9 @@ fn keep_whole(measured: &mut Measurement, group: Group<'_>, slices: &[SliceSpan]
         return;
     }
     for (workload, slice) in group.workloads.iter().zip(slices) {
-        if workload.name == measured.workload.name
-            && slice.time_ns.is_some_and(|ns| measured.wall_ns >= ns)
+        if let Some(time_ns) = slice.time_ns
+            && workload.name == measured.workload.name
+            && measured.wall_ns >= time_ns
         {
             measured.stopped = StopReason::Time;
         }

@@ -182,14 +182,17 @@ pub struct WorkloadFlags {
 
 fn parse_engine<'de, D: Deserializer<'de>>(key: D) -> Result<Option<EngineChoice>, D::Error> {
     let word = String::deserialize(key)?;
-    let engine = chosen(ENGINES, &word).ok_or_else(|| {
-        let names = ENGINES
-            .iter()
-            .filter_map(|(words, ..)| words.split('/').next());
-        let names = names.collect::<Vec<_>>().join(", ");
-        D::Error::custom(format!("'{word}' is not an engine; use one of {names}"))
-    });
-    engine.map(Some)
+    if let Some(engine) = chosen(ENGINES, &word) {
+        return Ok(Some(engine));
+    }
+    let mut names = Vec::new();
+    for engine in ENGINES {
+        names.extend(engine.words.split('/').next());
+    }
+    Err(D::Error::custom(format!(
+        "'{word}' is not an engine; use one of {}",
+        names.join(", ")
+    )))
 }
 
 impl WorkloadFlags {
@@ -200,19 +203,32 @@ impl WorkloadFlags {
 
     /// The block sizes that are set, without those that only writes have.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = u32> {
-        let split = self.bssplit.iter().flat_map(|split| &split.0);
-        let one = self.bs.into_iter().map(|bs| bs.0);
-        one.chain(split.map(|share| share.block_bytes))
+        let split_sizes = self
+            .bssplit
+            .iter()
+            .flat_map(|split| &split.0)
+            .map(|share| share.block_bytes);
+        self.bs.into_iter().map(|size| size.0).chain(split_sizes)
     }
 
     /// Whether any operation writes data; a trim does not.
     pub(crate) fn writes_data(&self) -> bool {
-        self.writes() && self.rw.is_some_and(|rw| rw.makes(OpKind::Write))
+        match self.rw {
+            Some(rw) => self.writes() && rw.makes(OpKind::Write),
+            None => false,
+        }
     }
 
     /// Whether any operation writes or trims.
     pub fn writes(&self) -> bool {
-        self.rw.is_some_and(Rw::changes_blocks) && self.rwmixread.is_none_or(|share| share.0 < 1000)
+        let only_reads = match self.rwmixread {
+            Some(ReadShare(permille)) => permille >= 1000,
+            None => false,
+        };
+        match self.rw {
+            Some(rw) => rw.changes_blocks() && !only_reads,
+            None => false,
+        }
     }
 
     /// Whether an option decides when the workload ends.
@@ -277,10 +293,10 @@ impl WorkloadAxes {
     /// One workload for each combination, in the order of the values. An axis with several values
     /// appears in the names: `randread-bs4k-d16-j2`.
     pub(crate) fn expand(&self, flags: &WorkloadFlags) -> Result<Vec<WorkloadFlags>, String> {
-        let bs = axis("bs", "-bs", &self.bs, |BlockSize(bytes)| size_word(*bytes))?;
-        let depth = axis("depth", "-d", &self.depth, |Count(count)| count.to_string())?;
-        let jobs = axis("jobs", "-j", &self.jobs, |Count(count)| count.to_string())?;
-        let count = bs.len() * depth.len() * jobs.len();
+        let sizes = axis("bs", "-bs", &self.bs, |size| size_word(size.0))?;
+        let depths = axis("depth", "-d", &self.depth, |depth| depth.0.to_string())?;
+        let jobs = axis("jobs", "-j", &self.jobs, |jobs| jobs.0.to_string())?;
+        let count = sizes.len() * depths.len() * jobs.len();
         if count > WORKLOADS_MAX {
             return Err(format!(
                 "--bs, --depth and --jobs make {count} workloads; a run has at most \
@@ -292,18 +308,18 @@ impl WorkloadAxes {
             None => flags.rw.unwrap_or(Rw::RANDREAD).as_str().to_owned(),
         };
         let mut workloads = Vec::new();
-        for (bs, bs_suffix) in &bs {
-            for (depth, depth_suffix) in &depth {
-                for (jobs, jobs_suffix) in &jobs {
-                    let suffix = format!("{bs_suffix}{depth_suffix}{jobs_suffix}");
+        for size in &sizes {
+            for depth in &depths {
+                for jobs in &jobs {
+                    let suffix = format!("{}{}{}", size.suffix, depth.suffix, jobs.suffix);
                     workloads.push(WorkloadFlags {
                         name: match suffix.as_str() {
                             "" => flags.name.clone(),
                             suffix => Some(WorkloadName(format!("{base}{suffix}"))),
                         },
-                        bs: *bs,
-                        depth: *depth,
-                        jobs: *jobs,
+                        bs: size.value,
+                        depth: depth.value,
+                        jobs: jobs.value,
                         ..flags.clone()
                     });
                 }
@@ -313,23 +329,35 @@ impl WorkloadAxes {
     }
 }
 
-/// The values of an axis, at least one, each with how names show it: the only one not at all.
+struct AxisPoint<T> {
+    /// `None` for the default.
+    value: Option<T>,
+    /// Names of workloads end with it. It is empty where the axis has only one point.
+    suffix: String,
+}
+
+/// The points of an axis, at least one.
 fn axis<T: Copy + PartialEq>(
     key: &str,
     prefix: &str,
-    given: &[T],
+    values: &[T],
     word: impl Fn(&T) -> String,
-) -> Result<Vec<(Option<T>, String)>, String> {
-    refuse_repeated(key, given, &word)?;
-    let suffix = |value| format!("{prefix}{}", word(value));
-    Ok(match given {
-        [] => vec![(None, String::new())],
-        [only] => vec![(Some(*only), String::new())],
-        several => several
-            .iter()
-            .map(|one| (Some(*one), suffix(one)))
-            .collect(),
-    })
+) -> Result<Vec<AxisPoint<T>>, String> {
+    refuse_repeated(key, values, &word)?;
+    if values.len() <= 1 {
+        return Ok(vec![AxisPoint {
+            value: values.first().copied(),
+            suffix: String::new(),
+        }]);
+    }
+    let mut points = Vec::new();
+    for value in values {
+        points.push(AxisPoint {
+            value: Some(*value),
+            suffix: format!("{prefix}{}", word(value)),
+        });
+    }
+    Ok(points)
 }
 
 /// Refuses a value that a flag has twice.
@@ -338,14 +366,15 @@ pub(crate) fn refuse_repeated<T: PartialEq>(
     values: &[T],
     word: impl Fn(&T) -> String,
 ) -> Result<(), String> {
-    let mut all = values.iter().enumerate();
-    match all.find(|(index, value)| values[..*index].contains(value)) {
-        None => Ok(()),
-        Some((_, value)) => Err(format!(
-            "--{key} has the value {} twice; name each value once",
-            word(value)
-        )),
+    for (index, value) in values.iter().enumerate() {
+        if values[..index].contains(value) {
+            return Err(format!(
+                "--{key} has the value {} twice; name each value once",
+                word(value)
+            ));
+        }
     }
+    Ok(())
 }
 
 /// `512`, `8k`, `1m`.
@@ -394,19 +423,18 @@ impl FioFlags {
         let amount = "use --bytes or --ops to limit the amount";
         let figures = "figures always cover all jobs; use a plan file for separate figures";
         let cache = "use --buffered, which empties the page cache, or --cached";
-        let switches = [
-            ("--time_based", self.time_based, amount),
-            ("--group_reporting", self.group_reporting, figures),
-            ("--thread", self.thread, "workers are always threads"),
-            ("--direct", self.direct, cache),
-        ];
         let mut ignored = Vec::new();
-        for (flag, value, instead) in switches {
-            match value {
-                None => {}
-                Some(true) => ignored.push(flag),
-                Some(false) => return Err(format!("{flag}=0: {instead}")),
-            }
+        if is_default("--time_based", self.time_based, amount)? {
+            ignored.push("--time_based");
+        }
+        if is_default("--group_reporting", self.group_reporting, figures)? {
+            ignored.push("--group_reporting");
+        }
+        if is_default("--thread", self.thread, "workers are always threads")? {
+            ignored.push("--thread");
+        }
+        if is_default("--direct", self.direct, cache)? {
+            ignored.push("--direct");
         }
         Ok(match ignored.as_slice() {
             [] => None,
@@ -416,6 +444,15 @@ impl FioFlags {
                 several.join(", ")
             )),
         })
+    }
+}
+
+/// Whether the switch is given, and on. The error for one that is off says what to do instead.
+fn is_default(flag: &str, switch: Option<bool>, instead: &str) -> Result<bool, String> {
+    match switch {
+        None => Ok(false),
+        Some(true) => Ok(true),
+        Some(false) => Err(format!("{flag}=0: {instead}")),
     }
 }
 

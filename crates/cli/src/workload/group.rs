@@ -4,7 +4,7 @@
 //! operations or bytes may need more starts than the time allows, which is a note. Pure.
 
 use super::flags::WorkloadFlags;
-use super::limits::{Content, ResolveContext, Wording, memory_excess, sector_mismatch};
+use super::limits::{Content, ResolveContext, Resolved, Wording, memory_excess, sector_mismatch};
 use super::resolve::resolve;
 use diskproof_model::group::Group;
 use diskproof_model::plan::{Plan, Skipped, Stop, Workload};
@@ -26,38 +26,56 @@ pub(crate) fn resolve_group(
     context: &ResolveContext,
     unit_bytes: u32,
 ) -> Result<ResolvedGroup, (usize, String)> {
-    let mut context = context.clone();
+    let mut group_context = context.clone();
     // A file that grows under one workload would change under the others.
     if members.len() > 1 {
-        context.content = Content::Data;
+        group_context.content = Content::Data;
     }
-    let resolved = members.iter().enumerate().map(|(index, flags)| {
-        resolve(flags, &context, Wording::Keys).map_err(|error| (index, error))
-    });
-    let mut workloads = resolved.collect::<Result<Vec<_>, _>>()?;
-    let mismatch = |one: &Workload| Some((one.name.clone(), sector_mismatch(one, unit_bytes)?));
-    if let Some((odd, why)) = workloads.iter().find_map(mismatch) {
-        let beside = format!("it runs together with {odd}, which is skipped");
-        let names = workloads.into_iter().map(|workload| workload.name);
-        let skipped = names.map(|name| {
-            let why = if name == odd { &why } else { &beside };
-            Skipped::new(name, why)
-        });
-        return Ok(ResolvedGroup::Skipped(skipped.collect()));
+    let mut workloads = Vec::new();
+    for (index, flags) in members.iter().enumerate() {
+        match resolve(flags, &group_context, Wording::Keys) {
+            Ok(workload) => workloads.push(workload),
+            Err(error) => return Err((index, error)),
+        }
+    }
+    for workload in &workloads {
+        if let Some(why) = sector_mismatch(workload, unit_bytes) {
+            return Ok(skipped_group(&workloads, &workload.name, &why));
+        }
     }
     if members.len() > 1 {
         end_together(&mut workloads, members);
-        let last = workloads.len() - 1;
-        let group = Group::new(0, &workloads);
-        if let Some(clash) = group.clash() {
-            return Err((last, clash.to_string()));
-        }
-        if let Some(excess) = memory_excess(&workloads, &context) {
-            let why = format!("the group {excess}; reduce jobs, depth or bs of a workload");
-            return Err((last, why));
+        if let Err(why) = check_group(&workloads, &group_context) {
+            return Err((workloads.len() - 1, why));
         }
     }
-    empty_schedule(&workloads, Wording::Keys).map_or(Ok(ResolvedGroup::Runs(workloads)), Err)
+    match empty_schedule(&workloads, Wording::Keys) {
+        Some(error) => Err(error),
+        None => Ok(ResolvedGroup::Runs(workloads)),
+    }
+}
+
+/// The group is skipped, because the device cannot run the workload with the name `odd`.
+fn skipped_group(workloads: &[Workload], odd: &str, why: &str) -> ResolvedGroup {
+    let why_others = format!("it runs together with {odd}, which is skipped");
+    let mut skipped = Vec::new();
+    for Workload { name, .. } in workloads {
+        let reason = if name == odd { why } else { &why_others };
+        skipped.push(Skipped::new(name.clone(), reason));
+    }
+    ResolvedGroup::Skipped(skipped)
+}
+
+fn check_group(workloads: &[Workload], context: &ResolveContext) -> Resolved<()> {
+    if let Some(clash) = Group::new(0, workloads).clash() {
+        return Err(clash.to_string());
+    }
+    match memory_excess(workloads, context) {
+        Some(excess) => Err(format!(
+            "the group {excess}; reduce jobs, depth or bs of a workload"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// A workload without a limit runs as long as the others. The warm-up is the same for all: the
@@ -65,42 +83,57 @@ pub(crate) fn resolve_group(
 /// is no default warm-up, because it would use up the limit.
 fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
     if members.iter().any(|flags| flags.has_limit()) {
-        for (workload, flags) in workloads.iter_mut().zip(members) {
+        for (index, flags) in members.iter().enumerate() {
             if !flags.has_limit() {
-                (workload.stop, workload.warmup_ns) = (Stop::default(), 0);
+                workloads[index].stop = Stop::default();
+                workloads[index].warmup_ns = 0;
             }
         }
     }
-    let given = members.iter().filter_map(|flags| flags.warmup);
-    let given = given.map(|warmup| warmup.0).max();
-    let is_counted = |one: &Workload| one.stop.bytes.is_some() || one.stop.ops.is_some();
-    let default = if workloads.iter().any(is_counted) {
-        None
-    } else {
-        workloads.iter().map(|workload| workload.warmup_ns).max()
-    };
-    let warmup_ns = given.or(default).unwrap_or(0);
-    workloads
-        .iter_mut()
-        .for_each(|one| one.warmup_ns = warmup_ns);
+    let warmup_ns = common_warmup_ns(workloads, members);
+    for workload in workloads {
+        workload.warmup_ns = warmup_ns;
+    }
+}
+
+fn common_warmup_ns(workloads: &[Workload], members: &[&WorkloadFlags]) -> u64 {
+    let longest_set = members
+        .iter()
+        .filter_map(|flags| flags.warmup)
+        .map(|warmup| warmup.0)
+        .max();
+    if let Some(warmup_ns) = longest_set {
+        return warmup_ns;
+    }
+    let mut longest_default = 0;
+    for workload in workloads {
+        if workload.stop.bytes.is_some() || workload.stop.ops.is_some() {
+            return 0;
+        }
+        longest_default = longest_default.max(workload.warmup_ns);
+    }
+    longest_default
 }
 
 /// The first of the workloads that run together, by index, whose schedule starts no operation in
 /// the measured time.
 pub(crate) fn empty_schedule(workloads: &[Workload], wording: Wording) -> Option<(usize, String)> {
     let group = Group::new(0, workloads);
-    workloads
-        .iter()
-        .enumerate()
-        .find_map(|(index, one)| Some((index, wording.of(&starts_nothing(one, group)?))))
+    for (index, workload) in workloads.iter().enumerate() {
+        if let Some(why) = starts_nothing(workload, group) {
+            return Some((index, wording.apply(&why)));
+        }
+    }
+    None
 }
 
 /// A note for each workload whose time ends before its limit in operations or bytes is reached.
 pub(crate) fn limits_cut_by_time(plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     for group in plan.groups() {
-        let workloads = group.workloads.iter();
-        notes.extend(workloads.filter_map(|workload| needs_more_starts(workload, group)));
+        for workload in group.workloads {
+            notes.extend(needs_more_starts(workload, group));
+        }
     }
     notes
 }
@@ -112,12 +145,15 @@ fn starts_before(until_ns: u64, rate: f64) -> u64 {
 
 /// The error for a workload without a start in the measured time.
 fn starts_nothing(workload: &Workload, group: Group<'_>) -> Option<String> {
-    let (rate, time_ns, warmup_ns) = (workload.rate?, group.time_ns()?, group.warmup_ns());
+    let rate = workload.rate?;
+    let time_ns = group.time_ns()?;
+    let warmup_ns = group.warmup_ns();
     if starts_before(warmup_ns.saturating_add(time_ns), rate) > starts_before(warmup_ns, rate) {
         return None;
     }
     let interval = format_duration((1e9 / rate) as u64);
-    let (time, warmup) = (format_duration(time_ns), format_duration(warmup_ns));
+    let time = format_duration(time_ns);
+    let warmup = format_duration(warmup_ns);
     Some(format!(
         "<rate> {rate} starts an operation every {interval}, so none starts within the measured \
          time of {time} after {warmup} of warm-up; use a longer <time> or a higher <rate>"
@@ -127,19 +163,31 @@ fn starts_nothing(workload: &Workload, group: Group<'_>) -> Option<String> {
 /// The note for a limit that needs more starts than its own time allows. Other workloads of the
 /// group may end it even sooner.
 fn needs_more_starts(workload: &Workload, group: Group<'_>) -> Option<String> {
-    let (rate, time_ns) = (workload.rate?, workload.stop.time_ns?);
+    let rate = workload.rate?;
+    let time_ns = workload.stop.time_ns?;
     let starts = starts_before(group.warmup_ns().saturating_add(time_ns), rate);
-    let longest = workload.block_sizes().fold(workload.block_bytes, u32::max);
-    let (ops, bytes) = (workload.stop.ops, workload.stop.bytes);
-    let ops = ops.map(|ops| (ops, counted(ops, "operation")));
-    let bytes = bytes.map(|bytes| (bytes / u64::from(longest), format_bytes(bytes)));
-    let mut limits = ops.into_iter().chain(bytes);
-    let (_, limit) = limits.find(|(needed, _)| *needed > starts)?;
-    let (name, time) = (&workload.name, format_duration(time_ns));
+    let limit = limit_beyond(workload, starts)?;
+    let name = &workload.name;
+    let time = format_duration(time_ns);
     Some(format!(
         "{name} will end after its time of {time}, before its limit: {limit} need more than the \
          {starts} operations that a rate of {rate} starts in that time"
     ))
+}
+
+/// The limit, in operations or bytes, that takes more than this number of starts.
+fn limit_beyond(workload: &Workload, starts: u64) -> Option<String> {
+    if let Some(ops) = workload.stop.ops
+        && ops > starts
+    {
+        return Some(counted(ops, "operation"));
+    }
+    let bytes = workload.stop.bytes?;
+    let largest_block = workload.block_sizes().fold(workload.block_bytes, u32::max);
+    if bytes / u64::from(largest_block) > starts {
+        return Some(format_bytes(bytes));
+    }
+    None
 }
 
 #[cfg(test)]
@@ -337,7 +385,7 @@ mod tests {
         assert!(refused.starts_with("1: --rate 0.1"), "{refused}");
     }
 
-    /// What is noted of a workload of 10 starts a second for 10 s with these further limits.
+    /// The note on a workload of 10 starts a second for 10 s with these further limits.
     fn note_of(ops: Option<u64>, bytes: Option<u64>) -> Option<String> {
         let workload = Workload {
             stop: Stop {

@@ -3,6 +3,7 @@
 
 use super::flags::WorkloadFlags;
 use super::limits::Resolved;
+use super::parsers::{LatencyPercentile, Time};
 use diskproof_analysis::campaign::search_depths;
 use diskproof_model::plan::{Stop, Workload};
 use diskproof_model::shape::LatencyTarget;
@@ -13,22 +14,18 @@ const WINDOW_NS_DEFAULT: u64 = 5_000_000_000;
 /// A shorter window is mostly its warm-up.
 const WINDOW_NS_MIN: u64 = 100_000_000;
 
-/// What the flags of a workload ask for.
+/// The latency limit of a workload, where its flags set one.
 pub(super) fn latency_target(flags: &WorkloadFlags) -> Resolved<Option<LatencyTarget>> {
-    let Some(target) = flags.latency_target else {
-        let lonely = [
-            ("latency-percentile", flags.latency_percentile.is_some()),
-            ("latency-window", flags.latency_window.is_some()),
-        ];
-        return match lonely.iter().find(|(_, is_set)| *is_set) {
-            Some((key, _)) => Err(format!("<{key}> needs <latency-target>")),
-            None => Ok(None),
-        };
+    let Some(Time(latency_ns)) = flags.latency_target else {
+        refuse_without_target(flags)?;
+        return Ok(None);
     };
     refuse_excluded(flags)?;
-    let window = flags.latency_window;
-    let window_ns = window.map_or(WINDOW_NS_DEFAULT, |time| time.0);
-    if target.0 == 0 {
+    let window_ns = match flags.latency_window {
+        Some(Time(ns)) => ns,
+        None => WINDOW_NS_DEFAULT,
+    };
+    if latency_ns == 0 {
         let why = "<latency-target> 0: every request takes longer; use a latency such as 5ms";
         return Err(why.to_owned());
     }
@@ -39,37 +36,53 @@ pub(super) fn latency_target(flags: &WorkloadFlags) -> Resolved<Option<LatencyTa
             format_duration(WINDOW_NS_MIN)
         ));
     }
-    if let Some(time) = flags.time.filter(|time| time.0 < window_ns) {
+    if let Some(Time(time_ns)) = flags.time
+        && time_ns < window_ns
+    {
         return Err(format!(
             "<time> {} is over before the first window of {}; use a longer time, or a shorter \
              <latency-window>",
-            format_duration(time.0),
+            format_duration(time_ns),
             format_duration(window_ns),
         ));
     }
-    let percent = flags.latency_percentile;
     Ok(Some(LatencyTarget {
-        latency_ns: target.0,
-        percent: percent.map_or(PERCENT_DEFAULT, |share| share.0),
+        latency_ns,
+        percent: match flags.latency_percentile {
+            Some(LatencyPercentile(percent)) => percent,
+            None => PERCENT_DEFAULT,
+        },
         window_ns,
     }))
 }
 
-/// Options that say otherwise how long a depth is measured, or what the depth is.
+/// Refuses the details of a search that was not requested.
+fn refuse_without_target(flags: &WorkloadFlags) -> Resolved<()> {
+    if flags.latency_percentile.is_some() {
+        return Err("<latency-percentile> needs <latency-target>".to_owned());
+    }
+    if flags.latency_window.is_some() {
+        return Err("<latency-window> needs <latency-target>".to_owned());
+    }
+    Ok(())
+}
+
+/// Refuses options that contradict the search's choice of depths and times.
 fn refuse_excluded(flags: &WorkloadFlags) -> Resolved<()> {
-    let excluded = [
-        ("precision", flags.precision.is_some()),
-        ("bytes", flags.bytes.is_some()),
-        ("ops", flags.ops.is_some()),
-        ("rate", flags.rate.is_some()),
-        ("verify", flags.verify == Some(true)),
-    ];
-    let Some((key, _)) = excluded.iter().find(|(_, is_set)| *is_set) else {
+    let decided = "the search decides the depth and the time of each measurement";
+    let rewritten = "the search writes each block repeatedly";
+    let (key, why) = if flags.precision.is_some() {
+        ("precision", decided)
+    } else if flags.bytes.is_some() {
+        ("bytes", decided)
+    } else if flags.ops.is_some() {
+        ("ops", decided)
+    } else if flags.rate.is_some() {
+        ("rate", decided)
+    } else if flags.verify == Some(true) {
+        ("verify", rewritten)
+    } else {
         return Ok(());
-    };
-    let why = match *key {
-        "verify" => "the search writes each block repeatedly",
-        _ => "the search decides the depth and the time of each measurement",
     };
     Err(format!(
         "<latency-target> excludes <{key}>: {why}; remove one of them"
@@ -85,9 +98,10 @@ pub(crate) fn planned_search(
     workloads: &[Workload],
     targets: usize,
 ) -> Result<Option<PlannedSearch>, String> {
-    let mut all = workloads.iter();
-    let asking = all.find_map(|one| Some((one, one.shape.latency_target?)));
-    let Some((asked, target)) = asking else {
+    let Some(asked) = workloads
+        .iter()
+        .find(|workload| workload.shape.latency_target.is_some())
+    else {
         return Ok(None);
     };
     let others = match (workloads.len(), targets) {
@@ -102,16 +116,17 @@ pub(crate) fn planned_search(
             asked.name
         ));
     }
-    let stop = Stop {
-        time_ns: Some(target.window_ns),
-        ..Stop::default()
-    };
-    let at_depth = |depth| Workload {
-        name: format!("{}-d{depth}", asked.name),
-        depth,
-        stop,
-        ..asked.clone()
-    };
-    let depths = search_depths(asked.depth).into_iter();
-    Ok(Some((depths.map(at_depth).collect(), asked.stop.time_ns)))
+    let mut steps = Vec::new();
+    for depth in search_depths(asked.depth) {
+        steps.push(Workload {
+            name: format!("{}-d{depth}", asked.name),
+            depth,
+            stop: Stop {
+                time_ns: asked.shape.latency_target.map(|target| target.window_ns),
+                ..Stop::default()
+            },
+            ..asked.clone()
+        });
+    }
+    Ok(Some((steps, asked.stop.time_ns)))
 }

@@ -42,13 +42,35 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// That of this machine.
+    /// The memory of this machine.
     pub(crate) fn of_host() -> Self {
         Self {
             installed_bytes: Some(host_facts().memory_bytes).filter(|bytes| *bytes > 0),
             free_bytes: memory_free_bytes(),
         }
     }
+
+    /// The most that buffers may take; `None` where the memory is unknown.
+    fn buffer_limit(&self) -> Option<BufferLimit> {
+        let quarter = self.installed_bytes.map(|bytes| BufferLimit {
+            bytes: bytes / MEMORY_SHARE,
+            name: "a quarter of the memory",
+        });
+        let half = self.free_bytes.map(|bytes| BufferLimit {
+            bytes: bytes / FREE_SHARE,
+            name: "half of the free memory",
+        });
+        match (quarter, half) {
+            (Some(quarter), Some(half)) if half.bytes < quarter.bytes => Some(half),
+            (None, half) => half,
+            (quarter, _) => quarter,
+        }
+    }
+}
+
+struct BufferLimit {
+    bytes: u64,
+    name: &'static str,
 }
 
 /// Content of the targets when a workload begins.
@@ -61,7 +83,7 @@ pub(crate) enum Content {
 }
 
 /// Whether the user wrote flags or keys. Errors have their names in angle brackets, until
-/// [`Wording::of`] replaces them by the form that the user wrote.
+/// [`Wording::apply`] replaces them by the form that the user wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wording {
     /// `--depth`
@@ -72,7 +94,7 @@ pub(crate) enum Wording {
 
 impl Wording {
     /// A text with the names of flags or keys as the user writes them.
-    pub(super) fn of(self, text: &str) -> String {
+    pub(super) fn apply(self, text: &str) -> String {
         let dashes = match self {
             Self::Flags => "--",
             Self::Keys => "",
@@ -89,12 +111,15 @@ pub(crate) fn sector_mismatch(workload: &Workload, unit_bytes: u32) -> Option<St
     if workload.cache != CachePolicy::Direct {
         return None;
     }
-    let (start_bytes, unit) = (workload.span.start_bytes, unit_bytes.max(1));
-    let why = match workload.block_sizes().find(|bytes| bytes % unit != 0) {
-        _ if !start_bytes.is_multiple_of(u64::from(unit)) => {
-            format!("cannot start at byte {start_bytes}")
-        }
-        odd => format!("in blocks of {} bytes is impossible", odd?),
+    let start_bytes = workload.span.start_bytes;
+    let unit = unit_bytes.max(1);
+    let why = if start_bytes.is_multiple_of(u64::from(unit)) {
+        let odd = workload
+            .block_sizes()
+            .find(|bytes| !bytes.is_multiple_of(unit))?;
+        format!("in blocks of {odd} bytes is impossible")
+    } else {
+        format!("cannot start at byte {start_bytes}")
     };
     Some(format!(
         "the device has sectors of {unit_bytes} bytes, so direct I/O {why}"
@@ -113,8 +138,7 @@ pub(super) fn resolve_span(
     let Some(span) = span else {
         return Ok((0, smallest));
     };
-    let is_percent = |position| matches!(position, Position::Percent(_));
-    if (is_percent(span.start) || is_percent(span.end)) && sizes.iter().any(|&s| s != smallest) {
+    if span.has_percent() && sizes.iter().any(|size| *size != smallest) {
         let why = "<span> in percent differs between the targets, because their sizes differ; use \
                    bytes";
         return Err(why.to_owned());
@@ -122,10 +146,11 @@ pub(super) fn resolve_span(
     let start = position_bytes(span.start, smallest, block_bytes);
     let end = position_bytes(span.end, smallest, block_bytes);
     if end > smallest {
-        let (end, size) = (format_bytes(end), format_bytes(smallest));
         return Err(format!(
-            "<span> ends at {end}, but the target has only {size}; use a smaller span, or a larger \
-             --size in a directory"
+            "<span> ends at {}, but the target has only {}; use a smaller span, or a larger \
+             --size in a directory",
+            format_bytes(end),
+            format_bytes(smallest)
         ));
     }
     if end <= start {
@@ -142,21 +167,21 @@ pub(crate) fn part_of(
     unit_bytes: u64,
     (least_bytes, least): (u64, &str),
 ) -> Result<Span, String> {
-    let at = |position| {
-        let byte = position_bytes(position, target_bytes, PAGE_BYTES as u32);
-        byte / unit_bytes * unit_bytes
-    };
-    let (start_bytes, end) = (at(bounds.start), at(bounds.end));
-    if end > target_bytes {
-        let (end, size) = (format_bytes(end), format_bytes(target_bytes));
+    let start = position_bytes(bounds.start, target_bytes, PAGE_BYTES as u32);
+    let end = position_bytes(bounds.end, target_bytes, PAGE_BYTES as u32);
+    let whole_start = start / unit_bytes * unit_bytes;
+    let whole_end = end / unit_bytes * unit_bytes;
+    if whole_end > target_bytes {
         return Err(format!(
-            "--span ends at {end}, but the target has only {size}; use a smaller span"
+            "--span ends at {}, but the target has only {}; use a smaller span",
+            format_bytes(whole_end),
+            format_bytes(target_bytes)
         ));
     }
-    if end < start_bytes + least_bytes {
+    if whole_end < whole_start + least_bytes {
         return Err(format!("--span is smaller than {least}; use a larger part"));
     }
-    Ok(Span::new(start_bytes, Some(end - start_bytes)))
+    Ok(Span::new(whole_start, Some(whole_end - whole_start)))
 }
 
 /// Checks that the buffers of a single workload fit into the memory.
@@ -164,20 +189,18 @@ pub(super) fn check_memory(workload: &Workload, context: &ResolveContext) -> Res
     let Some(excess) = memory_excess([workload], context) else {
         return Ok(());
     };
-    let (others, span) = match workload.verify {
-        Verify::Off => ("", ""),
-        Verify::Checksum | Verify::SignOnly => (" and <verify>", " or the <span>"),
-    };
-    let product = "<jobs> × <depth> × <bs>";
-    Err(format!(
-        "{product}{others} {excess}; reduce one of them{span}"
-    ))
+    Err(match workload.verify {
+        Verify::Off => format!("<jobs> × <depth> × <bs> {excess}; reduce one of them"),
+        Verify::Checksum | Verify::SignOnly => format!(
+            "<jobs> × <depth> × <bs> and <verify> {excess}; reduce one of them or the <span>"
+        ),
+    })
 }
 
 /// Checks that a span of `length` bytes has a block for every part of a sequential workload, and
 /// for every zone of a random one.
 pub(super) fn check_room(workload: &Workload, length: u64) -> Resolved<()> {
-    let block = u64::from(workload.block_bytes);
+    let block_bytes = u64::from(workload.block_bytes);
     let parts = match workload.access {
         Access::Sequential => u64::from(workload.workers),
         // Without a queue, each request in flight is a thread with its own part.
@@ -186,36 +209,39 @@ pub(super) fn check_room(workload: &Workload, length: u64) -> Resolved<()> {
         }
         Access::Random { .. } | Access::Zoned { .. } => 1,
     };
-    if length / block < parts {
-        let (length, block) = (format_bytes(length), format_bytes(block));
+    let size = format_bytes(length);
+    let block = format_bytes(block_bytes);
+    if length / block_bytes < parts {
         return Err(match parts {
             1 => format!(
-                "the target or its <span> has {length}, less than one block of {block}; use a \
+                "the target or its <span> has {size}, less than one block of {block}; use a \
                  smaller block or a larger span"
             ),
             _ => format!(
-                "the target or its <span> has {length}, less than {parts} blocks of {block}; use a \
+                "the target or its <span> has {size}, less than {parts} blocks of {block}; use a \
                  larger span, or reduce <jobs> or <depth>"
             ),
         });
     }
-    let sizes_percent = match &workload.access {
-        Access::Zoned { zones } => zones.iter().map(|zone| zone.size_percent).collect(),
-        Access::Random {
-            distribution: Distribution::HotCold { size_percent, .. },
-        } => vec![*size_percent, 100.0 - size_percent],
-        _ => Vec::new(),
-    };
-    for percent in sizes_percent {
-        if length as f64 * percent / 100.0 < block as f64 {
-            let (length, block) = (format_bytes(length), format_bytes(block));
+    for percent in zone_sizes_percent(&workload.access) {
+        if length as f64 * percent / 100.0 < block_bytes as f64 {
             return Err(format!(
-                "a zone of {percent} % of {length} is smaller than a block of {block}; use larger \
+                "a zone of {percent} % of {size} is smaller than a block of {block}; use larger \
                  zones or a larger span"
             ));
         }
     }
     Ok(())
+}
+
+fn zone_sizes_percent(access: &Access) -> Vec<f64> {
+    match access {
+        Access::Zoned { zones } => zones.iter().map(|zone| zone.size_percent).collect(),
+        Access::Random {
+            distribution: Distribution::HotCold { size_percent, .. },
+        } => vec![*size_percent, 100.0 - size_percent],
+        _ => Vec::new(),
+    }
 }
 
 /// The memory that concurrent workloads need, and the limit, as the end of a sentence; `None` if
@@ -224,17 +250,20 @@ pub(super) fn memory_excess<'a>(
     workloads: impl IntoIterator<Item = &'a Workload>,
     context: &ResolveContext,
 ) -> Option<String> {
-    let bytes = |one| buffer_bytes(one, context) + journal_bytes(one, context);
-    let needed: u128 = workloads.into_iter().map(bytes).sum();
-    let (all, free) = (context.memory.installed_bytes, context.memory.free_bytes);
-    let share = all.map(|bytes| (bytes / MEMORY_SHARE, "a quarter of the memory is"));
-    let free = free.map(|bytes| (bytes / FREE_SHARE, "half of the free memory is"));
-    let (allowed, what) = share.into_iter().chain(free).min()?;
-    (needed > u128::from(allowed)).then(|| {
-        let needed = format_bytes(u64::try_from(needed).unwrap_or(u64::MAX));
-        let allowed = format_bytes(allowed);
-        format!("needs {needed} of buffers, but {what} {allowed}")
-    })
+    let mut needed_bytes = 0;
+    for workload in workloads {
+        needed_bytes += buffer_bytes(workload, context) + journal_bytes(workload, context);
+    }
+    let limit = context.memory.buffer_limit()?;
+    if needed_bytes <= u128::from(limit.bytes) {
+        return None;
+    }
+    let needed = format_bytes(u64::try_from(needed_bytes).unwrap_or(u64::MAX));
+    let allowed = format_bytes(limit.bytes);
+    let name = limit.name;
+    Some(format!(
+        "needs {needed} of buffers, but {name} is {allowed}"
+    ))
 }
 
 fn buffer_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
@@ -255,16 +284,13 @@ fn journal_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
     if workload.verify == Verify::Off || workload.checks_reads() {
         return 0;
     }
-    let (length, block) = (
-        workload.span.length_bytes,
-        u64::from(workload.block_bytes.max(1)),
-    );
-    let lengths = context
-        .target_bytes
-        .iter()
-        .map(|bytes| length.unwrap_or(*bytes));
-    let journals = lengths.map(|length| u128::from(length / block * JOURNAL_ENTRY_BYTES));
-    journals.sum()
+    let block_bytes = u64::from(workload.block_bytes.max(1));
+    let mut journals_bytes = 0;
+    for target_bytes in &context.target_bytes {
+        let span_bytes = workload.span.length_bytes.unwrap_or(*target_bytes);
+        journals_bytes += u128::from(span_bytes / block_bytes * JOURNAL_ENTRY_BYTES);
+    }
+    journals_bytes
 }
 
 /// A position in bytes; percentages are rounded down to whole blocks and pages.

@@ -14,7 +14,7 @@ pub(crate) use latency_target::planned_search;
 pub(crate) use limits::{Content, Memory, ResolveContext, Wording, part_of, sector_mismatch};
 pub(crate) use parsers::{
     BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, Position, Rate,
-    ReadShare, SpanBounds, SyncedWrites, Time, ValueError, parse_key, parse_listed_count,
-    parse_listed_size,
+    ReadShare, SpanBounds, SyncedWrites, Time, ValueError, WorkloadName, parse_key,
+    parse_listed_count, parse_listed_size,
 };
 pub(crate) use resolve::resolve;

@@ -6,7 +6,6 @@ use diskproof_model::units::{UnitError, parse_duration, parse_size};
 use serde::de::{Deserializer, Error, Visitor};
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
-use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// Why a value cannot be parsed.
@@ -38,10 +37,14 @@ fn wrong_form(text: &str, what: &'static str) -> ValueError {
 
 /// A finite number that is not negative, in plain digits.
 fn number(text: &str) -> Option<f64> {
-    let is_plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    text.parse()
-        .ok()
-        .filter(|value: &f64| is_plain && value.is_finite())
+    if !text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    {
+        return None;
+    }
+    let value: f64 = text.parse().ok()?;
+    if value.is_finite() { Some(value) } else { None }
 }
 
 /// A number with an optional % sign.
@@ -60,10 +63,11 @@ impl FromStr for WorkloadName {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        // In the commands of other tools a slash would make it a path, and a blank two arguments.
-        let fits = (1..=NAME_CHARS_MAX).contains(&text.chars().count()) && !text.starts_with('-');
-        let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
-        if fits && text.chars().all(is_plain) {
+        let length = text.chars().count();
+        if (1..=NAME_CHARS_MAX).contains(&length)
+            && !text.starts_with('-')
+            && text.chars().all(is_name_char)
+        {
             Ok(Self(text.to_owned()))
         } else {
             Err(wrong_form(
@@ -72,6 +76,11 @@ impl FromStr for WorkloadName {
             ))
         }
     }
+}
+
+/// In the commands of other tools a slash would make the name a path, and a blank two arguments.
+fn is_name_char(character: char) -> bool {
+    character.is_alphanumeric() || "-_.+".contains(character)
 }
 
 /// A number of bytes.
@@ -150,12 +159,13 @@ impl FromStr for Time {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        match parse_duration(text)? {
-            ns if ns > TIME_NS_MAX => Err(ValueError::Value(format!(
+        let ns = parse_duration(text)?;
+        if ns > TIME_NS_MAX {
+            return Err(ValueError::Value(format!(
                 "'{text}' is longer than a year; use a shorter time"
-            ))),
-            ns => Ok(Self(ns)),
+            )));
         }
+        Ok(Self(ns))
     }
 }
 
@@ -171,11 +181,13 @@ impl FromStr for BlockSize {
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
         match parse_size(text)? {
+            0 => Err(ValueError::Value(
+                "a block of 0 bytes transfers nothing; use at least 512".to_owned(),
+            )),
             bytes @ 1..=BLOCK_BYTES_MAX => Ok(Self(bytes as u32)),
-            bytes => Err(ValueError::Value(match bytes {
-                0 => "a block of 0 bytes transfers nothing; use at least 512".to_owned(),
-                _ => format!("a block of {text} is too large; use at most 1G"),
-            })),
+            _ => Err(ValueError::Value(format!(
+                "a block of {text} is too large; use at most 1G"
+            ))),
         }
     }
 }
@@ -188,6 +200,8 @@ const SPLIT: &str =
     "a mix of block sizes; write size/percent pairs that add up to 100, such as 4k/60:64k/40";
 /// The limit of fio.
 const SPLIT_ENTRIES_MAX: usize = 64;
+/// Stands for the share of a size without one. As in fio, such sizes divide the rest equally.
+const SHARE_OF_REST: u32 = 0;
 
 impl FromStr for BlockSplit {
     type Err = ValueError;
@@ -201,31 +215,36 @@ impl FromStr for BlockSplit {
             )));
         }
         let mut shares = Vec::new();
+        let mut sum_percent: u32 = 0;
+        let mut sizes_without_share = 0;
         for entry in entries {
             let (size, share) = entry.split_once('/').unwrap_or((entry, ""));
             let BlockSize(block_bytes) = size.parse()?;
-            let percent = match (share, share.parse::<u32>()) {
-                ("", _) => None,
-                (_, Ok(percent @ 1..=100)) => Some(percent),
+            let percent = match share.parse() {
+                Ok(percent @ 1..=100) => percent,
+                _ if share.is_empty() => {
+                    sizes_without_share += 1;
+                    SHARE_OF_REST
+                }
                 _ => return Err(wrong_form(text, SPLIT)),
             };
-            shares.push((block_bytes, percent));
+            sum_percent += percent;
+            shares.push(BlockShare::new(block_bytes, percent));
         }
-        let named: u32 = shares.iter().filter_map(|(_, percent)| *percent).sum();
-        let open = shares.iter().filter(|(_, percent)| percent.is_none());
-        let open = open.count() as u32;
-        // As in fio, sizes without a share divide the rest equally.
-        if named > 100
-            || (open == 0 && named < 100)
-            || (open > 0 && !(100 - named).is_multiple_of(open))
-            || (open > 0 && named == 100)
-        {
+        let is_complete = match (100_u32.checked_sub(sum_percent), sizes_without_share) {
+            (Some(rest), 0) => rest == 0,
+            (Some(rest), sizes) => rest > 0 && rest.is_multiple_of(sizes),
+            (None, _) => false,
+        };
+        if !is_complete {
             return Err(wrong_form(text, SPLIT));
         }
-        let rest = (100 - named) / open.max(1);
-        let shares = shares.into_iter();
-        let shares = shares.map(|(size, percent)| BlockShare::new(size, percent.unwrap_or(rest)));
-        Ok(Self(shares.collect()))
+        for share in &mut shares {
+            if share.weight == SHARE_OF_REST {
+                share.weight = (100 - sum_percent) / sizes_without_share;
+            }
+        }
+        Ok(Self(shares))
     }
 }
 
@@ -239,16 +258,18 @@ impl FromStr for ReadShare {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let what =
             "a share of reads; write percent from 0 to 100 in steps of 0.1, such as 50 or 33.3";
-        let permille = percent(text).filter(|p| *p <= 100.0).map(|p| p * 10.0);
+        let share = percent(text).ok_or_else(|| wrong_form(text, what))?;
+        let permille = share * 10.0;
+        let whole = permille.round();
         // In binary, 33.3 × 10 is not exactly a whole number.
-        let is_whole = |permille: &f64| (permille - permille.round()).abs() <= 1e-6;
-        let permille = permille.filter(is_whole);
-        let permille = permille.ok_or_else(|| wrong_form(text, what))?;
-        Ok(Self(permille.round() as u16))
+        if share > 100.0 || (permille - whole).abs() > 1e-6 {
+            return Err(wrong_form(text, what));
+        }
+        Ok(Self(whole as u16))
     }
 }
 
-/// How the target is opened so that writes are durable when they end.
+/// The flag with which a target is opened, so that writes are durable when they end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncedWrites(pub WriteFlag);
 
@@ -280,21 +301,13 @@ impl FromStr for Rate {
         let what = "a rate; write operations per second over all jobs, such as 1000 (for fio's \
                     rate in bytes, divide by the block size)";
         let rate = number(text).ok_or_else(|| wrong_form(text, what))?;
-        within(rate, RATE_MIN..=RATE_MAX, || {
-            format!("a rate of {text} is out of range; use 0.001 to 1000000000")
-        })
-        .map(Self)
+        if !(RATE_MIN..=RATE_MAX).contains(&rate) {
+            return Err(ValueError::Value(format!(
+                "a rate of {text} is out of range; use 0.001 to 1000000000"
+            )));
+        }
+        Ok(Self(rate))
     }
-}
-
-/// The value, if it is in the range.
-fn within(
-    value: f64,
-    range: RangeInclusive<f64>,
-    wrong: impl Fn() -> String,
-) -> Result<f64, ValueError> {
-    let value = Some(value).filter(|value| range.contains(value));
-    value.ok_or_else(|| ValueError::Value(wrong()))
 }
 
 /// Relative half-width of the 95 % interval that ends a workload.
@@ -306,13 +319,15 @@ impl FromStr for Precision {
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let what = "a precision; write it in percent, such as 2%";
-        let percent = text
+        let digits = text
             .strip_suffix('%')
-            .and_then(|text| number(text.trim_end()));
-        let percent = percent.ok_or_else(|| wrong_form(text, what))?;
-        let percent = within(percent, 0.01..=50.0, || {
-            format!("a precision of {text} is out of range; use 0.01% to 50%")
-        })?;
+            .ok_or_else(|| wrong_form(text, what))?;
+        let percent = number(digits.trim_end()).ok_or_else(|| wrong_form(text, what))?;
+        if !(0.01..=50.0).contains(&percent) {
+            return Err(ValueError::Value(format!(
+                "a precision of {text} is out of range; use 0.01% to 50%"
+            )));
+        }
         Ok(Self(percent / 100.0))
     }
 }
@@ -327,10 +342,12 @@ impl FromStr for LatencyPercentile {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let share = percent(text)
             .ok_or_else(|| wrong_form(text, "a share in percent; write a number such as 99.9"))?;
-        within(share, 1.0..=100.0, || {
-            format!("a latency percentile of {text} is out of range; use 1 to 100")
-        })
-        .map(Self)
+        if !(1.0..=100.0).contains(&share) {
+            return Err(ValueError::Value(format!(
+                "a latency percentile of {text} is out of range; use 1 to 100"
+            )));
+        }
+        Ok(Self(share))
     }
 }
 
@@ -350,6 +367,13 @@ pub struct SpanBounds {
     pub start: Position,
     /// First byte after the span.
     pub end: Position,
+}
+
+impl SpanBounds {
+    /// Whether the bytes of the span depend on the size of the target.
+    pub(super) fn has_percent(&self) -> bool {
+        matches!(self.start, Position::Percent(_)) || matches!(self.end, Position::Percent(_))
+    }
 }
 
 /// The largest physical sector that disks have.
@@ -394,32 +418,30 @@ impl FromStr for SpanBounds {
 }
 
 fn position(text: &str) -> Result<Position, ValueError> {
-    match text.strip_suffix('%') {
-        Some(share) => match number(share.trim_end()) {
-            None => Err(wrong_form(text, SPAN)),
-            Some(share) if share > 100.0 => Err(ValueError::Value(format!(
-                "'{text}' is more than the whole target; use at most 100%"
-            ))),
-            Some(share) => Ok(Position::Percent(share)),
-        },
-        None => {
-            let bytes = parse_size(text).map_err(|_| wrong_form(text, SPAN))?;
-            Ok(Position::Bytes(whole_pages(text, bytes)))
-        }
+    let Some(digits) = text.strip_suffix('%') else {
+        let bytes = parse_size(text).map_err(|_| wrong_form(text, SPAN))?;
+        return Ok(Position::Bytes(whole_pages(text, bytes)));
+    };
+    let percent = number(digits.trim_end()).ok_or_else(|| wrong_form(text, SPAN))?;
+    if percent > 100.0 {
+        return Err(ValueError::Value(format!(
+            "'{text}' is more than the whole target; use at most 100%"
+        )));
     }
+    Ok(Position::Percent(percent))
 }
 
 /// Rounds decimal sizes down to pages; sizes in bytes or binary units stay exact. Sectors do not
 /// begin at decimal sizes: on a disk with 4096-byte sectors, every block counted from 1 MB would
 /// touch one sector more, or direct I/O would fail.
 fn whole_pages(text: &str, bytes: u64) -> u64 {
-    let text = text.to_ascii_lowercase();
-    let mut units = ["kb", "mb", "gb", "tb"].iter();
-    if units.any(|unit| text.ends_with(unit)) {
-        bytes / PAGE_BYTES * PAGE_BYTES
-    } else {
-        bytes
+    let lowercase = text.to_ascii_lowercase();
+    for decimal_unit in ["kb", "mb", "gb", "tb"] {
+        if lowercase.ends_with(decimal_unit) {
+            return bytes / PAGE_BYTES * PAGE_BYTES;
+        }
     }
+    bytes
 }
 
 /// Zones as access/size pairs in percent: `60/10:30/20:10/70`.
@@ -435,42 +457,50 @@ impl FromStr for Zones {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let what = "a list of zones; write access%/size% pairs in order of position, such as \
                     60/10:30/20:10/70";
-        let zone = |pair: &str| {
-            let (access, size) = pair.split_once('/')?;
-            Some(Zone {
-                access_percent: percent(access)?,
-                size_percent: percent(size)?,
-            })
-        };
-        let zones: Option<Vec<Zone>> = text.split(':').map(zone).collect();
-        let zones = zones.ok_or_else(|| wrong_form(text, what))?;
+        let mut zones = Vec::new();
+        for pair in text.split(':') {
+            zones.push(zone(pair).ok_or_else(|| wrong_form(text, what))?);
+        }
         if zones.len() > ZONES_MAX {
             return Err(ValueError::Value(format!(
                 "{} zones are too many; use at most {ZONES_MAX}",
                 zones.len()
             )));
         }
-        let is_empty = |zone: &Zone| zone.access_percent <= 0.0 || zone.size_percent <= 0.0;
-        if zones.iter().any(is_empty) {
-            return Err(ValueError::Value(format!(
-                "'{text}': every zone needs a share of accesses and of size above 0"
-            )));
-        }
-        let sums = [
-            zones.iter().map(|z| z.access_percent).sum::<f64>(),
-            zones.iter().map(|z| z.size_percent).sum(),
-        ];
-        for (sum, name) in sums.into_iter().zip(["accesses", "sizes"]) {
-            // Accepts 33.33 for a third.
-            if (sum - 100.0).abs() > 0.1 {
+        let mut access_percent = 0.0;
+        let mut size_percent = 0.0;
+        for zone in &zones {
+            if zone.access_percent <= 0.0 || zone.size_percent <= 0.0 {
                 return Err(ValueError::Value(format!(
-                    "'{text}': the {name} add up to {} %; they must add up to 100 %",
-                    (sum * 1e4).round() / 1e4
+                    "'{text}': every zone needs a share of accesses and of size above 0"
                 )));
             }
+            access_percent += zone.access_percent;
+            size_percent += zone.size_percent;
         }
+        check_sum(text, "accesses", access_percent)?;
+        check_sum(text, "sizes", size_percent)?;
         Ok(Self(zones))
     }
+}
+
+fn zone(pair: &str) -> Option<Zone> {
+    let (access, size) = pair.split_once('/')?;
+    Some(Zone {
+        access_percent: percent(access)?,
+        size_percent: percent(size)?,
+    })
+}
+
+/// The shares of all zones must be the whole. 33.33 passes for a third.
+fn check_sum(text: &str, name: &str, percent: f64) -> Result<(), ValueError> {
+    if (percent - 100.0).abs() > 0.1 {
+        return Err(ValueError::Value(format!(
+            "'{text}': the {name} add up to {} %; they must add up to 100 %",
+            (percent * 1e4).round() / 1e4
+        )));
+    }
+    Ok(())
 }
 
 /// Distribution of random offsets.
@@ -479,68 +509,78 @@ pub struct OffsetDistribution(pub Distribution);
 
 /// A steeper distribution visits only one block.
 const THETA_MAX: f64 = 10.0;
+const DISTRIBUTION: &str = "a distribution; write uniform, zipf:THETA such as zipf:1.1, \
+                            pareto:SHARE such as pareto:0.2, normal:PERCENT such as normal:10, or \
+                            hot:ACCESS/SIZE such as hot:80/20";
+const THETA_RANGE: &str =
+    "theta must be above 0, at most 10, and not 1; use such as zipf:1.1 or zipf:0.99";
+const PARETO_RANGE: &str = "the share must be between 0 and 1; with 0.2, 80 % of the operations \
+                            go to 20 % of the blocks";
+const SPREAD_RANGE: &str = "the spread must be at least 0 and below 100 percent";
+const HOT_RANGE: &str = "both shares must be between 0 and 100; to confine all accesses to a part \
+                         of the target, use a span";
 
 impl FromStr for OffsetDistribution {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let error = || {
-            wrong_form(
-                text,
-                "a distribution; write uniform, zipf:THETA such as zipf:1.1, pareto:SHARE such \
-                 as pareto:0.2, normal:PERCENT such as normal:10, or hot:ACCESS/SIZE such as \
-                 hot:80/20",
-            )
-        };
-        let within = |value: &str, fits: fn(f64) -> bool, why: &str| {
-            let value = number(value).ok_or_else(error)?;
-            let wrong = || ValueError::Value(format!("'{text}': {why}"));
-            Some(value).filter(|value| fits(*value)).ok_or_else(wrong)
-        };
-        Ok(Self(match text.split_once(':') {
+        let distribution = match text.split_once(':') {
             // `random` is fio's name.
             None if text == "uniform" || text == "random" => Distribution::Uniform,
-            Some(("zipf", theta)) => Distribution::Zipf {
-                theta: within(
-                    theta,
-                    |theta| theta > 0.0 && theta <= THETA_MAX && theta != 1.0,
-                    "theta must be above 0, at most 10, and not 1; use such as zipf:1.1 or \
-                     zipf:0.99",
-                )?,
-            },
-            Some(("pareto", share)) => Distribution::Pareto {
-                share: within(
-                    share,
-                    |share| share > 0.0 && share < 1.0,
-                    "the share must be between 0 and 1; with 0.2, 80 % of the operations go to \
-                     20 % of the blocks",
-                )?,
-            },
-            Some(("normal", spread)) => Distribution::Normal {
-                spread_percent: within(
-                    spread,
-                    |spread| spread < 100.0,
-                    "the spread must be at least 0 and below 100 percent",
-                )?,
-            },
-            Some(("hot", shares)) => {
-                let (access, size) = shares.split_once('/').ok_or_else(error)?;
-                let share = |share: &str| {
-                    within(
-                        share.strip_suffix('%').unwrap_or(share).trim_end(),
-                        |share| share > 0.0 && share < 100.0,
-                        "both shares must be between 0 and 100; to confine all accesses to a part \
-                         of the target, use a span",
-                    )
-                };
-                Distribution::HotCold {
-                    access_percent: share(access)?,
-                    size_percent: share(size)?,
-                }
-            }
-            _ => return Err(error()),
-        }))
+            Some(("zipf", parameter)) => zipf(text, parameter)?,
+            Some(("pareto", parameter)) => pareto(text, parameter)?,
+            Some(("normal", parameter)) => normal(text, parameter)?,
+            Some(("hot", parameter)) => hot_cold(text, parameter)?,
+            _ => return Err(wrong_form(text, DISTRIBUTION)),
+        };
+        Ok(Self(distribution))
     }
+}
+
+fn zipf(text: &str, parameter: &str) -> Result<Distribution, ValueError> {
+    let theta = number(parameter).ok_or_else(|| wrong_form(text, DISTRIBUTION))?;
+    if theta <= 0.0 || theta > THETA_MAX || theta == 1.0 {
+        return Err(parameter_out_of_range(text, THETA_RANGE));
+    }
+    Ok(Distribution::Zipf { theta })
+}
+
+fn pareto(text: &str, parameter: &str) -> Result<Distribution, ValueError> {
+    let share = number(parameter).ok_or_else(|| wrong_form(text, DISTRIBUTION))?;
+    if share <= 0.0 || share >= 1.0 {
+        return Err(parameter_out_of_range(text, PARETO_RANGE));
+    }
+    Ok(Distribution::Pareto { share })
+}
+
+fn normal(text: &str, parameter: &str) -> Result<Distribution, ValueError> {
+    let spread_percent = number(parameter).ok_or_else(|| wrong_form(text, DISTRIBUTION))?;
+    if spread_percent >= 100.0 {
+        return Err(parameter_out_of_range(text, SPREAD_RANGE));
+    }
+    Ok(Distribution::Normal { spread_percent })
+}
+
+fn hot_cold(text: &str, parameter: &str) -> Result<Distribution, ValueError> {
+    let (access, size) = parameter
+        .split_once('/')
+        .ok_or_else(|| wrong_form(text, DISTRIBUTION))?;
+    Ok(Distribution::HotCold {
+        access_percent: hot_percent(text, access)?,
+        size_percent: hot_percent(text, size)?,
+    })
+}
+
+fn hot_percent(text: &str, share: &str) -> Result<f64, ValueError> {
+    let value = percent(share).ok_or_else(|| wrong_form(text, DISTRIBUTION))?;
+    if value <= 0.0 || value >= 100.0 {
+        return Err(parameter_out_of_range(text, HOT_RANGE));
+    }
+    Ok(value)
+}
+
+fn parameter_out_of_range(text: &str, range: &str) -> ValueError {
+    ValueError::Value(format!("'{text}': {range}"))
 }
 
 /// Reads the value of a key, which is text or a number, with the parser of its flag: `"8k"`,

@@ -6,7 +6,9 @@ use super::latency_target::latency_target;
 use super::limits::{
     Content, ResolveContext, Resolved, Wording, check_memory, check_room, resolve_span,
 };
-use super::parsers::{Bytes, Count, SyncedWrites, Zones};
+use super::parsers::{
+    BlockSize, BlockSplit, Bytes, Count, OffsetDistribution, SyncedWrites, Zones,
+};
 use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
     Stop, SyncCall, SyncPolicy, Verify, Workload,
@@ -29,7 +31,7 @@ const SECOND: u64 = 1_000_000_000;
 /// Most disks reach 2 % in this time.
 const TIME_NS_DEFAULT: u64 = 30 * SECOND;
 /// No device has smaller sectors.
-const SECTOR_BYTES: u64 = 512;
+const SECTOR_BYTES: u32 = 512;
 /// A verified block holds its checksum, position and generation, as 64-bit words.
 const SIGNED_BYTES_MIN: u32 = 64;
 const SIGNED_BYTES_UNIT: u32 = 8;
@@ -40,14 +42,18 @@ pub(crate) fn resolve(
     context: &ResolveContext,
     wording: Wording,
 ) -> Resolved<Workload> {
-    let rw = flags.rw.unwrap_or(Rw::RANDREAD);
-    let mut context = context.clone();
-    if let Some(bytes) = flags.target.and_then(|only| context.target_bytes.get(only)) {
-        context.target_bytes = vec![*bytes];
+    let mut own_context = context.clone();
+    if let Some(target) = flags.target
+        && let Some(bytes) = context.target_bytes.get(target)
+    {
+        own_context.target_bytes = vec![*bytes];
     }
-    let context = &context;
-    let resolution = Resolution { flags, context, rw };
-    resolution.workload().map_err(|why| wording.of(&why))
+    let resolution = Resolution {
+        flags,
+        context: &own_context,
+        rw: flags.rw.unwrap_or(Rw::RANDREAD),
+    };
+    resolution.workload().map_err(|why| wording.apply(&why))
 }
 
 struct Resolution<'a> {
@@ -67,7 +73,10 @@ impl Resolution<'_> {
         let depth = self.count("depth", flags.depth, DEPTH_MAX)?;
         let workers = self.count("jobs", flags.jobs, JOBS_MAX)?;
         let engine = self.context.engine.or(flags.engine);
-        let name = flags.name.as_ref();
+        let name = match &flags.name {
+            Some(name) => &name.0,
+            None => self.rw.as_str(),
+        };
         let mut workload = Workload {
             block_bytes,
             block_mix,
@@ -77,7 +86,7 @@ impl Resolution<'_> {
             rate: flags.rate.map(|rate| rate.0),
             ends_alone: is_set(flags.ends_alone),
             target: flags.target,
-            ..Workload::named(name.map_or(self.rw.as_str(), |name| &name.0))
+            ..Workload::named(name)
         };
         if is_set(flags.together) {
             workload.start = Start::WithPrevious;
@@ -86,16 +95,18 @@ impl Resolution<'_> {
         let is_cached = workload.cache == CachePolicy::Cached;
         workload.drops_cache_first = is_set(flags.drops_cache_first) && is_cached;
         let (start_bytes, length) = self.extent(block_bytes)?;
-        workload.span = Span::new(start_bytes, flags.span.is_some().then_some(length));
+        workload.span = match flags.span {
+            Some(_) => Span::new(start_bytes, Some(length)),
+            None => Span::new(start_bytes, None),
+        };
         workload.verify = self.verify(&workload)?;
-        let only_drops = self.rw.leaves_no_content();
-        let verifies = workload.verify == Verify::Checksum;
-        // A check of what was written is a pass over the span, and so is writing in order.
-        let writes_in_order = self.rw.order == Order::Sequential && !self.rw.is_mix();
-        let is_pass = !flags.writes() || writes_in_order;
-        let once = (only_drops || (verifies && is_pass)).then_some(length);
         workload.sync = self.sync()?;
-        workload.stop = self.stop(block_bytes, once)?;
+        let pass_bytes = if self.is_single_pass(workload.verify) {
+            Some(length)
+        } else {
+            None
+        };
+        workload.stop = self.stop(block_bytes, pass_bytes)?;
         workload.streams = self.streams()?;
         workload.access = self.access(block_bytes)?;
         workload.shape = self.shape();
@@ -107,6 +118,16 @@ impl Resolution<'_> {
         check_memory(&workload, self.context)?;
         check_room(&workload, length)?;
         Ok(workload)
+    }
+
+    /// Whether the workload goes over its span once, unless the user sets another limit. Trims do,
+    /// and so does a check of what was written, or of what is written in order.
+    fn is_single_pass(&self, verify: Verify) -> bool {
+        if self.rw.leaves_no_content() {
+            return true;
+        }
+        let writes_in_order = self.rw.order == Order::Sequential && !self.rw.is_mix();
+        verify == Verify::Checksum && (writes_in_order || !self.flags.writes())
     }
 
     /// A block has content for one trim only, so random trims visit each block once, unless the
@@ -123,47 +144,67 @@ impl Resolution<'_> {
     }
 
     fn streams(&self) -> Resolved<Streams> {
-        let share = self.flags.rwmixread.map(|share| share.0);
-        if share.is_some() && !self.rw.is_mix() {
-            return Err("<rwmixread> needs reads and writes; use <rw> rw or randrw".to_owned());
-        }
-        let share = share.unwrap_or(READ_PERMILLE_DEFAULT);
-        Ok(self.rw.streams(share, &self.flags.other_sizes))
+        let read_permille = match self.flags.rwmixread {
+            None => READ_PERMILLE_DEFAULT,
+            Some(share) if self.rw.is_mix() => share.0,
+            Some(_) => {
+                let why = "<rwmixread> needs reads and writes; use <rw> rw or randrw";
+                return Err(why.to_owned());
+            }
+        };
+        Ok(self.rw.streams(read_permille, &self.flags.other_sizes))
     }
 
     /// The largest block, and the mix of sizes if there is one; of reads, where writes have others.
     fn blocks(&self) -> Resolved<(u32, Vec<BlockShare>)> {
-        let (block_bytes, mut mix) = self.read_blocks()?;
+        let (mut largest_bytes, mut mix) = self.read_blocks()?;
         let write_mix = &self.flags.other_sizes;
         if !write_mix.is_empty() && mix.is_empty() {
-            mix.push(BlockShare::new(block_bytes, 1));
+            mix.push(BlockShare::new(largest_bytes, 1));
         }
-        let writes = write_mix.iter().map(|share| share.block_bytes);
-        Ok((writes.fold(block_bytes, u32::max), mix))
+        for share in write_mix {
+            largest_bytes = largest_bytes.max(share.block_bytes);
+        }
+        Ok((largest_bytes, mix))
     }
 
     fn read_blocks(&self) -> Resolved<(u32, Vec<BlockShare>)> {
-        let (bs, split) = (self.flags.bs, &self.flags.bssplit);
-        self.only_one(&[("bs", bs.is_some()), ("bssplit", split.is_some())])?;
-        Ok(match split.as_ref().map(|split| split.0.as_slice()) {
-            None => (bs.map_or(BLOCK_BYTES_DEFAULT, |bs| bs.0), Vec::new()),
-            Some([only]) => (only.block_bytes, Vec::new()),
-            Some(mix) => {
-                let largest = mix.iter().map(|share| share.block_bytes).max();
-                (largest.unwrap_or(BLOCK_BYTES_DEFAULT), mix.to_vec())
-            }
-        })
+        let size = self.flags.bs;
+        let split = &self.flags.bssplit;
+        self.only_one(&[("bs", size.is_some()), ("bssplit", split.is_some())])?;
+        let Some(BlockSplit(mix)) = split else {
+            let block_bytes = match size {
+                Some(BlockSize(bytes)) => bytes,
+                None => BLOCK_BYTES_DEFAULT,
+            };
+            return Ok((block_bytes, Vec::new()));
+        };
+        if let [only] = mix.as_slice() {
+            return Ok((only.block_bytes, Vec::new()));
+        }
+        let largest_bytes = mix
+            .iter()
+            .map(|share| share.block_bytes)
+            .max()
+            .unwrap_or(BLOCK_BYTES_DEFAULT);
+        Ok((largest_bytes, mix.clone()))
     }
 
-    /// Of keys that exclude each other, the one that is set.
+    /// The only one of these keys that is set. Two are an error, because they exclude each other.
     fn only_one(&self, keys: &[(&'static str, bool)]) -> Resolved<Option<&'static str>> {
-        let mut given = keys.iter().filter(|(_, is_given)| *is_given);
-        match (given.next(), given.next()) {
-            (Some((one, _)), Some((other, _))) => Err(format!(
-                "<{one}> and <{other}> exclude each other; use one of them"
-            )),
-            (given, _) => Ok(given.map(|(key, _)| *key)),
+        let mut only = None;
+        for (key, is_given) in keys {
+            match only {
+                _ if !is_given => {}
+                None => only = Some(*key),
+                Some(one) => {
+                    return Err(format!(
+                        "<{one}> and <{key}> exclude each other; use one of them"
+                    ));
+                }
+            }
         }
+        Ok(only)
     }
 
     /// The error of a key about writes in a workload that has none.
@@ -179,10 +220,11 @@ impl Resolution<'_> {
     }
 
     fn count(&self, key: &str, given: Option<Count>, max: u64) -> Resolved<u32> {
-        let wrong = match given.map_or(1, |count| count.0) {
-            0 => "0 starts nothing".to_owned(),
-            count if count > max => format!("{count} is too large"),
-            count => return Ok(count as u32),
+        let wrong = match given {
+            None => return Ok(1),
+            Some(Count(0)) => "0 starts nothing".to_owned(),
+            Some(Count(count)) if count > max => format!("{count} is too large"),
+            Some(Count(count)) => return Ok(count as u32),
         };
         Err(format!("<{key}> {wrong}; use 1 to {max}"))
     }
@@ -195,19 +237,12 @@ impl Resolution<'_> {
             ("backward", is_set(flags.backward)),
             ("stride", flags.stride.is_some()),
         ];
-        let needs = |key: &str, order: &str, values: &str| {
-            let rw = self.rw.as_str();
-            Err(format!(
-                "<{key}> needs {order} operations, and <rw> is {rw}; use <rw> {values}, or remove \
-                 <{key}>"
-            ))
-        };
         match (self.rw.order, self.only_one(&given)?) {
             (Order::Random, Some(key @ ("backward" | "stride"))) => {
-                needs(key, "sequential", "read, write or rw")
+                Err(self.wrong_order(key, "sequential", "read, write or rw"))
             }
             (Order::Sequential, Some(key @ ("zones" | "distribution"))) => {
-                needs(key, "random", "randread, randwrite or randrw")
+                Err(self.wrong_order(key, "random", "randread, randwrite or randrw"))
             }
             (Order::Sequential, Some(key)) if flags.bssplit.is_some() => Err(format!(
                 "<{key}> needs a single block size; use <bs> instead of <bssplit>"
@@ -217,15 +252,28 @@ impl Resolution<'_> {
                 Some(Bytes(stride_bytes)) => self.stride(stride_bytes, block_bytes),
                 None => Ok(Access::Sequential),
             },
-            (Order::Random, _) => {
-                let law = flags.distribution.map(|law| law.0);
-                let distribution = law.unwrap_or(Distribution::Uniform);
-                Ok(match flags.zones.clone() {
-                    Some(Zones(zones)) => Access::Zoned { zones },
-                    None => Access::Random { distribution },
-                })
-            }
+            (Order::Random, _) => Ok(self.random_access()),
         }
+    }
+
+    fn random_access(&self) -> Access {
+        if let Some(Zones(zones)) = self.flags.zones.clone() {
+            return Access::Zoned { zones };
+        }
+        let distribution = match self.flags.distribution {
+            Some(OffsetDistribution(distribution)) => distribution,
+            None => Distribution::Uniform,
+        };
+        Access::Random { distribution }
+    }
+
+    /// The error of a key that needs operations in another order than `<rw>` has.
+    fn wrong_order(&self, key: &str, needed: &str, rw_values: &str) -> String {
+        let rw = self.rw.as_str();
+        format!(
+            "<{key}> needs {needed} operations, and <rw> is {rw}; use <rw> {rw_values}, or remove \
+             <{key}>"
+        )
     }
 
     fn stride(&self, stride_bytes: u64, block_bytes: u32) -> Resolved<Access> {
@@ -257,16 +305,10 @@ impl Resolution<'_> {
         let Some(key) = given else {
             return Ok(SyncPolicy::None);
         };
-        let every = |call, count: Count| match u32::try_from(count.0) {
-            Ok(0) | Err(_) => Err(format!(
-                "<{key}> counts writes; use 1 to sync after each write"
-            )),
-            Ok(writes) => Ok(SyncPolicy::Every { writes, call }),
-        };
         let policy = match (flags.sync, flags.fsync, flags.fdatasync) {
             (Some(SyncedWrites(flag)), ..) => SyncPolicy::WithWrite { flag },
-            (_, Some(count), _) => every(SyncCall::Fsync, count)?,
-            (.., Some(count)) => every(SyncCall::Fdatasync, count)?,
+            (_, Some(writes), _) => periodic_sync(key, SyncCall::Fsync, writes)?,
+            (.., Some(writes)) => periodic_sync(key, SyncCall::Fdatasync, writes)?,
             _ => SyncPolicy::AtEnd,
         };
         self.check_writes(key)?;
@@ -274,7 +316,8 @@ impl Resolution<'_> {
     }
 
     fn cache(&self, workload: &Workload) -> Resolved<CachePolicy> {
-        let (buffered, cached) = (is_set(self.flags.buffered), is_set(self.flags.cached));
+        let buffered = is_set(self.flags.buffered);
+        let cached = is_set(self.flags.cached);
         self.only_one(&[("buffered", buffered), ("cached", cached)])?;
         // A memory mapping always uses the page cache.
         if buffered || (!cached && workload.engine == EngineChoice::Fixed(EngineKind::Mmap)) {
@@ -283,10 +326,14 @@ impl Resolution<'_> {
         if cached {
             return Ok(CachePolicy::Cached);
         }
-        let shares = workload.block_mix.iter().chain(&self.flags.other_sizes);
-        let sizes = shares.map(|share| share.block_bytes);
-        let mut blocks = sizes.chain([workload.block_bytes]);
-        match blocks.find(|bytes| u64::from(*bytes) % SECTOR_BYTES != 0) {
+        let odd = workload
+            .block_mix
+            .iter()
+            .chain(&self.flags.other_sizes)
+            .map(|share| share.block_bytes)
+            .chain([workload.block_bytes])
+            .find(|bytes| !bytes.is_multiple_of(SECTOR_BYTES));
+        match odd {
             Some(odd) => Err(format!(
                 "a block of {odd} bytes is not a multiple of {SECTOR_BYTES}, which direct I/O \
                  needs; use a multiple, or <buffered>"
@@ -295,95 +342,128 @@ impl Resolution<'_> {
         }
     }
 
-    /// When it ends; by default after `once` bytes, where that is given.
-    fn stop(&self, block_bytes: u32, once: Option<u64>) -> Resolved<Stop> {
+    /// When the workload ends. A single pass ends by default after `pass_bytes`.
+    fn stop(&self, block_bytes: u32, pass_bytes: Option<u64>) -> Resolved<Stop> {
         let flags = self.flags;
         let block = u64::from(block_bytes);
-        let once = once.filter(|_| flags.ops.is_none() && flags.time.is_none());
-        let once = once.map(|length| length / block * block);
-        let bytes = flags.bytes.map(|bytes| bytes.0).or(once);
-        // A search ends when the depth is found. One pass of trims may take hours.
-        let searches = flags.latency_target.is_some();
-        let is_pass_of_trims =
-            self.rw.leaves_no_content() && flags.bytes.is_none() && flags.ops.is_none();
-        let counted = (bytes.is_some() || flags.ops.is_some() || searches) && !is_pass_of_trims;
-        let (precision, time) = (flags.precision.map(|p| p.0), flags.time.map(|time| time.0));
-        let is_open = !counted && time.is_none();
-        let stop = Stop {
-            precision: precision.or(is_open.then_some(PRECISION_DEFAULT)),
-            time_ns: time.or(is_open.then_some(TIME_NS_DEFAULT)),
-            bytes,
+        let mut stop = Stop {
+            precision: flags.precision.map(|precision| precision.0),
+            time_ns: flags.time.map(|time| time.0),
+            bytes: flags.bytes.map(|bytes| bytes.0),
             ops: flags.ops.map(|ops| ops.0),
         };
-        let (key, wrong) = match stop.bytes {
-            _ if time == Some(0) => (
-                "time",
-                "0 measures nothing; use a duration such as 10s".to_owned(),
-            ),
-            _ if stop.ops == Some(0) => ("ops", "0 measures nothing; use at least 1".to_owned()),
-            Some(bytes) if bytes < block => {
-                let block = format_bytes(block);
-                let wrong = format!(
-                    "{bytes} is less than one block of {block}; use more bytes or smaller blocks"
-                );
-                ("bytes", wrong)
-            }
-            _ => return Ok(stop),
-        };
-        Err(format!("<{key}> {wrong}"))
+        let is_uncounted = stop.bytes.is_none() && stop.ops.is_none();
+        if let Some(length) = pass_bytes
+            && is_uncounted
+            && stop.time_ns.is_none()
+        {
+            stop.bytes = Some(length / block * block);
+        }
+        // A search ends when the depth is found. One pass of trims may take hours.
+        let ends = stop.bytes.is_some() || stop.ops.is_some() || flags.latency_target.is_some();
+        let is_pass_of_trims = self.rw.leaves_no_content() && is_uncounted;
+        if stop.time_ns.is_none() && (is_pass_of_trims || !ends) {
+            stop.time_ns = Some(TIME_NS_DEFAULT);
+            stop.precision.get_or_insert(PRECISION_DEFAULT);
+        }
+        if stop.time_ns == Some(0) {
+            return Err("<time> 0 measures nothing; use a duration such as 10s".to_owned());
+        }
+        if stop.ops == Some(0) {
+            return Err("<ops> 0 measures nothing; use at least 1".to_owned());
+        }
+        if let Some(bytes) = stop.bytes
+            && bytes < block
+        {
+            let block = format_bytes(block);
+            return Err(format!(
+                "<bytes> {bytes} is less than one block of {block}; use more bytes or smaller \
+                 blocks"
+            ));
+        }
+        Ok(stop)
     }
 
     /// The first pass over a new file has no warm-up: its figure covers all writes of the file.
     fn warmup_ns(&self, workload: &Workload) -> u64 {
-        let counted = workload.stop.bytes.is_some() || workload.stop.ops.is_some();
-        // A search warms up before each window.
-        let target = workload.shape.latency_target;
-        let time_ns = target.map_or(workload.stop.time_ns, |target| Some(target.window_ns));
-        match (self.flags.warmup, time_ns) {
-            (Some(given), _) => given.0,
-            (None, Some(time_ns)) if !counted && workload.layout == Layout::Needed => {
-                (time_ns / 20).min(SECOND)
-            }
-            _ => 0,
+        if let Some(warmup) = self.flags.warmup {
+            return warmup.0;
         }
+        let stop = &workload.stop;
+        if stop.bytes.is_some() || stop.ops.is_some() || workload.layout != Layout::Needed {
+            return 0;
+        }
+        // A search warms up before each window.
+        let time_ns = match workload.shape.latency_target {
+            Some(target) => target.window_ns,
+            None => stop.time_ns.unwrap_or(0),
+        };
+        (time_ns / 20).min(SECOND)
     }
 
     fn verify(&self, workload: &Workload) -> Resolved<Verify> {
-        let block_bytes = workload.block_bytes;
-        let (verifies, writes) = (is_set(self.flags.verify), self.flags.writes());
-        match verifies || self.flags.signs_only {
-            false => Ok(Verify::Off),
-            true if self.rw.leaves_no_content() => Err(
-                "<verify> checks what was written, and trims leave no content; remove it, or \
-                     use <rw> trimwrite or randtrimwrite",
-            ),
-            true if !writes && self.context.content == Content::Nothing => Err(
-                "<verify> without writes checks the blocks of an earlier run, but a scratch \
-                     file is new; name the file or device that was written with <verify>, or use \
-                     <rw> write, rw, randwrite or randrw",
-            ),
-            true if !writes && workload.engine == EngineChoice::Fixed(EngineKind::Mmap) => Err(
-                "<verify> checks the data of reads, but a memory mapping makes no reads; use \
-                     another engine",
-            ),
-            true if !workload.block_mix.is_empty()
-                || block_bytes < SIGNED_BYTES_MIN
-                || !block_bytes.is_multiple_of(SIGNED_BYTES_UNIT) =>
-            {
-                Err(
-                    "<verify> signs every block and needs a single block size of at least 64 \
-                     bytes, a multiple of 8; use a size such as <bs> 4k",
-                )
-            }
-            true if verifies => Ok(Verify::Checksum),
-            true => Ok(Verify::SignOnly),
+        let verifies = is_set(self.flags.verify);
+        if !verifies && !self.flags.signs_only {
+            return Ok(Verify::Off);
         }
-        .map_err(str::to_owned)
+        if let Some(why) = self.unverifiable(workload) {
+            return Err(why.to_owned());
+        }
+        if verifies {
+            Ok(Verify::Checksum)
+        } else {
+            Ok(Verify::SignOnly)
+        }
+    }
+
+    /// Why the blocks of a workload cannot be verified.
+    fn unverifiable(&self, workload: &Workload) -> Option<&'static str> {
+        let writes = self.flags.writes();
+        if self.rw.leaves_no_content() {
+            return Some(
+                "<verify> checks what was written, and trims leave no content; remove it, or use \
+                 <rw> trimwrite or randtrimwrite",
+            );
+        }
+        if !writes && self.context.content == Content::Nothing {
+            return Some(
+                "<verify> without writes checks the blocks of an earlier run, but a scratch file \
+                 is new; name the file or device that was written with <verify>, or use <rw> \
+                 write, rw, randwrite or randrw",
+            );
+        }
+        if !writes && workload.engine == EngineChoice::Fixed(EngineKind::Mmap) {
+            return Some(
+                "<verify> checks the data of reads, but a memory mapping makes no reads; use \
+                 another engine",
+            );
+        }
+        let block_bytes = workload.block_bytes;
+        if !workload.block_mix.is_empty()
+            || block_bytes < SIGNED_BYTES_MIN
+            || !block_bytes.is_multiple_of(SIGNED_BYTES_UNIT)
+        {
+            return Some(
+                "<verify> signs every block and needs a single block size of at least 64 bytes, a \
+                 multiple of 8; use a size such as <bs> 4k",
+            );
+        }
+        None
     }
 
     /// First byte and length of the span.
     fn extent(&self, block_bytes: u32) -> Resolved<(u64, u64)> {
         resolve_span(self.flags.span, block_bytes, self.context)
+    }
+}
+
+/// A sync after each of so many writes.
+fn periodic_sync(key: &str, call: SyncCall, count: Count) -> Resolved<SyncPolicy> {
+    match u32::try_from(count.0) {
+        Ok(0) | Err(_) => Err(format!(
+            "<{key}> counts writes; use 1 to sync after each write"
+        )),
+        Ok(writes) => Ok(SyncPolicy::Every { writes, call }),
     }
 }
 

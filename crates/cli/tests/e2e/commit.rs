@@ -52,10 +52,10 @@ fn count(record: &Record, name: &str, kind: OpKind) -> u64 {
 #[test]
 fn a_run_of_many_workloads_takes_little_memory() {
     const NAME: &str = "a_run_of_many_workloads_takes_little_memory";
-    if !can_run(NAME, &["python3"]) {
+    if !can_run(NAME, &["python3", "losetup", "mkfs.ext4"]) {
         return;
     }
-    let here = place();
+    let disk = Disk::in_memory("ext4", 512 * MIB);
     let script = "import resource, subprocess, sys\n\
                   code = subprocess.run(sys.argv[1:]).returncode\n\
                   print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n\
@@ -66,7 +66,7 @@ fn a_run_of_many_workloads_takes_little_memory() {
         .arg(crate::program::program_path())
         .args(["commit", ".", "--no-history"])
         .args(flags)
-        .current_dir(here.path())
+        .current_dir(disk.path())
         .output()
         .unwrap();
     assert_eq!(ran.status.code(), Some(0), "{ran:?}");
@@ -77,9 +77,12 @@ fn a_run_of_many_workloads_takes_little_memory() {
 
 #[test]
 fn every_method_is_measured_and_nothing_stays() {
-    let here = place();
+    needs!("losetup", "mkfs.ext4");
+    let disk = Disk::in_memory("ext4", 512 * MIB);
+    let here = disk.path().join("here");
+    std::fs::create_dir(&here).unwrap();
     let flags = ["--quick", "--time", "2s", "--size", "64M", "--json", "-q"];
-    let ran = commit(here.path(), &flags);
+    let ran = commit(&here, &flags);
     ran.exits(0);
     let record = ran.record();
     let measured: Vec<&str> = record
@@ -125,7 +128,7 @@ fn every_method_is_measured_and_nothing_stays() {
         .find(|m| m.data.workload.name == "group-c16");
     let shared = &shared.unwrap().data.workload;
     assert!(matches!(shared.sync, SyncPolicy::Shared { .. }) && shared.depth == 16);
-    assert!(names(here.path()).is_empty());
+    assert!(names(&here).is_empty());
 }
 
 #[test]
@@ -165,10 +168,11 @@ fn rates_are_those_of_the_disk_and_every_commit_reaches_it() {
 
 #[test]
 fn only_the_selected_rows_are_measured() {
-    let here = place();
+    needs!("losetup", "mkfs.ext4");
+    let disk = Disk::in_memory("ext4", 512 * MIB);
     let measured = |flags: &[&str]| {
         let common = ["--quick", "--time", "1s", "--size", "64M", "--json", "-q"];
-        let ran = commit(here.path(), &[&common[..], flags].concat());
+        let ran = commit(disk.path(), &[&common[..], flags].concat());
         ran.exits(0);
         let record = ran.record();
         let names = record.measurements.iter().map(|m| &m.data.workload.name);
@@ -183,7 +187,7 @@ fn only_the_selected_rows_are_measured() {
     let is_left = |name: &&str| !["fsync", "with-checkpoint", "checkpoint"].contains(name);
     let expected: Vec<&str> = QUICK.into_iter().filter(is_left).collect();
     assert_eq!(others, expected);
-    let ran = commit(here.path(), &["--only", "fdatsync"]);
+    let ran = commit(disk.path(), &["--only", "fdatsync"]);
     ran.exits(2).tells("--only fdatsync: ");
 }
 

@@ -3,6 +3,7 @@
 
 use crate::program;
 use crate::program::{Ran, argv, names, needs, program};
+use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{TempDir, place};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -431,17 +432,38 @@ fn history_behind_dangling_symlink_is_refused() {
 #[test]
 fn killed_run_is_in_the_history_up_to_its_last_slice() {
     let here = Here::new();
-    let line = "run --rw randread --time 60s --size 1M --json";
+    let record = killed_once_kept(&here, "run --rw randread --time 60s --size 1M --json");
+    let read = &record.measurements[0];
+    assert!(read.data.wall_ns >= 1_000_000_000 && read.errors_total() == 0);
+}
+
+/// A ping has no slices: a tenth of its time may be lost, or ten seconds.
+#[test]
+fn killed_ping_is_in_the_history_with_most_of_its_requests() {
+    let here = Here::new();
+    let record = killed_once_kept(&here, "ping --interval 50ms --time 90s --size 1M --json");
+    let read = &record.measurements[0];
+    assert!(read.data.wall_ns >= 8_000_000_000 && read.errors_total() == 0);
+    assert!(
+        read.data.requests.len() > 50,
+        "{}",
+        read.data.requests.len()
+    );
+}
+
+/// Kills a run when its journal has results, and returns what the history has of it.
+fn killed_once_kept(here: &Here, line: &str) -> Record {
     let mut child = here
         .with_history(&mut program(argv(line)))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let journals = || {
-        let names = names(here.place.path()).into_iter();
-        let journals = names.filter(|name| name.starts_with("history.db.run-"));
-        journals.collect::<Vec<String>>()
+    let journals = || -> Vec<String> {
+        names(here.place.path())
+            .into_iter()
+            .filter(|name| name.starts_with("history.db.run-"))
+            .collect()
     };
     while !journals().iter().any(|name| name.ends_with(".json")) {
         assert!(child.try_wait().unwrap().is_none());
@@ -456,9 +478,8 @@ fn killed_run_is_in_the_history_up_to_its_last_slice() {
     assert_eq!(runs[0]["partial"], true);
     assert!(journals().is_empty(), "{:?}", journals());
     let record = here.line("show latest --json").exits(0).record();
-    let read = &record.measurements[0];
-    assert!(read.data.wall_ns >= 1_000_000_000 && read.errors_total() == 0);
     assert_eq!(here.line("history --json").json(), runs);
+    record
 }
 
 #[test]

@@ -184,6 +184,14 @@ impl Follower<'_> {
             silence,
             ..Progress::new(&self.workload.name, Phase::Measure, elapsed_ns, &series)
         });
+        if watch.wants_results(elapsed_ns) {
+            let so_far: Vec<Measurement> = self
+                .targets
+                .iter()
+                .map(|target| target.log.clone().measurement())
+                .collect();
+            watch.results_so_far(elapsed_ns, &so_far);
+        }
         let why = match control {
             Control::Interrupt => Some(StopReason::Interrupted),
             Control::Continue | Control::Enough => watch.ending(),
@@ -221,6 +229,7 @@ impl Follower<'_> {
 const KEPT_MAX: usize = 100_000;
 
 /// The requests of one target so far.
+#[derive(Clone)]
 pub(crate) struct PingLog {
     /// What was known before, and what its requests add up to.
     measured: Measurement,

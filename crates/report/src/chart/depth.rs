@@ -2,12 +2,14 @@
 //! of a sweep, operations over the depth, a line for each block size, and bytes over the block
 //! size, a line for each depth; measured cells only.
 
-use super::types::{Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, slug};
+use super::types::{
+    Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, slug,
+    target_among_several,
+};
 use crate::labels;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::Access;
-use diskproof_model::plan::{EngineChoice, Stop, Workload};
+use diskproof_model::plan::{Access, EngineChoice, Stop, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::sweep::{CellState, SweepCell, SweepMatrix, SweepRecord};
@@ -31,15 +33,20 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 /// Measurements that differ in depth only.
 fn groups(record: &Record) -> Vec<Vec<&Row>> {
     let mut groups: Vec<Vec<&Row>> = Vec::new();
-    let measurements = record.measurements.iter();
-    for m in measurements.filter(|m| m.data.workload.rate.is_none()) {
-        let alike = |group: &&mut Vec<&Row>| group.iter().all(|other| differ_in_depth(other, m));
-        match groups.iter_mut().find(alike) {
-            Some(group) => group.push(m),
-            None => groups.push(vec![m]),
+    for row in &record.measurements {
+        if row.data.workload.rate.is_some() {
+            continue;
+        }
+        match groups.iter_mut().find(|group| belongs_to(row, group)) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
         }
     }
     groups
+}
+
+fn belongs_to(row: &Row, group: &[&Row]) -> bool {
+    group.iter().all(|other| differ_in_depth(other, row))
 }
 
 fn differ_in_depth(a: &Row, b: &Row) -> bool {
@@ -64,51 +71,104 @@ fn without_depth(workload: &Workload) -> Workload {
     }
 }
 
-fn in_flight(w: &Workload) -> u64 {
-    u64::from(w.depth) * u64::from(w.workers)
+fn in_flight(workload: &Workload) -> u64 {
+    u64::from(workload.depth) * u64::from(workload.workers)
+}
+
+/// An operation as it was measured at one depth.
+struct DepthPoint<'a> {
+    depth: u64,
+    op: OpRow<'a>,
+}
+
+impl DepthPoint<'_> {
+    /// Throughput over response time (Kleinrock, ICC 1979). By Little's law that is the square of
+    /// the rate over the depth.
+    fn power(&self) -> f64 {
+        self.op.figures.iops.value.powi(2) / self.depth as f64
+    }
+
+    /// A square has twice the relative error.
+    fn power_relative_half_width(&self) -> Option<f64> {
+        Some(2.0 * self.op.figures.iops.relative_half_width()?)
+    }
+}
+
+/// The depths of a group at which this operation happened, ascending.
+fn depth_points<'a>(group: &[&'a Row], kind: OpKind) -> Vec<DepthPoint<'a>> {
+    let mut points = Vec::new();
+    for row in group {
+        if let Some(op) = row.op(kind)
+            && op.data.count > 0
+        {
+            let depth = in_flight(&row.data.workload);
+            points.push(DepthPoint { depth, op });
+        }
+    }
+    points.sort_by_key(|point| point.depth);
+    points
 }
 
 fn chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
-    let points = group.iter().filter_map(|m| {
-        let op = m.op(kind).filter(|op| op.data.count > 0)?;
-        Some((in_flight(&m.data.workload), op))
-    });
-    let mut points: Vec<(u64, OpRow<'_>)> = points.collect();
-    points.sort_by_key(|(depth, _)| *depth);
+    let points = depth_points(group, kind);
     if points.len() < DEPTHS_LEAST {
         return None;
     }
-    let longest = &points.last()?.1.figures.latency;
-    let (latency, ns) = latency_unit(longest.p99.map_or(longest.mean, |ns| ns as f64));
-    let at = || points.iter().map(|(depth, op)| (*depth as f64, *op));
-    let iops = at().map(|(depth, op)| (depth, &op.figures.iops));
-    let mean = at().map(|(depth, op)| (depth, op.figures.latency.mean / ns));
-    let p99 = at().filter_map(|(depth, op)| Some((depth, op.figures.latency.p99? as f64 / ns)));
-    let rates = points.iter().map(|(_, op)| &op.figures.iops);
-    let best = rates.max_by(|a, b| a.value.total_cmp(&b.value))?;
-    let best = rounded(best.value, best.half_width_95);
-    let what = what(record, group[0], kind);
-    let knee = knee(&points);
-    let caption = knee.as_ref().map_or(NO_KNEE_CAPTION, |_| KNEE_CAPTION);
+    let deepest = &points.last()?.op.figures.latency;
+    let longest_ns = match deepest.p99 {
+        Some(p99) => p99 as f64,
+        None => deepest.mean,
+    };
+    let (latency, unit_ns) = latency_unit(longest_ns);
+    let best = points
+        .iter()
+        .map(|point| &point.op.figures.iops)
+        .max_by(|a, b| a.value.total_cmp(&b.value))?;
+    let best_iops = rounded(best.value, best.half_width_95);
+    let name = group_name(record, group[0], kind);
+    let mut guides = Vec::new();
+    let mut caption = NO_KNEE_CAPTION;
+    if let Some(depth) = knee_depth(&points) {
+        guides.push(knee_guide(depth));
+        caption = KNEE_CAPTION;
+    }
     Some(Chart {
-        id: format!("depth-{}", slug(&what)),
-        title: format!("IOPS and latency over depth: {what}, at most {best} IOPS"),
+        id: format!("depth-{}", slug(&name)),
+        title: format!("IOPS and latency over depth: {name}, at most {best_iops} IOPS"),
         caption: caption.to_owned(),
-        x: depth_axis(at().map(|(depth, _)| depth)),
+        x: depth_axis(points.iter().map(|point| point.depth as f64)),
         y: Axis::new("rate", "IOPS").starting_at_zero(),
         y_right: Some(Axis::new("latency", latency).starting_at_zero()),
-        series: vec![
-            Series::estimates("IOPS", SeriesMark::Line, iops, 1.0),
-            Series::new("mean latency", SeriesMark::Line, mean.collect()).on_the_right(),
-            Series::new("p99 latency", SeriesMark::Dots, p99.collect()).on_the_right(),
-        ],
-        guides: knee.into_iter().collect(),
+        series: depth_series(&points, unit_ns).into(),
+        guides,
     })
 }
 
+/// The rate, the mean latency and its 99th percentile.
+fn depth_series(points: &[DepthPoint<'_>], unit_ns: f64) -> [Series; 3] {
+    let mut rates = Vec::new();
+    let mut means = Vec::new();
+    let mut p99s = Vec::new();
+    for point in points {
+        let depth = point.depth as f64;
+        let latency = &point.op.figures.latency;
+        rates.push((depth, &point.op.figures.iops));
+        means.push((depth, latency.mean / unit_ns));
+        if let Some(p99) = latency.p99 {
+            p99s.push((depth, p99 as f64 / unit_ns));
+        }
+    }
+    [
+        Series::estimates("IOPS", SeriesMark::Line, rates, 1.0),
+        Series::new("mean latency", SeriesMark::Line, means).on_the_right(),
+        Series::new("p99 latency", SeriesMark::Dots, p99s).on_the_right(),
+    ]
+}
+
 fn depth_axis(depths: impl Iterator<Item = f64>) -> Axis {
-    let axis = Axis::new("requests in flight", "").scaled(Scale::Log);
-    axis.labelled_at(depths)
+    Axis::new("requests in flight", "")
+        .scaled(Scale::Log)
+        .labelled_at(depths)
 }
 
 const KNEE_CAPTION: &str = "More requests in flight give more IOPS up to the knee; beyond it they \
@@ -119,123 +179,167 @@ const NO_KNEE_CAPTION: &str = "More requests in flight give more IOPS until the 
 
 /// Block size, order and kind of operation, with what makes it durable: `8 KiB random reads`,
 /// `8 KiB commits (write+fdatasync)`.
-fn what(record: &Record, m: &Row, kind: OpKind) -> String {
-    let order = match m.data.workload.access {
+fn group_name(record: &Record, row: &Row, kind: OpKind) -> String {
+    let workload = &row.data.workload;
+    let order = match workload.access {
         Access::Random { .. } | Access::Zoned { .. } => "random ",
         Access::Sequential | Access::Backward | Access::Stride { .. } => "",
     };
-    let streams = &m.data.workload.streams;
-    let reads = f64::from(streams.permille(OpKind::Read)) / 10.0;
-    let mixed = streams.is_mix().then(|| format!(" at {reads} % reads"));
-    let target = record.targets.get(m.data.target);
-    let target = target.filter(|_| record.targets.len() > 1);
-    let target = target.map(|target| format!(" on {}", target.path));
-    let block = format_bytes(u64::from(m.data.workload.block_bytes));
-    let sync = match kind {
-        OpKind::Commit => labels::sync(m.data.workload.sync),
-        _ => None,
-    };
-    let method = sync.map_or(String::new(), |sync| format!(" ({sync})"));
-    format!(
-        "{block} {order}{}s{method}{}{}",
-        kind.as_str(),
-        mixed.unwrap_or_default(),
-        target.unwrap_or_default()
-    )
+    let block = format_bytes(u64::from(workload.block_bytes));
+    let mut name = format!("{block} {order}{}s", kind.as_str());
+    if kind == OpKind::Commit
+        && let Some(sync) = labels::sync(workload.sync)
+    {
+        name += &format!(" ({sync})");
+    }
+    if workload.streams.is_mix() {
+        let reads = f64::from(workload.streams.permille(OpKind::Read)) / 10.0;
+        name += &format!(" at {reads} % reads");
+    }
+    if let Some(target) = target_among_several(record, row) {
+        name += &format!(" on {}", target.path);
+    }
+    name
 }
 
-/// The depth of the largest power, which is throughput over response time (Kleinrock, ICC 1979). By
-/// Little's law power is the square of the rate over the depth. A disk that serves `n` requests in
-/// parallel has its knee at depth `n`. `None` where the intervals leave open which depth that is,
-/// and at the smallest and the largest depth, beyond which there may be more.
-fn knee(points: &[(u64, OpRow<'_>)]) -> Option<Guide> {
-    let power = |(depth, op): &(u64, OpRow<'_>)| op.figures.iops.value.powi(2) / *depth as f64;
-    let best = points.iter().max_by(|a, b| power(a).total_cmp(&power(b)))?;
-    let (depth, _) = best;
-    // A square has twice the relative error.
-    let width = |(_, op): &(u64, OpRow<'_>)| Some(2.0 * op.figures.iops.relative_half_width()?);
-    let low = power(best) * (1.0 - width(best)?);
-    for other in points.iter().filter(|(other, _)| other != depth) {
-        if power(other) * (1.0 + width(other)?) >= low {
+/// The depth of the largest power. A disk that serves `n` requests in parallel has its knee at
+/// depth `n`. `None` where the intervals leave open which depth that is, and at the smallest and
+/// the largest depth, beyond which there may be more.
+fn knee_depth(points: &[DepthPoint<'_>]) -> Option<u64> {
+    let best = points
+        .iter()
+        .max_by(|a, b| a.power().total_cmp(&b.power()))?;
+    let lowest_power = best.power() * (1.0 - best.power_relative_half_width()?);
+    for other in points {
+        if other.depth == best.depth {
+            continue;
+        }
+        let highest_power = other.power() * (1.0 + other.power_relative_half_width()?);
+        if highest_power >= lowest_power {
             return None;
         }
     }
-    let is_end = points.first()?.0 == *depth || points.last()?.0 == *depth;
-    let label = format!("knee at {depth}");
-    (!is_end).then(|| Guide::new(AxisSide::X, label, *depth as f64))
+    if best.depth == points.first()?.depth || best.depth == points.last()?.depth {
+        None
+    } else {
+        Some(best.depth)
+    }
 }
 
-/// Bytes in the unit of the axis.
-const KIB: f64 = 1024.0;
+fn knee_guide(depth: u64) -> Guide {
+    Guide::new(AxisSide::X, format!("knee at {depth}"), depth as f64)
+}
 
 /// Two charts for each operation.
 pub(super) fn sweep_charts(sweep: &SweepRecord) -> Vec<Chart> {
-    let charts = |matrix| [over_depth(matrix), over_size(matrix)];
-    sweep.matrices.iter().flat_map(charts).collect()
+    let mut charts = Vec::new();
+    for matrix in &sweep.matrices {
+        charts.push(over_depth(matrix));
+        charts.push(over_size(matrix));
+    }
+    charts
 }
 
-fn measured(matrix: &SweepMatrix) -> impl Iterator<Item = &SweepCell> {
-    let cells = matrix.cells.iter();
-    cells.filter(|cell| cell.state == CellState::Measured)
+/// The measured cells of a matrix, and the lines through them.
+struct MeasuredCells<'a>(Vec<&'a SweepCell>);
+
+impl<'a> MeasuredCells<'a> {
+    fn new(matrix: &'a SweepMatrix) -> Self {
+        let cells = matrix
+            .cells
+            .iter()
+            .filter(|cell| cell.state == CellState::Measured)
+            .collect();
+        Self(cells)
+    }
+
+    /// The block sizes, each once, ascending.
+    fn sizes(&self) -> BTreeSet<u32> {
+        self.0.iter().map(|cell| cell.block_bytes).collect()
+    }
+
+    /// The depths, each once, ascending.
+    fn depths(&self) -> BTreeSet<u32> {
+        self.0.iter().map(|cell| cell.depth).collect()
+    }
+
+    /// Operations per second over the depth.
+    fn line_of_size(&self, block_bytes: u32) -> Series {
+        let mut rates = Vec::new();
+        for cell in &self.0 {
+            if cell.block_bytes == block_bytes
+                && let Some(iops) = &cell.iops
+            {
+                rates.push((f64::from(cell.depth), iops));
+            }
+        }
+        let name = format_bytes(u64::from(block_bytes));
+        Series::estimates(name, SeriesMark::Line, rates, 1.0)
+    }
+
+    /// Bytes per second over the block size.
+    fn line_of_depth(&self, depth: u32) -> Series {
+        let mut rates = Vec::new();
+        for cell in &self.0 {
+            if cell.depth == depth
+                && let Some(throughput) = &cell.throughput
+            {
+                rates.push((kib(cell.block_bytes), throughput));
+            }
+        }
+        Series::estimates(format!("depth {depth}"), SeriesMark::Line, rates, 1e6)
+    }
 }
 
-/// The values of an axis, without repetition, in order.
-fn values(matrix: &SweepMatrix, of: fn(&SweepCell) -> u32) -> BTreeSet<u32> {
-    measured(matrix).map(of).collect()
+/// A block size in the unit of its axis.
+fn kib(bytes: u32) -> f64 {
+    f64::from(bytes) / 1024.0
 }
 
 fn over_depth(matrix: &SweepMatrix) -> Chart {
     let words = matrix.operation.words();
-    let line = |size: u32| {
-        let cells = measured(matrix).filter(|cell| cell.block_bytes == size);
-        let rates = cells.filter_map(|cell| Some((f64::from(cell.depth), cell.iops.as_ref()?)));
-        Series::estimates(format_bytes(u64::from(size)), SeriesMark::Line, rates, 1.0)
-    };
-    let sizes = values(matrix, |cell| cell.block_bytes).into_iter();
-    let depths = values(matrix, |cell| cell.depth).into_iter();
-    let knee = matrix.knee.as_ref().map(|knee| {
-        let label = format!("knee at {}", knee.depth);
-        Guide::new(AxisSide::X, label, f64::from(knee.depth))
-    });
+    let cells = MeasuredCells::new(matrix);
+    let depths = cells.depths().into_iter();
+    let sizes = cells.sizes().into_iter();
+    let mut guides = Vec::new();
+    if let Some(knee) = &matrix.knee {
+        guides.push(knee_guide(u64::from(knee.depth)));
+    }
     Chart {
         id: format!("depth-{}", slug(words)),
         title: format!("IOPS over depth: {words}, by block size"),
         caption: KNEE_CAPTION.to_owned(),
         x: depth_axis(depths.map(f64::from)),
         y: Axis::new("rate", "IOPS").scaled(Scale::Log),
-        series: sizes.map(line).collect(),
-        guides: knee.into_iter().collect(),
+        series: sizes.map(|size| cells.line_of_size(size)).collect(),
+        guides,
         ..Chart::default()
     }
 }
 
 fn over_size(matrix: &SweepMatrix) -> Chart {
     let words = matrix.operation.words();
-    let place = |bytes: u32| f64::from(bytes) / KIB;
-    let line = |depth: u32| {
-        let cells = measured(matrix).filter(|cell| cell.depth == depth);
-        let rates =
-            cells.filter_map(|cell| Some((place(cell.block_bytes), cell.throughput.as_ref()?)));
-        Series::estimates(format!("depth {depth}"), SeriesMark::Line, rates, 1e6)
-    };
-    let sizes = values(matrix, |cell| cell.block_bytes).into_iter();
-    let depths = values(matrix, |cell| cell.depth).into_iter();
-    let size_axis = Axis::new("block size", "KiB").scaled(Scale::Log);
-    let limit = matrix.bandwidth_limit.as_ref().map(|limit| {
-        let bytes = limit.block_bytes;
-        let label = format!("bandwidth limits from {}", format_bytes(u64::from(bytes)));
-        Guide::new(AxisSide::X, label, place(bytes))
-    });
+    let cells = MeasuredCells::new(matrix);
+    let depths = cells.depths().into_iter();
+    let sizes = cells.sizes().into_iter();
+    let mut guides = Vec::new();
+    if let Some(limit) = &matrix.bandwidth_limit {
+        let size = format_bytes(u64::from(limit.block_bytes));
+        let label = format!("bandwidth limits from {size}");
+        guides.push(Guide::new(AxisSide::X, label, kib(limit.block_bytes)));
+    }
     Chart {
         id: format!("size-{}", slug(words)),
         title: format!("Throughput over block size: {words}, by depth"),
         caption: "Larger blocks move more bytes until bandwidth is the limit; beyond it, a block \
                   takes longer in proportion to its size."
             .to_owned(),
-        x: size_axis.labelled_at(sizes.map(place)),
+        x: Axis::new("block size", "KiB")
+            .scaled(Scale::Log)
+            .labelled_at(sizes.map(kib)),
         y: Axis::new("throughput", "MB/s").starting_at_zero(),
-        series: depths.map(line).collect(),
-        guides: limit.into_iter().collect(),
+        series: depths.map(|depth| cells.line_of_depth(depth)).collect(),
+        guides,
         ..Chart::default()
     }
 }

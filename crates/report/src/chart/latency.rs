@@ -2,7 +2,7 @@
 //! own plots.
 
 use super::types::{
-    Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark, Unit, latency_unit, operation, slug,
+    Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark, latency_unit, operation, slug,
 };
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::Record;
@@ -20,110 +20,151 @@ const LINES_MAX: usize = 100;
 
 /// One chart for each block size: only latencies of equal transfers are comparable.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
-    let sizes = record
+    let sizes: BTreeSet<u32> = record
         .measurements
         .iter()
-        .map(|m| m.data.workload.block_bytes);
-    let sizes: BTreeSet<u32> = sizes.collect();
-    let only = sizes.len() == 1;
-    let sizes = sizes.into_iter();
-    sizes.filter_map(|size| chart(record, size, only)).collect()
+        .map(|row| row.data.workload.block_bytes)
+        .collect();
+    let mut charts = Vec::new();
+    for size in &sizes {
+        if let Some(mut chart) = chart_of_size(record, *size) {
+            if sizes.len() > 1 {
+                let block = format_bytes(u64::from(*size));
+                chart.id += &format!("-{}", slug(&block));
+            }
+            charts.push(chart);
+        }
+    }
+    charts
 }
 
 /// The line of an operation.
-struct LatencyLine {
+struct LatencyLine<'a> {
     name: String,
     /// Whether other operations ran in the same workload.
     is_of_mix: bool,
-    histogram: LatencyHistogram,
+    histogram: &'a LatencyHistogram,
 }
 
-fn chart(record: &Record, block_bytes: u32, only: bool) -> Option<Chart> {
-    let measurements = record.measurements.iter();
-    let group = measurements.filter(|m| m.data.workload.block_bytes == block_bytes);
-    let mut lines = group.flat_map(|m| distributions(record, m));
-    let mut distributions: Vec<LatencyLine> = lines.by_ref().take(LINES_MAX).collect();
+/// The latencies of the operations that moved blocks of this size; `None` without any.
+fn chart_of_size(record: &Record, block_bytes: u32) -> Option<Chart> {
+    let mut lines = Vec::new();
+    for row in &record.measurements {
+        if row.data.workload.block_bytes == block_bytes {
+            lines.extend(lines_of_row(record, row));
+        }
+    }
+    let caption = percentile_caption(lines.len());
+    lines.truncate(LINES_MAX);
     // The first lines are drawn, the others wait in the legend.
-    distributions.sort_by_key(|line| line.is_of_mix);
-    let all = distributions.len();
-    let mut caption = "At each percentile, that share of the operations took no longer than the \
-                       line shows. A line ends where fewer than ten operations lie beyond it."
-        .to_owned();
-    if all > PERCENTILE_LINES {
-        caption += &format!(
-            " {PERCENTILE_LINES} of {all} lines are drawn. On the page, click the legend to show \
-             or hide a line."
-        );
-    }
-    if lines.next().is_some() {
-        caption += &format!(" Only the first {LINES_MAX} lines are drawn.");
-    }
-    let longest_ns = distributions.iter().map(|d| d.histogram.max_ns()).max()?;
+    lines.sort_by_key(|line| line.is_of_mix);
+    let longest_ns = lines.iter().map(|line| line.histogram.max_ns()).max()?;
     // On a logarithmic axis the unit fits the middle, not the longest one.
-    let unit = latency_unit(longest_ns as f64 / 5.0);
-    let (block, longest) = (format_bytes(block_bytes.into()), format_latency(longest_ns));
-    let percent = Axis::new("percentile", "%");
-    let of_size = (!only).then(|| format!("-{}", slug(&block)));
+    let (unit, unit_ns) = latency_unit(longest_ns as f64 / 5.0);
     Some(Chart {
-        id: format!("latency-percentiles{}", of_size.unwrap_or_default()),
-        title: format!("Latency percentiles, {block} operations: longest {longest}"),
+        id: "latency-percentiles".to_owned(),
+        title: format!(
+            "Latency percentiles, {} operations: longest {}",
+            format_bytes(u64::from(block_bytes)),
+            format_latency(longest_ns)
+        ),
         caption,
-        x: percent.scaled(Scale::Percentile).starting_at_zero(),
-        y: Axis::new("latency", unit.0).scaled(Scale::Log),
-        series: distributions.iter().map(|d| line(d, unit)).collect(),
+        x: Axis::new("percentile", "%")
+            .scaled(Scale::Percentile)
+            .starting_at_zero(),
+        y: Axis::new("latency", unit).scaled(Scale::Log),
+        series: lines.iter().map(|line| series(line, unit_ns)).collect(),
         ..Chart::default()
     })
 }
 
+/// How to read so many lines.
+fn percentile_caption(found: usize) -> String {
+    let lines = found.min(LINES_MAX);
+    let mut caption = "At each percentile, that share of the operations took no longer than the \
+                       line shows. A line ends where fewer than ten operations lie beyond it."
+        .to_owned();
+    if lines > PERCENTILE_LINES {
+        caption += &format!(
+            " {PERCENTILE_LINES} of {lines} lines are drawn. On the page, click the legend to \
+             show or hide a line."
+        );
+    }
+    if found > LINES_MAX {
+        caption += &format!(" Only the first {LINES_MAX} lines are drawn.");
+    }
+    caption
+}
+
 /// The headline operations; under an offered load also from the intended start, which includes the
 /// time that a caller waited.
-fn distributions(record: &Record, m: &Row) -> Vec<LatencyLine> {
-    let mut all = Vec::new();
-    let is_of_mix = m.headline_ops().len() > 1;
-    for (kind, op) in m
-        .headline_ops()
-        .into_iter()
-        .filter(|(_, op)| op.data.count > 0)
-    {
-        let name = operation(record, m, kind);
-        all.push(LatencyLine {
-            name: name.clone(),
+fn lines_of_row<'a>(record: &Record, row: &'a Row) -> Vec<LatencyLine<'a>> {
+    let mut lines = Vec::new();
+    let ops = row.headline_ops();
+    let is_of_mix = ops.len() > 1;
+    for (kind, op) in ops {
+        if op.data.count == 0 {
+            continue;
+        }
+        let name = operation(record, row, kind);
+        let intended_name = format!("{name} from the intended start");
+        lines.push(LatencyLine {
+            name,
             is_of_mix,
-            histogram: op.data.latency.clone(),
+            histogram: &op.data.latency,
         });
         if let Some(intended) = &op.data.latency_intended {
-            all.push(LatencyLine {
-                name: format!("{name} from the intended start"),
+            lines.push(LatencyLine {
+                name: intended_name,
                 is_of_mix,
-                histogram: intended.clone(),
+                histogram: intended,
             });
         }
     }
-    all
+    lines
 }
 
-fn line(d: &LatencyLine, (_, ns): Unit) -> Series {
-    let name = format!("{} (max {})", d.name, format_latency(d.histogram.max_ns()));
-    let points = quantiles(&d.histogram).into_iter();
-    let points = points.map(|(p, value)| (p * 100.0, value as f64 / ns));
-    Series::new(name, SeriesMark::Line, points.collect())
+fn series(line: &LatencyLine<'_>, unit_ns: f64) -> Series {
+    let max = format_latency(line.histogram.max_ns());
+    let mut points = Vec::new();
+    for quantile in quantiles(line.histogram) {
+        let percent = quantile.share * 100.0;
+        points.push((percent, quantile.latency_ns as f64 / unit_ns));
+    }
+    Series::new(
+        format!("{} (max {max})", line.name),
+        SeriesMark::Line,
+        points,
+    )
+}
+
+/// This share of the latencies, 0 to 1, is not longer.
+struct Quantile {
+    share: f64,
+    latency_ns: u64,
 }
 
 /// The distribution at evenly spaced positions of the percentile axis, up to the last one with ten
 /// latencies beyond it; the shortest latency first.
-fn quantiles(histogram: &LatencyHistogram) -> Vec<(f64, u64)> {
+fn quantiles(histogram: &LatencyHistogram) -> Vec<Quantile> {
     let count = histogram.count() as f64;
-    let places = (0..).map(|k| 1.0 - 10.0_f64.powf(-(k as f64) / POINTS_PER_DECADE as f64));
-    let is_known = |p: &f64| count * (1.0 - p) + 1e-6 >= BEYOND_LEAST;
-    let mut places = places.take_while(is_known).peekable();
-    let (mut seen, mut points) = (0, Vec::new());
+    let mut seen = 0;
+    let mut step = 0_u32;
+    let mut quantiles = Vec::new();
     for (low, width, n) in histogram.buckets() {
         seen += n;
-        while let Some(p) = places.next_if(|p| (p * count).ceil() <= seen as f64) {
-            points.push((p, (low + width - 1).min(histogram.max_ns())));
+        let latency_ns = (low + width - 1).min(histogram.max_ns());
+        loop {
+            let share = 1.0 - 10.0_f64.powf(-f64::from(step) / POINTS_PER_DECADE as f64);
+            let is_known = count * (1.0 - share) + 1e-6 >= BEYOND_LEAST;
+            if !is_known || (share * count).ceil() > seen as f64 {
+                break;
+            }
+            quantiles.push(Quantile { share, latency_ns });
+            step += 1;
         }
     }
-    points
+    quantiles
 }
 
 #[cfg(test)]
@@ -137,8 +178,9 @@ mod tests {
         let points = quantiles(&histogram);
         // Up to 99.99 %, where ten lie beyond.
         assert_eq!(points.len(), 4 * POINTS_PER_DECADE + 1);
-        for (p, value) in points {
-            assert_eq!(value, histogram.value_at(p), "{p}");
+        for point in points {
+            let Quantile { share, latency_ns } = point;
+            assert_eq!(latency_ns, histogram.value_at(share), "{share}");
         }
     }
 

@@ -10,8 +10,8 @@ mod time;
 mod types;
 
 pub use range::{Range, Ranges};
-pub(crate) use types::position_unit;
 pub use types::{Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark};
+pub(crate) use types::{position_unit, target_among_several};
 
 use crate::text::clean;
 use diskproof_model::record::Record;
@@ -23,12 +23,9 @@ use std::collections::BTreeMap;
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
     charts.extend(ping::charts(record));
-    charts.extend(
-        record
-            .observed()
-            .into_iter()
-            .flat_map(time::observed_charts),
-    );
+    if let Some(observed) = record.observed() {
+        charts.extend(time::observed_charts(observed));
+    }
     match record.sweep() {
         // One picture for each of a hundred cells would hide the answer.
         Some(sweep) => charts.extend(depth::sweep_charts(sweep)),
@@ -38,12 +35,15 @@ pub fn charts(record: &Record) -> Vec<Chart> {
             charts.extend(time::charts(record));
         }
     }
-    charts = charts.into_iter().filter_map(drawable).collect();
-    let mut ids = BTreeMap::new();
-    for chart in &mut charts {
-        chart.id = unused(&mut ids, &chart.id);
+    let mut used_ids = BTreeMap::new();
+    let mut drawable_charts = Vec::new();
+    for chart in charts {
+        if let Some(mut chart) = drawable(chart) {
+            chart.id = unused(&mut used_ids, &chart.id);
+            drawable_charts.push(chart);
+        }
     }
-    charts
+    drawable_charts
 }
 
 /// The chart without undrawable points; `None` if no point is left.
@@ -57,45 +57,64 @@ fn drawable(mut chart: Chart) -> Option<Chart> {
         keep_drawable(series, chart.x.scale, y.scale);
     }
     chart.series.retain(|series| !series.points.is_empty());
-    let mut sides = chart.series.iter().map(|series| series.side);
-    if sides.all(|side| side == AxisSide::Left) {
+    if chart.series.is_empty() {
+        return None;
+    }
+    let is_right_used = chart
+        .series
+        .iter()
+        .any(|series| series.side != AxisSide::Left);
+    if !is_right_used {
         chart.y_right = None;
         chart.guides.retain(|guide| guide.axis != AxisSide::Right);
     }
-    let axes = [&mut chart.x, &mut chart.y].into_iter();
-    for axis in axes.chain(&mut chart.y_right) {
-        axis.min = axis.min.filter(|end| end.abs() < VALUE_ABS_MAX);
-        axis.max = axis.max.filter(|end| end.abs() < VALUE_ABS_MAX);
-        axis.ticks.retain(|tick| tick.abs() < VALUE_ABS_MAX);
+    limit_axis(&mut chart.x);
+    limit_axis(&mut chart.y);
+    if let Some(right) = &mut chart.y_right {
+        limit_axis(right);
     }
     chart.guides.retain(|guide| guide.at.abs() < VALUE_ABS_MAX);
     for guide in &mut chart.guides {
         guide.label = clean(&guide.label);
     }
-    (chart.title, chart.caption) = (clean(&chart.title), clean(&chart.caption));
-    (!chart.series.is_empty()).then_some(chart)
+    chart.title = clean(&chart.title);
+    chart.caption = clean(&chart.caption);
+    Some(chart)
 }
 
 /// Larger values would make arithmetic on the ends of an axis overflow.
 const VALUE_ABS_MAX: f64 = 1e100;
 
+fn limit_axis(axis: &mut Axis) {
+    axis.min = axis.min.filter(|end| end.abs() < VALUE_ABS_MAX);
+    axis.max = axis.max.filter(|end| end.abs() < VALUE_ABS_MAX);
+    axis.ticks.retain(|tick| tick.abs() < VALUE_ABS_MAX);
+}
+
 fn keep_drawable(series: &mut Series, x: Scale, y: Scale) {
-    let fits = |scale: Scale, value: f64| match scale {
+    let points = std::mem::take(&mut series.points);
+    let half_widths = std::mem::take(&mut series.half_widths_95);
+    for (index, point) in points.into_iter().enumerate() {
+        if !is_drawable(x, point.0) || !is_drawable(y, point.1) {
+            continue;
+        }
+        let half_width = match half_widths.get(index) {
+            Some(width) if (0.0..VALUE_ABS_MAX).contains(width) => *width,
+            _ => 0.0,
+        };
+        series.points.push(point);
+        series.half_widths_95.push(half_width);
+    }
+    if series.half_widths_95.iter().all(|width| *width == 0.0) {
+        series.half_widths_95.clear();
+    }
+}
+
+fn is_drawable(scale: Scale, value: f64) -> bool {
+    match scale {
         Scale::Linear => value.abs() < VALUE_ABS_MAX,
         Scale::Log => value < VALUE_ABS_MAX && value > 1.0 / VALUE_ABS_MAX,
         Scale::Percentile => (0.0..100.0).contains(&value),
-    };
-    let widths = std::mem::take(&mut series.half_widths_95).into_iter();
-    let widths = widths.map(|width| match width {
-        0.0..VALUE_ABS_MAX => width,
-        _ => 0.0,
-    });
-    let points = std::mem::take(&mut series.points).into_iter();
-    let all = points.zip(widths.chain(std::iter::repeat(0.0)));
-    let drawable = all.filter(|(point, _)| fits(x, point.0) && fits(y, point.1));
-    (series.points, series.half_widths_95) = drawable.unzip();
-    if series.half_widths_95.iter().all(|width| *width == 0.0) {
-        series.half_widths_95.clear();
     }
 }
 
@@ -116,13 +135,19 @@ pub fn origin(record: &Record) -> String {
     let mut facts: Vec<String> = Vec::new();
     match record.targets.as_slice() {
         [target] => {
-            let disk = target.disks().next();
-            facts.extend(disk.and_then(|disk| disk.model.clone()));
-            let serial = disk.and_then(|disk| disk.serial.as_ref());
-            facts.extend(serial.map(|serial| format!("serial {serial}")));
+            if let Some(disk) = target.disks().next() {
+                facts.extend(disk.model.clone());
+                if let Some(serial) = &disk.serial {
+                    facts.push(format!("serial {serial}"));
+                }
+            }
             facts.push(target.path.clone());
         }
-        targets => facts.extend(targets.iter().map(|target| target.path.clone())),
+        targets => {
+            for target in targets {
+                facts.push(target.path.clone());
+            }
+        }
     }
     facts.push(format!("on {}", record.host.name));
     facts.push(record.started.clone());

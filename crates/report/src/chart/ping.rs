@@ -4,7 +4,7 @@ use super::types::{
     Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, slug, subject,
 };
 use diskproof_model::measurement::OpKind;
-use diskproof_model::ping::PingFigures;
+use diskproof_model::ping::{PingFigures, SingleRequest};
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::units::{counted, format_latency};
@@ -12,46 +12,43 @@ use diskproof_model::units::{counted, format_latency};
 /// The charts of each target.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = Vec::new();
-    for m in &record.measurements {
-        if let Some(ping) = &m.figures.ping {
-            charts.extend(after_idle(record, m, ping));
-            charts.extend(over_time(record, m, ping));
+    for row in &record.measurements {
+        if let Some(ping) = &row.figures.ping {
+            charts.extend(after_idle(record, row, ping));
+            charts.extend(over_time(record, row, ping));
         }
     }
     charts
 }
 
+/// The requests that the figures are about.
+fn counting_requests(row: &Row) -> Vec<&SingleRequest> {
+    let requests = row.data.requests.iter();
+    requests.filter(|request| request.counts()).collect()
+}
+
 /// The latencies in the order of the requests.
-fn over_time(record: &Record, m: &Row, ping: &PingFigures) -> Option<Chart> {
-    let all = || m.data.requests.iter();
-    let shown = || all().filter(|request| request.error.is_none());
-    let counting = || all().filter(|request| request.counts());
-    let longest_ns = counting().map(|request| request.latency_ns).max()?;
-    let (unit, ns) = latency_unit(longest_ns as f64 / 5.0);
-    let start_ns = m.data.requests.first()?.at_ns;
+fn over_time(record: &Record, row: &Row, ping: &PingFigures) -> Option<Chart> {
+    let counting = counting_requests(row);
+    let longest_ns = counting.iter().map(|request| request.latency_ns).max()?;
+    // On a logarithmic axis the unit fits the middle, not the longest one.
+    let (unit, unit_ns) = latency_unit(longest_ns as f64 / 5.0);
     let kinds = [
         (OpKind::Read, "reads"),
         (OpKind::Write, "writes"),
         (OpKind::Commit, "durable writes"),
     ];
-    let series = kinds.map(|(kind, name)| {
-        let points = shown().filter(|request| request.op == kind).map(|request| {
-            let at = request.at_ns.saturating_sub(start_ns) as f64 / 1e9;
-            (at, request.latency_ns as f64 / ns)
-        });
-        Series::new(name, SeriesMark::Dots, points.collect())
-    });
-    let guides = ping.latency.iter().filter_map(|(kind, latency)| {
-        let is_shown = shown().any(|request| request.op == *kind);
-        let label = format!("{} mean {}", kind.as_str(), latency.mean.text());
-        is_shown.then(|| Guide::new(AxisSide::Left, label, latency.mean.value / ns))
-    });
+    let mut series = Vec::new();
+    for (kind, name) in kinds {
+        let points = latencies_over_time(&row.data.requests, kind, unit_ns);
+        series.push(Series::new(name, SeriesMark::Dots, points));
+    }
     Some(Chart {
-        id: format!("requests-{}", slug(&m.data.workload.name)),
+        id: format!("requests-{}", slug(&row.data.workload.name)),
         title: format!(
             "Latency of {} over time, {}: longest {}",
-            counted(counting().count() as u64, "request"),
-            subject(record, m),
+            counted(counting.len() as u64, "request"),
+            subject(record, row),
             format_latency(longest_ns)
         ),
         caption: "Each dot is one request: when it was sent, and how long it took. The figures \
@@ -59,33 +56,75 @@ fn over_time(record: &Record, m: &Row, ping: &PingFigures) -> Option<Chart> {
             .to_owned(),
         x: Axis::new("time", "s").starting_at_zero(),
         y: Axis::new("latency", unit).scaled(Scale::Log),
-        series: series.into(),
-        guides: guides.collect(),
+        series,
+        guides: mean_guides(&row.data.requests, ping, unit_ns),
         ..Chart::default()
     })
 }
 
+/// Seconds after the first request, and the latency, of the requests of one kind that succeeded.
+fn latencies_over_time(requests: &[SingleRequest], kind: OpKind, unit_ns: f64) -> Vec<(f64, f64)> {
+    let mut points = Vec::new();
+    for request in requests {
+        if request.error.is_none() && request.op == kind {
+            let sent_ns = request.at_ns.saturating_sub(requests[0].at_ns);
+            points.push((sent_ns as f64 / 1e9, request.latency_ns as f64 / unit_ns));
+        }
+    }
+    points
+}
+
+/// The mean of each kind of which a request succeeded.
+fn mean_guides(requests: &[SingleRequest], ping: &PingFigures, unit_ns: f64) -> Vec<Guide> {
+    let mut guides = Vec::new();
+    for (kind, latency) in &ping.latency {
+        let has_points = requests
+            .iter()
+            .any(|request| request.error.is_none() && request.op == *kind);
+        if has_points {
+            let label = format!("{} mean {}", kind.as_str(), latency.mean.text());
+            let mean = latency.mean.value / unit_ns;
+            guides.push(Guide::new(AxisSide::Left, label, mean));
+        }
+    }
+    guides
+}
+
 /// The mean latency of the first request after each idle time.
-fn after_idle(record: &Record, m: &Row, ping: &PingFigures) -> Option<Chart> {
+fn after_idle(record: &Record, row: &Row, ping: &PingFigures) -> Option<Chart> {
     let longest_ns = ping.after_idle.iter().map(|point| point.max_ns).max()?;
-    let (unit, ns) = latency_unit(longest_ns as f64 / 5.0);
-    let place = |idle_ns: u64| idle_ns as f64 / 1e6;
-    let idle = ping.after_idle.iter().filter(|point| point.idle_ns > 0);
-    let mean = idle.map(|point| (place(point.idle_ns), &point.mean));
-    let single = m.data.requests.iter().filter(|request| request.counts());
-    let single = single.filter_map(|request| {
-        let idle_ns = request.idle_ns.filter(|idle_ns| *idle_ns > 0)?;
-        Some((place(idle_ns), request.latency_ns as f64 / ns))
-    });
-    let awake = ping.after_idle.first().filter(|point| point.idle_ns == 0);
-    let guides = awake.map(|point| {
-        let label = format!("without idle time {}", point.mean.text());
-        Guide::new(AxisSide::Left, label, point.mean.value / ns)
-    });
-    let (subject, longest) = (subject(record, m), format_latency(longest_ns));
+    // On a logarithmic axis the unit fits the middle, not the longest one.
+    let (unit, unit_ns) = latency_unit(longest_ns as f64 / 5.0);
+    let mut means = Vec::new();
+    for point in &ping.after_idle {
+        if point.idle_ns > 0 {
+            means.push((idle_ms(point.idle_ns), &point.mean));
+        }
+    }
+    let mut single = Vec::new();
+    for request in counting_requests(row) {
+        match request.idle_ns {
+            None | Some(0) => {}
+            Some(idle_ns) => {
+                single.push((idle_ms(idle_ns), request.latency_ns as f64 / unit_ns));
+            }
+        }
+    }
+    let mut guides = Vec::new();
+    if let Some(awake) = ping.after_idle.first()
+        && awake.idle_ns == 0
+    {
+        let label = format!("without idle time {}", awake.mean.text());
+        let mean = awake.mean.value / unit_ns;
+        guides.push(Guide::new(AxisSide::Left, label, mean));
+    }
     Some(Chart {
-        id: format!("after-idle-{}", slug(&m.data.workload.name)),
-        title: format!("First request after an idle time, {subject}: longest {longest}"),
+        id: format!("after-idle-{}", slug(&row.data.workload.name)),
+        title: format!(
+            "First request after an idle time, {}: longest {}",
+            subject(record, row),
+            format_latency(longest_ns)
+        ),
         caption: "Line: mean latency of the first request after this idle time, with its 95 % \
                   interval; dots: single requests. A step upwards means that the disk, link or \
                   controller has to wake up."
@@ -93,10 +132,15 @@ fn after_idle(record: &Record, m: &Row, ping: &PingFigures) -> Option<Chart> {
         x: Axis::new("idle time", "ms").scaled(Scale::Log),
         y: Axis::new("latency", unit).scaled(Scale::Log),
         series: vec![
-            Series::estimates("mean", SeriesMark::Line, mean, ns),
-            Series::new("requests", SeriesMark::Dots, single.collect()),
+            Series::estimates("mean", SeriesMark::Line, means, unit_ns),
+            Series::new("requests", SeriesMark::Dots, single),
         ],
-        guides: guides.into_iter().collect(),
+        guides,
         ..Chart::default()
     })
+}
+
+/// An idle time in the unit of its axis.
+fn idle_ms(idle_ns: u64) -> f64 {
+    idle_ns as f64 / 1e6
 }

@@ -57,9 +57,11 @@ impl Ranges {
 impl Chart {
     /// The range of each axis, so that everything is visible.
     pub fn ranges(&self) -> Ranges {
-        let y = Range::rounded(&self.y, self.heights(AxisSide::Left));
-        let right = self.y_right.as_ref();
-        let y_right = right.map(|axis| Range::beside(&y, axis, self.heights(AxisSide::Right)));
+        let y = Range::rounded(&self.y, &self.heights(AxisSide::Left));
+        let y_right = self
+            .y_right
+            .as_ref()
+            .map(|axis| Range::beside(&y, axis, &self.heights(AxisSide::Right)));
         Ranges {
             x: self.range_across(),
             y,
@@ -67,47 +69,63 @@ impl Chart {
         }
     }
 
-    fn drawn(&self) -> impl Iterator<Item = &Series> {
-        self.series.iter().take(self.shown_at_first())
+    fn drawn(&self) -> &[Series] {
+        &self.series[..self.shown_at_first()]
     }
 
     fn range_across(&self) -> Range {
-        let points = self.drawn().flat_map(|s| &s.points).map(|point| point.0);
+        let mut values = self.guided(AxisSide::X);
+        for series in self.drawn() {
+            values.extend(series.points.iter().map(|point| point.0));
+        }
+        let ends = Ends::around(&values);
         let room = self.bar_width().unwrap_or(0.0);
-        let (low, high) = ends(points.chain(self.guides(AxisSide::X)));
-        let axis = Axis {
-            min: self.x.min.or(Some(low - room)),
-            max: self.x.max.or(Some(high + room)),
+        Range::tight(&Axis {
+            min: Some(self.x.min.unwrap_or(ends.low - room)),
+            max: Some(self.x.max.unwrap_or(ends.high + room)),
             ..self.x.clone()
-        };
-        Range::tight(&axis)
+        })
     }
 
     /// All values of a vertical axis: points with their error bars, and guides.
     fn heights(&self, side: AxisSide) -> Vec<f64> {
-        let mut heights: Vec<f64> = self.guides(side).collect();
-        for series in self.drawn().filter(|series| series.side == side) {
-            heights.extend(series.points.iter().map(|(_, y)| y));
-            let intervals = series.points.iter().zip(&series.half_widths_95);
-            heights.extend(intervals.map(|((_, y), half)| y + half));
+        let mut heights = self.guided(side);
+        for series in self.drawn() {
+            if series.side != side {
+                continue;
+            }
+            for (index, point) in series.points.iter().enumerate() {
+                heights.push(point.1);
+                if let Some(half_width) = series.half_widths_95.get(index) {
+                    heights.push(point.1 + half_width);
+                }
+            }
         }
         heights
     }
 
-    fn guides(&self, side: AxisSide) -> impl Iterator<Item = f64> {
-        let of_axis = self.guides.iter().filter(move |guide| guide.axis == side);
-        of_axis.map(|guide| guide.at)
+    /// The values of an axis that guides mark.
+    fn guided(&self, side: AxisSide) -> Vec<f64> {
+        self.guides
+            .iter()
+            .filter(|guide| guide.axis == side)
+            .map(|guide| guide.at)
+            .collect()
     }
 
     /// The width of bars in values of the horizontal axis, so that neighbours do not touch; `None`
     /// without bars.
     pub fn bar_width(&self) -> Option<f64> {
-        let mut series = self.series.iter();
-        let bars = series.find(|series| series.mark == SeriesMark::Bars)?;
+        let bars = self
+            .series
+            .iter()
+            .find(|series| series.mark == SeriesMark::Bars)?;
         let mut places: Vec<f64> = bars.points.iter().map(|point| point.0).collect();
         places.sort_by(f64::total_cmp);
-        let gap = narrowest(&places);
-        Some(if gap.is_finite() { gap * 0.7 } else { 1.0 })
+        match narrowest(&places) {
+            Some(gap) => Some(gap * 0.7),
+            None => Some(1.0),
+        }
     }
 }
 
@@ -123,42 +141,57 @@ impl Range {
 
     /// From the axis's own minimum to its own maximum.
     fn tight(axis: &Axis) -> Self {
-        let (low, high) = apart(axis.scale, axis.min.unwrap_or(0.0), axis.max.unwrap_or(1.0));
-        let range = Self::new(axis.scale, low, high, Vec::new());
-        let mut ticks = match axis.scale {
-            _ if !axis.ticks.is_empty() => axis.ticks.clone(),
-            Scale::Linear => multiples(low, high, step(high - low, TICKS_ACROSS, &STEPS)),
-            Scale::Log => decades(low, high),
-            Scale::Percentile => percentiles(high),
+        let given = Ends {
+            low: axis.min.unwrap_or(0.0),
+            high: axis.max.unwrap_or(1.0),
         };
-        ticks.retain(|tick| (0.0..=1.0).contains(&range.place(*tick)));
-        Self { ticks, ..range }
+        let Ends { low, high } = given.moved_apart(axis.scale);
+        let mut range = Self::new(axis.scale, low, high, Vec::new());
+        let ticks = if axis.ticks.is_empty() {
+            match axis.scale {
+                Scale::Linear => multiples(low, high, round_step(high - low, TICKS_ACROSS, &STEPS)),
+                Scale::Log => decades(low, high),
+                Scale::Percentile => percentiles(high),
+            }
+        } else {
+            axis.ticks.clone()
+        };
+        for tick in ticks {
+            if (0.0..=1.0).contains(&range.place(tick)) {
+                range.ticks.push(tick);
+            }
+        }
+        range
     }
 
     /// With a label at both ends.
-    fn rounded(axis: &Axis, values: Vec<f64>) -> Self {
-        let (low, high) = ends(values.into_iter());
-        let least = axis.min.unwrap_or(low).min(low);
-        let most = axis.max.unwrap_or(high).max(high);
-        let (low, high) = apart(axis.scale, least, most);
-        let (low, high, ticks) = match axis.scale {
+    fn rounded(axis: &Axis, values: &[f64]) -> Self {
+        let mut ends = Ends::around(values);
+        if let Some(min) = axis.min {
+            ends.low = min.min(ends.low);
+        }
+        if let Some(max) = axis.max {
+            ends.high = max.max(ends.high);
+        }
+        let Ends { low, high } = ends.moved_apart(axis.scale);
+        match axis.scale {
             Scale::Linear => {
-                let step = step(high - low, TICKS_UPWARD, &STEPS);
-                let low = (low / step).floor() * step;
-                let high = (high / step - 1e-9).ceil() * step;
-                (low, high, multiples(low, high, step))
+                let step = round_step(high - low, TICKS_UPWARD, &STEPS);
+                let first = (low / step).floor() * step;
+                let last = (high / step - 1e-9).ceil() * step;
+                Self::new(axis.scale, first, last, multiples(first, last, step))
             }
             Scale::Log => {
-                let (low, high) = (round_down(low), round_up(high));
-                (low, high, decades(low, high))
+                let first = round_down(low);
+                let last = round_up(high);
+                Self::new(axis.scale, first, last, decades(first, last))
             }
-            Scale::Percentile => (low, high, percentiles(high)),
-        };
-        Self::new(axis.scale, low, high, ticks)
+            Scale::Percentile => Self::new(axis.scale, low, high, percentiles(high)),
+        }
     }
 
     /// The right axis, with as many equal parts as the left one if both are linear.
-    fn beside(left: &Self, axis: &Axis, values: Vec<f64>) -> Self {
+    fn beside(left: &Self, axis: &Axis, values: &[f64]) -> Self {
         let parts = left.ticks.len().saturating_sub(1);
         if left.scale != Scale::Linear
             || axis.scale != Scale::Linear
@@ -168,34 +201,44 @@ impl Range {
         {
             return Self::rounded(axis, values);
         }
-        let (_, high) = ends(values.into_iter().chain([0.0]));
-        let (_, high) = apart(axis.scale, 0.0, high);
-        let step = step(high, parts, &STEPS_SHARED);
+        let from_zero = Ends {
+            low: 0.0,
+            high: values.iter().copied().fold(0.0, f64::max),
+        };
+        let high = from_zero.moved_apart(axis.scale).high;
+        let step = round_step(high, parts, &STEPS_SHARED);
         let ticks = (0..=parts).map(|k| k as f64 * step).collect();
         Self::new(axis.scale, 0.0, step * parts as f64, ticks)
     }
 
     /// The position of a value: 0 at `low`, 1 at `high`.
     pub fn place(&self, value: f64) -> f64 {
-        let [low, high, value] =
-            [self.low, self.high, value].map(|value| spread(self.scale, value));
-        (value - low) / (high - low)
+        let low = spread(self.scale, self.low);
+        let high = spread(self.scale, self.high);
+        (spread(self.scale, value) - low) / (high - low)
     }
 
     /// The value with as few digits as the labels next to it allow: `250`, `12.5`, `40k`, `1.5M`.
     pub fn label(&self, value: f64) -> String {
-        let step = match self.scale {
-            Scale::Linear => Some(narrowest(&self.ticks)).filter(|step| step.is_finite()),
-            _ => None,
-        };
-        short(value, step.unwrap_or(value))
+        if self.scale == Scale::Linear
+            && let Some(step) = narrowest(&self.ticks)
+        {
+            return short(value, step);
+        }
+        short(value, value)
     }
 }
 
-/// The smallest gap between ascending values; infinite where there is none.
-fn narrowest(values: &[f64]) -> f64 {
-    let gaps = values.windows(2).map(|pair| pair[1] - pair[0]);
-    gaps.filter(|gap| *gap > 0.0).fold(f64::INFINITY, f64::min)
+/// The smallest gap between ascending values; `None` where all are equal.
+fn narrowest(values: &[f64]) -> Option<f64> {
+    let mut narrowest = None;
+    for pair in values.windows(2) {
+        let gap = pair[1] - pair[0];
+        if gap > 0.0 && gap < narrowest.unwrap_or(f64::INFINITY) {
+            narrowest = Some(gap);
+        }
+    }
+    narrowest
 }
 
 /// The value on a linear scale. For percentiles: the number of nines.
@@ -207,79 +250,134 @@ fn spread(scale: Scale, value: f64) -> f64 {
     }
 }
 
-fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    let ends = values.map(|value| (value, value));
-    let ends = ends.reduce(|ends, value| (ends.0.min(value.0), ends.1.max(value.1)));
-    ends.filter(|(low, _)| low.is_finite())
-        .unwrap_or((0.0, 1.0))
+/// The lowest and the highest value of an axis.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    low: f64,
+    high: f64,
 }
 
-/// The ends, moved apart if they coincide.
-fn apart(scale: Scale, low: f64, high: f64) -> (f64, f64) {
-    match scale {
-        Scale::Linear if high - low > high.abs().max(low.abs()) * 1e-9 => (low, high),
-        Scale::Linear if low == 0.0 => (0.0, 1.0),
-        Scale::Linear => (low - low.abs() / 2.0, low + low.abs() / 2.0),
-        Scale::Log if low <= 0.0 => apart(scale, f64::MIN_POSITIVE.max(high / 10.0), high.max(1.0)),
-        Scale::Log if high > low * 1.001 => (low, high),
-        Scale::Log => (low / 2.0, low * 2.0),
-        Scale::Percentile => (low.clamp(0.0, 50.0), high.clamp(90.0, 99.999_999_9)),
+impl Ends {
+    /// From the smallest to the largest value; from 0 to 1 without any.
+    fn around(values: &[f64]) -> Self {
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if low.is_finite() {
+            Self { low, high }
+        } else {
+            Self {
+                low: 0.0,
+                high: 1.0,
+            }
+        }
+    }
+
+    /// The ends, moved apart if they coincide.
+    fn moved_apart(self, scale: Scale) -> Self {
+        let Self { low, high } = self;
+        match scale {
+            Scale::Linear if high - low > high.abs().max(low.abs()) * 1e-9 => self,
+            Scale::Linear if low == 0.0 => Self { low, high: 1.0 },
+            Scale::Linear => Self {
+                low: low - low.abs() / 2.0,
+                high: low + low.abs() / 2.0,
+            },
+            Scale::Log if low <= 0.0 => {
+                let positive = Self {
+                    low: f64::MIN_POSITIVE.max(high / 10.0),
+                    high: high.max(1.0),
+                };
+                positive.moved_apart(scale)
+            }
+            Scale::Log if high > low * 1.001 => self,
+            Scale::Log => Self {
+                low: low / 2.0,
+                high: low * 2.0,
+            },
+            Scale::Percentile => Self {
+                low: low.clamp(0.0, 50.0),
+                high: high.clamp(90.0, 99.999_999_9),
+            },
+        }
     }
 }
 
+/// The largest power of ten that is not larger than the value.
+fn power_below(value: f64) -> f64 {
+    10.0_f64.powf(value.log10().floor())
+}
+
 /// The smallest round step that needs at most so many labels.
-fn step(length: f64, most: usize, steps: &[f64]) -> f64 {
-    let raw = length / most as f64;
-    let power = 10.0_f64.powf(raw.log10().floor());
-    let mut steps = steps.iter().map(|step| step * power);
-    let fits = steps.find(|step| *step >= raw * (1.0 - 1e-9));
-    fits.unwrap_or(power * 10.0)
+fn round_step(length: f64, labels_max: usize, steps: &[f64]) -> f64 {
+    let least = length / labels_max as f64;
+    let power = power_below(least);
+    for step in steps {
+        if step * power >= least * (1.0 - 1e-9) {
+            return step * power;
+        }
+    }
+    power * 10.0
 }
 
 fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
-    let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
-    let numbers = 0..=(last - first).clamp(0.0, 100.0) as u32;
-    numbers.map(|k| (first + f64::from(k)) * step).collect()
+    let first = (low / step - 1e-9).ceil();
+    let last = (high / step + 1e-9).floor();
+    let count = (last - first).clamp(0.0, 100.0) as u32;
+    (0..=count).map(|k| (first + f64::from(k)) * step).collect()
 }
 
 /// Powers of ten, and 2 and 5 times each of them if there are few.
 fn decades(low: f64, high: f64) -> Vec<f64> {
-    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let first = low.log10().floor() as i32;
+    let last = high.log10().ceil() as i32;
     let every = ((last - first) / TICKS_ACROSS as i32 + 1).max(1) as usize;
-    let parts: &[f64] = match (high / low).log10() {
-        ..DECADES_FOR_POWERS_ALONE => &[1.0, 2.0, 5.0],
-        _ => &[1.0],
+    let parts: &[f64] = if (high / low).log10() < DECADES_FOR_POWERS_ALONE {
+        &[1.0, 2.0, 5.0]
+    } else {
+        &[1.0]
     };
-    let powers = (first..=last).step_by(every);
-    let powers = powers.map(|power| 10.0_f64.powi(power));
-    let all = powers.flat_map(|power| parts.iter().map(move |part| part * power));
-    all.filter(|tick| (low * 0.999..=high * 1.001).contains(tick))
-        .collect()
+    let mut ticks = Vec::new();
+    for exponent in (first..=last).step_by(every) {
+        for part in parts {
+            let tick = part * 10.0_f64.powi(exponent);
+            if (low * 0.999..=high * 1.001).contains(&tick) {
+                ticks.push(tick);
+            }
+        }
+    }
+    ticks
 }
 
 fn round_down(value: f64) -> f64 {
-    let power = 10.0_f64.powf(value.log10().floor());
-    let mut round = [5.0, 2.0].map(|part| part * power).into_iter();
-    round.find(|round| *round <= value * 1.001).unwrap_or(power)
+    let power = power_below(value);
+    for part in [5.0, 2.0] {
+        if part * power <= value * 1.001 {
+            return part * power;
+        }
+    }
+    power
 }
 
 fn round_up(value: f64) -> f64 {
-    let power = 10.0_f64.powf(value.log10().floor());
-    let mut round = [1.0, 2.0, 5.0].map(|part| part * power).into_iter();
-    let found = round.find(|round| *round >= value * 0.999);
-    found.unwrap_or(power * 10.0)
+    let power = power_below(value);
+    for part in [1.0, 2.0, 5.0] {
+        if part * power >= value * 0.999 {
+            return part * power;
+        }
+    }
+    power * 10.0
 }
 
 /// The median and each nine, and other percentiles as far as they have room, because short runs end
 /// before 99 %.
 fn percentiles(high: f64) -> Vec<f64> {
-    let nines = (1..=9).map(|k| 100.0 - 10.0_f64.powi(2 - k));
-    let all = [0.0, 50.0].into_iter().chain(nines);
-    let mut ticks: Vec<f64> = all.filter(|tick| *tick <= high).collect();
-    let place = |tick: f64| spread(Scale::Percentile, tick);
-    for tick in PERCENTILES_BETWEEN.into_iter().filter(|tick| *tick <= high) {
-        let gap = |other: &f64| (place(*other) - place(tick)).abs() * PERCENTILES_ACROSS;
-        if ticks.iter().all(|other| gap(other) >= place(high)) {
+    let mut ticks = vec![0.0, 50.0];
+    for nines in 1..=9 {
+        ticks.push(100.0 - 10.0_f64.powi(2 - nines));
+    }
+    ticks.retain(|tick| *tick <= high);
+    for tick in PERCENTILES_BETWEEN {
+        if tick <= high && has_room(tick, &ticks, high) {
             ticks.push(tick);
         }
     }
@@ -287,27 +385,46 @@ fn percentiles(high: f64) -> Vec<f64> {
     ticks
 }
 
+/// Whether a percentile's label keeps its distance from the labels that are there.
+fn has_room(percentile: f64, labelled: &[f64], high: f64) -> bool {
+    let place = spread(Scale::Percentile, percentile);
+    let length = spread(Scale::Percentile, high);
+    labelled.iter().all(|other| {
+        let gap = (spread(Scale::Percentile, *other) - place).abs();
+        gap * PERCENTILES_ACROSS >= length
+    })
+}
+
 /// As many decimals as the step between labels needs.
 fn short(value: f64, step: f64) -> String {
     let magnitude = value.abs().max(step.abs());
     let (divisor, suffix) = match magnitude {
-        m if m >= 1e15 => return format!("{value:.0e}"),
-        m if m >= 1e12 => (1e12, "T"),
-        m if m >= 1e9 => (1e9, "G"),
-        m if m >= 1e6 => (1e6, "M"),
-        m if m >= 1e4 => (1e3, "k"),
+        1e15.. => return format!("{value:.0e}"),
+        1e12.. => (1e12, "T"),
+        1e9.. => (1e9, "G"),
+        1e6.. => (1e6, "M"),
+        1e4.. => (1e3, "k"),
         _ => (1.0, ""),
     };
-    let is_enough = |digits: &i32| {
-        let value = step / divisor * 10.0_f64.powi(*digits);
-        (value - value.round()).abs() < 1e-6 * value.abs().max(1e-3)
-    };
-    let digits = (0..=9).find(is_enough).unwrap_or(3) as usize;
+    let digits = decimals(step / divisor);
     let text = format!("{:.digits$}", value / divisor);
     match trimmed(&text) {
         "0" | "-0" => "0".to_owned(),
         text => format!("{text}{suffix}"),
     }
+}
+
+/// The decimals that print a number exactly; 3 where nine are not enough.
+fn decimals(number: f64) -> usize {
+    let mut power = 1.0;
+    for digits in 0..=9 {
+        let whole = number * power;
+        if (whole - whole.round()).abs() < 1e-6 * whole.abs().max(1e-3) {
+            return digits;
+        }
+        power *= 10.0;
+    }
+    3
 }
 
 #[cfg(test)]
@@ -320,16 +437,12 @@ mod tests {
     }
 
     fn chart(y: Axis, y_right: Option<Axis>, series: Vec<Series>) -> Chart {
-        let text = String::new;
         Chart {
-            id: text(),
-            title: text(),
-            caption: text(),
             x: Axis::new("position", "GB"),
             y,
             y_right,
             series,
-            guides: Vec::new(),
+            ..Chart::default()
         }
     }
 
@@ -338,8 +451,8 @@ mod tests {
         let rate = Series::new("rate", SeriesMark::Line, vec![(0.0, 92.2), (320.1, 48.9)]);
         let access =
             Series::new("access", SeriesMark::Dots, vec![(3.0, 23.1), (5.0, 4.0)]).on_the_right();
-        let zero = || Axis::new("", "").starting_at_zero();
-        let ranges = chart(zero(), Some(zero()), vec![rate, access]).ranges();
+        let zero = Axis::new("", "").starting_at_zero();
+        let ranges = chart(zero.clone(), Some(zero), vec![rate, access]).ranges();
         let right = ranges.y_right.as_ref().unwrap();
         assert_eq!(labels(&ranges.y), ["0", "20", "40", "60", "80", "100"]);
         assert_eq!(labels(right), ["0", "5", "10", "15", "20", "25"]);
@@ -353,27 +466,26 @@ mod tests {
 
     #[test]
     fn log_axis_has_powers_of_ten_and_percentile_axis_has_nines() {
-        let axis = |scale| Axis::new("", "").scaled(scale);
-        let wide = Range::rounded(&axis(Scale::Log), vec![13.0, 90_000.0]);
+        let axis = Axis::new("", "").scaled(Scale::Log);
+        let wide = Range::rounded(&axis, &[13.0, 90_000.0]);
         assert_eq!(labels(&wide), ["10", "100", "1000", "10k", "100k"]);
         assert_eq!((wide.low, wide.high), (10.0, 1e5));
-        let narrow = Range::rounded(&axis(Scale::Log), vec![0.3, 4.0]);
+        let narrow = Range::rounded(&axis, &[0.3, 4.0]);
         assert_eq!(labels(&narrow), ["0.2", "0.5", "1", "2", "5"]);
-        let upto = |high| {
-            Range::tight(&Axis {
-                min: Some(0.0),
-                max: Some(high),
-                ..axis(Scale::Percentile)
-            })
-        };
         for (high, expected) in [
             (95.2, "0 25 50 75 90 95"),
             (99.984, "0 50 75 90 95 99 99.5 99.9 99.95"),
             (99.9999, "0 50 90 99 99.9 99.99 99.999 99.9999"),
         ] {
-            assert_eq!(labels(&upto(high)).join(" "), expected);
+            assert_eq!(labels(&percentiles_up_to(high)).join(" "), expected);
         }
-        assert!((upto(99.984).place(99.0) - 2.0 / 3.795_88).abs() < 1e-5);
+        let place = percentiles_up_to(99.984).place(99.0);
+        assert!((place - 2.0 / 3.795_88).abs() < 1e-5);
+    }
+
+    fn percentiles_up_to(high: f64) -> Range {
+        let axis = Axis::new("", "").scaled(Scale::Percentile);
+        Range::tight(&axis.between(Some(0.0), Some(high)))
     }
 
     #[test]
@@ -408,7 +520,7 @@ mod tests {
                 let axis = Axis::new("", "").scaled(scale);
                 let mut drawable = values.to_vec();
                 drawable.retain(|v| scale == Scale::Linear || *v > 0.0);
-                let range = Range::rounded(&axis, drawable.clone());
+                let range = Range::rounded(&axis, &drawable);
                 let case = format!("{values:?} {scale:?} {range:?}");
                 assert!(range.low < range.high && range.high.is_finite(), "{case}");
                 assert!(range.ticks.len() >= 2 || scale == Scale::Log, "{case}");

@@ -6,32 +6,47 @@ use super::types::{
 };
 use diskproof_model::digits::rounded;
 use diskproof_model::record::Record;
-use diskproof_model::surface::{AccessPoint, Scan, SeekPattern, ShortStroke, SurfaceRecord};
+use diskproof_model::surface::{
+    AccessPoint, CurvePoint, Scan, SeekPattern, ShortStroke, SurfaceFigures, SurfaceRecord,
+};
 use diskproof_model::units::{counted, format_bytes, format_latency, format_throughput};
 
 /// All of them that the record has data for.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
-    let surface = record.surface();
     let mut charts = Vec::new();
-    charts.extend(curve(record));
-    charts.extend(access_by_distance(record));
-    charts.extend(surface.and_then(|surface| short_strokes(&surface.figures.short_strokes)));
-    charts.extend(surface.and_then(|surface| scan_map(surface.data.scan.as_ref()?)));
+    if let Some(surface) = record.surface() {
+        charts.extend(curve(surface));
+        charts.extend(access_by_distance(surface));
+        charts.extend(short_strokes(&surface.figures.short_strokes));
+        if let Some(scan) = &surface.data.scan {
+            charts.extend(scan_map(scan));
+        }
+    }
     charts
 }
 
-fn longest(access: &[AccessPoint]) -> f64 {
-    let latencies = access.iter().map(|point| point.latency_ns);
-    latencies.max().unwrap_or(0) as f64
+/// The latency of the longest access; 0 without any.
+fn longest_ns(access: &[AccessPoint]) -> u64 {
+    access
+        .iter()
+        .map(|point| point.latency_ns)
+        .max()
+        .unwrap_or(0)
+}
+
+fn median_ns(access: &[AccessPoint]) -> u64 {
+    let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
+    latencies.sort_unstable();
+    match latencies.get(latencies.len() / 2) {
+        Some(median) => *median,
+        None => 0,
+    }
 }
 
 /// From zero; logarithmic if a few long accesses would press all others onto the axis.
 fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
-    let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
-    latencies.sort_unstable();
-    let usual = latencies.get(latencies.len() / 2).copied().unwrap_or(0) as f64;
     let axis = Axis::new("access time", unit);
-    if longest(access) > LONGEST_OVER_USUAL * usual {
+    if longest_ns(access) as f64 > LONGEST_OVER_MEDIAN * median_ns(access) as f64 {
         axis.scaled(Scale::Log)
     } else {
         axis.starting_at_zero()
@@ -39,84 +54,110 @@ fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
 }
 
 /// From this ratio on, the median access takes less than a twentieth of the height.
-const LONGEST_OVER_USUAL: f64 = 20.0;
+const LONGEST_OVER_MEDIAN: f64 = 20.0;
 
 /// The transfer-rate graph known from HD Tune: the rate as a line, single accesses as dots.
-fn curve(record: &Record) -> Option<Chart> {
-    let (points, access) = (|| record.curve().iter(), || record.access().iter());
-    let places = points().map(|p| p.offset_bytes);
-    let places = places.chain(access().map(|p| p.offset_bytes));
-    let (unit, bytes) = position_unit(places.max()? as f64);
-    let (latency, ns) = latency_unit(longest(record.access()));
-    let position = |offset_bytes: u64| offset_bytes as f64 / bytes;
-    let surface = record.surface();
-    let start = surface.map(|s| s.data.span_start_bytes);
-    let end = surface.map(|s| s.data.span_start_bytes.saturating_add(s.data.span_bytes));
-    let rate = points().filter(|p| p.bytes > 0);
-    let rate = rate.map(|p| (position(p.offset_bytes), p.bytes_per_second / 1e6));
-    let unreadable = points().filter(|p| p.bytes == 0 && p.errors > 0);
-    let unreadable = unreadable.map(|p| (position(p.offset_bytes), 0.0));
-    let random = access().filter(|p| p.seek == SeekPattern::Random);
-    let dots = random.map(|p| (position(p.offset_bytes), p.latency_ns as f64 / ns));
-    let dots: Vec<(f64, f64)> = dots.collect();
-    let rates = surface.and_then(|s| s.figures.rate.as_ref());
-    let guides = rates.map(|rates| &rates.average).map(|average| {
+fn curve(surface: &SurfaceRecord) -> Option<Chart> {
+    let data = &surface.data;
+    let (latency, unit_ns) = latency_unit(longest_ns(&data.access) as f64);
+    let (position, unit_bytes) = position_unit(farthest_bytes(surface)? as f64);
+    let start_bytes = data.span_start_bytes;
+    let end_bytes = start_bytes.saturating_add(data.span_bytes);
+    let mut rates = Vec::new();
+    let mut unreadable = Vec::new();
+    for point in &data.curve {
+        let x = point.offset_bytes as f64 / unit_bytes;
+        if point.bytes > 0 {
+            rates.push((x, point.bytes_per_second / 1e6));
+        } else if point.errors > 0 {
+            unreadable.push((x, 0.0));
+        }
+    }
+    let mut accesses = Vec::new();
+    for point in &data.access {
+        if point.seek == SeekPattern::Random {
+            let x = point.offset_bytes as f64 / unit_bytes;
+            accesses.push((x, point.latency_ns as f64 / unit_ns));
+        }
+    }
+    let mut guides = Vec::new();
+    if let Some(rate) = &surface.figures.rate {
+        let average = &rate.average;
         let label = format!("average {}", average.value_text());
-        Guide::new(AxisSide::Left, label, average.value / 1e6)
-    });
+        guides.push(Guide::new(AxisSide::Left, label, average.value / 1e6));
+    }
     Some(Chart {
         id: "curve".to_owned(),
-        title: curve_title(surface),
-        caption: curve_caption(!record.curve().is_empty(), !dots.is_empty()),
-        x: Axis::new("position", unit).between(start.map(position), end.map(position)),
+        title: curve_title(&surface.figures),
+        caption: curve_caption(&data.curve, &accesses),
+        x: Axis::new("position", position).between(
+            Some(start_bytes as f64 / unit_bytes),
+            Some(end_bytes as f64 / unit_bytes),
+        ),
         y: Axis::new("transfer rate", "MB/s").starting_at_zero(),
-        y_right: Some(access_axis(record.access(), latency)),
+        y_right: Some(access_axis(&data.access, latency)),
         series: vec![
-            Series::new("transfer rate", SeriesMark::Line, rate.collect()),
-            Series::new("access time", SeriesMark::Dots, dots).on_the_right(),
-            Series::new("unreadable", SeriesMark::Dots, unreadable.collect()),
+            Series::new("transfer rate", SeriesMark::Line, rates),
+            Series::new("access time", SeriesMark::Dots, accesses).on_the_right(),
+            Series::new("unreadable", SeriesMark::Dots, unreadable),
         ],
-        guides: guides.into_iter().collect(),
+        guides,
     })
 }
 
-fn curve_title(surface: Option<&SurfaceRecord>) -> String {
-    let rate = surface.and_then(|s| s.figures.rate.as_ref()).map(|rate| {
-        let [max, min] = [rate.max, rate.min].map(format_throughput);
-        let average = rate.average.value_text();
-        format!("Transfer rate by position: max {max}, average {average}, min {min}")
+/// The largest position of the curve and of the accesses; `None` without either.
+fn farthest_bytes(surface: &SurfaceRecord) -> Option<u64> {
+    let curve = surface.data.curve.iter().map(|point| point.offset_bytes);
+    let access = surface.data.access.iter().map(|point| point.offset_bytes);
+    curve.chain(access).max()
+}
+
+fn curve_title(figures: &SurfaceFigures) -> String {
+    let rate = figures.rate.as_ref().map(|rate| {
+        format!(
+            "Transfer rate by position: max {}, average {}, min {}",
+            format_throughput(rate.max),
+            rate.average.value_text(),
+            format_throughput(rate.min)
+        )
     });
-    let seek = surface.and_then(|s| s.figures.seeks.get(&SeekPattern::Random));
-    let access = seek.map(|seek| {
-        let [max, min] = [seek.max_ns, seek.min_ns].map(format_latency);
-        let mean = seek.mean.value_text();
-        format!("access time: average {mean}, max {max}, min {min}")
+    let access = figures.seeks.get(&SeekPattern::Random).map(|seek| {
+        format!(
+            "access time: average {}, max {}, min {}",
+            seek.mean.value_text(),
+            format_latency(seek.max_ns),
+            format_latency(seek.min_ns)
+        )
     });
     match (rate, access) {
         (Some(rate), Some(access)) => format!("{rate}; {access}"),
-        (Some(title), None) => title,
+        (Some(rate), None) => rate,
         (None, Some(access)) => format!("Random {access}"),
         (None, None) => "Transfer rate by position".to_owned(),
     }
 }
 
-fn curve_caption(has_rate: bool, has_access: bool) -> String {
-    let rate = "The line is the transfer rate at each position. It falls from the outer to the \
-                inner tracks of a rotating disk, and is level on an SSD or an array. A flat top \
-                means that something other than the disk is the limit.";
-    let access = "Each dot is one random access at its position (right axis).";
-    match (has_rate, has_access) {
-        (true, true) => format!("{rate} {access}"),
-        (true, false) => rate.to_owned(),
-        (false, _) => access.to_owned(),
+/// How to read the line, where there is one, and the dots.
+fn curve_caption(curve: &[CurvePoint], accesses: &[(f64, f64)]) -> String {
+    let mut caption = String::new();
+    if !curve.is_empty() {
+        caption += "The line is the transfer rate at each position. It falls from the outer to \
+                    the inner tracks of a rotating disk, and is level on an SSD or an array. A \
+                    flat top means that something other than the disk is the limit.";
+        if accesses.is_empty() {
+            return caption;
+        }
+        caption.push(' ');
     }
+    caption + "Each dot is one random access at its position (right axis)."
 }
 
 /// Access time over the distance of the seek.
-fn access_by_distance(record: &Record) -> Option<Chart> {
-    let farthest = record.access().iter().map(|p| p.distance_bytes).max()?;
-    let (unit, bytes) = position_unit(farthest as f64);
-    let (latency, ns) = latency_unit(longest(record.access()));
+fn access_by_distance(surface: &SurfaceRecord) -> Option<Chart> {
+    let access = &surface.data.access;
+    let farthest_bytes = access.iter().map(|point| point.distance_bytes).max()?;
+    let (distance, unit_bytes) = position_unit(farthest_bytes as f64);
+    let (latency, unit_ns) = latency_unit(longest_ns(access) as f64);
     let patterns = [
         SeekPattern::Random,
         SeekPattern::TrackToTrack,
@@ -124,18 +165,19 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
         SeekPattern::FullStroke,
         SeekPattern::Butterfly,
     ];
-    let series = patterns.map(|seek| {
-        let own = record.access().iter().filter(|p| p.seek == seek);
-        let points = own.map(|p| (p.distance_bytes as f64 / bytes, p.latency_ns as f64 / ns));
-        let mut points: Vec<(f64, f64)> = points.collect();
+    let mut series = Vec::new();
+    for pattern in patterns {
+        let mut points = Vec::new();
+        for point in access {
+            if point.seek == pattern {
+                let x = point.distance_bytes as f64 / unit_bytes;
+                points.push((x, point.latency_ns as f64 / unit_ns));
+            }
+        }
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let surface = record.surface();
-        let name = match surface.and_then(|surface| surface.figures.seeks.get(&seek)) {
-            Some(of) => format!("{}: average {}", seek.as_str(), of.mean.value_text()),
-            None => seek.as_str().to_owned(),
-        };
-        Series::new(name, SeriesMark::Dots, points)
-    });
+        let name = pattern_name(&surface.figures, pattern);
+        series.push(Series::new(name, SeriesMark::Dots, points));
+    }
     Some(Chart {
         id: "access-by-distance".to_owned(),
         title: "Access time by seek distance".to_owned(),
@@ -143,24 +185,37 @@ fn access_by_distance(record: &Record) -> Option<Chart> {
                   disk the lower edge is the seek, and the height of the band is one revolution. \
                   Without moving parts the distance makes no difference."
             .to_owned(),
-        x: Axis::new("distance", unit).starting_at_zero(),
-        y: access_axis(record.access(), latency),
-        series: series.into(),
+        x: Axis::new("distance", distance).starting_at_zero(),
+        y: access_axis(access, latency),
+        series,
         ..Chart::default()
     })
 }
 
+/// A pattern with its mean access time.
+fn pattern_name(figures: &SurfaceFigures, pattern: SeekPattern) -> String {
+    match figures.seeks.get(&pattern) {
+        Some(seek) => format!("{}: average {}", pattern.as_str(), seek.mean.value_text()),
+        None => pattern.as_str().to_owned(),
+    }
+}
+
 /// The gain from using only the first part of a disk.
 fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
-    let mut strokes: Vec<&ShortStroke> = strokes.iter().collect();
-    strokes.sort_by(|a, b| a.percent.total_cmp(&b.percent));
-    let (shortest, longest) = (strokes.first()?, strokes.last()?);
-    let slowest_ns = strokes.iter().map(|s| s.latency_max_ns).max()?;
-    let (latency, ns) = latency_unit(slowest_ns as f64);
-    let iops = strokes.iter().map(|s| (s.percent, &s.iops));
-    let mean = strokes.iter().map(|s| (s.percent, s.latency_mean_ns / ns));
-    let worst = strokes.iter();
-    let worst = worst.map(|s| (s.percent, s.latency_max_ns as f64 / ns));
+    let mut ascending: Vec<&ShortStroke> = strokes.iter().collect();
+    ascending.sort_by(|a, b| a.percent.total_cmp(&b.percent));
+    let shortest = ascending.first()?;
+    let longest = ascending.last()?;
+    let slowest_ns = strokes.iter().map(|stroke| stroke.latency_max_ns).max()?;
+    let (latency, unit_ns) = latency_unit(slowest_ns as f64);
+    let mut rates = Vec::new();
+    let mut means = Vec::new();
+    let mut maxima = Vec::new();
+    for stroke in &ascending {
+        rates.push((stroke.percent, &stroke.iops));
+        means.push((stroke.percent, stroke.latency_mean_ns / unit_ns));
+        maxima.push((stroke.percent, stroke.latency_max_ns as f64 / unit_ns));
+    }
     let title = format!(
         "Short strokes: {} IOPS over {} %, {} over the first {} %",
         rounded(longest.iops.value, longest.iops.half_width_95),
@@ -174,13 +229,14 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
         caption: "Random reads within the first part of the disk: the shorter the part, the \
                   shorter the seeks. Equal bars mean that a short stroke gains nothing."
             .to_owned(),
-        x: Axis::new("part of the disk in use", "%").labelled_at(strokes.iter().map(|s| s.percent)),
+        x: Axis::new("part of the disk in use", "%")
+            .labelled_at(ascending.iter().map(|stroke| stroke.percent)),
         y: Axis::new("random reads", "IOPS").starting_at_zero(),
         y_right: Some(Axis::new("access time", latency).starting_at_zero()),
         series: vec![
-            Series::estimates("random reads per second", SeriesMark::Bars, iops, 1.0),
-            Series::new("average access time", SeriesMark::Dots, mean.collect()).on_the_right(),
-            Series::new("longest access time", SeriesMark::Dots, worst.collect()).on_the_right(),
+            Series::estimates("random reads per second", SeriesMark::Bars, rates, 1.0),
+            Series::new("average access time", SeriesMark::Dots, means).on_the_right(),
+            Series::new("longest access time", SeriesMark::Dots, maxima).on_the_right(),
         ],
         guides: Vec::new(),
     })
@@ -188,9 +244,9 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
 
 /// Latency of every block by position.
 fn scan_map(scan: &Scan) -> Option<Chart> {
-    let (unit, bytes) = position_unit(scan.map.last()?.offset_bytes as f64);
-    let (latency, ns) = latency_unit(scan.map.iter().map(|cell| cell.latency_max_ns).max()? as f64);
-    let [start, end] = [scan.from_bytes, scan.to_bytes].map(|at| at as f64 / bytes);
+    let units = ScanUnits::new(scan)?;
+    let start = units.position(scan.from_bytes);
+    let end = units.position(scan.to_bytes);
     Some(Chart {
         id: "scan".to_owned(),
         title: format!(
@@ -203,34 +259,76 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
         caption: "Latency of the blocks by position: the longest in each part, and the mean of \
                   several. If single blocks exceed the limit, the disk had to retry."
             .to_owned(),
-        x: Axis::new("position", unit).between(Some(start), Some(end)),
-        y: Axis::new("latency of a block", latency).scaled(Scale::Log),
-        series: scan_series(scan, bytes, ns),
+        x: Axis::new("position", units.position).between(Some(start), Some(end)),
+        y: Axis::new("latency of a block", units.latency).scaled(Scale::Log),
+        series: scan_series(scan, &units),
         guides: vec![Guide::new(
             AxisSide::Left,
             format!("slow from {}", format_latency(scan.slow_from_ns)),
-            scan.slow_from_ns as f64 / ns,
+            units.latency(scan.slow_from_ns),
         )],
         ..Chart::default()
     })
 }
 
-fn scan_series(scan: &Scan, bytes: f64, ns: f64) -> Vec<Series> {
-    let point = |offset: u64, latency_ns: u64| (offset as f64 / bytes, latency_ns as f64 / ns);
-    let map = || scan.map.iter();
-    let longest = map().map(|cell| point(cell.offset_bytes, cell.latency_max_ns));
-    let mut series = vec![Series::new("longest", SeriesMark::Line, longest.collect())];
-    // With one block per cell both lines would be equal.
-    if map().any(|cell| cell.blocks > 1) {
-        let mean = map().map(|cell| point(cell.offset_bytes, cell.latency_mean_ns));
-        series.push(Series::new("mean", SeriesMark::Line, mean.collect()));
+/// The units of the two axes of a scan.
+struct ScanUnits {
+    position: &'static str,
+    bytes: f64,
+    latency: &'static str,
+    ns: f64,
+}
+
+impl ScanUnits {
+    /// Units that fit the map; `None` if it is empty.
+    fn new(scan: &Scan) -> Option<Self> {
+        let last = scan.map.last()?;
+        let longest_ns = scan.map.iter().map(|cell| cell.latency_max_ns).max()?;
+        let (position, bytes) = position_unit(last.offset_bytes as f64);
+        let (latency, ns) = latency_unit(longest_ns as f64);
+        Some(Self {
+            position,
+            bytes,
+            latency,
+            ns,
+        })
     }
-    let slow = scan.slow.iter();
-    let slow = slow.map(|block| point(block.offset_bytes, block.latency_ns));
-    series.push(Series::new("slow blocks", SeriesMark::Dots, slow.collect()));
-    // An unreadable block has no latency: its dot stands at the limit.
-    let bad = scan.unreadable.iter();
-    let bad = bad.map(|range| point(range.offset_bytes, scan.slow_from_ns));
-    series.push(Series::new("unreadable", SeriesMark::Dots, bad.collect()));
+
+    fn position(&self, offset_bytes: u64) -> f64 {
+        offset_bytes as f64 / self.bytes
+    }
+
+    fn latency(&self, latency_ns: u64) -> f64 {
+        latency_ns as f64 / self.ns
+    }
+
+    fn point(&self, offset_bytes: u64, latency_ns: u64) -> (f64, f64) {
+        (self.position(offset_bytes), self.latency(latency_ns))
+    }
+}
+
+fn scan_series(scan: &Scan, units: &ScanUnits) -> Vec<Series> {
+    let mut longest = Vec::new();
+    let mut means = Vec::new();
+    for cell in &scan.map {
+        longest.push(units.point(cell.offset_bytes, cell.latency_max_ns));
+        means.push(units.point(cell.offset_bytes, cell.latency_mean_ns));
+    }
+    let mut slow = Vec::new();
+    for block in &scan.slow {
+        slow.push(units.point(block.offset_bytes, block.latency_ns));
+    }
+    let mut unreadable = Vec::new();
+    for range in &scan.unreadable {
+        // An unreadable block has no latency: its dot stands at the limit.
+        unreadable.push(units.point(range.offset_bytes, scan.slow_from_ns));
+    }
+    let mut series = vec![Series::new("longest", SeriesMark::Line, longest)];
+    // With one block per cell both lines would be equal.
+    if scan.map.iter().any(|cell| cell.blocks > 1) {
+        series.push(Series::new("mean", SeriesMark::Line, means));
+    }
+    series.push(Series::new("slow blocks", SeriesMark::Dots, slow));
+    series.push(Series::new("unreadable", SeriesMark::Dots, unreadable));
     series
 }

@@ -3,9 +3,10 @@
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::Row;
+use diskproof_model::target::TargetIdentity;
 use serde::Serialize;
 
-/// One picture.
+/// A picture of a record.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Chart {
     /// Stable name, such as `curve` or `latency-percentiles-random-read-d32`: part of file names
@@ -60,6 +61,11 @@ impl Guide {
     pub(crate) fn new(axis: AxisSide, label: String, at: f64) -> Self {
         Self { label, axis, at }
     }
+
+    /// Whether its line stands upright.
+    pub(crate) fn is_vertical(&self) -> bool {
+        self.axis == AxisSide::X
+    }
 }
 
 /// An axis.
@@ -108,8 +114,10 @@ impl Axis {
     }
 
     pub(crate) fn labelled_at(self, ticks: impl Iterator<Item = f64>) -> Self {
-        let ticks = ticks.collect();
-        Self { ticks, ..self }
+        Self {
+            ticks: ticks.collect(),
+            ..self
+        }
     }
 
     pub(crate) fn scaled(self, scale: Scale) -> Self {
@@ -165,15 +173,13 @@ impl Series {
         estimates: impl IntoIterator<Item = (f64, &'a Estimate)>,
         unit: f64,
     ) -> Self {
-        let estimates = estimates.into_iter().map(|(at, of)| {
-            let half_width = of.half_width_95.unwrap_or(0.0);
-            ((at, of.value / unit), half_width / unit)
-        });
-        let (points, half_widths_95) = estimates.unzip();
-        Self {
-            half_widths_95,
-            ..Self::new(name, mark, points)
+        let mut series = Self::new(name, mark, Vec::new());
+        for (x, estimate) in estimates {
+            let half_width = estimate.half_width_95.unwrap_or(0.0);
+            series.points.push((x, estimate.value / unit));
+            series.half_widths_95.push(half_width / unit);
         }
+        series
     }
 
     /// The name, and the axis if it is the right one.
@@ -222,9 +228,9 @@ pub(crate) type Unit = (&'static str, f64);
 /// A name as a part of ids and file names: lower-case letters, digits and single hyphens.
 pub(super) fn slug(name: &str) -> String {
     let mut slug = String::new();
-    for c in name.chars().map(|c| c.to_ascii_lowercase()) {
-        if c.is_ascii_alphanumeric() {
-            slug.push(c);
+    for letter in name.chars() {
+        if letter.is_ascii_alphanumeric() {
+            slug.push(letter.to_ascii_lowercase());
         } else if !slug.is_empty() && !slug.ends_with('-') {
             slug.push('-');
         }
@@ -241,23 +247,34 @@ pub(super) fn slug(name: &str) -> String {
 /// A file name may have 255 bytes, including the prefix that the user chose and the extension.
 pub(super) const SLUG_MAX: usize = 60;
 
+/// The target of a measurement where the record has several, so that a name has to tell them apart.
+pub(crate) fn target_among_several<'a>(
+    record: &'a Record,
+    row: &Row,
+) -> Option<&'a TargetIdentity> {
+    if record.targets.len() > 1 {
+        record.targets.get(row.data.target)
+    } else {
+        None
+    }
+}
+
 /// The workload of a measurement, with its target if the run has several.
-pub(super) fn subject(record: &Record, m: &Row) -> String {
-    match record.targets.get(m.data.target) {
-        Some(target) if record.targets.len() > 1 => {
-            format!("{} on {}", m.data.workload.name, target.path)
-        }
-        _ => m.data.workload.name.clone(),
+pub(super) fn subject(record: &Record, row: &Row) -> String {
+    let workload = &row.data.workload.name;
+    match target_among_several(record, row) {
+        Some(target) => format!("{workload} on {}", target.path),
+        None => workload.clone(),
     }
 }
 
 /// The workload of an operation, with the kind of operation if it has several.
-pub(super) fn operation(record: &Record, m: &Row, kind: OpKind) -> String {
-    let subject = subject(record, m);
-    match m.headline_ops().len() {
-        2.. => format!("{subject} {}s", kind.as_str()),
-        _ => subject,
+pub(super) fn operation(record: &Record, row: &Row, kind: OpKind) -> String {
+    let mut name = subject(record, row);
+    if row.headline_ops().len() > 1 {
+        name += &format!(" {}s", kind.as_str());
     }
+    name
 }
 
 /// Decimal units, as in data sheets of disks.

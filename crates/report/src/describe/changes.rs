@@ -8,12 +8,11 @@ use super::comparison::{
 use crate::labels;
 use crate::text::{distinct, glue, list};
 use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow, Tone};
-use diskproof_model::comparison::{
-    Candidate, Comparison, MetricComparison, Ratio, RunReference, Side, Verdict,
-};
+use diskproof_model::comparison::{Candidate, Comparison, MetricComparison, Ratio, Side, Verdict};
 use diskproof_model::digits::figure_text;
 use diskproof_model::record::Estimate;
 use diskproof_model::units::counted;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// Workloads on the short page.
@@ -24,121 +23,201 @@ const NOTES_MAX: usize = 2;
 const SIDES_MAX: usize = 4;
 /// Figures of a side where there are many.
 const FIGURES_MAX: usize = 3;
+/// An outlier lies this many interquartile ranges beyond the quartiles.
+const OUTLIER_RANGES: f64 = 1.5;
 
 /// The page for a terminal.
 pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
     let mut blocks = answer_blocks(comparison);
-    let text = if comparison.candidates.len() >= SIDES_MAX {
+    let legend = if comparison.candidates.len() >= SIDES_MAX {
         "outlier: more than 1.5 interquartile ranges beyond the quartiles · each side against \
          the first: --all"
     } else {
         "A, B in the units shown; change with its 95 % interval · every metric, what differs \
          between the runs, and explanations: --all"
     };
-    blocks.push(Block::text(Tone::Dim, text));
+    blocks.push(Block::text(Tone::Dim, legend));
     blocks
 }
 
 /// The answer in a sentence, which comes first, and the figures that it rests on.
 pub(crate) fn answer_blocks(comparison: &Comparison) -> Vec<Block> {
     if comparison.candidates.len() >= SIDES_MAX {
-        return many(comparison);
+        return ranking(comparison);
     }
     let mut blocks = Vec::new();
     for (index, candidate) in comparison.candidates.iter().enumerate() {
-        blocks.extend(of_candidate(comparison, candidate, &letter(index)));
+        blocks.extend(candidate_blocks(comparison, candidate, &letter(index)));
     }
     blocks.extend(conditions(comparison));
     blocks
 }
 
-fn of_candidate(comparison: &Comparison, candidate: &Candidate, letter: &str) -> Vec<Block> {
-    let answer = answer(comparison, candidate, letter);
-    let mut blocks = vec![Block::text(Tone::Bold, answer)];
-    let headline = || candidate.metrics.iter().filter(|metric| metric.headline);
-    let rows: Vec<TableRow> = headline().take(ROWS_MAX).map(row).collect();
-    if !rows.is_empty() {
+fn candidate_blocks(comparison: &Comparison, candidate: &Candidate, letter: &str) -> Vec<Block> {
+    let answer_text = answer(&comparison.baseline, candidate, letter);
+    let mut blocks = vec![Block::text(Tone::Bold, answer_text)];
+    let metrics = headline_metrics(candidate);
+    if !metrics.is_empty() {
         let mut columns = Column::numbers(["", "change", "A", letter, "95 %"]);
         // The verdict stands where a narrow screen shows it.
         columns.insert(1, Column::new("verdict", Align::Left));
+        let rows = metrics
+            .iter()
+            .take(ROWS_MAX)
+            .map(|metric| metric_row(metric))
+            .collect();
         let caption = format!("{letter} against A");
         blocks.push(Block::Table(Table::new(&caption, columns, rows)));
     }
-    let hidden = headline().count().saturating_sub(ROWS_MAX) as u64;
-    if hidden > 0 {
-        let text = format!("{}: --all", counted(hidden, "more workload"));
-        blocks.push(Block::text(Tone::Dim, text));
+    if metrics.len() > ROWS_MAX {
+        let hidden = counted((metrics.len() - ROWS_MAX) as u64, "more workload");
+        blocks.push(Block::text(Tone::Dim, format!("{hidden}: --all")));
     }
-    blocks.extend(to_decide(candidate).map(|text| Block::text(Tone::Plain, text)));
-    let reasons = headline().flat_map(|metric| &metric.reasons);
-    let reasons: BTreeSet<&str> = reasons.map(|reason| reason.why.as_str()).collect();
-    let reasons = reasons.into_iter().map(|why| ("not comparable", why));
-    let notes = candidate.notes.iter().map(|note| ("note", note.as_str()));
-    let mut runs = comparison.baseline.runs.iter().chain(&candidate.side.runs);
-    // What is missing matters more than why something has no verdict.
-    let told: Vec<(&str, &str)> = if runs.any(|run| run.partial) {
-        notes.chain(reasons).collect()
-    } else {
-        reasons.chain(notes).collect()
-    };
-    let shown = told.iter().take(NOTES_MAX);
-    blocks.extend(shown.map(|(label, text)| Block::toned_fact(Tone::Note, label, *text)));
+    if let Some(text) = needed_for_all(&metrics) {
+        blocks.push(Block::text(Tone::Plain, text));
+    }
+    blocks.extend(notes(&comparison.baseline, candidate));
     blocks
 }
 
-/// `No difference found: /data1 (A) and /data2 (B), commits −20 % (−40 to +10 %). Both lie on vda.`
-fn answer(comparison: &Comparison, candidate: &Candidate, letter: &str) -> String {
-    let (a, b) = (&comparison.baseline, &candidate.side);
-    let names = format!("{} (A) and {} ({letter})", a.label, b.label);
-    let lead = lead(candidate).and_then(|metric| Some((metric, metric.ratio?)));
-    let figure = lead.map_or(String::new(), |(metric, ratio)| {
-        let (change, ends) = (change_text(ratio), percent_interval(ratio));
-        format!(", {} {change} ({ends})", subject_text(metric))
-    });
-    let tally = &candidate.headline;
-    let found = match tally.total() {
-        1.. if tally.undecided == tally.total() => "No difference found:",
-        1.. if tally.same == tally.total() => "No difference:",
-        _ => &candidate.summary,
+/// The metrics that speak for their workloads.
+fn headline_metrics(candidate: &Candidate) -> Vec<&MetricComparison> {
+    candidate
+        .metrics
+        .iter()
+        .filter(|metric| metric.headline)
+        .collect()
+}
+
+/// The first notes, and reasons why figures are not comparable.
+fn notes(baseline: &Side, candidate: &Candidate) -> Vec<Block> {
+    let mut reasons = BTreeSet::new();
+    for metric in headline_metrics(candidate) {
+        for reason in &metric.reasons {
+            reasons.insert(reason.why.as_str());
+        }
+    }
+    let reason_blocks = reasons
+        .into_iter()
+        .map(|why| Block::toned_fact(Tone::Note, "not comparable", why));
+    let note_blocks = candidate
+        .notes
+        .iter()
+        .map(|note| Block::toned_fact(Tone::Note, "note", note));
+    // What is missing matters more than why something has no verdict.
+    let mut blocks: Vec<Block> = if has_partial_run(baseline) || has_partial_run(&candidate.side) {
+        note_blocks.chain(reason_blocks).collect()
+    } else {
+        reason_blocks.chain(note_blocks).collect()
     };
-    let mut text = format!("{found} {names}{figure}.");
-    if let Some(disks) = shared_disks(a, b) {
+    blocks.truncate(NOTES_MAX);
+    blocks
+}
+
+fn has_partial_run(side: &Side) -> bool {
+    side.runs.iter().any(|run| run.partial)
+}
+
+/// `No difference found: /data1 (A) and /data2 (B), commits −20 % (−40 to +10 %). Both lie on vda.`
+fn answer(baseline: &Side, candidate: &Candidate, letter: &str) -> String {
+    let side = &candidate.side;
+    let mut text = format!(
+        "{} {} (A) and {} ({letter})",
+        outcome_text(candidate),
+        baseline.label,
+        side.label
+    );
+    if let Some(metric) = leading_metric(candidate)
+        && let Some(ratio) = metric.ratio
+    {
+        let subject = subject_text(metric);
+        let change = change_text(ratio);
+        text.push_str(&format!(
+            ", {subject} {change} ({})",
+            percent_interval(ratio)
+        ));
+    }
+    text.push('.');
+    if let Some(disks) = shared_disks(baseline, side) {
         text.push_str(&format!(" Both lie on {disks}."));
     }
     text
 }
 
-/// The metric that changed most of those with the firmest verdict; without one, the commits or the
-/// first.
-fn lead(candidate: &Candidate) -> Option<&MetricComparison> {
-    let headline = || candidate.metrics.iter().filter(|metric| metric.headline);
-    let firmness = |metric: &MetricComparison| match metric.verdict {
-        Verdict::Better | Verdict::Worse => 2,
-        Verdict::FasterOnce | Verdict::SlowerOnce => 1,
-        _ => 0,
-    };
-    let size = |metric: &MetricComparison| metric.ratio.map_or(0.0, |ratio| ratio.value.ln().abs());
-    let decided = headline().filter(|metric| firmness(metric) > 0);
-    let largest = decided.max_by(|one, other| {
-        let by_size = size(one).total_cmp(&size(other));
-        firmness(one).cmp(&firmness(other)).then(by_size)
-    });
-    let commits = || headline().find(|metric| metric.subject.contains("commit"));
-    largest.or_else(commits).or_else(|| headline().next())
+fn outcome_text(candidate: &Candidate) -> &str {
+    let tally = &candidate.headline;
+    let total = tally.total();
+    if total > 0 && tally.undecided == total {
+        "No difference found:"
+    } else if total > 0 && tally.same == total {
+        "No difference:"
+    } else {
+        &candidate.summary
+    }
 }
 
-/// The disks below both sides, where they are the same.
+/// The metric that changed most of those with the firmest verdict; without one, the commits or the
+/// first.
+fn leading_metric(candidate: &Candidate) -> Option<&MetricComparison> {
+    let metrics = headline_metrics(candidate);
+    let largest = metrics
+        .iter()
+        .filter(|metric| firmness(metric.verdict) > 0)
+        .max_by(|one, other| by_firmness_and_size(one, other));
+    if largest.is_some() {
+        return largest.copied();
+    }
+    let commits = metrics
+        .iter()
+        .find(|metric| metric.subject.contains("commit"));
+    commits.or(metrics.first()).copied()
+}
+
+fn by_firmness_and_size(one: &MetricComparison, other: &MetricComparison) -> Ordering {
+    firmness(one.verdict)
+        .cmp(&firmness(other.verdict))
+        .then_with(|| size_of_change(one).total_cmp(&size_of_change(other)))
+}
+
+fn firmness(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Better | Verdict::Worse => 2,
+        Verdict::FasterOnce | Verdict::SlowerOnce => 1,
+        Verdict::Same | Verdict::Undecided | Verdict::NotComparable | Verdict::Observed => 0,
+    }
+}
+
+/// The distance of the ratio from one, so that half and double are equally far.
+fn size_of_change(metric: &MetricComparison) -> f64 {
+    match metric.ratio {
+        Some(ratio) => ratio.value.ln().abs(),
+        None => 0.0,
+    }
+}
+
+/// The disks below both sides, where they are the same and the targets are not.
 fn shared_disks(a: &Side, b: &Side) -> Option<String> {
-    let disks = |side: &Side| -> BTreeSet<(String, String)> {
-        let runs = side.runs.iter();
-        let named = |run: &RunReference, disk: &String| (run.host.clone(), disk.clone());
-        runs.flat_map(|run| run.disks.iter().map(|disk| named(run, disk)))
-            .collect()
-    };
-    let shared = disks(a);
-    let [of_a, of_b] = [a, b].map(|side| side.runs.iter().map(|run| &run.targets));
-    let is_told = !shared.is_empty() && shared == disks(b) && !of_a.eq(of_b);
-    is_told.then(|| list(shared.into_iter().map(|(_, disk)| disk)))
+    let disks = disks_of_hosts(a);
+    if disks.is_empty() || disks != disks_of_hosts(b) {
+        return None;
+    }
+    let targets_of_a = a.runs.iter().map(|run| &run.targets);
+    let targets_of_b = b.runs.iter().map(|run| &run.targets);
+    if targets_of_a.eq(targets_of_b) {
+        return None;
+    }
+    Some(list(disks.iter().map(|(_, disk)| disk)))
+}
+
+/// The disks of all runs of a side, each with its host before it.
+fn disks_of_hosts(side: &Side) -> BTreeSet<(&str, &str)> {
+    let mut disks = BTreeSet::new();
+    for run in &side.runs {
+        for disk in &run.disks {
+            disks.insert((run.host.as_str(), disk.as_str()));
+        }
+    }
+    disks
 }
 
 /// `−40 to +10 %`.
@@ -147,15 +226,15 @@ fn percent_interval(ratio: Ratio) -> String {
     let low = percent_text(ratio.low_95, half);
     match ratio.high_95 {
         Some(high) => {
-            let high = percent_text(high, half);
-            format!("{} to {high}", low.trim_end_matches(['%', '\u{a0}']))
+            let low_number = low.trim_end_matches(['%', '\u{a0}']);
+            format!("{low_number} to {}", percent_text(high, half))
         }
         None => format!("{low} or more"),
     }
 }
 
-fn row(metric: &MetricComparison) -> TableRow {
-    let [of_a, of_b] = sides_text(metric);
+fn metric_row(metric: &MetricComparison) -> TableRow {
+    let [figure_of_a, figure_of_b] = sides_text(metric);
     let (tone, sign) = look(metric.verdict);
     let subject = subject_text(metric);
     let name = match figure_name(metric).as_str() {
@@ -166,8 +245,8 @@ fn row(metric: &MetricComparison) -> TableRow {
         name,
         glue(&format!("{sign} {}", metric.verdict.as_str())),
         labels::or_unknown(metric.ratio.map(change_text)),
-        of_a,
-        of_b,
+        figure_of_a,
+        figure_of_b,
         labels::or_unknown(metric.ratio.map(percent_interval)),
     ];
     TableRow {
@@ -177,119 +256,207 @@ fn row(metric: &MetricComparison) -> TableRow {
 }
 
 /// How long a measurement would decide every workload; nothing where all are decided.
-fn to_decide(candidate: &Candidate) -> Option<String> {
-    let headline = candidate.metrics.iter().filter(|metric| metric.headline);
-    let open = headline.filter(|metric| metric.verdict.is_open());
-    let times = |of: &MetricComparison| of.needed.map_or(f64::INFINITY, |needed| needed.times);
-    let longest = open.max_by(|one, other| times(one).total_cmp(&times(other)))?;
+fn needed_for_all(metrics: &[&MetricComparison]) -> Option<String> {
+    let longest = metrics
+        .iter()
+        .filter(|metric| metric.verdict.is_open())
+        .max_by(|one, other| needed_times(one).total_cmp(&needed_times(other)))?;
     let needed = needed_text(longest);
-    Some(match longest.ratio {
-        Some(_) => format!("To decide all, each workload needs {needed}."),
-        None => format!("To decide every workload: {needed}."),
-    })
+    match longest.ratio {
+        Some(_) => Some(format!("To decide all, each workload needs {needed}.")),
+        None => Some(format!("To decide every workload: {needed}.")),
+    }
 }
 
-/// A side and its figures, by the first of which the sides are sorted.
-type Standing<'c> = (&'c str, Vec<Option<&'c Estimate>>);
+fn needed_times(metric: &MetricComparison) -> f64 {
+    match metric.needed {
+        Some(needed) => needed.times,
+        None => f64::INFINITY,
+    }
+}
 
-fn first((_, figures): &Standing<'_>) -> Option<f64> {
-    Some((*figures.first()?)?.value)
+/// One of many sides with its figures, by the first of which the sides are sorted.
+struct RankedSide<'c> {
+    label: &'c str,
+    figures: Vec<Option<&'c Estimate>>,
+}
+
+impl RankedSide<'_> {
+    /// The figure by which the sides are sorted; `None` where it was not measured.
+    fn leading_value(&self) -> Option<f64> {
+        match self.figures.first() {
+            Some(Some(figure)) => Some(figure.value),
+            _ => None,
+        }
+    }
+
+    /// Sides without a figure come last.
+    fn sort_value(&self) -> f64 {
+        self.leading_value().unwrap_or(0.0)
+    }
 }
 
 /// The quartiles of the sides.
-fn quartiles(sides: &[Standing<'_>]) -> [f64; 3] {
-    let mut sorted: Vec<f64> = sides.iter().filter_map(first).collect();
-    sorted.sort_by(f64::total_cmp);
-    let last = sorted.len().saturating_sub(1) as f64;
-    let quantile = |share: f64| sorted.get((last * share).round() as usize);
-    [0.25, 0.5, 0.75].map(|share| quantile(share).copied().unwrap_or(0.0))
+struct Quartiles {
+    low: f64,
+    median: f64,
+    high: f64,
 }
 
-fn side_row(side: &Standing<'_>, median: f64, is_outlier: bool) -> TableRow {
-    let value = first(side).filter(|_| median > 0.0);
-    let distance = labels::or_unknown(value.map(|value| {
-        let percent = (value / median - 1.0) * 100.0;
-        format!("{percent:+.0} %").replace('-', "−")
-    }));
-    let (name, figures) = side;
-    let mut cells = vec![(*name).to_owned()];
-    cells.extend(figures.iter().map(|of| match of {
-        Some(of) => figure_text(of.value, of.half_width_95, &of.unit),
-        None => "not measured".to_owned(),
-    }));
-    cells.insert(cells.len().min(2), distance);
-    let (tone, word) = match is_outlier {
-        true => (Tone::Warning, "outlier"),
-        false => (Tone::Plain, ""),
-    };
-    cells.push(word.to_owned());
+impl Quartiles {
+    fn from_sides(sides: &[RankedSide<'_>]) -> Self {
+        let mut sorted: Vec<f64> = sides.iter().flat_map(RankedSide::leading_value).collect();
+        sorted.sort_by(f64::total_cmp);
+        Self {
+            low: quantile(&sorted, 0.25),
+            median: quantile(&sorted, 0.5),
+            high: quantile(&sorted, 0.75),
+        }
+    }
+
+    fn is_outlier(&self, side: &RankedSide<'_>) -> bool {
+        let Some(value) = side.leading_value() else {
+            return false;
+        };
+        let reach = OUTLIER_RANGES * (self.high - self.low);
+        value < self.low - reach || value > self.high + reach
+    }
+
+    /// How far a side is from the median, in percent.
+    fn distance_text(&self, side: &RankedSide<'_>) -> String {
+        match side.leading_value() {
+            Some(value) if self.median > 0.0 => {
+                let percent = (value / self.median - 1.0) * 100.0;
+                format!("{percent:+.0} %").replace('-', "−")
+            }
+            _ => labels::UNKNOWN.to_owned(),
+        }
+    }
+}
+
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1) as f64;
+    let index = (last * share).round() as usize;
+    sorted.get(index).copied().unwrap_or(0.0)
+}
+
+fn side_row(side: &RankedSide<'_>, quartiles: &Quartiles) -> TableRow {
+    let mut cells = vec![side.label.to_owned()];
+    for figure in &side.figures {
+        cells.push(match figure {
+            Some(figure) => figure_text(figure.value, figure.half_width_95, &figure.unit),
+            None => "not measured".to_owned(),
+        });
+    }
+    // Behind the name and the figure that it refers to.
+    cells.insert(2, quartiles.distance_text(side));
+    let mut tone = Tone::Plain;
+    let mut remark = "";
+    if quartiles.is_outlier(side) {
+        tone = Tone::Warning;
+        remark = "outlier";
+    }
+    cells.push(remark.to_owned());
     TableRow {
         tone,
         ..TableRow::from(cells)
     }
 }
 
-/// The leading metrics, the most important first.
-fn leading(comparison: &Comparison) -> Vec<&str> {
-    let candidates = comparison.candidates.iter();
-    let metrics = candidates.flat_map(|candidate| &candidate.metrics);
-    let headline = metrics.filter(|metric| metric.headline);
+/// Names of the leading metrics, the most important first.
+fn leading_names(comparison: &Comparison) -> Vec<&str> {
+    let headline = comparison.candidates.iter().flat_map(headline_metrics);
     let mut names = distinct(headline.map(|metric| metric.metric.as_str()));
     names.truncate(FIGURES_MAX);
     names
 }
 
 /// A row a side, the highest first.
-fn many(comparison: &Comparison) -> Vec<Block> {
-    let names = leading(comparison);
-    let mut sides = standings(comparison, &names);
-    let value = |side: &Standing<'_>| first(side).unwrap_or(0.0);
-    sides.sort_by(|one, other| value(other).total_cmp(&value(one)));
-    let [low, median, high] = quartiles(&sides);
-    let reach = 1.5 * (high - low);
-    let is_far = |value| value < low - reach || value > high + reach;
-    let is_outlier = |side: &Standing<'_>| first(side).is_some_and(is_far);
-    let far = sides.iter().filter(|side| is_outlier(side));
-    let far: Vec<&str> = far.map(|(name, _)| *name).collect();
-    let found = match far.as_slice() {
-        [] => "No side is an outlier.".to_owned(),
-        far => format!("Outliers: {}.", list(far)),
-    };
-    let shown = names.first().copied().unwrap_or("nothing in common");
-    let count = counted(sides.len() as u64, "side");
-    let text = format!("{count}, sorted by {shown}. {found}");
+fn ranking(comparison: &Comparison) -> Vec<Block> {
+    let names = leading_names(comparison);
+    let mut sides = ranked_sides(comparison, &names);
+    sides.sort_by(|one, other| other.sort_value().total_cmp(&one.sort_value()));
+    let quartiles = Quartiles::from_sides(&sides);
+    let text = format!(
+        "{}, sorted by {}. {}",
+        counted(sides.len() as u64, "side"),
+        names.first().unwrap_or(&"nothing in common"),
+        outliers_text(&sides, &quartiles)
+    );
     let mut blocks = vec![Block::text(Tone::Bold, text)];
     if !names.is_empty() {
-        let mut columns = Column::numbers(["side"].into_iter().chain(names.iter().copied()));
-        // The figures that the sides are not sorted by give way.
-        for (column, rank) in columns.iter_mut().skip(2).zip(1..) {
-            column.place = Place::Roomy(rank);
-        }
-        columns.insert(2, Column::number("from median", Place::Always));
-        columns.push(Column::new("", Align::Left));
-        let rows = sides.iter();
-        let rows = rows.map(|side| side_row(side, median, is_outlier(side)));
-        blocks.push(Block::Table(Table::new("Sides", columns, rows.collect())));
+        let rows = sides
+            .iter()
+            .map(|side| side_row(side, &quartiles))
+            .collect();
+        let table = Table::new("Sides", ranking_columns(&names), rows);
+        blocks.push(Block::Table(table));
     }
     blocks.extend(conditions(comparison));
     blocks
 }
 
-fn standings<'c>(comparison: &'c Comparison, names: &[&str]) -> Vec<Standing<'c>> {
-    let of = |metrics: &'c [MetricComparison], name: &str| {
-        metrics.iter().find(|metric| metric.metric == name)
+fn outliers_text(sides: &[RankedSide<'_>], quartiles: &Quartiles) -> String {
+    let mut labels = Vec::new();
+    for side in sides {
+        if quartiles.is_outlier(side) {
+            labels.push(side.label);
+        }
+    }
+    if labels.is_empty() {
+        return "No side is an outlier.".to_owned();
+    }
+    format!("Outliers: {}.", list(labels))
+}
+
+fn ranking_columns(names: &[&str]) -> Vec<Column> {
+    let mut columns = vec![Column::new("side", Align::Left)];
+    for (rank, name) in names.iter().enumerate() {
+        // The figures that the sides are not sorted by give way.
+        let place = match rank {
+            0 => Place::Always,
+            rank => Place::Roomy(rank as u8),
+        };
+        columns.push(Column::number(name, place));
+    }
+    columns.insert(2, Column::number("from median", Place::Always));
+    columns.push(Column::new("", Align::Left));
+    columns
+}
+
+/// The baseline and all candidates with the named figures.
+fn ranked_sides<'c>(comparison: &'c Comparison, names: &[&str]) -> Vec<RankedSide<'c>> {
+    let mut baseline = RankedSide {
+        label: &comparison.baseline.label,
+        figures: Vec::new(),
     };
-    let baseline = names.iter().map(|name| {
-        let mut all = comparison.candidates.iter();
-        all.find_map(|candidate| Some(&of(&candidate.metrics, name)?.a))
-    });
-    let mut all = vec![(comparison.baseline.label.as_str(), baseline.collect())];
-    all.extend(comparison.candidates.iter().map(|candidate| {
-        let own = |name: &&str| Some(&of(&candidate.metrics, name)?.b);
-        let figures = names.iter().map(own).collect();
-        (candidate.side.label.as_str(), figures)
-    }));
-    all
+    for name in names {
+        // Every candidate that has the metric states the baseline's figure, too.
+        let metric = comparison
+            .candidates
+            .iter()
+            .find_map(|candidate| metric_named(candidate, name));
+        baseline.figures.push(metric.map(|metric| &metric.a));
+    }
+    let mut sides = vec![baseline];
+    for candidate in &comparison.candidates {
+        let figures = names
+            .iter()
+            .map(|name| Some(&metric_named(candidate, name)?.b))
+            .collect();
+        sides.push(RankedSide {
+            label: &candidate.side.label,
+            figures,
+        });
+    }
+    sides
+}
+
+fn metric_named<'c>(candidate: &'c Candidate, name: &str) -> Option<&'c MetricComparison> {
+    candidate
+        .metrics
+        .iter()
+        .find(|metric| metric.metric == name)
 }
 
 #[cfg(test)]
@@ -297,35 +464,44 @@ mod tests {
     use super::*;
     use crate::fixture::comparison;
 
+    fn leads(candidate: &Candidate, index: usize) -> bool {
+        std::ptr::eq(
+            leading_metric(candidate).unwrap(),
+            &candidate.metrics[index],
+        )
+    }
+
     #[test]
     fn sentence_has_the_figure_of_the_firmest_verdict() {
         let mut candidate = comparison().candidates.remove(0);
         candidate.metrics.retain(|metric| metric.ratio.is_some());
         for metric in &mut candidate.metrics {
-            (metric.verdict, metric.headline) = (Verdict::Undecided, true);
+            metric.verdict = Verdict::Undecided;
+            metric.headline = true;
         }
-        let lead_is = |candidate: &Candidate, index: usize| {
-            std::ptr::eq(lead(candidate).unwrap(), &candidate.metrics[index])
-        };
         let last = candidate.metrics.len() - 1;
         candidate.metrics[last].verdict = Verdict::FasterOnce;
-        assert!(lead_is(&candidate, last));
+        assert!(leads(&candidate, last));
         candidate.metrics[1].verdict = Verdict::Worse;
-        assert!(lead_is(&candidate, 1));
+        assert!(leads(&candidate, 1));
+    }
+
+    fn has_note_before_reason(comparison: &Comparison) -> bool {
+        let blocks = candidate_blocks(comparison, &comparison.candidates[0], "B");
+        let text = format!("{blocks:?}");
+        let reason = text.find("engine aio").unwrap();
+        match text.find("ended early") {
+            Some(note) => note < reason,
+            None => false,
+        }
     }
 
     #[test]
-    fn early_end_is_told_before_the_reasons() {
+    fn note_on_an_early_end_precedes_the_reasons() {
         let mut comparison = comparison();
         comparison.candidates[0].notes = vec!["B ended early".to_owned()];
-        let first = |comparison: &Comparison| {
-            let blocks = of_candidate(comparison, &comparison.candidates[0], "B");
-            let text = format!("{blocks:?}");
-            let (note, reason) = (text.find("ended early"), text.find("engine aio").unwrap());
-            note.is_some_and(|note| note < reason)
-        };
-        assert!(!first(&comparison));
+        assert!(!has_note_before_reason(&comparison));
         comparison.candidates[0].side.runs[0].partial = true;
-        assert!(first(&comparison));
+        assert!(has_note_before_reason(&comparison));
     }
 }

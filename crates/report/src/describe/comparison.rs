@@ -8,8 +8,8 @@ use diskproof_model::block::{
 };
 pub(crate) use diskproof_model::comparison::letter;
 use diskproof_model::comparison::{
-    Candidate, Comparison, Condition, ConditionOutcome, Difference, Figure, Holder,
-    MetricComparison, Ratio, RunReference, Side, Verdict,
+    Candidate, Comparison, Condition, ConditionOutcome, Figure, Holder, MetricComparison, Ratio,
+    RunReference, Side, Unmatched, Verdict,
 };
 use diskproof_model::digits::{digits_of, figure_to_digits, rounded, to_digits};
 use diskproof_model::units::{counted, format_duration, format_percent};
@@ -27,20 +27,21 @@ pub enum MetricDetail {
 /// The parts of a comparison below its summary: the sides, what differs, the metrics, what would
 /// decide, the conditions to fail on.
 pub(crate) fn blocks(comparison: &Comparison, detail: MetricDetail) -> Vec<Block> {
-    let letters: Vec<String> = (0..comparison.candidates.len()).map(letter).collect();
     let mut blocks = side("A", &comparison.baseline);
-    for (letter, candidate) in letters.iter().zip(&comparison.candidates) {
-        blocks.extend(side(letter, &candidate.side));
+    for (index, candidate) in comparison.candidates.iter().enumerate() {
+        blocks.extend(side(&letter(index), &candidate.side));
     }
-    for (letter, candidate) in letters.iter().zip(&comparison.candidates) {
-        blocks.extend(differences(letter, candidate));
-        let metrics = metrics(letter, candidate, detail, comparison.margin);
-        blocks.push(Block::Heading(format!("{letter} against A")));
-        blocks.push(Block::Table(metrics));
-        blocks.extend(open(candidate, detail));
-        blocks.extend(unmatched(letter, candidate));
-        let notes = candidate.notes.iter();
-        blocks.extend(notes.map(|note| Block::toned_fact(Tone::Note, "note", note)));
+    for (index, candidate) in comparison.candidates.iter().enumerate() {
+        let candidate_letter = letter(index);
+        let table = metrics_table(&candidate_letter, candidate, detail, comparison.margin);
+        blocks.extend(differences(&candidate_letter, candidate));
+        blocks.push(Block::Heading(format!("{candidate_letter} against A")));
+        blocks.push(Block::Table(table));
+        blocks.extend(open_metrics(candidate, detail));
+        blocks.extend(unmatched_facts(&candidate_letter, &candidate.unmatched));
+        for note in &candidate.notes {
+            blocks.push(Block::toned_fact(Tone::Note, "note", note));
+        }
     }
     blocks.extend(conditions(comparison));
     blocks.push(Block::text(Tone::Dim, legend(comparison)));
@@ -51,80 +52,94 @@ fn side(letter: &str, side: &Side) -> Vec<Block> {
     if let [run] = side.runs.as_slice() {
         return vec![Block::fact(letter, run_text(run))];
     }
-    let count = format!("{}: {}", side.label, counted(side.runs.len() as u64, "run"));
-    let mut blocks = vec![Block::fact(letter, count)];
-    let runs = side.runs.iter().zip(1..);
-    blocks.extend(runs.map(|(run, n)| Block::fact(&format!("  {letter}{n}"), run_text(run))));
+    let count = counted(side.runs.len() as u64, "run");
+    let mut blocks = vec![Block::fact(letter, format!("{}: {count}", side.label))];
+    for (index, run) in side.runs.iter().enumerate() {
+        let label = format!("  {letter}{}", index + 1);
+        blocks.push(Block::fact(&label, run_text(run)));
+    }
     blocks
 }
 
 fn differences(letter: &str, candidate: &Candidate) -> Vec<Block> {
-    let row = |of: &Difference| TableRow::from(vec![of.what.clone(), of.a.clone(), of.b.clone()]);
-    let title = format!("what differs from A to {letter}");
-    let rows: Vec<TableRow> = candidate.differences.iter().map(row).collect();
-    let table =
-        (!rows.is_empty()).then(|| Block::words("Facts that differ", ["", "A", letter], rows));
-    Block::headed(&title, table)
+    if candidate.differences.is_empty() {
+        return Vec::new();
+    }
+    let rows = candidate
+        .differences
+        .iter()
+        .map(|fact| TableRow::from(vec![fact.what.clone(), fact.a.clone(), fact.b.clone()]))
+        .collect();
+    vec![
+        Block::Heading(format!("what differs from A to {letter}")),
+        Block::words("Facts that differ", ["", "A", letter], rows),
+    ]
 }
 
 /// Every metric with its ratio, by workload.
-fn metrics(letter: &str, candidate: &Candidate, detail: MetricDetail, margin: f64) -> Table {
-    let is_shown = |metric: &&MetricComparison| is_shown(metric, detail, candidate);
-    let shown: Vec<&MetricComparison> = candidate.metrics.iter().filter(is_shown).collect();
-    let reach = reach(&shown, margin);
-    let mut before = None;
-    let rows = shown.iter().map(|metric| {
+fn metrics_table(letter: &str, candidate: &Candidate, detail: MetricDetail, margin: f64) -> Table {
+    let shown: Vec<&MetricComparison> = candidate
+        .metrics
+        .iter()
+        .filter(|metric| is_shown(metric, detail, candidate))
+        .collect();
+    let scale_end = reach(&shown, margin);
+    let mut rows = Vec::new();
+    let mut last_subject = None;
+    for metric in shown {
+        let mut row = metric_row(metric, scale_end, margin);
         let subject = (&metric.subject, metric.target);
-        let is_new = before.replace(subject) != Some(subject);
-        TableRow {
-            group: is_new.then(|| group(metric)),
-            ..row(metric, reach, margin)
+        if last_subject != Some(subject) {
+            row.group = Some(metric_group(metric));
         }
-    });
-    let (number, caption) = (Column::number, format!("Metrics of {letter} against A"));
+        last_subject = Some(subject);
+        rows.push(row);
+    }
     let columns = vec![
         Column::new("", Align::Left),
         Column::new("verdict", Align::Left),
-        number("A", Place::Always),
-        number(letter, Place::Always),
-        number(&format!("{letter}/A"), Place::Roomy(1)),
-        number("change", Place::Always),
-        number("95 %", Place::Always),
-        number("ratio", Place::Drawn),
+        Column::number("A", Place::Always),
+        Column::number(letter, Place::Always),
+        Column::number(&format!("{letter}/A"), Place::Roomy(1)),
+        Column::number("change", Place::Always),
+        Column::number("95 %", Place::Always),
+        Column::number("ratio", Place::Drawn),
     ];
-    Table::new(&caption, columns, rows.collect())
+    Table::new(&format!("Metrics of {letter} against A"), columns, rows)
 }
 
-fn group(metric: &MetricComparison) -> Group {
-    let why = list(metric.reasons.iter().map(|reason| &reason.why));
+fn metric_group(metric: &MetricComparison) -> Group {
+    let mut warning = list(metric.reasons.iter().map(|reason| &reason.why));
+    if !warning.is_empty() {
+        warning.insert_str(0, "not comparable: ");
+    }
     Group {
         title: subject_text(metric),
-        warning: match why.as_str() {
-            "" => why,
-            why => format!("not comparable: {why}"),
-        },
+        warning,
         ..Group::default()
     }
 }
 
-fn row(metric: &MetricComparison, reach: f64, margin: f64) -> TableRow {
-    let of_ratio = |text: fn(Ratio) -> String| labels::or_unknown(metric.ratio.map(text));
-    let [of_a, of_b] = sides_text(metric);
+fn metric_row(metric: &MetricComparison, reach: f64, margin: f64) -> TableRow {
+    let [figure_of_a, figure_of_b] = sides_text(metric);
     let (tone, sign) = look(metric.verdict);
-    let mark = |ratio| Mark::Ratio {
-        ratio,
-        reach,
-        margin,
+    let mark = match metric.ratio {
+        Some(ratio) => Mark::Ratio {
+            ratio,
+            reach,
+            margin,
+        },
+        None => Mark::None,
     };
     let cells = vec![
         format!("  {}", figure_name(metric)).into(),
         glue(&format!("{sign} {}", metric.verdict.as_str())).into(),
-        of_a.into(),
-        of_b.into(),
-        of_ratio(ratio_text).into(),
-        of_ratio(change_text).into(),
-        of_ratio(interval_text).into(),
-        Cell::drawn(metric.ratio.map_or(Mark::None, mark)),
+        figure_of_a.into(),
+        figure_of_b.into(),
+        labels::or_unknown(metric.ratio.map(ratio_text)).into(),
+        labels::or_unknown(metric.ratio.map(change_text)).into(),
+        labels::or_unknown(metric.ratio.map(interval_text)).into(),
+        Cell::drawn(mark),
     ];
     TableRow {
         tone,
@@ -147,47 +162,63 @@ pub(crate) fn look(verdict: Verdict) -> (Tone, &'static str) {
 }
 
 /// What would decide; metrics with the same answer share an entry.
-fn open(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
-    let is_open = |m: &&MetricComparison| m.verdict.is_open() && is_shown(m, detail, candidate);
-    let metrics = candidate.metrics.iter().filter(is_open);
-    let groups = grouped(metrics.map(|metric| (needed_text(metric), &metric.metric)));
-    let texts = groups.into_iter();
-    let texts = texts.map(|(text, names)| format!("{}: {text}", list(names)));
-    let blocks = texts.map(|text| Block::text(Tone::Plain, text));
+fn open_metrics(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
+    let mut needs = Vec::new();
+    for metric in &candidate.metrics {
+        if metric.verdict.is_open() && is_shown(metric, detail, candidate) {
+            needs.push((needed_text(metric), &metric.metric));
+        }
+    }
+    let mut blocks = Vec::new();
+    for (needed, names) in grouped(needs) {
+        let text = format!("{}: {needed}", list(names));
+        blocks.push(Block::text(Tone::Plain, text));
+    }
     Block::headed("what would decide", blocks)
 }
 
-fn unmatched(letter: &str, candidate: &Candidate) -> Vec<Block> {
-    let of_side = |(holder, name): (Holder, &str)| {
-        let own = candidate.unmatched.iter().filter(|one| one.only == holder);
-        let names = own.map(|one| match &one.why {
-            Some(why) => format!("{} (not in the other: {why})", one.subject),
-            None => one.subject.clone(),
-        });
-        let names = list(names);
-        (!names.is_empty()).then(|| Block::fact(&format!("only in {name}"), names))
-    };
-    let sides = [(Holder::A, "A"), (Holder::B, letter)];
-    sides.into_iter().filter_map(of_side).collect()
+/// The metrics that only one of the two sides has, a fact a side.
+fn unmatched_facts(letter: &str, unmatched: &[Unmatched]) -> Vec<Block> {
+    let mut facts = Vec::new();
+    for (holder, name) in [(Holder::A, "A"), (Holder::B, letter)] {
+        let mut subjects = Vec::new();
+        for one in unmatched {
+            if one.only != holder {
+                continue;
+            }
+            subjects.push(match &one.why {
+                Some(why) => format!("{} (not in the other: {why})", one.subject),
+                None => one.subject.clone(),
+            });
+        }
+        if !subjects.is_empty() {
+            facts.push(Block::fact(&format!("only in {name}"), list(subjects)));
+        }
+    }
+    facts
 }
 
 pub(crate) fn conditions(comparison: &Comparison) -> Vec<Block> {
-    let fact = |condition: &Condition| {
-        let (label, tone) = match condition.outcome {
-            ConditionOutcome::Holds => ("FAILED", Tone::Error),
-            ConditionOutcome::DoesNotHold => ("passed", Tone::Good),
-            ConditionOutcome::Undecided => ("UNDECIDED", Tone::Warning),
-            ConditionOutcome::Unanswered => ("UNANSWERED", Tone::Error),
-        };
-        let of = match comparison.candidates.len() {
-            1 => String::new(),
-            _ => format!(" ({})", condition.candidate),
-        };
-        let text = format!("{}{of}: {}", condition.expression, condition.why);
-        Block::toned_fact(tone, label, text)
-    };
-    let facts = comparison.conditions.iter().map(fact);
+    let has_one_candidate = comparison.candidates.len() == 1;
+    let mut facts = Vec::new();
+    for condition in &comparison.conditions {
+        let mut subject = condition.expression.clone();
+        if !has_one_candidate {
+            subject.push_str(&format!(" ({})", condition.candidate));
+        }
+        facts.push(condition_fact(condition, &subject));
+    }
     Block::headed("conditions to fail on", facts)
+}
+
+fn condition_fact(condition: &Condition, subject: &str) -> Block {
+    let (label, tone) = match condition.outcome {
+        ConditionOutcome::Holds => ("FAILED", Tone::Error),
+        ConditionOutcome::DoesNotHold => ("passed", Tone::Good),
+        ConditionOutcome::Undecided => ("UNDECIDED", Tone::Warning),
+        ConditionOutcome::Unanswered => ("UNANSWERED", Tone::Error),
+    };
+    Block::toned_fact(tone, label, format!("{subject}: {}", condition.why))
 }
 
 fn legend(comparison: &Comparison) -> String {
@@ -208,15 +239,21 @@ const SHORTEST_NS: u64 = 1_000_000;
 fn run_text(run: &RunReference) -> String {
     let request = format!("{} {}", run.verb, run.targets.join(", "));
     let mut facts = vec![
-        run.name.clone(),
-        start_text(&run.started),
-        request.trim_end().to_owned(),
+        glue(&run.name),
+        glue(&start_text(&run.started)),
+        glue(request.trim_end()),
     ];
-    facts.extend(Some(run.disks.join(", ")).filter(|disks| !disks.is_empty()));
-    facts.push(run.host.clone());
-    facts.extend(run.note.clone());
-    facts.extend(run.partial.then(|| "PARTIAL".to_owned()));
-    let facts: Vec<String> = facts.iter().map(|fact| glue(fact)).collect();
+    let disks = run.disks.join(", ");
+    if !disks.is_empty() {
+        facts.push(glue(&disks));
+    }
+    facts.push(glue(&run.host));
+    if let Some(note) = &run.note {
+        facts.push(glue(note));
+    }
+    if run.partial {
+        facts.push("PARTIAL".to_owned());
+    }
     facts.join(" · ")
 }
 
@@ -226,30 +263,49 @@ pub(crate) fn is_shown(
     detail: MetricDetail,
     candidate: &Candidate,
 ) -> bool {
-    use Figure::{Iops, Mean, Throughput};
-    let is_lead = |m: &&MetricComparison| {
-        m.headline && m.subject == metric.subject && m.target == metric.target
-    };
-    let lead = || candidate.metrics.iter().find(is_lead);
-    let follows = matches!(metric.figure, Iops | Throughput | Mean)
-        && lead().is_some_and(|lead| matches!(lead.figure, Iops | Throughput));
-    detail == MetricDetail::All || metric.headline || !follows
+    if detail == MetricDetail::All || metric.headline {
+        return true;
+    }
+    let can_follow = is_rate(metric.figure) || metric.figure == Figure::Mean;
+    !can_follow || !has_rate_as_headline(candidate, metric)
+}
+
+fn is_rate(figure: Figure) -> bool {
+    matches!(figure, Figure::Iops | Figure::Throughput)
+}
+
+/// Whether a rate is the headline of the metric's workload.
+fn has_rate_as_headline(candidate: &Candidate, metric: &MetricComparison) -> bool {
+    for other in &candidate.metrics {
+        if other.headline && other.subject == metric.subject && other.target == metric.target {
+            return is_rate(other.figure);
+        }
+    }
+    false
 }
 
 /// The workload, with the number of its target if there are several.
 pub(crate) fn subject_text(metric: &MetricComparison) -> String {
     let subject = metric.subject.as_str();
-    let parts = metric.metric.split_once(subject);
-    format!("{}{subject}", parts.map_or("", |(prefix, _)| prefix))
+    match metric.metric.split_once(subject) {
+        Some((target, _)) => format!("{target}{subject}"),
+        None => subject.to_owned(),
+    }
 }
 
 /// What follows the workload's name: `iops`, `read p99`.
 pub(crate) fn figure_name(metric: &MetricComparison) -> String {
-    let parts = metric.metric.split_once(metric.subject.as_str());
-    let figure = parts.map_or(metric.metric.as_str(), |(_, figure)| figure);
-    let has_operation = figure.matches('.').count() > 1 && !figure.starts_with(".p");
-    let figure = figure.trim_start_matches('.');
-    figure.replacen('.', " ", usize::from(has_operation))
+    let suffix = match metric.metric.split_once(metric.subject.as_str()) {
+        Some((_, suffix)) => suffix,
+        None => metric.metric.as_str(),
+    };
+    let name = suffix.trim_start_matches('.');
+    let has_operation = suffix.matches('.').count() > 1 && !suffix.starts_with(".p");
+    if has_operation {
+        name.replacen('.', " ", 1)
+    } else {
+        name.to_owned()
+    }
 }
 
 /// Most digits of the two figures of a row.
@@ -262,27 +318,32 @@ pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
     let Some(ratio) = metric.ratio else {
         return [a.value_text(), b.value_text()];
     };
-    let supported = [a, b].map(|side| digits_of(side.value, side.half_width_95));
-    let least = supported[0].max(supported[1]);
-    let agrees = |digits: &i32| {
-        let value = to_digits(b.value, *digits) / to_digits(a.value, *digits);
-        percent_text(value, half_width(ratio)) == change_text(ratio)
-    };
+    let supported_by_a = digits_of(a.value, a.half_width_95);
+    let supported_by_b = digits_of(b.value, b.half_width_95);
+    let supported = supported_by_a.max(supported_by_b);
     // The ratio of percentiles is that of the blocks of a live comparison, not that of the figures.
-    let digits = (least..=DIGITS_MAX).find(agrees).unwrap_or(least);
+    let digits = (supported..=DIGITS_MAX)
+        .find(|digits| is_change_visible(a.value, b.value, *digits, ratio))
+        .unwrap_or(supported);
     [a, b].map(|side| figure_to_digits(side.value, digits, &side.unit))
+}
+
+/// Whether the change follows from the two figures when so many digits of them are printed.
+fn is_change_visible(a: f64, b: f64, digits: i32, ratio: Ratio) -> bool {
+    let printed_ratio = to_digits(b, digits) / to_digits(a, digits);
+    percent_text(printed_ratio, half_width(ratio)) == change_text(ratio)
 }
 
 /// The ratio with the digits that its interval supports, and those from which the change follows.
 fn ratio_text(ratio: Ratio) -> String {
     let half = half_width(ratio);
-    let own = rounded(ratio.value, Some(half));
-    let printed = own.replace(',', "").parse().unwrap_or(f64::NAN);
-    if percent_text(printed, half) == change_text(ratio) {
-        own
-    } else {
-        format!("{:.*}", 2 + percent_decimals(half), ratio.value)
+    let text = rounded(ratio.value, Some(half));
+    let printed_ratio = text.replace(',', "").parse().unwrap_or(f64::NAN);
+    if percent_text(printed_ratio, half) == change_text(ratio) {
+        return text;
     }
+    let decimals = 2 + percent_decimals(half);
+    format!("{:.decimals$}", ratio.value)
 }
 
 /// The ratio as a change, with the digits that its interval supports: `+14 %`, `−3.1 %`.
@@ -300,10 +361,12 @@ pub(crate) fn percent_text(ratio: f64, half_width: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     let digits = format!("{:.*}", percent_decimals(half_width), percent.abs());
     let is_zero = !digits.contains(|c: char| ('1'..='9').contains(&c));
-    let sign = match percent {
-        _ if is_zero => "±",
-        percent if percent < 0.0 => "−",
-        _ => "+",
+    let sign = if is_zero {
+        "±"
+    } else if percent < 0.0 {
+        "−"
+    } else {
+        "+"
     };
     glue(&format!("{sign}{digits} %"))
 }
@@ -311,18 +374,27 @@ pub(crate) fn percent_text(ratio: f64, half_width: f64) -> String {
 /// Half the width of a picture's scale, as the logarithm of a ratio: all intervals fit, up to a
 /// factor of four.
 pub(crate) fn reach(metrics: &[&MetricComparison], margin: f64) -> f64 {
-    let ratios = metrics.iter().filter_map(|metric| metric.ratio);
-    let ends = ratios.flat_map(|ratio| [ratio.low_95, ratio.high_95.unwrap_or(ratio.value)]);
-    let distances = ends.filter(|end| *end > 0.0).map(|end| end.ln().abs());
-    distances.fold(2.0 * margin, f64::max).min(4.0_f64.ln())
+    let mut reach = 2.0 * margin;
+    for metric in metrics {
+        let Some(ratio) = metric.ratio else {
+            continue;
+        };
+        for end in [ratio.low_95, ratio.high_95.unwrap_or(ratio.value)] {
+            if end > 0.0 {
+                reach = reach.max(end.ln().abs());
+            }
+        }
+    }
+    reach.min(4.0_f64.ln())
 }
 
 /// The place of a ratio on a picture's scale, from −1 to 1, so that half and double lie equally far
 /// from one.
 pub(crate) fn place(ratio: f64, reach: f64) -> f64 {
-    match ratio {
-        ratio if ratio > 0.0 => (ratio.ln() / reach).clamp(-1.0, 1.0),
-        _ => -1.0,
+    if ratio > 0.0 {
+        (ratio.ln() / reach).clamp(-1.0, 1.0)
+    } else {
+        -1.0
     }
 }
 
@@ -339,8 +411,10 @@ pub(crate) fn interval_text(ratio: Ratio) -> String {
 /// The longer arm of the interval.
 pub(crate) fn half_width(ratio: Ratio) -> f64 {
     let below = ratio.value - ratio.low_95;
-    let high = ratio.high_95;
-    high.map_or(below, |high| below.max(high - ratio.value))
+    match ratio.high_95 {
+        Some(high) => below.max(high - ratio.value),
+        None => below,
+    }
 }
 
 /// What would decide an undecided metric.
@@ -351,24 +425,28 @@ pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     let Some(needed) = metric.needed else {
         return "fewer than ten samples lie beyond it; measure longer".to_owned();
     };
+    if needed.times > TIMES_MAX {
+        return "over 1000 times as long; too noisy, or too close to the margin (--margin)"
+            .to_owned();
+    }
+    if let Some(runs) = needed.runs {
+        return format!("about {runs} runs per side");
+    }
     let times = glue(&times_text(needed.times));
-    match (needed.runs, needed.measure_ns) {
-        _ if needed.times > TIMES_MAX => {
-            "over 1000 times as long; too noisy, or too close to the margin (--margin)".to_owned()
-        }
-        (Some(runs), _) => format!("about {runs} runs per side"),
-        (None, Some(ns)) if ns < SHORTEST_NS => {
+    match needed.measure_ns {
+        Some(ns) if ns < SHORTEST_NS => {
             format!("{times} as long; the runs measured almost nothing")
         }
-        (None, Some(ns)) => format!("{times} as long, {} per side", glue(&format_duration(ns))),
-        (None, None) => format!("{times} as many positions or accesses"),
+        Some(ns) => format!("{times} as long, {} per side", glue(&format_duration(ns))),
+        None => format!("{times} as many positions or accesses"),
     }
 }
 
 fn times_text(times: f64) -> String {
-    match times {
-        few if few < 9.95 => format!("{:.1} times", few.max(1.1)),
-        many => format!("{many:.0} times"),
+    if times < 9.95 {
+        format!("{:.1} times", times.max(1.1))
+    } else {
+        format!("{times:.0} times")
     }
 }
 

@@ -37,8 +37,9 @@ pub(crate) fn conditions(row: &Row) -> String {
     facts.extend(workload.streams.facts());
     facts.extend(workload.shape.facts());
     facts.push(labels::cache(row.data.cache.used).to_owned());
-    let switched = workload.write_cache.map(labels::switched_write_cache);
-    facts.extend(switched.map(str::to_owned));
+    if let Some(state) = workload.write_cache {
+        facts.push(labels::switched_write_cache(state).to_owned());
+    }
     facts.extend(labels::together(&row.figures.together_with));
     list(facts)
 }
@@ -61,12 +62,13 @@ fn span_and_cache(row: &Row) -> String {
 
 /// Block size and requests in flight of a row, in fio's words: `8k`, `1M×8`.
 fn request(kind: OpKind, workload: &Workload) -> String {
+    if kind == OpKind::Sync {
+        return String::new();
+    }
     let block = labels::short_block(workload.block_bytes, &workload.block_mix);
-    let in_flight = u64::from(workload.depth) * u64::from(workload.workers);
-    match (kind, in_flight) {
-        (OpKind::Sync, _) => String::new(),
-        (_, 1) => block,
-        (_, n) => format!("{block}×{n}"),
+    match u64::from(workload.depth) * u64::from(workload.workers) {
+        1 => block,
+        in_flight => format!("{block}×{in_flight}"),
     }
 }
 
@@ -74,9 +76,8 @@ fn request(kind: OpKind, workload: &Workload) -> String {
 /// nor a commit contain its time.
 pub(crate) fn shown_ops(measurement: &Row) -> Vec<(OpKind, OpRow<'_>)> {
     let mut ops = measurement.headline_ops();
-    let sync = measurement.op(OpKind::Sync);
-    if let (SyncPolicy::Every { writes: 2.., .. }, Some(sync)) =
-        (measurement.data.workload.sync, sync)
+    if let SyncPolicy::Every { writes: 2.., .. } = measurement.data.workload.sync
+        && let Some(sync) = measurement.op(OpKind::Sync)
     {
         ops.push((OpKind::Sync, sync));
     }
@@ -86,10 +87,45 @@ pub(crate) fn shown_ops(measurement: &Row) -> Vec<(OpKind, OpRow<'_>)> {
 /// Under an offered load the latency of a request begins at its intended start, not when a free
 /// slot admitted it (coordinated omission).
 pub(crate) fn shown_latency(op: OpRow<'_>) -> &LatencySummary {
-    op.figures
-        .latency_intended
-        .as_ref()
-        .unwrap_or(&op.figures.latency)
+    match &op.figures.latency_intended {
+        Some(intended) => intended,
+        None => &op.figures.latency,
+    }
+}
+
+/// The first rows of a table, and how many more there are.
+pub(crate) fn digest(mut table: Table, rows_max: usize) -> Vec<Block> {
+    let hidden = table.rows.len().saturating_sub(rows_max) as u64;
+    table.rows.truncate(rows_max);
+    let mut blocks = vec![Block::Table(table)];
+    if hidden > 0 {
+        let text = format!("{}: -v", counted(hidden, "more row"));
+        blocks.push(Block::text(Tone::Dim, text));
+    }
+    blocks
+}
+
+/// In place of rows that compare methods: that most of their rates are too uncertain for that.
+pub(crate) fn too_noisy<'e>(
+    rates: impl Iterator<Item = &'e Estimate>,
+    what: &str,
+) -> Option<Block> {
+    let (mut count, mut noisy) = (0, 0);
+    for rate in rates {
+        count += 1;
+        if rate.relative_half_width().unwrap_or(f64::INFINITY) > NOISY_WIDTH {
+            noisy += 1;
+        }
+    }
+    if count < NOISY_ROWS_MIN || 2 * noisy <= count {
+        return None;
+    }
+    let text = format!(
+        "Too noisy to compare methods: {noisy} of {count} rates of {what} are known to ±{} or \
+         worse. Measure longer (--time), or when the machine is quieter. All rows: -v",
+        format_percent(NOISY_WIDTH)
+    );
+    Some(Block::text(Tone::Warning, text))
 }
 
 /// The table of workloads of one target.
@@ -99,82 +135,36 @@ pub(crate) struct Figures<'r> {
     table: Table,
 }
 
-/// The first rows of a table, and how many more there are.
-pub(crate) fn digest(mut table: Table, rows_max: usize) -> Vec<Block> {
-    let more = table.rows.len().saturating_sub(rows_max) as u64;
-    table.rows.truncate(rows_max);
-    let more = (more > 0).then(|| format!("{}: -v", counted(more, "more row")));
-    let more = more.map(|text| Block::text(Tone::Dim, text));
-    [Block::Table(table)].into_iter().chain(more).collect()
-}
-
-/// In place of rows that compare methods: that most of their rates are too uncertain for that.
-pub(crate) fn too_noisy<'e>(
-    rates: impl Iterator<Item = &'e Estimate>,
-    what: &str,
-) -> Option<Block> {
-    let widths = rates.map(|rate| rate.relative_half_width().unwrap_or(f64::INFINITY));
-    let widths: Vec<f64> = widths.collect();
-    let noisy = widths.iter().filter(|width| **width > NOISY_WIDTH).count();
-    (widths.len() >= NOISY_ROWS_MIN && 2 * noisy > widths.len()).then(|| {
-        let text = format!(
-            "Too noisy to compare methods: {noisy} of {} rates of {what} are known to ±{} or \
-             worse. Measure longer (--time), or when the machine is quieter. All rows: -v",
-            widths.len(),
-            format_percent(NOISY_WIDTH)
-        );
-        Block::text(Tone::Warning, text)
-    })
-}
-
 impl<'r> Figures<'r> {
-    /// Of a target, without what has another form; nothing where nothing else was measured.
-    pub(crate) fn of(
+    /// The table of a target's selected measurements; `None` without any.
+    pub(crate) fn for_target(
         record: &'r Record,
         target: usize,
         is_listed: fn(&Row) -> bool,
     ) -> Option<Self> {
-        let all = record.measurements.iter().enumerate();
-        let own = all.filter(|(_, m)| m.data.target == target && is_listed(m));
-        let (mut measurements, mut rows) = (Vec::new(), Vec::new());
-        let unit = latency_unit(record);
-        for (index, m) in own {
-            measurements.push(m);
-            let mut group = Some(group(record, index, m));
-            let words = remarks::words(m);
-            let ops = shown_ops(m);
-            if ops.is_empty() {
-                let mut cells = vec![Cell::default(); COLUMNS.len()];
-                cells[COLUMNS.len() - 2] = "not measured".to_owned().into();
-                let (group, tone) = (group.take(), Tone::Error);
-                rows.push(TableRow { group, cells, tone });
+        let unit = LatencyUnit::from_record(record);
+        let mut measurements = Vec::new();
+        let mut rows = Vec::new();
+        for (index, measurement) in record.measurements.iter().enumerate() {
+            if measurement.data.target != target || !is_listed(measurement) {
+                continue;
             }
-            for (kind, op) in ops {
-                let is_first = group.is_some();
-                let mut cells = figure_cells(kind, op, m, unit);
-                let of_all = |text: String| Cell::from(if is_first { text } else { String::new() });
-                cells.push(of_all(format!("{:.1}", m.data.achieved_depth)));
-                cells.push(of_all(format_percent(m.cpu_share())));
-                cells.push(of_all(words.clone()));
-                let rates = m.cells_over_time(op);
-                let rates = rates.iter().map(|of| of.cell.ops as f64 / of.length_s);
-                cells.push(Cell::drawn(Mark::Course(rates.collect())));
-                let group = group.take();
-                rows.push(TableRow {
-                    group,
-                    ..TableRow::from(cells)
-                });
-            }
+            measurements.push(measurement);
+            let mut own_rows = measurement_rows(measurement, unit);
+            own_rows[0].group = Some(group(record, index, measurement));
+            rows.extend(own_rows);
         }
-        let column = |(name, align, place)| Column {
-            place,
-            ..Column::new(name, align)
-        };
-        let table = Table {
-            titles: Titles::Beside("workload".to_owned()),
-            ..Table::new("Figures", COLUMNS.map(column).to_vec(), rows)
-        };
-        (!measurements.is_empty()).then_some(Self {
+        if measurements.is_empty() {
+            return None;
+        }
+        let mut table = Table::new("Figures", Vec::new(), rows);
+        table.titles = Titles::Beside("workload".to_owned());
+        for (name, align, place) in COLUMNS {
+            let mut column = Column::new(name, align);
+            column.place = place;
+            table.columns.push(column);
+        }
+        Some(Self {
             measurements,
             unit,
             table,
@@ -185,40 +175,55 @@ impl<'r> Figures<'r> {
     pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut blocks = vec![Block::Table(self.table.clone())];
         blocks.extend(remarks::notes(&self.measurements, |_| true));
-        let all = common_conditions(&self.measurements).map(|all| format!("All {all}. "));
-        let (all, unit) = (all.unwrap_or_default(), self.unit.0);
-        let legend = format!("{all}Latencies in {unit}. {}", legend(&self.measurements));
-        blocks.push(Block::text(Tone::Dim, legend));
+        let mut text = String::new();
+        if let Some(common) = common_conditions(&self.measurements) {
+            text.push_str(&format!("All {common}. "));
+        }
+        text.push_str(&format!("Latencies in {}. ", self.unit.name));
+        text.push_str(&legend(&self.measurements));
+        blocks.push(Block::text(Tone::Dim, text));
         blocks
     }
 
     /// At most so many remarks on what failed, and on what was verified.
     pub(crate) fn urgent_notes(&self, notes_max: usize) -> Vec<Block> {
-        let is_urgent = |kind| matches!(kind, RemarkKind::Failed | RemarkKind::Verified);
-        let mut notes = remarks::notes(&self.measurements, is_urgent);
+        let mut notes = remarks::notes(&self.measurements, RemarkKind::is_urgent);
         notes.truncate(notes_max);
         notes
     }
 
     /// So many rows and the notes. Rows of methods that the noise hides are left out.
     pub(crate) fn digest(self, rows_max: usize, notes: Vec<Block>) -> Vec<Block> {
-        let own = self.measurements.iter();
-        let commits = own.filter_map(|m| m.op(OpKind::Commit));
-        let noise = too_noisy(commits.map(|op| &op.figures.iops), "commits");
-        let mut blocks = noise.map_or_else(|| digest(self.table, rows_max), |noise| vec![noise]);
+        let mut commit_rates = Vec::new();
+        for measurement in &self.measurements {
+            if let Some(commits) = measurement.op(OpKind::Commit) {
+                commit_rates.push(&commits.figures.iops);
+            }
+        }
+        let mut blocks = match too_noisy(commit_rates.into_iter(), "commits") {
+            Some(noise) => vec![noise],
+            None => digest(self.table, rows_max),
+        };
         blocks.extend(notes);
         blocks
     }
 }
 
-fn group(record: &Record, index: usize, m: &Row) -> Group {
-    let limited = m.figures.limited_by.as_ref().map(limited_by_text);
-    let doubts = record.findings.iter();
-    let doubts = doubts.filter(|f| f.severity >= Severity::Warning && f.concerns(index));
+fn group(record: &Record, index: usize, measurement: &Row) -> Group {
+    let mut note = vec![conditions(measurement)];
+    if let Some(limited) = &measurement.figures.limited_by {
+        note.push(limited_by_text(limited));
+    }
+    let mut codes = Vec::new();
+    for finding in &record.findings {
+        if finding.severity >= Severity::Warning && finding.concerns(index) {
+            codes.push(finding.code.clone());
+        }
+    }
     Group {
-        title: m.data.workload.name.clone(),
-        note: list([conditions(m)].into_iter().chain(limited)),
-        codes: doubts.map(|finding| finding.code.clone()).collect(),
+        title: measurement.data.workload.name.clone(),
+        note: list(note),
+        codes,
         anchor: Some(format!("figure-{index}")),
         ..Group::default()
     }
@@ -244,32 +249,70 @@ const COLUMNS: [(&str, Align, Place); 17] = [
     ("remarks", Align::Left, Always),
     ("rate over time, from zero", Align::Left, Drawn),
 ];
+const REMARKS_COLUMN: usize = COLUMNS.len() - 2;
+
+/// A row for each operation of a measurement, or one that says that it was not measured. What is
+/// true of all operations stands in the first row.
+fn measurement_rows(measurement: &Row, unit: LatencyUnit) -> Vec<TableRow> {
+    let mut rows = Vec::new();
+    for (kind, op) in shown_ops(measurement) {
+        let mut cells = figure_cells(kind, op, &measurement.data.workload, unit);
+        if rows.is_empty() {
+            cells.push(format!("{:.1}", measurement.data.achieved_depth).into());
+            cells.push(format_percent(measurement.cpu_share()).into());
+            cells.push(remarks::words(measurement).into());
+        } else {
+            cells.extend([Cell::default(), Cell::default(), Cell::default()]);
+        }
+        let rates = measurement
+            .cells_over_time(op)
+            .iter()
+            .map(|part| part.cell.ops as f64 / part.length_s)
+            .collect();
+        cells.push(Cell::drawn(Mark::Course(rates)));
+        rows.push(TableRow::from(cells));
+    }
+    if rows.is_empty() {
+        let mut cells = vec![Cell::default(); COLUMNS.len()];
+        cells[REMARKS_COLUMN].text = "not measured".to_owned();
+        rows.push(TableRow {
+            tone: Tone::Error,
+            ..TableRow::from(cells)
+        });
+    }
+    rows
+}
 
 /// The cells from the operation to the longest latency.
-fn figure_cells(kind: OpKind, op: OpRow<'_>, m: &Row, unit: LatencyUnit) -> Vec<Cell> {
-    let latency = shown_latency(op);
-    let interval = op.figures.iops.relative_half_width();
-    let rate = op.figures.iops.value_text();
-    let any = |ns: u64| (op.data.count > 0).then_some(ns);
+fn figure_cells(kind: OpKind, op: OpRow<'_>, workload: &Workload, unit: LatencyUnit) -> Vec<Cell> {
+    let iops = &op.figures.iops;
+    let rate = iops.value_text();
+    let width = iops.relative_half_width().unwrap_or(f64::INFINITY);
     let mut cells: Vec<Cell> = vec![
         kind.as_str().to_owned().into(),
-        request(kind, &m.data.workload).into(),
+        request(kind, workload).into(),
         rate.trim_end_matches("/s").replace(" M", "M").into(),
-        labels::interval(&op.figures.iops).into(),
-        Cell::drawn(Mark::Interval(interval.unwrap_or(f64::INFINITY))),
+        labels::interval(iops).into(),
+        Cell::drawn(Mark::Interval(width)),
         labels::megabytes(&op.figures.throughput).into(),
     ];
-    let times = [
-        any(latency.mean.round() as u64),
+    let latency = shown_latency(op);
+    let (mut mean, mut max) = (None, None);
+    if op.data.count > 0 {
+        mean = Some(latency.mean.round() as u64);
+        max = Some(latency.max);
+    }
+    for time in [
+        mean,
         latency.p50,
         latency.p90,
         latency.p99,
         latency.p99_9,
         latency.p99_99,
-        any(latency.max),
-    ];
-    let text = |ns: u64| labels::three_digits(ns as f64 / unit.1);
-    cells.extend(times.map(|ns| Cell::from(labels::or_unknown(ns.map(text)))));
+        max,
+    ] {
+        cells.push(unit.number(time).into());
+    }
     cells
 }
 
@@ -278,81 +321,146 @@ const MICROSECONDS_BELOW_NS: u64 = 100_000;
 
 /// What the rows of all tables share, and the meaning of their columns.
 pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
-    let rows = record
+    let rows: Vec<&Row> = record
         .measurements
         .iter()
-        .filter(|m| m.figures.ping.is_none());
-    let rows: Vec<&Row> = rows.collect();
-    let shared = common_conditions(&rows).map(|shared| format!("{shared} · "));
-    let (shared, unit) = (shared.unwrap_or_default(), latency_unit(record).0);
-    (!rows.is_empty())
-        .then(|| format!("{shared}latencies in {unit} · ±: half of the 95 % interval"))
+        .filter(|row| row.figures.ping.is_none())
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let mut text = String::new();
+    if let Some(common) = common_conditions(&rows) {
+        text.push_str(&format!("{common} · "));
+    }
+    let unit = LatencyUnit::from_record(record).name;
+    text.push_str(&format!(
+        "latencies in {unit} · ±: half of the 95 % interval"
+    ));
+    Some(text)
 }
 
-/// The unit of all latencies of a page, and its nanoseconds.
-type LatencyUnit = (&'static str, f64);
+/// The unit of all latencies of a page.
+#[derive(Clone, Copy)]
+struct LatencyUnit {
+    name: &'static str,
+    ns: f64,
+}
 
-fn latency_unit(record: &Record) -> LatencyUnit {
-    let rows = record
-        .measurements
-        .iter()
-        .filter(|m| m.figures.ping.is_none());
-    let ops = rows.flat_map(shown_ops);
-    let longest = ops.filter_map(|(_, op)| shown_latency(op).p50).max();
-    match longest {
-        Some(ns) if ns < MICROSECONDS_BELOW_NS => ("µs", 1e3),
-        _ => ("ms", 1e6),
+impl LatencyUnit {
+    fn from_record(record: &Record) -> Self {
+        let mut longest = None;
+        for row in &record.measurements {
+            if row.figures.ping.is_some() {
+                continue;
+            }
+            for (_, op) in shown_ops(row) {
+                longest = longest.max(shown_latency(op).p50);
+            }
+        }
+        match longest {
+            Some(ns) if ns < MICROSECONDS_BELOW_NS => Self {
+                name: "µs",
+                ns: 1e3,
+            },
+            _ => Self {
+                name: "ms",
+                ns: 1e6,
+            },
+        }
+    }
+
+    /// A latency without its unit, or the sign for an unknown one.
+    fn number(self, ns: Option<u64>) -> String {
+        match ns {
+            Some(ns) => labels::three_digits(ns as f64 / self.ns),
+            None => labels::UNKNOWN.to_owned(),
+        }
     }
 }
 
 /// What the intervals of a table know of: a single run cannot know how the next one differs.
 fn basis(measurements: &[&Row]) -> String {
-    let runs = measurements.iter().filter_map(|m| m.run_to_run);
-    let earlier = runs.map(|runs| runs.earlier_runs).max();
-    let is_sliced = measurements.iter().any(|m| m.data.slices.len() > 1);
-    match earlier {
-        Some(earlier) => format!("from run to run ({earlier} earlier runs)"),
+    let mut earlier_runs = None;
+    let mut is_sliced = false;
+    for row in measurements {
+        earlier_runs = earlier_runs.max(row.run_to_run.map(|runs| runs.earlier_runs));
+        is_sliced |= row.data.slices.len() > 1;
+    }
+    match earlier_runs {
+        Some(count) => format!("from run to run ({count} earlier runs)"),
         None if is_sliced => "from slices of this run; from run to run unknown".to_owned(),
         None => "within this run; from run to run unknown".to_owned(),
     }
 }
 
+/// Which signs occur in a table.
+#[derive(Default)]
+struct Signs {
+    no_interval: bool,
+    no_percentile: bool,
+    intended_start: bool,
+}
+
+impl Signs {
+    fn from_rows(measurements: &[&Row]) -> Self {
+        let mut signs = Self::default();
+        for row in measurements {
+            for (_, op) in shown_ops(row) {
+                let latency = shown_latency(op);
+                let percentiles = [latency.p50, latency.p99, latency.p99_9];
+                signs.no_interval |= op.figures.iops.relative_half_width().is_none();
+                signs.no_percentile |= percentiles.contains(&None);
+                signs.intended_start |= op.figures.latency_intended.is_some();
+            }
+        }
+        signs
+    }
+}
+
 /// The meaning of the signs that occur in a table.
 fn legend(measurements: &[&Row]) -> String {
-    let all = measurements.iter().flat_map(|m| shown_ops(m));
-    let ops: Vec<OpRow<'_>> = all.map(|(_, op)| op).collect();
-    let basis = basis(measurements);
-    let mut legend = format!("±: half of the 95 % interval of the rate, {basis}.");
-    if ops
-        .iter()
-        .any(|op| op.figures.iops.relative_half_width().is_none())
-    {
+    let signs = Signs::from_rows(measurements);
+    let basis_text = basis(measurements);
+    let mut legend = format!("±: half of the 95 % interval of the rate, {basis_text}.");
+    if signs.no_interval {
         legend.push_str(" ±?: measured too briefly for an interval.");
     }
-    let has_unknown = |op: &OpRow<'_>| {
-        let latency = shown_latency(*op);
-        [latency.p50, latency.p99, latency.p99_9].contains(&None)
-    };
-    if ops.iter().any(has_unknown) {
+    if signs.no_percentile {
         legend.push_str(" –:\u{a0}fewer than ten samples beyond it.");
     }
-    let names = |state| {
-        let workloads = measurements.iter().map(|m| &m.data.workload);
-        let of_state = workloads.filter(move |workload| workload.write_cache == Some(state));
-        of_state.map(|workload| workload.name.as_str())
-    };
-    let with_cache: Vec<&str> = names(WriteCache::WriteBack).collect();
-    let is_off = |name: &str| {
-        name.strip_suffix(OFF_SUFFIX)
-            .is_some_and(|on| with_cache.contains(&on))
-    };
-    if names(WriteCache::WriteThrough).any(is_off) {
+    if has_pair_without_cache(measurements) {
         legend.push_str(" -off: with the disk's write cache off.");
     }
-    if ops.iter().any(|op| op.figures.latency_intended.is_some()) {
+    if signs.intended_start {
         legend.push_str(" Latencies under an offered load count from the intended start.");
     }
     legend
+}
+
+/// Whether a workload was measured with the disk's write cache on, and again with it off.
+fn has_pair_without_cache(measurements: &[&Row]) -> bool {
+    let names_with_cache = names_by_cache(measurements, WriteCache::WriteBack);
+    for name in names_by_cache(measurements, WriteCache::WriteThrough) {
+        if let Some(name_with_cache) = name.strip_suffix(OFF_SUFFIX)
+            && names_with_cache.contains(&name_with_cache)
+        {
+            return true;
+        }
+    }
+    false
+}
+
+/// The workloads for which the write cache was switched to this state.
+fn names_by_cache<'r>(measurements: &[&'r Row], state: WriteCache) -> Vec<&'r str> {
+    let mut names = Vec::new();
+    for row in measurements {
+        let workload = &row.data.workload;
+        if workload.write_cache == Some(state) {
+            names.push(workload.name.as_str());
+        }
+    }
+    names
 }
 
 /// `limited by queue depth: 32 in flight reach 5.0 times the rate of 1`.
@@ -365,37 +473,55 @@ pub(crate) fn limited_by_text(limited: &LimitedBy) -> String {
 
 /// A row for each depth that was measured, under its heading.
 pub(crate) fn depth_trials(record: &Record, search: &LatencySearch) -> Vec<Block> {
-    let rows = search.trials.iter().map(|trial| depth_row(record, trial));
-    let (percent, depth_max) = (search.target.percent, search.depth_max);
-    let limit = format_latency(search.target.latency_ns);
+    let heading = format!(
+        "latency target: {} % within {}, up to depth {}",
+        search.target.percent,
+        format_latency(search.target.latency_ns),
+        search.depth_max
+    );
     let names = ["depth", "rate", "requests", "late", "latency"];
+    let rows = search
+        .trials
+        .iter()
+        .map(|trial| depth_row(record, trial))
+        .collect();
     vec![
-        Block::Heading(format!(
-            "latency target: {percent} % within {limit}, up to depth {depth_max}"
-        )),
-        Block::table("Depths that were tried", names, rows.collect()),
+        Block::Heading(heading),
+        Block::table("Depths that were tried", names, rows),
     ]
 }
 
 fn depth_row(record: &Record, trial: &DepthTrial) -> Vec<String> {
-    let mut measurements = record.measurements.iter();
-    let own = measurements.find(|m| m.data.workload.name == trial.workload);
-    let rates = own.map(|m| m.headline_ops()).unwrap_or_default();
-    let rates: Vec<String> = rates
-        .iter()
-        .map(|(_, op)| op.figures.iops.value_text())
-        .collect();
-    let share = trial.late as f64 / trial.requests.max(1) as f64;
     let late = match trial.late {
         0 => "0".to_owned(),
-        late => format!("{late} ({})", format_percent(share)),
+        late => {
+            let share = late as f64 / trial.requests.max(1) as f64;
+            format!("{late} ({})", format_percent(share))
+        }
     };
     let outcome = if trial.holds { "kept" } else { "missed" };
     vec![
         trial.depth.to_string(),
-        rates.join(" + "),
+        rates_text(record, &trial.workload),
         trial.requests.to_string(),
         late,
         outcome.to_owned(),
     ]
+}
+
+/// The rates of the operations of a workload; empty if it was not measured.
+fn rates_text(record: &Record, workload: &str) -> String {
+    let measurement = record
+        .measurements
+        .iter()
+        .find(|row| row.data.workload.name == workload);
+    let Some(measurement) = measurement else {
+        return String::new();
+    };
+    let rates: Vec<String> = measurement
+        .headline_ops()
+        .iter()
+        .map(|(_, op)| op.figures.iops.value_text())
+        .collect();
+    rates.join(" + ")
 }

@@ -20,36 +20,41 @@ const SYNC_DECIDES: f64 = 0.5;
 
 /// The table of the steps, and what they mean.
 pub(crate) fn blocks(record: &Record, files: &FilesRecord) -> Vec<Block> {
-    let mut blocks = vec![if files.steps.is_empty() {
-        Block::text(Tone::Error, "nothing was measured")
+    let mut blocks = Vec::new();
+    if files.steps.is_empty() {
+        blocks.push(Block::text(Tone::Error, "nothing was measured"));
     } else {
-        let rows = files.steps.iter().map(row).collect();
-        Block::table("Operations on many small files", COLUMNS, rows)
-    }];
+        let rows = files.steps.iter().map(step_row).collect();
+        let caption = "Operations on many small files";
+        blocks.push(Block::table(caption, COLUMNS, rows));
+    }
     if let Some(plan) = record.plan.files() {
-        let left = files.leftover_files.map(|count| counted(count, "file"));
-        let leftover = left.map(|count| format!("removed {count} left by a killed run"));
         blocks.extend(Block::facts([
             ("files", Some(files_text(plan))),
             ("reached", short_text(plan, files)),
             ("caches", caches_text(plan, files)),
             ("disk", disk_text(files)),
             ("fsync", sync_text(files)),
-            ("leftover", leftover),
+            ("leftover", leftover_text(files)),
         ]));
     }
     blocks
 }
 
-fn row(of: &FileStepRow) -> Vec<String> {
-    let figures = &of.figures;
-    let name = of.data.step.name();
-    if of.data.op.count == 0 {
+fn leftover_text(files: &FilesRecord) -> Option<String> {
+    let count = counted(files.leftover_files?, "file");
+    Some(format!("removed {count} left by a killed run"))
+}
+
+fn step_row(row: &FileStepRow) -> Vec<String> {
+    let name = row.data.step.name();
+    if row.data.op.count == 0 {
         let mut cells = vec![labels::UNKNOWN.to_owned(); COLUMNS.len()];
         cells[0] = name;
         return cells;
     }
-    let (rate, latency) = (&figures.iops, &figures.latency);
+    let rate = &row.figures.iops;
+    let latency = &row.figures.latency;
     vec![
         name,
         rounded(rate.value, rate.half_width_95),
@@ -58,7 +63,7 @@ fn row(of: &FileStepRow) -> Vec<String> {
         labels::latency(latency.p50),
         labels::latency(latency.p99),
         format_latency(latency.max),
-        format!("{:.0} %", of.cpu_share() * 100.0),
+        format!("{:.0} %", row.cpu_share() * 100.0),
     ]
 }
 
@@ -67,10 +72,11 @@ pub(crate) fn files_text(plan: &FilesPlan) -> String {
     let size = match (plan.file_bytes_min, plan.file_bytes_max) {
         (0, 0) => "empty".to_owned(),
         (min, max) if min == max => format!("of {}", glue(&format_bytes(min))),
-        (min, max) => {
-            let [min, max] = [min, max].map(|bytes| glue(&format_bytes(bytes)));
-            format!("of {min} to {max}")
-        }
+        (min, max) => format!(
+            "of {} to {}",
+            glue(&format_bytes(min)),
+            glue(&format_bytes(max))
+        ),
     };
     let directories = match plan.directories {
         1 => "one directory".to_owned(),
@@ -104,27 +110,23 @@ pub(crate) fn planned_caches(caches: FileCaches) -> &'static str {
 
 /// Whether memory may have answered; `None` where nothing was looked up.
 fn caches_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
-    let looks_up = |of: &FileStepRow| {
-        matches!(
-            of.data.step.operation,
-            FileOperation::Stat | FileOperation::Read
-        )
-    };
     if !files.steps.iter().any(looks_up) {
         return None;
     }
     let caches = &files.caches;
-    let failed = caches.failed.as_deref();
-    let content = match (caches.pages, failed) {
-        _ if plan.file_bytes_max == 0 => None,
-        (CacheState::Dropped, _) => Some("the content of the files was dropped before each read"),
-        (CacheState::Kept, Some(_)) => {
-            Some("dropping the content failed, so read may come from memory")
-        }
-        (CacheState::Kept, None) => {
-            Some("the content of the files was not dropped: read may come from memory")
-        }
-    };
+    let mut parts = Vec::new();
+    if plan.file_bytes_max > 0 {
+        let content = match (caches.pages, &caches.failed) {
+            (CacheState::Dropped, _) => "the content of the files was dropped before each read",
+            (CacheState::Kept, Some(_)) => {
+                "dropping the content failed, so read may come from memory"
+            }
+            (CacheState::Kept, None) => {
+                "the content of the files was not dropped: read may come from memory"
+            }
+        };
+        parts.push(content.to_owned());
+    }
     let names = match (caches.names, plan.caches) {
         (CacheState::Dropped, _) => "all caches of the machine were emptied before stat and read",
         (CacheState::Kept, FileCaches::DropAll) => "the caches of the machine were not emptied",
@@ -133,62 +135,86 @@ fn caches_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
              memory (--drop-caches)"
         }
     };
-    let why = failed.map(|why| format!("({why})"));
-    let parts = [content.map(str::to_owned), Some(names.to_owned()), why];
-    joined(parts.into_iter().flatten(), "; ")
+    parts.push(names.to_owned());
+    if let Some(why) = &caches.failed {
+        parts.push(format!("({why})"));
+    }
+    Some(parts.join("; "))
+}
+
+fn looks_up(row: &FileStepRow) -> bool {
+    matches!(
+        row.data.step.operation,
+        FileOperation::Stat | FileOperation::Read
+    )
 }
 
 /// What the disk read while files were read, against their bytes; `None` where it is not known.
 fn disk_text(files: &FilesRecord) -> Option<String> {
-    let is_read =
-        |of: &&FileStepRow| of.data.step.operation == FileOperation::Read && of.data.op.bytes > 0;
-    let parts = files.steps.iter().filter(is_read).filter_map(|of| {
-        let read = glue(&format_bytes(of.data.disk?.read_bytes));
-        let (name, content) = (of.data.step.name(), glue(&format_bytes(of.data.op.bytes)));
-        Some(format!(
-            "{name}: the disk read {read} for {content} of content"
-        ))
-    });
+    let mut parts = Vec::new();
+    for row in &files.steps {
+        let step = &row.data;
+        if step.step.operation != FileOperation::Read || step.op.bytes == 0 {
+            continue;
+        }
+        if let Some(disk) = step.disk {
+            let name = step.step.name();
+            let read = glue(&format_bytes(disk.read_bytes));
+            let content = glue(&format_bytes(step.op.bytes));
+            parts.push(format!(
+                "{name}: the disk read {read} for {content} of content"
+            ));
+        }
+    }
     joined(parts, "; ")
 }
 
 /// The operations most of whose time is fsync; `None` where there is none.
 fn sync_text(files: &FilesRecord) -> Option<String> {
-    let percent = |share: f64| glue(&format_percent(share));
-    let parts = FileOperation::ALL.into_iter().filter_map(|operation| {
-        let share = files.sync_share(operation)?;
-        let whole = share.file + share.directory;
-        let of_what = match (share.file > 0.0, share.directory > 0.0) {
-            (true, true) => {
-                let (file, directory) = (percent(share.file), percent(share.directory));
-                format!(" (files {file}, directory {directory})")
-            }
-            (true, false) => " of the file".to_owned(),
-            _ => " of the directory".to_owned(),
+    let mut parts = Vec::new();
+    for operation in FileOperation::ALL {
+        let Some(share) = files.sync_share(operation) else {
+            continue;
         };
-        let (percent, name) = (percent(whole), operation.as_str());
-        (whole >= SYNC_DECIDES)
-            .then(|| format!("{percent} of the time of {name} is fsync{of_what}"))
-    });
-    Some(format!(
-        "{}: the disk's flush decides these rates",
-        joined(parts, ", ")?
-    ))
+        let whole = share.file + share.directory;
+        if whole < SYNC_DECIDES {
+            continue;
+        }
+        let synced = if share.file > 0.0 && share.directory > 0.0 {
+            let file = glue(&format_percent(share.file));
+            let directory = glue(&format_percent(share.directory));
+            format!(" (files {file}, directory {directory})")
+        } else if share.file > 0.0 {
+            " of the file".to_owned()
+        } else {
+            " of the directory".to_owned()
+        };
+        let percent = glue(&format_percent(whole));
+        let name = operation.as_str();
+        parts.push(format!("{percent} of the time of {name} is fsync{synced}"));
+    }
+    let rates = joined(parts, ", ")?;
+    Some(format!("{rates}: the disk's flush decides these rates"))
 }
 
 /// Steps that did not reach all files, with the reason: their time was over, or an error.
 fn short_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
     let planned = plan.count.saturating_mul(u64::from(plan.rounds));
-    let short = files.steps.iter().filter(|of| of.data.op.count < planned);
-    let parts = short.map(|of| {
-        let mut text = format!("{} {}", of.data.step.name(), of.data.op.count);
-        for (errno, count) in &of.data.op.errors {
-            text += &format!(", {count} × {errno}");
+    let mut parts = Vec::new();
+    for row in &files.steps {
+        let op = &row.data.op;
+        if op.count >= planned {
+            continue;
         }
-        text
-    });
-    let (parts, time) = (joined(parts, ", ")?, glue(&format_duration(plan.time_ns)));
+        let mut text = format!("{} {}", row.data.step.name(), op.count);
+        for (errno, count) in &op.errors {
+            text.push_str(&format!(", {count} × {errno}"));
+        }
+        parts.push(text);
+    }
+    let short_steps = joined(parts, ", ")?;
+    let time = glue(&format_duration(plan.time_ns));
     Some(format!(
-        "of {planned} files in all rounds, within {time}: {parts}"
+        "of {planned} files in all rounds, within {time}: {short_steps}"
     ))
 }

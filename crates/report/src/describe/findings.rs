@@ -31,12 +31,16 @@ fn is_limiter(finding: &Finding) -> bool {
 
 /// What sets the rate in place of the disk, as a part of the verdict.
 pub(crate) fn limits(all: &[Finding]) -> impl Iterator<Item = Block> {
-    let limits = all.iter().filter(|finding| is_limiter(finding));
-    limits.map(|finding| {
-        let first = finding.claim.split(". ").next().unwrap_or_default();
-        let text = format!("{}. ({})", first.trim_end_matches('.'), finding.code);
-        Block::toned_fact(Tone::Warning, "limit", text)
-    })
+    all.iter()
+        .filter(|finding| is_limiter(finding))
+        .map(limit_fact)
+}
+
+/// The first sentence of what a finding claims, with its code.
+fn limit_fact(finding: &Finding) -> Block {
+    let first = finding.claim.split(". ").next().unwrap_or_default();
+    let text = format!("{}. ({})", first.trim_end_matches('.'), finding.code);
+    Block::toned_fact(Tone::Warning, "limit", text)
 }
 
 /// The findings that put figures in doubt or the data at risk, most severe first, and how many
@@ -44,81 +48,129 @@ pub(crate) fn limits(all: &[Finding]) -> impl Iterator<Item = Block> {
 /// [`limits`] stand in the verdict.
 pub(crate) fn findings_in_short(all: &[Finding], remedies: Option<usize>) -> Vec<Block> {
     let others: Vec<&Finding> = all.iter().filter(|finding| !is_limiter(finding)).collect();
-    let all = || others.iter();
-    let of = |severity| all().filter(move |finding| finding.severity == severity);
-    let first = of(Severity::Failure).chain(of(Severity::Warning));
-    let shown: Vec<&&Finding> = first.take(remedies.unwrap_or(1)).collect();
-    let more = others.len() - shown.len();
-    let what = match (of(Severity::Note).count() == more, shown.is_empty()) {
-        (true, true) => "note",
-        (false, true) => "finding",
-        (true, false) => "more note",
-        (false, false) => "more finding",
-    };
-    let mut more = (more > 0).then(|| format!("{}: -v", counted(more as u64, what)));
-    let fact = |finding: &&Finding| {
-        let mut text = finding.heading().to_owned();
-        match remedies {
-            // The line of the only one counts the others.
-            None => text.extend(more.take().map(|more| format!("; {more}"))),
-            _ => text += &format!(" ({}). {}", finding.code, finding.remedy),
+    let mut shown = Vec::new();
+    for severity in [Severity::Failure, Severity::Warning] {
+        for finding in &others {
+            if finding.severity == severity {
+                shown.push(*finding);
+            }
         }
-        let severity = finding.severity;
-        Block::toned_fact(tone(severity), labels::severity(severity), text)
-    };
-    let mut blocks: Vec<Block> = shown.into_iter().map(fact).collect();
-    blocks.extend(more.map(|text| Block::text(Tone::Dim, text)));
+    }
+    shown.truncate(remedies.unwrap_or(1));
+    let hidden = hidden_text(&others, shown.len());
+    if remedies.is_none()
+        && let Some(finding) = shown.first()
+    {
+        // The line of the only one counts the others.
+        let mut text = finding.heading().to_owned();
+        if let Some(hidden) = hidden {
+            text.push_str(&format!("; {hidden}"));
+        }
+        return vec![severity_fact(finding, text)];
+    }
+    let mut blocks = Vec::new();
+    for finding in shown {
+        let (heading, code, remedy) = (finding.heading(), &finding.code, &finding.remedy);
+        let text = format!("{heading} ({code}). {remedy}");
+        blocks.push(severity_fact(finding, text));
+    }
+    if let Some(hidden) = hidden {
+        blocks.push(Block::text(Tone::Dim, hidden));
+    }
     blocks
+}
+
+fn severity_fact(finding: &Finding, text: String) -> Block {
+    let severity = finding.severity;
+    Block::toned_fact(tone(severity), labels::severity(severity), text)
+}
+
+/// How many findings a short page does not show; `None` where it shows all.
+fn hidden_text(all: &[&Finding], shown: usize) -> Option<String> {
+    let hidden = all.len() - shown;
+    if hidden == 0 {
+        return None;
+    }
+    let notes = all
+        .iter()
+        .filter(|finding| finding.severity == Severity::Note)
+        .count();
+    let noun = if hidden == notes { "note" } else { "finding" };
+    let count = match shown {
+        0 => counted(hidden as u64, noun),
+        _ => counted(hidden as u64, &format!("more {noun}")),
+    };
+    Some(format!("{count}: -v"))
 }
 
 /// The settings that were looked at, with reasons.
 pub(crate) fn advice(all: &[Advice]) -> Vec<Block> {
-    let row = |item: &Advice| {
-        let from = match item.from.as_slice() {
-            [] => String::new(),
-            from => format!(" (from {})", list(from)),
-        };
-        TableRow::from(vec![
-            item.setting.clone().into(),
-            Cell::toned(Tone::Bold, advised_text(item)),
-            format!("{}{from}", item.why).into(),
-        ])
-    };
+    if all.is_empty() {
+        return Vec::new();
+    }
     let title = format!("advice for {}", server_file(all));
     let columns = Column::words(["setting", "value", "why"]);
+    let rows = all.iter().map(advice_row).collect();
     let table = Table {
         narrow: Narrow::Entries,
-        ..Table::new(&title, columns, all.iter().map(row).collect())
+        ..Table::new(&title, columns, rows)
     };
-    let table = (!all.is_empty()).then_some(Block::Table(table));
-    Block::headed(&title, table)
+    vec![Block::Heading(title), Block::Table(table)]
+}
+
+fn advice_row(advice: &Advice) -> TableRow {
+    let why = if advice.from.is_empty() {
+        advice.why.clone()
+    } else {
+        format!("{} (from {})", advice.why, list(&advice.from))
+    };
+    TableRow::from(vec![
+        advice.setting.clone().into(),
+        Cell::toned(Tone::Bold, advised_text(advice)),
+        why.into(),
+    ])
 }
 
 /// The file that the settings belong to; all are of one server.
 fn server_file(all: &[Advice]) -> &'static str {
-    all.first().map_or("postgresql.conf", Advice::server_file)
+    match all.first() {
+        Some(advice) => advice.server_file(),
+        None => "postgresql.conf",
+    }
 }
 
 /// The settings to change, in one paragraph.
 pub(crate) fn advice_in_short(all: &[Advice]) -> Option<Block> {
-    let changes = list(all.iter().filter(|item| item.changes()).map(setting_line));
-    (!changes.is_empty()).then(|| Block::toned_fact(Tone::Bold, "advice", changes))
+    let changes: Vec<String> = all
+        .iter()
+        .filter(|advice| advice.changes())
+        .map(setting_line)
+        .collect();
+    if changes.is_empty() {
+        return None;
+    }
+    Some(Block::toned_fact(Tone::Bold, "advice", list(changes)))
 }
 
 /// The lines for postgresql.conf.
 pub(crate) fn conf_lines(all: &[Advice]) -> Vec<Block> {
-    let changes = all.iter().filter(|item| item.changes());
-    let lines: Vec<String> = changes.map(conf_line).collect();
     if all.is_empty() {
         return Vec::new();
     }
+    let lines: Vec<String> = all
+        .iter()
+        .filter(|advice| advice.changes())
+        .map(conf_line)
+        .collect();
     if lines.is_empty() {
         let none = "No change is needed: each value above is the default, or the figures do not \
                     support another one.";
         return vec![Block::text(Tone::Plain, none)];
     }
-    let (what, text) = (format!("Lines for {}", server_file(all)), lines.join("\n"));
-    vec![Block::Command { what, text }]
+    vec![Block::Command {
+        what: format!("Lines for {}", server_file(all)),
+        text: lines.join("\n"),
+    }]
 }
 
 /// `random_page_cost = 2.6  # if the cache holds 90 % of the pages`.

@@ -18,6 +18,8 @@ const COLUMNS: &str = "load | per s | ± 95 % | p50 | p99 | max | disk alone | p
 const WIDTH_MAX: f64 = 0.25;
 /// CPU time varies so much with what else the processor does.
 const CPU_WIDTH: f64 = 0.1;
+/// The number of INSERTs that share a sync prints with about this precision.
+const PER_SYNC_WIDTH: f64 = 0.02;
 /// Two parts that explain less or more than this do not explain the whole.
 const EXPLAINED: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
@@ -27,7 +29,7 @@ pub(crate) fn blocks(postgres: &PostgresRecord) -> Vec<Block> {
     if postgres.loads.is_empty() {
         blocks.push(Block::text(Tone::Error, "nothing was measured"));
     } else {
-        let rows = postgres.loads.iter().map(row).collect();
+        let rows = postgres.loads.iter().map(load_row).collect();
         blocks.push(Block::table("INSERTs", COLUMNS.split(" | "), rows));
         blocks.extend(explanations(postgres));
         blocks.push(Block::text(Tone::Dim, LEGEND));
@@ -39,31 +41,45 @@ pub(crate) fn blocks(postgres: &PostgresRecord) -> Vec<Block> {
 /// The same on a short page: all loads of the default method, of the others those with the most
 /// sessions.
 pub(crate) fn digest(postgres: &PostgresRecord) -> Vec<Block> {
-    let loads = &postgres.loads;
-    if loads.is_empty() {
+    if postgres.loads.is_empty() {
         return blocks(postgres);
     }
-    let most = loads.iter().map(|load| load.data.load.clients).max();
-    let is_default = |load: &LoadRow| {
-        let load = &load.data.load;
-        load.wal_sync_method == METHODS[0] && load.synchronous_commit && !load.pgbench
-    };
-    let is_first = |load: &&LoadRow| is_default(load) || Some(load.data.load.clients) == most;
-    let (first, others): (Vec<_>, Vec<_>) = loads.iter().partition(is_first);
-    let rows_max = first.len();
-    let rows = first.into_iter().chain(others).map(|load| row(load).into());
     let mut blocks = vec![title(postgres)];
-    match too_noisy(loads.iter().map(|load| &load.figures.iops), "INSERTs") {
+    let rates = postgres.loads.iter().map(|load| &load.figures.iops);
+    match too_noisy(rates, "INSERTs") {
         Some(noise) => blocks.push(noise),
         None => {
-            let columns = Column::numbers(COLUMNS.split(" | "));
-            let table = Table::new("INSERTs", columns, rows.collect());
-            blocks.extend(figures::digest(table, rows_max));
+            blocks.extend(first_rows(&postgres.loads));
             blocks.extend(explanations(postgres).into_iter().take(1));
         }
     }
     blocks.extend(trials(&postgres.trials));
     blocks
+}
+
+/// The rows that a short page shows, and how many others there are.
+fn first_rows(loads: &[LoadRow]) -> Vec<Block> {
+    let most_clients = loads.iter().map(|load| load.data.load.clients).max();
+    let mut rows = Vec::new();
+    let mut other_rows = Vec::new();
+    for load in loads {
+        let has_most_clients = Some(load.data.load.clients) == most_clients;
+        let is_durable_default = is_default_method(load) && load.data.load.synchronous_commit;
+        if has_most_clients || is_durable_default {
+            rows.push(TableRow::from(load_row(load)));
+        } else {
+            other_rows.push(TableRow::from(load_row(load)));
+        }
+    }
+    let rows_max = rows.len();
+    rows.extend(other_rows);
+    let columns = Column::numbers(COLUMNS.split(" | "));
+    figures::digest(Table::new("INSERTs", columns, rows), rows_max)
+}
+
+/// Whether a load commits by PostgreSQL's default method, and is not pgbench's.
+fn is_default_method(load: &LoadRow) -> bool {
+    load.data.load.wal_sync_method == METHODS[0] && !load.data.load.pgbench
 }
 
 /// The title of the table.
@@ -80,65 +96,100 @@ const LEGEND: &str = "c4: 4 sessions. async: synchronous_commit off, so a crash 
                                  without a server. per sync: INSERTs that share a sync of the WAL \
                                  (group commit).";
 
-/// A row of the table.
-fn row(load: &LoadRow) -> Vec<String> {
-    let own = load.figures.own.as_ref();
-    let own = own.map(|own| rounded(own.iops.value, own.iops.half_width_95));
-    let shared = load.figures.commits_per_sync;
-    let shared = shared.map(|count| rounded(count, Some(count * 0.02)));
+fn load_row(load: &LoadRow) -> Vec<String> {
+    let figures = &load.figures;
+    let disk_alone = match &figures.own {
+        Some(own) => rounded(own.iops.value, own.iops.half_width_95),
+        None => labels::UNKNOWN.to_owned(),
+    };
     vec![
         load.data.load.name.clone(),
-        rounded(load.figures.iops.value, load.figures.iops.half_width_95),
-        labels::interval(&load.figures.iops),
-        labels::latency(load.figures.latency_p50_ns),
-        labels::latency(load.figures.latency_p99_ns),
-        labels::latency(load.figures.latency_max_ns),
-        labels::or_unknown(own),
-        labels::or_unknown(shared),
+        rounded(figures.iops.value, figures.iops.half_width_95),
+        labels::interval(&figures.iops),
+        labels::latency(figures.latency_p50_ns),
+        labels::latency(figures.latency_p99_ns),
+        labels::latency(figures.latency_max_ns),
+        disk_alone,
+        labels::or_unknown(figures.commits_per_sync.map(per_sync_text)),
     ]
+}
+
+fn per_sync_text(commits: f64) -> String {
+    rounded(commits, Some(commits * PER_SYNC_WIDTH))
 }
 
 /// What the server adds to the disk: a sentence for one session, and one for the most sessions,
 /// both of the default method.
 fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
-    let of_default = || {
-        let loads = postgres.loads.iter();
-        loads.filter(|load| load.data.load.wal_sync_method == METHODS[0] && !load.data.load.pgbench)
-    };
-    let alone = of_default().find(|load| load.figures.parts.is_some());
-    let is_shared = |load: &&LoadRow| {
-        let width = load.figures.iops.relative_half_width();
-        load.data.load.clients > 1
-            && load.figures.commits_per_sync.is_some()
-            && width.is_some_and(|width| width <= WIDTH_MAX)
-    };
-    let shared = of_default().filter(is_shared);
-    let shared = shared.max_by_key(|load| load.data.load.clients);
-    let disk_iops = alone.and_then(|load| load.figures.own.as_ref());
-    let shared = shared.and_then(|load| {
-        let per_sync = load.figures.commits_per_sync?;
-        let syncs = figure_text(
-            load.figures.iops.value / per_sync,
-            load.figures.iops.half_width_95,
-            "1/s",
-        );
-        let disk = disk_iops.map_or(String::new(), |own| {
-            let (rate, workload) = (own.iops.value_text(), &own.workload);
-            format!(" One session without a server makes {rate} commits on this disk ({workload}).")
-        });
-        let (name, rate) = (&load.data.load.name, load.figures.iops.value_text());
-        let shared = rounded(per_sync, Some(per_sync * 0.02));
-        let text = format!("{name}: {shared} INSERTs share a sync, so {rate} need {syncs} syncs.");
-        Some(text + &disk)
-    });
-    let texts = alone.and_then(alone_text).into_iter().chain(shared);
-    texts.map(|text| Block::text(Tone::Plain, text)).collect()
+    let loads: Vec<&LoadRow> = postgres
+        .loads
+        .iter()
+        .filter(|load| is_default_method(load))
+        .collect();
+    let mut texts = Vec::new();
+    let alone = loads.iter().find(|load| load.figures.parts.is_some());
+    if let Some(alone) = alone {
+        texts.extend(alone_text(alone));
+    }
+    let most_shared = loads
+        .iter()
+        .filter(|load| shares_syncs(load))
+        .max_by_key(|load| load.data.load.clients);
+    if let Some(load) = most_shared
+        && let Some(per_sync) = load.figures.commits_per_sync
+    {
+        let mut text = shared_text(load, per_sync);
+        if let Some(alone) = alone {
+            text.push_str(&disk_text(alone));
+        }
+        texts.push(text);
+    }
+    texts
+        .into_iter()
+        .map(|text| Block::text(Tone::Plain, text))
+        .collect()
 }
 
+/// Whether several sessions shared syncs, at a rate that is known well enough.
+fn shares_syncs(load: &LoadRow) -> bool {
+    load.data.load.clients > 1
+        && load.figures.commits_per_sync.is_some()
+        && relative_width(&load.figures.iops) <= WIDTH_MAX
+}
+
+/// How well a rate is known; one without an interval is not known at all.
+fn relative_width(rate: &Estimate) -> f64 {
+    rate.relative_half_width().unwrap_or(1.0)
+}
+
+fn shared_text(load: &LoadRow, per_sync: f64) -> String {
+    let iops = &load.figures.iops;
+    let syncs = figure_text(iops.value / per_sync, iops.half_width_95, "1/s");
+    format!(
+        "{}: {} INSERTs share a sync, so {} need {syncs} syncs.",
+        load.data.load.name,
+        per_sync_text(per_sync),
+        iops.value_text()
+    )
+}
+
+/// The commits of one session without a server; empty where they were not measured.
+fn disk_text(alone: &LoadRow) -> String {
+    let Some(own) = &alone.figures.own else {
+        return String::new();
+    };
+    format!(
+        " One session without a server makes {} commits on this disk ({}).",
+        own.iops.value_text(),
+        own.workload
+    )
+}
+
+/// What an INSERT of one session takes, and which part of it is the disk's.
 fn alone_text(load: &LoadRow) -> Option<String> {
-    let (parts, own) = load.figures.parts.as_ref().zip(load.figures.own.as_ref())?;
-    let width = |rate: &Estimate| rate.relative_half_width().unwrap_or(1.0);
-    let width = width(&load.figures.iops).max(width(&own.iops));
+    let parts = load.figures.parts.as_ref()?;
+    let own = load.figures.own.as_ref()?;
+    let width = relative_width(&load.figures.iops).max(relative_width(&own.iops));
     if width > WIDTH_MAX {
         return Some(format!(
             "{}: the rates are known only to ±{}, so they cannot be compared. Measure longer \
@@ -147,28 +198,34 @@ fn alone_text(load: &LoadRow) -> Option<String> {
             format_percent(width)
         ));
     }
-    let time = |ns: f64| figure_text(ns, Some(ns * width), "ns");
     let doubt = if EXPLAINED.contains(&parts.explained) {
         ""
     } else {
         ", so the two figures do not match; measure again when the machine is quieter"
     };
-    let client = load.figures.client_cpu_ns.map_or(String::new(), |ns| {
-        let time = figure_text(ns, Some(ns * CPU_WIDTH), "ns");
-        format!(" diskproof itself uses {time} of CPU time for each.")
-    });
-    Some(format!(
+    let mut text = format!(
         "{}: an INSERT takes {}. A commit on this disk takes {} ({}), and the server \
          without the disk {} (synchronous_commit off). Together that is {} of it{doubt}. Each \
-         INSERT adds {:.0} bytes of WAL.{client}",
+         INSERT adds {:.0} bytes of WAL.",
         load.data.load.name,
-        time(parts.insert_ns),
-        time(parts.disk_ns),
+        time_text(parts.insert_ns, width),
+        time_text(parts.disk_ns, width),
         own.workload,
-        time(parts.server_ns),
+        time_text(parts.server_ns, width),
         format_percent(parts.explained),
         load.figures.wal_bytes_per_commit
-    ))
+    );
+    if let Some(ns) = load.figures.client_cpu_ns {
+        let time = time_text(ns, CPU_WIDTH);
+        text.push_str(&format!(
+            " diskproof itself uses {time} of CPU time for each."
+        ));
+    }
+    Some(text)
+}
+
+fn time_text(ns: f64, relative_width: f64) -> String {
+    figure_text(ns, Some(ns * relative_width), "ns")
 }
 
 /// What a plan does with a server.
@@ -212,13 +269,9 @@ pub(crate) fn tried_settings(trials: &[TrialRow]) -> Vec<Block> {
     ]
 }
 
-fn trial_row(tried: &TrialRow) -> TableRow {
-    let trial = &tried.data.trial;
-    let gain = tried.figures.gain.as_ref();
-    let half = |gain: &TrialGain| (gain.high_95 - gain.low_95) / 2.0;
-    let ratio = gain.map(|gain| format!("{}×", rounded(gain.value, Some(half(gain)))));
-    let interval = gain.map(|gain| format!("{:.2}–{:.2}", gain.low_95, gain.high_95));
-    let outcome = match tried.figures.outcome {
+fn trial_row(row: &TrialRow) -> TableRow {
+    let trial = &row.data.trial;
+    let outcome = match row.figures.outcome {
         TrialOutcome::Faster => "faster",
         TrialOutcome::Same => "no effect",
         TrialOutcome::Slower => "slower",
@@ -226,22 +279,36 @@ fn trial_row(tried: &TrialRow) -> TableRow {
         TrialOutcome::Unproven => "not proven",
         TrialOutcome::Untested => "not tried",
     };
+    let gain = row.figures.gain.as_ref();
     TableRow::from(vec![
         trial.setting.clone(),
         trial.default.clone(),
         labels::or_unknown(trial.candidate.clone()),
-        labels::or_unknown(ratio),
-        labels::or_unknown(interval),
+        labels::or_unknown(gain.map(gain_text)),
+        labels::or_unknown(gain.map(gain_interval)),
         outcome.to_owned(),
     ])
 }
 
+fn gain_text(gain: &TrialGain) -> String {
+    let half_width = (gain.high_95 - gain.low_95) / 2.0;
+    format!("{}×", rounded(gain.value, Some(half_width)))
+}
+
+fn gain_interval(gain: &TrialGain) -> String {
+    format!("{:.2}–{:.2}", gain.low_95, gain.high_95)
+}
+
 /// What a plan tries.
 pub(crate) fn trial_plan_text(plan: &TrialPlan) -> String {
-    let names: Vec<&str> = plan.trials.iter().map(|t| t.setting.as_str()).collect();
+    let settings: Vec<&str> = plan
+        .trials
+        .iter()
+        .map(|trial| trial.setting.as_str())
+        .collect();
     format!(
         "tries {} within {}, up to {} each, with scans of a table of {}",
-        names.join(", "),
+        settings.join(", "),
         format_duration(plan.time_ns),
         counted(u64::from(plan.pairs_max), "pair"),
         format_bytes(plan.table_bytes),

@@ -5,7 +5,9 @@ use crate::labels;
 use crate::text::{distinct, glue, grouped, joined, list};
 use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::{figure_text, rounded};
-use diskproof_model::layers::{BlockMatch, CostMeaning, LayerCost, LayersPlan, LayersRecord};
+use diskproof_model::layers::{
+    BlockMatch, CostMeaning, LayerCost, LayersPlan, LayersRecord, PlannedLayer,
+};
 use diskproof_model::plan::Workload;
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
@@ -30,51 +32,76 @@ pub(crate) fn blocks(record: &Record, layers: &LayersRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     for workload in record.plan.workloads() {
         blocks.push(Block::Heading(heading(record, workload)));
-        let own = layers.costs.iter();
-        let own = own.filter(|cost| cost.workload == workload.name);
-        let rows: Vec<Vec<String>> = own.map(|cost| row(record, cost)).collect();
-        blocks.push(if rows.is_empty() {
-            Block::text(Tone::Error, "nothing was measured")
+        let mut rows = Vec::new();
+        for cost in &layers.costs {
+            if cost.workload == workload.name {
+                rows.push(row(record, cost));
+            }
+        }
+        if rows.is_empty() {
+            blocks.push(Block::text(Tone::Error, "nothing was measured"));
         } else {
             let caption = format!("Cost of each layer: {}", workload.name);
-            Block::table(&caption, COLUMNS.split(" | "), rows)
-        });
+            blocks.push(Block::table(&caption, COLUMNS.split(" | "), rows));
+        }
     }
-    blocks.extend(Block::facts(facts(record)));
+    if let Some(plan) = record.plan.layers() {
+        blocks.extend(Block::facts(facts(record, plan, layers)));
+    }
     blocks
 }
 
 /// The workload as it ran on the highest layer.
 fn heading(record: &Record, workload: &Workload) -> String {
-    let is_top = |m: &&Row| m.data.target == 0 && m.data.workload.name == workload.name;
-    let ran = record.measurements.iter().find(is_top);
-    let ran = ran.map(|m| format!(": {}", conditions(m)));
-    format!("{}{}", workload.name, ran.unwrap_or_default())
+    match measurement(record, 0, &workload.name) {
+        Some(row) => format!("{}: {}", workload.name, conditions(row)),
+        None => workload.name.clone(),
+    }
 }
 
-/// What a layer is called.
-fn name(record: &Record, target: usize) -> String {
-    let planned = record
-        .plan
-        .layers()
-        .into_iter()
-        .flat_map(|plan| &plan.layers);
-    let layer = { planned }.find(|layer| layer.target == Some(target));
-    labels::or_unknown(layer.map(|layer| match layer.one_of {
-        1 => layer.name.clone(),
-        of => format!("{} (1 of {of})", layer.name),
-    }))
+fn measurement<'r>(record: &'r Record, target: usize, workload: &str) -> Option<&'r Row> {
+    record
+        .measurements
+        .iter()
+        .find(|row| row.data.target == target && row.data.workload.name == workload)
+}
+
+/// The name of the layer that was measured as this target.
+fn layer_name(record: &Record, target: usize) -> String {
+    for layer in planned_layers(record) {
+        if layer.target != Some(target) {
+            continue;
+        }
+        return match layer.one_of {
+            1 => layer.name.clone(),
+            devices => format!("{} (1 of {devices})", layer.name),
+        };
+    }
+    labels::UNKNOWN.to_owned()
+}
+
+fn planned_layers(record: &Record) -> &[PlannedLayer] {
+    match record.plan.layers() {
+        Some(plan) => &plan.layers,
+        None => &[],
+    }
 }
 
 fn row(record: &Record, cost: &LayerCost) -> Vec<String> {
-    let is_own = |m: &&Row| m.data.target == cost.target && m.data.workload.name == cost.workload;
-    let measurement = record.measurements.iter().find(is_own);
-    let op = measurement.and_then(|m| Some(shown_ops(m).into_iter().next()?.1));
+    let mut rate = labels::UNKNOWN.to_owned();
+    let (mut p50, mut p99) = (None, None);
+    if let Some(row) = measurement(record, cost.target, &cost.workload)
+        && let Some((_, op)) = shown_ops(row).into_iter().next()
+    {
+        rate = op.figures.iops.value_text();
+        p50 = op.figures.latency.p50;
+        p99 = op.figures.latency.p99;
+    }
     vec![
-        name(record, cost.target),
-        labels::or_unknown(op.map(|op| op.figures.iops.value_text())),
-        labels::latency(op.and_then(|op| op.figures.latency.p50)),
-        labels::latency(op.and_then(|op| op.figures.latency.p99)),
+        layer_name(record, cost.target),
+        rate,
+        labels::latency(p50),
+        labels::latency(p99),
         own_time(cost),
         rate_change(cost),
         share(cost),
@@ -82,15 +109,18 @@ fn row(record: &Record, cost: &LayerCost) -> Vec<String> {
 }
 
 fn own_time(cost: &LayerCost) -> String {
-    let half = cost.own_time.half_width_95;
-    match (cost.meaning, cost.own_time.bound()) {
+    let own_time = &cost.own_time;
+    match (cost.meaning, own_time.bound()) {
         (CostMeaning::Unknown, _) => labels::UNKNOWN.to_owned(),
         // Wider than the whole latency: nothing is known.
         (CostMeaning::Noise, _) if cost.share.bound() >= Some(1.0) => UNCLEAR.to_owned(),
         (CostMeaning::Noise, Some(bound)) => format!("none ±{}", time(bound, None)),
         _ => {
-            let half_text = half.map(|half| format!(" ±{}", time(half, None)));
-            time(cost.own_time.difference, half) + &half_text.unwrap_or_default()
+            let text = time(own_time.difference, own_time.half_width_95);
+            match own_time.half_width_95 {
+                Some(half) => format!("{text} ±{}", time(half, None)),
+                None => text,
+            }
         }
     }
 }
@@ -141,90 +171,125 @@ fn share(cost: &LayerCost) -> String {
 }
 
 /// Label and text of each fact below the tables.
-fn facts(record: &Record) -> Vec<(&'static str, String)> {
-    let (Some(plan), Some(layers)) = (record.plan.layers(), record.layers()) else {
-        return Vec::new();
-    };
-    let mut all = vec![("columns", LEGEND.to_owned())];
-    all.extend(blocks_text(record, layers).map(|text| ("blocks", text)));
-    all.extend(unlike(record, layers).map(|text| ("caution", text)));
-    all.extend(cached(record, layers).map(|text| ("faster", text)));
-    all.extend(unread(plan));
-    all
+fn facts(record: &Record, plan: &LayersPlan, layers: &LayersRecord) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("columns", LEGEND.to_owned())];
+    if let Some(text) = same_blocks_text(record, layers) {
+        facts.push(("blocks", text));
+    }
+    if let Some(text) = caution_text(record, layers) {
+        facts.push(("caution", text));
+    }
+    if let Some(text) = cached_text(record, layers) {
+        facts.push(("faster", text));
+    }
+    facts.extend(unread(plan));
+    facts
 }
 
 /// Which blocks were compared.
-fn blocks_text(record: &Record, layers: &LayersRecord) -> Option<String> {
+fn same_blocks_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     let top = layers.places.first()?;
-    let is_same = |blocks| matches!(blocks, BlockMatch::Same | BlockMatch::Mapped);
-    let same = || layers.places.iter().filter(|one| is_same(one.blocks));
-    let names = list(same().map(|one| name(record, one.target)));
-    let proof = match same().map(|one| one.compared).sum::<u32>() {
+    let mut names = Vec::new();
+    let mut compared = 0;
+    for place in &layers.places {
+        if matches!(place.blocks, BlockMatch::Same | BlockMatch::Mapped) {
+            names.push(layer_name(record, place.target));
+            compared += place.compared;
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let proof = match compared {
         0 => String::new(),
         n => format!("; {n} sampled blocks have the same data on both sides"),
     };
-    let (bytes, top) = (format_bytes(top.length_bytes), name(record, top.target));
-    let bytes = glue(&bytes);
-    (!names.is_empty()).then(|| format!("{names} read the same {bytes} as {top}{proof}"))
+    Some(format!(
+        "{} read the same {} as {}{proof}",
+        list(names),
+        glue(&format_bytes(top.length_bytes)),
+        layer_name(record, top.target)
+    ))
 }
 
 /// Layers that were read elsewhere, or whose difference is that between one device and several.
-fn unlike(record: &Record, layers: &LayersRecord) -> Option<String> {
+fn caution_text(record: &Record, layers: &LayersRecord) -> Option<String> {
+    let mut elsewhere = Vec::new();
+    for place in &layers.places {
+        if let Some(why) = &place.why {
+            elsewhere.push((why, layer_name(record, place.target)));
+        }
+    }
+    let mut texts = Vec::new();
     // The layers below one whose place is unknown have the same reason.
-    let places = layers.places.iter();
-    let elsewhere = places.filter_map(|one| Some((one.why.as_ref()?, name(record, one.target))));
-    let elsewhere = grouped(elsewhere).into_iter().map(|(why, names)| {
+    for (why, names) in grouped(elsewhere) {
         let were = if names.len() == 1 { "was" } else { "were" };
-        let names = list(names);
-        format!("{names} {were} read at other blocks of the same length: {why}")
-    });
-    let planned = record
-        .plan
-        .layers()
-        .into_iter()
-        .flat_map(|plan| &plan.layers);
-    let several = planned.filter(|layer| layer.one_of > 1 && layer.target.is_some());
-    let several = several.map(|layer| {
-        format!(
-            "{} is one of {} devices, so its difference to the layer above is not a cost",
-            layer.name, layer.one_of
-        )
-    });
-    joined(elsewhere.chain(several), "; ")
+        let names_text = list(names);
+        texts.push(format!(
+            "{names_text} {were} read at other blocks of the same length: {why}"
+        ));
+    }
+    for layer in planned_layers(record) {
+        if layer.one_of > 1 && layer.target.is_some() {
+            texts.push(format!(
+                "{} is one of {} devices, so its difference to the layer above is not a cost",
+                layer.name, layer.one_of
+            ));
+        }
+    }
+    joined(texts, "; ")
 }
 
 /// Layers that are faster than the one below: a cache answers.
-fn cached(record: &Record, layers: &LayersRecord) -> Option<String> {
-    let is_faster =
-        |cost: &&LayerCost| cost.meaning == CostMeaning::Real && cost.own_time.difference < 0.0;
-    let faster = layers.costs.iter().filter(is_faster);
-    let names = distinct(faster.map(|cost| name(record, cost.target)));
-    let mut devices = record.targets.iter().flat_map(|target| &target.layers);
-    let why = if devices.any(|layer| layer.backing_direct == Some(false)) {
+fn cached_text(record: &Record, layers: &LayersRecord) -> Option<String> {
+    let mut names = Vec::new();
+    for cost in &layers.costs {
+        if cost.meaning == CostMeaning::Real && cost.own_time.difference < 0.0 {
+            names.push(layer_name(record, cost.target));
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let why = if reads_through_page_cache(record) {
         "a loop device without direct I/O answers from the page cache (losetup \
              --direct-io=on)"
     } else {
         "a cache in the layer answers, or it merges and spreads requests"
     };
-    (!names.is_empty()).then(|| format!("{} faster than the layer below: {why}", list(names)))
+    let faster = list(distinct(names));
+    Some(format!("{faster} faster than the layer below: {why}"))
+}
+
+/// Whether one of the layers is a loop device without direct I/O.
+fn reads_through_page_cache(record: &Record) -> bool {
+    record
+        .targets
+        .iter()
+        .flat_map(|target| &target.layers)
+        .any(|layer| layer.backing_direct == Some(false))
 }
 
 /// Layers that were not measured, each with the reason and the command.
 pub(crate) fn unread(plan: &LayersPlan) -> Vec<(&'static str, String)> {
-    let skipped = plan.layers.iter().filter_map(|layer| {
-        let skipped = layer.skipped.as_ref()?;
+    let mut facts = Vec::new();
+    for layer in &plan.layers {
+        let Some(skipped) = &layer.skipped else {
+            continue;
+        };
         let mut text = format!("{}: {}", layer.name, skipped.why);
         if let Some(command) = &skipped.command {
-            text += &format!(". Run {command}");
+            text.push_str(&format!(". Run {command}"));
         }
-        Some(("unread", text))
-    });
-    let below = plan.unresolved.iter().map(|why| ("below", why.clone()));
-    skipped.chain(below).collect()
+        facts.push(("unread", text));
+    }
+    if let Some(why) = &plan.unresolved {
+        facts.push(("below", why.clone()));
+    }
+    facts
 }
 
 /// The layers that a plan measures.
 pub(crate) fn planned_text(plan: &LayersPlan) -> String {
-    let measured = plan.measured();
-    list(measured.map(|layer| layer.name.clone()))
+    list(plan.measured().map(|layer| &layer.name))
 }

@@ -4,7 +4,7 @@
 use crate::labels;
 use crate::text::{glue, grouped, list};
 use diskproof_model::block::{Block, TableRow};
-use diskproof_model::measurement::DeviceUse;
+use diskproof_model::measurement::{DeviceUse, EngineUse};
 use diskproof_model::record::Record;
 use diskproof_model::row::{PhaseKind, Row};
 use diskproof_model::shell::quoted;
@@ -14,29 +14,36 @@ use std::collections::BTreeSet;
 
 /// The method.
 pub(crate) fn blocks(record: &Record) -> Vec<Block> {
-    let (method, seed, clock) = (record.method, record.plan.seed, &record.clock);
+    let clock = &record.clock;
     let program = format!("{} {}", record.tool.name, record.tool.version);
-    let comparable = format!("version {method}; only runs of the same version are comparable");
-    let repeatable = format!("{seed}; the same seed gives the same offsets and data");
-    let (source, step_ns, cost_ns) = (&clock.source, clock.resolution_ns, clock.cost_ns);
-    let readings = format!("{source}, steps of {step_ns} ns, {cost_ns:.0} ns per reading");
-    let mut blocks: Vec<Block> = Block::facts([
-        ("program", program),
-        ("method", comparable),
-        ("seed", repeatable),
-        ("run", record.run_id.clone()),
-        ("started", record.started.clone()),
-        ("clock", readings),
-    ])
-    .collect();
-    let words = record.plan.origin.argv().iter().map(|word| quoted(word));
-    blocks.push(Block::Command {
-        what: "The command of this run".to_owned(),
-        text: words.collect::<Vec<_>>().join(" "),
-    });
+    let comparable = format!(
+        "version {}; only runs of the same version are comparable",
+        record.method
+    );
+    let repeatable = format!(
+        "{}; the same seed gives the same offsets and data",
+        record.plan.seed
+    );
+    let readings = format!(
+        "{}, steps of {} ns, {:.0} ns per reading",
+        clock.source, clock.resolution_ns, clock.cost_ns
+    );
+    let mut blocks = vec![
+        Block::fact("program", program),
+        Block::fact("method", comparable),
+        Block::fact("seed", repeatable),
+        Block::fact("run", &record.run_id),
+        Block::fact("started", &record.started),
+        Block::fact("clock", readings),
+        own_command(record),
+    ];
     if !record.measurements.is_empty() {
         let title = "how each figure was measured";
-        let rows = record.measurements.iter().map(|m| row(record, m)).collect();
+        let rows = record
+            .measurements
+            .iter()
+            .map(|measurement| measurement_row(record, measurement))
+            .collect();
         blocks.push(Block::Heading(title.to_owned()));
         blocks.push(Block::words(title, COLUMNS.split(" | "), rows));
     }
@@ -45,163 +52,224 @@ pub(crate) fn blocks(record: &Record) -> Vec<Block> {
     blocks
 }
 
+fn own_command(record: &Record) -> Block {
+    let words: Vec<String> = record
+        .plan
+        .origin
+        .argv()
+        .iter()
+        .map(|word| quoted(word))
+        .collect();
+    command("The command of this run".to_owned(), &words.join(" "))
+}
+
 /// Columns of the conditions, of which each workload and target has a row.
 const COLUMNS: &str = "workload | target | operations | block, depth | span | page cache | at the \
                        same time | engine | measured for | proof";
 
-fn row(record: &Record, m: &Row) -> TableRow {
-    let workload = &m.data.workload;
-    let target = record.targets.get(m.data.target);
-    let target = target.filter(|_| record.targets.len() > 1);
+fn measurement_row(record: &Record, measurement: &Row) -> TableRow {
+    let data = &measurement.data;
+    let workload = &data.workload;
+    let mut target_path = String::new();
+    if let Some(target) = record.targets.get(data.target)
+        && record.targets.len() > 1
+    {
+        target_path = target.path.clone();
+    }
     let operation = labels::operation(&workload.streams, workload.sync);
     let access = labels::access(&workload.access);
     let block = labels::block(workload.block_bytes, &workload.block_mix);
     let depth = labels::depth(workload.depth, workload.workers);
-    let held = m.data.achieved_depth;
-    let mut engine = m.data.engine.used.as_str().to_owned();
-    if !m.data.engine.features.is_empty() {
-        engine += &format!(" ({})", m.data.engine.features.join(", "));
-    }
+    let held = data.achieved_depth;
     TableRow::from(vec![
         workload.name.clone(),
-        target.map_or(String::new(), |target| target.path.clone()),
+        target_path,
         format!("{operation}, {access}"),
         format!("{block}, {depth} requested, {held:.1} held on average"),
-        labels::span(m.data.span_start_bytes, m.data.span_bytes),
-        labels::cache(m.data.cache.used).to_owned(),
-        m.figures.together_with.join(", "),
-        engine,
-        duration_text(record, m),
-        counters_text(m),
+        labels::span(data.span_start_bytes, data.span_bytes),
+        labels::cache(data.cache.used).to_owned(),
+        measurement.figures.together_with.join(", "),
+        engine_text(&data.engine),
+        duration_text(record, measurement),
+        counters_text(&data.device),
     ])
 }
 
-fn duration_text(record: &Record, m: &Row) -> String {
-    let mut text = format_duration(m.data.wall_ns);
-    let mut planned = record.plan.workloads().iter();
-    if let Some(workload) = planned.find(|workload| workload.name == m.data.workload.name) {
-        text += &format!(" after {} of warm-up", format_duration(workload.warmup_ns));
+fn engine_text(engine: &EngineUse) -> String {
+    let name = engine.used.as_str();
+    if engine.features.is_empty() {
+        return name.to_owned();
     }
-    if m.figures.settling_ns > 0 {
-        let settling = format_duration(m.figures.settling_ns);
-        let phase = if m
-            .figures
-            .phases
-            .iter()
-            .any(|phase| phase.name == PhaseKind::Burst)
-        {
+    format!("{name} ({})", engine.features.join(", "))
+}
+
+fn duration_text(record: &Record, measurement: &Row) -> String {
+    let mut text = format_duration(measurement.data.wall_ns);
+    let name = &measurement.data.workload.name;
+    let planned = record
+        .plan
+        .workloads()
+        .iter()
+        .find(|workload| workload.name == *name);
+    if let Some(workload) = planned {
+        let warmup = format_duration(workload.warmup_ns);
+        text.push_str(&format!(" after {warmup} of warm-up"));
+    }
+    if measurement.figures.settling_ns > 0 {
+        let settling = format_duration(measurement.figures.settling_ns);
+        let phase = if has_burst(measurement) {
             "a burst"
         } else {
             "in which the rate settled"
         };
-        text += &format!("; without the first {settling}, {phase}");
+        text.push_str(&format!("; without the first {settling}, {phase}"));
     }
     text
 }
 
-fn counters_text(m: &Row) -> String {
-    let disks = m.data.device.disks.join(", ");
-    match (m.data.device.accounted, &m.data.device.unresolved) {
-        (Some(share), _) => {
-            let percent = share * 100.0;
-            format!("the kernel's counters of {disks} confirm {percent:.1} % of the bytes")
-        }
-        (None, Some(why)) => format!("unknown: {why}"),
-        (None, None) => String::new(),
+fn has_burst(measurement: &Row) -> bool {
+    measurement
+        .figures
+        .phases
+        .iter()
+        .any(|phase| phase.name == PhaseKind::Burst)
+}
+
+fn counters_text(device: &DeviceUse) -> String {
+    if let Some(share) = device.accounted {
+        let disks = device.disks.join(", ");
+        let percent = share * 100.0;
+        return format!("the kernel's counters of {disks} confirm {percent:.1} % of the bytes");
+    }
+    match &device.unresolved {
+        Some(why) => format!("unknown: {why}"),
+        None => String::new(),
     }
 }
 
 /// The commands, each with what it reproduces.
 pub(crate) fn commands(record: &Record) -> Vec<Block> {
     let mut blocks = figure_commands(record);
-    let findings = record.findings.iter();
-    blocks.extend(findings.filter_map(|finding| {
-        let what = format!("finding {}", finding.code);
-        Some(command(what, finding.reproduce.as_ref()?))
-    }));
+    for finding in &record.findings {
+        if let Some(text) = &finding.reproduce {
+            blocks.push(command(format!("finding {}", finding.code), text));
+        }
+    }
     blocks
 }
 
 fn command(what: String, text: &str) -> Block {
-    let text = text.to_owned();
-    Block::Command { what, text }
+    Block::Command {
+        what,
+        text: text.to_owned(),
+    }
 }
 
-/// Those of the figures.
+/// The commands that reproduce figures.
 fn figure_commands(record: &Record) -> Vec<Block> {
     let mut blocks = Vec::new();
-    for (index, m) in record.measurements.iter().enumerate() {
-        let others = &m.figures.together_with;
-        // Workloads that ran together have one command, printed with the first of them.
-        let mut before = record.measurements[..index].iter();
-        let is_printed = before.any(|one| {
-            one.data.target == m.data.target && others.contains(&one.data.workload.name)
-        });
-        if is_printed || m.figures.reproduce.is_empty() {
+    for (index, measurement) in record.measurements.iter().enumerate() {
+        let earlier = &record.measurements[..index];
+        let text = &measurement.figures.reproduce;
+        if text.is_empty() || has_companion(earlier, measurement) {
             continue;
         }
-        let names = std::iter::once(&m.data.workload.name).chain(others);
-        let name = list(names.cloned());
-        let what = match record.targets.get(m.data.target) {
-            Some(target) if record.targets.len() > 1 => format!("{name} on {}", target.path),
-            _ => name,
+        let mut names = vec![&measurement.data.workload.name];
+        names.extend(&measurement.figures.together_with);
+        let workloads = list(names);
+        let what = match record.targets.get(measurement.data.target) {
+            Some(target) if record.targets.len() > 1 => {
+                format!("{workloads} on {}", target.path)
+            }
+            _ => workloads,
         };
-        blocks.push(command(what, &m.figures.reproduce));
+        blocks.push(command(what, text));
     }
-    let surface = record.surface().into_iter();
-    let surface = surface.filter(|surface| !surface.figures.reproduce.is_empty());
-    blocks.extend(surface.map(|of| command("curve".to_owned(), &of.figures.reproduce)));
+    if let Some(surface) = record.surface()
+        && !surface.figures.reproduce.is_empty()
+    {
+        let text = &surface.figures.reproduce;
+        blocks.push(command("curve".to_owned(), text));
+    }
     blocks
+}
+
+/// Workloads that ran together have one command, printed with the first of them.
+fn has_companion(earlier: &[Row], measurement: &Row) -> bool {
+    earlier.iter().any(|other| {
+        other.data.target == measurement.data.target
+            && measurement
+                .figures
+                .together_with
+                .contains(&other.data.workload.name)
+    })
+}
+
+/// The use of its disks by everything that was measured on a target.
+fn device_uses(record: &Record, target: usize) -> Vec<&DeviceUse> {
+    let mut uses = Vec::new();
+    for measurement in &record.measurements {
+        if measurement.data.target == target {
+            uses.push(&measurement.data.device);
+        }
+    }
+    if let Some(surface) = record.surface()
+        && surface.data.target == target
+    {
+        uses.push(&surface.data.device);
+    }
+    uses
 }
 
 /// The evidence of the disks' counters for a target; `None` if nothing was measured on it.
 pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
-    let measured = record
-        .measurements
-        .iter()
-        .filter(|m| m.data.target == target);
-    let surveyed = record
-        .surface()
-        .into_iter()
-        .filter(|s| s.data.target == target);
-    let surveyed = surveyed.map(|surface| &surface.data.device);
-    let devices: Vec<&DeviceUse> = measured.map(|m| &m.data.device).chain(surveyed).collect();
-    let unknown = devices.iter().filter(|device| device.accounted.is_none());
-    let unknown = unknown.filter_map(|one| one.unresolved.as_deref());
-    let why = Vec::from_iter(unknown.collect::<BTreeSet<&str>>()).join("; ");
-    let known = record.accounted_range(target).map(|range| {
-        let disks = devices.iter().flat_map(|device| &device.disks);
-        let mut disks: BTreeSet<&str> = disks.map(String::as_str).collect();
-        disks.extend(trimmed_device(record, target));
-        let disks = Vec::from_iter(disks).join(", ");
-        let bytes = match range.1 {
-            MANY.. => format!("show up to {:.0} times the bytes", range.1),
-            _ => format!("confirm {} of the bytes", share_text(range)),
-        };
-        format!(
-            "the kernel's counters of {disks} {bytes}{}",
-            why_apart(range)
-        )
-    });
-    match (known, why.as_str()) {
-        (known, "") => known,
-        (Some(known), why) => Some(format!("{known}; in part unknown: {why}")),
-        (None, why) => Some(format!(
-            "unknown, the disk's counters are not available: {why}"
+    let mut reasons = BTreeSet::new();
+    for device in device_uses(record, target) {
+        if let (None, Some(why)) = (device.accounted, &device.unresolved) {
+            reasons.insert(why.as_str());
+        }
+    }
+    let unknown = Vec::from_iter(reasons).join("; ");
+    match confirmed_text(record, target) {
+        Some(known) if unknown.is_empty() => Some(known),
+        Some(known) => Some(format!("{known}; in part unknown: {unknown}")),
+        None if unknown.is_empty() => None,
+        None => Some(format!(
+            "unknown, the disk's counters are not available: {unknown}"
         )),
     }
 }
 
+/// The share of the bytes that the counters confirm; `None` where they could not be read.
+fn confirmed_text(record: &Record, target: usize) -> Option<String> {
+    let (low, high) = record.accounted_range(target)?;
+    let mut disks = BTreeSet::new();
+    for device in device_uses(record, target) {
+        disks.extend(device.disks.iter().map(String::as_str));
+    }
+    disks.extend(trimmed_device(record, target));
+    let names = Vec::from_iter(disks).join(", ");
+    let bytes = if high >= MANY {
+        format!("show up to {high:.0} times the bytes")
+    } else {
+        format!("confirm {} of the bytes", range_text(low, high))
+    };
+    let why = why_apart(low, high);
+    Some(format!("the kernel's counters of {names} {bytes}{why}"))
+}
+
 /// The device whose counters confirm trims.
 fn trimmed_device(record: &Record, target: usize) -> Option<&str> {
-    let mut measured = record
-        .measurements
-        .iter()
-        .filter(|m| m.data.target == target);
-    let is_counted =
-        measured.any(|m| m.data.asked.trim_bytes > 0 && m.data.device.trim_bytes.is_some());
+    let is_counted = record.measurements.iter().any(|measurement| {
+        measurement.data.target == target
+            && measurement.data.asked.trim_bytes > 0
+            && measurement.data.device.trim_bytes.is_some()
+    });
+    if !is_counted {
+        return None;
+    }
     let layer = record.targets.get(target)?.layers.first()?;
-    is_counted.then_some(layer.name.as_str())
+    Some(&layer.name)
 }
 
 /// From these shares on the difference deserves a clause.
@@ -211,40 +279,49 @@ const MORE: f64 = 1.1;
 const MANY: f64 = 10.0;
 
 /// Why the counters differ from what was measured, as the end of a sentence.
-fn why_apart((low, high): (f64, f64)) -> &'static str {
-    match (low < LESS, high > MORE) {
-        (false, false) => "",
-        (true, false) => "; a cache answered the rest",
-        (false, true) => "; the rest comes from the filesystem's journal and other programs",
-        (true, true) => {
-            "; less if a cache answered, more if the filesystem's journal or other programs also \
-             wrote"
-        }
+fn why_apart(low: f64, high: f64) -> &'static str {
+    let (is_less, is_more) = (low < LESS, high > MORE);
+    if is_less && is_more {
+        "; less if a cache answered, more if the filesystem's journal or other programs also wrote"
+    } else if is_less {
+        "; a cache answered the rest"
+    } else if is_more {
+        "; the rest comes from the filesystem's journal and other programs"
+    } else {
+        ""
     }
 }
 
 /// `99.6 % to 100.3 %`
-fn share_text((low, high): (f64, f64)) -> String {
-    let [low, high] = [low, high].map(|share| glue(&format!("{:.1} %", share * 100.0)));
-    if low == high {
-        low
+fn range_text(low: f64, high: f64) -> String {
+    let low_text = share_text(low);
+    let high_text = share_text(high);
+    if low_text == high_text {
+        low_text
     } else {
-        format!("{low} to {high}")
+        format!("{low_text} to {high_text}")
     }
+}
+
+fn share_text(share: f64) -> String {
+    glue(&format!("{:.1} %", share * 100.0))
 }
 
 /// The engines of a target: the most used one, then each other one with its workloads.
 pub(crate) fn engines_text(record: &Record, target: usize) -> Option<String> {
-    let own = record
-        .measurements
-        .iter()
-        .filter(|m| m.data.target == target);
-    let mut engines = grouped(own.map(|m| (m.data.engine.used, &m.data.workload.name)));
+    let mut uses = Vec::new();
+    for measurement in &record.measurements {
+        if measurement.data.target == target {
+            let engine = measurement.data.engine.used;
+            uses.push((engine, &measurement.data.workload.name));
+        }
+    }
+    let mut engines = grouped(uses);
     engines.sort_by_key(|(_, names)| Reverse(names.len()));
-    let (first, others) = engines.split_first()?;
-    let mut text = first.0.as_str().to_owned();
+    let ((most_used, _), others) = engines.split_first()?;
+    let mut text = most_used.as_str().to_owned();
     for (engine, names) in others {
-        text += &format!("; {} for {}", engine.as_str(), list(names));
+        text.push_str(&format!("; {} for {}", engine.as_str(), list(names)));
     }
     Some(text)
 }

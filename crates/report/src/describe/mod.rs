@@ -24,11 +24,8 @@ pub(crate) mod verdict;
 
 use crate::text::{distinct, glue, list};
 use diskproof_model::block::{Block, Section, Shown, Tone};
-use diskproof_model::health::DiskHealth;
 use diskproof_model::latency_search::LatencySearch;
-use diskproof_model::postgres::PostgresRecord;
 use diskproof_model::record::Record;
-use diskproof_model::row::Row;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_percent};
 use figures::{Figures, conditions, depth_trials, limited_by_text, shared_conditions, shown_ops};
@@ -60,28 +57,26 @@ const FINDINGS_WITH_SERVER: usize = 2;
 /// The sections of a page.
 pub(crate) fn sections(record: &Record) -> Vec<Section> {
     use Shown::{Always, File, Short, Whole};
-    let mut sections = vec![
+    let promises = expectations(&record.expectations);
+    let mut page = vec![
         Section::new("title", Always, title(record)),
         Section::new("verdict", Always, verdict(record)),
-        Section::new("expectations", Always, expectations(&record.expectations)),
+        Section::new("expectations", Always, promises),
     ];
-    sections.extend(figures(record));
-    let caveats = record.verdict.iter().flat_map(|verdict| &verdict.caveats);
-    let caveats = caveats.map(|caveat| Block::text(Tone::Dim, caveat));
-    let server = |blocks: fn(&PostgresRecord) -> Vec<Block>| -> Vec<Block> {
-        record.postgres().into_iter().flat_map(blocks).collect()
-    };
+    page.extend(figures(record));
     // On one screen, the end follows the figures as their notes do.
     let (caveats_on, end_id) = if is_brief(record) {
         (Whole, "notes")
     } else {
         (Always, "end")
     };
-    sections.extend([
-        Section::new("caveats", caveats_on, caveats.collect()),
-        Section::new("figures", Always, observed::likeness(record)),
-        Section::new("figures", Whole, server(inserts::blocks)),
-        Section::new("figures", Short, server(inserts::digest)),
+    page.push(Section::new("caveats", caveats_on, caveats(record)));
+    page.push(Section::new("figures", Always, observed::likeness(record)));
+    if let Some(server) = record.postgres() {
+        page.push(Section::new("figures", Whole, inserts::blocks(server)));
+        page.push(Section::new("figures", Short, inserts::digest(server)));
+    }
+    page.extend([
         Section::new("findings", Whole, findings(&record.findings)),
         Section::new("advice", Whole, advice(&record.advice)),
         Section::new("advice", File, conf_lines(&record.advice)),
@@ -90,8 +85,8 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
         Section::new("end", Whole, end(record)),
         Section::new(end_id, Short, end_in_short(record)),
     ]);
-    sections.retain(|section| !section.blocks.is_empty());
-    sections
+    page.retain(|section| !section.blocks.is_empty());
+    page
 }
 
 /// The answer with its figures once more, for the end of a page that is longer than the screen:
@@ -106,95 +101,146 @@ pub(crate) fn answer_with_figures(record: &Record) -> Vec<Block> {
     blocks
 }
 
-/// What was measured.
+fn caveats(record: &Record) -> Vec<Block> {
+    let Some(verdict) = &record.verdict else {
+        return Vec::new();
+    };
+    verdict
+        .caveats
+        .iter()
+        .map(|caveat| Block::text(Tone::Dim, caveat))
+        .collect()
+}
+
+fn figures_section(shown: Shown, blocks: Vec<Block>) -> Section {
+    Section::new("figures", shown, blocks)
+}
+
+/// The figures of all targets, in the form that the task has.
 fn figures(record: &Record) -> Vec<Section> {
-    use Shown::{Always, File, Short, Whole};
-    let mut sections = Vec::new();
-    let mut add = |shown, blocks| sections.push(Section::new("figures", shown, blocks));
-    let swept = record.sweep().map(|of| sweep::blocks(record, of));
-    let files = || record.files().map(|of| files::blocks(record, of));
-    let layers = || record.layers().map(|of| layers::blocks(record, of));
-    let observed = || record.observed().map(observed::blocks);
-    let own_form = swept.or_else(files).or_else(layers).or_else(observed);
-    if let Some(blocks) = own_form {
-        add(Always, blocks);
-        let rows = (0..targets(record)).filter_map(|target| Figures::of(record, target, |_| true));
-        rows.for_each(|rows| add(File, rows.blocks()));
-        return sections;
-    }
-    let searched = record.latency_search().into_iter();
-    let searched = searched.flat_map(|of| depth_trials(record, of));
-    add(Always, searched.collect());
-    for target in 0..targets(record) {
-        add(Always, heading(record, target));
-        let surveyed = record.surface().filter(|s| s.data.target == target);
-        let figures = Figures::of(record, target, |m| m.figures.ping.is_none());
-        if let Some(of) = surveyed {
-            let mut blocks = surface::blocks(record, of);
-            blocks.extend(of.data.scan.as_ref().map(|_| Block::Scan));
-            // The answer of a run that measured nothing else.
-            add(if figures.is_some() { Whole } else { Always }, blocks);
-        }
-        let all = record.measurements.iter().enumerate();
-        for (index, m) in all.filter(|(_, m)| m.data.target == target) {
-            let Some(ping) = &m.figures.ping else {
-                continue;
-            };
-            if ping.after_idle.is_empty() {
-                add(Whole, vec![Block::Ping(index)]);
-                add(Short, ping::digest(m, ping));
-            } else {
-                add(Always, vec![Block::Ping(index)]);
+    use Shown::{Always, File};
+    let mut page = Vec::new();
+    if let Some(blocks) = task_blocks(record) {
+        page.push(figures_section(Always, blocks));
+        for target in 0..target_count(record) {
+            if let Some(table) = Figures::for_target(record, target, |_| true) {
+                page.push(figures_section(File, table.blocks()));
             }
         }
-        if let Some(pinged) = Figures::of(record, target, |m| m.figures.ping.is_some()) {
-            add(File, pinged.blocks());
-        }
-        if let Some(figures) = figures {
-            add(Whole, figures.blocks());
-            let notes_max = if is_brief(record) {
-                NOTES_BRIEF
-            } else {
-                NOTES_MAX
-            };
-            let notes = figures.urgent_notes(notes_max);
-            let rows_max = rows_max(record, &notes);
-            add(Short, figures.digest(rows_max, notes));
-        }
-        let missing = not_run(record, target);
-        if !missing.is_empty() {
-            let text = format!("not run: {}", list(missing));
-            add(Always, vec![Block::text(Tone::Error, text)]);
-        }
+        return page;
+    }
+    if let Some(search) = record.latency_search() {
+        page.push(figures_section(Always, depth_trials(record, search)));
+    }
+    for target in 0..target_count(record) {
+        page.extend(target_figures(record, target));
     }
     if record.measurements.is_empty() && record.surface().is_none() {
-        let text = "nothing was measured";
-        add(Always, vec![Block::text(Tone::Error, text)]);
+        let text = Block::text(Tone::Error, "nothing was measured");
+        page.push(figures_section(Always, vec![text]));
     }
-    add(Always, skipped_facts(&record.plan).collect());
-    sections
+    let skipped = skipped_facts(&record.plan).collect();
+    page.push(figures_section(Always, skipped));
+    page
+}
+
+/// The figures of a task that has a form of its own; `None` for workloads, surveys and pings.
+fn task_blocks(record: &Record) -> Option<Vec<Block>> {
+    if let Some(sweep) = record.sweep() {
+        Some(sweep::blocks(record, sweep))
+    } else if let Some(files) = record.files() {
+        Some(files::blocks(record, files))
+    } else if let Some(layers) = record.layers() {
+        Some(layers::blocks(record, layers))
+    } else {
+        record.observed().map(observed::blocks)
+    }
+}
+
+/// What was measured of one target: its surface, single requests, workloads.
+fn target_figures(record: &Record, target: usize) -> Vec<Section> {
+    use Shown::{Always, Short, Whole};
+    let mut page = vec![figures_section(Always, heading(record, target))];
+    let table = Figures::for_target(record, target, |m| m.figures.ping.is_none());
+    if let Some(surface) = record.surface()
+        && surface.data.target == target
+    {
+        let mut blocks = surface::blocks(record, surface);
+        if surface.data.scan.is_some() {
+            blocks.push(Block::Scan);
+        }
+        // The answer of a run that measured nothing else.
+        let shown = if table.is_some() { Whole } else { Always };
+        page.push(figures_section(shown, blocks));
+    }
+    page.extend(ping_sections(record, target));
+    if let Some(table) = table {
+        page.push(figures_section(Whole, table.blocks()));
+        let notes = if is_brief(record) {
+            table.urgent_notes(NOTES_BRIEF)
+        } else {
+            table.urgent_notes(NOTES_MAX)
+        };
+        let rows_max = short_rows(record, &notes);
+        page.push(figures_section(Short, table.digest(rows_max, notes)));
+    }
+    let missing = not_run(record, target);
+    if !missing.is_empty() {
+        let text = format!("not run: {}", list(missing));
+        let block = Block::text(Tone::Error, text);
+        page.push(figures_section(Always, vec![block]));
+    }
+    page
+}
+
+/// The single requests that were sent to a target.
+fn ping_sections(record: &Record, target: usize) -> Vec<Section> {
+    use Shown::{Always, File, Short, Whole};
+    let mut page = Vec::new();
+    for (index, measurement) in record.measurements.iter().enumerate() {
+        if measurement.data.target != target {
+            continue;
+        }
+        let Some(ping) = &measurement.figures.ping else {
+            continue;
+        };
+        if ping.after_idle.is_empty() {
+            page.push(figures_section(Whole, vec![Block::Ping(index)]));
+            page.push(figures_section(Short, ping::digest(measurement, ping)));
+        } else {
+            page.push(figures_section(Always, vec![Block::Ping(index)]));
+        }
+    }
+    if let Some(table) = Figures::for_target(record, target, |m| m.figures.ping.is_some()) {
+        page.push(figures_section(File, table.blocks()));
+    }
+    page
 }
 
 /// Targets with an identity or with figures.
-fn targets(record: &Record) -> usize {
-    let measured = record.measurements.iter().map(|m| m.data.target);
-    let surveyed = record
-        .surface()
-        .into_iter()
-        .map(|surface| surface.data.target);
-    let last = measured.chain(surveyed).max();
-    last.map_or(0, |last| last + 1).max(record.targets.len())
+fn target_count(record: &Record) -> usize {
+    let mut count = record.targets.len();
+    for measurement in &record.measurements {
+        count = count.max(measurement.data.target + 1);
+    }
+    if let Some(surface) = record.surface() {
+        count = count.max(surface.data.target + 1);
+    }
+    count
 }
 
 /// Which of several targets the next blocks are about.
 fn heading(record: &Record, target: usize) -> Vec<Block> {
-    let (count, identity) = (record.targets.len(), record.targets.get(target));
-    let Some(identity) = identity.filter(|_| count > 1) else {
+    let count = record.targets.len();
+    let Some(identity) = record.targets.get(target) else {
         return Vec::new();
     };
+    if count == 1 {
+        return Vec::new();
+    }
     let heading = format!("target {} of {count}: {}", target + 1, identity.path);
     let mut blocks = vec![Block::Heading(heading)];
-    blocks.extend(grades(record, |of| of == target));
+    blocks.extend(grades(record, |graded| graded == target));
     blocks
 }
 
@@ -206,7 +252,7 @@ fn title(record: &Record) -> Vec<Block> {
         glue(&start_text(&record.started)),
         glue(&format_duration(record.elapsed_ns())),
     ];
-    let disks = record.targets.iter().flat_map(|target| target.disks());
+    let disks = record.targets.iter().flat_map(TargetIdentity::disks);
     let mut names = distinct(disks.map(disk_name));
     names.push(format!("host {}", record.host.name));
     names.push(format!("run {}", run_id(&record.run_id)));
@@ -218,7 +264,9 @@ fn title(record: &Record) -> Vec<Block> {
     if record.plan.questions.fit_for.is_none() {
         blocks.extend(note(record));
     }
-    blocks.extend(partial_text(record).map(|why| Block::toned_fact(Tone::Error, "PARTIAL", why)));
+    if let Some(why) = partial_text(record) {
+        blocks.push(Block::toned_fact(Tone::Error, "PARTIAL", why));
+    }
     blocks
 }
 
@@ -234,47 +282,61 @@ fn details(record: &Record) -> Vec<Block> {
         Block::fact("host", host_text(&record.host)),
     ];
     // The targets of a run on layers are those of the first one's stack.
-    let layers = record.plan.layers();
-    let shown = layers.map_or(record.targets.len(), |_| 1);
-    let targets = record.targets.iter().enumerate().take(shown);
-    blocks.extend(targets.flat_map(|(index, target)| of_target(record, target, index)));
-    // Of a sweep the matrix says block sizes and depths, and the span is that of the target. The
-    // tables of layers have their conditions in the heading.
-    let listed = match (record.sweep(), record.layers()) {
-        (None, None) => record.measurements.as_slice(),
-        _ => &[],
+    let shown = match record.plan.layers() {
+        Some(_) => 1,
+        None => record.targets.len(),
     };
-    let search = record.latency_search();
-    let found = search.and_then(LatencySearch::found);
-    let is_result = |m: &&Row| found.is_none_or(|found| found.workload == m.data.workload.name);
-    let measured = listed.iter().filter(is_result).map(|m| {
-        let cpu = glue(&format!("CPU {}", format_percent(m.cpu_share())));
-        let mut text = format!("{}; {cpu}", conditions(m));
-        let limit = m.figures.limited_by.as_ref().map(limited_by_text);
-        text.extend(limit.map(|limit| format!("; {limit}")));
-        Block::toned_fact(Tone::Plain, &m.data.workload.name, text)
-    });
-    blocks.extend(Block::headed("conditions", measured));
+    for (index, target) in record.targets.iter().enumerate().take(shown) {
+        blocks.extend(target_facts(record, target, index));
+    }
+    blocks.extend(Block::headed("conditions", condition_facts(record)));
     blocks
 }
 
-fn of_target(record: &Record, target: &TargetIdentity, index: usize) -> Vec<Block> {
-    let is_own = |health: &&DiskHealth| target.disks().any(|disk| disk.name == health.disk);
-    let health = record.health.iter().filter(is_own);
-    let all = summary(target, &record.plan).into_iter();
-    let all = all
-        .chain(health.map(|health| ("health", Some(health_text(health)))))
-        .chain([
-            ("engine", engines_text(record, index)),
-            ("proof", proof_text(record, index)),
-        ]);
-    Block::facts(all).collect()
+fn target_facts(record: &Record, target: &TargetIdentity, index: usize) -> Vec<Block> {
+    let mut facts = summary(target, &record.plan);
+    for health in &record.health {
+        if target.disks().any(|disk| disk.name == health.disk) {
+            facts.push(("health", Some(health_text(health))));
+        }
+    }
+    facts.push(("engine", engines_text(record, index)));
+    facts.push(("proof", proof_text(record, index)));
+    Block::facts(facts).collect()
+}
+
+/// The conditions of each workload, the CPU time that it used, and what limited it.
+fn condition_facts(record: &Record) -> Vec<Block> {
+    // Of a sweep the matrix says block sizes and depths, and the span is that of the target. The
+    // tables of layers have their conditions in the heading.
+    if record.sweep().is_some() || record.layers().is_some() {
+        return Vec::new();
+    }
+    let found = record.latency_search().and_then(LatencySearch::found);
+    let mut facts = Vec::new();
+    for measurement in &record.measurements {
+        let name = &measurement.data.workload.name;
+        if let Some(found) = found
+            && found.workload != *name
+        {
+            continue;
+        }
+        let cpu = glue(&format!("CPU {}", format_percent(measurement.cpu_share())));
+        let mut text = format!("{}; {cpu}", conditions(measurement));
+        if let Some(limited) = &measurement.figures.limited_by {
+            text.push_str(&format!("; {}", limited_by_text(limited)));
+        }
+        facts.push(Block::toned_fact(Tone::Plain, name, text));
+    }
+    facts
 }
 
 /// The run, and where more is.
 fn end(record: &Record) -> Vec<Block> {
-    let (run, method, seed) = (&record.run_id, record.method, record.plan.seed);
-    let run = format!("run {run} · method {method} · seed {seed}");
+    let run = format!(
+        "run {} · method {} · seed {}",
+        record.run_id, record.method, record.plan.seed
+    );
     let more = "commands that reproduce each figure: --commands · all data: --json";
     let mut blocks = vec![Block::text(Tone::Dim, run), Block::text(Tone::Dim, more)];
     if record.plan.questions.fit_for.is_some() {
@@ -284,38 +346,39 @@ fn end(record: &Record) -> Vec<Block> {
 }
 
 /// Rows of figures on a short page. On one screen they get what the other parts leave.
-fn rows_max(record: &Record, notes: &[Block]) -> usize {
+fn short_rows(record: &Record, notes: &[Block]) -> usize {
     if record.postgres().is_some() {
         return ROWS_WITH_SERVER;
     }
     if !is_brief(record) || record.targets.len() > 1 {
         return ROWS_MAX;
     }
-    let promises = expectations(&record.expectations);
-    // An empty line before the promises and before the figures, and the names of the columns.
-    let mut lines = if promises.is_empty() { 2 } else { 3 };
-    let skipped: Vec<Block> = skipped_facts(&record.plan).collect();
-    let end = end_in_short(record);
-    for blocks in [
-        &title(record),
-        &verdict(record),
-        &promises,
-        &skipped,
-        &end,
-        notes,
-    ] {
-        lines += line_count(blocks);
-    }
-    let rows = BRIEF_LINES.saturating_sub(lines);
-    let measured = record
+    let room = BRIEF_LINES.saturating_sub(lines_beside_rows(record, notes));
+    let rows: usize = record
         .measurements
         .iter()
-        .map(|m| shown_ops(m).len().max(1));
-    if measured.sum::<usize>() <= rows {
-        return rows;
+        .map(|measurement| shown_ops(measurement).len().max(1))
+        .sum();
+    if rows <= room {
+        return room;
     }
     // One line counts the others.
-    rows.saturating_sub(1).max(BRIEF_ROWS_MIN)
+    room.saturating_sub(1).max(BRIEF_ROWS_MIN)
+}
+
+/// Lines that a page of one screen needs for everything but rows of figures.
+fn lines_beside_rows(record: &Record, notes: &[Block]) -> usize {
+    let promises = expectations(&record.expectations);
+    let skipped: Vec<Block> = skipped_facts(&record.plan).collect();
+    // An empty line before the promises and before the figures, and the names of the columns.
+    let spacing = if promises.is_empty() { 2 } else { 3 };
+    spacing
+        + line_count(&title(record))
+        + line_count(&verdict(record))
+        + line_count(&promises)
+        + line_count(&skipped)
+        + line_count(&end_in_short(record))
+        + line_count(notes)
 }
 
 /// Lines that the blocks take on a usual terminal.
@@ -338,21 +401,31 @@ fn line_count(blocks: &[Block]) -> usize {
 /// Whether the page is one screen: of a quick run, of a profile with its few workloads, and below
 /// the lines of single requests.
 pub(crate) fn is_brief(record: &Record) -> bool {
-    let mut measured = record.measurements.iter();
-    record.plan.time_limit_ns.is_some_and(|ns| ns <= BRIEF_NS)
-        || record.plan.questions.fit_for.is_some()
-        || measured.len() > 0 && measured.all(|m| m.figures.ping.is_some())
+    let is_quick = matches!(record.plan.time_limit_ns, Some(ns) if ns <= BRIEF_NS);
+    let is_profile = record.plan.questions.fit_for.is_some();
+    is_quick || is_profile || has_only_pings(record)
+}
+
+fn has_only_pings(record: &Record) -> bool {
+    let measurements = &record.measurements;
+    !measurements.is_empty() && measurements.iter().all(|m| m.figures.ping.is_some())
 }
 
 /// Findings, settings to change, and one line of method.
 fn end_in_short(record: &Record) -> Vec<Block> {
-    let server = record.postgres();
-    let remedies = server.map_or(FINDINGS_MAX, |_| FINDINGS_WITH_SERVER);
-    let remedies = (!is_brief(record)).then_some(remedies);
+    let remedies = if is_brief(record) {
+        None
+    } else if record.postgres().is_some() {
+        Some(FINDINGS_WITH_SERVER)
+    } else {
+        Some(FINDINGS_MAX)
+    };
     let mut blocks = findings_in_short(&record.findings, remedies);
     blocks.extend(advice_in_short(&record.advice));
-    let conditions = shared_conditions(record).map(|text| text + " · ");
-    let method = format!("{}all: -v", conditions.unwrap_or_default());
+    let method = match shared_conditions(record) {
+        Some(conditions) => format!("{conditions} · all: -v"),
+        None => "all: -v".to_owned(),
+    };
     blocks.push(Block::text(Tone::Dim, method));
     blocks
 }

@@ -12,11 +12,11 @@ use diskproof_model::observed::{
 };
 use diskproof_model::plan::Access;
 use diskproof_model::record::Record;
-use diskproof_model::row::{OpRow, Row};
 use diskproof_model::units::{
     format_bytes, format_duration, format_percent, format_rate, format_throughput,
 };
 use diskproof_model::watch::SeekMethod;
+use std::cmp::Reverse;
 
 /// Sizes that are named.
 const SIZES_MAX: usize = 4;
@@ -28,25 +28,41 @@ const COLUMNS: &str = "device |  | requests/s | ± 95 % | throughput | mean | me
 
 /// A row per device and direction, and what the devices and a server did.
 pub(crate) fn blocks(observed: &ObservedRecord) -> Vec<Block> {
-    let devices = observed.devices.iter();
-    let rows =
-        devices.flat_map(|device| device.ops.iter().map(|(kind, op)| row(device, *kind, op)));
-    let rows: Vec<Vec<String>> = rows.collect();
-    let mut blocks = vec![if rows.is_empty() {
-        Block::text(Tone::Plain, "no requests")
+    let mut rows = Vec::new();
+    for device in &observed.devices {
+        for (kind, op) in &device.ops {
+            rows.push(row(device, *kind, op));
+        }
+    }
+    let mut blocks = Vec::new();
+    if rows.is_empty() {
+        blocks.push(Block::text(Tone::Plain, "no requests"));
     } else {
-        Block::table("Observed load", COLUMNS.split(" | "), rows)
-    }];
-    blocks.extend(Block::facts(facts(observed)));
-    blocks.extend(observed.server.iter().flat_map(server::blocks));
+        let columns = COLUMNS.split(" | ");
+        blocks.push(Block::table("Observed load", columns, rows));
+    }
+    for device in &observed.devices {
+        blocks.extend(device_facts(device));
+    }
+    if observed.devices.iter().any(has_estimated_seeks) {
+        let text = "~ is an estimate from request sizes and merges";
+        blocks.push(Block::fact("seeks", text));
+    }
+    for what in &observed.hidden {
+        blocks.push(Block::fact("hidden", what));
+    }
+    if let Some(server) = &observed.server {
+        blocks.extend(server::blocks(server));
+    }
     blocks
 }
 
+fn has_estimated_seeks(device: &ObservedDevice) -> bool {
+    device.seeks == Some(SeekMethod::Estimated)
+}
+
 fn row(device: &ObservedDevice, kind: OpKind, op: &ObservedOps) -> Vec<String> {
-    let estimated = match device.seeks {
-        Some(SeekMethod::Estimated) => "~",
-        _ => "",
-    };
+    let estimated = if has_estimated_seeks(device) { "~" } else { "" };
     vec![
         device.name.clone(),
         kind.plural().to_owned(),
@@ -61,62 +77,72 @@ fn row(device: &ObservedDevice, kind: OpKind, op: &ObservedOps) -> Vec<String> {
 
 /// What a disk can do, and by which run.
 pub(crate) fn capacity_text(capacity: &MeasuredCapacity) -> String {
-    let figure = |name: &str, iops: Option<f64>, bytes: Option<f64>| {
-        let (iops, bytes) = (iops?, format_throughput(bytes?));
-        // Their intervals are those of the run; three digits suffice here.
-        let rate = rounded(iops, Some(iops * 1e-2));
-        Some(glue(&format!("{rate} {name}/s or {bytes}")))
-    };
-    let reads = figure("reads", capacity.read_iops, capacity.read_bytes_per_second);
-    let rate = capacity.write_bytes_per_second;
-    let writes = figure("writes", capacity.write_iops, rate);
+    let mut limits = Vec::new();
+    limits.extend(capacity_of(
+        "reads",
+        capacity.read_iops,
+        capacity.read_bytes_per_second,
+    ));
+    limits.extend(capacity_of(
+        "writes",
+        capacity.write_iops,
+        capacity.write_bytes_per_second,
+    ));
     format!(
         "100 % is {}, from {} {} on {}",
-        joined(reads.into_iter().chain(writes), " and ").unwrap_or_default(),
+        limits.join(" and "),
         capacity.verb,
         run_id(&capacity.run_id),
         glue(&start_text(&capacity.started)),
     )
 }
 
-/// Label and text of each fact below the table.
-fn facts(observed: &ObservedRecord) -> Vec<(&'static str, String)> {
-    let mut facts = Vec::new();
-    for device in &observed.devices {
-        if device.requests() == 0 {
-            continue;
-        }
-        let name = &device.name;
-        facts.push(("queue", format!("{name}: {}", queue_text(device))));
-        for (kind, op) in &device.ops {
-            let sizes = sizes_text(&op.sizes);
-            facts.push(("sizes", format!("{name}, {}: {sizes}", kind.plural())));
-        }
-        let by = processes_text(device).map(|text| format!("{name}: {text}"));
-        facts.extend(by.map(|text| ("by", text)));
-        let load = match (&device.capacity, device.load_share) {
-            (Some(capacity), Some(share)) => {
-                format!("{}; {}", format_percent(share), capacity_text(capacity))
-            }
-            _ => "unknown; no run measured its capacity".to_owned(),
-        };
-        facts.push(("load", format!("{name}: {load}")));
+/// The most that one direction can do; `None` where either figure is unknown.
+fn capacity_of(
+    direction: &str,
+    iops: Option<f64>,
+    bytes_per_second: Option<f64>,
+) -> Option<String> {
+    let iops = iops?;
+    // Their intervals are those of the run; three digits suffice here.
+    let rate = rounded(iops, Some(iops * 1e-2));
+    let throughput = format_throughput(bytes_per_second?);
+    Some(glue(&format!("{rate} {direction}/s or {throughput}")))
+}
+
+/// The facts on a device below the table; none on an idle one.
+fn device_facts(device: &ObservedDevice) -> Vec<Block> {
+    if device.requests() == 0 {
+        return Vec::new();
     }
-    let estimated = |device: &ObservedDevice| device.seeks == Some(SeekMethod::Estimated);
-    if observed.devices.iter().any(estimated) {
-        let how = "~ is an estimate from request sizes and merges";
-        facts.push(("seeks", how.to_owned()));
+    let name = &device.name;
+    let queue = format!("{name}: {}", queue_text(device));
+    let mut facts = vec![Block::fact("queue", queue)];
+    for (kind, op) in &device.ops {
+        let text = format!("{name}, {}: {}", kind.plural(), sizes_text(&op.sizes));
+        facts.push(Block::fact("sizes", text));
     }
-    facts.extend(observed.hidden.iter().map(|what| ("hidden", what.clone())));
+    if let Some(processes) = processes_text(device) {
+        facts.push(Block::fact("by", format!("{name}: {processes}")));
+    }
+    let load = match (&device.capacity, device.load_share) {
+        (Some(capacity), Some(share)) => {
+            format!("{}; {}", format_percent(share), capacity_text(capacity))
+        }
+        _ => "unknown; no run measured its capacity".to_owned(),
+    };
+    facts.push(Block::fact("load", format!("{name}: {load}")));
     facts
 }
 
 fn queue_text(device: &ObservedDevice) -> String {
-    let flushes = device.flush_ops.filter(|flushes| *flushes > 0);
-    let flushes = flushes.map_or(String::new(), |flushes| {
-        let rate = flushes as f64 * 1e9 / device.wall_ns.max(1) as f64;
-        format!(", {}/s flushes", format_rate(rate))
-    });
+    let flushes = match device.flush_ops {
+        None | Some(0) => String::new(),
+        Some(count) => {
+            let rate = count as f64 * 1e9 / device.wall_ns.max(1) as f64;
+            format!(", {}/s flushes", format_rate(rate))
+        }
+    };
     format!(
         "{:.1} requests in flight on average, at most {:.0}{flushes}, in {}",
         device.queue_depth,
@@ -127,30 +153,87 @@ fn queue_text(device: &ObservedDevice) -> String {
 
 /// `8 KiB 92 %, 64 KiB 5 %, others 3 %`.
 fn sizes_text(sizes: &[ObservedSize]) -> String {
-    let count = |of: &ObservedSize| of.random.saturating_add(of.sequential);
-    let counts = sizes.iter().map(|of| (count(of), of.block_bytes));
-    let mut counts: Vec<(u64, u32)> = counts.collect();
-    let sum: u64 = counts.iter().map(|(count, _)| count).sum();
-    counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-    let share = |count: u64| format_percent(count as f64 / sum.max(1) as f64);
-    let (shown, rest) = counts.split_at(counts.len().min(SIZES_MAX));
-    let size = |(count, bytes): &(u64, u32)| {
-        let (bytes, share) = (format_bytes(u64::from(*bytes)), share(*count));
-        glue(&format!("{bytes} {share}"))
-    };
-    let others: u64 = rest.iter().map(|(count, _)| count).sum();
-    let others = (others > 0).then(|| glue(&format!("others {}", share(others))));
-    joined(shown.iter().map(size).chain(others), ", ").unwrap_or_default()
+    let sum: u64 = sizes.iter().map(requests_of_size).sum();
+    let mut by_count: Vec<&ObservedSize> = sizes.iter().collect();
+    by_count.sort_by_key(|size| Reverse(requests_of_size(size)));
+    let mut texts = Vec::new();
+    let mut others = 0;
+    for (rank, size) in by_count.into_iter().enumerate() {
+        let count = requests_of_size(size);
+        if rank < SIZES_MAX {
+            let bytes = format_bytes(u64::from(size.block_bytes));
+            texts.push(glue(&format!("{bytes} {}", share_text(count, sum))));
+        } else {
+            others += count;
+        }
+    }
+    if others > 0 {
+        texts.push(glue(&format!("others {}", share_text(others, sum))));
+    }
+    texts.join(", ")
+}
+
+fn requests_of_size(size: &ObservedSize) -> u64 {
+    size.random.saturating_add(size.sequential)
+}
+
+fn share_text(part: u64, sum: u64) -> String {
+    format_percent(part as f64 / sum.max(1) as f64)
 }
 
 fn processes_text(device: &ObservedDevice) -> Option<String> {
-    let all = || device.processes.iter();
-    let sum: u64 = all().map(|process| process.requests).sum();
-    let known = all().take(PROCESSES_MAX).map(|process| {
-        let share = format_percent(process.requests as f64 / sum.max(1) as f64);
-        glue(&format!("{} ({}) {share}", process.name, process.pid))
-    });
-    joined(known, ", ")
+    let sum: u64 = device
+        .processes
+        .iter()
+        .map(|process| process.requests)
+        .sum();
+    let mut texts = Vec::new();
+    for process in device.processes.iter().take(PROCESSES_MAX) {
+        let share = share_text(process.requests, sum);
+        let text = format!("{} ({}) {share}", process.name, process.pid);
+        texts.push(glue(&text));
+    }
+    joined(texts, ", ")
+}
+
+/// The load of the workloads that ran together, per second.
+#[derive(Default)]
+struct MeasuredLoad {
+    rate: f64,
+    reads: f64,
+    seeks: f64,
+    bytes: f64,
+    queue_depth: f64,
+}
+
+impl MeasuredLoad {
+    fn from_record(record: &Record) -> Self {
+        let mut load = Self::default();
+        for measurement in &record.measurements {
+            load.queue_depth += measurement.data.achieved_depth;
+            let is_random = matches!(measurement.data.workload.access, Access::Random { .. });
+            for (kind, op) in measurement.ops() {
+                if !matches!(kind, OpKind::Read | OpKind::Write) {
+                    continue;
+                }
+                let rate = op.figures.iops.value;
+                load.rate += rate;
+                load.bytes += op.figures.throughput.value;
+                if kind == OpKind::Read {
+                    load.reads += rate;
+                }
+                if is_random {
+                    load.seeks += rate;
+                }
+            }
+        }
+        load
+    }
+
+    /// A sum per request.
+    fn per_request(&self, sum: f64) -> f64 {
+        sum / self.rate.max(1e-9)
+    }
 }
 
 /// How closely a run matched the load that it repeats; nothing for other runs.
@@ -158,47 +241,39 @@ pub(crate) fn likeness(record: &Record) -> Vec<Block> {
     let Some(like) = record.plan.like() else {
         return Vec::new();
     };
-    // Sums over the workloads that ran together, per second. `sum` of no numbers is −0.
-    let all = || record.measurements.iter();
-    let ops = || all().flat_map(|m| m.ops().map(move |(kind, op)| (m, kind, op)));
-    let transfers = || ops().filter(|(_, kind, _)| matches!(kind, OpKind::Read | OpKind::Write));
-    let sum = |of: fn(&Row, OpKind, OpRow<'_>) -> f64| -> f64 {
-        transfers().fold(0.0, |sum, (m, kind, op)| sum + of(m, kind, op))
-    };
-    let total = sum(|_, _, op| op.figures.iops.value);
-    let reads = sum(|_, kind, op| {
-        if kind == OpKind::Read {
-            op.figures.iops.value
-        } else {
-            0.0
-        }
-    });
-    let seeks = sum(|m, _, op| match m.data.workload.access {
-        Access::Random { .. } => op.figures.iops.value,
-        _ => 0.0,
-    });
-    let bytes = sum(|_, _, op| op.figures.throughput.value);
-    let depth = all().fold(0.0, |sum, m| sum + m.data.achieved_depth);
-    let rate_text = |value: f64| format!("{}/s", format_rate(value));
-    let bytes_text = |value: f64| format_bytes(value.round() as u64);
-    let depth_text = |value: f64| format!("{value:.1}");
-    let mean_bytes = like.block_mean_bytes;
-    let share = |part: f64| part / total.max(1e-9);
-    let both = |name: &str, show: &dyn Fn(f64) -> String, wanted: f64, measured: f64| {
-        vec![name.to_owned(), show(wanted), show(measured)]
-    };
+    let load = MeasuredLoad::from_record(record);
+    let read_share = load.per_request(load.reads);
+    let seek_share = load.per_request(load.seeks);
+    let mean_bytes = load.per_request(load.bytes);
     let rows = vec![
-        both("rate", &rate_text, like.rate, total),
-        both("reads", &format_percent, like.read_share, share(reads)),
-        both("seeks", &format_percent, like.seek_share, share(seeks)),
-        both("mean size", &bytes_text, mean_bytes, share(bytes)),
-        both("in flight", &depth_text, like.queue_depth, depth),
+        likeness_row("rate", like.rate, load.rate, rate_text),
+        likeness_row("reads", like.read_share, read_share, format_percent),
+        likeness_row("seeks", like.seek_share, seek_share, format_percent),
+        likeness_row("mean size", like.block_mean_bytes, mean_bytes, bytes_text),
+        likeness_row("in flight", like.queue_depth, load.queue_depth, depth_text),
     ];
-    let (device, run) = (&like.device, run_id(&like.run_id));
+    let run = run_id(&like.run_id);
+    let heading = format!("compared with the load of {} in run {run}", like.device);
     vec![
-        Block::Heading(format!("compared with the load of {device} in run {run}")),
+        Block::Heading(heading),
         Block::table("Likeness", ["", "observed", "this run"], rows),
     ]
+}
+
+fn likeness_row(name: &str, observed: f64, measured: f64, text: fn(f64) -> String) -> Vec<String> {
+    vec![name.to_owned(), text(observed), text(measured)]
+}
+
+fn rate_text(per_second: f64) -> String {
+    format!("{}/s", format_rate(per_second))
+}
+
+fn bytes_text(bytes: f64) -> String {
+    format_bytes(bytes.round() as u64)
+}
+
+fn depth_text(depth: f64) -> String {
+    format!("{depth:.1}")
 }
 
 #[cfg(test)]

@@ -10,22 +10,23 @@ use diskproof_model::row::{LatencySummary, OpRow, Row};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_latency};
 
 /// Two lines for each operation.
-pub(crate) fn digest(m: &Row, ping: &PingFigures) -> Vec<Block> {
+pub(crate) fn digest(measurement: &Row, ping: &PingFigures) -> Vec<Block> {
     let mut blocks = Vec::new();
-    for (kind, op) in shown_ops(m) {
+    for (kind, op) in shown_ops(measurement) {
         let count = op.data.count;
-        let mut title = title(m, kind, op);
+        let mut title_line = title(measurement, kind, op);
         let mut percentiles_line = None;
         if let Some(latency) = ping.latency.get(&kind)
             && count > 0
         {
-            title += &format!(", {}", mean_text(count, latency));
+            title_line.push_str(&format!(", {}", mean_text(count, latency)));
             percentiles_line = Some(percentiles(&op.figures.latency));
         }
-        blocks.push(Block::text(Tone::Bold, title));
-        let errors = errors(m, kind, op);
-        if !errors.is_empty() {
-            blocks.push(Block::text(Tone::Error, format!("failed: {errors}")));
+        blocks.push(Block::text(Tone::Bold, title_line));
+        let errors_text = errors(measurement, kind, op);
+        if !errors_text.is_empty() {
+            let line = format!("failed: {errors_text}");
+            blocks.push(Block::text(Tone::Error, line));
         }
         if let Some(line) = percentiles_line {
             blocks.push(Block::text(Tone::Plain, line));
@@ -35,23 +36,23 @@ pub(crate) fn digest(m: &Row, ping: &PingFigures) -> Vec<Block> {
 }
 
 /// `reads of 4 KiB: 4 requests in 4.0 s`.
-pub(crate) fn title(m: &Row, kind: OpKind, op: OpRow<'_>) -> String {
+pub(crate) fn title(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> String {
     let operations = match kind {
         OpKind::Commit => "durable writes",
         kind => kind.plural(),
     };
-    let block = format_bytes(u64::from(m.data.workload.block_bytes));
+    let block = format_bytes(u64::from(measurement.data.workload.block_bytes));
     let count = counted(op.data.count, "request");
-    let time = format_duration(m.data.wall_ns);
+    let time = format_duration(measurement.data.wall_ns);
     format!("{operations} of {block}: {count} in {time}")
 }
 
 /// The errors of an operation; empty for none. A durable write fails in one of its two calls.
-pub(crate) fn errors(m: &Row, kind: OpKind, op: OpRow<'_>) -> String {
+pub(crate) fn errors(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> String {
     let mut parts = Vec::new();
     if kind == OpKind::Commit {
-        parts.extend(m.op(OpKind::Write));
-        parts.extend(m.op(OpKind::Sync));
+        parts.extend(measurement.op(OpKind::Write));
+        parts.extend(measurement.op(OpKind::Sync));
     }
     parts.push(op);
     let mut errors = Vec::new();
@@ -64,10 +65,11 @@ pub(crate) fn errors(m: &Row, kind: OpKind, op: OpRow<'_>) -> String {
 }
 
 /// Reads, and writes with what makes them durable.
-pub(crate) fn shown_ops(m: &Row) -> impl Iterator<Item = (OpKind, OpRow<'_>)> {
-    let commits = m.data.ops.contains_key(&OpKind::Commit);
+pub(crate) fn shown_ops(measurement: &Row) -> impl Iterator<Item = (OpKind, OpRow<'_>)> {
+    let commits = measurement.data.ops.contains_key(&OpKind::Commit);
     // A failed sync counts as a durable write.
-    m.ops()
+    measurement
+        .ops()
         .filter(move |(kind, _)| matches!(kind, OpKind::Read | OpKind::Commit) || !commits)
 }
 

@@ -12,7 +12,7 @@ use diskproof_model::files::{FILES_DIRECTORY, FileStep};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{ByteLimit, CachePolicy, Ping, Plan, Span, Start, Task, Workload};
-use diskproof_model::surface::{Coverage, Survey};
+use diskproof_model::surface::{Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
 
@@ -24,11 +24,16 @@ const UNLIMITED: &str = "unlimited time";
 
 /// The plan: its budget, the skipped workloads, then the workloads in order.
 pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
-    let (request, seed) = (request_text(plan), plan.seed);
     let budget = plan.budget(identities);
-    let title = format!("plan: {request} · seed {seed} · nothing was written");
-    let mut facts: Vec<(&str, String)> = Vec::new();
-    facts.extend(identities.iter().map(|of| ("target", target_text(of))));
+    let title = format!(
+        "plan: {} · seed {} · nothing was written",
+        request_text(plan),
+        plan.seed
+    );
+    let mut facts = Vec::new();
+    for identity in identities {
+        facts.push(("target", target_text(identity)));
+    }
     facts.push(("budget", budget_text(plan, &budget, identities)));
     for (used, identity) in budget.targets.iter().zip(identities) {
         if let Some(text) = space_text(*used, identity) {
@@ -42,7 +47,8 @@ pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
     blocks.extend(Block::facts(facts));
     blocks.extend(skipped_facts(plan));
     if !plan.workloads().is_empty() {
-        blocks.extend([Block::Table(workloads(plan)), ends(plan)]);
+        blocks.push(Block::Table(workloads_table(plan)));
+        blocks.push(limits_legend(plan));
     }
     blocks
 }
@@ -77,40 +83,48 @@ fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
 
 /// The steps of a survey.
 fn survey_text(survey: &Survey) -> String {
-    let operation = match survey.operation {
+    let mut steps = Vec::new();
+    steps.extend(span_text(&survey.span));
+    if let Some(curve) = &survey.curve {
+        steps.push(curve_text(curve, survey.operation));
+    }
+    if let Some(burst) = &survey.burst {
+        steps.push(format!("burst of {}", format_bytes(burst.bytes)));
+    }
+    if let Some(access) = &survey.access {
+        steps.push(format!(
+            "{} random accesses of {} B, {} of each other pattern",
+            access.random_reads, access.block_bytes, access.pattern_reads
+        ));
+    }
+    if let Some(scan) = &survey.scan {
+        steps.push(match scan.resume_bytes {
+            0 => "scan of every block".to_owned(),
+            offset => format!("scan of every block from byte {offset}"),
+        });
+    }
+    steps.join("; ")
+}
+
+fn curve_text(curve: &CurvePlan, operation: OpKind) -> String {
+    let done = match operation {
         OpKind::Write => "written",
         _ => "read",
     };
-    let curve = survey.curve.map(|plan| {
-        let each = match plan.coverage {
-            Coverage::Full => format!("all of it {operation}"),
-            Coverage::Sampled {
-                sample_bytes: Some(bytes),
-            }
-            | Coverage::Blocks { block_bytes: bytes } => {
-                format!("{} {operation} at each", format_bytes(bytes))
-            }
-            Coverage::Sampled { sample_bytes: None } => {
-                "samples as large as the precision requires".to_owned()
-            }
-        };
-        let points = counted(u64::from(plan.points), "point");
-        format!("curve of {points}, {each}")
-    });
-    let burst = survey.burst.map(|plan| format_bytes(plan.bytes));
-    let burst = burst.map(|bytes| format!("burst of {bytes}"));
-    let access = survey.access.map(|plan| {
-        format!(
-            "{} random accesses of {} B, {} of each other pattern",
-            plan.random_reads, plan.block_bytes, plan.pattern_reads
-        )
-    });
-    let scan = survey.scan.map(|plan| match plan.resume_bytes {
-        0 => "scan of every block".to_owned(),
-        at => format!("scan of every block from byte {at}"),
-    });
-    let steps = [span_text(&survey.span), curve, burst, access, scan];
-    joined(steps.into_iter().flatten(), "; ").unwrap_or_default()
+    let each = match curve.coverage {
+        Coverage::Full => format!("all of it {done}"),
+        Coverage::Sampled {
+            sample_bytes: Some(bytes),
+        }
+        | Coverage::Blocks { block_bytes: bytes } => {
+            format!("{} {done} at each", format_bytes(bytes))
+        }
+        Coverage::Sampled { sample_bytes: None } => {
+            "samples as large as the precision requires".to_owned()
+        }
+    };
+    let points = counted(u64::from(curve.points), "point");
+    format!("curve of {points}, {each}")
 }
 
 /// The budget in one line: shown before the first write.
@@ -121,7 +135,10 @@ pub fn budget_line(plan: &Plan, identities: &[TargetIdentity]) -> String {
 
 fn budget_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> String {
     // The layers below the first are only read.
-    let written = plan.layers().map_or(identities.len(), |_| 1);
+    let written = match plan.layers() {
+        Some(_) => 1,
+        None => identities.len(),
+    };
     let mut uses = Vec::new();
     for (used, identity) in budget.targets.iter().zip(identities).take(written) {
         uses.push(use_text(*used, budget, identity));
@@ -174,10 +191,14 @@ fn time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> Str
         };
     };
     let mut time = format_duration(ns);
-    if let Some(fill_ns) = budget.fill_ns.filter(|ns| *ns < u64::MAX) {
-        let is_directory = |one: &&TargetIdentity| one.kind == TargetKind::Directory;
-        let files = identities.iter().filter(is_directory).count() as u64;
-        let most = format_duration(fill_ns.saturating_mul(files));
+    if let Some(fill_ns) = budget.fill_ns
+        && fill_ns < u64::MAX
+    {
+        let files = identities
+            .iter()
+            .filter(|identity| identity.kind == TargetKind::Directory)
+            .count();
+        let most = format_duration(fill_ns.saturating_mul(files as u64));
         time += &format!(" after at most {most} to fill the scratch file");
     }
     if plan.files().is_some() {
@@ -186,8 +207,8 @@ fn time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> Str
     if plan.survey().is_none() || plan.time_limit_ns == Some(ns) {
         return format!("about {time}");
     }
-    let kind = match identities.first().and_then(TargetIdentity::rotational) {
-        Some(false) => "an SSD",
+    let kind = match identities.first() {
+        Some(identity) if identity.rotational() == Some(false) => "an SSD",
         _ => "a rotating disk",
     };
     match budget.deadline_ns {
@@ -203,11 +224,13 @@ fn time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> Str
 /// What a plan without a time limit takes: the time that its bytes or operations need, if they
 /// limit all of it.
 fn amount_text(plan: &Plan) -> String {
-    let total = |limit: fn(&Workload) -> Option<u64>| plan.workloads().iter().map(limit).sum();
-    let bytes: Option<u64> = total(|workload| workload.stop.bytes);
-    let ops: Option<u64> = total(|workload| workload.stop.ops);
+    let workloads = plan.workloads();
+    if workloads.is_empty() {
+        return UNLIMITED.to_owned();
+    }
+    let bytes: Option<u64> = workloads.iter().map(|workload| workload.stop.bytes).sum();
+    let ops: Option<u64> = workloads.iter().map(|workload| workload.stop.ops).sum();
     match (bytes, ops) {
-        _ if plan.workloads().is_empty() => UNLIMITED.to_owned(),
         (Some(bytes), _) => format!("as long as {} need", glue(&format_bytes(bytes))),
         (None, Some(ops)) => format!("as long as {} need", glue(&counted(ops, "operation"))),
         (None, None) => UNLIMITED.to_owned(),
@@ -217,7 +240,10 @@ fn amount_text(plan: &Plan) -> String {
 /// What the run writes to a target, and which data it destroys.
 fn use_text(used: TargetUse, budget: &Budget, identity: &TargetIdentity) -> String {
     let path = &identity.path;
-    let place = place_text(identity).map_or(String::new(), |place| format!(" ({place})"));
+    let place = match place_text(identity) {
+        Some(text) => format!(" ({text})"),
+        None => String::new(),
+    };
     match used {
         TargetUse::Read => format!("writes nothing to {path}"),
         TargetUse::Files {
@@ -225,12 +251,11 @@ fn use_text(used: TargetUse, budget: &Budget, identity: &TargetIdentity) -> Stri
             written_bytes,
             ..
         } => {
-            let (bytes, count) = (format_bytes(written_bytes), counted(count, "file"));
             format!(
                 "writes about {} into {} at a time in {path}/{FILES_DIRECTORY}{place}, removed \
                  afterwards",
-                glue(&bytes),
-                glue(&count)
+                glue(&format_bytes(written_bytes)),
+                glue(&counted(count, "file"))
             )
         }
         TargetUse::Scratch {
@@ -296,14 +321,22 @@ fn limit_text(verb: &str, limit: ByteLimit, budget: &Budget) -> String {
 
 /// The filesystem and its free space.
 fn place_text(identity: &TargetIdentity) -> Option<String> {
-    let kind = identity.filesystem.as_ref().map(|of| of.kind.clone());
-    let free = free_bytes(identity).map(|bytes| glue(&format!("{} free", format_bytes(bytes))));
-    joined(kind.into_iter().chain(free), ", ")
+    let mut facts = Vec::new();
+    if let Some(filesystem) = &identity.filesystem {
+        facts.push(filesystem.kind.clone());
+    }
+    if let Some(bytes) = free_bytes(identity) {
+        facts.push(glue(&format!("{} free", format_bytes(bytes))));
+    }
+    joined(facts, ", ")
 }
 
 fn free_bytes(identity: &TargetIdentity) -> Option<u64> {
-    let filesystem = identity.filesystem.as_ref();
-    identity.free_bytes.or(filesystem.map(|of| of.free_bytes))
+    match (identity.free_bytes, &identity.filesystem) {
+        (Some(bytes), _) => Some(bytes),
+        (None, Some(filesystem)) => Some(filesystem.free_bytes),
+        (None, None) => None,
+    }
 }
 
 /// The free space that remains during the run.
@@ -312,9 +345,9 @@ fn space_text(used: TargetUse, identity: &TargetIdentity) -> Option<String> {
         TargetUse::Scratch { size_bytes, .. } | TargetUse::Files { size_bytes, .. } => size_bytes,
         TargetUse::Read | TargetUse::Overwrite { .. } => return None,
     };
-    let free_bytes = free_bytes(identity)?;
-    let left = glue(&format_bytes(free_bytes.saturating_sub(size_bytes)));
-    let free = glue(&format_bytes(free_bytes));
+    let bytes = free_bytes(identity)?;
+    let left = glue(&format_bytes(bytes.saturating_sub(size_bytes)));
+    let free = glue(&format_bytes(bytes));
     Some(format!("{left} of {free} free space remain during the run"))
 }
 
@@ -325,24 +358,28 @@ fn target_text(identity: &TargetIdentity) -> String {
 }
 
 /// The workloads in order.
-fn workloads(plan: &Plan) -> Table {
-    let rows = plan.groups().flat_map(|group| {
-        let workloads = group.workloads.iter();
-        workloads.map(move |workload| TableRow::from(workload_row(group, workload)))
-    });
+fn workloads_table(plan: &Plan) -> Table {
+    let mut rows = Vec::new();
+    for group in plan.groups() {
+        for workload in group.workloads {
+            rows.push(TableRow::from(workload_row(group, workload)));
+        }
+    }
     let names = ["workload", "block", "depth", "access", "time", "bytes"];
     let mut columns = Column::numbers(names);
     columns[3].align = Align::Left;
-    Table::new("Workloads", columns, rows.collect())
+    Table::new("Workloads", columns, rows)
 }
 
 fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
-    let no_limit = || NO_LIMIT.to_owned();
-    let time = group.time_ns().map(|ns| ns + group.warmup_ns());
+    let time = match group.time_ns() {
+        Some(ns) => format_duration(ns + group.warmup_ns()),
+        None => NO_LIMIT.to_owned(),
+    };
     let bytes = match (workload.stop.bytes, workload.stop.ops) {
         (Some(bytes), _) => format_bytes(bytes),
         (None, Some(ops)) => format!("{ops} ops"),
-        (None, None) => no_limit(),
+        (None, None) => NO_LIMIT.to_owned(),
     };
     let name = match workload.start {
         Start::WithPrevious => format!("{TOGETHER}{}", workload.name),
@@ -353,7 +390,7 @@ fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
         labels::block(workload.block_bytes, &workload.block_mix),
         labels::depth(workload.depth, workload.workers),
         access_text(workload),
-        time.map_or_else(no_limit, format_duration),
+        time,
         bytes,
     ]
 }
@@ -369,35 +406,51 @@ fn access_text(workload: &Workload) -> String {
     let mut facts = vec![format!("{} {operation}", labels::access(&workload.access))];
     facts.extend(span_text(&workload.span));
     facts.extend(labels::offered(workload.rate));
-    let is_cached = workload.cache != CachePolicy::Direct;
-    facts.extend(is_cached.then(|| labels::cache(workload.cache).to_owned()));
+    if workload.cache != CachePolicy::Direct {
+        facts.push(labels::cache(workload.cache).to_owned());
+    }
     facts.join(", ")
 }
 
 /// The meaning of the limits, and the precision that ends a workload earlier.
-fn ends(plan: &Plan) -> Block {
-    let workloads = &plan.workloads();
+fn limits_legend(plan: &Plan) -> Block {
     let mut text = "Times (with warm-up) and bytes are limits.".to_owned();
-    let precisions: Vec<f64> = workloads.iter().filter_map(|w| w.stop.precision).collect();
-    let end = |of: fn(f64, f64) -> f64| precisions.iter().copied().reduce(of);
-    if let (Some(finest), Some(widest)) = (end(f64::min), end(f64::max)) {
-        let who = if precisions.len() == workloads.len() {
-            "A workload ends"
-        } else {
-            "Some workloads end"
-        };
-        let [finest_text, widest_text] = [finest, widest].map(format_percent);
-        let range = if finest == widest {
-            widest_text
-        } else {
-            format!("{finest_text} to {widest_text}")
-        };
-        let range = glue(&format!("± {range}"));
-        text += &format!(" {who} earlier once the rate is known to {range}.");
+    if let Some(sentence) = precision_text(plan.workloads()) {
+        text.push_str(&sentence);
     }
-    let mut starts = workloads.iter().map(|workload| &workload.start);
-    if starts.any(|start| *start == Start::WithPrevious) {
-        text += " + runs at the same time as the one above; the first to reach a limit ends all.";
+    if plan
+        .workloads()
+        .iter()
+        .any(|workload| workload.start == Start::WithPrevious)
+    {
+        text.push_str(
+            " + runs at the same time as the one above; the first to reach a limit ends all.",
+        );
     }
     Block::text(Tone::Dim, text)
+}
+
+/// The precision that ends workloads earlier; `None` where no workload has one.
+fn precision_text(workloads: &[Workload]) -> Option<String> {
+    let precisions: Vec<f64> = workloads
+        .iter()
+        .flat_map(|workload| workload.stop.precision)
+        .collect();
+    let finest = precisions.iter().copied().reduce(f64::min)?;
+    let widest = precisions.iter().copied().reduce(f64::max)?;
+    let subject = if precisions.len() == workloads.len() {
+        "A workload ends"
+    } else {
+        "Some workloads end"
+    };
+    let range = if finest == widest {
+        format!("± {}", format_percent(widest))
+    } else {
+        let [low, high] = [finest, widest].map(format_percent);
+        format!("± {low} to {high}")
+    };
+    let known = glue(&range);
+    Some(format!(
+        " {subject} earlier once the rate is known to {known}."
+    ))
 }

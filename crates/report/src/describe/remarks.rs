@@ -33,109 +33,158 @@ impl RemarkKind {
             Self::Cached | Self::Drifting => Tone::Warning,
         }
     }
+
+    /// Whether short pages show such remarks.
+    pub(crate) fn is_urgent(self) -> bool {
+        matches!(self, Self::Failed | Self::Verified)
+    }
 }
 
 /// The words of the remarks on a measurement, for a table.
-pub(crate) fn words(m: &Row) -> String {
-    let mut remarks = remarks(m);
-    remarks.sort_by_key(|(kind, ..)| *kind);
-    let mut words: Vec<&str> = remarks.iter().map(|(_, word, _)| *word).collect();
+pub(crate) fn words(measurement: &Row) -> String {
+    let mut remarks = all_remarks(measurement);
+    remarks.sort_by_key(|remark| remark.kind);
+    let mut words: Vec<&str> = remarks.iter().map(|remark| remark.word).collect();
     words.dedup();
     words.join(", ")
 }
 
 /// The remarks of the selected kinds on all measurements, grouped by text.
 pub(crate) fn notes(measurements: &[&Row], is_selected: fn(RemarkKind) -> bool) -> Vec<Block> {
-    let all = measurements.iter().flat_map(|m| {
-        let own = remarks(m).into_iter();
-        let own = own.filter(|(kind, ..)| is_selected(*kind));
-        own.map(|one| (one, &m.data.workload.name))
-    });
-    let mut notes = grouped(all);
-    notes.sort_by_key(|((kind, ..), _)| *kind);
-    let note = |((kind, word, mut text), names): (Remark, Vec<&String>)| {
-        if names.len() < measurements.len() {
-            text = format!("{}: {text}", list(names));
+    let mut selected = Vec::new();
+    for measurement in measurements {
+        for remark in all_remarks(measurement) {
+            if is_selected(remark.kind) {
+                selected.push((remark, &measurement.data.workload.name));
+            }
         }
-        Block::toned_fact(kind.tone(), word, text)
-    };
-    notes.into_iter().map(note).collect()
+    }
+    let mut groups = grouped(selected);
+    groups.sort_by_key(|(remark, _)| remark.kind);
+    let mut notes = Vec::new();
+    for (remark, names) in groups {
+        let text = if names.len() < measurements.len() {
+            format!("{}: {}", list(names), remark.text)
+        } else {
+            remark.text
+        };
+        notes.push(Block::toned_fact(remark.kind.tone(), remark.word, text));
+    }
+    notes
 }
 
-/// A remark on a measurement: its kind, a word for a table, a text.
-type Remark = (RemarkKind, &'static str, String);
+/// A remark on a measurement.
+#[derive(PartialEq)]
+struct Remark {
+    kind: RemarkKind,
+    /// What a table shows of it.
+    word: &'static str,
+    text: String,
+}
 
-/// All remarks on a measurement.
-fn remarks(measurement: &Row) -> Vec<Remark> {
-    let all = [
-        errors(measurement),
-        ending(measurement.data.stopped),
-        measurement.data.verify.as_ref().and_then(verification),
-        missed_starts(measurement),
-        cache(measurement),
-        (measurement.figures.settled == Some(false)).then(|| {
-            let text = "the rate was still changing at the end".to_owned();
-            (RemarkKind::Drifting, "unsettled", text)
-        }),
-        phases(measurement),
-        shortened(measurement),
-    ];
-    all.into_iter().flatten().collect()
+impl Remark {
+    fn new(kind: RemarkKind, word: &'static str, text: impl Into<String>) -> Self {
+        Self {
+            kind,
+            word,
+            text: text.into(),
+        }
+    }
+}
+
+fn all_remarks(measurement: &Row) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    remarks.extend(errors(measurement));
+    remarks.extend(ending(measurement.data.stopped));
+    if let Some(verify) = &measurement.data.verify {
+        remarks.extend(verification(verify));
+    }
+    remarks.extend(missed_starts(measurement));
+    remarks.extend(cache(measurement));
+    if measurement.figures.settled == Some(false) {
+        let text = "the rate was still changing at the end";
+        remarks.push(Remark::new(RemarkKind::Drifting, "unsettled", text));
+    }
+    remarks.extend(phases(measurement));
+    remarks.extend(shortened(measurement));
+    remarks
 }
 
 /// Slower steps before it took the time.
 fn shortened(measurement: &Row) -> Option<Remark> {
-    let planned_ns = measurement.data.shortened_from_ns?;
-    let [time, planned] = [measurement.data.wall_ns, planned_ns].map(format_duration);
+    let planned = format_duration(measurement.data.shortened_from_ns?);
+    let time = format_duration(measurement.data.wall_ns);
     let why = "because of the time limit of the run";
     let text = format!("measured for {time} instead of {planned} {why}");
-    Some((RemarkKind::Shortened, "shortened", text))
+    Some(Remark::new(RemarkKind::Shortened, "shortened", text))
 }
 
 /// What came before the last phase, where it differs by enough to matter, and the time of all
 /// phases that the figures omit.
 fn phases(measurement: &Row) -> Option<Remark> {
-    let (_, earlier) = measurement.figures.phases.split_last()?;
-    let length_ns = |phase: &PhaseRecord| phase.end_ns.saturating_sub(phase.start_ns);
-    let is_omitted = |phase: &&PhaseRecord| phase.name != PhaseKind::FirstWrite;
-    let omitted_ns: u64 = earlier.iter().filter(is_omitted).map(length_ns).sum();
-    let told = earlier.iter();
-    let told = told.filter(|phase| is_notable(measurement, phase));
-    let each = told.map(|phase| {
-        let rates = phase.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync);
-        let rates = rates.map(|(kind, op)| {
-            let p50 = op.latency.p50;
-            let p50 = p50.map_or(String::new(), |ns| format!(", p50 {}", format_latency(ns)));
-            let rate = if measurement.is_rated_in_bytes() {
-                op.throughput.text()
-            } else {
-                op.rate.text()
-            };
-            format!("{}s at {rate}{p50}", kind.as_str())
-        });
-        let (length, name) = (format_duration(length_ns(phase)), phase.name.as_str());
-        format!("{length} of {name} ({})", list(rates))
-    });
-    let text = list(each);
-    (!text.is_empty()).then(|| {
-        let text = match omitted_ns {
-            0 => format!("the figures begin after {text}"),
-            ns => format!("the figures omit {}, with {text}", format_duration(ns)),
+    let (steady, earlier) = measurement.figures.phases.split_last()?;
+    let mut omitted_ns = 0;
+    let mut texts = Vec::new();
+    for phase in earlier {
+        if phase.name != PhaseKind::FirstWrite {
+            omitted_ns += length_ns(phase);
+        }
+        if is_notable(phase, steady) {
+            texts.push(phase_text(measurement, phase));
+        }
+    }
+    if texts.is_empty() {
+        return None;
+    }
+    let notable = list(texts);
+    let text = match omitted_ns {
+        0 => format!("the figures begin after {notable}"),
+        ns => format!("the figures omit {}, with {notable}", format_duration(ns)),
+    };
+    Some(Remark::new(RemarkKind::Phases, "phases", text))
+}
+
+fn length_ns(phase: &PhaseRecord) -> u64 {
+    phase.end_ns.saturating_sub(phase.start_ns)
+}
+
+/// How long a phase lasted, and its rates.
+fn phase_text(measurement: &Row, phase: &PhaseRecord) -> String {
+    let mut rates = Vec::new();
+    for (kind, op) in &phase.ops {
+        if *kind == OpKind::Sync {
+            continue;
+        }
+        let rate = if measurement.is_rated_in_bytes() {
+            op.throughput.text()
+        } else {
+            op.rate.text()
         };
-        (RemarkKind::Phases, "phases", text)
-    })
+        let mut text = format!("{}s at {rate}", kind.as_str());
+        if let Some(ns) = op.latency.p50 {
+            text.push_str(&format!(", p50 {}", format_latency(ns)));
+        }
+        rates.push(text);
+    }
+    let length = format_duration(length_ns(phase));
+    format!("{length} of {} ({})", phase.name.as_str(), list(rates))
 }
 
 /// A slow start is ordinary; only a phase of another kind needs a remark.
-fn is_notable(measurement: &Row, phase: &PhaseRecord) -> bool {
-    let steady = measurement.figures.phases.last();
-    let mut changes = phase.ops.iter().map(|(kind, op)| {
-        let later = steady.and_then(|steady| steady.ops.get(kind));
-        later.map_or(f64::INFINITY, |later| {
-            (op.rate.value / later.rate.value - 1.0).abs()
-        })
-    });
-    phase.name != PhaseKind::Settling && changes.any(|change| change > NOTABLE_DIFFERENCE)
+fn is_notable(phase: &PhaseRecord, steady: &PhaseRecord) -> bool {
+    if phase.name == PhaseKind::Settling {
+        return false;
+    }
+    for (kind, op) in &phase.ops {
+        let Some(later) = steady.ops.get(kind) else {
+            return true;
+        };
+        let change = (op.rate.value / later.rate.value - 1.0).abs();
+        if change > NOTABLE_DIFFERENCE {
+            return true;
+        }
+    }
+    false
 }
 
 /// Difference between the rates of two phases that needs a remark.
@@ -143,11 +192,14 @@ const NOTABLE_DIFFERENCE: f64 = 0.05;
 
 fn errors(measurement: &Row) -> Option<Remark> {
     let failed = measurement.errors_total();
+    if failed == 0 {
+        return None;
+    }
     let by_name = measurement.errors_by_name();
     let names = list(by_name.iter().map(|(name, n)| format!("{n} × {name}")));
     let count = counted(failed, "operation");
     let text = format!("{count} failed ({names}); the figure counts only successful operations");
-    (failed > 0).then_some((RemarkKind::Failed, "errors", text))
+    Some(Remark::new(RemarkKind::Failed, "errors", text))
 }
 
 fn ending(stopped: StopReason) -> Option<Remark> {
@@ -165,19 +217,19 @@ fn ending(stopped: StopReason) -> Option<Remark> {
         | StopReason::Steady
         | StopReason::Unread => return None,
     };
-    Some((RemarkKind::Failed, word, text.to_owned()))
+    Some(Remark::new(RemarkKind::Failed, word, text))
 }
 
 fn missed_starts(measurement: &Row) -> Option<Remark> {
-    let missed = measurement
-        .data
-        .missed_starts
-        .filter(|missed| *missed > 0)?;
+    let missed = measurement.data.missed_starts?;
+    if missed == 0 {
+        return None;
+    }
     let text = format!(
         "{} started over 1 ms late or not at all; latencies count from the intended start",
         counted(missed, "request")
     );
-    Some((RemarkKind::Failed, "late starts", text))
+    Some(Remark::new(RemarkKind::Failed, "late starts", text))
 }
 
 fn cache(measurement: &Row) -> Option<Remark> {
@@ -192,83 +244,86 @@ fn cache(measurement: &Row) -> Option<Remark> {
         (CachePolicy::Cached, None) if is_commit => return None,
         (CachePolicy::Cached, None) => "the page cache may have answered instead of the disk",
     };
-    let used = cache.used.as_str();
     // As asked, and yet the disk had to read.
     let has_reads = cache.why.is_some() && cache.asked == cache.used;
+    let used = cache.used.as_str();
     let word = match cache.used {
         CachePolicy::Buffered if has_reads => "buffered, with reads",
         CachePolicy::Cached if has_reads => "cached, with reads",
         _ => used,
     };
-    Some((RemarkKind::Cached, word, format!("{used}: {why}")))
+    let text = format!("{used}: {why}");
+    Some(Remark::new(RemarkKind::Cached, word, text))
 }
 
 /// Whether the blocks that earlier runs wrote were correct.
 fn earlier_data(verify: &VerifyResult, runs: u64) -> Option<Remark> {
-    let blocks = (verify.blocks > 0).then(|| counted(verify.blocks, "block"))?;
-    let by = match runs {
+    if verify.blocks == 0 {
+        return None;
+    }
+    let blocks = counted(verify.blocks, "block");
+    let writers = match runs {
         0 | 1 => String::new(),
         _ => format!("; {runs} runs wrote them"),
     };
-    let (kind, text) = match (verify.wrong_blocks(), verify.bad_blocks) {
-        (0, 0) => (
-            RemarkKind::Verified,
-            format!("{blocks} of earlier writes checked, all correct{by}"),
-        ),
-        (0, unknown) if unknown == verify.blocks => (
-            RemarkKind::Failed,
-            format!("none of {blocks} could be verified: not written with --verify and this --bs"),
-        ),
-        (0, unknown) => (
-            RemarkKind::Verified,
-            format!(
-                "{} of {blocks} verified, all correct; {unknown} not written with --verify and \
-                 this --bs{by}",
-                verify.good_blocks()
-            ),
-        ),
-        (wrong, _) => (
-            RemarkKind::Failed,
-            format!("{wrong} of {blocks} are not what an earlier run wrote{by}"),
-        ),
+    let wrong = verify.wrong_blocks();
+    // Without wrong blocks, the bad ones were never written, or in another size.
+    let unknown = verify.bad_blocks;
+    let remark = if wrong > 0 {
+        let text = format!("{wrong} of {blocks} are not what an earlier run wrote{writers}");
+        Remark::new(RemarkKind::Failed, WRONG_DATA, text)
+    } else if unknown == 0 {
+        let text = format!("{blocks} of earlier writes checked, all correct{writers}");
+        Remark::new(RemarkKind::Verified, VERIFIED, text)
+    } else if unknown == verify.blocks {
+        let text =
+            format!("none of {blocks} could be verified: not written with --verify and this --bs");
+        Remark::new(RemarkKind::Failed, UNVERIFIED, text)
+    } else {
+        let text = format!(
+            "{} of {blocks} verified, all correct; {unknown} not written with --verify and this \
+             --bs{writers}",
+            verify.good_blocks()
+        );
+        Remark::new(RemarkKind::Verified, VERIFIED, text)
     };
-    Some(verified(kind, verify.wrong_blocks() > 0, text))
+    Some(remark)
 }
 
-fn verified(kind: RemarkKind, is_wrong: bool, text: String) -> Remark {
-    let word = match (kind, is_wrong) {
-        (_, true) => "wrong data",
-        (RemarkKind::Verified, false) => "verified",
-        (_, false) => "unverified",
-    };
-    (kind, word, text)
-}
+const WRONG_DATA: &str = "wrong data";
+const VERIFIED: &str = "verified";
+const UNVERIFIED: &str = "unverified";
 
 /// The share of the written blocks that was read back, and whether they were correct.
 fn verification(verify: &VerifyResult) -> Option<Remark> {
     if let Some(runs) = verify.runs {
         return earlier_data(verify, runs);
     }
-    let written = counted(verify.blocks_written.unwrap_or(verify.blocks), "block");
     let is_whole = verify.unchecked() == 0;
+    if is_whole && verify.blocks == 0 {
+        return None;
+    }
+    let written = counted(verify.blocks_written.unwrap_or(verify.blocks), "block");
     let interrupted = if is_whole {
         ""
     } else {
         " before an interruption"
     };
-    let kind = match verify.bad_blocks {
-        0 if is_whole => RemarkKind::Verified,
-        _ => RemarkKind::Failed,
-    };
     let text = match (verify.blocks, verify.bad_blocks) {
-        (0, _) if is_whole => return None,
         (0, _) => format!("0 of {written} read back{interrupted}"),
         (_, 0) if is_whole => format!("{written} read back, all correct"),
         (blocks, 0) => format!("{blocks} of {written} read back{interrupted}, all correct"),
         (blocks, bad) => {
-            let blocks = counted(blocks, "block");
-            format!("{bad} of {blocks} read back wrong{interrupted}")
+            let checked = counted(blocks, "block");
+            format!("{bad} of {checked} read back wrong{interrupted}")
         }
     };
-    Some(verified(kind, verify.bad_blocks > 0, text))
+    let (kind, word) = if verify.bad_blocks > 0 {
+        (RemarkKind::Failed, WRONG_DATA)
+    } else if is_whole {
+        (RemarkKind::Verified, VERIFIED)
+    } else {
+        (RemarkKind::Failed, UNVERIFIED)
+    };
+    Some(Remark::new(kind, word, text))
 }

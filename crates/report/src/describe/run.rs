@@ -2,7 +2,7 @@
 //! saved runs.
 
 use crate::labels;
-use crate::text::{clean, glue, grouped, list, shortened};
+use crate::text::{clean, grouped, list, shortened};
 use diskproof_model::block::{Block, Cell, Column, Narrow, Place, Table, TableRow, Tone};
 use diskproof_model::digits::{figure_text, figure_to_digits, joined_range};
 use diskproof_model::figure::unit_of;
@@ -10,7 +10,6 @@ use diskproof_model::finding::Severity;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
-use diskproof_model::row::Row;
 use diskproof_model::saved::{Headline, SavedRun, named};
 use diskproof_model::units::format_duration;
 
@@ -20,11 +19,13 @@ const DIGITS: std::ops::RangeInclusive<i32> = 4..=9;
 /// The verb and its targets.
 pub(crate) fn request_text(plan: &Plan) -> String {
     let verb = &plan.origin.verb;
-    if plan.layers().is_some() {
-        let highest = plan.targets.first().map_or("", String::as_str);
-        return format!("{verb} --layers {highest}");
+    if plan.layers().is_none() {
+        return format!("{verb} {}", plan.targets.join(", "));
     }
-    format!("{verb} {}", plan.targets.join(", "))
+    match plan.targets.first() {
+        Some(highest) => format!("{verb} --layers {highest}"),
+        None => format!("{verb} --layers "),
+    }
 }
 
 /// `2026-11-20T10:00:00Z` as `2026-11-20 10:00 UTC`; other texts stay as they are.
@@ -40,29 +41,42 @@ pub(crate) fn start_text(started: &str) -> String {
 
 /// Why the run is partial; `None` for a complete one.
 pub(crate) fn partial_text(record: &Record) -> Option<String> {
-    let is_partial = record.partial || record.ended_early.is_some();
-    is_partial.then(|| {
-        let why = record.ended_early.as_deref();
-        let why = why.unwrap_or("the run ended before its plan was complete");
-        format!("{why}{}", progress_text(record).unwrap_or_default())
-    })
+    let why = match &record.ended_early {
+        Some(why) => why.as_str(),
+        None if record.partial => "the run ended before its plan was complete",
+        None => return None,
+    };
+    let progress = progress_text(record).unwrap_or_default();
+    Some(format!("{why}{progress}"))
 }
 
 /// How far an interrupted run came: `. After 8.2 s: 3 of 8 workloads finished, 2 cut short, 3 not
 /// run.` `None` where decisions during the run would have added workloads.
 fn progress_text(record: &Record) -> Option<String> {
+    if record.sweep().is_some() || record.latency_search().is_some() {
+        return None;
+    }
     let planned = record.plan.workloads().len() * record.plan.targets.len().max(1);
-    let is_planned = record.sweep().is_none() && record.latency_search().is_none();
-    let is_cut = |m: &&Row| m.data.stopped == StopReason::Interrupted;
+    if planned <= 1 {
+        return None;
+    }
     let measured = record.measurements.len();
-    let cut = record.measurements.iter().filter(is_cut).count();
-    let finished = measured - cut;
-    let mut parts = vec![format!("{finished} of {planned} workloads finished")];
-    parts.extend((cut > 0).then(|| format!("{cut} cut short")));
     let missing = planned.checked_sub(measured)?;
-    parts.extend((missing > 0).then(|| format!("{missing} not run")));
+    let cut_short = record
+        .measurements
+        .iter()
+        .filter(|row| row.data.stopped == StopReason::Interrupted)
+        .count();
+    let finished = measured - cut_short;
+    let mut parts = vec![format!("{finished} of {planned} workloads finished")];
+    if cut_short > 0 {
+        parts.push(format!("{cut_short} cut short"));
+    }
+    if missing > 0 {
+        parts.push(format!("{missing} not run"));
+    }
     let elapsed = format_duration(record.elapsed_ns());
-    (is_planned && planned > 1).then(|| format!(". After {elapsed}: {}.", list(parts)))
+    Some(format!(". After {elapsed}: {}.", list(parts)))
 }
 
 /// Names of planned workloads that did not run on a target.
@@ -71,44 +85,57 @@ pub(crate) fn not_run(record: &Record, target: usize) -> Vec<&str> {
     if record.latency_search().is_some() {
         return Vec::new();
     }
-    let is_measured = |name: &str| {
-        let mut own = record
-            .measurements
-            .iter()
-            .filter(|m| m.data.target == target);
-        own.any(|m| m.data.workload.name == name)
-    };
-    let planned = record.plan.workloads().iter().map(|w| w.name.as_str());
-    planned.filter(|name| !is_measured(name)).collect()
+    let mut names = Vec::new();
+    for workload in record.plan.workloads() {
+        if !is_measured(record, target, &workload.name) {
+            names.push(workload.name.as_str());
+        }
+    }
+    names
+}
+
+fn is_measured(record: &Record, target: usize, workload: &str) -> bool {
+    record
+        .measurements
+        .iter()
+        .any(|row| row.data.target == target && row.data.workload.name == workload)
 }
 
 /// The workloads that the plan skips, a fact per reason.
 pub(crate) fn skipped_facts(plan: &Plan) -> impl Iterator<Item = Block> {
-    let skipped = grouped(plan.skipped.iter().map(|one| (&one.why, &one.workload)));
-    let skipped = skipped.into_iter();
-    skipped.map(|(why, names)| Block::fact("skipped", format!("{}: {why}", list(names))))
+    grouped(plan.skipped.iter().map(|one| (&one.why, &one.workload)))
+        .into_iter()
+        .map(|(why, names)| Block::fact("skipped", format!("{}: {why}", list(names))))
 }
 
 /// What was promised, and how it came out.
 pub(crate) fn expectations(all: &[Expectation]) -> Vec<Block> {
-    let row = |one: &Expectation| {
-        let outcome = match one.outcome() {
-            ExpectationOutcome::Met => Cell::toned(Tone::Good, "met"),
-            ExpectationOutcome::Undecided => Cell::toned(Tone::Warning, "UNDECIDED"),
-            ExpectationOutcome::Missed => Cell::toned(Tone::Error, "MISSED"),
-        };
-        let (promise, measured) = (promise_text(one), measured_text(one));
-        TableRow::from(vec![outcome, promise.into(), measured.into()])
-    };
+    if all.is_empty() {
+        return Vec::new();
+    }
     let names = ["result", "promised, allowance", "measured (95 % interval)"];
-    let rows: Vec<TableRow> = all.iter().map(row).collect();
-    let table =
-        (!rows.is_empty()).then(|| Block::words("Each promise with its figure", names, rows));
-    let open = all.iter().filter_map(|one| {
-        let text = format!("{}: {}", promise_text(one), decision_text(one)?);
-        Some(Block::toned_fact(Tone::Warning, "undecided", text))
-    });
-    table.into_iter().chain(open).collect()
+    let rows = all.iter().map(expectation_row).collect();
+    let mut blocks = vec![Block::words("Each promise with its figure", names, rows)];
+    for expectation in all {
+        if let Some(decision) = decision_text(expectation) {
+            let text = format!("{}: {decision}", promise_text(expectation));
+            blocks.push(Block::toned_fact(Tone::Warning, "undecided", text));
+        }
+    }
+    blocks
+}
+
+fn expectation_row(expectation: &Expectation) -> TableRow {
+    let outcome = match expectation.outcome() {
+        ExpectationOutcome::Met => Cell::toned(Tone::Good, "met"),
+        ExpectationOutcome::Undecided => Cell::toned(Tone::Warning, "UNDECIDED"),
+        ExpectationOutcome::Missed => Cell::toned(Tone::Error, "MISSED"),
+    };
+    TableRow::from(vec![
+        outcome,
+        promise_text(expectation).into(),
+        measured_text(expectation).into(),
+    ])
 }
 
 /// `random-read-d32.iops>=5000`, or a promise with what is allowed: `transfer rate 92 MB/s, −5 %`.
@@ -116,8 +143,8 @@ fn promise_text(expectation: &Expectation) -> String {
     let Some(promise) = &expectation.promise else {
         return expectation.expression.clone();
     };
-    let allowed = (promise.passes / promise.promised - 1.0) * 100.0;
-    let allowed = format!("{allowed:+.0} %").replace('-', "−");
+    let percent = (promise.passes / promise.promised - 1.0) * 100.0;
+    let allowed = format!("{percent:+.0} %").replace('-', "−");
     let promised = unit_text(&promise.unit, promise.promised);
     format!("{} {promised}, {allowed}", promise.name)
 }
@@ -125,41 +152,69 @@ fn promise_text(expectation: &Expectation) -> String {
 /// One that was not met, in a line: `missed: random-read-d32.iops>=5000: 4020/s (3900 to 4140/s)`.
 pub fn unmet_text(expectation: &Expectation) -> Option<String> {
     let outcome = expectation.outcome();
-    (outcome != ExpectationOutcome::Met).then(|| {
-        let (promise, measured) = (promise_text(expectation), measured_text(expectation));
-        let why = match &expectation.objection {
-            Some(objection) => format!(": {objection}"),
-            None => String::new(),
-        };
-        format!("{}: {promise}: {measured}{why}", outcome.as_str())
-    })
+    if outcome == ExpectationOutcome::Met {
+        return None;
+    }
+    let mut text = format!(
+        "{}: {}: {}",
+        outcome.as_str(),
+        promise_text(expectation),
+        measured_text(expectation)
+    );
+    if let Some(objection) = &expectation.objection {
+        text.push_str(&format!(": {objection}"));
+    }
+    Some(text)
+}
+
+/// The threshold of an expectation, and the unit of both its figures.
+struct Scale<'e> {
+    unit: Option<&'e str>,
+    threshold: Option<f64>,
+}
+
+impl<'e> Scale<'e> {
+    fn from_expectation(expectation: &'e Expectation) -> Self {
+        match &expectation.promise {
+            Some(promise) => Self {
+                unit: Some(&promise.unit),
+                threshold: Some(promise.passes),
+            },
+            None => Self {
+                unit: unit_of(&expectation.expression),
+                threshold: expectation.threshold,
+            },
+        }
+    }
+
+    fn text(&self, value: f64) -> String {
+        match self.unit {
+            Some(unit) => compared_text(unit, value, self.threshold),
+            None => value.to_string(),
+        }
+    }
 }
 
 /// The figure with its interval: `5,020/s (4,900 to 5,140/s)`.
 fn measured_text(expectation: &Expectation) -> String {
-    let promised = expectation.promise.as_ref();
-    let unit = promised.map(|promise| promise.unit.as_str());
-    let unit = unit.or(unit_of(&expectation.expression));
-    let threshold = promised.map(|promise| promise.passes);
-    let threshold = threshold.or(expectation.threshold);
-    let text = |value: f64| match unit {
-        Some(unit) => compared_text(unit, value, threshold),
-        None => value.to_string(),
-    };
+    let scale = Scale::from_expectation(expectation);
     let Some(value) = expectation.observed else {
-        let low = expectation.observed_at_least.map(text);
-        return low.map_or("not measured".to_owned(), |low| format!("{low} or more"));
+        return match expectation.observed_at_least {
+            Some(low) => format!("{} or more", scale.text(low)),
+            None => "not measured".to_owned(),
+        };
     };
+    let text = scale.text(value);
     if expectation.objection.is_some() {
-        return format!("{}, not the disk's", text(value));
+        return format!("{text}, not the disk's");
     }
     match expectation.interval {
         Some([low, high]) => {
-            let (low, high) = (text(low.max(0.0)), text(high));
-            format!("{} ({})", text(value), joined_range(&low, &high))
+            let range = joined_range(&scale.text(low.max(0.0)), &scale.text(high));
+            format!("{text} ({range})")
         }
-        None if expectation.undecided => format!("{}, interval unknown", text(value)),
-        None => text(value),
+        None if expectation.undecided => format!("{text}, interval unknown"),
+        None => text,
     }
 }
 
@@ -170,23 +225,30 @@ fn decision_text(expectation: &Expectation) -> Option<String> {
         return Some(objection.clone());
     }
     let time = format_duration(expectation.decided_by_ns?);
-    Some(match expectation.observed_at_least {
-        Some(_) => format!("too few operations: measure it for {time} or more to decide"),
-        None => format!("measure it for {time} to decide"),
-    })
+    match expectation.observed_at_least {
+        Some(_) => Some(format!(
+            "too few operations: measure it for {time} or more to decide"
+        )),
+        None => Some(format!("measure it for {time} to decide")),
+    }
 }
 
 /// With three digits, or as many as tell it from the threshold: 199.6 is not 200.
 fn compared_text(unit: &str, value: f64, threshold: Option<f64>) -> String {
     let usual = unit_text(unit, value);
-    let is_alike =
-        |other: &f64| *other != value && unit != "rpm" && unit_text(unit, *other) == usual;
-    let apart = threshold.filter(is_alike).and_then(|threshold| {
-        let mut texts = DIGITS
-            .map(|digits| [value, threshold].map(|figure| figure_to_digits(figure, digits, unit)));
-        texts.find(|[text, other]| text != other)
-    });
-    apart.map_or(usual, |[text, _]| text)
+    let Some(threshold) = threshold else {
+        return usual;
+    };
+    if threshold == value || unit == "rpm" || unit_text(unit, threshold) != usual {
+        return usual;
+    }
+    for digits in DIGITS {
+        let text = figure_to_digits(value, digits, unit);
+        if text != figure_to_digits(threshold, digits, unit) {
+            return text;
+        }
+    }
+    usual
 }
 
 /// With three digits.
@@ -221,41 +283,67 @@ pub(crate) fn saved_runs(runs: &[SavedRun]) -> Vec<Block> {
     for (rank, column) in columns.iter_mut().rev().take(2).enumerate() {
         column.place = Place::Roomy(rank as u8);
     }
+    let rows = runs.iter().map(saved_row).collect();
     vec![Block::Table(Table {
         narrow: Narrow::Titled(NAMING),
-        ..Table::new("saved runs", columns, runs.iter().map(saved_row).collect())
+        ..Table::new("saved runs", columns, rows)
     })]
 }
 
 fn saved_row(run: &SavedRun) -> TableRow {
-    let worst = run.worst.as_ref();
-    let partial = run.partial.then(|| "PARTIAL".to_owned());
-    let finding = worst.map(|of| glue(&format!("{}: {}", labels::severity(of.severity), of.code)));
-    let figures = run.figures.iter().take(FIGURES_MAX).map(headline_text);
+    let label = match &run.label {
+        Some(label) => short_cell(&format!("[{label}]")),
+        None => String::new(),
+    };
+    let note = match &run.note {
+        Some(note) => short_cell(&format!("note: {note}")),
+        None => String::new(),
+    };
     let disks: Vec<&str> = run.disks.iter().map(|disk| disk.best_name()).collect();
-    let cell = |text: &str| shortened(&clean(text), CELL_MAX);
-    let label = run.label.as_ref().map(|label| cell(&format!("[{label}]")));
-    let note = run.note.as_ref().map(|note| cell(&format!("note: {note}")));
     let started = start_text(&run.started);
     let cells = vec![
         run_id(&run.run_id),
         // The heading names the time zone.
         started.trim_end_matches(" UTC").to_owned(),
-        cell(&run.verb),
-        cell(&run.targets.join(" ")),
-        label.unwrap_or_default(),
-        cell(&disks.join(" ")),
-        list(partial.into_iter().chain(finding).chain(figures)),
-        cell(&run.host),
-        note.unwrap_or_default(),
+        short_cell(&run.verb),
+        short_cell(&run.targets.join(" ")),
+        label,
+        short_cell(&disks.join(" ")),
+        saved_result(run),
+        short_cell(&run.host),
+        note,
     ];
-    let is_failure = worst.is_some_and(|of| of.severity == Severity::Failure);
-    let is_bad = run.partial || is_failure;
-    let tone = if is_bad { Tone::Error } else { Tone::Plain };
+    let is_failure = match &run.worst {
+        Some(worst) => worst.severity == Severity::Failure,
+        None => false,
+    };
+    let tone = if run.partial || is_failure {
+        Tone::Error
+    } else {
+        Tone::Plain
+    };
     TableRow {
         tone,
         ..TableRow::from(cells)
     }
+}
+
+fn short_cell(text: &str) -> String {
+    shortened(&clean(text), CELL_MAX)
+}
+
+/// The worst of a run, then its figures.
+fn saved_result(run: &SavedRun) -> String {
+    let mut parts = Vec::new();
+    if run.partial {
+        parts.push("PARTIAL".to_owned());
+    }
+    if let Some(worst) = &run.worst {
+        let severity = labels::severity(worst.severity);
+        parts.push(format!("{severity}: {}", worst.code));
+    }
+    parts.extend(run.figures.iter().take(FIGURES_MAX).map(headline_text));
+    list(parts)
 }
 
 /// As much of an id as other commands need.

@@ -22,71 +22,99 @@ fn per_second(count: u64, wall_ns: u64) -> f64 {
     count as f64 * 1e9 / wall_ns.max(1) as f64
 }
 
-/// Bytes per second of the reads and of the writes: what the server moved, and what the device did.
-fn directions(load: &ExplainedLoad) -> [(&'static str, [f64; 2]); 2] {
-    let rates = |bytes: [u64; 2]| bytes.map(|bytes| per_second(bytes, load.wall_ns));
+/// Bytes per second in one direction.
+struct DirectionLoad {
+    name: &'static str,
+    /// The server moved so many.
+    server: f64,
+    /// The devices moved so many.
+    device: f64,
+}
+
+fn directions(load: &ExplainedLoad) -> [DirectionLoad; 2] {
     [
-        ("reads", rates([load.read_bytes, load.device_read_bytes])),
-        ("writes", rates([load.write_bytes, load.device_write_bytes])),
+        DirectionLoad {
+            name: "reads",
+            server: per_second(load.read_bytes, load.wall_ns),
+            device: per_second(load.device_read_bytes, load.wall_ns),
+        },
+        DirectionLoad {
+            name: "writes",
+            server: per_second(load.write_bytes, load.wall_ns),
+            device: per_second(load.device_write_bytes, load.wall_ns),
+        },
     ]
 }
 
 /// `PostgreSQL explains up to 12 % of the reads, up to 97 % of the writes of vda`.
 pub(crate) fn explained_text(load: &ExplainedLoad) -> String {
     let devices = load.devices.join(" and ");
-    let busy = directions(load).into_iter();
-    let busy = busy.filter(|(_, [_, device])| *device >= IDLE_BYTES_PER_SECOND);
-    let shares = list(busy.map(|(name, [server, device])| {
-        let share = format_percent((server / device).min(1.0));
-        format!("up to {share} of the {name}")
-    }));
-    match shares.as_str() {
-        "" => format!("{devices} is almost idle"),
-        shares => format!("PostgreSQL explains {shares} of {devices}"),
+    let mut shares = Vec::new();
+    for direction in directions(load) {
+        if direction.device >= IDLE_BYTES_PER_SECOND {
+            let share = format_percent((direction.server / direction.device).min(1.0));
+            shares.push(format!("up to {share} of the {}", direction.name));
+        }
     }
+    if shares.is_empty() {
+        return format!("{devices} is almost idle");
+    }
+    format!("PostgreSQL explains {} of {devices}", list(shares))
 }
 
 /// The bytes behind [`explained_text`].
 fn explained_bytes(load: &ExplainedLoad) -> String {
-    let [reads, writes] = directions(load).map(|(name, rates)| {
-        let [server, device] = rates.map(|rate| glue(&format_throughput(rate)));
-        format!("{name}: the server {server}, the disk {device}")
-    });
+    let [reads, writes] = directions(load).map(|direction| direction_text(&direction));
     let time = glue(&format_duration(load.wall_ns));
     format!("{reads}; {writes}, in {time}")
 }
 
+fn direction_text(direction: &DirectionLoad) -> String {
+    let server = glue(&format_throughput(direction.server));
+    let device = glue(&format_throughput(direction.device));
+    let name = direction.name;
+    format!("{name}: the server {server}, the disk {device}")
+}
+
 /// `reads 12.0 MB/s, writes 3.10 MB/s, WAL 2.00 MB/s, 120 syncs/s, hits 99 %`.
 pub(crate) fn rates_text(counters: &ServerCounters, wall_ns: u64) -> String {
-    let rate = |bytes: u64| format_throughput(per_second(bytes, wall_ns));
+    let wal = &counters.wal;
     let mut parts = vec![
-        format!("reads {}", rate(counters.read_bytes())),
-        format!("writes {}", rate(counters.write_bytes())),
-        format!("WAL {}", rate(counters.wal.write_bytes)),
+        throughput_text("reads", counters.read_bytes(), wall_ns),
+        throughput_text("writes", counters.write_bytes(), wall_ns),
+        throughput_text("WAL", wal.write_bytes, wall_ns),
     ];
-    let syncs = counters.wal.syncs.map(|syncs| per_second(syncs, wall_ns));
-    parts.extend(syncs.map(|rate| format!("{} syncs/s", format_rate(rate))));
-    let hits: u64 = counters.io.iter().filter_map(|io| io.hits).sum();
+    if let Some(syncs) = wal.syncs {
+        let rate = format_rate(per_second(syncs, wall_ns));
+        parts.push(format!("{rate} syncs/s"));
+    }
+    let hits: u64 = counters.io.iter().flat_map(|io| io.hits).sum();
     let reads: u64 = counters.io.iter().map(|io| io.read_ops).sum();
     if hits > 0 {
         let share = hits as f64 / (hits + reads) as f64;
         parts.push(format!("hits {}", format_percent(share)));
     }
-    let temporary = Some(counters.temp_bytes).filter(|bytes| *bytes > 0);
-    parts.extend(temporary.map(|bytes| format!("temporary files {}", rate(bytes))));
+    if counters.temp_bytes > 0 {
+        let bytes = counters.temp_bytes;
+        parts.push(throughput_text("temporary files", bytes, wall_ns));
+    }
     list(&parts)
+}
+
+fn throughput_text(name: &str, bytes: u64, wall_ns: u64) -> String {
+    let rate = format_throughput(per_second(bytes, wall_ns));
+    format!("{name} {rate}")
 }
 
 /// A row for each kind of process, without the columns that are empty.
 pub(crate) fn table<'a>(io: impl IntoIterator<Item = &'a ServerIo>, wall_ns: u64) -> Table {
-    let io = io.into_iter();
     let rows = io
+        .into_iter()
         .map(|io| TableRow::from(row(io, wall_ns).to_vec()))
         .collect();
     let mut table = Table::new("PostgreSQL server", Column::numbers(COLUMNS), rows);
     for index in (1..COLUMNS.len()).rev() {
-        let mut cells = table.rows.iter().map(|row| &row.cells[index]);
-        if cells.all(|cell| cell.text.is_empty()) {
+        if is_empty_column(&table, index) {
             table.columns.remove(index);
             for row in &mut table.rows {
                 row.cells.remove(index);
@@ -96,30 +124,51 @@ pub(crate) fn table<'a>(io: impl IntoIterator<Item = &'a ServerIo>, wall_ns: u64
     table
 }
 
+fn is_empty_column(table: &Table, index: usize) -> bool {
+    table
+        .rows
+        .iter()
+        .all(|row| row.cells[index].text.is_empty())
+}
+
 /// The cells of [`COLUMNS`].
 fn row(io: &ServerIo, wall_ns: u64) -> [String; COLUMNS.len()] {
-    let known = |count: u64, text: fn(f64) -> String| {
-        let rate = (count > 0).then(|| text(per_second(count, wall_ns)));
-        rate.unwrap_or_default()
-    };
-    let rate = |count: u64| known(count, format_rate);
-    let megabytes = |bytes: u64| known(bytes, |rate| format_throughput(rate).replace(" MB/s", ""));
-    let mean = |ns: Option<u64>, count: u64| match (ns, count) {
-        (Some(ns), 1..) => format_latency(ns / count),
-        _ => String::new(),
-    };
     [
         process_name(io),
-        rate(io.read_ops),
-        megabytes(io.read_bytes),
-        mean(io.read_ns, io.read_ops),
-        rate(io.write_ops),
-        rate(io.extend_ops),
-        megabytes(io.written_bytes()),
-        mean(io.write_ns, io.write_ops),
-        rate(io.fsyncs.unwrap_or(0)),
-        rate(io.evictions.unwrap_or(0)),
+        rate(io.read_ops, wall_ns),
+        megabytes(io.read_bytes, wall_ns),
+        mean_time(io.read_ns, io.read_ops),
+        rate(io.write_ops, wall_ns),
+        rate(io.extend_ops, wall_ns),
+        megabytes(io.written_bytes(), wall_ns),
+        mean_time(io.write_ns, io.write_ops),
+        rate(io.fsyncs.unwrap_or(0), wall_ns),
+        rate(io.evictions.unwrap_or(0), wall_ns),
     ]
+}
+
+/// Operations per second; empty without any.
+fn rate(count: u64, wall_ns: u64) -> String {
+    match count {
+        0 => String::new(),
+        count => format_rate(per_second(count, wall_ns)),
+    }
+}
+
+/// MB/s without the unit, which the column names; empty without bytes.
+fn megabytes(bytes: u64, wall_ns: u64) -> String {
+    match bytes {
+        0 => String::new(),
+        bytes => format_throughput(per_second(bytes, wall_ns)).replace(" MB/s", ""),
+    }
+}
+
+/// Empty where the server did not measure times.
+fn mean_time(ns: Option<u64>, count: u64) -> String {
+    match (ns, count) {
+        (Some(ns), 1..) => format_latency(ns / count),
+        _ => String::new(),
+    }
 }
 
 /// `client`, `client bulkread`, `autovacuum vacuum`, `walwriter WAL`.
@@ -146,30 +195,41 @@ fn process_name(io: &ServerIo) -> String {
 
 /// The processes with most bytes, and what the server did while its disks were watched.
 pub(crate) fn blocks(server: &ObservedServer) -> Vec<Block> {
-    let table = table(server.io.iter().take(ROWS_MAX), server.wall_ns);
-    let table = Some(table).filter(|table| !table.rows.is_empty());
-    let mut blocks: Vec<Block> = table.into_iter().map(Block::Table).collect();
-    blocks.extend(server.explained.iter().map(|load| {
+    let mut blocks = Vec::new();
+    if !server.io.is_empty() {
+        let io = server.io.iter().take(ROWS_MAX);
+        blocks.push(Block::Table(table(io, server.wall_ns)));
+    }
+    if let Some(load) = &server.explained {
         let text = format!("{}; {}", explained_text(load), explained_bytes(load));
-        Block::fact("explains", text)
-    }));
+        blocks.push(Block::fact("explains", text));
+    }
+    blocks.push(Block::fact("server", server_text(server)));
+    if let Some(ns) = server.wal.sync_ns
+        && let Some(syncs @ 1..) = server.wal.syncs
+    {
+        let text = format!("a sync takes {}", format_latency(ns / syncs));
+        blocks.push(Block::fact("WAL", text));
+    }
+    for what in &server.missing {
+        blocks.push(Block::fact("missing", what));
+    }
+    blocks
+}
+
+fn server_text(server: &ObservedServer) -> String {
     let counters = ServerCounters {
         io: server.io.clone(),
         wal: server.wal,
         temp_bytes: server.temp_bytes,
     };
-    let (version, address) = (&server.version, &server.address);
-    let rates = rates_text(&counters, server.wall_ns);
-    let time = glue(&format_duration(server.wall_ns));
-    let text = format!("PostgreSQL {version} at {address}: {rates}, in {time}");
-    blocks.push(Block::fact("server", text));
-    if let (Some(ns), Some(syncs @ 1..)) = (server.wal.sync_ns, server.wal.syncs) {
-        let text = format!("a sync takes {}", format_latency(ns / syncs));
-        blocks.push(Block::fact("WAL", text));
-    }
-    let missing = server.missing.iter();
-    blocks.extend(missing.map(|what| Block::fact("missing", what)));
-    blocks
+    format!(
+        "PostgreSQL {} at {}: {}, in {}",
+        server.version,
+        server.address,
+        rates_text(&counters, server.wall_ns),
+        glue(&format_duration(server.wall_ns))
+    )
 }
 
 #[cfg(test)]

@@ -24,63 +24,88 @@ const SEEKS: &str = "seeks | number | distance | average | ± 95 % | min | media
 const STROKES: &str = "short stroke | size | IOPS | ± 95 % | gain | average | longest | transfer";
 
 /// Everything but the scan.
-pub(crate) fn blocks(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
-    let mut blocks = vec![Block::fact("surface", conditions(s)), Block::Chart("curve")];
-    blocks.extend(errors(record, s));
-    blocks.extend(repeats(record));
-    blocks.extend(s.data.burst.as_ref().map(|burst| {
-        let (bytes, rounds) = (format_bytes(burst.bytes), counted(burst.rounds, "time"));
-        let what = "the speed of the device's cache and its link";
-        Block::fact("burst", format!("reads the same {bytes} {rounds}: {what}"))
-    }));
-    let seeks = s.figures.seeks.iter().map(|(of, seek)| seek_row(*of, seek));
-    let strokes = s.figures.short_strokes.iter().map(stroke_row);
-    let tables = [
-        ("Survey of the surface", ENDS, ends(s)),
-        ("Access times by seek pattern", SEEKS, seeks.collect()),
-        (
-            "Random reads within the first part of the disk",
-            STROKES,
-            strokes.collect(),
-        ),
+pub(crate) fn blocks(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
+    let mut blocks = vec![
+        Block::fact("surface", conditions(surface)),
+        Block::Chart("curve"),
     ];
-    let filled = tables.into_iter().filter(|(.., rows)| !rows.is_empty());
-    blocks.extend(
-        filled.map(|(caption, columns, rows)| Block::table(caption, columns.split(" | "), rows)),
-    );
+    blocks.extend(errors(record, surface));
+    blocks.extend(repeats(record));
+    if let Some(burst) = &surface.data.burst {
+        let bytes = format_bytes(burst.bytes);
+        let rounds = counted(burst.rounds, "time");
+        let what = "the speed of the device's cache and its link";
+        let text = format!("reads the same {bytes} {rounds}: {what}");
+        blocks.push(Block::fact("burst", text));
+    }
+    let end_rows = ends(surface);
+    blocks.extend(table("Survey of the surface", ENDS, end_rows));
+    let mut seek_rows = Vec::new();
+    for (pattern, seek) in &surface.figures.seeks {
+        seek_rows.push(seek_row(*pattern, seek));
+    }
+    blocks.extend(table("Access times by seek pattern", SEEKS, seek_rows));
+    let stroke_rows = surface
+        .figures
+        .short_strokes
+        .iter()
+        .map(stroke_row)
+        .collect();
+    let caption = "Random reads within the first part of the disk";
+    blocks.extend(table(caption, STROKES, stroke_rows));
     blocks
 }
 
-fn errors(record: &Record, s: &SurfaceRecord) -> Vec<Block> {
-    let mut bad = record.curve().iter().filter(|point| point.errors > 0);
-    let first = bad.next().map(|first| {
-        let (count, place) = (bad.count() + 1, place(first.offset_bytes));
-        let places = counted(record.curve().len() as u64, "place");
-        format!("{count} of {places} of the curve failed, the first at {place}")
-    });
-    let failed = s.data.access_errors.iter();
-    let failed = list(failed.map(|(errno, n)| format!("{n} × {errno}")));
-    let failed = (!failed.is_empty()).then(|| format!("failed accesses: {failed}"));
-    let texts = first.into_iter().chain(failed);
-    let facts = texts.map(|text| Block::toned_fact(Tone::Error, "errors", text));
-    facts.collect()
+/// A table, unless it has no rows.
+fn table(caption: &str, columns: &str, rows: Vec<Vec<String>>) -> Option<Block> {
+    if rows.is_empty() {
+        return None;
+    }
+    Some(Block::table(caption, columns.split(" | "), rows))
+}
+
+fn errors(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let curve = record.curve();
+    let failed_points: Vec<&CurvePoint> = curve.iter().filter(|point| point.errors > 0).collect();
+    if let Some(first) = failed_points.first() {
+        let text = format!(
+            "{} of {} of the curve failed, the first at {}",
+            failed_points.len(),
+            counted(curve.len() as u64, "place"),
+            place(first.offset_bytes)
+        );
+        blocks.push(Block::toned_fact(Tone::Error, "errors", text));
+    }
+    let mut access_errors = Vec::new();
+    for (errno, count) in &surface.data.access_errors {
+        access_errors.push(format!("{count} × {errno}"));
+    }
+    if !access_errors.is_empty() {
+        let text = format!("failed accesses: {}", list(access_errors));
+        blocks.push(Block::toned_fact(Tone::Error, "errors", text));
+    }
+    blocks
 }
 
 /// Points that were read again as outliers.
 fn repeats(record: &Record) -> Option<Block> {
-    let points = record.curve().iter();
-    let repeated: Vec<_> = points.filter(|point| point.readings.len() > 1).collect();
-    let change = |point: &CurvePoint| (point.readings[0] / point.bytes_per_second).ln().abs();
-    let all = repeated.iter();
-    let most = all.max_by(|a, b| change(a).total_cmp(&change(b)))?;
-    let outcome = if change(most) < CONFIRMED {
+    let repeated: Vec<&CurvePoint> = record
+        .curve()
+        .iter()
+        .filter(|point| point.readings.len() > 1)
+        .collect();
+    let most_changed = repeated
+        .iter()
+        .max_by(|one, other| change(one).total_cmp(&change(other)))?;
+    let outcome = if change(most_changed) < CONFIRMED {
         ": confirmed".to_owned()
     } else {
         format!(
             "; the median counts (largest change: {} to {} at {})",
-            format_throughput(most.readings[0]),
-            format_throughput(most.bytes_per_second),
-            distance(most.offset_bytes as f64),
+            format_throughput(most_changed.readings[0]),
+            format_throughput(most_changed.bytes_per_second),
+            distance(most_changed.offset_bytes as f64),
         )
     };
     let text = format!(
@@ -92,30 +117,38 @@ fn repeats(record: &Record) -> Option<Block> {
     Some(Block::fact("again", text))
 }
 
+/// How far the first reading of a point is from the one that counts.
+fn change(point: &CurvePoint) -> f64 {
+    (point.readings[0] / point.bytes_per_second).ln().abs()
+}
+
 /// Minimum, average and maximum of the transfer rate, the access time and the other figures.
-fn ends(s: &SurfaceRecord) -> Vec<Vec<String>> {
+fn ends(surface: &SurfaceRecord) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    let mut row = |name: &str, min: String, estimate: &Estimate, max: String| {
-        let (average, interval) = (estimate.value_text(), labels::interval(estimate));
-        rows.push(vec![name.to_owned(), min, average, interval, max]);
-    };
-    if let Some(rate) = &s.figures.rate {
-        let [min, max] = [rate.min, rate.max].map(format_throughput);
-        row("transfer rate", min, &rate.average, max);
+    if let Some(rate) = &surface.figures.rate {
+        let min = format_throughput(rate.min);
+        let max = format_throughput(rate.max);
+        rows.push(end_row("transfer rate", min, &rate.average, max));
     }
-    if let Some(seek) = s.figures.seeks.get(&SeekPattern::Random) {
-        let [min, max] = [seek.min_ns, seek.max_ns].map(format_latency);
-        row("access time", min, &seek.mean, max);
+    if let Some(seek) = surface.figures.seeks.get(&SeekPattern::Random) {
+        let min = format_latency(seek.min_ns);
+        let max = format_latency(seek.max_ns);
+        rows.push(end_row("access time", min, &seek.mean, max));
     }
-    if let Some(burst) = &s.data.burst {
-        let [min, max] = [String::new(), String::new()];
-        row("burst rate", min, &burst.throughput, max);
+    if let Some(burst) = &surface.data.burst {
+        let (min, max) = (String::new(), String::new());
+        rows.push(end_row("burst rate", min, &burst.throughput, max));
     }
-    if s.figures.rate.is_some() {
-        let cpu = format_percent(s.figures.curve_cpu_share);
+    if surface.figures.rate.is_some() {
+        let cpu = format_percent(surface.figures.curve_cpu_share);
         rows.push(["CPU use", "", &cpu, "", ""].map(str::to_owned).to_vec());
     }
     rows
+}
+
+fn end_row(name: &str, min: String, average: &Estimate, max: String) -> Vec<String> {
+    let interval = labels::interval(average);
+    vec![name.to_owned(), min, average.value_text(), interval, max]
 }
 
 fn seek_row(pattern: SeekPattern, seek: &SeekSummary) -> Vec<String> {
@@ -148,21 +181,25 @@ fn stroke_row(stroke: &ShortStroke) -> Vec<String> {
 }
 
 /// Span, cache mode, engine, and how much the curve read.
-fn conditions(s: &SurfaceRecord) -> String {
-    let (verb, done) = match s.data.survey.operation {
+fn conditions(surface: &SurfaceRecord) -> String {
+    let data = &surface.data;
+    let (verb, done) = match data.survey.operation {
         OpKind::Write => ("writes", "wrote"),
         _ => ("reads", "read"),
     };
-    let span = labels::span(s.data.span_start_bytes, s.data.span_bytes);
-    let (cache, engine) = (labels::cache(s.data.cache.used), s.data.engine.as_str());
-    let mut text = format!("{verb} {span}, {cache}, {engine}");
-    if s.figures.rate.is_some() {
-        let (bytes, share) = (
-            format_bytes(s.figures.curve_bytes),
-            format_percent(s.figures.curve_share),
-        );
-        let time = format_duration(s.data.curve_ns);
-        text += &format!("; the curve {done} {bytes} of it ({share}) in {time}");
+    let mut text = format!(
+        "{verb} {}, {}, {}",
+        labels::span(data.span_start_bytes, data.span_bytes),
+        labels::cache(data.cache.used),
+        data.engine.as_str()
+    );
+    if surface.figures.rate.is_some() {
+        let bytes = format_bytes(surface.figures.curve_bytes);
+        let share = format_percent(surface.figures.curve_share);
+        let time = format_duration(data.curve_ns);
+        text.push_str(&format!(
+            "; the curve {done} {bytes} of it ({share}) in {time}"
+        ));
     }
     text
 }
@@ -180,16 +217,16 @@ fn distance(bytes: f64) -> String {
 
 /// Which part of the span this run read. The part before a resumed scan may have gaps.
 pub(crate) fn reach(scan: &Scan, span_start_bytes: u64) -> String {
-    let from = (scan.from_bytes > span_start_bytes).then(|| place(scan.from_bytes));
-    match (scan.finished, from) {
-        (true, None) => "the whole span".to_owned(),
-        (true, Some(from)) => format!("from {from} to the end; the part before was not read"),
-        (false, from) => {
-            let from = from.map_or(String::new(), |from| format!("from {from} "));
-            format!(
-                "{from}up to {}; continue with --resume",
-                place(scan.to_bytes)
-            )
-        }
+    let mut from = String::new();
+    if scan.from_bytes > span_start_bytes {
+        from = format!("from {} ", place(scan.from_bytes));
     }
+    if !scan.finished {
+        let end = place(scan.to_bytes);
+        return format!("{from}up to {end}; continue with --resume");
+    }
+    if from.is_empty() {
+        return "the whole span".to_owned();
+    }
+    format!("{from}to the end; the part before was not read")
 }

@@ -3,7 +3,7 @@
 
 use super::sweep_view;
 use crate::labels;
-use crate::text::{distinct, grouped, joined, list};
+use crate::text::{distinct, grouped, list};
 use diskproof_model::block::{Block, Cell, Column, Mark, Narrow, Table, TableRow, Tone};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::record::{Estimate, Record};
@@ -28,25 +28,44 @@ const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured
                       only to ±10 % or worse. ~, without a shade: predicted by the cost model. ×: \
                       impossible. –: not measured, or fewer than ten samples beyond it. Every \
                       cell with its interval: -o FILE.csv";
+/// In place of an answer that the measured cells do not give.
+const NOT_FOUND: &str = "not found with these sizes, depths and intervals";
 
 /// The answers of a sweep, then its matrices.
 pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
-    let view = record.plan.sweep().and_then(|plan| plan.view);
-    let own = view.map(|view| sweep_view::blocks(record, sweep, view));
-    let mut blocks: Vec<Block> = own.into_iter().flatten().collect();
+    let mut blocks = Vec::new();
+    let view = match record.plan.sweep() {
+        Some(plan) => plan.view,
+        None => None,
+    };
+    if let Some(view) = view {
+        blocks.extend(sweep_view::blocks(record, sweep, view));
+    }
     blocks.extend(sweep.matrices.iter().flat_map(answers));
     // A view has the figures of a single depth already.
-    let is_shown = |matrix: &&SweepMatrix| view.is_none() || axes(matrix).1.len() > 1;
-    let shown: Vec<&SweepMatrix> = sweep.matrices.iter().filter(is_shown).collect();
-    blocks.extend(shown.iter().flat_map(|matrix| map(matrix)));
-    blocks.extend(shown.iter().flat_map(|matrix| latencies(matrix)));
+    let shown: Vec<&SweepMatrix> = sweep
+        .matrices
+        .iter()
+        .filter(|matrix| view.is_none() || depths(matrix).len() > 1)
+        .collect();
+    for matrix in &shown {
+        blocks.extend(rate_map(matrix));
+    }
+    for matrix in &shown {
+        blocks.extend(latencies(matrix));
+    }
     if !sweep.spans.is_empty() {
         blocks.extend(spans(record, sweep));
     }
-    blocks.extend(intervals_text(sweep).map(|text| Block::fact("± 95 %", text)));
-    let missing = missing_texts(sweep).into_iter();
-    blocks.extend(missing.map(|text| Block::text(Tone::Plain, text)));
-    blocks.extend((!shown.is_empty()).then(|| Block::text(Tone::Dim, LEGEND)));
+    if let Some(text) = intervals_text(sweep) {
+        blocks.push(Block::fact("± 95 %", text));
+    }
+    for text in missing_texts(sweep) {
+        blocks.push(Block::text(Tone::Plain, text));
+    }
+    if !shown.is_empty() {
+        blocks.push(Block::text(Tone::Dim, LEGEND));
+    }
     blocks
 }
 
@@ -56,86 +75,138 @@ fn answers(matrix: &SweepMatrix) -> Vec<Block> {
         Block::Heading(matrix.operation.words().to_owned()),
         Block::fact("best", best_text(matrix)),
     ];
-    let unknown = || "not found with these sizes, depths and intervals".to_owned();
-    let (sizes, depths) = axes(matrix);
-    if depths.len() > 1 {
-        let knee = matrix.knee.as_ref().map_or_else(unknown, knee_text);
+    if depths(matrix).len() > 1 {
+        let knee = match &matrix.knee {
+            Some(knee) => knee_text(knee),
+            None => NOT_FOUND.to_owned(),
+        };
         blocks.push(Block::fact("knee", knee));
     }
-    if sizes.len() > 1 {
-        let limit = matrix.bandwidth_limit.as_ref();
-        blocks.push(Block::fact("rate", limit.map_or_else(unknown, limit_text)));
+    if sizes(matrix).len() > 1 {
+        let limit = match &matrix.bandwidth_limit {
+            Some(limit) => limit_text(limit),
+            None => NOT_FOUND.to_owned(),
+        };
+        blocks.push(Block::fact("rate", limit));
     }
-    let model = matrix.cost_model.as_ref().map(model_text);
-    blocks.extend(model.map(|text| Block::fact("cost", text)));
+    if let Some(model) = &matrix.cost_model {
+        blocks.push(Block::fact("cost", model_text(model)));
+    }
     blocks
 }
 
-/// The sizes and depths of a matrix, in order.
-fn axes(matrix: &SweepMatrix) -> (Vec<u32>, Vec<u32>) {
-    let sizes = matrix.cells.iter().map(|cell| cell.block_bytes);
-    let depths = matrix.cells.iter().map(|cell| cell.depth);
-    (distinct(sizes), distinct(depths))
+/// The block sizes of a matrix, in order.
+fn sizes(matrix: &SweepMatrix) -> Vec<u32> {
+    distinct(matrix.cells.iter().map(|cell| cell.block_bytes))
+}
+
+/// The depths of a matrix, in order.
+fn depths(matrix: &SweepMatrix) -> Vec<u32> {
+    distinct(matrix.cells.iter().map(|cell| cell.depth))
 }
 
 /// A table of sizes and depths under its title.
-fn by_size_and_depth(
+fn table_by_size_and_depth(
     matrix: &SweepMatrix,
     what: &str,
-    of: impl Fn(&SweepCell) -> Cell,
+    table_cell: impl Fn(&SweepCell) -> Cell,
 ) -> [Block; 2] {
-    let (sizes, depths) = axes(matrix);
-    let names: Vec<String> = depths.iter().map(|depth| format!("d{depth}")).collect();
-    let columns = Column::numbers([""].into_iter().chain(names.iter().map(String::as_str)));
-    let row = |size: &u32| {
-        let mut cells = vec![Cell::from(size_word(u64::from(*size)))];
-        let found = depths.iter().map(|depth| matrix.cell(*size, *depth));
-        cells.extend(found.map(|cell| cell.map_or_else(Cell::default, &of)));
-        TableRow::from(cells)
-    };
-    let title = format!("{}: {what}", matrix.operation.words());
+    let column_depths = depths(matrix);
+    let mut names = vec![String::new()];
+    for depth in &column_depths {
+        names.push(format!("d{depth}"));
+    }
+    let mut rows = Vec::new();
+    for size in sizes(matrix) {
+        let mut cells = vec![Cell::from(size_word(u64::from(size)))];
+        for depth in &column_depths {
+            cells.push(match matrix.cell(size, *depth) {
+                Some(cell) => table_cell(cell),
+                None => Cell::default(),
+            });
+        }
+        rows.push(TableRow::from(cells));
+    }
+    let columns = Column::numbers(names.iter().map(String::as_str));
     let table = Table {
         narrow: Narrow::Split,
-        ..Table::new(what, columns, sizes.iter().map(row).collect())
+        ..Table::new(what, columns, rows)
     };
+    let title = format!("{}: {what}", matrix.operation.words());
     [Block::Heading(title), Block::Table(table)]
 }
 
 /// The heat map of the rate.
-fn map(matrix: &SweepMatrix) -> [Block; 2] {
-    let cells = matrix.cells.iter();
-    let measured = cells.filter(|cell| cell.state == CellState::Measured);
-    let rates = measured.filter_map(|cell| Some(cell.iops.as_ref()?.value));
-    let logs = rates.filter(|rate| *rate > 0.0).map(f64::ln);
-    let (low, high) = logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), log| {
-        (low.min(log), high.max(log))
-    });
+fn rate_map(matrix: &SweepMatrix) -> [Block; 2] {
+    let scale = HeatScale::from_matrix(matrix);
     let what = "operations per second by block size and depth";
-    by_size_and_depth(matrix, what, |cell| {
-        let why = cell.why.clone().unwrap_or_default();
-        let Some(rate) = cell.iops.as_ref().filter(|rate| rate.value > 0.0) else {
-            return Cell {
-                note: why,
-                mark: Mark::Heat(None),
-                ..Cell::toned(Tone::Dim, format!("{} ", no_figure(cell)))
-            };
+    table_by_size_and_depth(matrix, what, |cell| rate_cell(cell, &scale))
+}
+
+/// The logarithms of the lowest and the highest measured rate.
+struct HeatScale {
+    low: f64,
+    high: f64,
+}
+
+impl HeatScale {
+    fn from_matrix(matrix: &SweepMatrix) -> Self {
+        let mut scale = Self {
+            low: f64::INFINITY,
+            high: f64::NEG_INFINITY,
         };
-        let p99 = cell.latency_p99_ns;
-        let p99 = p99.map_or(String::new(), |ns| format!(", p99 {}", format_latency(ns)));
-        let notes = [labels::interval(rate) + &p99, why];
-        let share = (rate.value.ln() - low) / (high - low).max(f64::MIN_POSITIVE);
-        let (tone, share) = match cell.state {
-            CellState::Measured => (Tone::Plain, Some(share)),
-            _ => (Tone::Dim, None),
-        };
-        let text = short_rate(rate.value, rate.half_width_95);
-        Cell {
-            text: format!("{text}{}", sign(cell)),
-            tone,
-            mark: Mark::Heat(share),
-            note: list(notes.iter().filter(|one| !one.is_empty())),
+        for cell in &matrix.cells {
+            if cell.state != CellState::Measured {
+                continue;
+            }
+            if let Some(rate) = known_rate(cell) {
+                scale.low = scale.low.min(rate.value.ln());
+                scale.high = scale.high.max(rate.value.ln());
+            }
         }
-    })
+        scale
+    }
+
+    fn heat(&self, rate: f64) -> f64 {
+        (rate.ln() - self.low) / (self.high - self.low).max(f64::MIN_POSITIVE)
+    }
+}
+
+/// The rate of a cell, unless it is zero.
+fn known_rate(cell: &SweepCell) -> Option<&Estimate> {
+    match &cell.iops {
+        Some(rate) if rate.value > 0.0 => Some(rate),
+        _ => None,
+    }
+}
+
+fn rate_cell(cell: &SweepCell, scale: &HeatScale) -> Cell {
+    let why = cell.why.clone().unwrap_or_default();
+    let Some(rate) = known_rate(cell) else {
+        return Cell {
+            note: why,
+            mark: Mark::Heat(None),
+            ..Cell::toned(Tone::Dim, format!("{} ", no_figure(cell)))
+        };
+    };
+    let mut note = labels::interval(rate);
+    if let Some(ns) = cell.latency_p99_ns {
+        note.push_str(&format!(", p99 {}", format_latency(ns)));
+    }
+    let mut notes = vec![note];
+    if !why.is_empty() {
+        notes.push(why);
+    }
+    let text = short_rate(rate.value, rate.half_width_95);
+    let mut table_cell = Cell::from(format!("{text}{}", sign(cell)));
+    if cell.state == CellState::Measured {
+        table_cell.mark = Mark::Heat(Some(scale.heat(rate.value)));
+    } else {
+        table_cell.mark = Mark::Heat(None);
+        table_cell.tone = Tone::Dim;
+    }
+    table_cell.note = list(notes);
+    table_cell
 }
 
 /// A rate in at most six columns: `83`, `8.31k`, `66.4k`, `1.23M`.
@@ -151,25 +222,31 @@ fn short_rate(value: f64, half_width: Option<f64>) -> String {
 
 /// The 99th percentiles of the latency.
 fn latencies(matrix: &SweepMatrix) -> Vec<Block> {
-    let means = matrix.cells.iter().filter_map(|cell| cell.latency_mean_ns);
-    let mut means: Vec<f64> = means.collect();
+    let mut means: Vec<f64> = matrix
+        .cells
+        .iter()
+        .flat_map(|cell| cell.latency_mean_ns)
+        .collect();
     means.sort_by(f64::total_cmp);
     let Some(median) = means.get(means.len() / 2) else {
         return Vec::new();
     };
+    if matrix
+        .cells
+        .iter()
+        .all(|cell| cell.latency_p99_ns.is_none())
+    {
+        let words = matrix.operation.words();
+        let why = format!("{words}: no cell has enough requests for a 99th percentile");
+        return vec![Block::text(Tone::Dim, why)];
+    }
     let (scale, unit) = if *median < MICROSECONDS_BELOW_NS {
         (1e3, "µs")
     } else {
         (1e6, "ms")
     };
-    let mut cells = matrix.cells.iter();
-    if cells.all(|cell| cell.latency_p99_ns.is_none()) {
-        let words = matrix.operation.words();
-        let why = format!("{words}: no cell has enough requests for a 99th percentile");
-        return vec![Block::text(Tone::Dim, why)];
-    }
     let what = format!("99th percentile of the latency in {unit}");
-    let table = by_size_and_depth(matrix, &what, |cell| match cell.latency_p99_ns {
+    let table = table_by_size_and_depth(matrix, &what, |cell| match cell.latency_p99_ns {
         Some(ns) => labels::three_digits(ns as f64 / scale).into(),
         None => no_figure(cell).to_owned().into(),
     });
@@ -178,28 +255,40 @@ fn latencies(matrix: &SweepMatrix) -> Vec<Block> {
 
 /// Single random reads by span: which part a cache answers, and the gain of a short stroke.
 fn spans(record: &Record, sweep: &SweepRecord) -> [Block; 3] {
-    let row = |span: &SpanRate| {
-        let iops = span.iops.as_ref();
-        let mean = span.latency_mean_ns.map(|ns| ns.max(0.0).round() as u64);
-        let rate = iops.map(|iops| rounded(iops.value, iops.half_width_95));
-        let gain = span.gain.map(|gain| format!("× {gain:.2}"));
-        vec![
-            format_bytes(span.span_bytes),
-            rate.unwrap_or_else(|| "not measured".to_owned()),
-            iops.map(labels::interval).unwrap_or_default(),
-            mean.map(format_latency).unwrap_or_default(),
-            gain.unwrap_or_default(),
-        ]
-    };
     let title = "single random reads by span, from the start of the target";
     let names = ["span", "reads/s", "± 95 %", "mean", "gain"];
-    let disks = record.targets.iter().flat_map(TargetIdentity::disks);
-    let rotational: Vec<Option<bool>> = disks.map(|disk| disk.rotational).collect();
+    let rotational: Vec<Option<bool>> = record
+        .targets
+        .iter()
+        .flat_map(TargetIdentity::disks)
+        .map(|disk| disk.rotational)
+        .collect();
+    let rows = sweep.spans.iter().map(span_row).collect();
     [
         Block::Heading(title.to_owned()),
-        Block::text(Tone::Plain, spans_on(&rotational, sweep)),
-        Block::table(title, names, sweep.spans.iter().map(row).collect()),
+        Block::text(Tone::Plain, spans_text(&rotational, sweep)),
+        Block::table(title, names, rows),
     ]
+}
+
+fn span_row(span: &SpanRate) -> Vec<String> {
+    let (rate, interval) = match &span.iops {
+        Some(iops) => (
+            rounded(iops.value, iops.half_width_95),
+            labels::interval(iops),
+        ),
+        None => ("not measured".to_owned(), String::new()),
+    };
+    let mean = match span.latency_mean_ns {
+        Some(ns) => format_latency(ns.max(0.0).round() as u64),
+        None => String::new(),
+    };
+    let gain = match span.gain {
+        Some(gain) => format!("× {gain:.2}"),
+        None => String::new(),
+    };
+    let size = format_bytes(span.span_bytes);
+    vec![size, rate, interval, mean, gain]
 }
 
 /// A share of a figure that is one unit of its third digit, so that three digits print.
@@ -209,24 +298,20 @@ fn three_digits(value: f64, unit: &str) -> String {
 
 /// What the reads over spans show: up to which span a cache answers, what a short stroke gains. On
 /// disks that rotate, that do not, and of an unknown kind.
-fn spans_on(rotational: &[Option<bool>], sweep: &SweepRecord) -> String {
-    let step = sweep.span_step().map(|step| step_text(&step));
-    let stroke = sweep.short_stroke().and_then(|stroke| {
-        let rotates = match rotational {
-            [] | [None, ..] => {
-                let whole = sweep.spans.last().and_then(|span| span.latency_mean_ns);
-                whole.is_some_and(|ns| ns >= ARM_MIN_NS)
-            }
-            known => known.contains(&Some(true)),
-        };
-        rotates.then(|| stroke_text(&stroke))
-    });
-    if let Some(known) = joined(step.into_iter().chain(stroke), " ") {
-        return known;
+fn spans_text(rotational: &[Option<bool>], sweep: &SweepRecord) -> String {
+    let mut sentences = Vec::new();
+    if let Some(step) = sweep.span_step() {
+        sentences.push(step_text(&step));
     }
-    let spans = sweep.spans.iter();
-    let fast = spans.filter(|span| span.gain.is_some_and(|gain| gain >= FAST_GAIN));
-    match fast.max_by_key(|span| span.span_bytes) {
+    if let Some(stroke) = sweep.short_stroke()
+        && has_arm(rotational, sweep)
+    {
+        sentences.push(stroke_text(&stroke));
+    }
+    if !sentences.is_empty() {
+        return sentences.join(" ");
+    }
+    match longest_fast_span(sweep) {
         Some(span) => format!(
             "Up to {} the rate is at least twice that of the longest span, but there is no clear \
              step between two spans.",
@@ -239,8 +324,27 @@ fn spans_on(rotational: &[Option<bool>], sweep: &SweepRecord) -> String {
 const NO_STEP: &str = "No span reaches twice the rate of the longest one, so neither a cache nor a \
                        short stroke is visible.";
 
+/// Whether one of the disks rotates; where the kernel does not know, by the time of an access.
+fn has_arm(rotational: &[Option<bool>], sweep: &SweepRecord) -> bool {
+    if let [Some(_), ..] = rotational {
+        return rotational.contains(&Some(true));
+    }
+    let Some(whole) = sweep.spans.last() else {
+        return false;
+    };
+    matches!(whole.latency_mean_ns, Some(ns) if ns >= ARM_MIN_NS)
+}
+
+/// The longest span that is clearly faster than the whole.
+fn longest_fast_span(sweep: &SweepRecord) -> Option<&SpanRate> {
+    sweep
+        .spans
+        .iter()
+        .filter(|span| matches!(span.gain, Some(gain) if gain >= FAST_GAIN))
+        .max_by_key(|span| span.span_bytes)
+}
+
 fn step_text(step: &SpanStep) -> String {
-    let latency = |ns: f64| format_latency(ns.round() as u64);
     let fast = format_bytes(step.fast_bytes);
     let claim = if step.fast_ns >= ARM_MIN_NS {
         format!("Up to about {fast} a cache answers or the arm moves less")
@@ -249,9 +353,9 @@ fn step_text(step: &SpanStep) -> String {
     };
     format!(
         "{claim}: a read there takes {}. Over {} it takes {}, {:.1} times as long.",
-        latency(step.fast_ns),
+        format_latency(step.fast_ns.round() as u64),
         format_bytes(step.slow_bytes),
-        latency(step.slow_ns),
+        format_latency(step.slow_ns.round() as u64),
         step.times()
     )
 }
@@ -269,33 +373,46 @@ fn stroke_text(stroke: &SpanGain) -> String {
 
 /// The best figures: `66,400/s ±0.3 % (4 KiB, depth 32), 3070 MB/s ±1 % (1 MiB, depth 8)`.
 fn best_text(matrix: &SweepMatrix) -> String {
-    let text = |cell: Option<&SweepCell>, of: fn(&SweepCell) -> Option<&Estimate>| {
-        let cell = cell?;
-        let (size, depth) = (format_bytes(u64::from(cell.block_bytes)), cell.depth);
-        Some(format!("{} ({size}, depth {depth})", of(cell)?.text()))
-    };
-    let iops = text(matrix.best_iops(), |cell| cell.iops.as_ref());
-    let throughput = text(matrix.best_throughput(), |cell| cell.throughput.as_ref());
-    let known = joined(iops.into_iter().chain(throughput), ", ");
-    known.unwrap_or_else(|| "nothing was measured".to_owned())
+    let mut texts = Vec::new();
+    if let Some(cell) = matrix.best_iops()
+        && let Some(rate) = &cell.iops
+    {
+        texts.push(figure_of_cell(rate, cell));
+    }
+    if let Some(cell) = matrix.best_throughput()
+        && let Some(rate) = &cell.throughput
+    {
+        texts.push(figure_of_cell(rate, cell));
+    }
+    if texts.is_empty() {
+        return "nothing was measured".to_owned();
+    }
+    texts.join(", ")
+}
+
+fn figure_of_cell(figure: &Estimate, cell: &SweepCell) -> String {
+    let size = size_text(cell.block_bytes);
+    format!("{} ({size}, depth {})", figure.text(), cell.depth)
 }
 
 /// The knee: `depth 8 (4 to 16) at 8 KiB: 61,000/s, 7.4 times the rate of one request`.
 fn knee_text(knee: &DepthKnee) -> String {
     let range = range_text(knee.depth_low, knee.depth_high, |depth| depth.to_string());
-    let single = knee.iops_single.as_ref();
-    let single = single.filter(|single| single.value > 0.0 && knee.depth > 1);
-    let gain = single.map_or(String::new(), |single| {
+    let size = size_text(knee.block_bytes);
+    let rate = knee.iops.text();
+    let mut text = format!("depth {}{range} at {size}: {rate}", knee.depth);
+    if let Some(single) = &knee.iops_single
+        && single.value > 0.0
+        && knee.depth > 1
+    {
         let gain = knee.iops.value / single.value;
-        format!(", {gain:.1} times the rate of one request")
-    });
-    let (depth, rate) = (knee.depth, knee.iops.text());
-    let size = format_bytes(u64::from(knee.block_bytes));
-    format!("depth {depth}{range} at {size}: {rate}{gain}")
+        text.push_str(&format!(", {gain:.1} times the rate of one request"));
+    }
+    text
 }
 
 /// ` (4 to 16)`, ` (4 or more)`; empty where both are the same.
-fn range_text(low: u32, high: Option<u32>, text: impl Fn(u32) -> String) -> String {
+fn range_text(low: u32, high: Option<u32>, text: fn(u32) -> String) -> String {
     match high {
         Some(high) if high == low => String::new(),
         Some(high) => format!(" ({} to {})", text(low), text(high)),
@@ -303,12 +420,16 @@ fn range_text(low: u32, high: Option<u32>, text: impl Fn(u32) -> String) -> Stri
     }
 }
 
+fn size_text(bytes: u32) -> String {
+    format_bytes(u64::from(bytes))
+}
+
 /// Where bandwidth is the limit: `from 128 KiB on (32 KiB to 256 KiB), 3070 MB/s ±1 %`.
 fn limit_text(limit: &BandwidthLimit) -> String {
-    let size = |bytes: u32| format_bytes(u64::from(bytes));
-    let range = range_text(limit.block_bytes_low, limit.block_bytes_high, size);
-    let (from, rate) = (size(limit.block_bytes), limit.throughput.text());
-    format!("the limit from {from}{range} on: {rate}")
+    let range = range_text(limit.block_bytes_low, limit.block_bytes_high, size_text);
+    let size = size_text(limit.block_bytes);
+    let rate = limit.throughput.text();
+    format!("the limit from {size}{range} on: {rate}")
 }
 
 /// The cost model as a formula: `the larger of 80 µs + size / (3000 MB/s) and depth × (…)`.
@@ -333,8 +454,13 @@ fn sign(cell: &SweepCell) -> char {
 
 /// Whether the rate of a measured cell is known only roughly.
 fn is_rough(cell: &SweepCell) -> bool {
-    let width = cell.iops.as_ref().and_then(Estimate::relative_half_width);
-    cell.state == CellState::Measured && width.is_none_or(|width| width > ROUGH)
+    let Some(rate) = &cell.iops else {
+        return true;
+    };
+    match rate.relative_half_width() {
+        Some(width) => width > ROUGH,
+        None => true,
+    }
 }
 
 /// The sign of a cell without a figure.
@@ -345,51 +471,74 @@ fn no_figure(cell: &SweepCell) -> &'static str {
     }
 }
 
+/// How well a cell is known.
+struct CellWidth {
+    /// Infinite where the interval is unknown.
+    relative: f64,
+    name: String,
+}
+
+impl CellWidth {
+    fn text(&self) -> String {
+        if self.relative.is_finite() {
+            format!("±{}", format_percent(self.relative))
+        } else {
+            "unknown".to_owned()
+        }
+    }
+}
+
 /// How well the cells of all matrices are known: `half of the intervals are below ±1.2 %, the
 /// widest is ±34 % (randread-4M-d64)`.
 fn intervals_text(sweep: &SweepRecord) -> Option<String> {
     let mut widths = Vec::new();
     for matrix in &sweep.matrices {
-        let cells = matrix.cells.iter();
-        for cell in cells.filter(|cell| cell.state == CellState::Measured) {
+        for cell in &matrix.cells {
+            if cell.state != CellState::Measured {
+                continue;
+            }
             let width = cell.iops.as_ref()?.relative_half_width();
-            let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
-            widths.push((width.unwrap_or(f64::INFINITY), name));
+            widths.push(CellWidth {
+                relative: width.unwrap_or(f64::INFINITY),
+                name: matrix.operation.cell_name(cell.block_bytes, cell.depth),
+            });
         }
     }
-    widths.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let ((median, _), (widest, name)) = (widths.get(widths.len() / 2)?, widths.last()?);
-    let [median, widest] = [median, widest].map(|width| {
-        if width.is_finite() {
-            format!("±{}", format_percent(*width))
-        } else {
-            "unknown".to_owned()
-        }
-    });
-    Some(format!("median {median}, widest {widest} ({name})"))
+    widths.sort_by(|one, other| one.relative.total_cmp(&other.relative));
+    let median = widths.get(widths.len() / 2)?.text();
+    let widest = widths.last()?;
+    Some(format!(
+        "median {median}, widest {} ({})",
+        widest.text(),
+        widest.name
+    ))
 }
 
 /// How many cells were not measured, and the reasons.
 fn missing_texts(sweep: &SweepRecord) -> Vec<String> {
-    let cells = sweep.matrices.iter().flat_map(|matrix| {
-        matrix.cells.iter().filter_map(|cell| {
-            let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
-            Some(((cell.why.as_ref()?, cell.state), name))
-        })
-    });
-    let text = |((why, state), names): ((&String, CellState), Vec<String>)| {
+    let mut reasons = Vec::new();
+    for matrix in &sweep.matrices {
+        for cell in &matrix.cells {
+            if let Some(why) = &cell.why {
+                let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
+                reasons.push(((cell.state, why), name));
+            }
+        }
+    }
+    let mut texts = Vec::new();
+    for ((state, why), names) in grouped(reasons) {
         let sign = match state {
             CellState::Impossible => "×",
             CellState::Predicted => "~",
             CellState::Measured | CellState::Unknown => "–",
         };
-        let which = match names.len() {
+        let cells = match names.len() {
             1..=3 => list(names),
             many => format!("{many} cells such as {}", names[0]),
         };
-        format!("{sign} {which}: {why}")
-    };
-    grouped(cells).into_iter().map(text).collect()
+        texts.push(format!("{sign} {cells}: {why}"));
+    }
+    texts
 }
 
 #[cfg(test)]
@@ -432,20 +581,20 @@ mod tests {
         let stroke = ["first 16 MiB (6.2 %", "2.2 times", "arm"];
         // A disk of an unknown kind takes as long as an arm and a turn.
         for kinds in [&[Some(true)][..], &[]] {
-            assert_shows(&spans_on(kinds, &sweep), &cache);
-            assert_shows(&spans_on(kinds, &sweep), &stroke);
+            assert_shows(&spans_text(kinds, &sweep), &cache);
+            assert_shows(&spans_text(kinds, &sweep), &stroke);
         }
-        let flash = spans_on(&[Some(false)], &sweep);
+        let flash = spans_text(&[Some(false)], &sweep);
         assert_shows(&flash, &cache);
         assert!(!flash.contains("arm"), "{flash}");
     }
 
     #[test]
     fn even_spans_show_neither() {
-        let text = spans_on(&[None], &over(&[90.0, 91.0, 90.0]));
+        let text = spans_text(&[None], &over(&[90.0, 91.0, 90.0]));
         assert!(!text.contains("MiB"), "{text}");
         let slow = over(&[80.0, 140.0, 180.0, 230.0, 250.0]);
-        let text = spans_on(&[Some(false)], &slow);
+        let text = spans_text(&[Some(false)], &slow);
         assert_shows(&text, &["1 MiB"]);
         assert!(!text.contains("cache"), "{text}");
     }

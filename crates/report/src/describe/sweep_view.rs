@@ -3,7 +3,7 @@
 use crate::labels;
 use diskproof_model::block::{Block, Column, Narrow, Table, TableRow};
 use diskproof_model::digits::rounded;
-use diskproof_model::record::Record;
+use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::Row;
 use diskproof_model::sweep::{
     SweepCell, SweepMatrix, SweepOperation, SweepRecord, SweepView, mixed_name, size_word,
@@ -15,114 +15,157 @@ const RANDOM_ACCESS: &str = "transfer size | operations/s | average | longest | 
 
 /// The table of one of them.
 pub(super) fn blocks(record: &Record, sweep: &SweepRecord, view: SweepView) -> [Block; 2] {
-    let (title, names, rows) = match view {
-        SweepView::RandomAccess => (
+    match view {
+        SweepView::RandomAccess => titled_table(
             "random access, one request at a time",
-            RANDOM_ACCESS.split(" | ").collect(),
+            Column::numbers(RANDOM_ACCESS.split(" | ")),
             random_access(record, sweep),
         ),
-        SweepView::Iops => (
+        SweepView::Iops => titled_table(
             "random reads by block size",
-            vec!["blocks", "IO/s", "KiB/s", "kbit/s"],
+            Column::numbers(["blocks", "IO/s", "KiB/s", "kbit/s"]),
             iops(sweep),
         ),
         SweepView::Iozone => {
-            let operations = sweep.matrices.iter();
-            let operations = operations.map(|matrix| matrix.operation.as_str());
-            (
+            let mut names = vec!["reclen"];
+            for matrix in &sweep.matrices {
+                names.push(matrix.operation.as_str());
+            }
+            titled_table(
                 "kB/s (1024 B) by record size, one request at a time",
-                ["reclen"].into_iter().chain(operations).collect(),
+                Column::numbers(names),
                 iozone(sweep),
             )
         }
-    };
-    let rows = rows.into_iter().map(TableRow::from).collect();
+    }
+}
+
+fn titled_table(title: &str, columns: Vec<Column>, rows: Vec<TableRow>) -> [Block; 2] {
     let table = Table {
         narrow: Narrow::Split,
-        ..Table::new(title, Column::numbers(names), rows)
+        ..Table::new(title, columns, rows)
     };
     [Block::Heading(title.to_owned()), Block::Table(table)]
 }
 
 /// Milliseconds with three decimals, as HD Tune prints them.
-fn milliseconds(ns: Option<f64>) -> String {
-    labels::or_unknown(ns.map(|ns| format!("{:.3} ms", ns / 1e6)))
+fn milliseconds(ns: f64) -> String {
+    format!("{:.3} ms", ns / 1e6)
 }
 
-fn random_access(record: &Record, sweep: &SweepRecord) -> Vec<Vec<String>> {
+fn random_access(record: &Record, sweep: &SweepRecord) -> Vec<TableRow> {
     let mut rows = Vec::new();
-    let random = [SweepOperation::RandRead, SweepOperation::RandWrite];
-    let matrices = sweep.matrices.iter();
-    for matrix in matrices.filter(|matrix| random.contains(&matrix.operation)) {
+    for matrix in &sweep.matrices {
+        if !matches!(
+            matrix.operation,
+            SweepOperation::RandRead | SweepOperation::RandWrite
+        ) {
+            continue;
+        }
         let words = matrix.operation.words();
-        let cells = matrix.cells.iter().filter(|cell| cell.depth == 1);
-        rows.extend(cells.map(|cell| access_row(words, cell)));
+        for cell in &matrix.cells {
+            if cell.depth == 1 {
+                rows.push(access_row(words, cell));
+            }
+        }
         let name = mixed_name(matrix.operation);
         let mixed = record
             .measurements
             .iter()
-            .find(|m| m.data.workload.name == name);
-        rows.extend(mixed.and_then(|m| mixed_row(words, m)));
+            .find(|row| row.data.workload.name == name);
+        if let Some(mixed) = mixed {
+            rows.extend(mixed_row(words, mixed));
+        }
     }
     rows
 }
 
-fn access_row(words: &str, cell: &SweepCell) -> Vec<String> {
+fn access_row(words: &str, cell: &SweepCell) -> TableRow {
     let size = format_bytes(u64::from(cell.block_bytes));
-    let iops = cell.iops.as_ref();
-    let speed = cell.throughput.as_ref();
-    vec![
+    let mean = cell.latency_mean_ns.map(milliseconds);
+    let longest = cell.latency_max_ns.map(|ns| milliseconds(ns as f64));
+    let throughput = cell.throughput.as_ref();
+    TableRow::from(vec![
         format!("{words} {size}"),
-        labels::or_unknown(iops.map(|iops| rounded(iops.value, iops.half_width_95))),
-        milliseconds(cell.latency_mean_ns),
-        milliseconds(cell.latency_max_ns.map(|ns| ns as f64)),
-        labels::or_unknown(speed.map(|rate| format_throughput(rate.value))),
-    ]
-}
-
-fn mixed_row(words: &str, m: &Row) -> Option<Vec<String>> {
-    let first = m.headline_ops().into_iter().next();
-    let (_, op) = first.filter(|(_, op)| op.data.count > 0)?;
-    Some(vec![
-        format!("{words} random sizes"),
-        rounded(op.figures.iops.value, op.figures.iops.half_width_95),
-        milliseconds(Some(op.figures.latency.mean)),
-        milliseconds(Some(op.figures.latency.max as f64)),
-        format_throughput(op.figures.throughput.value),
+        labels::or_unknown(cell.iops.as_ref().map(rate_text)),
+        labels::or_unknown(mean),
+        labels::or_unknown(longest),
+        labels::or_unknown(throughput.map(|rate| format_throughput(rate.value))),
     ])
 }
 
-fn iops(sweep: &SweepRecord) -> Vec<Vec<String>> {
-    let is_read = |matrix: &&SweepMatrix| matrix.operation == SweepOperation::RandRead;
-    let matrix = sweep.matrices.iter().find(is_read).into_iter();
-    let cells = matrix.flat_map(|matrix| &matrix.cells);
-    let row = |cell: &SweepCell| {
-        let size = format_bytes(u64::from(cell.block_bytes));
-        let figures = cell.iops.as_ref().zip(cell.throughput.as_ref());
-        let Some((iops, rate)) = figures else {
-            let why = cell.why.as_deref().unwrap_or(labels::UNKNOWN);
-            return vec![size, why.to_owned(), String::new(), String::new()];
-        };
-        let scaled = |by: f64| rounded(rate.value / by, rate.half_width_95.map(|half| half / by));
-        let iops = rounded(iops.value, iops.half_width_95);
-        vec![size, iops, scaled(1024.0), scaled(125.0)]
-    };
-    cells.map(row).collect()
+fn rate_text(rate: &Estimate) -> String {
+    rounded(rate.value, rate.half_width_95)
 }
 
-fn iozone(sweep: &SweepRecord) -> Vec<Vec<String>> {
-    let first = sweep.matrices.first().into_iter();
-    let row = |cell: &SweepCell| {
-        let size = size_word(u64::from(cell.block_bytes));
-        let rates = sweep.matrices.iter().map(|matrix| kilobytes(matrix, cell));
-        [size].into_iter().chain(rates).collect()
-    };
-    first.flat_map(|matrix| &matrix.cells).map(row).collect()
+fn mixed_row(words: &str, measurement: &Row) -> Option<TableRow> {
+    let (_, op) = measurement.headline_ops().into_iter().next()?;
+    if op.data.count == 0 {
+        return None;
+    }
+    let figures = op.figures;
+    Some(TableRow::from(vec![
+        format!("{words} random sizes"),
+        rate_text(&figures.iops),
+        milliseconds(figures.latency.mean),
+        milliseconds(figures.latency.max as f64),
+        format_throughput(figures.throughput.value),
+    ]))
 }
 
-/// iozone's kB have 1024 bytes.
-fn kilobytes(matrix: &SweepMatrix, like: &SweepCell) -> String {
-    let cell = matrix.cell(like.block_bytes, like.depth);
-    let rate = cell.and_then(|cell| cell.throughput.as_ref());
-    labels::or_unknown(rate.map(|rate| format!("{:.0}", rate.value / 1024.0)))
+fn iops(sweep: &SweepRecord) -> Vec<TableRow> {
+    for matrix in &sweep.matrices {
+        if matrix.operation == SweepOperation::RandRead {
+            return matrix.cells.iter().map(iops_row).collect();
+        }
+    }
+    Vec::new()
+}
+
+fn iops_row(cell: &SweepCell) -> TableRow {
+    let size = format_bytes(u64::from(cell.block_bytes));
+    if let Some(iops) = &cell.iops
+        && let Some(throughput) = &cell.throughput
+    {
+        return TableRow::from(vec![
+            size,
+            rate_text(iops),
+            scaled(throughput, 1024.0),
+            scaled(throughput, 125.0),
+        ]);
+    }
+    let why = cell.why.as_deref().unwrap_or(labels::UNKNOWN);
+    TableRow::from(vec![size, why.to_owned(), String::new(), String::new()])
+}
+
+/// A rate in units of so many bytes per second.
+fn scaled(rate: &Estimate, unit_bytes: f64) -> String {
+    let half_width = rate.half_width_95.map(|half| half / unit_bytes);
+    rounded(rate.value / unit_bytes, half_width)
+}
+
+fn iozone(sweep: &SweepRecord) -> Vec<TableRow> {
+    let Some(first) = sweep.matrices.first() else {
+        return Vec::new();
+    };
+    let mut rows = Vec::new();
+    for cell in &first.cells {
+        let mut cells = vec![size_word(u64::from(cell.block_bytes))];
+        for matrix in &sweep.matrices {
+            cells.push(kilobytes(matrix, cell));
+        }
+        rows.push(TableRow::from(cells));
+    }
+    rows
+}
+
+/// The rate of the matrix at the block size and depth of another one's cell. iozone's kB have 1024
+/// bytes.
+fn kilobytes(matrix: &SweepMatrix, other: &SweepCell) -> String {
+    if let Some(cell) = matrix.cell(other.block_bytes, other.depth)
+        && let Some(rate) = &cell.throughput
+    {
+        return format!("{:.0}", rate.value / 1024.0);
+    }
+    labels::UNKNOWN.to_owned()
 }

@@ -8,7 +8,7 @@ use diskproof_model::files::FILES_DIRECTORY;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::{
-    Filesystem, HostFacts, Layer, LayerKind, TargetIdentity, TargetKind, WriteCache,
+    Filesystem, HostFacts, Layer, LayerKind, Link, TargetIdentity, TargetKind, WriteCache,
 };
 use diskproof_model::units::{counted, format_bytes, format_throughput};
 
@@ -17,35 +17,52 @@ pub(crate) type LabeledValue = (&'static str, Option<String>);
 
 /// A target in a few lines, from the disks up to the file.
 pub(crate) fn summary(target: &TargetIdentity, plan: &Plan) -> Vec<LabeledValue> {
-    let disks = target.disks().map(|disk| ("disk", Some(disk_text(disk))));
-    let mut lines: Vec<LabeledValue> = disks.collect();
-    let unknown = target.unresolved.iter();
-    lines.extend(unknown.map(|why| ("disk", Some(format!("unknown: {why}")))));
+    let mut lines: Vec<LabeledValue> = Vec::new();
+    for disk in target.disks() {
+        lines.push(("disk", Some(disk_text(disk))));
+    }
+    lines.push(("disk", unresolved_text(target)));
     lines.push(("layers", layers_text(target)));
-    lines.extend(target.filesystem.iter().map(|fs| {
-        let (options, free) = (fs.options.join(","), format_bytes(fs.free_bytes));
-        let free = glue(&format!("{free} free"));
-        let (kind, source, mount_point) = (&fs.kind, &fs.source, &fs.mount_point);
-        let text = format!("{kind} on {source} mounted at {mount_point} ({options}), {free}");
-        ("on", Some(text))
-    }));
+    lines.push(("on", target.filesystem.as_ref().map(mount_text)));
     lines.push(("test", Some(tested_text(target, plan))));
     lines
 }
 
+/// Why the disks of a target are not known.
+fn unresolved_text(target: &TargetIdentity) -> Option<String> {
+    let why = target.unresolved.as_ref()?;
+    Some(format!("unknown: {why}"))
+}
+
+fn mount_text(filesystem: &Filesystem) -> String {
+    let free = format_bytes(filesystem.free_bytes);
+    format!(
+        "{} on {} mounted at {} ({}), {}",
+        filesystem.kind,
+        filesystem.source,
+        filesystem.mount_point,
+        filesystem.options.join(","),
+        glue(&format!("{free} free"))
+    )
+}
+
 /// The devices on top of others.
 pub(crate) fn layers_text(target: &TargetIdentity) -> Option<String> {
-    let above = target.layers.iter().filter(|layer| !layer.below.is_empty());
-    let texts = above.map(|layer| {
-        let kind = labels::layer_kind(layer.kind);
-        format!("{} ({kind}) on {}", layer.name, layer.below.join(", "))
-    });
+    let mut texts = Vec::new();
+    for layer in &target.layers {
+        if !layer.below.is_empty() {
+            let kind = labels::layer_kind(layer.kind);
+            let below = layer.below.join(", ");
+            texts.push(format!("{} ({kind}) on {below}", layer.name));
+        }
+    }
     joined(texts, "; ")
 }
 
 /// The scratch file, file or device that the operations use.
 pub(crate) fn tested_text(target: &TargetIdentity, plan: &Plan) -> String {
-    let (path, size) = (&target.path, glue(&format_bytes(target.size_bytes)));
+    let path = &target.path;
+    let size = glue(&format_bytes(target.size_bytes));
     match (target.kind, plan.scratch_bytes()) {
         (TargetKind::Directory, _) if plan.files().is_some() => {
             format!("files in {path}/{FILES_DIRECTORY}")
@@ -62,7 +79,11 @@ pub(crate) fn tested_text(target: &TargetIdentity, plan: &Plan) -> String {
 /// A disk in short: name, model or bus, size.
 pub(crate) fn disk_name(disk: &Layer) -> String {
     let mut facts = vec![disk.name.clone()];
-    facts.extend(model(disk).or_else(|| disk.link.as_ref().map(|link| link.bus.clone())));
+    if let Some(model) = model(disk) {
+        facts.push(model);
+    } else if let Some(link) = &disk.link {
+        facts.push(link.bus.clone());
+    }
     facts.push(format_bytes(disk.size_bytes));
     list(facts)
 }
@@ -70,26 +91,37 @@ pub(crate) fn disk_name(disk: &Layer) -> String {
 /// A disk with the facts that its vendor asks for.
 pub(crate) fn disk_text(disk: &Layer) -> String {
     let mut facts = vec![disk.name.clone()];
-    let is_other = disk.kind != LayerKind::Disk;
-    facts.extend(is_other.then(|| labels::layer_kind(disk.kind).to_owned()));
-    facts.extend(disk.link.iter().map(|link| match &link.speed {
-        Some(speed) => format!("{} {speed}", link.bus),
-        None => link.bus.clone(),
-    }));
+    if disk.kind != LayerKind::Disk {
+        facts.push(labels::layer_kind(disk.kind).to_owned());
+    }
+    if let Some(link) = &disk.link {
+        facts.push(match &link.speed {
+            Some(speed) => format!("{} {speed}", link.bus),
+            None => link.bus.clone(),
+        });
+    }
     facts.push(format_bytes(disk.size_bytes));
-    let named =
-        |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name} {value}"));
-    facts.extend(named("model", &model(disk)));
-    facts.push(named("serial", &disk.serial).unwrap_or_else(|| "serial unknown".to_owned()));
-    facts.extend(named("firmware", &disk.firmware));
-    facts.extend(named("backed by", &disk.backing_file));
+    facts.extend(named("model", model(disk).as_deref()));
+    match &disk.serial {
+        Some(serial) => facts.push(format!("serial {serial}")),
+        None => facts.push("serial unknown".to_owned()),
+    }
+    facts.extend(named("firmware", disk.firmware.as_deref()));
+    facts.extend(named("backed by", disk.backing_file.as_deref()));
     facts.extend(labels::rotation(disk).map(str::to_owned));
-    facts.extend(named("scheduler", &disk.scheduler));
+    facts.extend(named("scheduler", disk.scheduler.as_deref()));
     let cache = labels::write_cache(disk.write_cache);
     let reported = labels::reported_write_cache(disk);
     facts.push(format!("write cache: {cache}{reported}"));
-    facts.extend(disk.read_only.then(|| "read-only".to_owned()));
+    if disk.read_only {
+        facts.push("read-only".to_owned());
+    }
     list(facts)
+}
+
+/// A value behind its name; `None` for an unknown one.
+fn named(name: &str, value: Option<&str>) -> Option<String> {
+    Some(format!("{name} {}", value?))
 }
 
 /// Vendor and model, as the device reports them.
@@ -119,10 +151,15 @@ pub(crate) fn host_text(host: &HostFacts) -> String {
         counted(u64::from(host.cpus), "CPU"),
     ];
     facts.extend(memory(host));
-    let within = |what: &str, name: &Option<String>| Some(format!("{what} ({})", name.as_ref()?));
-    facts.extend(within("virtual", &host.hypervisor));
-    facts.extend(within("in a container", &host.container));
-    facts.extend(host.load_average.iter().map(|load| format!("load {load}")));
+    if let Some(hypervisor) = &host.hypervisor {
+        facts.push(format!("virtual ({hypervisor})"));
+    }
+    if let Some(container) = &host.container {
+        facts.push(format!("in a container ({container})"));
+    }
+    if let Some(load) = &host.load_average {
+        facts.push(format!("load {load}"));
+    }
     list(facts)
 }
 
@@ -137,10 +174,10 @@ pub(crate) fn sections(identity: &TargetIdentity, health: &[&DiskHealth]) -> Vec
     let mut sections = vec![target_section(identity)];
     sections.extend(identity.filesystem.iter().map(filesystem_section));
     sections.extend(identity.layers.iter().map(layer_section));
-    sections.extend(health.iter().map(|disk| {
+    for disk in health {
         let title = format!("health of {}", disk.disk);
-        section(&title, health_facts(disk))
-    }));
+        sections.push(section(&title, health_facts(disk)));
+    }
     sections
 }
 
@@ -150,6 +187,7 @@ pub(crate) fn host(host: &HostFacts) -> Vec<Block> {
         0 => "root".to_owned(),
         uid => format!("uid {uid}"),
     };
+    let memory_text = memory(host).unwrap_or_else(|| "unknown".to_owned());
     let facts = [
         ("name", Some(host.name.clone())),
         ("system", host.os.clone()),
@@ -157,10 +195,7 @@ pub(crate) fn host(host: &HostFacts) -> Vec<Block> {
         ("processor", host.cpu.clone()),
         ("CPUs usable", Some(host.cpus.to_string())),
         ("CPU governor", host.governor.clone()),
-        (
-            "memory",
-            Some(memory(host).unwrap_or_else(|| "unknown".to_owned())),
-        ),
+        ("memory", Some(memory_text)),
         ("virtual machine", host.hypervisor.clone()),
         ("container", host.container.clone()),
         ("load average", host.load_average.clone()),
@@ -175,14 +210,13 @@ fn target_section(identity: &TargetIdentity) -> Vec<Block> {
         TargetKind::Directory => "filesystem size",
         TargetKind::File | TargetKind::BlockDevice => "size",
     };
-    let unknown = identity.unresolved.as_ref();
     let facts = [
         ("kind", Some(labels::target_kind(identity.kind).to_owned())),
         (size, Some(exact_bytes(identity.size_bytes))),
         ("free", identity.free_bytes.map(format_bytes)),
         ("device", Some(identity.device.clone())),
         ("inode", Some(identity.inode.to_string())),
-        ("disks", unknown.map(|why| format!("unknown: {why}"))),
+        ("disks", unresolved_text(identity)),
     ];
     section(&format!("target {}", identity.path), facts)
 }
@@ -201,67 +235,105 @@ fn filesystem_section(filesystem: &Filesystem) -> Vec<Block> {
 
 /// A block device.
 fn layer_section(layer: &Layer) -> Vec<Block> {
-    let below = layer.below.join(", ");
-    let link = layer.link.as_ref();
-    let speed_max = link.and_then(|link| link.speed_max.clone());
-    let carries = link.and_then(|link| link.bytes_per_second_max);
-    let carries = carries.map(|rate| format!("at most {}", format_throughput(rate as f64)));
-    let block = |bytes: Option<u32>| bytes.map(|bytes| format_bytes(u64::from(bytes)));
-    // A device that lies on others repeats what they report.
-    let is_lowest = layer.below.is_empty() && layer.backing_file.is_none();
-    let medium = layer.rotational.filter(|_| is_lowest).map(|_| {
-        let unknown = "unknown: the kernel reports every virtio disk as rotating";
-        labels::rotation(layer).unwrap_or(unknown).to_owned()
-    });
-    let requests = layer.queue_requests.map(u64::from);
-    let unit = layer.discard_granularity_bytes;
-    let discard = layer.discard.map(|supported| match unit {
-        Some(bytes) if supported => format!("supported, in units of {}", format_bytes(bytes)),
-        None if supported => "supported".to_owned(),
-        _ => "not supported".to_owned(),
-    });
-    let access = |direct| {
-        if direct {
-            "direct (O_DIRECT)"
-        } else {
-            "through the page cache"
-        }
+    let mut below = None;
+    if !layer.below.is_empty() {
+        below = Some(layer.below.join(", "));
+    }
+    let mut read_only = None;
+    if layer.read_only {
+        read_only = Some("no: the device is read-only".to_owned());
+    }
+    let serial = match &layer.serial {
+        Some(serial) => Some(serial.clone()),
+        None => unknown_of_disk(layer),
     };
-    let access = layer.backing_direct.map(access).map(str::to_owned);
-    let read_only = "no: the device is read-only".to_owned();
-    let facts = [
+    let requests = layer.queue_requests.map(u64::from);
+    let identity = [
         ("device", Some(layer.device.clone())),
-        ("on top of", (!layer.below.is_empty()).then_some(below)),
+        ("on top of", below),
         ("size", Some(exact_bytes(layer.size_bytes))),
         ("vendor", layer.vendor.clone()),
         ("model", layer.model.clone()),
-        ("serial", layer.serial.clone().or_else(|| unknown(layer))),
+        ("serial", serial),
         ("firmware", layer.firmware.clone()),
-        ("bus", link.map(|link| link.bus.clone())),
-        ("link speed", link.and_then(|link| link.speed.clone())),
-        ("fastest possible", speed_max),
-        ("link carries", carries),
-        ("logical block", block(layer.logical_block_bytes)),
-        ("physical block", block(layer.physical_block_bytes)),
-        ("medium", medium),
+    ];
+    let properties = [
+        ("logical block", block_text(layer.logical_block_bytes)),
+        ("physical block", block_text(layer.physical_block_bytes)),
+        ("medium", medium_text(layer)),
         ("write cache", write_cache_text(layer)),
         ("scheduler", layer.scheduler.clone()),
         ("queue", requests.map(|n| counted(n, "request"))),
         ("largest request", layer.request_bytes_max.map(format_bytes)),
         ("read-ahead", layer.read_ahead_bytes.map(format_bytes)),
-        ("discard", discard),
+        ("discard", discard_text(layer)),
         ("backed by", layer.backing_file.clone()),
-        ("backing file", access),
-        ("writable", layer.read_only.then_some(read_only)),
+        ("backing file", layer.backing_direct.map(backing_text)),
+        ("writable", read_only),
     ];
     let title = format!("{} {}", labels::layer_kind(layer.kind), layer.name);
+    let mut facts = Vec::from(identity);
+    if let Some(link) = &layer.link {
+        facts.extend(link_facts(link));
+    }
+    facts.extend(properties);
     section(&title, facts)
 }
 
+fn link_facts(link: &Link) -> [LabeledValue; 4] {
+    let carries = link
+        .bytes_per_second_max
+        .map(|rate| format!("at most {}", format_throughput(rate as f64)));
+    [
+        ("bus", Some(link.bus.clone())),
+        ("link speed", link.speed.clone()),
+        ("fastest possible", link.speed_max.clone()),
+        ("link carries", carries),
+    ]
+}
+
+fn block_text(bytes: Option<u32>) -> Option<String> {
+    Some(format_bytes(u64::from(bytes?)))
+}
+
+/// Whether the disk rotates. A device that lies on others repeats what they report.
+fn medium_text(layer: &Layer) -> Option<String> {
+    let is_lowest = layer.below.is_empty() && layer.backing_file.is_none();
+    if layer.rotational.is_none() || !is_lowest {
+        return None;
+    }
+    let text = match labels::rotation(layer) {
+        Some(rotation) => rotation,
+        None => "unknown: the kernel reports every virtio disk as rotating",
+    };
+    Some(text.to_owned())
+}
+
+fn discard_text(layer: &Layer) -> Option<String> {
+    if !layer.discard? {
+        return Some("not supported".to_owned());
+    }
+    match layer.discard_granularity_bytes {
+        Some(bytes) => Some(format!("supported, in units of {}", format_bytes(bytes))),
+        None => Some("supported".to_owned()),
+    }
+}
+
+/// How a loop device reads and writes its backing file.
+fn backing_text(is_direct: bool) -> String {
+    if is_direct {
+        "direct (O_DIRECT)".to_owned()
+    } else {
+        "through the page cache".to_owned()
+    }
+}
+
 /// Devices of this kind have a serial number and a write cache: their absence deserves a line.
-fn unknown(layer: &Layer) -> Option<String> {
-    let is_disk = matches!(layer.kind, LayerKind::Disk | LayerKind::Network);
-    is_disk.then(|| "unknown".to_owned())
+fn unknown_of_disk(layer: &Layer) -> Option<String> {
+    match layer.kind {
+        LayerKind::Disk | LayerKind::Network => Some("unknown".to_owned()),
+        _ => None,
+    }
 }
 
 /// The kernel's setting and what it means for a commit.
@@ -271,7 +343,7 @@ fn write_cache_text(layer: &Layer) -> Option<String> {
         Some(WriteCache::WriteThrough) => {
             "write through: no cache, or one that needs no flush".to_owned()
         }
-        None => unknown(layer)?,
+        None => unknown_of_disk(layer)?,
     };
     Some(text + labels::reported_write_cache(layer))
 }
@@ -286,12 +358,7 @@ const YEAR_HOURS: f64 = 8766.0;
 
 /// Every reported health value of one disk.
 pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
-    let count = |count: Option<u64>| count.map(|count| count.to_string());
     let wear = disk.wear_percent.map(|percent| format!("{percent} %"));
-    let rotation = disk.rotation_rpm.map(|rpm| match rpm {
-        0 => "none".to_owned(),
-        rpm => format!("{rpm} rpm"),
-    });
     vec![
         ("not available", disk.unavailable.clone()),
         ("model", disk.model.clone()),
@@ -303,18 +370,32 @@ pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
         ("temperature", temperature(disk)),
         ("endurance used", wear),
         ("spare blocks left", spare(disk)),
-        ("reallocated sectors", count(disk.reallocated_sectors)),
-        ("pending sectors", count(disk.pending_sectors)),
-        ("uncorrectable sectors", count(disk.uncorrectable_sectors)),
-        ("media errors", count(disk.media_errors)),
-        ("link errors", count(disk.link_errors)),
+        ("reallocated sectors", count_text(disk.reallocated_sectors)),
+        ("pending sectors", count_text(disk.pending_sectors)),
+        (
+            "uncorrectable sectors",
+            count_text(disk.uncorrectable_sectors),
+        ),
+        ("media errors", count_text(disk.media_errors)),
+        ("link errors", count_text(disk.link_errors)),
         ("power-on time", disk.power_on_hours.map(power_on)),
-        ("unsafe shutdowns", count(disk.unsafe_shutdowns)),
+        ("unsafe shutdowns", count_text(disk.unsafe_shutdowns)),
         ("written in total", disk.written_bytes.map(format_bytes)),
         ("last self-test", self_test(disk)),
-        ("rotation", rotation),
+        ("rotation", disk.rotation_rpm.map(rotation_text)),
         ("source", disk.source.clone()),
     ]
+}
+
+fn count_text(count: Option<u64>) -> Option<String> {
+    Some(count?.to_string())
+}
+
+fn rotation_text(rpm: u32) -> String {
+    match rpm {
+        0 => "none".to_owned(),
+        rpm => format!("{rpm} rpm"),
+    }
 }
 
 /// The health of one disk in a line.
@@ -323,53 +404,71 @@ pub(crate) fn health_text(disk: &DiskHealth) -> String {
     if let Some(why) = &disk.unavailable {
         return format!("{name} unknown: {why}");
     }
-    let counted = |count: Option<u64>, what: &str| {
-        let count = count.filter(|count| *count > 0)?;
-        Some(format!("{count} {what}"))
-    };
-    let (wear, written) = (disk.wear_percent, disk.written_bytes.map(format_bytes));
-    let facts = [
-        Some(verdict(disk).map_or(name.clone(), |verdict| format!("{name} {verdict}"))),
-        temperature(disk),
-        wear.map(|percent| format!("{percent} % of endurance used")),
-        counted(disk.reallocated_sectors, "reallocated sectors"),
-        counted(disk.pending_sectors, "pending sectors"),
-        counted(disk.uncorrectable_sectors, "uncorrectable sectors"),
-        counted(disk.media_errors, "media errors"),
-        counted(disk.link_errors, "link errors"),
-        disk.power_on_hours.map(power_on),
-        written.map(|bytes| format!("{bytes} written")),
-    ];
-    list(facts.into_iter().flatten())
+    let mut facts = vec![match verdict(disk) {
+        Some(verdict) => format!("{name} {verdict}"),
+        None => name.clone(),
+    }];
+    facts.extend(temperature(disk));
+    if let Some(percent) = disk.wear_percent {
+        facts.push(format!("{percent} % of endurance used"));
+    }
+    for (count, noun) in [
+        (disk.reallocated_sectors, "reallocated sectors"),
+        (disk.pending_sectors, "pending sectors"),
+        (disk.uncorrectable_sectors, "uncorrectable sectors"),
+        (disk.media_errors, "media errors"),
+        (disk.link_errors, "link errors"),
+    ] {
+        if let Some(count @ 1..) = count {
+            facts.push(format!("{count} {noun}"));
+        }
+    }
+    facts.extend(disk.power_on_hours.map(power_on));
+    if let Some(bytes) = disk.written_bytes {
+        facts.push(format!("{} written", format_bytes(bytes)));
+    }
+    list(facts)
 }
 
 fn verdict(disk: &DiskHealth) -> Option<&'static str> {
-    Some(if disk.passed? { "passed" } else { "FAILING" })
+    if disk.passed? {
+        Some("passed")
+    } else {
+        Some("FAILING")
+    }
 }
 
 fn temperature(disk: &DiskHealth) -> Option<String> {
-    let (degrees, limit) = (disk.temperature_celsius?, disk.temperature_limit_celsius);
-    let limit = limit.map(|limit| format!(" (limit {limit} °C)"));
-    Some(format!("{degrees} °C{}", limit.unwrap_or_default()))
+    let degrees = disk.temperature_celsius?;
+    match disk.temperature_limit_celsius {
+        Some(limit) => Some(format!("{degrees} °C (limit {limit} °C)")),
+        None => Some(format!("{degrees} °C")),
+    }
 }
 
 fn spare(disk: &DiskHealth) -> Option<String> {
-    let (left, threshold) = (disk.spare_percent?, disk.spare_threshold_percent);
-    let alarm = threshold.map(|threshold| format!(" (alarm at {threshold} %)"));
-    Some(format!("{left} %{}", alarm.unwrap_or_default()))
+    let left = disk.spare_percent?;
+    match disk.spare_threshold_percent {
+        Some(threshold) => Some(format!("{left} % (alarm at {threshold} %)")),
+        None => Some(format!("{left} %")),
+    }
 }
 
 fn self_test(disk: &DiskHealth) -> Option<String> {
     let test = disk.self_test.as_ref()?;
-    let then = test.hours.map(|hours| format!(", at {hours} h"));
-    Some(format!("{}{}", test.status, then.unwrap_or_default()))
+    match test.hours {
+        Some(hours) => Some(format!("{}, at {hours} h", test.status)),
+        None => Some(test.status.clone()),
+    }
 }
 
 /// `65592 h (7.5 years)`
 fn power_on(hours: u64) -> String {
-    match hours as f64 / YEAR_HOURS {
-        years if years < 1.0 => format!("{hours} h"),
-        years => format!("{hours} h ({years:.1} years)"),
+    let years = hours as f64 / YEAR_HOURS;
+    if years < 1.0 {
+        format!("{hours} h")
+    } else {
+        format!("{hours} h ({years:.1} years)")
     }
 }
 

@@ -12,6 +12,7 @@ use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::OpRow;
 use diskproof_model::units::format_latency;
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
+use std::cmp::Ordering;
 
 /// A row for each use and one for trust. Without grades, or where several targets have grades of
 /// their own, the headline takes the place of those rows. The answer of `--for` always comes first.
@@ -19,13 +20,17 @@ pub(crate) fn verdict(record: &Record) -> Vec<Block> {
     let Some(verdict) = &record.verdict else {
         return Vec::new();
     };
-    let graded = !verdict.grades.is_empty() && record.targets.len() <= 1;
+    let has_rows = !verdict.grades.is_empty() && record.targets.len() <= 1;
     let mut blocks = Vec::new();
-    let has_headline = !graded || record.plan.questions.fit_for.is_some();
-    blocks.extend(has_headline.then(|| Block::text(Tone::Bold, &verdict.headline)));
-    blocks.extend(grades(record, |_| true).filter(|_| graded));
-    let summary = commit_summary(record).into_iter();
-    blocks.extend(summary.map(|(label, text)| Block::toned_fact(Tone::Bold, label, text)));
+    if !has_rows || record.plan.questions.fit_for.is_some() {
+        blocks.push(Block::text(Tone::Bold, &verdict.headline));
+    }
+    if has_rows {
+        blocks.extend(grades(record, |_| true));
+    }
+    for (label, text) in commit_summary(record) {
+        blocks.push(Block::toned_fact(Tone::Bold, label, text));
+    }
     blocks.extend(limits(&record.findings));
     blocks.extend(weakness(verdict));
     blocks.push(trust(verdict));
@@ -52,19 +57,27 @@ fn weakness(verdict: &RunVerdict) -> Option<Block> {
 
 /// The grades of the selected targets.
 pub(crate) fn grades(record: &Record, is_selected: impl Fn(usize) -> bool) -> Option<Block> {
-    let grades = record.verdict.iter().flat_map(|verdict| &verdict.grades);
-    let is_own = |grade: &&UseGrade| {
-        let measurement = record.measurements.get(grade.measurement);
-        measurement.is_none_or(|m| is_selected(m.data.target))
-    };
-    let rows: Vec<TableRow> = grades.filter(is_own).map(row).collect();
+    let verdict = record.verdict.as_ref()?;
+    let mut rows = Vec::new();
+    for grade in &verdict.grades {
+        let is_own = match record.measurements.get(grade.measurement) {
+            Some(measurement) => is_selected(measurement.data.target),
+            None => true,
+        };
+        if is_own {
+            rows.push(grade_row(grade));
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
     let mut columns = Column::words([""; 5]);
     columns[1] = Column::number("", Place::Always);
     columns[4].place = Place::Roomy(1);
-    (!rows.is_empty()).then(|| Block::Table(Table::new("", columns, rows)))
+    Some(Block::Table(Table::new("", columns, rows)))
 }
 
-fn row(grade: &UseGrade) -> TableRow {
+fn grade_row(grade: &UseGrade) -> TableRow {
     let tone = match worse(grade) {
         Some(Grade::Good) => Tone::Good,
         Some(Grade::Limited) | None => Tone::Warning,
@@ -81,21 +94,24 @@ fn row(grade: &UseGrade) -> TableRow {
 }
 
 /// The worse of two grades, which decides the colour.
-pub(crate) fn worse(of: &UseGrade) -> Option<Grade> {
-    let grade = of.grade?;
-    Some(of.or.map_or(grade, |or| grade.min(or)))
+pub(crate) fn worse(grade: &UseGrade) -> Option<Grade> {
+    let first = grade.grade?;
+    match grade.or {
+        Some(other) => Some(first.min(other)),
+        None => Some(first),
+    }
 }
 
 /// The figure that decides about the next better grade; empty for a good one.
 fn threshold_text(grade: &UseGrade) -> String {
     let thresholds = &grade.thresholds;
-    let (word, from) = match (grade.grade, grade.or) {
+    let (word, threshold) = match (grade.grade, grade.or) {
         (Some(Grade::Poor), None) => ("poor below", thresholds.limited_from),
         (Some(Grade::Good), None) | (None, _) => return String::new(),
         _ => ("good from", thresholds.good_from),
     };
-    let from = figure_text(from, Some(from * 1e-3), &grade.figure.unit);
-    format!("({word} {from})")
+    let text = figure_text(threshold, Some(threshold * 1e-3), &grade.figure.unit);
+    format!("({word} {text})")
 }
 
 /// Whether the figures can be relied on.
@@ -113,54 +129,88 @@ pub(super) const METHODS: [&str; 4] = ["fdatasync", "fsync", "open_datasync", "o
 /// Rows of sessions that share syncs, and how their names go on.
 const GROUP: &str = "group-c";
 
-/// The lines; none where the default was not measured, or nothing that it stands against.
+/// The lines on commits, each with its label; none where the default was not measured, or nothing
+/// that it stands against.
 fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
-    let has_choice = record.measurements.iter().any(|m| {
-        let name = m.data.workload.name.as_str();
-        METHODS[1..].contains(&name)
-            || name.starts_with(GROUP)
-            || m.data.workload.write_cache.is_some()
-    });
-    let method = METHODS[0];
-    let Some(default) = commits(record, method).filter(|_| has_choice) else {
+    let Some(default) = commits(record, METHODS[0]) else {
         return Vec::new();
     };
-    let doubt = doubt_of(record, method);
-    let mut of_default = format!("{method}: {}", text(default));
-    if let Some(finding) = doubt {
-        of_default += &format!(" (in doubt: {})", finding.code);
+    if !has_other_commits(record) {
+        return Vec::new();
     }
-    let fastest = match (fastest_trusted(record), doubt) {
-        (Some((name, commits)), _)
-            if doubt.is_some() || low(&commits.figures.iops) > high(&default.figures.iops) =>
+    let mut lines = Vec::new();
+    if let Some(text) = fastest_text(record, default) {
+        lines.push(("fastest", text));
+    }
+    lines.push(("default", default_text(record, default)));
+    if let Some(text) = group_text(record, default) {
+        lines.push(("shared", text));
+    }
+    lines.extend(write_cache_line(record, default));
+    lines
+}
+
+/// Whether anything was measured that the default method stands against.
+fn has_other_commits(record: &Record) -> bool {
+    for measurement in &record.measurements {
+        let workload = &measurement.data.workload;
+        let name = workload.name.as_str();
+        if METHODS[1..].contains(&name) || name.starts_with(GROUP) || workload.write_cache.is_some()
         {
-            Some(format!("{name}: {}", text(commits)))
+            return true;
         }
-        (Some(_), _) => Some(format!("no method is significantly faster than {method}")),
-        (None, Some(finding)) => Some(format!("none is proven to keep data; see {}", finding.code)),
-        (None, None) => None,
+    }
+    false
+}
+
+fn default_text(record: &Record, default: OpRow<'_>) -> String {
+    let method = METHODS[0];
+    let text = format!("{method}: {}", commits_text(default));
+    match doubt_of(record, method) {
+        Some(finding) => format!("{text} (in doubt: {})", finding.code),
+        None => text,
+    }
+}
+
+/// The fastest method, where it is another one than the default.
+fn fastest_text(record: &Record, default: OpRow<'_>) -> Option<String> {
+    let method = METHODS[0];
+    let doubt = doubt_of(record, method);
+    let Some(fastest) = fastest_trusted(record) else {
+        let code = &doubt?.code;
+        return Some(format!("none is proven to keep data; see {code}"));
     };
-    let lines = [
-        ("fastest", fastest),
-        ("default", Some(of_default)),
-        ("shared", group(record, default)),
-    ];
-    let lines = lines.into_iter();
-    let lines = lines.filter_map(|(label, text)| Some((label, text?)));
-    lines.chain(write_cache(record, default)).collect()
+    let is_faster = low(&fastest.op.figures.iops) > high(&default.figures.iops);
+    if doubt.is_some() || is_faster {
+        let text = commits_text(fastest.op);
+        Some(format!("{}: {text}", fastest.method))
+    } else {
+        Some(format!("no method is significantly faster than {method}"))
+    }
+}
+
+/// The commits by one of [`METHODS`].
+struct MethodCommits<'r> {
+    method: &'static str,
+    op: OpRow<'r>,
 }
 
 /// The fastest method whose commits are not in doubt.
-fn fastest_trusted(record: &Record) -> Option<(&'static str, OpRow<'_>)> {
-    let mut fastest: Option<(&'static str, OpRow<'_>)> = None;
+fn fastest_trusted(record: &Record) -> Option<MethodCommits<'_>> {
+    let mut fastest: Option<MethodCommits<'_>> = None;
     for method in METHODS {
-        let Some(measured) = commits(record, method) else {
+        let Some(op) = commits(record, method) else {
             continue;
         };
-        let is_faster =
-            fastest.is_none_or(|best| measured.figures.iops.value > best.1.figures.iops.value);
-        if is_faster && doubt_of(record, method).is_none() {
-            fastest = Some((method, measured));
+        if doubt_of(record, method).is_some() {
+            continue;
+        }
+        let is_faster = match &fastest {
+            Some(best) => op.figures.iops.value > best.op.figures.iops.value,
+            None => true,
+        };
+        if is_faster {
+            fastest = Some(MethodCommits { method, op });
         }
     }
     fastest
@@ -174,21 +224,28 @@ fn doubt_of<'a>(record: &'a Record, method: &str) -> Option<&'a Finding> {
     let index = record
         .measurements
         .iter()
-        .position(|m| m.data.workload.name == method)?;
+        .position(|row| row.data.workload.name == method)?;
     record
         .findings
         .iter()
         .find(|finding| finding.says == lost && finding.concerns(index))
 }
 
+/// The commits of a workload, where any were measured.
 fn commits<'a>(record: &'a Record, workload: &str) -> Option<OpRow<'a>> {
-    let mut measured = record.measurements.iter();
-    let found = measured.find(|m| m.data.workload.name == workload)?;
-    found.op(OpKind::Commit).filter(|op| op.data.count > 0)
+    let measurement = record
+        .measurements
+        .iter()
+        .find(|row| row.data.workload.name == workload)?;
+    let commits = measurement.op(OpKind::Commit)?;
+    if commits.data.count == 0 {
+        return None;
+    }
+    Some(commits)
 }
 
 /// `1,200/s ±3 %, p99.9 8.01 ms`.
-fn text(commits: OpRow<'_>) -> String {
+fn commits_text(commits: OpRow<'_>) -> String {
     let latency = match (commits.figures.latency.p99_9, commits.figures.latency.p99) {
         (Some(ns), _) => format!(", p99.9 {}", format_latency(ns)),
         (None, Some(ns)) => format!(", p99 {}", format_latency(ns)),
@@ -198,42 +255,73 @@ fn text(commits: OpRow<'_>) -> String {
     format!("{} {}{latency}", rate.value_text(), labels::interval(rate))
 }
 
-/// The most sessions that share syncs, alongside one.
-fn group(record: &Record, one: OpRow<'_>) -> Option<String> {
-    let sessions = |name: &str| name.strip_prefix(GROUP)?.parse::<u32>().ok();
-    let names = record
-        .measurements
-        .iter()
-        .map(|m| m.data.workload.name.as_str());
-    let shared = names.filter_map(|name| Some((sessions(name)?, commits(record, name)?)));
-    let best = shared.max_by(|a, b| a.1.figures.iops.value.total_cmp(&b.1.figures.iops.value));
-    let (sessions, shared) = best?;
-    let (rate, gain) = (text(shared), ratio(&shared.figures.iops, &one.figures.iops));
+/// The commits of several sessions that share syncs.
+struct GroupCommits<'r> {
+    sessions: u32,
+    op: OpRow<'r>,
+}
+
+/// The most commits of sessions that share syncs, alongside those of one session.
+fn group_text(record: &Record, single: OpRow<'_>) -> Option<String> {
+    let best = best_group(record)?;
+    let rate = commits_text(best.op);
+    let gain = ratio_text(&best.op.figures.iops, &single.figures.iops);
     Some(format!(
-        "{sessions} sessions share syncs (group commit): {rate}, {gain} times one session"
+        "{} sessions share syncs (group commit): {rate}, {gain} times one session",
+        best.sessions
     ))
+}
+
+fn best_group(record: &Record) -> Option<GroupCommits<'_>> {
+    let mut groups = Vec::new();
+    for measurement in &record.measurements {
+        let name = &measurement.data.workload.name;
+        if let Some(sessions) = sessions_of(name)
+            && let Some(op) = commits(record, name)
+        {
+            groups.push(GroupCommits { sessions, op });
+        }
+    }
+    groups
+        .into_iter()
+        .max_by(|one, other| by_rate(&one.op, &other.op))
+}
+
+fn sessions_of(workload: &str) -> Option<u32> {
+    workload.strip_prefix(GROUP)?.parse().ok()
+}
+
+fn by_rate(one: &OpRow<'_>, other: &OpRow<'_>) -> Ordering {
+    one.figures.iops.value.total_cmp(&other.figures.iops.value)
 }
 
 /// The default with the write cache of the disk off, alongside the same with it on; else the state
 /// that the cache was switched to.
-fn write_cache(record: &Record, on: OpRow<'_>) -> Option<(&'static str, String)> {
-    let fdatasync = METHODS[0];
-    if let Some(off) = commits(record, &format!("{fdatasync}{OFF_SUFFIX}")) {
-        let (rate, gain) = (text(off), ratio(&off.figures.iops, &on.figures.iops));
-        let text = format!("{fdatasync}: {rate}, {gain} times the rate with the write cache on");
+fn write_cache_line(record: &Record, on: OpRow<'_>) -> Option<(&'static str, String)> {
+    let method = METHODS[0];
+    if let Some(off) = commits(record, &format!("{method}{OFF_SUFFIX}")) {
+        let rate = commits_text(off);
+        let gain = ratio_text(&off.figures.iops, &on.figures.iops);
+        let text = format!("{method}: {rate}, {gain} times the rate with the write cache on");
         return Some(("cache off", text));
     }
-    let mut measured = record.measurements.iter();
-    let state = measured.find_map(|m| m.data.workload.write_cache)?;
-    let state = labels::switched_write_cache(state);
-    Some(("cache", format!("{state} for this run, then restored")))
+    let state = record
+        .measurements
+        .iter()
+        .find_map(|row| row.data.workload.write_cache)?;
+    let switched = labels::switched_write_cache(state);
+    Some(("cache", format!("{switched} for this run, then restored")))
 }
 
 /// How many times one rate is the other, with the digits that both intervals support.
-fn ratio(rate: &Estimate, base: &Estimate) -> String {
-    let value = rate.value / base.value.max(f64::MIN_POSITIVE);
-    let width = |rate: &Estimate| rate.relative_half_width().unwrap_or(1.0);
-    rounded(value, Some(value * width(rate).hypot(width(base))))
+fn ratio_text(rate: &Estimate, base: &Estimate) -> String {
+    let ratio = rate.value / base.value.max(f64::MIN_POSITIVE);
+    let width = relative_width(rate).hypot(relative_width(base));
+    rounded(ratio, Some(ratio * width))
+}
+
+fn relative_width(rate: &Estimate) -> f64 {
+    rate.relative_half_width().unwrap_or(1.0)
 }
 
 fn low(rate: &Estimate) -> f64 {

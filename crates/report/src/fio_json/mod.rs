@@ -4,11 +4,11 @@
 
 mod parts;
 
-use crate::json::{laid_out, write_document};
+use crate::json::{JsonLayout, laid_out, write_document};
 use crate::labels::severity;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
-use diskproof_model::measurement::{OpKind, PerOp};
+use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::shell;
@@ -21,100 +21,116 @@ use std::io::{self, Write};
 
 /// Writes the record: a job for each workload and target, in the order of the record.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    write_document(&laid_out(&document(record), true)?, out)
+    write_document(&laid_out(&document(record), JsonLayout::Fio)?, out)
 }
 
 fn document(record: &Record) -> Value {
-    let start = record.started.parse::<jiff::Timestamp>();
-    let start_ms = start.map(|start| start.as_millisecond()).ok();
-    let end_ms = start_ms.map(|start| start.saturating_add_unsigned(ms(record.elapsed_ns())));
+    let start_ms = run_start_ms(record);
+    let elapsed_ms = ms(record.elapsed_ns());
+    let end_ms = start_ms.map(|start| start.saturating_add_unsigned(elapsed_ms));
     let end = end_ms.and_then(|end| jiff::Timestamp::from_millisecond(end).ok());
     // The form of ctime(3), in UTC.
     let time = end.map(|end| end.strftime("%a %b %e %H:%M:%S %Y").to_string());
     let mut jobs = Vec::new();
-    for (index, m) in record.measurements.iter().enumerate() {
-        jobs.push(job(record, index, m, start_ms));
+    for (index, row) in record.measurements.iter().enumerate() {
+        jobs.push(job(record, index, row, start_ms));
     }
     let version = format!("{}-{}", record.tool.name, record.tool.version);
-    let disks = Some(disk_util(record)).filter(|disks| !disks.is_empty());
-    object([
+    let mut document = object([
         ("fio version", version.into()),
         ("timestamp", end.map(|end| end.as_second()).into()),
         ("timestamp_ms", end_ms.into()),
         ("time", time.into()),
         ("jobs", jobs.into()),
-        ("disk_util", disks.into()),
-    ])
-    .into()
+    ]);
+    let disks = disk_util(record);
+    if !disks.is_empty() {
+        document.insert("disk_util".to_owned(), disks.into());
+    }
+    document.into()
 }
 
-fn job(record: &Record, index: usize, m: &Row, start_ms: Option<i64>) -> Value {
-    let options = options(m);
-    // fio adds up the time of all threads of a group, and relates CPU time to that sum.
-    let threads = options
-        .get("numjobs")
-        .and_then(|jobs| jobs.as_str()?.parse().ok())
-        .unwrap_or(u64::from(m.data.workload.workers))
-        .max(1);
-    let latencies: PerOp<Latency<'_>> = m
-        .ops()
-        .map(|(kind, op)| (kind, Latency::of(&op.figures.latency, &op.data.latency)))
-        .collect();
-    let measured = |kind: OpKind| m.op(kind).zip(latencies.get(&kind));
-    let direction = |kind: OpKind| direction(m, measured(kind));
-    let cpu = |ns: u64| match m.steady_ns() {
-        0 => 0.0,
-        steady_ns => ns as f64 * 100.0 / steady_ns as f64 / threads as f64,
-    };
-    let start = start_ms.map(|start| start.saturating_add_unsigned(ms(m.steady_start_ns())));
-    let elapsed = m
-        .data
-        .start_ns
-        .saturating_add(m.data.wall_ns)
-        .div_ceil(1_000_000_000);
-    let runtime = ms(m.steady_ns()).saturating_mul(threads);
-    let errors = m.errors_total();
+/// When the run began, in milliseconds since 1970; `None` where the record states no time.
+fn run_start_ms(record: &Record) -> Option<i64> {
+    let start: jiff::Timestamp = record.started.parse().ok()?;
+    Some(start.as_millisecond())
+}
+
+fn job(record: &Record, index: usize, row: &Row, start_ms: Option<i64>) -> Value {
+    let options = own_options(row);
+    let threads = thread_count(row, &options);
+    let job_start = start_ms.map(|start| start.saturating_add_unsigned(ms(row.steady_start_ns())));
+    let end_ns = row.data.start_ns.saturating_add(row.data.wall_ns);
+    let runtime = ms(row.steady_ns()).saturating_mul(threads);
     let mut job = object([
-        ("jobname", name(m).into()),
+        ("jobname", name(row).into()),
         ("groupid", index.into()),
-        ("job_start", start.into()),
-        ("error", first_error(m).into()),
+        ("job_start", job_start.into()),
+        ("error", first_error(row).into()),
         ("eta", 0.into()),
-        ("elapsed", elapsed.into()),
+        ("elapsed", end_ns.div_ceil(1_000_000_000).into()),
         ("job options", options.into()),
-        ("read", direction(OpKind::Read)),
-        ("write", direction(OpKind::Write)),
-        ("trim", direction(OpKind::Trim)),
-        ("sync", syncs(measured(OpKind::Sync))),
+        ("read", direction(row, OpKind::Read)),
+        ("write", direction(row, OpKind::Write)),
+        ("trim", direction(row, OpKind::Trim)),
+        ("sync", syncs(row)),
         ("job_runtime", runtime.into()),
-        ("usr_cpu", cpu(m.data.cpu.user_ns).into()),
-        ("sys_cpu", cpu(m.data.cpu.system_ns).into()),
+        (
+            "usr_cpu",
+            cpu_percent(row, threads, row.data.cpu.user_ns).into(),
+        ),
+        (
+            "sys_cpu",
+            cpu_percent(row, threads, row.data.cpu.system_ns).into(),
+        ),
     ]);
-    let transfers = OpKind::REQUESTS
-        .iter()
-        .filter_map(|kind| latencies.get(kind));
-    job.extend(shares_by_latency(transfers));
+    let mut transfers = Vec::new();
+    for kind in OpKind::REQUESTS {
+        if let Some(op) = row.op(kind) {
+            transfers.push(&op.data.latency);
+        }
+    }
+    job.extend(shares_by_latency(&transfers));
+    let errors = row.errors_total();
     if errors > 0 {
         job.insert("total_err".to_owned(), errors.into());
     }
-    job.insert("desc".to_owned(), description(record, index, m).into());
+    job.insert("desc".to_owned(), description(record, index, row).into());
     job.into()
+}
+
+/// fio adds up the time of all threads of a group, and relates CPU time to that sum.
+fn thread_count(row: &Row, options: &Object) -> u64 {
+    let jobs: Option<u64> = match options.get("numjobs") {
+        Some(Value::String(jobs)) => jobs.parse().ok(),
+        _ => None,
+    };
+    let workers = u64::from(row.data.workload.workers);
+    jobs.unwrap_or(workers).max(1)
+}
+
+fn cpu_percent(row: &Row, threads: u64, cpu_ns: u64) -> f64 {
+    match row.steady_ns() {
+        0 => 0.0,
+        steady_ns => cpu_ns as f64 * 100.0 / steady_ns as f64 / threads as f64,
+    }
 }
 
 /// The workload's name, from the second target on with the target's number, as in the histogram
 /// log: scripts use these names as keys.
-fn name(m: &Row) -> String {
-    match m.data.target {
-        0 => m.data.workload.name.clone(),
-        index => format!("{}.target{}", m.data.workload.name, index + 1),
+fn name(row: &Row) -> String {
+    let workload = &row.data.workload.name;
+    match row.data.target {
+        0 => workload.clone(),
+        index => format!("{workload}.target{}", index + 1),
     }
 }
 
 /// The number of the most frequent error; 0 without one. Scripts check it for failed jobs, so an
 /// unknown error counts as EIO.
-fn first_error(m: &Row) -> u32 {
+fn first_error(row: &Row) -> u32 {
     const EIO: u32 = 5;
-    let most = m
+    let most = row
         .errors_by_name()
         .into_iter()
         .filter(|(_, count)| *count > 0)
@@ -127,81 +143,137 @@ fn first_error(m: &Row) -> u32 {
 
 /// The options of the fio command that repeats the workload, as fio prints them. If others ran
 /// together with it, only the options of its own job.
-fn options(m: &Row) -> Object {
-    let words = shell::words(&m.figures.reproduce);
-    let name = |word: &String| word.strip_prefix("--name=").map(str::to_owned);
-    let is_other = |word: &&String| name(word).as_ref() != Some(&m.data.workload.name);
-    let mut own = words.iter().skip_while(is_other);
-    let first = own.next().into_iter();
-    let own = first.chain(own.take_while(|word| name(word).is_none()));
-    let options = own.filter_map(|word| word.strip_prefix("--"));
-    let options = options.map(|option| option.split_once('=').unwrap_or((option, "")));
-    let pairs = options.map(|(option, value)| (option.to_owned(), value.into()));
-    pairs.collect()
+fn own_options(row: &Row) -> Object {
+    let mut options = Object::new();
+    let mut is_own = false;
+    for word in shell::words(&row.figures.reproduce) {
+        if let Some(name) = word.strip_prefix("--name=") {
+            if is_own {
+                break;
+            }
+            is_own = name == row.data.workload.name;
+        }
+        if let Some(option) = word.strip_prefix("--")
+            && is_own
+        {
+            let (key, value) = option.split_once('=').unwrap_or((option, ""));
+            options.insert(key.to_owned(), value.into());
+        }
+    }
+    options
 }
 
-fn direction(m: &Row, measured: Option<(OpRow<'_>, &Latency<'_>)>) -> Value {
-    // Without operations everything is 0, as fio prints it.
-    let op = measured.map(|(op, _)| op);
-    let count = |of: fn(OpRow<'_>) -> u64| op.map_or(0, of);
-    let rate = |of: fn(OpRow<'_>) -> f64| op.map_or(0.0, of);
-    let bytes = count(|op| op.data.bytes);
-    // JSON has no infinity.
-    let bytes_per_second = rate(|op| op.figures.throughput.value);
-    let whole = bytes_per_second.is_finite();
-    let bytes_per_second = whole.then_some(bytes_per_second.round() as u64);
-    let latency = || measured.map_or_else(without_samples, |(_, latency)| latency.object());
+/// The figures of one kind of transfer; 0 without any, as fio prints it.
+#[derive(Default)]
+struct Transfers {
+    bytes: u64,
+    bytes_per_second: f64,
+    iops: f64,
+    runtime_ms: u64,
+    count: u64,
+    short: u64,
+}
+
+impl Transfers {
+    fn new(row: &Row, op: OpRow<'_>) -> Self {
+        Self {
+            bytes: op.data.bytes,
+            bytes_per_second: op.figures.throughput.value,
+            iops: op.figures.iops.value,
+            runtime_ms: ms(row.steady_ns()),
+            count: op.data.count,
+            short: op.data.short,
+        }
+    }
+
+    /// JSON has no infinity.
+    fn whole_bytes_per_second(&self) -> Option<u64> {
+        if self.bytes_per_second.is_finite() {
+            Some(self.bytes_per_second.round() as u64)
+        } else {
+            None
+        }
+    }
+}
+
+fn direction(row: &Row, kind: OpKind) -> Value {
+    let mut transfers = Transfers::default();
+    let mut latency = without_samples();
+    let mut rate_fields = rates_without_samples();
+    if let Some(op) = row.op(kind) {
+        transfers = Transfers::new(row, op);
+        latency = Latency::from_op(op).object();
+        rate_fields = rates(row, op);
+    }
+    let bytes_per_second = transfers.whole_bytes_per_second();
     let mut direction = object([
-        ("io_bytes", bytes.into()),
-        ("io_kbytes", (bytes >> 10).into()),
+        ("io_bytes", transfers.bytes.into()),
+        ("io_kbytes", (transfers.bytes >> 10).into()),
         ("bw_bytes", bytes_per_second.into()),
         ("bw", bytes_per_second.map(|rate| rate >> 10).into()),
-        ("iops", rate(|op| op.figures.iops.value).into()),
-        ("runtime", op.map_or(0, |_| ms(m.steady_ns())).into()),
-        ("total_ios", count(|op| op.data.count).into()),
-        ("short_ios", count(|op| op.data.short).into()),
+        ("iops", transfers.iops.into()),
+        ("runtime", transfers.runtime_ms.into()),
+        ("total_ios", transfers.count.into()),
+        ("short_ios", transfers.short.into()),
         ("drop_ios", 0.into()),
         ("slat_ns", without_samples()),
-        ("clat_ns", latency()),
-        ("lat_ns", latency()),
+        ("clat_ns", latency.clone()),
+        ("lat_ns", latency),
     ]);
-    direction.extend(op.map_or_else(rates_without_samples, |op| rates(m, op)));
+    direction.extend(rate_fields);
     direction.into()
 }
 
-fn syncs(measured: Option<(OpRow<'_>, &Latency<'_>)>) -> Value {
-    let count = measured.map_or(0, |(op, _)| op.data.count);
-    let latency = measured.map_or_else(without_samples, |(_, latency)| latency.object());
+fn syncs(row: &Row) -> Value {
+    let mut count = 0;
+    let mut latency = without_samples();
+    if let Some(op) = row.op(OpKind::Sync) {
+        count = op.data.count;
+        latency = Latency::from_op(op).object();
+    }
     object([("total_ios", count.into()), ("lat_ns", latency)]).into()
 }
 
 /// Facts without a field in fio's JSON: disk, run, and the findings about the figures.
-fn description(record: &Record, index: usize, m: &Row) -> String {
-    let target = record.targets.get(m.data.target);
-    let path = target.map_or("an unknown target", |target| &target.path);
-    let (name, others) = (&m.data.workload.name, &m.figures.together_with);
+fn description(record: &Record, index: usize, row: &Row) -> String {
+    let name = &row.data.workload.name;
+    let path = match record.targets.get(row.data.target) {
+        Some(target) => &target.path,
+        None => "an unknown target",
+    };
     let mut parts = vec![format!("{name} on {path}, run {}", record.run_id)];
-    let has_others = !others.is_empty();
-    parts.extend(has_others.then(|| format!("together with {}", others.join(", "))));
-    let partial = "partial: the run ended before its plan did";
-    parts.extend(record.partial.then(|| partial.to_owned()));
-    let is_told = |of: &&Finding| of.severity > Severity::Note && concerns(of, index);
-    parts.extend(record.findings.iter().filter(is_told).map(|finding| {
-        let weight = severity(finding.severity);
-        let (code, claim) = (&finding.code, finding.claim.trim_end_matches('.'));
-        format!("{weight} {code}: {claim}")
-    }));
+    let others = &row.figures.together_with;
+    if !others.is_empty() {
+        parts.push(format!("together with {}", others.join(", ")));
+    }
+    if record.partial {
+        parts.push("partial: the run ended before its plan did".to_owned());
+    }
+    for finding in &record.findings {
+        if finding.severity > Severity::Note && concerns(finding, index) {
+            let claim = finding.claim.trim_end_matches('.');
+            let weight = severity(finding.severity);
+            parts.push(format!("{weight} {}: {claim}", finding.code));
+        }
+    }
     parts.join("; ")
 }
 
-/// Whether a finding with evidence at these places concerns this measurement, or the whole run.
+/// Whether the evidence of a finding is about this measurement, or about none and so the whole run.
 fn concerns(finding: &Finding, index: usize) -> bool {
-    let evidence = || finding.evidence.iter();
-    let places = || evidence().map(|evidence| evidence.path.as_str());
-    let measurement = |place: &'_ str| {
-        let rest = place.strip_prefix("/measurements/")?;
-        Some(rest.split('/').next() == Some(&index.to_string()))
-    };
-    places().any(|place| measurement(place) == Some(true))
-        || places().all(|place| measurement(place).is_none())
+    let mut is_about_run = true;
+    for evidence in &finding.evidence {
+        if let Some(measurement) = measurement_in(&evidence.path) {
+            if measurement == index.to_string() {
+                return true;
+            }
+            is_about_run = false;
+        }
+    }
+    is_about_run
+}
+
+/// The index of the measurement that a JSON pointer leads into.
+fn measurement_in(path: &str) -> Option<&str> {
+    path.strip_prefix("/measurements/")?.split('/').next()
 }

@@ -5,6 +5,7 @@ use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::Record;
 use diskproof_model::row::{LatencySummary, OpRow, Row};
+use diskproof_model::series::TimeSeries;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -14,8 +15,13 @@ pub(super) type Object = serde_json::Map<String, Value>;
 /// An object of the keys that have a value. JSON has no infinity and no NaN, and readers expect
 /// numbers and not null: such keys are skipped.
 pub(super) fn object<'a>(pairs: impl IntoIterator<Item = (&'a str, Value)>) -> Object {
-    let known = pairs.into_iter().filter(|(_, value)| !value.is_null());
-    known.map(|(key, value)| (key.to_owned(), value)).collect()
+    let mut object = Object::new();
+    for (key, value) in pairs {
+        if !value.is_null() {
+            object.insert(key.to_owned(), value);
+        }
+    }
+    object
 }
 
 /// Whole milliseconds.
@@ -44,8 +50,11 @@ pub(super) fn without_samples() -> Value {
 }
 
 impl<'a> Latency<'a> {
-    pub(super) fn of(summary: &'a LatencySummary, histogram: &'a LatencyHistogram) -> Self {
-        Self { summary, histogram }
+    pub(super) fn from_op(op: OpRow<'a>) -> Self {
+        Self {
+            summary: &op.figures.latency,
+            histogram: &op.data.latency,
+        }
     }
 
     /// With percentiles and bins, as fio's `clat_ns` and, with `--lat_percentiles=1`, its `lat_ns`.
@@ -54,11 +63,10 @@ impl<'a> Latency<'a> {
         if histogram.count() == 0 {
             return without_samples();
         }
-        // By the starts of fio's bins.
-        let bins: Object = bins(histogram)
-            .into_iter()
-            .map(|(ns, n)| (ns.to_string(), n.into()))
-            .collect();
+        let mut counts = Object::new();
+        for (bin_ns, n) in bins(histogram) {
+            counts.insert(bin_ns.to_string(), n.into());
+        }
         let deviation = histogram.deviation_ns(summary.mean);
         object([
             ("min", summary.min.into()),
@@ -67,51 +75,59 @@ impl<'a> Latency<'a> {
             ("stddev", deviation.into()),
             ("N", histogram.count().into()),
             ("percentile", self.percentiles().into()),
-            ("bins", bins.into()),
+            ("bins", counts.into()),
         ])
         .into()
     }
 
     fn percentiles(&self) -> Object {
-        let known = PERCENTILES.iter().filter_map(|percent| {
-            Some((format!("{percent:.6}"), self.percentile(*percent)?.into()))
-        });
-        known.collect()
+        let mut percentiles = Object::new();
+        for percent in PERCENTILES {
+            if let Some(ns) = self.percentile(percent) {
+                percentiles.insert(format!("{percent:.6}"), ns.into());
+            }
+        }
+        percentiles
     }
 
     /// The record's own figure if it has one.
     fn percentile(&self, percent: f64) -> Option<u64> {
-        let l = self.summary;
-        let own = [
-            (50.0, l.p50),
-            (90.0, l.p90),
-            (99.0, l.p99),
-            (99.9, l.p99_9),
-            (99.99, l.p99_99),
+        let own_figures = [
+            (50.0, self.summary.p50),
+            (90.0, self.summary.p90),
+            (99.0, self.summary.p99),
+            (99.9, self.summary.p99_9),
+            (99.99, self.summary.p99_99),
         ];
-        if let Some((_, own)) = own.into_iter().find(|(own, _)| *own == percent) {
-            return own;
+        for (own_percent, own_figure) in own_figures {
+            if own_percent == percent {
+                return own_figure;
+            }
         }
-        let histogram = self.histogram;
-        let below = histogram.count() as f64 * percent / 100.0;
-        let found = histogram.percentile(percent / 100.0)?;
-        (below >= SAMPLES_BELOW).then_some(found)
+        let below = self.histogram.count() as f64 * percent / 100.0;
+        if below < SAMPLES_BELOW {
+            return None;
+        }
+        self.histogram.percentile(percent / 100.0)
     }
 }
 
 /// `latency_ns`, `latency_us` and `latency_ms`: the share of all transfers in each range, in
 /// percent.
-pub(super) fn shares_by_latency<'a>(transfers: impl Iterator<Item = &'a Latency<'a>>) -> Object {
-    let shares = range_shares(transfers.map(|latency| latency.histogram));
-    let of_unit = |ranges: Vec<(&str, f64)>| -> Value {
-        let ranges = ranges.into_iter();
-        object(ranges.map(|(label, share)| (label, share.into()))).into()
-    };
+pub(super) fn shares_by_latency(transfers: &[&LatencyHistogram]) -> Object {
+    let shares = range_shares(transfers.iter().copied());
     object([
-        ("latency_ns", of_unit(shares.ns)),
-        ("latency_us", of_unit(shares.us)),
-        ("latency_ms", of_unit(shares.ms)),
+        ("latency_ns", shares_of_unit(&shares.ns)),
+        ("latency_us", shares_of_unit(&shares.us)),
+        ("latency_ms", shares_of_unit(&shares.ms)),
     ])
+}
+
+fn shares_of_unit(ranges: &[(&str, f64)]) -> Value {
+    let pairs = ranges
+        .iter()
+        .map(|(label, share)| (*label, (*share).into()));
+    object(pairs).into()
 }
 
 /// The default of fio's `bwavgtime` and `iopsavgtime`.
@@ -120,23 +136,29 @@ const KIB: f64 = 1024.0;
 
 /// KiB/s and operations per second of an operation, in cells of half a second, or in the record's
 /// own cells if those are longer.
-pub(super) fn rates(m: &Row, op: OpRow<'_>) -> Object {
+pub(super) fn rates(row: &Row, op: OpRow<'_>) -> Object {
+    let mut kib_rates = Vec::new();
+    let mut op_rates = Vec::new();
+    for cell in row.cells_of(&steady_samples(row, op)) {
+        kib_rates.push(cell.cell.bytes as f64 / KIB / cell.length_s);
+        op_rates.push(cell.cell.ops as f64 / cell.length_s);
+    }
+    let bandwidth = RateSamples::of(kib_rates);
+    // fio's share of the group; each of our jobs is a separate group.
+    let share_of_group = bandwidth.share_of(op.figures.throughput.value);
+    rate_fields(bandwidth, share_of_group, RateSamples::of(op_rates))
+}
+
+/// The cells from which the figures come, joined to samples as fio takes them.
+fn steady_samples(row: &Row, op: OpRow<'_>) -> TimeSeries {
     let shown = op.data.shown_series();
     let mut series = shown.thinned(SAMPLE_NS, shown.cells.len().max(1));
-    let earlier_ns = m.steady_from_ns().saturating_sub(series.start_ns);
-    let earlier = earlier_ns.div_ceil(series.interval_ns.max(1));
-    let earlier = series.cells.len().min(earlier as usize);
-    series.cells.drain(..earlier);
-    series.start_ns += earlier as u64 * series.interval_ns;
-    let cells = m.cells_of(&series);
-    let kib = cells
-        .iter()
-        .map(|of| of.cell.bytes as f64 / KIB / of.length_s);
-    let ops = cells.iter().map(|of| of.cell.ops as f64 / of.length_s);
-    let bandwidth = RateSamples::of(kib);
-    // fio's share of the group; each of our jobs is a separate group.
-    let of_group = bandwidth.share_of(op.figures.throughput.value);
-    rate_fields(bandwidth, of_group, RateSamples::of(ops))
+    let earlier_ns = row.steady_from_ns().saturating_sub(series.start_ns);
+    let earlier = earlier_ns.div_ceil(series.interval_ns.max(1)) as usize;
+    let skipped = earlier.min(series.cells.len());
+    series.cells.drain(..skipped);
+    series.start_ns += skipped as u64 * series.interval_ns;
+    series
 }
 
 /// A rate without samples, as fio prints it.
@@ -144,17 +166,16 @@ pub(super) fn rates_without_samples() -> Object {
     rate_fields(RateSamples::default(), 0.0, RateSamples::default())
 }
 
-fn rate_fields(bandwidth: RateSamples, of_group: f64, iops: RateSamples) -> Object {
-    let whole = |rate: f64| -> Value { (rate as u64).into() };
+fn rate_fields(bandwidth: RateSamples, share_of_group: f64, iops: RateSamples) -> Object {
     object([
-        ("bw_min", whole(bandwidth.min)),
-        ("bw_max", whole(bandwidth.max)),
-        ("bw_agg", of_group.into()),
+        ("bw_min", (bandwidth.min as u64).into()),
+        ("bw_max", (bandwidth.max as u64).into()),
+        ("bw_agg", share_of_group.into()),
         ("bw_mean", bandwidth.mean.into()),
         ("bw_dev", bandwidth.deviation.into()),
         ("bw_samples", bandwidth.count.into()),
-        ("iops_min", whole(iops.min)),
-        ("iops_max", whole(iops.max)),
+        ("iops_min", (iops.min as u64).into()),
+        ("iops_max", (iops.max as u64).into()),
         ("iops_mean", iops.mean.into()),
         ("iops_stddev", iops.deviation.into()),
         ("iops_samples", iops.count.into()),
@@ -164,81 +185,98 @@ fn rate_fields(bandwidth: RateSamples, of_group: f64, iops: RateSamples) -> Obje
 /// The unit of the kernel's counters on every disk (Documentation/block/stat.rst).
 const SECTOR_BYTES: u64 = 512;
 
-/// The operations of a disk: reads, writes, and the bytes of each.
-type Counts = [u64; 4];
+/// What a disk did.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct DiskCounts {
+    read_ops: u64,
+    write_ops: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+}
 
-/// The operations of a disk between two times, in nanoseconds after the start of the run.
+impl DiskCounts {
+    fn combined(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
+        Self {
+            read_ops: combine(self.read_ops, other.read_ops),
+            write_ops: combine(self.write_ops, other.write_ops),
+            read_bytes: combine(self.read_bytes, other.read_bytes),
+            write_bytes: combine(self.write_bytes, other.write_bytes),
+        }
+    }
+}
+
+/// What a disk did between two times, in nanoseconds after the start of the run.
 #[derive(Debug, Clone, Copy)]
 struct CountedTime {
     start_ns: u64,
     end_ns: u64,
-    counts: Counts,
+    counts: DiskCounts,
 }
 
 /// Each disk that was the only one below its targets, over all measurements. For a target on
 /// several disks the record has only their sum.
 pub(super) fn disk_util(record: &Record) -> Vec<Value> {
-    let mut disks: BTreeMap<&str, Vec<CountedTime>> = BTreeMap::new();
-    for m in &record.measurements {
-        if let ([disk], None) = (&m.data.device.disks[..], &m.data.device.unresolved) {
-            disks.entry(disk).or_default().push(window(m));
+    let mut times: BTreeMap<&str, Vec<CountedTime>> = BTreeMap::new();
+    for row in &record.measurements {
+        let device = &row.data.device;
+        if let ([disk], None) = (&device.disks[..], &device.unresolved) {
+            times.entry(disk).or_default().push(counted_time(row));
         }
     }
-    let disks = disks.into_iter();
-    let disks = disks.map(|(name, windows)| disk(name, sum(windows)));
-    disks.collect()
+    let mut disks = Vec::new();
+    for (name, times) in times {
+        disks.push(disk(name, sum(times)));
+    }
+    disks
 }
 
-fn window(m: &Row) -> CountedTime {
-    let (start_ns, device) = (m.steady_start_ns(), &m.data.device);
+fn counted_time(row: &Row) -> CountedTime {
+    let start_ns = row.steady_start_ns();
+    let device = &row.data.device;
     CountedTime {
         start_ns,
         // Slices lie between those of other workloads, and none of them overlap.
-        end_ns: if m.data.slices.is_empty() {
-            m.data.start_ns.saturating_add(m.data.wall_ns)
+        end_ns: if row.data.slices.is_empty() {
+            row.data.start_ns.saturating_add(row.data.wall_ns)
         } else {
             start_ns
         },
-        counts: [
-            device.read_ops,
-            device.write_ops,
-            device.read_bytes,
-            device.write_bytes,
-        ],
+        counts: DiskCounts {
+            read_ops: device.read_ops,
+            write_ops: device.write_ops,
+            read_bytes: device.read_bytes,
+            write_bytes: device.write_bytes,
+        },
     }
 }
 
 /// Concurrent measurements contain the same operations of the disk, which count once.
-fn sum(mut windows: Vec<CountedTime>) -> Counts {
-    windows.sort_by_key(|window| window.start_ns);
+fn sum(mut times: Vec<CountedTime>) -> DiskCounts {
+    times.sort_by_key(|time| time.start_ns);
     let mut apart: Vec<CountedTime> = Vec::new();
-    for window in windows {
-        let last = apart.last_mut();
-        match last.filter(|last| window.start_ns < last.end_ns) {
-            Some(last) => {
-                last.end_ns = last.end_ns.max(window.end_ns);
-                last.counts = combined(last.counts, window.counts, u64::max);
+    for time in times {
+        match apart.last_mut() {
+            Some(last) if time.start_ns < last.end_ns => {
+                last.end_ns = last.end_ns.max(time.end_ns);
+                last.counts = last.counts.combined(time.counts, u64::max);
             }
-            None => apart.push(window),
+            _ => apart.push(time),
         }
     }
-    let counts = apart.iter().map(|window| window.counts);
-    counts.fold([0; 4], |sum, counts| {
-        combined(sum, counts, u64::saturating_add)
-    })
+    let mut sum = DiskCounts::default();
+    for time in apart {
+        sum = sum.combined(time.counts, u64::saturating_add);
+    }
+    sum
 }
 
-fn combined(one: Counts, other: Counts, by: fn(u64, u64) -> u64) -> Counts {
-    std::array::from_fn(|index| by(one[index], other[index]))
-}
-
-fn disk(name: &str, [read_ops, write_ops, read_bytes, write_bytes]: Counts) -> Value {
+fn disk(name: &str, counts: DiskCounts) -> Value {
     object([
         ("name", name.into()),
-        ("read_ios", read_ops.into()),
-        ("write_ios", write_ops.into()),
-        ("read_sectors", (read_bytes / SECTOR_BYTES).into()),
-        ("write_sectors", (write_bytes / SECTOR_BYTES).into()),
+        ("read_ios", counts.read_ops.into()),
+        ("write_ios", counts.write_ops.into()),
+        ("read_sectors", (counts.read_bytes / SECTOR_BYTES).into()),
+        ("write_sectors", (counts.write_bytes / SECTOR_BYTES).into()),
     ])
     .into()
 }
@@ -246,7 +284,7 @@ fn disk(name: &str, [read_ops, write_ops, read_bytes, write_bytes]: Counts) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::laid_out;
+    use crate::json::{JsonLayout, laid_out};
 
     #[test]
     fn floats_have_six_digits_and_integers_none() {
@@ -259,7 +297,7 @@ mod tests {
             ("e", "x\"y".into()),
         ]);
         assert_eq!(
-            laid_out(&pairs, true).unwrap(),
+            laid_out(&pairs, JsonLayout::Fio).unwrap(),
             "{\n  \"a\" : 12.000000,\n  \"b\" : 12,\n  \"e\" : \"x\\\"y\"\n}"
         );
     }
@@ -276,16 +314,22 @@ mod tests {
 
     #[test]
     fn percentile_needs_ten_samples_on_both_sides() {
-        let of = |count: u64| {
-            let mut histogram = LatencyHistogram::new();
-            (1..=count).for_each(|k| histogram.record(k * 1_000));
-            let percentiles =
-                Latency::of(&LatencySummary::of(&histogram), &histogram).percentiles();
-            Vec::from_iter(percentiles.keys().cloned())
+        assert_eq!(percentiles_of(19), Vec::<String>::new());
+        assert_eq!(percentiles_of(25), ["40.000000", "50.000000", "60.000000"]);
+        assert_eq!(percentiles_of(100_000).len(), PERCENTILES.len());
+    }
+
+    /// The percentiles of so many different latencies.
+    fn percentiles_of(count: u64) -> Vec<String> {
+        let mut histogram = LatencyHistogram::new();
+        for k in 1..=count {
+            histogram.record(k * 1_000);
+        }
+        let latency = Latency {
+            summary: &LatencySummary::of(&histogram),
+            histogram: &histogram,
         };
-        assert_eq!(of(19), Vec::<String>::new());
-        assert_eq!(of(25), ["40.000000", "50.000000", "60.000000"]);
-        assert_eq!(of(100_000).len(), PERCENTILES.len());
+        latency.percentiles().keys().cloned().collect()
     }
 
     #[test]
@@ -299,13 +343,22 @@ mod tests {
 
     #[test]
     fn concurrent_windows_count_once() {
-        let window = |start_ns, end_ns, read_ops| CountedTime {
-            start_ns,
-            end_ns,
-            counts: [read_ops, 0, 0, 0],
+        let mut times = Vec::new();
+        for (start_ns, end_ns, read_ops) in [(10, 20, 1), (0, 10, 2), (12, 18, 5), (19, 30, 3)] {
+            let counts = DiskCounts {
+                read_ops,
+                ..DiskCounts::default()
+            };
+            times.push(CountedTime {
+                start_ns,
+                end_ns,
+                counts,
+            });
+        }
+        let expected = DiskCounts {
+            read_ops: 7,
+            ..DiskCounts::default()
         };
-        let windows = [(10, 20, 1), (0, 10, 2), (12, 18, 5), (19, 30, 3)];
-        let windows = windows.map(|(start, end, reads)| window(start, end, reads));
-        assert_eq!(sum(windows.to_vec()), [7, 0, 0, 0]);
+        assert_eq!(sum(times), expected);
     }
 }

@@ -4,7 +4,7 @@ use super::elements::{capitalized, command, finding_anchor, shown, wide_table};
 use crate::describe::comparison;
 use crate::describe::run::third_digit;
 use crate::svg::px;
-use crate::text::{joined, trimmed};
+use crate::text::{clean, joined, trimmed};
 use diskproof_model::block::{
     Align, Block, Cell, Column, Fact, Group, Mark, Narrow, Place, Table, TableRow, Tone,
 };
@@ -12,6 +12,7 @@ use diskproof_model::comparison::Ratio;
 use diskproof_model::digits::figure_text;
 use diskproof_model::finding::{Evidence, Finding, Severity};
 use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_model::units::{format_bytes, format_latency};
 use maud::{Markup, html};
 
@@ -22,8 +23,11 @@ const HEAT_MAX: f64 = 5.0;
 
 /// The blocks in order; facts that follow each other are one list.
 pub(super) fn blocks(all: &[Block], record: Option<&Record>) -> Markup {
-    let are_facts = |a: &Block, b: &Block| matches!((a, b), (Block::Fact(_), Block::Fact(_)));
     html! { @for group in all.chunk_by(are_facts) { (part(group, record)) } }
+}
+
+fn are_facts(one: &Block, next: &Block) -> bool {
+    matches!((one, next), (Block::Fact(_), Block::Fact(_)))
 }
 
 fn part(group: &[Block], record: Option<&Record>) -> Markup {
@@ -37,7 +41,9 @@ fn part(group: &[Block], record: Option<&Record>) -> Markup {
         Block::Command { what, text } => html! {
             p { (shown(what)) ":" } (command(text, what))
         },
-        Block::Finding(of) => html! { @if let Some(record) = record { (finding(record, of)) } },
+        Block::Finding(found) => html! {
+            @if let Some(record) = record { (finding(record, found)) }
+        },
         Block::Chart(_) | Block::Ping(_) | Block::Scan => Markup::default(),
     }
 }
@@ -75,22 +81,35 @@ fn unbroken_dash(text: &str) -> String {
     text.replace("–\u{a0}", "–\u{2060}\u{a0}")
 }
 
-/// The columns that have a text or a drawing.
-fn used(table: &Table) -> Vec<(usize, &Column)> {
-    let is_drawn = |cell: &Cell| matches!(cell.mark, Mark::Interval(_) | Mark::Ratio { .. });
-    let is_used = |(index, column): &(usize, &Column)| {
-        let mut cells = table.rows.iter().map(|row| &row.cells[*index]);
-        *index == 0
-            || match column.place {
-                Place::Drawn => cells.any(is_drawn),
-                _ => cells.any(|cell| !cell.text.trim().is_empty()),
-            }
-    };
-    table.columns.iter().enumerate().filter(is_used).collect()
+/// A column and its place in the rows.
+struct UsedColumn<'a> {
+    index: usize,
+    column: &'a Column,
+}
+
+/// The first column, and those that have a text or a drawing.
+fn used_columns(table: &Table) -> Vec<UsedColumn<'_>> {
+    let mut used = Vec::new();
+    for (index, column) in table.columns.iter().enumerate() {
+        let mut cells = table.rows.iter().map(|row| &row.cells[index]);
+        let is_used = match column.place {
+            _ if index == 0 => true,
+            Place::Drawn => cells.any(is_drawn),
+            _ => cells.any(|cell| !cell.text.trim().is_empty()),
+        };
+        if is_used {
+            used.push(UsedColumn { index, column });
+        }
+    }
+    used
+}
+
+fn is_drawn(cell: &Cell) -> bool {
+    matches!(cell.mark, Mark::Interval(_) | Mark::Ratio { .. })
 }
 
 fn rows(table: &Table) -> Markup {
-    let columns = used(table);
+    let columns = used_columns(table);
     let has_groups = table.rows.iter().any(|row| row.group.is_some());
     let style = match table.narrow {
         _ if has_groups => "figures",
@@ -102,19 +121,33 @@ fn rows(table: &Table) -> Markup {
             @if !table.caption.is_empty() && !has_groups {
                 caption { (capitalized(&shown(&table.caption))) }
             }
-            thead { tr { @for (index, column) in &columns { (heading(table, *index, column)) } } }
+            thead { tr { @for used in &columns { (heading(table, used)) } } }
             @for group in table.rows.chunk_by(|_, next| next.group.is_none()) {
-                tbody id=[group[0].group.as_ref().and_then(|of| of.anchor.as_deref())] {
-                    @if let Some(of) = &group[0].group { (title(of, columns.len())) }
-                    @for row in group { (line(row, &columns)) }
-                }
+                (row_group(group, &columns))
             }
         }
     }
 }
 
-fn heading(table: &Table, index: usize, column: &Column) -> Markup {
+/// The rows of a group below its title.
+fn row_group(rows: &[TableRow], columns: &[UsedColumn<'_>]) -> Markup {
+    let group = rows[0].group.as_ref();
+    let anchor = group.and_then(|group| group.anchor.as_deref());
+    html! {
+        tbody id=[anchor] {
+            @if let Some(group) = group { (title(group, columns.len())) }
+            @for row in rows { (line(row, columns)) }
+        }
+    }
+}
+
+fn heading(table: &Table, used: &UsedColumn<'_>) -> Markup {
+    let UsedColumn { index, column } = *used;
     let is_number = column.align == Align::Right;
+    let has_interval = table
+        .rows
+        .iter()
+        .any(|row| matches!(row.cells[index].mark, Mark::Interval(_)));
     // Percentiles keep their small letter.
     let name = if column.name.contains(|c: char| c.is_ascii_digit()) {
         column.name.clone()
@@ -123,8 +156,7 @@ fn heading(table: &Table, index: usize, column: &Column) -> Markup {
     };
     html! {
         @if column.place == Place::Drawn {
-            @let is_interval = |row: &TableRow| matches!(row.cells[index].mark, Mark::Interval(_));
-            th.interval[table.rows.iter().any(is_interval)] scope="col" {
+            th.interval[has_interval] scope="col" {
                 span.unseen { (capitalized(&column.name)) " drawn" }
             }
         } @else {
@@ -148,57 +180,77 @@ fn title(group: &Group, columns: usize) -> Markup {
     }
 }
 
-fn line(row: &TableRow, columns: &[(usize, &Column)]) -> Markup {
-    let of_row = Some(class(row.tone)).filter(|class| !class.is_empty());
+fn line(row: &TableRow, columns: &[UsedColumn<'_>]) -> Markup {
+    let row_class = match class(row.tone) {
+        "" => None,
+        class => Some(class),
+    };
     html! {
-        tr class=[of_row] { @for (position, (index, column)) in columns.iter().enumerate() {
-            @let one = &row.cells[*index];
+        tr class=[row_class] { @for (position, used) in columns.iter().enumerate() {
+            @let one = &row.cells[used.index];
             @if position == 0 { th.operation scope="row" { (shown(one.text.trim())) } }
-            @else { (cell(one, column)) }
+            @else { (cell(one, used.column)) }
         } }
     }
 }
 
 fn cell(cell: &Cell, column: &Column) -> Markup {
-    let number = (column.align == Align::Right).then(|| "number".to_owned());
-    let heat = match cell.mark {
-        Mark::Heat(Some(share)) => {
-            let step = (share * HEAT_MAX).clamp(0.0, HEAT_MAX);
-            Some(format!("heat-{step:.0}"))
-        }
-        _ if cell.tone == Tone::Dim => Some("predicted".to_owned()),
-        _ => None,
+    match &cell.mark {
+        Mark::Interval(width) => html! {
+            td.drawn.interval { @if width.is_finite() { (error_bar(*width)) } }
+        },
+        Mark::Ratio {
+            ratio,
+            reach,
+            margin,
+        } => html! {
+            td.drawn { (forest(*ratio, *reach, *margin)) }
+        },
+        _ => text_cell(cell, column),
+    }
+}
+
+fn text_cell(cell: &Cell, column: &Column) -> Markup {
+    let note = match shown(&cell.note) {
+        note if note.is_empty() => None,
+        note => Some(note),
     };
-    let classes = joined(number.into_iter().chain(heat), " ");
-    let note = Some(shown(&cell.note)).filter(|note| !note.is_empty());
     let text = shown(cell.text.trim());
     html! {
-        @match &cell.mark {
-            Mark::Interval(width) => td.drawn.interval {
-                @if width.is_finite() { (error_bar(*width)) }
-            },
-            Mark::Ratio { ratio, reach, margin } => {
-                td.drawn { (forest(*ratio, *reach, *margin)) }
-            },
-            _ => td class=[classes] title=[note] {
-                @match cell.tone {
-                    Tone::Good | Tone::Warning | Tone::Error => {
-                        span class={"tag " (class(cell.tone))} { (text) }
-                    },
-                    Tone::Bold => strong { (text) },
-                    _ => (text),
-                }
-            },
+        td class=[classes(cell, column)] title=[note] {
+            @match cell.tone {
+                Tone::Good | Tone::Warning | Tone::Error => {
+                    span class={"tag " (class(cell.tone))} { (text) }
+                },
+                Tone::Bold => strong { (text) },
+                _ => (text),
+            }
         }
     }
+}
+
+/// The classes of a cell: a number, its heat, or a figure that was not measured.
+fn classes(cell: &Cell, column: &Column) -> Option<String> {
+    let mut classes = Vec::new();
+    if column.align == Align::Right {
+        classes.push("number".to_owned());
+    }
+    if let Mark::Heat(Some(share)) = cell.mark {
+        let step = (share * HEAT_MAX).clamp(0.0, HEAT_MAX);
+        classes.push(format!("heat-{step:.0}"));
+    } else if cell.tone == Tone::Dim {
+        classes.push("predicted".to_owned());
+    }
+    joined(classes, " ")
 }
 
 /// An interval as a picture. The cell next to it holds the text, so screen readers skip the
 /// picture.
 fn error_bar(width: f64) -> Markup {
     let reach = width.min(BAR_SCALE) / BAR_SCALE * 48.0;
-    let (left, right) = (px(50.0 - reach), px(50.0 + reach));
-    let dashes = (width > BAR_SCALE).then_some("3 3");
+    let left = px(50.0 - reach);
+    let right = px(50.0 + reach);
+    let dashes = if width > BAR_SCALE { Some("3 3") } else { None };
     html! {
         svg.errorbar aria-hidden="true" {
             title { "The scale ends at ±50 %" }
@@ -212,18 +264,23 @@ fn error_bar(width: f64) -> Markup {
 
 /// A ratio with its interval.
 fn forest(ratio: Ratio, reach: f64, margin: f64) -> Markup {
-    let place = |ratio: f64| (80.0 + comparison::place(ratio, reach) * 76.0).clamp(3.0, 157.0);
-    let high = ratio.high_95.unwrap_or(f64::INFINITY);
-    let (low, high) = (place(ratio.low_95), place(high));
-    let (band_low, band_high) = (place(1.0 - margin), place(1.0 / (1.0 - margin)));
+    let low = x_of_ratio(ratio.low_95, reach);
+    let high = x_of_ratio(ratio.high_95.unwrap_or(f64::INFINITY), reach);
+    let band_low = x_of_ratio(1.0 - margin, reach);
+    let band_high = x_of_ratio(1.0 / (1.0 - margin), reach);
     html! {
         svg.forest viewBox="0 0 160 16" width="160" height="16" aria-hidden="true" {
             rect.band x=(px(band_low)) width=(px(band_high - band_low)) y="0" height="16" {}
             line.one x1="80" x2="80" y1="0" y2="16" {}
             line.reach x1=(px(low)) x2=(px(high)) y1="8" y2="8" {}
-            circle.value cx=(px(place(ratio.value))) cy="8" r="3.5" {}
+            circle.value cx=(px(x_of_ratio(ratio.value, reach))) cy="8" r="3.5" {}
         }
     }
+}
+
+fn x_of_ratio(ratio: f64, reach: f64) -> f64 {
+    let place = comparison::place(ratio, reach);
+    (80.0 + place * 76.0).clamp(3.0, 157.0)
 }
 
 /// A finding with its evidence.
@@ -234,10 +291,17 @@ fn finding(record: &Record, finding: &Finding) -> Markup {
         Severity::Note => ("finding note", "i Note"),
     };
     // A link by code leads to the first finding of its kind.
-    let mut findings = record.findings.iter();
-    let is_first = findings.find(|other| other.code == finding.code) == Some(finding);
+    let first = record
+        .findings
+        .iter()
+        .find(|other| other.code == finding.code);
+    let anchor = if first == Some(finding) {
+        Some(finding_anchor(&finding.code))
+    } else {
+        None
+    };
     html! {
-        article class=(class) id=[is_first.then(|| finding_anchor(&finding.code))] {
+        article class=(class) id=[anchor] {
             h3 {
                 span.tag { (label) } " " (shown(finding.heading()))
                 @if finding.title.is_some() { " " code { (shown(&finding.code)) } }
@@ -256,7 +320,7 @@ fn shown_whole(text: &str) -> String {
     if text.chars().count() > SENTENCES_CHARS_MAX {
         shown(text)
     } else {
-        crate::text::clean(text)
+        clean(text)
     }
 }
 
@@ -285,12 +349,20 @@ fn evidence(record: &Record, finding: &Finding) -> Markup {
     }
 }
 
-/// The name of the workload that a JSON pointer leads into.
+/// The name of the workload that the evidence is about.
 fn place(record: &Record, evidence: &Evidence) -> Markup {
-    let rest = evidence.path.strip_prefix("/measurements/");
-    let index = rest.and_then(|rest| rest.split('/').next()?.parse::<usize>().ok());
-    let measured = index.and_then(|index| record.measurements.get(index));
-    html! { @if let Some(m) = measured { (shown(&m.data.workload.name)) " " } }
+    html! {
+        @if let Some(row) = measurement(record, &evidence.path) {
+            (shown(&row.data.workload.name)) " "
+        }
+    }
+}
+
+/// The measurement that a JSON pointer leads into.
+fn measurement<'a>(record: &'a Record, path: &str) -> Option<&'a Row> {
+    let rest = path.strip_prefix("/measurements/")?;
+    let index: usize = rest.split('/').next()?.parse().ok()?;
+    record.measurements.get(index)
 }
 
 /// A number in its unit.
@@ -321,24 +393,25 @@ mod tests {
 
     #[test]
     fn forest_places_half_and_double_equally_far_from_one() {
-        let drawn = |value, low_95, high_95| {
-            let ratio = Ratio {
-                value,
-                low_95,
-                high_95,
-            };
-            forest(ratio, 4.0_f64.ln(), 0.02).into_string()
-        };
         // A ratio beyond the scale is drawn at its edge.
         for (value, place) in [
             (0.5, "cx=\"42\""),
             (2.0, "cx=\"118\""),
             (100.0, "cx=\"156\""),
         ] {
-            assert_shows(&drawn(value, value, Some(value)), &[place]);
+            assert_shows(&drawn_ratio(value, value, Some(value)), &[place]);
         }
         // An interval without an end reaches it.
-        assert_shows(&drawn(1.0, 0.0, None), &["x1=\"4\" x2=\"156\""]);
+        assert_shows(&drawn_ratio(1.0, 0.0, None), &["x1=\"4\" x2=\"156\""]);
+    }
+
+    fn drawn_ratio(value: f64, low_95: f64, high_95: Option<f64>) -> String {
+        let ratio = Ratio {
+            value,
+            low_95,
+            high_95,
+        };
+        forest(ratio, 4.0_f64.ln(), 0.02).into_string()
     }
 
     #[test]

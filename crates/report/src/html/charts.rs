@@ -3,7 +3,7 @@
 
 use super::elements::{self, shown};
 use crate::chart::{Axis, AxisSide, Chart, Range, Series, SeriesMark};
-use crate::svg::{COLORS, dashes, dot, inline};
+use crate::svg::{COLORS, Point, dashes, dot, inline};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ fn key(chart: &Chart, series: &Series, index: usize) -> Markup {
         @match series.mark {
             SeriesMark::Line => path class={"s" (color)} d="M1 6h22"
                 stroke-dasharray=[dashes(chart, index)] {},
-            SeriesMark::Dots => path class={"f" (color)} d=(dot(index, (12.0, 6.0), 4.0)) {},
+            SeriesMark::Dots => path class={"f" (color)} d=(dot(index, Point::new(12.0, 6.0), 4.0)) {},
             SeriesMark::Bars => rect class={"f" (color)} x="7" y="1" width="10" height="10" {},
         }
     }
@@ -105,15 +105,21 @@ pub(super) fn data(charts: &[Chart]) -> Value {
 
 fn chart_data(chart: &Chart) -> Value {
     let ranges = chart.ranges();
-    let series = chart.series.iter().enumerate();
-    let series = series.map(|(index, series)| series_data(chart, series, index));
+    let mut series = Vec::new();
+    for (index, one) in chart.series.iter().enumerate() {
+        series.push(series_data(chart, one, index));
+    }
+    let y_right = chart
+        .y_right
+        .as_ref()
+        .map(|axis| axis_data(axis, ranges.y_right.as_ref()));
     json!({
         "id": chart.id,
         "title": chart.title,
         "x": axis_data(&chart.x, None),
         "y": axis_data(&chart.y, Some(&ranges.y)),
-        "yRight": chart.y_right.as_ref().map(|axis| axis_data(axis, ranges.y_right.as_ref())),
-        "series": series.collect::<Vec<_>>(),
+        "yRight": y_right,
+        "series": series,
         "guides": chart.guides,
     })
 }
@@ -122,26 +128,39 @@ fn chart_data(chart: &Chart) -> Value {
 /// moves when the script takes over.
 fn axis_data(axis: &Axis, whole: Option<&Range>) -> Value {
     let mut data = json!(axis);
-    data["whole"] = whole.map_or(Value::Null, |range| {
-        let ticks: Vec<f64> = range.ticks.iter().copied().map(rounded).collect();
-        json!({ "low": rounded(range.low), "high": rounded(range.high), "ticks": ticks })
-    });
+    data["whole"] = match whole {
+        Some(range) => range_data(range),
+        None => Value::Null,
+    };
     data
 }
 
+fn range_data(range: &Range) -> Value {
+    let ticks: Vec<f64> = range.ticks.iter().copied().map(rounded).collect();
+    json!({ "low": rounded(range.low), "high": rounded(range.high), "ticks": ticks })
+}
+
 fn series_data(chart: &Chart, series: &Series, index: usize) -> Value {
-    let numbers = |values: &mut dyn Iterator<Item = f64>| values.map(rounded).collect::<Vec<f64>>();
-    let lengths = dashes(chart, index).unwrap_or_default().split_whitespace();
-    let dash: Vec<f64> = lengths.filter_map(|length| length.parse().ok()).collect();
+    let mut dash = Vec::new();
+    for length in dashes(chart, index).unwrap_or_default().split_whitespace() {
+        dash.extend(length.parse::<f64>().ok());
+    }
+    let mut x = Vec::new();
+    let mut y = Vec::new();
+    for point in &series.points {
+        x.push(rounded(point.0));
+        y.push(rounded(point.1));
+    }
+    let half_widths: Vec<f64> = series.half_widths_95.iter().copied().map(rounded).collect();
     json!({
         "name": series.name,
         "mark": series.mark,
         "dash": dash,
         "right": series.side == AxisSide::Right,
         "hidden": index >= chart.shown_at_first(),
-        "x": numbers(&mut series.points.iter().map(|point| point.0)),
-        "y": numbers(&mut series.points.iter().map(|point| point.1)),
-        "half": numbers(&mut series.half_widths_95.iter().copied()),
+        "x": x,
+        "y": y,
+        "half": half_widths,
     })
 }
 

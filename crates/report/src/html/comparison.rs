@@ -19,16 +19,12 @@ use std::io::{self, Write};
 
 /// Writes the page of a comparison.
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    let several = comparison.candidates.len() > 1;
-    let candidates = comparison.candidates.iter().enumerate();
-    let charts = candidates.flat_map(|(index, of)| {
-        let pairs = of.percentiles.iter().enumerate();
-        pairs.filter_map(move |(at, pair)| overlay(pair, at, &letter(index), several))
-    });
-    let charts: Vec<Chart> = charts.collect();
-    let mut sections = vec![("verdict", "Verdict"), ("metrics", "Metrics")];
-    sections.extend((!charts.is_empty()).then_some(("charts", "Charts")));
-    sections.push(("data", "Data"));
+    let charts = charts_of_candidates(comparison);
+    let mut anchors = vec![("verdict", "Verdict"), ("metrics", "Metrics")];
+    if !charts.is_empty() {
+        anchors.push(("charts", "Charts"));
+    }
+    anchors.push(("data", "Data"));
     let described = describe::comparison::blocks(comparison, MetricDetail::Independent);
     let body = html! {
         (overview(comparison))
@@ -36,13 +32,44 @@ pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Res
         @if !charts.is_empty() { (charts::section(&charts, None)) }
         (data())
     };
-    let blocks = [
+    let data_blocks = [
         ("chart-data", charts::data(&charts).to_string()),
         (COMPARISON_ID, serde_json::to_string(comparison)?),
     ];
     let title = format!("{} · comparison", names(comparison));
-    let page = page(&title, &sections, "diskproof-comparison", &body, &blocks);
-    out.write_all(page.as_bytes())
+    let text = page(
+        &title,
+        &anchors,
+        "diskproof-comparison",
+        &body,
+        &data_blocks,
+    );
+    out.write_all(text.as_bytes())
+}
+
+/// The percentiles of each candidate over those of the baseline.
+fn charts_of_candidates(comparison: &Comparison) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for (index, candidate) in comparison.candidates.iter().enumerate() {
+        let candidate_letter = letter(index);
+        for (number, pair) in candidate.percentiles.iter().enumerate() {
+            let mut subject = format!("{} {} latency", shown(&pair.subject), pair.op.as_str());
+            if comparison.candidates.len() > 1 {
+                subject += &format!(", {candidate_letter} against A");
+            }
+            if !pair.comparable {
+                subject += " (not comparable)";
+            }
+            if let Some(overlay) = overlay(pair, &candidate_letter) {
+                charts.push(Chart {
+                    id: format!("percentiles-{}-{number}", candidate_letter.to_lowercase()),
+                    title: subject,
+                    ..overlay
+                });
+            }
+        }
+    }
+    charts
 }
 
 fn data() -> Markup {
@@ -62,9 +89,10 @@ fn data() -> Markup {
 }
 
 fn names(comparison: &Comparison) -> String {
-    let others = comparison.candidates.iter().map(|other| &other.side);
-    let sides = std::iter::once(&comparison.baseline).chain(others);
-    let names: Vec<String> = sides.map(|side| shown(&side.label)).collect();
+    let mut names = vec![shown(&comparison.baseline.label)];
+    for candidate in &comparison.candidates {
+        names.push(shown(&candidate.side.label));
+    }
     names.join(" – ")
 }
 
@@ -102,43 +130,44 @@ fn tally(candidate: &Candidate) -> Markup {
     ];
     html! {
         ul.tally aria-label="Verdicts over the headline metrics" {
-            @for (n, verdict) in counts.into_iter().filter(|(n, _)| *n > 0) {
-                @let (tone, sign) = look(verdict);
-                li class=(class(tone)) {
-                    span.verdict { (n) " " (sign) " " (verdict.as_str()) }
+            @for (n, verdict) in counts {
+                @if n > 0 {
+                    @let (tone, sign) = look(verdict);
+                    li class=(class(tone)) {
+                        span.verdict { (n) " " (sign) " " (verdict.as_str()) }
+                    }
                 }
             }
         }
     }
 }
 
-/// The percentile curves of both sides of a workload.
-fn overlay(pair: &PercentilePair, index: usize, letter: &str, several: bool) -> Option<Chart> {
-    let line = |name: &str, points: &[PercentilePoint]| {
-        let known = points.iter().filter(|p| p.latency_ns > 0);
-        let points = known.map(|p| (p.percent, p.latency_ns as f64 / 1e6));
-        Series::new(name, SeriesMark::Line, points.collect())
-    };
-    let series = [line("A", &pair.a), line(letter, &pair.b)];
-    if series.iter().any(|series| series.points.is_empty()) {
+/// The percentile curves of both sides of a workload; `None` if one has no latency.
+fn overlay(pair: &PercentilePair, letter: &str) -> Option<Chart> {
+    let baseline = percentile_line("A", &pair.a);
+    let candidate = percentile_line(letter, &pair.b);
+    if baseline.points.is_empty() || candidate.points.is_empty() {
         return None;
     }
-    let against = several.then(|| format!(", {letter} against A"));
-    let against = against.unwrap_or_default();
-    let doubt = (!pair.comparable).then_some(" (not comparable)");
-    let doubt = doubt.unwrap_or_default();
-    let (subject, op) = (shown(&pair.subject), pair.op.as_str());
     Some(Chart {
-        id: format!("percentiles-{}-{index}", letter.to_lowercase()),
-        title: format!("{subject} {op} latency{against}{doubt}"),
         caption: "At each percentile, that share of the operations took no longer than the line \
                   shows. The lower line is better."
             .to_owned(),
         x: Axis::new("percentile", "%").scaled(Scale::Percentile),
         y: Axis::new("latency", "ms").scaled(Scale::Log),
-        series: series.into(),
+        series: vec![baseline, candidate],
         ..Chart::default()
     })
+}
+
+fn percentile_line(name: &str, percentiles: &[PercentilePoint]) -> Series {
+    let mut points = Vec::new();
+    for point in percentiles {
+        if point.latency_ns > 0 {
+            points.push((point.percent, point.latency_ns as f64 / 1e6));
+        }
+    }
+    Series::new(name, SeriesMark::Line, points)
 }
 
 #[cfg(test)]

@@ -110,10 +110,10 @@ const PACKED_TYPE: &str = "application/zlib;base64";
 /// A tenth to a third of the JSON's size, and nothing in it that could end the element.
 fn packed(json: &str) -> String {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
-    let bytes = encoder
+    encoder
         .write_all(json.as_bytes())
-        .and_then(|()| encoder.finish())
         .expect("a Vec takes everything");
+    let bytes = encoder.finish().expect("a Vec takes everything");
     BASE64.encode(bytes)
 }
 
@@ -152,7 +152,10 @@ pub fn page_json(page: &str) -> Result<String, PageError> {
             break;
         };
         if ids.iter().any(|id| tag.contains(id)) {
-            let content = after.split_once("</script").map_or(after, |parts| parts.0);
+            let content = match after.split_once("</script") {
+                Some((content, _)) => content,
+                None => after,
+            };
             return if tag.contains(PACKED_TYPE) {
                 unpacked(content)
             } else {
@@ -210,8 +213,10 @@ mod tests {
     #[test]
     fn packed_data_contain_no_markup() {
         let text = packed(&"</script><!--\u{2028}é".repeat(100));
-        let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
-        assert!(text.chars().all(is_base64) && text.len() < 200, "{text}");
+        let is_base64 = text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c));
+        assert!(is_base64 && text.len() < 200, "{text}");
     }
 
     #[test]

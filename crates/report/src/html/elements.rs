@@ -19,8 +19,10 @@ pub(super) fn shown(text: &str) -> String {
 /// A text that begins a sentence.
 pub(super) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
-    let first = letters.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(letters).collect()
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
 }
 
 /// The anchor of a finding: letters, digits and hyphens, whatever its code is.
@@ -30,9 +32,15 @@ pub(super) fn finding_anchor(code: &str) -> String {
 
 /// A name for anchors and files: everything but ASCII letters and digits is a hyphen.
 pub(super) fn letters_and_digits(name: &str) -> String {
-    let letters = name.chars().take(80);
-    let hyphened = letters.map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
-    hyphened.collect()
+    name.chars().take(80).map(letter_or_hyphen).collect()
+}
+
+fn letter_or_hyphen(letter: char) -> char {
+    if letter.is_ascii_alphanumeric() {
+        letter
+    } else {
+        '-'
+    }
 }
 
 /// A section with its heading.

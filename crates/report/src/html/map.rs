@@ -23,53 +23,77 @@ const NOTABLE_HEAT: usize = 2;
 
 /// The data for the script: the map as a chart, and the position of each cell.
 pub(super) fn data(record: &Record) -> Option<Value> {
-    let scan = scan(record)?;
-    let (unit, bytes) = position_unit(scan.map.last()?.offset_bytes as f64);
-    let series = |name: &str, value: &dyn Fn(&ScanCell) -> Option<f64>| {
-        let cells = scan.map.iter();
-        let points =
-            cells.filter_map(|cell| Some((cell.offset_bytes as f64 / bytes, value(cell)?)));
-        Series::new(name, SeriesMark::Dots, points.collect())
-    };
-    let ms = |cell: &ScanCell, ns: u64| (cell.blocks > cell.errors).then_some(ns as f64 / 1e6);
-    let count = |count: u64| (count > 0).then_some(count as f64);
+    let scan = mapped_scan(record)?;
+    let farthest = scan.map.last()?.offset_bytes;
+    let (unit, unit_bytes) = position_unit(farthest as f64);
+    let mut positions = Vec::new();
+    let mut notable = Vec::new();
+    for cell in &scan.map {
+        positions.push(charts::rounded(cell.offset_bytes as f64 / unit_bytes));
+        notable.push(u8::from(is_notable(cell, scan.latency_p50_ns)));
+    }
     let chart = Chart {
         id: "scan-map".to_owned(),
         title: "Map of the scan".to_owned(),
         x: Axis::new("position", unit),
         y: Axis::new("latency of a block", "ms"),
         y_right: Some(Axis::new("blocks", "")),
-        series: vec![
-            series("mean", &|cell| ms(cell, cell.latency_mean_ns)),
-            series("longest", &|cell| ms(cell, cell.latency_max_ns)),
-            series("blocks read", &|cell| count(cell.blocks)).on_the_right(),
-            series("blocks failed", &|cell| count(cell.errors)).on_the_right(),
-        ],
+        series: cell_series(scan, unit_bytes),
         ..Chart::default()
     };
-    let is_notable =
-        |cell: &ScanCell| cell.errors > 0 || heat(cell, scan.latency_p50_ns) >= NOTABLE_HEAT;
-    let notable = scan.map.iter().map(|cell| u8::from(is_notable(cell)));
-    let notable: Vec<u8> = notable.collect();
-    let places = scan.map.iter().map(|cell| cell.offset_bytes as f64 / bytes);
-    let cells: Vec<f64> = places.map(charts::rounded).collect();
     Some(json!({
         "chart": charts::data(&[chart])[0],
         "perRow": CELLS_PER_ROW,
         "side": CELL,
-        "cells": cells,
+        "cells": positions,
         "notable": notable,
     }))
 }
 
-fn scan(record: &Record) -> Option<&Scan> {
-    let scan = record.surface()?.data.scan.as_ref();
-    scan.filter(|scan| !scan.map.is_empty())
+/// The figures of the cells by position: latencies where a block was read, and counts.
+fn cell_series(scan: &Scan, unit_bytes: f64) -> Vec<Series> {
+    let mut means = Vec::new();
+    let mut longest = Vec::new();
+    let mut read = Vec::new();
+    let mut failed = Vec::new();
+    for cell in &scan.map {
+        let x = cell.offset_bytes as f64 / unit_bytes;
+        if cell.blocks > cell.errors {
+            means.push((x, cell.latency_mean_ns as f64 / 1e6));
+            longest.push((x, cell.latency_max_ns as f64 / 1e6));
+        }
+        if cell.blocks > 0 {
+            read.push((x, cell.blocks as f64));
+        }
+        if cell.errors > 0 {
+            failed.push((x, cell.errors as f64));
+        }
+    }
+    vec![
+        Series::new("mean", SeriesMark::Dots, means),
+        Series::new("longest", SeriesMark::Dots, longest),
+        Series::new("blocks read", SeriesMark::Dots, read).on_the_right(),
+        Series::new("blocks failed", SeriesMark::Dots, failed).on_the_right(),
+    ]
+}
+
+fn is_notable(cell: &ScanCell, median_ns: u64) -> bool {
+    cell.errors > 0 || heat(cell, median_ns) >= NOTABLE_HEAT
+}
+
+/// The scan; `None` if it has no map.
+fn mapped_scan(record: &Record) -> Option<&Scan> {
+    let scan = record.surface()?.data.scan.as_ref()?;
+    if scan.map.is_empty() {
+        None
+    } else {
+        Some(scan)
+    }
 }
 
 /// The map of a scan.
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
-    let scan = scan(record)?;
+    let scan = mapped_scan(record)?;
     let read = reach(scan, record.surface()?.data.span_start_bytes);
     let not = if scan.finished { "" } else { "not " };
     Some(html! {
@@ -113,7 +137,8 @@ fn field(scan: &Scan) -> Markup {
     // One path for all cells of a class: squares and, for errors, crosses.
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for (index, cell) in scan.map.iter().enumerate() {
-        let (x, y) = (index % CELLS_PER_ROW * CELL, index / CELLS_PER_ROW * CELL);
+        let x = index % CELLS_PER_ROW * CELL;
+        let y = index / CELLS_PER_ROW * CELL;
         let cross = match cell.errors {
             0 => "",
             _ => "m2 2 9 9m0-9-9 9",
@@ -121,7 +146,8 @@ fn field(scan: &Scan) -> Markup {
         let path = paths.entry(class(cell, scan.latency_p50_ns)).or_default();
         *path += &format!("M{x} {y}h13v13h-13z{cross}");
     }
-    let (width, height) = (CELLS_PER_ROW * CELL, rows * CELL);
+    let width = CELLS_PER_ROW * CELL;
+    let height = rows * CELL;
     let label = format!(
         "Map of {}; {}, {} unreadable. The table below lists the blocks.",
         counted(scan.map.len() as u64, "cell"),
@@ -148,8 +174,8 @@ fn heat(cell: &ScanCell, median_ns: u64) -> usize {
     (times.max(1.0).log2().ceil().max(1.0) as usize).min(CLASSES) - 1
 }
 
+/// The colours with the longest latency of each.
 fn scale(scan: &Scan) -> Markup {
-    let limit = |index: usize| format_latency(scan.latency_p50_ns.saturating_mul(1 << (index + 1)));
     html! {
         ul.heat-scale aria-label="Colours of the map" {
             @for index in 0..CLASSES {
@@ -157,7 +183,12 @@ fn scale(scan: &Scan) -> Markup {
                     svg width="13" height="13" aria-hidden="true" focusable="false" {
                         rect class={"heat-" (index)} width="13" height="13" {}
                     }
-                    @if index + 1 < CLASSES { " up to " (limit(index)) } @else { " longer" }
+                    @if index + 1 < CLASSES {
+                        @let limit_ns = scan.latency_p50_ns.saturating_mul(1 << (index + 1));
+                        " up to " (format_latency(limit_ns))
+                    } @else {
+                        " longer"
+                    }
                 }
             }
             li {
@@ -171,18 +202,16 @@ fn scale(scan: &Scan) -> Markup {
 }
 
 fn places(scan: &Scan) -> Markup {
-    let row = |offset: u64, lba: u64, what: &str| {
-        html! { tr { td.number { (offset) } td.number { (lba) } td { (what) } } }
-    };
-    let unreadable = scan.unreadable.iter().map(|range| {
-        let (bytes, errno) = (format_bytes(range.length_bytes), shown(&range.errno));
-        let what = format!("{bytes} unreadable: {errno}");
-        row(range.offset_bytes, range.lba, &what)
-    });
-    let slow = scan.slow.iter().map(|block| {
+    let mut rows = Vec::new();
+    for range in &scan.unreadable {
+        let bytes = format_bytes(range.length_bytes);
+        let what = format!("{bytes} unreadable: {}", shown(&range.errno));
+        rows.push(place(range.offset_bytes, range.lba, &what));
+    }
+    for block in &scan.slow {
         let what = format!("slow: {}", format_latency(block.latency_ns));
-        row(block.offset_bytes, block.lba, &what)
-    });
+        rows.push(place(block.offset_bytes, block.lba, &what));
+    }
     html! {
         table.plain {
             thead {
@@ -192,9 +221,13 @@ fn places(scan: &Scan) -> Markup {
                     th scope="col" { "What" }
                 }
             }
-            tbody { @for row in unreadable.chain(slow) { (row) } }
+            tbody { @for row in rows { (row) } }
         }
     }
+}
+
+fn place(offset_bytes: u64, lba: u64, what: &str) -> Markup {
+    html! { tr { td.number { (offset_bytes) } td.number { (lba) } td { (what) } } }
 }
 
 #[cfg(test)]
@@ -203,17 +236,20 @@ mod tests {
 
     #[test]
     fn cell_class_follows_its_slowest_block() {
-        let cell = |latency_max_ns, errors| ScanCell {
+        assert_eq!(class(&scan_cell(900, 0), 1000), "heat-0");
+        assert_eq!(class(&scan_cell(2000, 0), 1000), "heat-0");
+        assert_eq!(class(&scan_cell(2001, 0), 1000), "heat-1");
+        assert_eq!(class(&scan_cell(1 << 40, 0), 1000), "heat-5");
+        assert_eq!(class(&scan_cell(1, 3), 1000), "bad");
+    }
+
+    fn scan_cell(latency_max_ns: u64, errors: u64) -> ScanCell {
+        ScanCell {
             offset_bytes: 0,
             blocks: 9,
             latency_mean_ns: 1,
             latency_max_ns,
             errors,
-        };
-        assert_eq!(class(&cell(900, 0), 1000), "heat-0");
-        assert_eq!(class(&cell(2000, 0), 1000), "heat-0");
-        assert_eq!(class(&cell(2001, 0), 1000), "heat-1");
-        assert_eq!(class(&cell(1 << 40, 0), 1000), "heat-5");
-        assert_eq!(class(&cell(1, 3), 1000), "bad");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! verdict, findings and settings, the engineer the figures and charts, the vendor the disk, method
 //! and commands. The page contains the whole record, which can be read back from it.
 
-use crate::chart::{Chart, charts};
+use crate::chart::{self, Chart};
 use crate::describe;
 use crate::describe::run::request_text;
 use crate::describe::target::{host, layers_text, sections, tested_text};
@@ -15,7 +15,7 @@ use diskproof_model::target::TargetIdentity;
 use document::RECORD_ID;
 pub use document::{PageError, page_json, read_record};
 use elements::{letters_and_digits, section, shown, wide_table};
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use std::io::{self, Write};
 
 mod blocks;
@@ -31,81 +31,115 @@ const PAGE_BYTES_MAX: usize = 600_000;
 
 /// Writes the page of a run; without the data where that would make it too large.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let is_whole = record.kept == Kept::Whole;
-    let mut text = page(record, is_whole)?;
-    if text.len() > PAGE_BYTES_MAX && is_whole {
-        text = page(record, false)?;
+    let kept = match record.kept {
+        Kept::Whole => PageData::Whole,
+        Kept::FiguresOnly => PageData::FiguresOnly,
+    };
+    let mut text = page(record, kept)?;
+    if text.len() > PAGE_BYTES_MAX && kept == PageData::Whole {
+        text = page(record, PageData::FiguresOnly)?;
     }
     out.write_all(text.as_bytes())
 }
 
-fn page(record: &Record, keeps_data: bool) -> io::Result<String> {
-    let charts = charts(record);
+/// Whether the page holds what was measured, or the figures alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PageData {
+    Whole,
+    FiguresOnly,
+}
+
+fn page(record: &Record, kept: PageData) -> io::Result<String> {
+    let charts = chart::charts(record);
     let map = map::scan_map(record);
     let (hero, others) = match charts.split_first() {
         Some((first, others)) if is_answer(first) => (Some(first), others),
         _ => (None, charts.as_slice()),
     };
     let has_charts = !others.is_empty() || map.is_some();
-    let mut sections = vec![("verdict", "Verdict"), ("findings", "Findings")];
-    sections.extend(
-        record
-            .advice
-            .first()
-            .map(|advice| ("advice", advice.server())),
-    );
-    sections.push(("figures", "Figures"));
-    sections.extend(has_charts.then_some(("charts", "Charts")));
-    sections.push(("disk", "Disk and machine"));
-    sections.extend([("method", "Method"), ("data", "Data")]);
     let described = describe::sections(record);
-    let part = |id, heading: &str| part(record, &described, id, heading);
     let body = html! {
         (overview::overview(record, hero))
         // On a wide screen the findings stand next to the charts.
         div.evidence.split[has_charts] {
             div.side tabindex="0" role="region" aria-label="Findings and settings" {
-                (part("findings", "Findings"))
+                (part(record, &described, "findings", "Findings"))
                 @if let Some(advice) = record.advice.first() {
-                    (part("advice", &format!("Settings for {}", advice.server())))
+                    @let heading = format!("Settings for {}", advice.server());
+                    (part(record, &described, "advice", &heading))
                 }
             }
-            (part("figures", "Figures"))
+            (part(record, &described, "figures", "Figures"))
             @if has_charts { (charts::section(others, map)) }
         }
         (machine(record))
-        (part("method", "Method"))
-        (data(record, keeps_data))
+        (part(record, &described, "method", "Method"))
+        (data(record, kept))
     };
     let request = shown(&request_text(&record.plan));
-    let title = format!("{request} · {}", clean(&record.started));
-    let json = if keeps_data {
-        serde_json::to_string(record)?
-    } else {
-        serde_json::to_string(&record.clone().figures_only())?
-    };
-    let mut blocks = vec![("chart-data", charts::data(&charts).to_string())];
-    blocks.extend(map::data(record).map(|data| ("map-data", data.to_string())));
-    blocks.push((RECORD_ID, json));
-    let file_name = file_name(record);
     Ok(document::page(
-        &title, &sections, &file_name, &body, &blocks,
+        &format!("{request} · {}", clean(&record.started)),
+        &anchors(record, has_charts),
+        &file_name(record),
+        &body,
+        &data_blocks(record, kept, &charts)?,
     ))
+}
+
+/// The sections in the navigation: their anchors and names.
+fn anchors(record: &Record, has_charts: bool) -> Vec<(&str, &str)> {
+    let mut anchors = vec![("verdict", "Verdict"), ("findings", "Findings")];
+    if let Some(advice) = record.advice.first() {
+        anchors.push(("advice", advice.server()));
+    }
+    anchors.push(("figures", "Figures"));
+    if has_charts {
+        anchors.push(("charts", "Charts"));
+    }
+    anchors.push(("disk", "Disk and machine"));
+    anchors.push(("method", "Method"));
+    anchors.push(("data", "Data"));
+    anchors
+}
+
+/// The data for the script, and the record to be read back: their ids and JSON.
+fn data_blocks(
+    record: &Record,
+    kept: PageData,
+    charts: &[Chart],
+) -> io::Result<Vec<(&'static str, String)>> {
+    let mut blocks = vec![("chart-data", charts::data(charts).to_string())];
+    if let Some(map) = map::data(record) {
+        blocks.push(("map-data", map.to_string()));
+    }
+    let json = match kept {
+        PageData::Whole => serde_json::to_string(record)?,
+        PageData::FiguresOnly => serde_json::to_string(&record.clone().figures_only())?,
+    };
+    blocks.push((RECORD_ID, json));
+    Ok(blocks)
 }
 
 /// The described sections of this id under one heading.
 fn part(record: &Record, described: &[Section], id: &str, heading: &str) -> Markup {
-    let own = described.iter();
-    let own = own.filter(|of| of.id == id && of.shown != Shown::Short);
-    let content = own.map(|section| match section.blocks.as_slice() {
-        // Here the section has a heading.
-        [Block::Heading(_), blocks @ ..] if id != "figures" => blocks,
-        blocks => blocks,
-    });
-    let content = html! { @for blocks in content { (blocks::blocks(blocks, Some(record))) } };
-    let none = html! { p.alert.good { span.sign aria-hidden="true" { "✓" } " None." } };
-    let content = if content.0.is_empty() { none } else { content };
-    section(id, heading, &content)
+    let mut content = String::new();
+    for section in described {
+        if section.id != id || section.shown == Shown::Short {
+            continue;
+        }
+        let own = match section.blocks.as_slice() {
+            // Here the section has a heading.
+            [Block::Heading(_), blocks @ ..] if id != "figures" => blocks,
+            blocks => blocks,
+        };
+        content += &blocks::blocks(own, Some(record)).into_string();
+    }
+    if content.is_empty() {
+        let none = html! { p.alert.good { span.sign aria-hidden="true" { "✓" } " None." } };
+        section(id, heading, &none)
+    } else {
+        section(id, heading, &PreEscaped(content))
+    }
 }
 
 /// Whether a chart answers the question of the run and stands at the top: the rate by position, the
@@ -116,8 +150,14 @@ fn is_answer(chart: &Chart) -> bool {
 
 /// The name of files saved from the page: letters, digits and hyphens only.
 fn file_name(record: &Record) -> String {
-    let mut disks = record.targets.iter().flat_map(|target| target.disks());
-    let disk = disks.next().map_or("disk", |disk| disk.name.as_str());
+    let first = record
+        .targets
+        .iter()
+        .find_map(|target| target.disks().next());
+    let disk = match first {
+        Some(disk) => disk.name.as_str(),
+        None => "disk",
+    };
     let day = record.started.get(..10).unwrap_or_default();
     letters_and_digits(&format!("diskproof-{disk}-{day}"))
 }
@@ -138,22 +178,28 @@ fn cards(sections: &[Vec<Block>]) -> Markup {
 }
 
 fn about(record: &Record, target: &TargetIdentity) -> Vec<Vec<Block>> {
-    let is_own = |health: &&DiskHealth| target.disks().any(|disk| disk.name == health.disk);
-    let health: Vec<&DiskHealth> = record.health.iter().filter(is_own).collect();
-    let mut sections = sections(target, &health);
-    sections[0].push(Block::fact("tested", tested_text(target, &record.plan)));
-    sections[0].extend(layers_text(target).map(|text| Block::fact("layers", text)));
-    sections
+    let mut health: Vec<&DiskHealth> = Vec::new();
+    for one in &record.health {
+        if target.disks().any(|disk| disk.name == one.disk) {
+            health.push(one);
+        }
+    }
+    let mut about = sections(target, &health);
+    about[0].push(Block::fact("tested", tested_text(target, &record.plan)));
+    if let Some(layers) = layers_text(target) {
+        about[0].push(Block::fact("layers", layers));
+    }
+    about
 }
 
 /// The section `data`.
-fn data(record: &Record, keeps_data: bool) -> Markup {
+fn data(record: &Record, kept: PageData) -> Markup {
     let content = html! {
         p {
             "This file contains the whole record: every setting, series and histogram. "
             code { "diskproof show THIS-FILE.html" }
             " prints it; other commands accept it as a saved run."
-            @if !keeps_data {
+            @if kept == PageData::FiguresOnly {
                 " It does not keep what was measured, so it cannot be judged again: for that, save \
                  the run as JSON (" code { "-o FILE.json" } ")."
             }
@@ -199,7 +245,6 @@ fn contents(record: &Record) -> Markup {
 mod tests {
     use super::*;
     use crate::fixture::{assert_shows, record, written};
-
     use diskproof_model::series::Cell;
 
     fn page(record: &Record) -> String {
@@ -232,8 +277,8 @@ mod tests {
             m.figures.reproduce = text.to_owned();
         }
         for finding in &mut record.findings {
-            for of in [&mut finding.code, &mut finding.claim, &mut finding.remedy] {
-                *of = text.to_owned();
+            for part in [&mut finding.code, &mut finding.claim, &mut finding.remedy] {
+                *part = text.to_owned();
             }
         }
         for advice in &mut record.advice {
@@ -328,25 +373,30 @@ mod tests {
 
     #[test]
     fn a_page_too_large_for_mail_keeps_no_data() {
-        // Numbers that do not deflate.
-        let cell = |index: u64| Cell {
-            ops: index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 4,
-            bytes: index.wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 4,
-            ..Cell::default()
-        };
-        let with_cells = |count: u64| {
-            let mut record = record();
-            record.kept = Kept::Whole;
-            for row in &mut record.measurements {
-                for op in row.data.ops.values_mut() {
-                    op.series.cells = (1..=count).map(cell).collect();
-                }
-            }
-            record
-        };
-        let (small, large) = (page(&with_cells(9)), page(&with_cells(8000)));
+        let small = page(&record_with_cells(9));
+        let large = page(&record_with_cells(8000));
         assert!(large.len() <= PAGE_BYTES_MAX, "{}", large.len());
-        let keeps = |page: &str| !page_json(page).unwrap().contains("figures-only");
-        assert_eq!((keeps(&small), keeps(&large)), (true, false));
+        assert!(!page_json(&small).unwrap().contains("figures-only"));
+        assert!(page_json(&large).unwrap().contains("figures-only"));
+    }
+
+    /// A record whose series have so many cells, of numbers that do not deflate.
+    fn record_with_cells(count: u64) -> Record {
+        let mut cells = Vec::new();
+        for index in 1..=count {
+            cells.push(Cell {
+                ops: index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 4,
+                bytes: index.wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 4,
+                ..Cell::default()
+            });
+        }
+        let mut record = record();
+        record.kept = Kept::Whole;
+        for row in &mut record.measurements {
+            for op in row.data.ops.values_mut() {
+                op.series.cells = cells.clone();
+            }
+        }
+        record
     }
 }

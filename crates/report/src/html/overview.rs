@@ -3,16 +3,15 @@
 use super::blocks::blocks;
 use super::charts;
 use super::elements::{capitalized, finding_anchor, section, shown};
-use crate::chart::Chart;
+use crate::chart::{Chart, target_among_several};
 use crate::describe::findings::{advised_text, limits};
 use crate::describe::run::{expectations, partial_text, request_text, start_text};
 use crate::describe::target::{disk_text, model};
 use crate::describe::verdict::worse;
 use crate::labels;
-
 use diskproof_model::digits::figure_text;
 use diskproof_model::record::{Estimate, Record};
-use diskproof_model::row::OpRow;
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_latency, format_percent, format_throughput};
@@ -39,10 +38,12 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
         }
         @if !record.expectations.is_empty() {
             @let content = blocks(&expectations(&record.expectations), Some(record));
-            // With --for the note states the source of each limit.
-            @let sources = record.plan.questions.fit_for.as_ref().map(|_| note(record));
-            @let content = html! { (content) @if let Some(sources) = sources { (sources) } };
-            (section("expectations", "Promised and measured", &content))
+            @let content_and_sources = html! {
+                (content)
+                // With --for the note states the source of each limit.
+                @if record.plan.questions.fit_for.is_some() { (note(record)) }
+            };
+            (section("expectations", "Promised and measured", &content_and_sources))
         }
         (on_paper(record))
     }
@@ -60,8 +61,7 @@ fn on_paper(record: &Record) -> Markup {
     const LINES_MAX: usize = 12;
     let findings = record.findings.iter().take(LINES_MAX);
     let more = record.findings.len().saturating_sub(LINES_MAX);
-    let settings = record.advice.iter().take(LINES_MAX);
-    let settings = settings.map(|advice| format!("{} {}", advice.setting, advised_text(advice)));
+    let advice = record.advice.iter().take(LINES_MAX);
     html! {
         div.on-paper {
             h3 { "Findings" }
@@ -77,7 +77,9 @@ fn on_paper(record: &Record) -> Markup {
             }
             @if let Some(first) = record.advice.first() {
                 h3 { "Settings for " (first.server()) }
-                ul { @for setting in settings { li { (shown(&setting)) } } }
+                ul { @for advice in advice {
+                    li { (shown(&format!("{} {}", advice.setting, advised_text(advice)))) }
+                } }
             }
             p {
                 "Findings, figures and charts follow. Evidence and commands are on the page itself."
@@ -89,7 +91,7 @@ fn on_paper(record: &Record) -> Markup {
 /// Whether the figures can be relied on, and a card for each use.
 fn verdict_part(record: &Record, verdict: &RunVerdict) -> Markup {
     html! {
-        (blocks(&limits(&record.findings).collect::<Vec<_>>(), Some(record)))
+        (blocks(&Vec::from_iter(limits(&record.findings)), Some(record)))
         (trust(verdict))
         @if !verdict.grades.is_empty() {
             ul.uses { @for grade in &verdict.grades { (use_card(record, grade)) } }
@@ -107,15 +109,17 @@ fn answer(record: &Record) -> String {
 
 /// The disk's own name where there is one, else the path.
 fn subject(record: &Record) -> String {
-    let names = record.targets.iter().map(|target| {
-        let model = target.disks().find_map(model);
-        model.map_or_else(|| shown(&target.path), |model| shown(model.trim()))
-    });
-    let names: Vec<String> = names.collect();
-    match names.as_slice() {
+    match record.targets.as_slice() {
         [] => "Nothing".to_owned(),
-        [one] => one.clone(),
-        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+        [one] => target_name(one),
+        [first, rest @ ..] => format!("{} and {} more", target_name(first), rest.len()),
+    }
+}
+
+fn target_name(target: &TargetIdentity) -> String {
+    match target.disks().find_map(model) {
+        Some(model) => shown(model.trim()),
+        None => shown(&target.path),
     }
 }
 
@@ -159,10 +163,12 @@ fn use_card(record: &Record, item: &UseGrade) -> Markup {
         Some(Grade::Poor) => ("use poor", "●○○"),
         None => ("use limited", "○○○"),
     };
-    let measured = record.measurements.get(item.measurement);
-    let name = measured.map_or("", |m| m.data.workload.name.as_str());
-    let target = measured.and_then(|m| record.targets.get(m.data.target));
-    let target = target.filter(|_| record.targets.len() > 1);
+    let mut name = "";
+    let mut target = None;
+    if let Some(row) = record.measurements.get(item.measurement) {
+        name = &row.data.workload.name;
+        target = target_among_several(record, row);
+    }
     html! {
         li class=(class) {
             h3 {
@@ -178,13 +184,19 @@ fn use_card(record: &Record, item: &UseGrade) -> Markup {
             p.source {
                 "from " a href={"#figure-" (item.measurement)} { (shown(name)) }
                 @if !item.doubts.is_empty() {
-                    "; see "
-                    @for (index, code) in item.doubts.iter().enumerate() {
-                        @if index > 0 { ", " }
-                        a href={"#" (finding_anchor(code))} { (shown(code)) }
-                    }
+                    "; see " (links(&item.doubts))
                 }
             }
+        }
+    }
+}
+
+/// The codes of findings, each with a link to it.
+fn links(codes: &[String]) -> Markup {
+    html! {
+        @for (index, code) in codes.iter().enumerate() {
+            @if index > 0 { ", " }
+            a href={"#" (finding_anchor(code))} { (shown(code)) }
         }
     }
 }
@@ -192,48 +204,63 @@ fn use_card(record: &Record, item: &UseGrade) -> Markup {
 /// Where the grades begin, and why there.
 fn thresholds_text(item: &UseGrade) -> String {
     let thresholds = &item.thresholds;
-    let text = |value: f64| figure_text(value, Some(value * 1e-3), &item.figure.unit);
+    let unit = &item.figure.unit;
     format!(
         "Poor below {}, good from {}. {}.",
-        text(thresholds.limited_from),
-        text(thresholds.good_from),
+        threshold_text(thresholds.limited_from, unit),
+        threshold_text(thresholds.good_from, unit),
         shown(&capitalized(&thresholds.source))
     )
+}
+
+/// A threshold with three digits.
+fn threshold_text(value: f64, unit: &str) -> String {
+    figure_text(value, Some(value * 1e-3), unit)
 }
 
 /// The figures that readers look for first, as tiles: the whole result in one screenshot.
 fn tiles(record: &Record) -> Markup {
     /// More workloads have no room.
     const WORKLOADS_MAX: usize = 12;
-    let all = &record.measurements;
-    let surveyed: Vec<SurveyTile> = record
-        .surface()
-        .into_iter()
-        .flat_map(survey_tiles)
-        .collect();
+    let rows = &record.measurements;
+    let mut surveyed = Vec::new();
+    if let Some(surface) = record.surface() {
+        surveyed = survey_tiles(surface);
+    }
     html! {
-        @if (2..=WORKLOADS_MAX).contains(&all.len()) {
-            dl.tiles.workloads { @for (index, m) in all.iter().enumerate() { div {
-                @let ops = m.headline_ops();
-                dt { a href={"#figure-" (index)} { (shown(&m.data.workload.name)) } }
-                @if ops.is_empty() { (tile("", "", "not measured")) }
-                @for (kind, op) in &ops {
-                    (op_tile(m.rate(*op), if ops.len() > 1 { kind.as_str() } else { "" }, *op))
+        @if (2..=WORKLOADS_MAX).contains(&rows.len()) {
+            dl.tiles.workloads { @for (index, row) in rows.iter().enumerate() {
+                div {
+                    dt { a href={"#figure-" (index)} { (shown(&row.data.workload.name)) } }
+                    (op_tiles(row))
                 }
-            } } }
+            } }
         }
         @if !surveyed.is_empty() {
-            dl.tiles { @for (name, value, interval) in surveyed { div {
-                dt { (name) } (tile(&value, "", &interval.unwrap_or_default()))
-            } } }
+            dl.tiles { @for survey in surveyed {
+                div { dt { (survey.name) } (tile(&survey.figure, "", &survey.interval)) }
+            } }
+        }
+    }
+}
+
+/// A tile for each operation that a reader looks at.
+fn op_tiles(row: &Row) -> Markup {
+    let ops = row.headline_ops();
+    html! {
+        @if ops.is_empty() { (tile("", "", "not measured")) }
+        @for (kind, op) in &ops {
+            @let name = if ops.len() > 1 { kind.as_str() } else { "" };
+            (op_tile(row.rate(*op), name, *op))
         }
     }
 }
 
 fn op_tile(rate: &Estimate, name: &str, op: OpRow<'_>) -> Markup {
-    let p99 = op.figures.latency.p99;
-    let p99 = p99.map_or(String::new(), |ns| format!(" · p99 {}", format_latency(ns)));
-    let interval = labels::interval(rate) + &p99;
+    let mut interval = labels::interval(rate);
+    if let Some(p99_ns) = op.figures.latency.p99 {
+        interval += &format!(" · p99 {}", format_latency(p99_ns));
+    }
     tile(&rate.value_text(), name, &interval)
 }
 
@@ -247,28 +274,50 @@ fn tile(figure: &str, name: &str, interval: &str) -> Markup {
     }
 }
 
-/// A name, a figure, and how well it is known.
-type SurveyTile = (&'static str, String, Option<String>);
+/// A figure of a survey, and how well it is known.
+struct SurveyTile {
+    name: &'static str,
+    figure: String,
+    interval: String,
+}
+
+impl SurveyTile {
+    fn new(name: &'static str, figure: String) -> Self {
+        Self {
+            name,
+            figure,
+            interval: String::new(),
+        }
+    }
+
+    fn from_estimate(name: &'static str, estimate: &Estimate) -> Self {
+        Self {
+            name,
+            figure: estimate.value_text(),
+            interval: estimate.width_text().unwrap_or_default(),
+        }
+    }
+}
 
 fn survey_tiles(surface: &SurfaceRecord) -> Vec<SurveyTile> {
-    let known = |name, figure: &Estimate| (name, figure.value_text(), figure.width_text());
+    let figures = &surface.figures;
     let mut tiles = Vec::new();
-    if let Some(rate) = &surface.figures.rate {
-        tiles.extend([
-            ("Slowest position", format_throughput(rate.min), None),
-            known("Average rate", &rate.average),
-            ("Fastest position", format_throughput(rate.max), None),
-        ]);
+    if let Some(rate) = &figures.rate {
+        let slowest = format_throughput(rate.min);
+        let fastest = format_throughput(rate.max);
+        tiles.push(SurveyTile::new("Slowest position", slowest));
+        tiles.push(SurveyTile::from_estimate("Average rate", &rate.average));
+        tiles.push(SurveyTile::new("Fastest position", fastest));
     }
-    let seek = surface.figures.seeks.get(&SeekPattern::Random);
-    tiles.extend(seek.map(|seek| known("Access time", &seek.mean)));
-    let burst = surface.data.burst.as_ref();
-    tiles.extend(burst.map(|burst| known("Burst rate", &burst.throughput)));
-    let cpu = surface
-        .figures
-        .rate
-        .as_ref()
-        .map(|_| surface.figures.curve_cpu_share);
-    tiles.extend(cpu.map(|share| ("CPU use", format_percent(share), None)));
+    if let Some(seek) = figures.seeks.get(&SeekPattern::Random) {
+        tiles.push(SurveyTile::from_estimate("Access time", &seek.mean));
+    }
+    if let Some(burst) = &surface.data.burst {
+        tiles.push(SurveyTile::from_estimate("Burst rate", &burst.throughput));
+    }
+    if figures.rate.is_some() {
+        let cpu_use = format_percent(figures.curve_cpu_share);
+        tiles.push(SurveyTile::new("CPU use", cpu_use));
+    }
     tiles
 }

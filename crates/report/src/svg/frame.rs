@@ -24,28 +24,48 @@ const STYLE: &str = concat!(
     "}",
 );
 
-/// Writes a picture of this width and height, with its title and description.
-pub(super) fn write_picture(
-    (width, height): (f64, f64),
-    (title, description): (&str, Option<&str>),
-    content: &Markup,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let picture = html! {
-        (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
-        svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
-            viewBox=(format!("0 0 {width} {height}")) role="img"
-            font-family="system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
-        {
-            title { (allowed(title)) }
-            @if let Some(text) = description { desc { (allowed(text)) } }
-            style { (PreEscaped(STYLE)) }
-            rect.ground width=(width) height=(height) fill="#ffffff" {}
-            (content)
-        }
-    };
-    out.write_all(picture.into_string().as_bytes())?;
-    out.write_all(b"\n")
+/// A whole picture.
+pub(super) struct Picture<'a> {
+    pub(super) width: f64,
+    pub(super) height: f64,
+    pub(super) title: &'a str,
+    pub(super) description: Option<&'a str>,
+    pub(super) content: Markup,
+}
+
+impl Picture<'_> {
+    /// Writes the picture as a file of its own.
+    pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let (width, height) = (self.width, self.height);
+        let picture = html! {
+            (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
+            svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
+                viewBox=(format!("0 0 {width} {height}")) role="img"
+                font-family="system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+            {
+                title { (allowed(self.title)) }
+                @if let Some(text) = self.description { desc { (allowed(text)) } }
+                style { (PreEscaped(STYLE)) }
+                rect.ground width=(width) height=(height) fill="#ffffff" {}
+                (self.content)
+            }
+        };
+        out.write_all(picture.into_string().as_bytes())?;
+        out.write_all(b"\n")
+    }
+}
+
+/// A position in a picture, from its upper left corner.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+}
+
+impl Point {
+    pub(crate) fn new(x: f64, y: f64) -> Self {
+        Self { x, y }
+    }
 }
 
 /// The rectangle of the data, in units of the picture, and the values at its ends.
@@ -59,7 +79,8 @@ pub(super) struct Frame {
 
 impl Frame {
     pub(super) fn x(&self, value: f64) -> f64 {
-        self.left + self.ranges.x.place(value).clamp(0.0, 1.0) * (self.right - self.left)
+        let place = self.ranges.x.place(value).clamp(0.0, 1.0);
+        self.left + place * (self.right - self.left)
     }
 
     pub(super) fn y(&self, side: AxisSide, value: f64) -> f64 {
@@ -68,19 +89,35 @@ impl Frame {
     }
 }
 
-pub(super) fn line(class: &str, stroke: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
+pub(super) fn line(class: &str, stroke: &str, from: Point, to: Point) -> Markup {
     html! {
-        line class=(class) x1=(px(from.0)) y1=(px(from.1)) x2=(px(to.0)) y2=(px(to.1))
+        line class=(class) x1=(px(from.x)) y1=(px(from.y)) x2=(px(to.x)) y2=(px(to.y))
             stroke=(stroke) {}
     }
 }
 
-pub(super) fn text(x: f64, y: f64, anchor: &str, size: f64, tone: Tone, content: &str) -> Markup {
-    let (class, color) = tone.look();
-    let weight = (tone == Tone::Strong).then_some("600");
+/// The size of letters and the role of a text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Font {
+    pub(super) size: f64,
+    pub(super) tone: Tone,
+}
+
+impl Font {
+    pub(super) const fn new(size: f64, tone: Tone) -> Self {
+        Self { size, tone }
+    }
+}
+
+/// A line of text. The anchor (`start`, `middle` or `end`) is the part of it at this position.
+pub(super) fn text(at: Point, anchor: &str, font: Font, content: &str) -> Markup {
+    let weight = match font.tone {
+        Tone::Strong => Some("600"),
+        Tone::Plain | Tone::Faint => None,
+    };
     html! {
-        text class=(class) x=(px(x)) y=(px(y)) text-anchor=(anchor) font-size=(size)
-            font-weight=[weight] fill=(color)
+        text class=(font.tone.class()) x=(px(at.x)) y=(px(at.y)) text-anchor=(anchor)
+            font-size=(font.size) font-weight=[weight] fill=(font.tone.color())
         {
             (allowed(content))
         }
@@ -106,12 +143,20 @@ pub(super) enum Tone {
 }
 
 impl Tone {
-    /// Its class and its colour.
-    pub(super) fn look(self) -> (&'static str, &'static str) {
+    fn class(self) -> &'static str {
         match self {
-            Self::Strong => ("strong", "#12161c"),
-            Self::Plain => ("plain", "#333b47"),
-            Self::Faint => ("faint", "#5f6977"),
+            Self::Strong => "strong",
+            Self::Plain => "plain",
+            Self::Faint => "faint",
+        }
+    }
+
+    /// The colour on a white ground.
+    pub(super) fn color(self) -> &'static str {
+        match self {
+            Self::Strong => "#12161c",
+            Self::Plain => "#333b47",
+            Self::Faint => "#5f6977",
         }
     }
 }
@@ -119,8 +164,11 @@ impl Tone {
 /// The text without characters that XML 1.0 forbids even as references (section 2.2): hidden ones
 /// spelled out, noncharacters replaced.
 pub(super) fn allowed(text: &str) -> String {
-    let is_noncharacter = |c: char| matches!(u32::from(c) & 0xffff, 0xfffe | 0xffff);
     clean(text).replace(is_noncharacter, "\u{fffd}")
+}
+
+fn is_noncharacter(c: char) -> bool {
+    matches!(u32::from(c) & 0xffff, 0xfffe | 0xffff)
 }
 
 /// Draws a path from point to point: relative, in tenths of a unit, which are finer than any screen
@@ -128,39 +176,42 @@ pub(super) fn allowed(text: &str) -> String {
 #[derive(Default)]
 pub(super) struct Pen {
     path: String,
-    /// Where it is, in tenths.
-    at: (i64, i64),
+    /// Where it is, in tenths. Positions are rounded and not distances, so that errors do not add
+    /// up.
+    x: i64,
+    y: i64,
     /// Whether numbers alone continue the path as a line.
     is_line: bool,
 }
 
 impl Pen {
     /// Goes to a point without drawing.
-    pub(super) fn move_to(&mut self, point: (f64, f64)) {
+    pub(super) fn move_to(&mut self, point: Point) {
         self.path.push('m');
         self.step(point);
         self.is_line = true;
     }
 
     /// Draws a line to a point.
-    pub(super) fn line_to(&mut self, point: (f64, f64)) {
-        let (x, y) = (tenths(point.0) - self.at.0, tenths(point.1) - self.at.1);
-        match (x, y) {
-            (_, 0) => self.stamp(&format!("h{}", number(x))),
-            (0, _) => self.stamp(&format!("v{}", number(y))),
-            _ => {
-                if !self.is_line {
-                    self.path.push('l');
-                }
-                self.step(point);
-                self.is_line = true;
+    pub(super) fn line_to(&mut self, point: Point) {
+        let right = tenths(point.x) - self.x;
+        let down = tenths(point.y) - self.y;
+        if down == 0 {
+            self.stamp(&format!("h{}", number(right)));
+        } else if right == 0 {
+            self.stamp(&format!("v{}", number(down)));
+        } else {
+            if !self.is_line {
+                self.path.push('l');
             }
+            self.step(point);
+            self.is_line = true;
         }
-        self.at = (tenths(point.0), tenths(point.1));
+        self.stand_at(point);
     }
 
     /// Draws a line between two points.
-    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
+    pub(super) fn line(&mut self, from: Point, to: Point) {
         self.move_to(from);
         self.line_to(to);
     }
@@ -177,16 +228,22 @@ impl Pen {
     }
 
     /// Writes the way to a point.
-    fn step(&mut self, (x, y): (f64, f64)) {
-        // Rounded positions, so that errors do not add up.
-        let to = (tenths(x), tenths(y));
-        for by in [to.0 - self.at.0, to.1 - self.at.1] {
-            if by >= 0 && self.path.ends_with(|c: char| c.is_ascii_digit()) {
-                self.path.push(' ');
-            }
-            self.path.push_str(&number(by));
+    fn step(&mut self, point: Point) {
+        self.push_number(tenths(point.x) - self.x);
+        self.push_number(tenths(point.y) - self.y);
+        self.stand_at(point);
+    }
+
+    fn push_number(&mut self, tenths: i64) {
+        if tenths >= 0 && self.path.ends_with(|c: char| c.is_ascii_digit()) {
+            self.path.push(' ');
         }
-        self.at = to;
+        self.path.push_str(&number(tenths));
+    }
+
+    fn stand_at(&mut self, point: Point) {
+        self.x = tenths(point.x);
+        self.y = tenths(point.y);
     }
 }
 
@@ -220,26 +277,31 @@ pub(super) fn shortened(text: &str, room: f64, size: f64) -> String {
     text::shortened(text, most)
 }
 
-/// Lines of text from a corner on, broken so that they fit, and their height. An empty text has no
-/// lines.
-pub(super) fn text_block(
-    content: &str,
-    (size, tone): (f64, Tone),
-    room: f64,
-    (left, top): (f64, f64),
-) -> (Markup, f64) {
-    let most = (room / (size * EM_PER_COLUMN)) as usize;
-    let lines = match content {
-        "" => Vec::new(),
-        content => wrap(&text::glue_units(&allowed(content)), most, most),
+/// A part of a picture and the height that it takes.
+pub(super) struct Drawn {
+    pub(super) markup: Markup,
+    pub(super) height: f64,
+}
+
+/// Lines of text from a corner on, broken so that they fit the width. An empty text has no lines.
+pub(super) fn text_block(content: &str, font: Font, width: f64, corner: Point) -> Drawn {
+    let columns = (width / (font.size * EM_PER_COLUMN)) as usize;
+    let lines = if content.is_empty() {
+        Vec::new()
+    } else {
+        wrap(&text::glue_units(&allowed(content)), columns, columns)
     };
-    let line_height = size * 1.4;
-    let block = html! {
+    let line_height = font.size * 1.4;
+    let markup = html! {
         @for (index, line) in lines.iter().enumerate() {
-            (text(left, top + index as f64 * line_height + size, "start", size, tone, line))
+            @let baseline = corner.y + index as f64 * line_height + font.size;
+            (text(Point::new(corner.x, baseline), "start", font, line))
         }
     };
-    (block, lines.len() as f64 * line_height)
+    Drawn {
+        markup,
+        height: lines.len() as f64 * line_height,
+    }
 }
 
 #[cfg(test)]
@@ -249,12 +311,12 @@ mod tests {
     #[test]
     fn rounding_errors_do_not_add_up() {
         let mut pen = Pen::default();
-        pen.move_to((76.0, 381.24));
-        for point in [(92.26, 378.0), (92.28, 378.04), (92.0, 377.14)] {
-            pen.line_to(point);
+        pen.move_to(Point::new(76.0, 381.24));
+        for (x, y) in [(92.26, 378.0), (92.28, 378.04), (92.0, 377.14)] {
+            pen.line_to(Point::new(x, y));
         }
         pen.stamp("h0");
-        pen.line_to((0.0, 377.14));
+        pen.line_to(Point::new(0.0, 377.14));
         assert_eq!(pen.path(), "m76 381.2 16.3-3.2h0l-.3-.9h0h-92");
     }
 

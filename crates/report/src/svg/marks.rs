@@ -1,6 +1,6 @@
 //! Marks: lines, dots, bars and error bars. Colour and shape or dashes distinguish the series.
 
-use super::frame::{Frame, Pen, px};
+use super::frame::{Frame, Pen, Point, px};
 use crate::chart::{Chart, Series, SeriesMark};
 use maud::{Markup, html};
 
@@ -34,25 +34,25 @@ fn class(kind: char, index: usize) -> String {
 /// A series. A single line gets a tint down to the axis.
 pub(super) fn mark(chart: &Chart, index: usize, frame: &Frame) -> Markup {
     let series = &chart.series[index];
-    let place = |(x, y)| (frame.x(x), frame.y(series.side, y));
-    let points: Vec<(f64, f64)> = series.points.iter().copied().map(place).collect();
-    let all = || chart.series.iter();
-    let of_kind = |mark: SeriesMark| all().filter(move |series| series.mark == mark);
-    let counts = of_kind(SeriesMark::Dots).map(|series| series.points.len());
-    let dots_count: usize = counts.sum();
+    let mut points = Vec::new();
+    for (x, y) in &series.points {
+        points.push(Point::new(frame.x(*x), frame.y(series.side, *y)));
+    }
     html! {
         @match series.mark {
             SeriesMark::Line => {
-                @if of_kind(SeriesMark::Line).count() == 1 && points.len() > 1 {
+                @if lines_in(&chart.series) == 1 && points.len() > 1 {
                     (tint(&points, index, frame.bottom))
                 }
                 (line(&points, index, dashes(chart, index)))
                 @if points.len() <= POINTS_SHOWN { (dots(&points, index, 3.2, 1.0)) }
             }
             SeriesMark::Dots => {
-                @let is_crowded = dots_count > DOTS_MANY;
-                @let (size, opacity) = if is_crowded { (2.4, 0.65) } else { (4.0, 0.9) };
-                (dots(&points, index, size, opacity))
+                @if dots_in(&chart.series) > DOTS_MANY {
+                    (dots(&points, index, 2.4, 0.65))
+                } @else {
+                    (dots(&points, index, 4.0, 0.9))
+                }
             }
             SeriesMark::Bars => { (bars(series, index, frame, chart.bar_width().unwrap_or(1.0))) }
         }
@@ -60,25 +60,37 @@ pub(super) fn mark(chart: &Chart, index: usize, frame: &Frame) -> Markup {
     }
 }
 
-/// The mark of a series in the legend.
-pub(super) fn sample(
-    chart: &Chart,
-    index: usize,
-    (left, middle): (f64, f64),
-    width: f64,
-) -> Markup {
+fn lines_in(all: &[Series]) -> usize {
+    all.iter()
+        .filter(|series| series.mark == SeriesMark::Line)
+        .count()
+}
+
+/// The number of dots that all series have together.
+fn dots_in(all: &[Series]) -> usize {
+    let mut dots = 0;
+    for series in all {
+        if series.mark == SeriesMark::Dots {
+            dots += series.points.len();
+        }
+    }
+    dots
+}
+
+/// The mark of a series in the legend, from this point to the right.
+pub(super) fn sample(chart: &Chart, index: usize, start: Point, width: f64) -> Markup {
     let series = &chart.series[index];
+    let middle = Point::new(start.x + width / 2.0, start.y);
+    let end = Point::new(start.x + width, start.y);
     html! {
         @match series.mark {
             SeriesMark::Line => {
-                (line(&[(left, middle), (left + width, middle)], index, dashes(chart, index)))
-                @if series.points.len() <= POINTS_SHOWN {
-                    (dots(&[(left + width / 2.0, middle)], index, 3.2, 1.0))
-                }
+                (line(&[start, end], index, dashes(chart, index)))
+                @if series.points.len() <= POINTS_SHOWN { (dots(&[middle], index, 3.2, 1.0)) }
             }
-            SeriesMark::Dots => { (dots(&[(left + width / 2.0, middle)], index, 4.0, 1.0)) }
+            SeriesMark::Dots => { (dots(&[middle], index, 4.0, 1.0)) }
             SeriesMark::Bars => {
-                rect class=(class('f', index)) x=(px(left + width / 2.0 - 7.0)) y=(px(middle - 6.0))
+                rect class=(class('f', index)) x=(px(middle.x - 7.0)) y=(px(middle.y - 6.0))
                     width="14" height="12" fill=(color(index)) fill-opacity="0.6" {}
             }
         }
@@ -87,21 +99,22 @@ pub(super) fn sample(
 
 /// Counts only lines, so that the first line is solid.
 pub(crate) fn dashes(chart: &Chart, index: usize) -> Option<&'static str> {
-    let before = chart.series[..index].iter();
-    let lines = before.filter(|series| series.mark == SeriesMark::Line);
-    DASHES[lines.count() % DASHES.len()]
+    DASHES[lines_in(&chart.series[..index]) % DASHES.len()]
 }
 
-fn through(points: &[(f64, f64)]) -> Pen {
-    let (mut pen, mut points) = (Pen::default(), points.iter());
-    if let Some(first) = points.next() {
-        pen.move_to(*first);
+fn through(points: &[Point]) -> Pen {
+    let mut pen = Pen::default();
+    for (index, point) in points.iter().enumerate() {
+        if index == 0 {
+            pen.move_to(*point);
+        } else {
+            pen.line_to(*point);
+        }
     }
-    points.for_each(|point| pen.line_to(*point));
     pen
 }
 
-fn line(points: &[(f64, f64)], index: usize, dashes: Option<&str>) -> Markup {
+fn line(points: &[Point], index: usize, dashes: Option<&str>) -> Markup {
     html! {
         path class=(class('s', index)) d=(through(points).path()) fill="none" stroke=(color(index))
             stroke-width="2.2" stroke-linejoin="round" stroke-linecap="round"
@@ -109,24 +122,25 @@ fn line(points: &[(f64, f64)], index: usize, dashes: Option<&str>) -> Markup {
     }
 }
 
-fn tint(points: &[(f64, f64)], index: usize, ground: f64) -> Markup {
-    let (first, last) = (points[0].0, points[points.len() - 1].0);
+fn tint(points: &[Point], index: usize, ground: f64) -> Markup {
+    let first = points[0];
+    let last = points[points.len() - 1];
     let mut pen = through(points);
-    pen.line_to((last, ground));
-    pen.line_to((first, ground));
+    pen.line_to(Point::new(last.x, ground));
+    pen.line_to(Point::new(first.x, ground));
     let path = pen.path() + "z";
     html! { path class=(class('f', index)) d=(path) fill=(color(index)) fill-opacity="0.1" {} }
 }
 
-fn dots(points: &[(f64, f64)], index: usize, size: f64, opacity: f64) -> Markup {
+fn dots(points: &[Point], index: usize, radius: f64, opacity: f64) -> Markup {
     if index.is_multiple_of(SHAPES) {
-        return discs(points, index, size, opacity);
+        return discs(points, index, radius, opacity);
     }
-    let ((left, top), path) = outline(index, size);
+    let outline = Outline::new(index, radius);
     let mut pen = Pen::default();
-    for (x, y) in points {
-        pen.move_to((x + left, y + top));
-        pen.stamp(&path);
+    for point in points {
+        pen.move_to(outline.corner(*point));
+        pen.stamp(&outline.path);
     }
     html! {
         path class=(class('f', index)) d=(pen.path()) fill=(color(index)) fill-opacity=(opacity) {}
@@ -134,51 +148,74 @@ fn dots(points: &[(f64, f64)], index: usize, size: f64, opacity: f64) -> Markup 
 }
 
 /// Circles as the round ends of lines without length, in a third of the bytes of outlines.
-fn discs(points: &[(f64, f64)], index: usize, radius: f64, opacity: f64) -> Markup {
+fn discs(points: &[Point], index: usize, radius: f64, opacity: f64) -> Markup {
     let mut pen = Pen::default();
     for point in points {
         pen.move_to(*point);
         pen.stamp("h0");
     }
-    let opacity = (opacity < 1.0).then_some(opacity);
+    let stroke_opacity = if opacity < 1.0 { Some(opacity) } else { None };
     html! {
         path class=(class('s', index)) d=(pen.path()) fill="none" stroke=(color(index))
-            stroke-width=(px(radius * 2.0)) stroke-linecap="round" stroke-opacity=[opacity] {}
+            stroke-width=(px(radius * 2.0)) stroke-linecap="round"
+            stroke-opacity=[stroke_opacity] {}
     }
 }
 
 /// One dot of a series as an outline, for a legend.
-pub(crate) fn dot(index: usize, (x, y): (f64, f64), r: f64) -> String {
+pub(crate) fn dot(index: usize, middle: Point, radius: f64) -> String {
     if index.is_multiple_of(SHAPES) {
-        let (left, y, d) = (px(x - r), px(y), px(r * 2.0));
-        return format!("M{left} {y}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0-{d} 0Z");
+        let left = px(middle.x - radius);
+        let y = px(middle.y);
+        let width = px(radius * 2.0);
+        let arc = format!("a{radius} {radius} 0 1 0");
+        return format!("M{left} {y}{arc} {width} 0{arc}-{width} 0Z");
     }
-    let ((left, top), path) = outline(index, r);
-    format!("M{} {}{path}", px(x + left), px(y + top))
+    let outline = Outline::new(index, radius);
+    let corner = outline.corner(middle);
+    format!("M{} {}{}", px(corner.x), px(corner.y), outline.path)
 }
 
 /// Circle, square, triangle, diamond and inverted triangle.
 const SHAPES: usize = 5;
 
-/// A square, triangle, diamond or inverted triangle of about the area of the first series' circle:
-/// one of its corners, from the middle of the shape, and the path from there back to it. Short,
-/// because a picture has thousands of them.
-fn outline(index: usize, r: f64) -> ((f64, f64), String) {
-    let (side, tip, half, low) = (r * 1.76, r * 1.3, r * 1.2, r * 2.15);
-    let [s, t, h, l, w] = [side, tip, half, low, half * 2.0].map(px);
-    match index % SHAPES {
-        1 => ((-side / 2.0, -side / 2.0), format!("h{s}v{s}h-{s}Z")),
-        2 => ((0.0, -tip), format!("l{h} {l}h-{w}Z")),
-        3 => ((0.0, -tip), format!("l{t} {t}-{t} {t}-{t}-{t}Z")),
-        _ => ((0.0, tip), format!("l{h}-{l}h-{w}Z")),
+/// A square, triangle, diamond or inverted triangle of about the area of the first series' circle.
+struct Outline {
+    /// One of its corners, from the middle of the shape.
+    right: f64,
+    down: f64,
+    /// The path from that corner back to it. Short, because a picture has thousands of them.
+    path: String,
+}
+
+impl Outline {
+    fn new(index: usize, radius: f64) -> Self {
+        let side = radius * 1.76;
+        let tip = radius * 1.3;
+        let half = radius * 1.2;
+        let height = px(radius * 2.15);
+        let [s, t, h, w] = [side, tip, half, half * 2.0].map(px);
+        let (right, down, path) = match index % SHAPES {
+            1 => (-side / 2.0, -side / 2.0, format!("h{s}v{s}h-{s}Z")),
+            2 => (0.0, -tip, format!("l{h} {height}h-{w}Z")),
+            3 => (0.0, -tip, format!("l{t} {t}-{t} {t}-{t}-{t}Z")),
+            _ => (0.0, tip, format!("l{h}-{height}h-{w}Z")),
+        };
+        Self { right, down, path }
+    }
+
+    /// Where the path begins for a dot with this middle.
+    fn corner(&self, middle: Point) -> Point {
+        Point::new(middle.x + self.right, middle.y + self.down)
     }
 }
 
 fn bars(series: &Series, index: usize, frame: &Frame, width: f64) -> Markup {
     html! {
         @for (x, y) in &series.points {
-            @let (left, top) = (frame.x(x - width / 2.0), frame.y(series.side, *y));
+            @let left = frame.x(x - width / 2.0);
             @let right = frame.x(x + width / 2.0);
+            @let top = frame.y(series.side, *y);
             // Pale, so that dots of other series stand out on them.
             @let classes = format!("{} {}", class('f', index), class('s', index));
             rect class=(classes) x=(px(left)) y=(px(top)) width=(px(right - left))
@@ -191,13 +228,18 @@ fn bars(series: &Series, index: usize, frame: &Frame, width: f64) -> Markup {
 /// A vertical line over the interval with short ends; invisible ones are skipped.
 fn error_bars(series: &Series, frame: &Frame) -> Markup {
     let mut pen = Pen::default();
-    for ((x, y), half) in series.points.iter().zip(&series.half_widths_95) {
-        let x = frame.x(*x);
-        let [high, low] = [y + half, y - half].map(|end| frame.y(series.side, end));
+    for (index, (x, y)) in series.points.iter().enumerate() {
+        let Some(half_width) = series.half_widths_95.get(index) else {
+            break;
+        };
+        let middle = frame.x(*x);
+        let high = frame.y(series.side, y + half_width);
+        let low = frame.y(series.side, y - half_width);
         if low - high >= 2.0 {
-            pen.line((x - 4.0, high), (x + 4.0, high));
-            pen.line((x, high), (x, low));
-            pen.line((x - 4.0, low), (x + 4.0, low));
+            let (left, right) = (middle - 4.0, middle + 4.0);
+            pen.line(Point::new(left, high), Point::new(right, high));
+            pen.line(Point::new(middle, high), Point::new(middle, low));
+            pen.line(Point::new(left, low), Point::new(right, low));
         }
     }
     let path = pen.path();

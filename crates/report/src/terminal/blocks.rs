@@ -8,7 +8,7 @@ use crate::chart::charts;
 use crate::labels;
 use crate::page::{INDENT, Page, TextStyle};
 use crate::text::columns;
-use diskproof_model::block::Block;
+use diskproof_model::block::{Block, Fact};
 use diskproof_model::finding::Finding;
 use diskproof_model::record::Record;
 
@@ -27,7 +27,8 @@ pub(super) fn write_blocks(page: &mut Page<'_>, record: Option<&Record>, blocks:
             Block::Heading(text) => page.text(TextStyle::Bold.of(text)),
             Block::Text(tone, text) => page.text(tone.of(text)),
             Block::Fact(fact) => {
-                let (label, text) = (fact.tone.of(&fact.label), TextStyle::Plain.of(&fact.text));
+                let label = fact.tone.of(&fact.label);
+                let text = TextStyle::Plain.of(&fact.text);
                 page.entry(label, indent(blocks, index), text);
             }
             Block::Table(table) => write_grid(page, table),
@@ -58,15 +59,33 @@ fn begins_group(before: Option<&Block>, block: &Block) -> bool {
 
 /// Facts that follow each other have one indent.
 fn indent(blocks: &[Block], index: usize) -> usize {
-    let is_fact = |block: &&Block| matches!(block, Block::Fact(_));
-    let before = blocks[..index].iter().rev().take_while(is_fact);
-    let run = blocks[index..].iter().take_while(is_fact).chain(before);
-    let widths = run.filter_map(|block| match block {
-        Block::Fact(fact) => Some(columns(&fact.label) + 2),
-        _ => None,
-    });
-    let fitting = widths.filter(|width| *width <= INDENT_MAX);
-    fitting.max().unwrap_or(INDENT).max(INDENT)
+    let mut indent = INDENT;
+    for fact in facts_around(blocks, index) {
+        let width = columns(&fact.label) + 2;
+        if width <= INDENT_MAX {
+            indent = indent.max(width);
+        }
+    }
+    indent
+}
+
+/// The facts that directly follow or precede this block, itself among them.
+fn facts_around(blocks: &[Block], index: usize) -> Vec<&Fact> {
+    let (before, after) = blocks.split_at(index);
+    let mut facts = leading_facts(before.iter().rev());
+    facts.extend(leading_facts(after.iter()));
+    facts
+}
+
+fn leading_facts<'b>(blocks: impl Iterator<Item = &'b Block>) -> Vec<&'b Fact> {
+    let mut facts = Vec::new();
+    for block in blocks {
+        let Block::Fact(fact) = block else {
+            break;
+        };
+        facts.push(fact);
+    }
+    facts
 }
 
 fn write_finding(page: &mut Page<'_>, finding: &Finding) {
@@ -86,22 +105,24 @@ fn write_finding(page: &mut Page<'_>, finding: &Finding) {
 fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) {
     match block {
         Block::Chart(id) => {
-            let charts = charts(record);
-            let own = charts.iter().filter(|chart| chart.id == *id);
-            own.for_each(|chart| write_graph(page, chart));
+            for chart in charts(record) {
+                if chart.id == *id {
+                    write_graph(page, &chart);
+                }
+            }
         }
         Block::Ping(index) => {
-            if let Some(m) = record.measurements.get(*index) {
-                m.figures
-                    .ping
-                    .iter()
-                    .for_each(|ping| write_ping(page, m, ping));
+            if let Some(row) = record.measurements.get(*index)
+                && let Some(ping) = &row.figures.ping
+            {
+                write_ping(page, row, ping);
             }
         }
         _ => {
-            if let Some(of) = record.surface() {
-                let scan = of.data.scan.iter();
-                scan.for_each(|scan| write_scan(page, scan, of.data.span_start_bytes));
+            if let Some(surface) = record.surface()
+                && let Some(scan) = &surface.data.scan
+            {
+                write_scan(page, scan, surface.data.span_start_bytes);
             }
         }
     }

@@ -21,57 +21,77 @@ const ROWS: std::ops::RangeInclusive<usize> = 10..=24;
 /// the lowest and the highest in each column.
 pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) {
     let ranges = chart.ranges();
-    let widest = |range: &Range| {
-        let labels = range.ticks.iter().map(|tick| columns(&range.label(*tick)));
-        labels.max().unwrap_or(0)
+    let left = widest_label(&ranges.y).max(columns(&chart.y.unit));
+    let right = match &ranges.y_right {
+        Some(range) => widest_label(range) + 2,
+        None => 0,
     };
-    let left = widest(&ranges.y).max(columns(&chart.y.unit));
-    let right = ranges.y_right.as_ref().map_or(0, |range| widest(range) + 2);
     let width = page.width().saturating_sub(left + 2 + right).max(20);
     let height = (width / COLUMNS_PER_ROW).clamp(*ROWS.start(), *ROWS.end());
     let mut canvas = Canvas::new(width, height);
     canvas.draw(chart, &ranges);
     page.text(TextStyle::Dim.of(legend(chart)));
     write_units(page, chart, left, width);
-    let left_labels = labels(&ranges.y, height);
-    let right_labels = ranges.y_right.as_ref().map(|range| labels(range, height));
-    for (row, label) in left_labels.iter().enumerate() {
-        let label = match label {
+    let left_labels = row_labels(&ranges.y, height);
+    let right_labels = ranges
+        .y_right
+        .as_ref()
+        .map(|range| row_labels(range, height));
+    for (row, left_label) in left_labels.iter().enumerate() {
+        let axis = match left_label {
             Some(label) => format!("{label:>left$} ┤"),
             None => format!("{:left$} │", ""),
         };
-        let mut pieces = vec![TextStyle::Dim.of(label)];
+        let mut pieces = vec![TextStyle::Dim.of(axis)];
         pieces.extend(canvas.row(row));
-        pieces.extend(right_labels.iter().map(|labels| match &labels[row] {
-            Some(label) => TextStyle::Dim.of(format!("├ {label}")),
-            None => TextStyle::Dim.of("│"),
-        }));
+        if let Some(labels) = &right_labels {
+            pieces.push(match &labels[row] {
+                Some(label) => TextStyle::Dim.of(format!("├ {label}")),
+                None => TextStyle::Dim.of("│"),
+            });
+        }
         page.pieces(&pieces);
     }
-    write_ground(page, &ranges.x, &chart.x, (left, width));
+    write_ground(page, &ranges.x, &chart.x, Margin { left, width });
+}
+
+/// The columns before a graph, and those of the graph.
+struct Margin {
+    left: usize,
+    width: usize,
+}
+
+/// Columns of the widest label of an axis.
+fn widest_label(range: &Range) -> usize {
+    let mut widest = 0;
+    for tick in &range.ticks {
+        widest = widest.max(columns(&range.label(*tick)));
+    }
+    widest
 }
 
 /// The legend.
 fn legend(chart: &Chart) -> String {
     let mut points = POINTS.iter().cycle();
-    let names = chart.series.iter().map(|series| {
+    let mut has_extremes = false;
+    let mut names = Vec::new();
+    for series in &chart.series {
+        let mut mark = '⠒';
+        if series.mark == SeriesMark::Dots {
+            mark = *points.next().unwrap_or(&POINTS[0]);
+            has_extremes |= series.points.len() > 1;
+        }
         let side = match series.side {
             AxisSide::Right => ", right axis",
             _ => "",
         };
-        let mark = match series.mark {
-            SeriesMark::Dots => points.next().unwrap_or(&POINTS[0]),
-            _ => &'⠒',
-        };
-        glue(&format!("{mark} {}{side}", series.name))
-    });
-    let names = names.collect::<Vec<_>>().join("   ");
-    let dots = chart.series.iter();
-    let mut dots = dots.filter(|series| series.mark == SeriesMark::Dots);
-    if dots.any(|series| series.points.len() > 1) {
-        format!("{names}   (dots: lowest and highest in each column)")
+        names.push(glue(&format!("{mark} {}{side}", series.name)));
+    }
+    let legend = names.join("   ");
+    if has_extremes {
+        format!("{legend}   (dots: lowest and highest in each column)")
     } else {
-        names
+        legend
     }
 }
 
@@ -84,7 +104,7 @@ fn write_units(page: &mut Page<'_>, chart: &Chart, left: usize, width: usize) {
 }
 
 /// The labels of the rows, from the top.
-fn labels(range: &Range, height: usize) -> Vec<Option<String>> {
+fn row_labels(range: &Range, height: usize) -> Vec<Option<String>> {
     let mut rows = vec![None; height];
     for tick in &range.ticks {
         let row = ((1.0 - range.place(*tick)) * (height - 1) as f64).round() as usize;
@@ -94,29 +114,34 @@ fn labels(range: &Range, height: usize) -> Vec<Option<String>> {
 }
 
 /// The horizontal axis with as many labels as fit, and its unit behind the last one.
-fn write_ground(page: &mut Page<'_>, x: &Range, axis: &Axis, (left, width): (usize, usize)) {
-    let mut line: Vec<char> = vec!['─'; width];
+fn write_ground(page: &mut Page<'_>, x: &Range, axis: &Axis, margin: Margin) {
+    let Margin { left, width } = margin;
+    let mut line = vec!['─'; width];
     let mut text = String::new();
     for tick in &x.ticks {
-        let at = (x.place(*tick) * (width - 1) as f64).round() as usize;
+        let column = (x.place(*tick) * (width - 1) as f64).round() as usize;
         let label = x.label(*tick);
-        let start = at.saturating_sub(columns(&label) / 2);
+        let start = column.saturating_sub(columns(&label) / 2);
         let free_from = match columns(&text) {
             0 => 0,
             taken => taken + 2,
         };
         if start >= free_from && start + columns(&label) <= width {
-            line[at] = '┴';
+            line[column] = '┴';
             text = format!("{text:start$}{label}");
         }
     }
-    let line: String = line.into_iter().collect();
-    page.pieces(&[TextStyle::Dim.of(format!("{:left$} └{line}", ""))]);
+    let ground: String = line.into_iter().collect();
+    page.pieces(&[TextStyle::Dim.of(format!("{:left$} └{ground}", ""))]);
     if columns(&text) + 1 + columns(&axis.unit) <= width {
         text += &format!(" {}", axis.unit);
     }
     page.pieces(&[TextStyle::Dim.of(format!("{:left$}  {text}", ""))]);
 }
+
+/// A place on a graph, from left to right and from the bottom to the top; the graph reaches from 0
+/// to 1.
+type Place = (f64, f64);
 
 /// The grid of characters.
 struct Canvas {
@@ -141,36 +166,44 @@ impl Canvas {
     fn draw(&mut self, chart: &Chart, ranges: &Ranges) {
         let mut marks = POINTS.iter().cycle();
         for series in &chart.series {
-            let (y, points) = (ranges.of(series.side), series.points.iter());
-            let places = points.map(|point| (ranges.x.place(point.0), y.place(point.1)));
-            let places: Vec<(f64, f64)> = places.collect();
+            let y = ranges.of(series.side);
+            let places: Vec<Place> = series
+                .points
+                .iter()
+                .map(|point| (ranges.x.place(point.0), y.place(point.1)))
+                .collect();
             match series.mark {
-                SeriesMark::Line => self.line(&places),
+                SeriesMark::Line => self.polyline(&places),
                 SeriesMark::Dots => self.extremes(&places, *marks.next().unwrap_or(&POINTS[0])),
-                SeriesMark::Bars => places
-                    .iter()
-                    .for_each(|(x, y)| self.line(&[(*x, 0.0), (*x, *y)])),
+                SeriesMark::Bars => {
+                    for (x, y) in places {
+                        self.line((x, 0.0), (x, y));
+                    }
+                }
             }
         }
     }
 
-    /// Straight from point to point; a single point is a dot.
-    fn line(&mut self, places: &[(f64, f64)]) {
-        let pairs: Vec<_> = match places {
-            [place] => vec![(*place, *place)],
-            _ => places.windows(2).map(|pair| (pair[0], pair[1])).collect(),
+    /// Draws straight from point to point; a single point is a dot.
+    fn polyline(&mut self, places: &[Place]) {
+        if let [place] = places {
+            self.line(*place, *place);
+        }
+        for pair in places.windows(2) {
+            self.line(pair[0], pair[1]);
+        }
+    }
+
+    fn line(&mut self, from: Place, to: Place) {
+        // A point far outside the axes would need one step per dot of its distance.
+        let Some((start, end)) = clipped(from, to) else {
+            return;
         };
-        for (from, to) in pairs {
-            // A point far outside the axes would need one step per dot of its distance.
-            let Some((from, to)) = clipped(from, to) else {
-                continue;
-            };
-            let across = (to.0 - from.0) * self.dots_across();
-            let upward = (to.1 - from.1) * self.dots_upward();
-            let steps = across.abs().max(upward.abs()).ceil().max(1.0);
-            for step in 0..=steps as usize {
-                self.dot(between(from, to, step as f64 / steps));
-            }
+        let across = (end.0 - start.0) * self.dots_across();
+        let upward = (end.1 - start.1) * self.dots_upward();
+        let steps = across.abs().max(upward.abs()).ceil().max(1.0);
+        for step in 0..=steps as usize {
+            self.dot(between(start, end, step as f64 / steps));
         }
     }
 
@@ -182,15 +215,16 @@ impl Canvas {
         (self.height * DOTS_UPWARD - 1) as f64
     }
 
-    fn dot(&mut self, (x, y): (f64, f64)) {
+    fn dot(&mut self, place: Place) {
+        let (x, y) = place;
         let across = (x.clamp(0.0, 1.0) * self.dots_across()).round() as usize;
         let downward = ((1.0 - y.clamp(0.0, 1.0)) * self.dots_upward()).round() as usize;
         self.lines[downward / DOTS_UPWARD * self.width + across / DOTS_ACROSS] |=
             BRAILLE[across % DOTS_ACROSS][downward % DOTS_UPWARD];
     }
 
-    /// The lowest and the highest point of each column, which keeps every outlier.
-    fn extremes(&mut self, places: &[(f64, f64)], mark: char) {
+    /// Draws the lowest and the highest point of each column, which keeps every outlier.
+    fn extremes(&mut self, places: &[Place], mark: char) {
         let mut ends: Vec<Option<(f64, f64)>> = vec![None; self.width];
         for (x, y) in places {
             let column = (x.clamp(0.0, 1.0) * (self.width - 1) as f64).round() as usize;
@@ -198,11 +232,16 @@ impl Canvas {
             ends[column] = Some((low.min(*y), high.max(*y)));
         }
         for (column, ends) in ends.into_iter().enumerate() {
-            for y in ends.into_iter().flat_map(|(low, high)| [low, high]) {
-                let row = ((1.0 - y.clamp(0.0, 1.0)) * (self.height - 1) as f64).round() as usize;
-                self.points[row * self.width + column] = Some(mark);
+            if let Some((low, high)) = ends {
+                self.point(column, low, mark);
+                self.point(column, high, mark);
             }
         }
+    }
+
+    fn point(&mut self, column: usize, y: f64, mark: char) {
+        let row = ((1.0 - y.clamp(0.0, 1.0)) * (self.height - 1) as f64).round() as usize;
+        self.points[row * self.width + column] = Some(mark);
     }
 
     /// A row in pieces of one style.
@@ -226,7 +265,7 @@ impl Canvas {
 
 /// The part of a line that lies within the unit square, by Liang and Barsky (ACM TOG 3, 1984);
 /// `None` where no part does.
-fn clipped(from: (f64, f64), to: (f64, f64)) -> Option<((f64, f64), (f64, f64))> {
+fn clipped(from: Place, to: Place) -> Option<(Place, Place)> {
     let (mut start, mut end) = (0.0_f64, 1.0_f64);
     for (low, way) in [(from.0, to.0 - from.0), (from.1, to.1 - from.1)] {
         if way == 0.0 {
@@ -235,17 +274,23 @@ fn clipped(from: (f64, f64), to: (f64, f64)) -> Option<((f64, f64), (f64, f64))>
             }
             continue;
         }
-        let (enters, leaves) = (-low / way, (1.0 - low) / way);
+        let enters = -low / way;
+        let leaves = (1.0 - low) / way;
         start = start.max(enters.min(leaves));
         end = end.min(enters.max(leaves));
     }
-    (start <= end).then(|| (between(from, to, start), between(from, to, end)))
+    if start <= end {
+        Some((between(from, to, start), between(from, to, end)))
+    } else {
+        None
+    }
 }
 
 /// The place at this part of the way.
-fn between(from: (f64, f64), to: (f64, f64), part: f64) -> (f64, f64) {
-    let of = |from: f64, to: f64| from + (to - from) * part;
-    (of(from.0, to.0), of(from.1, to.1))
+fn between(from: Place, to: Place, part: f64) -> Place {
+    let x = from.0 + (to.0 - from.0) * part;
+    let y = from.1 + (to.1 - from.1) * part;
+    (x, y)
 }
 
 #[cfg(test)]
@@ -263,14 +308,14 @@ mod tests {
         assert_eq!(clipped(middle, middle), Some((middle, middle)));
         // 2^50 bytes beyond an axis of one byte: an unclipped line would take 10^17 steps.
         let mut canvas = Canvas::new(20, 10);
-        canvas.line(&[(0.0, 0.5), (1e15, 0.5), (1e90, 1e90), (-1e90, 0.0)]);
+        canvas.polyline(&[(0.0, 0.5), (1e15, 0.5), (1e90, 1e90), (-1e90, 0.0)]);
         assert!(canvas.lines.iter().any(|dots| *dots != 0));
     }
 
     #[test]
     fn graph_line_reaches_both_corners() {
         let mut canvas = Canvas::new(2, 1);
-        canvas.line(&[(0.0, 1.0), (1.0, 0.0)]);
+        canvas.polyline(&[(0.0, 1.0), (1.0, 0.0)]);
         let line = [TextStyle::Plain.of("⠑⢄".to_owned())];
         assert_eq!(canvas.row(0), line);
         canvas.extremes(&[(0.0, 0.5)], '•');

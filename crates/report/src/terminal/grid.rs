@@ -3,7 +3,7 @@
 
 use super::sparkline::sparkline;
 use crate::page::{Page, StyledText, TextStyle, push_piece};
-use crate::text::{clean, columns, glue, joined, list};
+use crate::text::{clean, columns, glue, list};
 use diskproof_model::block::{
     Align, Cell, Column, Group, Mark, Narrow, Place, Table, TableRow, Titles,
 };
@@ -36,75 +36,99 @@ struct Grid<'t> {
 }
 
 impl<'t> Grid<'t> {
-    fn of(table: &'t Table) -> Self {
-        let is_used = |index: usize| {
-            let column = &table.columns[index];
-            let is_text = matches!(column.place, Place::Always | Place::Roomy(_));
-            let mut cells = table.rows.iter().map(|row| &row.cells[index]);
-            is_text && (index == 0 || cells.any(|cell| !cell.text.trim().is_empty()))
-        };
-        let used: Vec<usize> = (0..table.columns.len()).filter(|i| is_used(*i)).collect();
-        let columns = used.iter().map(|index| table.columns[*index].clone());
+    fn new(table: &'t Table) -> Self {
+        let mut used = Vec::new();
+        let mut columns = Vec::new();
+        for (index, column) in table.columns.iter().enumerate() {
+            if is_text(column) && (index == 0 || has_text(table, index)) {
+                used.push(index);
+                columns.push(column.clone());
+            }
+        }
         let mut grid = Self {
-            columns: columns.collect(),
+            columns,
             lines: table.rows.iter().map(|row| line(row, &used)).collect(),
             graphs: "",
         };
-        let courses = |index: &usize| {
-            let mut cells = table.rows.iter().map(|row| &row.cells[*index]);
-            cells.any(|cell| matches!(cell.mark, Mark::Course(_)))
-        };
-        if let Some(index) = (0..table.columns.len()).find(courses) {
-            grid.graphs = &table.columns[index].name;
+        for (index, column) in table.columns.iter().enumerate() {
+            if has_courses(table, index) {
+                grid.graphs = &column.name;
+                break;
+            }
         }
         if let Titles::Beside(name) = &table.titles {
-            // The titles of groups are a column.
-            grid.columns.insert(0, Column::new(name, Align::Left));
-            for line in &mut grid.lines {
-                let title = line.group.take().map_or("", |group| &group.title);
-                line.cells.insert(0, line.cells[0].tone.of(title));
-            }
+            grid.insert_titles(name);
         }
         grid
     }
 
-    /// The names of these columns.
-    fn names(&self, shown: &[usize]) -> Vec<String> {
-        let columns = shown.iter().map(|index| &self.columns[*index]);
-        columns.map(|column| column.name.clone()).collect()
-    }
-
-    /// Of these columns those that fit; the ones with the highest number give way.
-    fn fit(&self, mut shown: Vec<usize>, width: usize) -> Option<(Vec<usize>, Columns)> {
-        loop {
-            let aligns = shown.iter().map(|index| self.columns[*index].align);
-            let mut rows: Vec<_> = self.lines.iter().map(|line| texts(line, &shown)).collect();
-            rows.push(self.names(&shown));
-            if let Some(fitted) = Columns::fit(&aligns.collect::<Vec<_>>(), &rows, width) {
-                return Some((shown, fitted));
-            }
-            let rank = |(at, index): (usize, &usize)| match self.columns[*index].place {
-                Place::Roomy(rank) => Some((rank, at)),
-                _ => None,
+    /// Makes the titles of groups a column.
+    fn insert_titles(&mut self, name: &str) {
+        self.columns.insert(0, Column::new(name, Align::Left));
+        for line in &mut self.lines {
+            let title = match line.group.take() {
+                Some(group) => group.title.as_str(),
+                None => "",
             };
-            let (_, last) = shown.iter().enumerate().filter_map(rank).max()?;
-            shown.remove(last);
+            let tone = line.cells[0].tone;
+            line.cells.insert(0, tone.of(title));
         }
     }
 
-    fn write(&self, page: &mut Page<'_>, shown: &[usize], columns: &Columns) {
-        let room = page.width().saturating_sub(columns.total() + GRAPH_GAP);
-        let has_room = !self.graphs.is_empty() && room >= crate::text::columns(self.graphs);
-        let graph = |course: &[f64]| match course.len() {
-            VALUES_LEAST.. if has_room => sparkline(course, room.min(GRAPH_COLUMNS_MAX)),
-            _ => String::new(),
-        };
-        let graphs: Vec<String> = self.lines.iter().map(|line| graph(line.course)).collect();
-        let is_drawn = graphs.iter().any(|graph| !graph.is_empty());
-        let caption = if is_drawn { self.graphs } else { "" };
-        let (names, dim) = (self.names(shown), vec![TextStyle::Dim; shown.len()]);
+    /// The names of these columns.
+    fn names(&self, shown: &[usize]) -> Vec<String> {
+        shown
+            .iter()
+            .map(|index| self.columns[*index].name.clone())
+            .collect()
+    }
+
+    /// Of these columns those that fit; the ones with the highest number give way.
+    fn fit(&self, mut shown: Vec<usize>, width: usize) -> Option<Fitted> {
+        loop {
+            let aligns: Vec<Align> = shown
+                .iter()
+                .map(|index| self.columns[*index].align)
+                .collect();
+            let mut rows = vec![self.names(&shown)];
+            for line in &self.lines {
+                rows.push(texts(line, &shown));
+            }
+            if let Some(columns) = Columns::fit(&aligns, &rows, width) {
+                return Some(Fitted { shown, columns });
+            }
+            let least_important = self.least_important(&shown)?;
+            shown.remove(least_important);
+        }
+    }
+
+    /// Which of these columns gives way first, the last of several with the same number; `None`
+    /// where none does.
+    fn least_important(&self, shown: &[usize]) -> Option<usize> {
+        let mut least = None;
+        let mut highest_rank = 0;
+        for (position, index) in shown.iter().enumerate() {
+            if let Place::Roomy(rank) = self.columns[*index].place
+                && (least.is_none() || rank >= highest_rank)
+            {
+                least = Some(position);
+                highest_rank = rank;
+            }
+        }
+        least
+    }
+
+    fn write(&self, page: &mut Page<'_>, fitted: &Fitted) {
+        let Fitted { shown, columns } = fitted;
+        let graphs = self.course_graphs(page.width(), columns);
+        let mut caption = "";
+        if graphs.iter().any(|graph| !graph.is_empty()) {
+            caption = self.graphs;
+        }
+        let names = self.names(shown);
         if names.iter().any(|name| !name.is_empty()) {
-            write_line(page, columns, &names, &dim, caption);
+            let tones = vec![TextStyle::Dim; shown.len()];
+            write_line(page, columns, &names, &tones, caption);
         }
         for (line, graph) in self.lines.iter().zip(&graphs) {
             write_title(page, line.group);
@@ -113,19 +137,36 @@ impl<'t> Grid<'t> {
         }
     }
 
-    /// As many columns as fit, then the others.
+    /// A graph a line, next to the columns; empty where there is no room or no course.
+    fn course_graphs(&self, width: usize, columns: &Columns) -> Vec<String> {
+        let room = width.saturating_sub(columns.total() + GRAPH_GAP);
+        let has_room = !self.graphs.is_empty() && room >= crate::text::columns(self.graphs);
+        let mut graphs = Vec::new();
+        for line in &self.lines {
+            if has_room && line.course.len() >= VALUES_LEAST {
+                graphs.push(sparkline(line.course, room.min(GRAPH_COLUMNS_MAX)));
+            } else {
+                graphs.push(String::new());
+            }
+        }
+        graphs
+    }
+
+    /// Writes as many columns as fit, then the others.
     fn write_parts(&self, page: &mut Page<'_>) {
         let mut start = 1;
         while start < self.columns.len() {
             let mut end = self.columns.len();
-            let (shown, columns) = loop {
-                match self.fit([0].into_iter().chain(start..end).collect(), page.width()) {
+            let fitted = loop {
+                let mut part = vec![0];
+                part.extend(start..end);
+                match self.fit(part, page.width()) {
                     Some(fitted) => break fitted,
                     None if end == start + 1 => return self.write_stacked(page),
                     None => end -= 1,
                 }
             };
-            self.write(page, &shown, &columns);
+            self.write(page, &fitted);
             start = end;
         }
     }
@@ -144,15 +185,11 @@ impl<'t> Grid<'t> {
 
     /// Writes `naming` cells of a row as a title, and the others as a list below it.
     fn write_titled(&self, page: &mut Page<'_>, naming: usize) {
-        let filled = |cells: &[StyledText<'_>], gap: &str| {
-            let texts = cells.iter().map(|cell| cell.text.to_string());
-            joined(texts.filter(|text| !text.is_empty()), gap).unwrap_or_default()
-        };
         for line in &self.lines {
             let (names, rest) = line.cells.split_at(naming.min(line.cells.len()));
-            page.text(TextStyle::Bold.of(filled(names, " ")));
-            let rest = filled(rest, " · ");
-            page.entry(TextStyle::Plain.of(""), INDENT, line.cells[0].tone.of(rest));
+            page.text(TextStyle::Bold.of(filled(names).join(" ")));
+            let text = line.cells[0].tone.of(filled(rest).join(" · "));
+            page.entry(TextStyle::Plain.of(""), INDENT, text);
         }
     }
 
@@ -160,42 +197,90 @@ impl<'t> Grid<'t> {
     fn write_stacked(&self, page: &mut Page<'_>) {
         for line in &self.lines {
             write_title(page, line.group);
-            let figures = self.columns.iter().zip(&line.cells).skip(1);
-            let figures = figures.filter(|(_, cell)| !cell.text.trim().is_empty());
-            let figures = figures.map(|(Column { name, .. }, cell)| {
-                let figure = format!("{name} {}", cell.text.trim());
-                glue(figure.trim_start())
-            });
             let name = line.cells[0].text.trim();
             if !name.is_empty() {
                 page.text(TextStyle::Bold.of(name));
             }
-            let none = TextStyle::Plain.of("");
-            page.entry(none, INDENT, line.cells[0].tone.of(list(figures)));
+            let mut figures = Vec::new();
+            for (column, cell) in self.columns.iter().zip(&line.cells).skip(1) {
+                let text = cell.text.trim();
+                if !text.is_empty() {
+                    let figure = format!("{} {text}", column.name);
+                    figures.push(glue(figure.trim_start()));
+                }
+            }
+            let list_text = line.cells[0].tone.of(list(figures));
+            page.entry(TextStyle::Plain.of(""), INDENT, list_text);
         }
     }
 }
 
+/// Columns of a grid that fit the page.
+struct Fitted {
+    /// Their indices in the grid.
+    shown: Vec<usize>,
+    columns: Columns,
+}
+
+fn is_text(column: &Column) -> bool {
+    matches!(column.place, Place::Always | Place::Roomy(_))
+}
+
+fn has_text(table: &Table, index: usize) -> bool {
+    table
+        .rows
+        .iter()
+        .any(|row| !row.cells[index].text.trim().is_empty())
+}
+
+fn has_courses(table: &Table, index: usize) -> bool {
+    table
+        .rows
+        .iter()
+        .any(|row| matches!(row.cells[index].mark, Mark::Course(_)))
+}
+
+/// The texts of cells that are not empty.
+fn filled<'t>(cells: &'t [StyledText<'_>]) -> Vec<&'t str> {
+    cells
+        .iter()
+        .map(|cell| &*cell.text)
+        .filter(|text| !text.is_empty())
+        .collect()
+}
+
 fn line<'t>(row: &'t TableRow, used: &[usize]) -> Line<'t> {
-    let cells = used.iter().map(|index| &row.cells[*index]);
-    let styled = |cell: &'t Cell| match cell.tone {
-        TextStyle::Plain => row.tone.of(shaded(cell)),
-        tone => tone.of(shaded(cell)),
-    };
-    let course = row.cells.iter().find_map(|cell| match &cell.mark {
-        Mark::Course(values) => Some(values.as_slice()),
-        _ => None,
-    });
+    let cells = used
+        .iter()
+        .map(|index| styled(&row.cells[*index], row.tone))
+        .collect();
+    let mut course: &[f64] = &[];
+    for cell in &row.cells {
+        if let Mark::Course(values) = &cell.mark {
+            course = values;
+            break;
+        }
+    }
     Line {
         group: row.group.as_ref(),
-        cells: cells.map(styled).collect(),
-        course: course.unwrap_or_default(),
+        cells,
+        course,
+    }
+}
+
+/// The text of a cell in its own role, or in that of its row.
+fn styled(cell: &Cell, row_tone: TextStyle) -> StyledText<'_> {
+    match cell.tone {
+        TextStyle::Plain => row_tone.of(shaded(cell)),
+        tone => tone.of(shaded(cell)),
     }
 }
 
 fn texts(line: &Line<'_>, shown: &[usize]) -> Vec<String> {
-    let cells = shown.iter().map(|index| &line.cells[*index]);
-    cells.map(|cell| cell.text.to_string()).collect()
+    shown
+        .iter()
+        .map(|index| line.cells[*index].text.to_string())
+        .collect()
 }
 
 /// The text of a cell behind its shade.
@@ -234,18 +319,21 @@ fn write_line(
 
 /// Writes the table.
 pub(super) fn write_grid(page: &mut Page<'_>, table: &Table) {
-    let grid = Grid::of(table);
+    let grid = Grid::new(table);
     if grid.lines.is_empty() {
         return;
     }
-    match grid.fit((0..grid.columns.len()).collect(), page.width()) {
-        _ if table.narrow == Narrow::Entries => grid.write_entries(page),
-        Some((shown, columns)) => grid.write(page, &shown, &columns),
-        None => match table.narrow {
-            Narrow::Split => grid.write_parts(page),
-            Narrow::Titled(naming) => grid.write_titled(page, naming),
-            Narrow::Stack | Narrow::Entries => grid.write_stacked(page),
-        },
+    if table.narrow == Narrow::Entries {
+        return grid.write_entries(page);
+    }
+    let all = (0..grid.columns.len()).collect();
+    if let Some(fitted) = grid.fit(all, page.width()) {
+        return grid.write(page, &fitted);
+    }
+    match table.narrow {
+        Narrow::Split => grid.write_parts(page),
+        Narrow::Titled(naming) => grid.write_titled(page, naming),
+        Narrow::Stack | Narrow::Entries => grid.write_stacked(page),
     }
 }
 
@@ -299,17 +387,17 @@ impl Columns {
 
     /// The cells of a row, each as wide as its column and the gap behind it.
     pub(super) fn cells(&self, row: &[String]) -> Vec<String> {
-        let cells = row.iter().zip(&self.widths).zip(&self.aligns);
-        let padded = cells.map(|((cell, width), align)| {
-            let cell = clean(cell);
-            let pad = " ".repeat(width.saturating_sub(columns(&cell)));
+        let mut padded = Vec::new();
+        for (index, text) in row.iter().enumerate() {
+            let cell = clean(text);
+            let pad = " ".repeat(self.widths[index].saturating_sub(columns(&cell)));
             let gap = " ".repeat(self.gap);
-            match align {
-                Align::Left => [cell, pad, gap].concat(),
-                Align::Right => [pad, cell, gap].concat(),
-            }
-        });
-        padded.collect()
+            padded.push(match self.aligns[index] {
+                Align::Left => format!("{cell}{pad}{gap}"),
+                Align::Right => format!("{pad}{cell}{gap}"),
+            });
+        }
+        padded
     }
 
     /// One row as a line.

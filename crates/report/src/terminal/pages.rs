@@ -14,6 +14,7 @@ use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use diskproof_model::block::{Block, Shown};
 use diskproof_model::comparison::Comparison;
+use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
@@ -49,8 +50,10 @@ pub fn write_record(
         Detail::Whole => Shown::Whole,
     };
     let is_brief = detail == Detail::Short && describe::is_brief(record);
-    let all = describe::sections(record).into_iter();
-    for section in all.filter(|section| [Shown::Always, other].contains(&section.shown)) {
+    for section in describe::sections(record) {
+        if section.shown != Shown::Always && section.shown != other {
+            continue;
+        }
         // One screen has no line for the space between the title and the answer.
         let is_close = is_brief && section.id == "verdict";
         if !is_close && !matches!(section.id, "title" | "notes") {
@@ -64,7 +67,8 @@ pub fn write_record(
 /// Writes the headline and the trust once more, for the end of a page that is longer than the
 /// screen. Writes nothing for a run without a verdict.
 pub fn write_verdict_again(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    let (page, answer) = (&mut Page::new(style, out), answer_with_figures(record));
+    let page = &mut Page::new(style, out);
+    let answer = answer_with_figures(record);
     if !answer.is_empty() {
         page.blank();
     }
@@ -98,7 +102,7 @@ pub fn write_identity(
     style: &Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let health: Vec<_> = examined.health.iter().collect();
+    let health: Vec<&DiskHealth> = examined.health.iter().collect();
     let mut blocks = host(examined.host);
     blocks.extend(sections(examined.identity, &health).concat());
     blocks.extend(findings(examined.findings));

@@ -12,11 +12,13 @@ use diskproof_model::digits::figure_text;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{IdlePoint, IgnoredBecause, PingFigures, SingleRequest};
+use diskproof_model::record::Estimate;
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_rate, format_throughput,
 };
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// A request that took less than this share of the mean so far is fast, as in ioping.
@@ -53,23 +55,20 @@ impl RequestLines {
         // The arrow, a colon, and blanks.
         let fixed = columns(&size) + 7 + NUMBER_COLUMNS + 1 + TIME_COLUMNS + 1 + MARK_COLUMNS + 1;
         let room = style.width.saturating_sub(fixed);
-        let names: Vec<[String; 2]> = targets.iter().map(name_of).collect();
-        let longest = names.iter().map(|name| columns(&name.concat()));
-        let longest = longest.max().unwrap_or(0);
-        let bars = *BAR_COLUMNS.start();
-        let name_columns = longest.min(room.saturating_sub(bars).max(NAME_COLUMNS_MIN));
-        let bar_columns = room.saturating_sub(name_columns).min(*BAR_COLUMNS.end());
-        let names = names.iter().map(|name| {
-            let name = within(name, name_columns);
-            let pad = " ".repeat(name_columns.saturating_sub(columns(&name)));
-            format!("{name}:{pad}")
-        });
+        let names: Vec<TargetName> = targets.iter().map(TargetName::new).collect();
+        let longest = names.iter().map(TargetName::columns).max().unwrap_or(0);
+        let bars_min = *BAR_COLUMNS.start();
+        let name_columns = longest.min(room.saturating_sub(bars_min).max(NAME_COLUMNS_MIN));
+        let mut bar_columns = room.saturating_sub(name_columns).min(*BAR_COLUMNS.end());
+        if bar_columns < bars_min {
+            bar_columns = 0;
+        }
         Self {
             style,
             size,
-            names: names.collect(),
+            names: names.iter().map(|name| name.padded(name_columns)).collect(),
             bar_start: fixed + name_columns,
-            bar_columns: if bar_columns < bars { 0 } else { bar_columns },
+            bar_columns,
         }
     }
 
@@ -79,12 +78,13 @@ impl RequestLines {
             return Ok(());
         }
         let mut line = String::new();
-        for (at_ns, label) in BAR_LABELS {
-            let place = (log_share(at_ns, BAR_NS) * self.bar_columns as f64).round() as usize;
+        for (ns, label) in BAR_LABELS {
+            let place = (log_share(ns, BAR_NS) * self.bar_columns as f64).round() as usize;
             // The last label ends with the bars.
-            let place = place.min(self.bar_columns.saturating_sub(columns(label)));
-            if line.is_empty() || place > columns(&line) {
-                line.push_str(&" ".repeat(place - columns(&line)));
+            let last_start = self.bar_columns.saturating_sub(columns(label));
+            let start = place.min(last_start);
+            if line.is_empty() || start > columns(&line) {
+                line.push_str(&" ".repeat(start - columns(&line)));
                 line.push_str(label);
             }
         }
@@ -105,17 +105,20 @@ impl RequestLines {
             OpKind::Read => "<<<",
             _ => ">>>",
         };
-        let name = self.names.get(target).map_or(":", String::as_str);
+        let name = match self.names.get(target) {
+            Some(name) => name,
+            None => ":",
+        };
         let number = format!("#{}", request.number);
         let time = format_latency(request.latency_ns);
-        let (mark, style) = mark(request, mean_ns);
+        let (remark, style) = remark_on(request, mean_ns);
         let size = &self.size;
         let start = format!("{size} {arrow} {name} {number:>NUMBER_COLUMNS$} ");
         let pad = " ".repeat(TIME_COLUMNS.saturating_sub(columns(&time)));
         let mut pieces = vec![
             TextStyle::Plain.of(start),
             style.of(format!("{pad}{time} ")),
-            style.of(format!("{mark:<MARK_COLUMNS$} ")),
+            style.of(format!("{remark:<MARK_COLUMNS$} ")),
         ];
         if request.error.is_none() {
             let share = log_share(request.latency_ns as f64, BAR_NS);
@@ -128,7 +131,7 @@ impl RequestLines {
 }
 
 /// What stands out about a request, and how it looks.
-fn mark(request: &SingleRequest, mean_ns: Option<f64>) -> (&str, TextStyle) {
+fn remark_on(request: &SingleRequest, mean_ns: Option<f64>) -> (&str, TextStyle) {
     let latency_ns = request.latency_ns as f64;
     match (&request.error, request.ignored, mean_ns) {
         (Some(error), ..) => (error, TextStyle::Error),
@@ -142,95 +145,137 @@ fn mark(request: &SingleRequest, mean_ns: Option<f64>) -> (&str, TextStyle) {
 }
 
 /// The path of a target, and what is below it: `/data` and ` (ext4 sda 252 GiB)`.
-fn name_of(target: &TargetIdentity) -> [String; 2] {
-    let disk = target.disks().next();
-    let size = disk.map(|disk| disk.size_bytes).filter(|bytes| *bytes > 0);
-    let size = size.unwrap_or(target.size_bytes);
-    let facts = match (target.kind, &target.filesystem) {
-        (TargetKind::BlockDevice, _) | (_, None) => vec![labels::target_kind(target.kind)],
-        (_, Some(filesystem)) => std::iter::once(filesystem.kind.as_str())
-            .chain(disk.map(|disk| disk.name.as_str()))
-            .collect(),
-    };
-    let facts = format!(" ({} {})", facts.join(" "), format_bytes(size));
-    [&target.path, &facts].map(|text| clean(text))
+struct TargetName {
+    path: String,
+    facts: String,
 }
 
-/// The name in at most so many columns: the end of a long path tells most.
-fn within(name: &[String; 2], most: usize) -> String {
-    let ([path, facts], whole) = (name, name.concat());
-    let room = most.saturating_sub(columns(facts));
-    if room < NAME_COLUMNS_MIN || columns(&whole) <= most {
-        return shortened(&whole, most);
+impl TargetName {
+    fn new(target: &TargetIdentity) -> Self {
+        let disk = target.disks().next();
+        let size = match disk {
+            Some(disk) if disk.size_bytes > 0 => disk.size_bytes,
+            _ => target.size_bytes,
+        };
+        let mut facts = Vec::new();
+        match &target.filesystem {
+            Some(filesystem) if target.kind != TargetKind::BlockDevice => {
+                facts.push(filesystem.kind.as_str());
+                if let Some(disk) = disk {
+                    facts.push(disk.name.as_str());
+                }
+            }
+            _ => facts.push(labels::target_kind(target.kind)),
+        }
+        let facts_text = format!(" ({} {})", facts.join(" "), format_bytes(size));
+        Self {
+            path: clean(&target.path),
+            facts: clean(&facts_text),
+        }
     }
-    let mut ends = path.char_indices().map(|(at, _)| &path[at..]);
-    let end = ends.find(|end| columns(end) < room).unwrap_or_default();
-    format!("…{end}{facts}")
+
+    fn whole(&self) -> String {
+        format!("{}{}", self.path, self.facts)
+    }
+
+    fn columns(&self) -> usize {
+        columns(&self.whole())
+    }
+
+    /// The name in at most so many columns: the end of a long path tells most.
+    fn within(&self, most: usize) -> String {
+        let room = most.saturating_sub(columns(&self.facts));
+        if room < NAME_COLUMNS_MIN || self.columns() <= most {
+            return shortened(&self.whole(), most);
+        }
+        for (start, _) in self.path.char_indices() {
+            let end = &self.path[start..];
+            if columns(end) < room {
+                return format!("…{end}{}", self.facts);
+            }
+        }
+        format!("…{}", self.facts)
+    }
+
+    /// The name and a colon, followed by blanks up to so many columns.
+    fn padded(&self, name_columns: usize) -> String {
+        let name = self.within(name_columns);
+        let pad = " ".repeat(name_columns.saturating_sub(columns(&name)));
+        format!("{name}:{pad}")
+    }
 }
 
 /// Writes what the requests to a target add up to.
-pub(super) fn write_ping(page: &mut Page<'_>, m: &Row, ping: &PingFigures) {
-    for (kind, op) in shown_ops(m) {
-        write_operation(page, m, (kind, op), ping);
+pub(super) fn write_ping(page: &mut Page<'_>, measurement: &Row, ping: &PingFigures) {
+    for (kind, op) in shown_ops(measurement) {
+        page.text(TextStyle::Bold.of(title(measurement, kind, op)));
+        let failures = errors(measurement, kind, op);
+        if !failures.is_empty() {
+            write_indented(page, TextStyle::Error, &format!("failed: {failures}"));
+        }
+        if let Some(latency) = ping.latency.get(&kind)
+            && op.data.count > 0
+        {
+            write_indented(page, TextStyle::Plain, &mean_text(op.data.count, latency));
+            write_indented(page, TextStyle::Plain, &percentiles(&op.figures.latency));
+            let alone = match ping.awake() {
+                Some(point) => &point.mean,
+                None => &latency.mean,
+            };
+            write_indented(page, TextStyle::Plain, &load_text(measurement, op, alone));
+            write_histogram(page, &op.data.latency);
+        }
     }
-    let kinds = [
-        (IgnoredBecause::Warmup, "warm-up request"),
-        (IgnoredBecause::Interrupted, "interrupted request"),
-        (IgnoredBecause::Late, "late request"),
-    ];
-    let notes = kinds.into_iter().filter_map(|(why, what)| {
-        let ignored = m
-            .data
-            .requests
-            .iter()
-            .filter(|one| one.ignored == Some(why));
-        let count = ignored.count() as u64;
-        (count > 0).then(|| format!("{} not counted", counted(count, what)))
-    });
-    let notes: Vec<String> = notes.collect();
+    let notes = ignored_notes(&measurement.data.requests);
     if !notes.is_empty() {
         page.text(TextStyle::Dim.of(list(notes)));
     }
     write_after_idle(page, ping);
 }
 
-fn write_operation(
-    page: &mut Page<'_>,
-    m: &Row,
-    (kind, op): (OpKind, OpRow<'_>),
-    ping: &PingFigures,
-) {
-    let title = title(m, kind, op);
-    let seconds = m.data.wall_ns.max(1) as f64 / 1e9;
-    page.text(TextStyle::Bold.of(title));
-    let errors = errors(m, kind, op);
-    if !errors.is_empty() {
-        let text = format!("failed: {errors}");
-        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Error.of(text));
+fn write_indented(page: &mut Page<'_>, style: TextStyle, text: &str) {
+    page.entry(TextStyle::Plain.of(""), INDENT, style.of(text));
+}
+
+/// The load that the requests were, and what they would be without pauses, where each takes the
+/// time `alone`.
+fn load_text(measurement: &Row, op: OpRow<'_>, alone: &Estimate) -> String {
+    let seconds = measurement.data.wall_ns.max(1) as f64 / 1e9;
+    let block_bytes = f64::from(measurement.data.workload.block_bytes);
+    let width = alone.relative_half_width();
+    let rate = 1e9 / alone.value.max(1.0);
+    format!(
+        "load {}/s, {}, {} in all; without pauses {}, {}",
+        format_rate(op.data.count as f64 / seconds),
+        format_throughput(op.data.bytes as f64 / seconds),
+        format_bytes(op.data.bytes),
+        rate_text(rate, width, "1/s"),
+        rate_text(rate * block_bytes, width, "B/s"),
+    )
+}
+
+fn rate_text(rate: f64, relative_width: Option<f64>, unit: &str) -> String {
+    let half_width = relative_width.map(|width| width * rate);
+    figure_text(rate, half_width, unit)
+}
+
+/// How many requests do not count, by the reason.
+fn ignored_notes(requests: &[SingleRequest]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (why, noun) in [
+        (IgnoredBecause::Warmup, "warm-up request"),
+        (IgnoredBecause::Interrupted, "interrupted request"),
+        (IgnoredBecause::Late, "late request"),
+    ] {
+        let count = requests
+            .iter()
+            .filter(|request| request.ignored == Some(why))
+            .count();
+        if count > 0 {
+            notes.push(format!("{} not counted", counted(count as u64, noun)));
+        }
     }
-    let Some(latency) = ping.latency.get(&kind).filter(|_| op.data.count > 0) else {
-        return;
-    };
-    let awake = ping.awake().map_or(&latency.mean, |point| &point.mean);
-    let alone = 1e9 / awake.value.max(1.0);
-    let width = awake.relative_half_width();
-    let rate = |value: f64, unit| figure_text(value, width.map(|width| value * width), unit);
-    let lines = [
-        mean_text(op.data.count, latency),
-        percentiles(&op.figures.latency),
-        format!(
-            "load {}/s, {}, {} in all; without pauses {}, {}",
-            format_rate(op.data.count as f64 / seconds),
-            format_throughput(op.data.bytes as f64 / seconds),
-            format_bytes(op.data.bytes),
-            rate(alone, "1/s"),
-            rate(alone * f64::from(m.data.workload.block_bytes), "B/s"),
-        ),
-    ];
-    for line in lines {
-        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Plain.of(line));
-    }
-    write_histogram(page, &op.data.latency);
+    notes
 }
 
 const INDENT: usize = 2;
@@ -241,41 +286,53 @@ const HISTOGRAM_COLUMNS_MAX: usize = 40;
 
 /// Writes the latencies by size, a line for each tenth of a decade that holds any.
 fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
-    let mut bins = std::collections::BTreeMap::<i64, u64>::new();
-    for (low, width, count) in histogram.buckets() {
-        let middle = low as f64 + width as f64 / 2.0;
-        let bin = (middle.max(1.0).log10() * BINS_PER_DECADE).floor() as i64;
-        *bins.entry(bin).or_default() += count;
-    }
-    let edge = |bin: i64| format_latency(10f64.powf(bin as f64 / BINS_PER_DECADE).round() as u64);
-    let most = bins.values().copied().max().unwrap_or(1).max(1);
-    let row = |(bin, count): (&i64, &u64)| {
-        vec![
-            edge(*bin),
+    let counts = counts_by_bin(histogram);
+    let mut rows = Vec::new();
+    let mut most = 1;
+    for (bin, count) in &counts {
+        rows.push(vec![
+            bin_edge(*bin),
             "to".to_owned(),
-            edge(bin + 1),
+            bin_edge(bin + 1),
             count.to_string(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = bins.iter().map(row).collect();
+        ]);
+        most = most.max(*count);
+    }
     let aligns = [Align::Right, Align::Left, Align::Right, Align::Right];
     let Some(table) = Columns::fit(&aligns, &rows, page.width().saturating_sub(INDENT)) else {
         return;
     };
     let room = page.width().saturating_sub(INDENT + table.total() + 2);
-    let (mut before, indent) = (None, " ".repeat(INDENT));
-    for ((bin, count), row) in bins.iter().zip(&rows) {
-        if before.is_some_and(|before: i64| before + 1 < *bin) {
+    let bar_columns = room.min(HISTOGRAM_COLUMNS_MAX);
+    let indent = " ".repeat(INDENT);
+    let mut next_bin = None;
+    for ((bin, count), row) in counts.iter().zip(&rows) {
+        if matches!(next_bin, Some(next) if next < *bin) {
             page.unbroken(TextStyle::Dim.of(format!("{indent}…")));
         }
-        before = Some(*bin);
+        next_bin = Some(bin + 1);
         let share = *count as f64 / most as f64;
-        let bar = bar(share, room.min(HISTOGRAM_COLUMNS_MAX));
         page.pieces(&[
             TextStyle::Plain.of(format!("{indent}{}  ", table.line(row))),
-            TextStyle::Note.of(bar),
+            TextStyle::Note.of(bar(share, bar_columns)),
         ]);
     }
+}
+
+/// The counts of a histogram by tenths of a decade.
+fn counts_by_bin(histogram: &LatencyHistogram) -> BTreeMap<i64, u64> {
+    let mut bins = BTreeMap::new();
+    for (low, width, count) in histogram.buckets() {
+        let middle = low as f64 + width as f64 / 2.0;
+        let bin = (middle.max(1.0).log10() * BINS_PER_DECADE).floor() as i64;
+        *bins.entry(bin).or_default() += count;
+    }
+    bins
+}
+
+fn bin_edge(bin: i64) -> String {
+    let ns = 10f64.powf(bin as f64 / BINS_PER_DECADE);
+    format_latency(ns.round() as u64)
 }
 
 /// Writes the latency of the first request after each idle time.
@@ -286,17 +343,21 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingFigures) {
     page.blank();
     page.text(TextStyle::Bold.of("first request after an idle time"));
     let heading = ["idle", "n", "mean", "± 95 %", "p50", "min", "max", "slow"];
-    let rows: Vec<Vec<String>> = ping.after_idle.iter().map(idle_row).collect();
-    let heading = heading.map(str::to_owned).to_vec();
+    let mut lines = vec![heading.map(str::to_owned).to_vec()];
+    let mut longest_ns = 1_000_000;
+    for point in &ping.after_idle {
+        lines.push(idle_row(point));
+        longest_ns = longest_ns.max(point.p50_ns);
+    }
     let aligns = [Align::Right; 8];
-    let Some(table) = Columns::fit(&aligns, rows.iter().chain([&heading]), page.width()) else {
+    let Some(table) = Columns::fit(&aligns, &lines, page.width()) else {
         return;
     };
-    let longest = ping.after_idle.iter().map(|point| point.p50_ns).max();
-    let ends = (1e3, longest.unwrap_or(0).max(1_000_000) as f64);
+    let ends = (1e3, longest_ns as f64);
     let room = page.width().saturating_sub(table.total() + 2);
-    page.unbroken(TextStyle::Dim.of(table.line(&heading)));
-    for (point, row) in ping.after_idle.iter().zip(&rows) {
+    let bar_columns = room.min(HISTOGRAM_COLUMNS_MAX);
+    page.unbroken(TextStyle::Dim.of(table.line(&lines[0])));
+    for (point, row) in ping.after_idle.iter().zip(&lines[1..]) {
         let line = table.line(row);
         let pad = " ".repeat((table.total() + 2).saturating_sub(columns(&line)));
         let style = match point.slow {
@@ -304,14 +365,17 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingFigures) {
             _ => TextStyle::Warning,
         };
         let share = log_share(point.p50_ns as f64, ends);
-        let bar = TextStyle::Note.of(bar(share, room.min(HISTOGRAM_COLUMNS_MAX)));
-        page.pieces(&[style.of(line), TextStyle::Plain.of(pad), bar]);
+        page.pieces(&[
+            style.of(line),
+            TextStyle::Plain.of(pad),
+            TextStyle::Note.of(bar(share, bar_columns)),
+        ]);
     }
     let mut legend =
         "idle 0: right after another request. Bars: p50 on a logarithmic scale from 1 µs."
             .to_owned();
     if let Some(ns) = ping.slow_from_ns {
-        legend += &format!(" slow: longer than {}.", format_latency(ns));
+        legend.push_str(&format!(" slow: longer than {}.", format_latency(ns)));
     }
     page.text(TextStyle::Dim.of(legend));
 }
@@ -339,7 +403,6 @@ mod tests {
     use super::*;
     use crate::fixture::{self, plain, written};
     use diskproof_model::ping::PingLatency;
-    use diskproof_model::record::Estimate;
 
     fn target(path: &str) -> TargetIdentity {
         TargetIdentity {

@@ -24,24 +24,37 @@ pub(super) fn write_scan(page: &mut Page<'_>, scan: &Scan, span_start_bytes: u64
     );
     page.fact("scan", &text);
     write_map(page, scan);
-    let slow = scan.slow.iter().map(|block| {
-        let what = format!("took {}", format_latency(block.latency_ns));
-        (block.lba, block.offset_bytes, what)
+    let slow = scan.slow.iter().map(|block| Place {
+        lba: block.lba,
+        offset_bytes: block.offset_bytes,
+        what: format!("took {}", format_latency(block.latency_ns)),
     });
     write_places(page, TextStyle::Warning.of("slow"), slow, scan.slow_blocks);
-    let bad = scan.unreadable.iter().map(|range| {
-        let what = format!("{} {}", format_bytes(range.length_bytes), range.errno);
-        (range.lba, range.offset_bytes, what)
+    let unreadable = scan.unreadable.iter().map(|range| Place {
+        lba: range.lba,
+        offset_bytes: range.offset_bytes,
+        what: format!("{} {}", format_bytes(range.length_bytes), range.errno),
     });
     let count = scan.unreadable.len() as u64;
-    write_places(page, TextStyle::Error.of("bad"), bad, count);
+    write_places(page, TextStyle::Error.of("bad"), unreadable, count);
+}
+
+/// A place that is slow or unreadable.
+struct Place {
+    lba: u64,
+    offset_bytes: u64,
+    /// How slow, or how large and why.
+    what: String,
 }
 
 /// Longest latency by position in one line; below it marks for unreadable blocks.
 fn write_map(page: &mut Page<'_>, scan: &Scan) {
     let width = page.width() - INDENT;
-    let latencies = scan.map.iter().map(|cell| cell.latency_max_ns as f64);
-    let latencies: Vec<f64> = latencies.collect();
+    let latencies: Vec<f64> = scan
+        .map
+        .iter()
+        .map(|cell| cell.latency_max_ns as f64)
+        .collect();
     if latencies.len() < 2 {
         return;
     }
@@ -50,14 +63,18 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) {
         TextStyle::Dim.of(format!("map{indent}")),
         TextStyle::Plain.of(worst_line(&latencies, width)),
     ]);
-    let failed = parts(&scan.map, width).map(|cells| cells.iter().any(|cell| cell.errors > 0));
-    let marks = failed.map(|failed| if failed { '!' } else { ' ' });
-    let marks: String = marks.collect();
+    let mut marks = String::new();
+    for cells in parts(&scan.map, width) {
+        let has_errors = cells.iter().any(|cell| cell.errors > 0);
+        marks.push(if has_errors { '!' } else { ' ' });
+    }
     let mut legend = "longest latency by position, logarithmic".to_owned();
     if marks.contains('!') {
-        let indent = TextStyle::Plain.of(" ".repeat(INDENT));
-        page.pieces(&[indent, TextStyle::Error.of(marks)]);
-        legend += ", ! unreadable blocks";
+        page.pieces(&[
+            TextStyle::Plain.of(" ".repeat(INDENT)),
+            TextStyle::Error.of(marks),
+        ]);
+        legend.push_str(", ! unreadable blocks");
     }
     page.fact("", &legend);
 }
@@ -66,12 +83,13 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) {
 fn write_places(
     page: &mut Page<'_>,
     mut label: StyledText<'_>,
-    places: impl Iterator<Item = (u64, u64, String)>,
+    places: impl Iterator<Item = Place>,
     total: u64,
 ) {
     let mut shown = 0;
-    for (lba, offset, what) in places.take(PLACES_SHOWN) {
-        let text = format!("LBA {lba}, {}: {what}", place(offset));
+    for listed in places.take(PLACES_SHOWN) {
+        let position = place(listed.offset_bytes);
+        let text = format!("LBA {}, {position}: {}", listed.lba, listed.what);
         page.entry(label, INDENT, TextStyle::Plain.of(text));
         label = TextStyle::Plain.of("");
         shown += 1;

@@ -17,23 +17,30 @@ pub(super) fn sparkline(values: &[f64], width: usize) -> String {
 
 /// The values in at most `width` parts of about the same length.
 pub(super) fn parts<T>(values: &[T], width: usize) -> impl Iterator<Item = &[T]> {
-    let parts = values.len().min(width);
-    (0..parts).map(move |k| &values[k * values.len() / parts..(k + 1) * values.len() / parts])
+    let count = values.len().min(width);
+    (0..count).map(move |index| {
+        let start = index * values.len() / count;
+        let end = (index + 1) * values.len() / count;
+        &values[start..end]
+    })
 }
 
 /// As [`sparkline`], but each bar is the largest of its part, on a logarithmic scale. For
 /// latencies, whose longest values are rare but important.
 pub(super) fn worst_line(values: &[f64], width: usize) -> String {
     let mut worst: Vec<f64> = parts(values, width).map(longest).collect();
-    let least = worst
-        .iter()
-        .copied()
-        .filter(|value| *value > 0.0)
-        .fold(f64::INFINITY, f64::min);
+    let mut least = f64::INFINITY;
+    for value in &worst {
+        if *value > 0.0 {
+            least = least.min(*value);
+        }
+    }
     let high = longest(&worst).max(least * 4.0);
     let scale = Range::new(Scale::Log, least / 2.0, high, Vec::new());
-    for value in worst.iter_mut().filter(|value| **value > 0.0) {
-        *value = scale.place(*value);
+    for value in &mut worst {
+        if *value > 0.0 {
+            *value = scale.place(*value);
+        }
     }
     bars(&worst)
 }
@@ -44,11 +51,12 @@ fn longest(values: &[f64]) -> f64 {
 }
 
 fn bars(values: &[f64]) -> String {
-    let largest = values
-        .iter()
-        .copied()
-        .filter(|value| value.is_finite())
-        .fold(0.0, f64::max);
+    let mut largest = 0.0_f64;
+    for value in values {
+        if value.is_finite() {
+            largest = largest.max(*value);
+        }
+    }
     values
         .iter()
         .map(|value| bar_of_share(value / largest))
@@ -74,9 +82,8 @@ pub(super) fn bar(share: f64, columns: usize) -> String {
     if columns == 0 || share.is_nan() || share <= 0.0 {
         return String::new();
     }
-    let eighths = (share.min(1.0) * (columns * EIGHTHS) as f64)
-        .round()
-        .max(1.0) as usize;
+    let width = share.min(1.0) * (columns * EIGHTHS) as f64;
+    let eighths = width.round().max(1.0) as usize;
     let mut bar = "█".repeat(eighths / EIGHTHS);
     if let Some(part) = (eighths % EIGHTHS).checked_sub(1) {
         bar.push(PARTS[part]);
@@ -85,7 +92,8 @@ pub(super) fn bar(share: f64, columns: usize) -> String {
 }
 
 /// Where a value lies on a logarithmic scale between these ends, 0 to 1.
-pub(super) fn log_share(value: f64, (low, high): (f64, f64)) -> f64 {
+pub(super) fn log_share(value: f64, ends: (f64, f64)) -> f64 {
+    let (low, high) = ends;
     ((value.max(low) / low).ln() / (high / low).ln()).min(1.0)
 }
 

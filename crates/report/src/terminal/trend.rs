@@ -8,7 +8,7 @@ use crate::style::Style;
 use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow};
 use diskproof_model::digits::figure_text;
 use diskproof_model::saved::named;
-use diskproof_model::trend::{Trend, TrendPoint};
+use diskproof_model::trend::{Trend, TrendChange, TrendPoint};
 use std::io::{self, Write};
 
 /// Columns of the longest bar.
@@ -17,11 +17,8 @@ const BAR: usize = 20;
 /// Writes each figure with its runs.
 pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
-    write_blocks(
-        page,
-        None,
-        &trends.iter().flat_map(blocks).collect::<Vec<_>>(),
-    );
+    let tables: Vec<Block> = trends.iter().flat_map(blocks).collect();
+    write_blocks(page, None, &tables);
     if !trends.is_empty() {
         page.blank();
         page.text(TextStyle::Dim.of(
@@ -33,15 +30,15 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
 }
 
 fn blocks(trend: &Trend) -> [Block; 2] {
-    let values = trend.points.iter().map(|point| point.value);
-    let largest = values.fold(0.0, f64::max);
-    let rows = trend.points.iter().map(|point| TableRow {
-        tone: match point.change.and_then(|change| change.is_beyond_chance) {
-            Some(true) => TextStyle::Bold,
-            Some(false) | None => TextStyle::Plain,
-        },
-        ..TableRow::from(row(point, &trend.unit, largest))
-    });
+    let mut largest = 0.0_f64;
+    for point in &trend.points {
+        largest = largest.max(point.value);
+    }
+    let rows = trend
+        .points
+        .iter()
+        .map(|point| point_row(point, &trend.unit, largest))
+        .collect();
     let mut columns = Column::words([""; 5]);
     columns[1].place = Place::Roomy(1);
     columns[2].align = Align::Right;
@@ -52,38 +49,50 @@ fn blocks(trend: &Trend) -> [Block; 2] {
         "iops" | "throughput" | "average" => subject,
         metric => format!("{subject} {metric}"),
     };
-    let table = Table::new("", columns, rows.collect());
+    let table = Table::new("", columns, rows);
     [Block::Heading(title), Block::Table(table)]
 }
 
-fn row(point: &TrendPoint, unit: &str, largest: f64) -> Vec<String> {
-    let change = point.change.map(|change| {
-        let percent = format!("{:+.0} %", change.share * 100.0).replace('-', "−");
-        match change.is_beyond_chance {
-            Some(true) => percent,
-            Some(false) => format!("{percent}  usual"),
-            None => format!("{percent}  too few runs"),
+fn point_row(point: &TrendPoint, unit: &str, largest: f64) -> TableRow {
+    let mut tone = TextStyle::Plain;
+    let mut remark = String::new();
+    if let Some(change) = &point.change {
+        remark = change_text(change);
+        if change.is_beyond_chance == Some(true) {
+            tone = TextStyle::Bold;
         }
-    });
+    }
+    if let Some(code) = &point.objection {
+        remark = format!("not the disk's: {code}");
+    }
     let started = start_text(&point.started);
-    vec![
+    let cells = vec![
         started.trim_end_matches(" UTC").to_owned(),
         run_id(&point.run_id),
         // Three digits, so that the changes agree with what is printed.
         figure_text(point.value, Some(third_digit(point.value)), unit),
         format!("{:BAR$}", bar(point.value / largest, BAR)),
-        match &point.objection {
-            Some(code) => format!("not the disk's: {code}"),
-            None => change.unwrap_or_default(),
-        },
-    ]
+        remark,
+    ];
+    TableRow {
+        tone,
+        ..TableRow::from(cells)
+    }
+}
+
+fn change_text(change: &TrendChange) -> String {
+    let percent = format!("{:+.0} %", change.share * 100.0).replace('-', "−");
+    match change.is_beyond_chance {
+        Some(true) => percent,
+        Some(false) => format!("{percent}  usual"),
+        None => format!("{percent}  too few runs"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::{plain, written};
-    use diskproof_model::trend::TrendChange;
 
     #[test]
     fn every_run_is_a_line_within_eighty_columns() {

@@ -7,11 +7,13 @@ use crate::describe::server::{explained_text, rates_text, table};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use crate::text::{clean, glue, joined};
-use diskproof_model::block::{Align, Table, TableRow};
+use diskproof_model::block::Table;
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::postgres::{ServerStep, ServerView};
 use diskproof_model::units::{format_duration, format_throughput};
-use diskproof_model::watch::{BusyProcess, DeviceStep, DirectionStep, SeekMethod, WatchStep};
+use diskproof_model::watch::{
+    BusyProcess, DeviceStep, DirectionStep, SeekMethod, SeekShare, WatchStep,
+};
 use std::io::{self, Write};
 
 /// Processes on one line.
@@ -48,9 +50,14 @@ pub fn seek_method_text(untraced: Option<&str>) -> String {
 
 /// What is hidden from this user.
 pub fn hidden_processes_text(count: u32) -> Option<String> {
-    let who = if count == 1 { "process" } else { "processes" };
-    (count > 0)
-        .then(|| format!("the bytes of {count} {who}, which are not visible to this user (EACCES)"))
+    let noun = match count {
+        0 => return None,
+        1 => "process",
+        _ => "processes",
+    };
+    Some(format!(
+        "the bytes of {count} {noun}, which are not visible to this user (EACCES)"
+    ))
 }
 
 /// Writes what the view rests on.
@@ -58,8 +65,10 @@ pub fn write_watch_facts(facts: &WatchFacts, style: &Style, out: &mut dyn Write)
     let page = &mut Page::new(style, out);
     page.fact("seeks", &seek_method_text(facts.untraced.as_deref()));
     for (name, capacity) in &facts.capacities {
-        let none = || "no limits in the history; 'diskproof check' measures them".to_owned();
-        let text = capacity.as_ref().map_or_else(none, capacity_text);
+        let text = match capacity {
+            Some(capacity) => capacity_text(capacity),
+            None => "no limits in the history; 'diskproof check' measures them".to_owned(),
+        };
         page.fact("load", &format!("{name}: {text}"));
     }
     if let Some(text) = hidden_processes_text(facts.hidden_processes) {
@@ -78,7 +87,7 @@ pub fn write_watch_heading(style: &Style, out: &mut dyn Write) -> io::Result<()>
     let names = [
         "time", "device", "read/s", "MB/s", "ms", "write/s", "MB/s", "ms", "queue", "seeks", "load",
     ];
-    page.unbroken(TextStyle::Dim.of(row(&names.map(str::to_owned))));
+    page.unbroken(TextStyle::Dim.of(step_line(&names.map(str::to_owned))));
     page.finish()
 }
 
@@ -94,15 +103,20 @@ pub fn write_watch_step(
     for name in &step.vanished {
         page.text(TextStyle::Warning.of(format!("{name} has vanished")));
     }
-    let shown = |device: &&DeviceStep| !device.is_idle() || named.contains(&device.name);
+    let shown: Vec<&DeviceStep> = step
+        .devices
+        .iter()
+        .filter(|device| !device.is_idle() || named.contains(&device.name))
+        .collect();
     let digits = usize::from(step.length_ns < WHOLE_SECONDS_FROM_NS);
     let mut time = format!("{:.digits$}s", step.elapsed_ns as f64 / 1e9);
-    if !step.devices.iter().any(|device| shown(&device)) {
+    if shown.is_empty() {
         page.unbroken(TextStyle::Dim.of(format!("{time:>5} no requests")));
     }
-    for device in step.devices.iter().filter(shown) {
-        page.unbroken(TextStyle::Plain.of(row(&cells(&time, device))));
-        time = String::new();
+    for device in shown {
+        let line = step_line(&cells(&time, device));
+        page.unbroken(TextStyle::Plain.of(line));
+        time.clear();
         if let Some(text) = threads_text(device) {
             page.unbroken(TextStyle::Dim.of(clean(&format!("      by {text}"))));
         }
@@ -118,15 +132,10 @@ pub fn write_watch_step(
 }
 
 fn cells(time: &str, device: &DeviceStep) -> [String; 11] {
-    let seeks = device.seeks.map_or(String::new(), |seeks| {
-        let estimated = match seeks.method {
-            SeekMethod::Traced => "",
-            SeekMethod::Estimated => "~",
-        };
-        format!("{estimated}{:.0}%", seeks.share * 100.0)
-    });
-    let load = device.load_share.map(|share| share * 100.0);
-    let load = load.map(|percent| format!("{percent:.0}%"));
+    let load = match device.load_share {
+        Some(share) => format!("{:.0}%", share * 100.0),
+        None => String::new(),
+    };
     let [reads, read_rate, read_ms] = direction(&device.read);
     let [writes, write_rate, write_ms] = direction(&device.write);
     [
@@ -139,24 +148,39 @@ fn cells(time: &str, device: &DeviceStep) -> [String; 11] {
         write_rate,
         write_ms,
         short(device.depth),
-        seeks,
-        load.unwrap_or_default(),
+        seeks_text(device.seeks),
+        load,
     ]
+}
+
+fn seeks_text(seeks: Option<SeekShare>) -> String {
+    let Some(seeks) = seeks else {
+        return String::new();
+    };
+    let percent = seeks.share * 100.0;
+    match seeks.method {
+        SeekMethod::Traced => format!("{percent:.0}%"),
+        SeekMethod::Estimated => format!("~{percent:.0}%"),
+    }
 }
 
 fn direction(step: &DirectionStep) -> [String; 3] {
     if step.ops == 0 {
         return ["0".to_owned(), "0".to_owned(), String::new()];
     }
-    let ms = step.latency_ns.map(|ns| ns / 1e6);
     [
         short(step.iops),
         short(step.bytes_per_second / 1e6),
-        ms.map_or(String::new(), |ms| match ms {
-            ms if ms < 10.0 => format!("{ms:.2}"),
-            ms => short(ms),
-        }),
+        milliseconds(step.latency_ns),
     ]
+}
+
+fn milliseconds(ns: Option<f64>) -> String {
+    match ns {
+        Some(ns) if ns / 1e6 < 10.0 => format!("{:.2}", ns / 1e6),
+        Some(ns) => short(ns / 1e6),
+        None => String::new(),
+    }
 }
 
 /// At most six characters: `0.4`, `12.3`, `1234`, `123k`.
@@ -169,8 +193,8 @@ fn short(value: f64) -> String {
     }
 }
 
-/// 77 columns with the shortest gaps.
-fn row(cells: &[String; 11]) -> String {
+/// The line of these cells: 77 columns with the shortest gaps.
+fn step_line(cells: &[String; 11]) -> String {
     let [time, device, reads, read_rate, read_ms, rest @ ..] = cells;
     let [writes, write_rate, write_ms, queue, seeks, load] = rest;
     let line = format!(
@@ -182,31 +206,40 @@ fn row(cells: &[String; 11]) -> String {
 
 /// `postgres (1234) 80 %, checkpointer (99) 15 %`.
 fn threads_text(device: &DeviceStep) -> Option<String> {
-    let sum: u64 = device.processes.iter().filter_map(|one| one.requests).sum();
-    let share = |one: &BusyProcess| one.requests.unwrap_or(0) as f64 / sum.max(1) as f64;
-    let busy = device.processes.iter();
-    let busy = busy
-        .filter(|one| share(one) >= PROCESS_SHARE_MIN)
-        .take(PROCESSES_MAX);
-    let known = busy.map(|one| format!("{} ({}) {:.0} %", one.name, one.pid, share(one) * 100.0));
-    joined(known, ", ")
+    let sum: u64 = device
+        .processes
+        .iter()
+        .flat_map(|thread| thread.requests)
+        .sum();
+    let mut texts = Vec::new();
+    for thread in &device.processes {
+        let share = thread.requests.unwrap_or(0) as f64 / sum.max(1) as f64;
+        if share >= PROCESS_SHARE_MIN && texts.len() < PROCESSES_MAX {
+            let percent = share * 100.0;
+            texts.push(format!("{} ({}) {percent:.0} %", thread.name, thread.pid));
+        }
+    }
+    joined(texts, ", ")
 }
 
 /// `postgres (1234) reads 12.0 MB/s, writes 3.1 MB/s; …`.
 fn processes_text(processes: &[BusyProcess], length_ns: u64) -> Option<String> {
-    let moved = |what: &str, bytes: u64| {
-        let rate = bytes as f64 * 1e9 / length_ns.max(1) as f64;
-        (bytes > 0).then(|| format!("{what} {}", format_throughput(rate)))
-    };
-    let known = processes.iter().take(PROCESSES_MAX).map(|one| {
-        let both = [
-            moved("reads", one.read_bytes),
-            moved("writes", one.write_bytes),
-        ];
-        let both = joined(both.into_iter().flatten(), ", ").unwrap_or_default();
-        format!("{} ({}) {both}", one.name, one.pid)
-    });
-    joined(known, "; ")
+    let mut texts = Vec::new();
+    for process in processes.iter().take(PROCESSES_MAX) {
+        let mut rates = Vec::new();
+        for (direction, bytes) in [
+            ("reads", process.read_bytes),
+            ("writes", process.write_bytes),
+        ] {
+            if bytes > 0 {
+                let rate = bytes as f64 * 1e9 / length_ns.max(1) as f64;
+                rates.push(format!("{direction} {}", format_throughput(rate)));
+            }
+        }
+        let rates_text = rates.join(", ");
+        texts.push(format!("{} ({}) {rates_text}", process.name, process.pid));
+    }
+    joined(texts, "; ")
 }
 
 /// Columns before the lines of a step.
@@ -222,50 +255,59 @@ fn write_server_step(page: &mut Page<'_>, view: &ServerView) {
             page.unbroken(TextStyle::Dim.of(text));
         }
         ServerView::Lost { why, is_retried } => {
-            let next = match is_retried {
-                true => "retrying",
-                false => "not retried",
+            let next = if *is_retried {
+                "retrying"
+            } else {
+                "not retried"
             };
             // The server's own errors begin with its name.
-            let why = why.strip_prefix("PostgreSQL: ").unwrap_or(why);
-            let text = format!("PostgreSQL: {next}: {why}");
-            indented(page, TextStyle::Warning, &text);
+            let reason = why.strip_prefix("PostgreSQL: ").unwrap_or(why);
+            let text = format!("PostgreSQL: {next}: {reason}");
+            write_indented(page, TextStyle::Warning, &text);
         }
         ServerView::Step(step) => write_rates(page, step),
     }
 }
 
-/// Wrapped text, because its end names the device or the remedy.
-fn indented(page: &mut Page<'_>, style: TextStyle, text: &str) {
+/// Wraps the text, because its end names the device or the remedy.
+fn write_indented(page: &mut Page<'_>, style: TextStyle, text: &str) {
     page.entry(style.of(""), INDENT.len(), style.of(clean(text)));
 }
 
 fn write_rates(page: &mut Page<'_>, step: &ServerStep) {
     if let Some(load) = &step.explained {
-        let over = format_duration(load.wall_ns);
-        let text = format!("{} ({})", explained_text(load), glue(&over));
-        indented(page, TextStyle::Bold, &text);
+        let time = glue(&format_duration(load.wall_ns));
+        let text = format!("{} ({time})", explained_text(load));
+        write_indented(page, TextStyle::Bold, &text);
     }
     let rates = rates_text(&step.counters, step.length_ns);
     page.unbroken(TextStyle::Dim.of(format!("{INDENT}server {rates}")));
     let busiest = step.counters.io.iter().filter(|io| io.bytes() > 0);
-    let table = table(busiest.take(STEP_ROWS_MAX), step.length_ns);
+    let rows = table(busiest.take(STEP_ROWS_MAX), step.length_ns);
     let width = page.width().saturating_sub(INDENT.len());
-    for line in table_lines(&table, width) {
+    for line in table_lines(&rows, width) {
         page.unbroken(TextStyle::Dim.of(format!("{INDENT}{line}")));
     }
 }
 
-/// The lines of a table; none where it is too wide.
+/// The lines of a table; none where it is too wide, or has no rows.
 fn table_lines(table: &Table, width: usize) -> Vec<String> {
-    let aligns: Vec<Align> = table.columns.iter().map(|column| column.align).collect();
-    let names = table.columns.iter().map(|column| column.name.clone());
-    let texts = |row: &TableRow| row.cells.iter().map(|cell| cell.text.clone()).collect();
-    let rows = std::iter::once(names.collect()).chain(table.rows.iter().map(texts));
-    let rows: Vec<Vec<String>> = rows.collect();
-    match Columns::fit(&aligns, &rows, width) {
-        Some(fitted) if rows.len() > 1 => rows.iter().map(|row| fitted.line(row)).collect(),
-        _ => Vec::new(),
+    if table.rows.is_empty() {
+        return Vec::new();
+    }
+    let mut aligns = Vec::new();
+    let mut names = Vec::new();
+    for column in &table.columns {
+        aligns.push(column.align);
+        names.push(column.name.clone());
+    }
+    let mut lines = vec![names];
+    for row in &table.rows {
+        lines.push(row.cells.iter().map(|cell| cell.text.clone()).collect());
+    }
+    match Columns::fit(&aligns, &lines, width) {
+        Some(fitted) => lines.iter().map(|line| fitted.line(line)).collect(),
+        None => Vec::new(),
     }
 }
 
@@ -275,7 +317,6 @@ mod tests {
     use crate::fixture::{assert_shows, plain, written};
     use crate::style::Style;
     use diskproof_model::postgres::{ExplainedLoad, ServerCounters, ServerIo};
-    use diskproof_model::watch::SeekShare;
 
     const STYLE: Style = plain(80);
 

@@ -104,6 +104,7 @@ pub(crate) fn healthy() -> Record {
         judging: 1,
         kept: Kept::FiguresOnly,
         dropped: Vec::new(),
+        beside: Vec::new(),
         method: METHOD_VERSION,
         run_id: "3f2a91c07d6e4b58".to_owned(),
         started: "2026-11-20T10:00:00Z".to_owned(),

@@ -72,6 +72,7 @@ fn setup(workloads: usize, sides: usize, seconds: u64) -> LiveSetup {
     LiveSetup {
         workloads: (0..workloads).map(workload).collect(),
         sides,
+        disks: SideDisks::Several((0..sides).collect()),
         margin: 0.02,
         time_ns: seconds * SECOND,
         seed: 1,
@@ -239,6 +240,29 @@ fn same_seed_gives_the_same_cells() {
     };
     assert_eq!(cells(1), cells(1));
     assert_ne!(cells(1), cells(2));
+}
+
+/// Two settings of one volume spend its credit together; each alone seems to have half of it.
+#[test]
+fn sides_on_one_volume_show_its_whole_credit() {
+    let mut asked = setup(1, 2, 30);
+    asked.workloads[0].depth = 32;
+    asked.disks = SideDisks::One;
+    let mut campaign = LiveComparison::new(asked);
+    let mut volumes = Volumes::new(
+        &[Volume {
+            service_ns: 200_000.0,
+            base: 1000.0,
+            burst: 4000.0,
+            credit: 12_000.0,
+        }],
+        1e9,
+    );
+    volumes.carry_out(&mut campaign);
+    for credit in campaign.credits {
+        let credit = credit.unwrap().bucket.credit;
+        assert!((credit / 12_000.0 - 1.0).abs() < 0.15, "{credit}");
+    }
 }
 
 /// 4000/s until the credit is spent, then 1000/s, beside a volume that always allows 1500/s.

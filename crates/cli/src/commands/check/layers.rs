@@ -12,7 +12,8 @@ use diskproof_model::plan::{
     Decide, LivePlan, METHOD_VERSION, Origin, Plan, Scratch, Sides, Task, Workload, Workloads,
 };
 use diskproof_model::record::Record;
-use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
+use diskproof_model::target::{Filesystem, Layer, LayerKind, TargetIdentity, TargetKind};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Time for everything, with --quick and with --thorough.
@@ -24,7 +25,7 @@ const LAYOUT_PARTS: u64 = 10;
 const END_PARTS: u64 = 20;
 /// Drives have caches of up to 1 GiB.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// What is measured on each layer.
+/// The workloads that are measured on each layer.
 const WORKLOADS: [&str; 2] = ["random-read-d1", "random-read-d32"];
 /// A workload ends early once every layer is known to differ from the highest by more than this,
 /// or by less.
@@ -47,14 +48,18 @@ pub(super) fn run(
     }
     let sides = identities.len();
     let scratch_bytes = measuring.scratch_bytes(&identities[0], SCRATCH_BYTES)?;
-    let layout_ns = scratch_bytes.map_or(0, |_| time_ns / LAYOUT_PARTS);
-    let cells_ns = time_ns - time_ns / END_PARTS - layout_ns;
-    let workloads = workloads(selection, time_ns, measuring)?;
-    let workloads = share_among_sides(workloads, sides, "layers", time_ns, cells_ns);
-    let workloads = workloads.map_err(Failure::Usage)?;
+    let layout_ns = time_ns / LAYOUT_PARTS;
+    let mut cells_ns = time_ns - time_ns / END_PARTS;
+    let mut scratch = None;
+    if let Some(bytes) = scratch_bytes {
+        cells_ns -= layout_ns;
+        scratch = Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_LEAST, layout_ns));
+    }
+    let selected = selected_workloads(selection, time_ns, measuring)?;
+    let workloads =
+        share_among_sides(selected, sides, "layers", time_ns, cells_ns).map_err(Failure::Usage)?;
     let plan = Plan {
-        scratch: scratch_bytes
-            .map(|bytes| Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_LEAST, layout_ns)),
+        scratch,
         tasks: vec![Task::Workloads(Workloads {
             decide: Decide::Compare(LivePlan {
                 sides: Sides::Layers(layers),
@@ -75,17 +80,18 @@ pub(crate) fn repeat(
     flags: &MeasuringFlags,
 ) -> anyhow::Result<Exit> {
     let named = named_or_recorded(targets, record);
-    let highest = match (targets, named.first()) {
-        ([] | [_], Some(highest)) => highest,
+    let highest = match named.first() {
+        Some(highest) if targets.len() < 2 => highest,
         _ => {
-            let why = "the record measured the layers of one target; name one target";
-            return Err(Failure::Usage(why.to_owned()).into());
+            let text = "the record measured the layers of one target; name one target";
+            return Err(Failure::Usage(text.to_owned()).into());
         }
     };
     let identity = flags.probe(highest)?;
-    if Some(identity.kind) != record.targets.first().map(|target| target.kind) {
-        let why = "name a target of the kind that the record has (directory, file, device)";
-        return Err(Failure::Usage(why.to_owned()).into());
+    let recorded_kind = record.targets.first().map(|target| target.kind);
+    if recorded_kind != Some(identity.kind) {
+        let text = "name a target of the kind that the record has (directory, file, device)";
+        return Err(Failure::Usage(text.to_owned()).into());
     }
     let (layers, identities) = open_layers(&identity);
     if identities.len() < 2 {
@@ -93,7 +99,7 @@ pub(crate) fn repeat(
     }
     let mut plan = Plan {
         seed: flags.seed.unwrap_or(record.plan.seed),
-        targets: identities.iter().map(|one| one.path.clone()).collect(),
+        targets: identities.iter().map(|layer| layer.path.clone()).collect(),
         origin: Origin::new("check", crate::provenance::command_line()),
         method: METHOD_VERSION,
         ..record.plan.clone()
@@ -104,14 +110,16 @@ pub(crate) fn repeat(
     measure(MeasuringJob::new(plan, identities, flags))?.exit()
 }
 
-/// Why there is nothing to compare, and what can be done.
+/// Says why there is nothing to compare, and what can be done.
 fn too_few(layers: &LayersPlan, identity: &TargetIdentity) -> Failure {
     let mut text = format!("{}: only one layer can be read", identity.path);
     let mut command = None;
     for layer in &layers.layers {
         if let Some(skipped) = &layer.skipped {
             text.push_str(&format!("\n  {}: {}", layer.name, skipped.why));
-            command = command.or(skipped.command.as_ref());
+            if command.is_none() {
+                command = skipped.command.as_ref();
+            }
         }
     }
     if let Some(why) = &layers.unresolved {
@@ -125,39 +133,42 @@ fn too_few(layers: &LayersPlan, identity: &TargetIdentity) -> Failure {
     Failure::Usage(text)
 }
 
-/// The selected ones of the two workloads.
-fn workloads(
+fn selected_workloads(
     selection: &SelectionFlags,
     time_ns: u64,
     measuring: &MeasuringFlags,
 ) -> Result<Vec<Workload>, Failure> {
     selection.check_names(&WORKLOADS)?;
-    let all = standard_workloads(measuring, time_ns, 0, 1);
-    let is_chosen = |one: &Workload| {
-        WORKLOADS.contains(&one.name.as_str()) && selection.excludes(&one.name).is_none()
-    };
-    let chosen: Vec<Workload> = all.into_iter().filter(is_chosen).collect();
-    if chosen.is_empty() {
-        Err(Failure::Usage(format!(
+    let mut workloads = standard_workloads(measuring, time_ns, 0, 1);
+    workloads.retain(|workload| {
+        let name = workload.name.as_str();
+        WORKLOADS.contains(&name) && selection.excludes(name).is_none()
+    });
+    if workloads.is_empty() {
+        return Err(Failure::Usage(format!(
             "nothing is left to measure; --layers measures {}",
             WORKLOADS.join(" and ")
-        )))
-    } else {
-        Ok(chosen)
+        )));
     }
+    Ok(workloads)
 }
 
-/// A layer before it is opened, with `major:minor` of a device.
-type FoundLayer = (PlannedLayer, Option<String>);
+/// A layer before it is opened.
+struct FoundLayer {
+    planned: PlannedLayer,
+    /// `major:minor` of a device.
+    device: Option<String>,
+}
 
 /// The layers of a target, and the identities of those that can be read.
 fn open_layers(identity: &TargetIdentity) -> (LayersPlan, Vec<TargetIdentity>) {
     let mut identities = Vec::new();
     let mut layers = Vec::new();
-    for (index, (mut layer, device)) in stack(identity).into_iter().enumerate() {
+    for (index, found) in stack(identity).into_iter().enumerate() {
+        let mut layer = found.planned;
         let opened = match index {
             0 => Ok(identity.clone()),
-            _ => readable(&layer.path, device.as_deref()),
+            _ => open_layer(&layer.path, found.device.as_deref()),
         };
         match opened {
             Ok(opened) => {
@@ -165,26 +176,38 @@ fn open_layers(identity: &TargetIdentity) -> (LayersPlan, Vec<TargetIdentity>) {
                 identities.push(opened);
             }
             Err(why) => {
-                let path = diskproof_model::shell::quoted(&identity.path);
-                let command = format!("sudo diskproof check --layers {path}");
-                let command = (!rustix::process::geteuid().is_root()).then_some(command);
+                let command = command_as_root(&identity.path);
                 layer.skipped = Some(SkippedLayer { why, command });
             }
         }
         layers.push(layer);
     }
-    let unresolved = identity.unresolved.clone();
-    (LayersPlan { layers, unresolved }, identities)
+    let plan = LayersPlan {
+        layers,
+        unresolved: identity.unresolved.clone(),
+    };
+    (plan, identities)
 }
 
-/// The identity of a layer that can be opened for reading, or why it cannot.
-fn readable(path: &str, device: Option<&str>) -> Result<TargetIdentity, String> {
+/// The command that may read more layers; `None` for root, who can read no more.
+fn command_as_root(path: &str) -> Option<String> {
+    if rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let path = diskproof_model::shell::quoted(path);
+    Some(format!("sudo diskproof check --layers {path}"))
+}
+
+/// Opens a layer for reading and returns its identity, or why it cannot be opened.
+fn open_layer(path: &str, device: Option<&str>) -> Result<TargetIdentity, String> {
     let identity = probe(Path::new(path)).map_err(|error| error.to_string())?;
-    if device.is_some_and(|device| device != identity.device) {
+    if let Some(device) = device
+        && device != identity.device
+    {
         return Err(format!("{path} is the node of another device"));
     }
-    let admission = admit(identity.clone(), Intent::Read);
-    let admission = admission.map_err(|refusal| refusal.reasons.join("; "))?;
+    let admission =
+        admit(identity.clone(), Intent::Read).map_err(|refusal| refusal.reasons.join("; "))?;
     OpenTarget::open(admission).map_err(|error| error.to_string())?;
     Ok(identity)
 }
@@ -193,48 +216,79 @@ fn readable(path: &str, device: Option<&str>) -> Result<TargetIdentity, String> 
 /// devices, the first of the largest stands for all: smaller ones hold the metadata of a thin pool,
 /// the changes of a snapshot, or a cache.
 fn stack(identity: &TargetIdentity) -> Vec<FoundLayer> {
-    let file = |name: &str, path: &str, kind: &str| {
-        let layer = PlannedLayer {
-            name: format!("{name} on {kind}"),
+    let mut found = Vec::new();
+    if identity.kind != TargetKind::BlockDevice {
+        let filesystem = identity.filesystem.as_ref();
+        found.push(file_layer("file", &identity.path, filesystem));
+    }
+    let layers = &identity.layers;
+    let mut candidates = highest_layers(layers);
+    while let Some(layer) = first_of_largest(&candidates) {
+        // A circle would be a fault of sysfs.
+        if found.len() > layers.len() * 2 + 1 {
+            break;
+        }
+        found.push(device_layer(identity, layer, candidates.len()));
+        if let Some(path) = &layer.backing_file
+            && !path.starts_with("/dev/")
+        {
+            found.push(backing_file_layer(path));
+        }
+        candidates = layers
+            .iter()
+            .filter(|lower| layer.below.contains(&lower.name))
+            .collect();
+    }
+    found
+}
+
+/// The layers that are below no other.
+pub(crate) fn highest_layers(layers: &[Layer]) -> Vec<&Layer> {
+    let mut lower_names = BTreeSet::new();
+    for layer in layers {
+        lower_names.extend(&layer.below);
+    }
+    layers
+        .iter()
+        .filter(|layer| !lower_names.contains(&layer.name))
+        .collect()
+}
+
+fn first_of_largest<'a>(layers: &[&'a Layer]) -> Option<&'a Layer> {
+    // Of several, `max_by_key` takes the last.
+    layers
+        .iter()
+        .rev()
+        .copied()
+        .max_by_key(|layer| layer.size_bytes)
+}
+
+/// The file in which a loop device keeps its blocks.
+fn backing_file_layer(path: &str) -> FoundLayer {
+    let filesystem = match probe(Path::new(path)) {
+        Ok(identity) => identity.filesystem,
+        Err(_) => None,
+    };
+    let name = path.rsplit('/').next().unwrap_or(path);
+    file_layer(name, path, filesystem.as_ref())
+}
+
+fn file_layer(name: &str, path: &str, filesystem: Option<&Filesystem>) -> FoundLayer {
+    let filesystem_kind = match filesystem {
+        Some(filesystem) => &filesystem.kind,
+        None => "a filesystem",
+    };
+    FoundLayer {
+        planned: PlannedLayer {
+            name: format!("{name} on {filesystem_kind}"),
             path: path.to_owned(),
             device_kind: None,
             target: None,
             skipped: None,
             one_of: 1,
-        };
-        (layer, None)
-    };
-    let mut found = Vec::new();
-    if identity.kind != TargetKind::BlockDevice {
-        let filesystem = identity.filesystem.as_ref();
-        let kind = filesystem.map_or("a filesystem", |filesystem| &filesystem.kind);
-        found.push(file("file", &identity.path, kind));
+        },
+        device: None,
     }
-    let layers = &identity.layers;
-    let is_below = |name: &str| layers.iter().any(|one| one.below.iter().any(|b| b == name));
-    let mut next: Vec<&Layer> = layers.iter().filter(|one| !is_below(&one.name)).collect();
-    while let Some(first) = first_of_largest(&next) {
-        // A circle would be a fault of sysfs.
-        if found.len() > layers.len() * 2 + 1 {
-            break;
-        }
-        found.push(device_layer(identity, first, next.len()));
-        let backing = first.backing_file.as_deref();
-        if let Some(path) = backing.filter(|path| !path.starts_with("/dev/")) {
-            let kind = probe(Path::new(path)).ok().and_then(|one| one.filesystem);
-            let kind = kind.map_or("a filesystem".to_owned(), |filesystem| filesystem.kind);
-            found.push(file(path.rsplit('/').next().unwrap_or(path), path, &kind));
-        }
-        let is_next = |one: &&Layer| first.below.contains(&one.name);
-        next = layers.iter().filter(is_next).collect();
-    }
-    found
-}
-
-fn first_of_largest<'a>(layers: &[&'a Layer]) -> Option<&'a Layer> {
-    // Of several, `max_by_key` takes the last.
-    let layers = layers.iter().rev().copied();
-    layers.max_by_key(|layer| layer.size_bytes)
 }
 
 fn device_layer(identity: &TargetIdentity, layer: &Layer, one_of: usize) -> FoundLayer {
@@ -244,20 +298,23 @@ fn device_layer(identity: &TargetIdentity, layer: &Layer, one_of: usize) -> Foun
     } else {
         format!("/dev/{}", layer.name.replace('!', "/"))
     };
-    let is_mapped = layer.kind == LayerKind::DeviceMapper;
-    let model = layer.model.as_ref().filter(|_| is_mapped);
-    let found = PlannedLayer {
-        name: match model {
-            Some(model) => format!("{} ({model})", layer.name),
-            None => layer.name.clone(),
-        },
-        path,
-        device_kind: Some(layer.kind),
-        target: None,
-        skipped: None,
-        one_of: u32::try_from(one_of).unwrap_or(u32::MAX),
+    let name = match &layer.model {
+        Some(model) if layer.kind == LayerKind::DeviceMapper => {
+            format!("{} ({model})", layer.name)
+        }
+        _ => layer.name.clone(),
     };
-    (found, Some(layer.device.clone()))
+    FoundLayer {
+        planned: PlannedLayer {
+            name,
+            path,
+            device_kind: Some(layer.kind),
+            target: None,
+            skipped: None,
+            one_of: u32::try_from(one_of).unwrap_or(u32::MAX),
+        },
+        device: Some(layer.device.clone()),
+    }
 }
 
 #[cfg(test)]

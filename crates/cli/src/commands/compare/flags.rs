@@ -259,23 +259,23 @@ impl LiveFlags {
             ("--overwrite", self.destructive.overwrite),
             ("--dry-run", self.dry_run),
         ];
-        given
-            .iter()
-            .find(|(_, is_given)| *is_given)
-            .map(|one| one.0)
+        for (flag, is_given) in given {
+            if is_given {
+                return Some(flag);
+            }
+        }
+        None
     }
 }
 
 /// Reads a share in percent.
 fn parse_margin(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
-    let percent = number.parse::<f64>().ok();
-    let percent = percent.filter(|percent| *percent > 0.0 && *percent < 100.0);
-    let default = MARGIN * 100.0;
-    percent.map(|percent| percent / 100.0).ok_or_else(|| {
-        format!(
-            "'{text}' is not a margin; write more than 0 and less than 100 percent, such as \
-             {default}%"
-        )
-    })
+    match number.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
+        _ => Err(format!(
+            "'{text}' is not a margin; write more than 0 and less than 100 percent, such as {}%",
+            MARGIN * 100.0
+        )),
+    }
 }

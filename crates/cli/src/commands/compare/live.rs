@@ -11,11 +11,12 @@ use crate::saved::{self, HistoryOptions, SaveNote, names_run, print_notes};
 use crate::session::{self, Agreed, EarlyEnd, EndedRun, MeasuringJob, SettingCommands};
 use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
 use crate::stdio::{Verbosity, eprint_line};
+use diskproof_analysis::campaign::{SideDisks, moved_by_side};
 use diskproof_analysis::compare::Limit;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_device::scratch_bytes_max;
 use diskproof_engine::watchdog::{Deferred, Waited};
-use diskproof_model::campaign::{CampaignPart, DroppedSlice};
+use diskproof_model::campaign::{CampaignPart, DroppedSlice, MovedBeside};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
@@ -27,7 +28,8 @@ use diskproof_model::secrets::without_secret;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_report::terminal::Detail;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,49 +40,48 @@ pub(super) fn run(
     compare: &CompareFlags,
     targets: &[String],
 ) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
-    let (live_flags, measuring) = (&compare.live, &compare.measuring());
+    let live_flags = &compare.live;
+    let measuring = &compare.measuring();
     let mut identities = Vec::new();
     for target in targets {
         identities.push(measuring.probe(Path::new(target))?);
     }
     check_kinds(&identities, live_flags)?;
     let commands = shown_commands(&live_flags.prepare);
-    let labels = if commands.is_empty() {
-        targets
+    let (labels, sides) = if commands.is_empty() {
+        let paths = targets.to_vec();
+        (targets, Sides::Targets { paths })
     } else {
-        &commands
-    };
-    let sides = if commands.is_empty() {
-        Sides::Targets {
-            paths: targets.to_vec(),
-        }
-    } else {
-        Sides::Settings {
+        let settings = Sides::Settings {
             prepare: commands.clone(),
             cleanup: live_flags.cleanup.as_deref().map(without_secret),
             reopen: live_flags.reopen,
-        }
+        };
+        (&commands[..], settings)
     };
-    let of_side = live_plan(compare, measuring, &identities, (sides, labels.len()))?;
-    check_limits(&compare.limits, &of_side)?;
-    measure_sides(compare, measuring, labels, identities, &of_side)
+    let side_plan = live_plan(compare, measuring, &identities, sides, labels.len())?;
+    check_limits(&compare.limits, &side_plan)?;
+    measure_sides(compare, measuring, labels, identities, &side_plan)
 }
 
-/// Measures the sides of a comparison, which have these names and the plan `of_side`. The commands
-/// are those of the flags.
+/// Measures the sides of a comparison, which have these names and the plan `side_plan`. The
+/// commands are those of the flags.
 pub(super) fn measure_sides(
     compare: &CompareFlags,
     measuring: &MeasuringFlags,
     labels: &[String],
     identities: Vec<TargetIdentity>,
-    of_side: &Plan,
+    side_plan: &Plan,
 ) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
     let live_flags = &compare.live;
     let mut plan = Plan {
-        targets: identities.iter().map(|one| one.path.clone()).collect(),
-        ..of_side.clone()
+        targets: identities
+            .iter()
+            .map(|identity| identity.path.clone())
+            .collect(),
+        ..side_plan.clone()
     };
-    *plan.workloads_mut() = of_all_sides(of_side.workloads(), labels.len());
+    *plan.workloads_mut() = of_all_sides(side_plan.workloads(), labels.len());
     let mut job = MeasuringJob::new(plan, identities, measuring);
     job.agreed = Agreed::Commands(SettingCommands {
         prepare: live_flags.prepare.clone(),
@@ -88,7 +89,7 @@ pub(super) fn measure_sides(
         reopens: live_flags.reopen,
     });
     match session::run(job)? {
-        Some(ended) => conclude(compare, measuring, labels, of_side, &ended),
+        Some(ended) => conclude(compare, measuring, labels, side_plan, &ended),
         None => Ok((None, Some(Exit::Done))),
     }
 }
@@ -103,62 +104,80 @@ fn shown_commands(commands: &[String]) -> Vec<String> {
 
 /// A condition on a workload that is not measured would be noticed only after the run.
 fn check_limits(limits: &[Limit], plan: &Plan) -> Result<(), Failure> {
-    let is_known = |metric: &str| {
-        plan.workloads().iter().any(|workload| {
-            let rest = metric.strip_prefix(workload.name.as_str());
-            rest.is_some_and(|rest| rest.starts_with('.'))
-        })
-    };
-    match limits.iter().find(|limit| !is_known(&limit.metric)) {
-        None => Ok(()),
-        Some(limit) => {
-            let names: Vec<&str> = plan.workloads().iter().map(|w| w.name.as_str()).collect();
-            Err(Failure::Usage(format!(
+    let workloads = plan.workloads();
+    for limit in limits {
+        let is_known = workloads
+            .iter()
+            .any(|workload| is_metric_of(&limit.metric, &workload.name));
+        if !is_known {
+            let names: Vec<&str> = workloads
+                .iter()
+                .map(|workload| workload.name.as_str())
+                .collect();
+            return Err(Failure::Usage(format!(
                 "--fail-on '{}': this comparison measures {}",
                 limit.expression,
                 names.join(", ")
-            )))
+            )));
         }
+    }
+    Ok(())
+}
+
+fn is_metric_of(metric: &str, workload: &str) -> bool {
+    match metric.strip_prefix(workload) {
+        Some(rest) => rest.starts_with('.'),
+        None => false,
     }
 }
 
 /// The targets to measure, as the user named them; `None` where the arguments name saved runs.
 pub(crate) fn live_targets(compare: &CompareFlags) -> Result<Option<Vec<String>>, Failure> {
-    let usage = |text: String| Err(Failure::Usage(text));
-    let commands = &compare.live.prepare;
-    if !commands.is_empty() {
-        return match (&compare.runs[..], &compare.baseline) {
-            (_, Some(_)) => usage("--baseline names saved runs; omit it".to_owned()),
-            _ if commands.len() < 2 => usage(
-                "a single --prepare gives nothing to compare; use one for each side, such as \
-                 --prepare 'CMD A' --prepare 'CMD B'"
-                    .to_owned(),
-            ),
-            ([], _) => Ok(Some(vec![".".to_owned()])),
-            ([target], _) => Ok(Some(vec![target.clone()])),
-            _ => usage(
-                "--prepare compares settings of one target; name one target, or compare the \
-                 targets without --prepare"
-                    .to_owned(),
-            ),
-        };
+    if !compare.live.prepare.is_empty() {
+        let target = target_of_settings(compare)?;
+        return Ok(Some(vec![target]));
+    }
+    if compare.baseline.is_some() {
+        return Ok(None);
     }
     let history = compare.history_file.history.as_deref();
-    let is_live = |name: &String| compare.baseline.is_none() && is_target(name, history);
-    let (targets, others): (Vec<String>, Vec<String>) =
-        compare.runs.iter().cloned().partition(is_live);
+    let (targets, others): (Vec<String>, Vec<String>) = compare
+        .runs
+        .iter()
+        .cloned()
+        .partition(|name| is_target(name, history));
     match (&targets[..], &others[..]) {
         ([], _) => Ok(None),
-        ([only], []) => usage(format!(
+        ([only], []) => Err(Failure::Usage(format!(
             "{only} cannot be compared alone; name a second target, or two settings with \
              --prepare 'CMD A' --prepare 'CMD B'"
-        )),
-        ([target, ..], [other, ..]) => usage(format!(
+        ))),
+        ([target, ..], [other, ..]) => Err(Failure::Usage(format!(
             "{target} is a target, but {other} is not. Name either saved runs, or directories, \
              files and block devices"
-        )),
+        ))),
         (_, []) => Ok(Some(targets)),
     }
+}
+
+/// The target of which --prepare sets up each side.
+fn target_of_settings(compare: &CompareFlags) -> Result<String, Failure> {
+    let problem = if compare.baseline.is_some() {
+        "--baseline names saved runs; omit it"
+    } else if compare.live.prepare.len() < 2 {
+        "a single --prepare gives nothing to compare; use one for each side, such as \
+         --prepare 'CMD A' --prepare 'CMD B'"
+    } else {
+        match &compare.runs[..] {
+            [] => return Ok(".".to_owned()),
+            [target] => return Ok(target.clone()),
+            _ => {
+                "--prepare compares settings of one target; name one target, or compare the \
+                 targets without --prepare"
+            }
+        }
+    };
+    Err(Failure::Usage(problem.to_owned()))
 }
 
 /// Whether the argument names a target. What names a saved run keeps that meaning.
@@ -167,23 +186,37 @@ fn is_target(name: &str, history: Option<&Path>) -> bool {
     let Ok(found) = std::fs::metadata(&path) else {
         return false;
     };
-    let is_plain = !name.contains('/') && name != "." && name != "..";
-    let may_be = found.is_dir()
-        || std::os::unix::fs::FileTypeExt::is_block_device(&found.file_type())
+    let is_measurable = found.is_dir()
+        || found.file_type().is_block_device()
         || (found.is_file() && !looks_like_document(&path));
-    may_be && !(is_plain && names_run(name, history))
+    if !is_measurable {
+        return false;
+    }
+    let is_path = name.contains('/') || name == "." || name == "..";
+    is_path || !names_run(name, history)
 }
 
 /// Records and comparisons are JSON or pages.
 fn looks_like_document(path: &Path) -> bool {
-    let ends = path
-        .extension()
-        .is_some_and(|end| end == "json" || end == "html");
-    let mut start = String::new();
+    if let Some(end) = path.extension()
+        && (end == "json" || end == "html")
+    {
+        return true;
+    }
     // What is no text, or cannot be read, is no document.
-    let read = File::open(path).and_then(|file| file.take(64).read_to_string(&mut start));
-    let text = start.trim_start_matches('\u{feff}').trim_start();
-    ends || (read.is_ok() && text.starts_with(['{', '<']))
+    let Ok(start) = read_start(path) else {
+        return false;
+    };
+    start
+        .trim_start_matches('\u{feff}')
+        .trim_start()
+        .starts_with(['{', '<'])
+}
+
+fn read_start(path: &Path) -> io::Result<String> {
+    let mut start = String::new();
+    File::open(path)?.take(64).read_to_string(&mut start)?;
+    Ok(start)
 }
 
 /// Targets of different kinds do not compare, and a released one cannot be opened twice.
@@ -191,36 +224,47 @@ pub(super) fn check_kinds(identities: &[TargetIdentity], live: &LiveFlags) -> Re
     let Some((first, others)) = identities.split_first() else {
         return Ok(());
     };
-    let kind = |identity: &TargetIdentity| match identity.kind {
-        TargetKind::Directory => "a directory",
-        TargetKind::File => "a file",
-        TargetKind::BlockDevice => "a block device",
-    };
     if let Some(other) = others.iter().find(|other| other.kind != first.kind) {
         return Err(Failure::Usage(format!(
             "{} is {} but {} is {}, so their figures are not comparable. Name targets of the same \
              kind",
             first.path,
-            kind(first),
+            kind_text(first.kind),
             other.path,
-            kind(other)
+            kind_text(other.kind)
         )));
     }
     let is_released = live.destructive.overwrite || !live.destructive.destroy.is_empty();
-    let mut pairs = identities.iter().enumerate().flat_map(|(index, one)| {
-        let later = &identities[index + 1..];
-        later.iter().map(move |other| (one, other))
-    });
-    match pairs.find(|(one, other)| one.is_same(other)) {
-        Some((one, _)) if is_released && one.kind != TargetKind::Directory => {
-            Err(Failure::Usage(format!(
-                "{} is named twice, so one side would read the writes of the other; omit --destroy \
-                 and --overwrite to compare it with itself",
-                one.path
-            )))
-        }
-        _ => Ok(()),
+    if !is_released || first.kind == TargetKind::Directory {
+        return Ok(());
     }
+    match named_twice(identities) {
+        Some(target) => Err(Failure::Usage(format!(
+            "{} is named twice, so one side would read the writes of the other; omit --destroy and \
+             --overwrite to compare it with itself",
+            target.path
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn kind_text(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::Directory => "a directory",
+        TargetKind::File => "a file",
+        TargetKind::BlockDevice => "a block device",
+    }
+}
+
+/// The first target that a later one is, too.
+fn named_twice(identities: &[TargetIdentity]) -> Option<&TargetIdentity> {
+    for (index, identity) in identities.iter().enumerate() {
+        let later = &identities[index + 1..];
+        if later.iter().any(|other| identity.is_same(other)) {
+            return Some(identity);
+        }
+    }
+    None
 }
 
 /// Time for everything, and with --quick.
@@ -229,7 +273,7 @@ const QUICK_NS: u64 = 20 * SECOND;
 /// Share of the time for filling one scratch file, and for what comes after the last cell.
 const LAYOUT_PARTS: u64 = 12;
 const END_PARTS: u64 = 20;
-/// What is compared unless --only names workloads.
+/// The workloads that are compared unless --only names others.
 const DEFAULT: [&str; 4] = [
     "sequential-read",
     "random-read-d1",
@@ -246,49 +290,62 @@ fn live_plan(
     compare: &CompareFlags,
     measuring: &MeasuringFlags,
     identities: &[TargetIdentity],
-    (sides, count): (Sides, usize),
+    sides: Sides,
+    side_count: usize,
 ) -> Result<Plan, Failure> {
     let flags = &compare.live;
     let scratch_bytes = scratch_size(flags, identities)?;
     let default_ns = if flags.quick { QUICK_NS } else { TIME_NS };
     let time_ns = flags.time.unwrap_or(default_ns);
-    let files = scratch_bytes.map_or(0, |_| identities.len() as u64);
-    let smallest = identities.iter().map(|one| one.size_bytes).min();
-    let write_bytes = scratch_bytes.unwrap_or(smallest.unwrap_or(0).min(SCRATCH_BYTES));
-    let all = standard_workloads(measuring, time_ns, write_bytes, 1);
-    let (workloads, skipped) = select(flags, all, identities)?;
+    let write_bytes = match scratch_bytes {
+        Some(bytes) => bytes,
+        None => smallest_bytes(identities).min(SCRATCH_BYTES),
+    };
+    let standard = standard_workloads(measuring, time_ns, write_bytes, 1);
+    let selected = select(flags, standard, identities)?;
     let layout_ns = time_ns / LAYOUT_PARTS;
-    let cells_ns = (time_ns - time_ns / END_PARTS).saturating_sub(layout_ns * files);
-    let workloads = share_among_sides(workloads, count, "sides", time_ns, cells_ns)
+    let mut cells_ns = time_ns - time_ns / END_PARTS;
+    if scratch_bytes.is_some() {
+        let layouts_ns = layout_ns * identities.len() as u64;
+        cells_ns = cells_ns.saturating_sub(layouts_ns);
+    }
+    let workloads = share_among_sides(selected.workloads, side_count, "sides", time_ns, cells_ns)
         .map_err(|why| Failure::Usage(format!("{why}, or fewer workloads (--only)")))?;
     let live = LivePlan {
         sides,
         margin: compare.margin,
         cells_ns,
     };
-    let scratch = scratch_bytes.map(|bytes| {
-        let whole = Scratch::of_size(bytes);
-        if flags.reopen {
-            whole
-        } else {
-            whole.filled_within(SCRATCH_BYTES_LEAST, layout_ns)
-        }
-    });
+    let scratch = match scratch_bytes {
+        None => None,
+        Some(bytes) if flags.reopen => Some(Scratch::of_size(bytes)),
+        Some(bytes) => Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_LEAST, layout_ns)),
+    };
     Ok(Plan {
         scratch,
         tasks: vec![Task::Workloads(Workloads {
             decide: Decide::Compare(live),
             ..Workloads::as_planned(workloads)
         })],
-        skipped,
+        skipped: selected.skipped,
         ..measuring.plan("compare", &[])
     })
 }
 
+fn smallest_bytes(identities: &[TargetIdentity]) -> u64 {
+    identities
+        .iter()
+        .map(|identity| identity.size_bytes)
+        .min()
+        .unwrap_or(0)
+}
+
 /// The size of each scratch file; `None` where the targets are files or devices.
 fn scratch_size(flags: &LiveFlags, identities: &[TargetIdentity]) -> Result<Option<u64>, Failure> {
-    let is_directory = |one: &TargetIdentity| one.kind == TargetKind::Directory;
-    if !identities.iter().any(is_directory) {
+    let has_directory = identities
+        .iter()
+        .any(|identity| identity.kind == TargetKind::Directory);
+    if !has_directory {
         return match flags.size {
             None => Ok(None),
             Some(_) => Err(Failure::Usage(
@@ -303,42 +360,54 @@ fn scratch_size(flags: &LiveFlags, identities: &[TargetIdentity]) -> Result<Opti
     } else {
         SCRATCH_BYTES
     };
-    scratch_file_bytes(flags.size, wanted, room / identities.len() as u64).map(Some)
+    let bytes = scratch_file_bytes(flags.size, wanted, room / identities.len() as u64)?;
+    Ok(Some(bytes))
 }
 
 /// The workloads to compare, and why others are skipped.
+struct Selected {
+    workloads: Vec<Workload>,
+    skipped: Vec<Skipped>,
+}
+
 fn select(
     flags: &LiveFlags,
-    all: Vec<Workload>,
+    standard: Vec<Workload>,
     identities: &[TargetIdentity],
-) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
-    let known: Vec<&str> = all.iter().map(|workload| workload.name.as_str()).collect();
-    flags.selection.check_names(&known)?;
-    let is_chosen = |name: &str| {
-        let is_asked = !flags.selection.only.is_empty() || DEFAULT.contains(&name);
-        is_asked && flags.selection.excludes(name).is_none()
+) -> Result<Selected, Failure> {
+    let selection = &flags.selection;
+    let known: Vec<&str> = standard
+        .iter()
+        .map(|workload| workload.name.as_str())
+        .collect();
+    selection.check_names(&known)?;
+    let mut selected = Selected {
+        workloads: Vec::new(),
+        skipped: Vec::new(),
     };
-    let (mut chosen, mut skipped) = (Vec::new(), Vec::new());
     let kind = identities[0].kind;
-    let unreleased = flags.destructive.why_not_written(flags.read_only, kind);
-    for workload in all {
-        if !is_chosen(&workload.name) {
+    let why_not_written = flags.destructive.why_not_written(flags.read_only, kind);
+    for workload in standard {
+        let name = workload.name.as_str();
+        let is_requested = !selection.only.is_empty() || DEFAULT.contains(&name);
+        if !is_requested || selection.excludes(name).is_some() {
             continue;
         }
-        match unreleased.filter(|_| workload.writes()) {
-            None => chosen.push(workload),
-            Some(why) => skipped.push(Skipped::new(workload.name, why)),
+        match why_not_written {
+            Some(why) if workload.writes() => {
+                selected.skipped.push(Skipped::new(workload.name, why));
+            }
+            _ => selected.workloads.push(workload),
         }
     }
-    if chosen.is_empty() {
-        let why = skipped.first().map_or(String::new(), |one| {
-            format!(" {}: {}", one.workload, one.why)
-        });
-        return Err(Failure::Usage(format!(
-            "nothing is left to compare; select at least one workload.{why}"
-        )));
+    if selected.workloads.is_empty() {
+        let mut text = "nothing is left to compare; select at least one workload.".to_owned();
+        if let Some(first) = selected.skipped.first() {
+            text.push_str(&format!(" {}: {}", first.workload, first.why));
+        }
+        return Err(Failure::Usage(text));
     }
-    Ok((chosen, skipped))
+    Ok(selected)
 }
 
 /// Saving takes milliseconds, and up to 20 s where another process holds the history.
@@ -353,7 +422,7 @@ fn conclude(
     run: &EndedRun,
 ) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
     let verbosity = measuring.verbosity();
-    let records = records(
+    let records = side_records(
         &shown_commands(&compare.live.prepare),
         labels.len(),
         plan,
@@ -363,39 +432,50 @@ fn conclude(
     if !run.results.hung.is_empty() {
         verbosity.note(&session::process_may_stay(&run.results.hung, plan));
     }
-    let early = ended_early(run);
-    let is_measured = |record: &Arc<Record>| !record.measurements.is_empty();
-    if !records.iter().all(is_measured) {
+    let early_exit = exit_of_early_end(run);
+    let is_unmeasured = records.iter().any(|record| record.measurements.is_empty());
+    if is_unmeasured {
         eprint_line("nothing to compare: at least one side was not measured");
-        return Ok((None, early.or(Some(Exit::Failed))));
+        return Ok((None, early_exit.or(Some(Exit::Failed))));
     }
-    for (record, letter) in records.iter().zip('A'..) {
+    for (index, record) in records.iter().enumerate() {
         let notes = save(record, measuring.history.clone());
-        print_notes(&format!("{letter}: "), &notes, verbosity);
+        print_notes(&format!("{}: ", side_letter(index)), &notes, verbosity);
     }
     run.end_journal();
-    let side = |index: usize| {
-        let record: &Record = &records[index];
-        group(&labels[index], [(saved::short(&record.run_id), record)])
-    };
-    let others = (1..records.len()).map(side).collect();
-    let comparison = compared(compare.margin, side(0), others, Vec::new(), &compare.limits)?;
+    let mut groups = Vec::new();
+    for (index, record) in records.iter().enumerate() {
+        let name = saved::short(&record.run_id);
+        groups.push(group(&labels[index], [(name, record.as_ref())]));
+    }
+    let baseline = groups.remove(0);
+    let comparison = compared(
+        compare.margin,
+        baseline,
+        groups,
+        Vec::new(),
+        &compare.limits,
+    )?;
     let failed = records.iter().any(|record| session::has_errors(record));
-    let exit = match early {
+    let exit = match early_exit {
         None if failed || !run.results.hung.is_empty() => Some(Exit::Failed),
-        early => early,
+        early_exit => early_exit,
     };
     Ok((Some(comparison), exit))
 }
 
+fn side_letter(index: usize) -> char {
+    char::from(b'A' + index as u8)
+}
+
 /// One record for each side.
-fn records(
+fn side_records(
     prepare_commands: &[String],
     sides: usize,
     plan: &Plan,
     run: &EndedRun,
 ) -> Vec<Arc<Record>> {
-    let id = run_id();
+    let comparison_id = run_id();
     let mut records = Vec::new();
     for index in 0..sides {
         let target = if prepare_commands.is_empty() {
@@ -403,33 +483,19 @@ fn records(
         } else {
             0
         };
-        let switched = run.results.sides.get(&index);
-        let identity = switched.unwrap_or(&run.facts.targets[target]);
-        let is_own = |disk: &str| identity.disks().any(|one| one.name == disk);
-        let mut facts = RunFacts {
-            run_id: run_id(),
-            plan: plan.clone(),
-            targets: vec![identity.clone()],
-            ..run.facts.clone()
+        let identity = match run.results.sides.get(&index) {
+            Some(switched) => switched,
+            None => &run.facts.targets[target],
         };
-        facts.plan.targets = vec![identity.path.clone()];
-        facts.health.retain(|one| is_own(&one.disk));
-        let measured = run.results.data.measurements.iter();
-        let of_side = measured.filter(|m| m.target == index).cloned();
-        let mut measurements: Vec<Measurement> = of_side.collect();
-        measurements.iter_mut().for_each(|m| m.target = 0);
-        let dropped = run.results.data.dropped.iter();
-        let mut dropped: Vec<DroppedSlice> =
-            dropped.filter(|one| one.target == index).cloned().collect();
-        dropped.iter_mut().for_each(|one| one.target = 0);
+        let facts = side_facts(identity, plan, &run.facts);
         let data = RunData {
-            dropped,
-            ..RunData::of(measurements)
+            beside: moved_beside(index, sides, run),
+            ..side_data(index, &run.results.data)
         };
         let mut record = judge(facts, &data, &[]);
         record.results.push(TaskResult::Compared(CampaignPart {
-            id: id.clone(),
-            side: char::from(b'A' + index as u8).to_string(),
+            id: comparison_id.clone(),
+            side: side_letter(index).to_string(),
             prepare: prepare_commands.get(index).cloned(),
             decisions: run.results.decisions.clone(),
         }));
@@ -438,12 +504,66 @@ fn records(
     records
 }
 
+/// What the other sides on the disk of one moved.
+fn moved_beside(side: usize, sides: usize, run: &EndedRun) -> Vec<MovedBeside> {
+    let disks = SideDisks::planned(&run.facts.plan, &run.facts.targets);
+    let mut beside = Vec::new();
+    for other in (0..sides).filter(|other| *other != side) {
+        if disks.share(side, other) {
+            beside.extend(moved_by_side(&run.results.data, other, &run.facts.plan));
+        }
+    }
+    beside.sort_by_key(|moved| moved.start_ns);
+    beside
+}
+
+/// The facts of a run of its own on one target.
+fn side_facts(identity: &TargetIdentity, plan: &Plan, all: &RunFacts) -> RunFacts {
+    let mut facts = RunFacts {
+        run_id: run_id(),
+        plan: plan.clone(),
+        targets: vec![identity.clone()],
+        ..all.clone()
+    };
+    facts.plan.targets = vec![identity.path.clone()];
+    facts
+        .health
+        .retain(|health| identity.disks().any(|disk| disk.name == health.disk));
+    facts
+}
+
+/// What was measured on one side, as of a run with a single target.
+fn side_data(side: usize, all: &RunData) -> RunData {
+    let mut measurements = Vec::new();
+    for measurement in &all.measurements {
+        if measurement.target == side {
+            measurements.push(Measurement {
+                target: 0,
+                ..measurement.clone()
+            });
+        }
+    }
+    let mut dropped = Vec::new();
+    for slice in &all.dropped {
+        if slice.target == side {
+            dropped.push(DroppedSlice {
+                target: 0,
+                ..slice.clone()
+            });
+        }
+    }
+    RunData {
+        dropped,
+        ..RunData::of(measurements)
+    }
+}
+
 /// Saves a record in the history, in bounded time.
 fn save(record: &Arc<Record>, options: HistoryOptions) -> Vec<SaveNote> {
-    let record = Arc::clone(record);
+    let own_record = Arc::clone(record);
     let save = Deferred::start_or_run("diskproof-save", move || {
-        let page = crate::stdio::record_page(&record, Detail::Whole);
-        saved::keep(&record, &page, &options)
+        let page = crate::stdio::record_page(&own_record, Detail::Whole);
+        saved::keep(&own_record, &page, &options)
     });
     match save.wait(SAVE_LIMIT) {
         Waited::Done(notes) => notes,
@@ -453,13 +573,19 @@ fn save(record: &Arc<Record>, options: HistoryOptions) -> Vec<SaveNote> {
     }
 }
 
-/// How a comparison that did not come to its end exits; `None` of one that did.
-fn ended_early(run: &EndedRun) -> Option<Exit> {
-    let why = run.ended.as_ref().err()?;
-    if let (EarlyEnd::Reason(why), Some(signal)) = (why, interrupt::signal()) {
+/// Prints why a comparison did not come to its end, and returns how it exits; `None` for one that
+/// did.
+fn exit_of_early_end(run: &EndedRun) -> Option<Exit> {
+    let early_end = match &run.ended {
+        Ok(_) => return None,
+        Err(early_end) => early_end,
+    };
+    if let EarlyEnd::Reason(why) = early_end
+        && let Some(signal) = interrupt::signal()
+    {
         eprint_line(why);
         return Some(Exit::Signal(signal));
     }
-    eprint_line(&format!("error: {why}"));
+    eprint_line(&format!("error: {early_end}"));
     Some(Exit::Failed)
 }

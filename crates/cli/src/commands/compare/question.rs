@@ -12,13 +12,15 @@ pub(crate) fn group<'a>(
     label: &str,
     runs: impl IntoIterator<Item = (&'a str, &'a Record)>,
 ) -> RunGroup<'a> {
-    let runs = runs.into_iter().map(|(name, record)| Run {
-        name: name.to_owned(),
-        record,
-    });
     RunGroup {
         label: label.to_owned(),
-        runs: runs.collect(),
+        runs: runs
+            .into_iter()
+            .map(|(name, record)| Run {
+                name: name.to_owned(),
+                record,
+            })
+            .collect(),
     }
 }
 

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use diskproof_device::{read_small_file, without_symlinks};
 use diskproof_model::shell::quoted;
 use diskproof_powercut::{ListenError, LogClient, LogServer, LogStore, PORT_DEFAULT, Token};
+use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -37,33 +38,37 @@ impl ConnectionFlags {
     /// The same flags, as one types them.
     pub(super) fn words(&self) -> String {
         let server = quoted(&self.server);
-        let token = self.token_file.as_ref().map_or(String::new(), |file| {
-            format!(" --token-file {}", quoted(&file.display().to_string()))
-        });
-        format!("--server {server}{token}")
+        match &self.token_file {
+            Some(file) => {
+                let file = quoted(&file.display().to_string());
+                format!("--server {server} --token-file {file}")
+            }
+            None => format!("--server {server}"),
+        }
     }
 }
 
-/// The secret of a file; none without a file.
+/// Reads the secret of a file; without a file there is none.
 fn read_token(file: Option<&Path>) -> Result<Token, Failure> {
     let Some(file) = file else {
         return Ok(Token::default());
     };
-    let named = |why: String| Failure::Usage(format!("--token-file {}: {why}", file.display()));
-    let token_file = match read_small_file(file, TOKEN_BYTES_MAX) {
-        Ok(token_file) => token_file,
-        Err(error) => return Err(named(error.to_string())),
-    };
+    let token_file =
+        read_small_file(file, TOKEN_BYTES_MAX).map_err(|error| token_error(file, &error))?;
     if token_file.metadata.mode() & OTHERS_READ != 0 {
         let path = file.display();
         eprint_line(&format!(
             "warning: other users can read the token in {path}. Run: chmod 600 {path}"
         ));
     }
-    match token_file.into_text() {
-        Ok(text) => Token::parse(&text).map_err(named),
-        Err(error) => Err(named(error.to_string())),
-    }
+    let text = token_file
+        .into_text()
+        .map_err(|error| token_error(file, &error))?;
+    Token::parse(&text).map_err(|why| token_error(file, &why))
+}
+
+fn token_error(file: &Path, why: &dyn Display) -> Failure {
+    Failure::Usage(format!("--token-file {}: {why}", file.display()))
 }
 
 /// Flags of `powercut serve`.
@@ -84,24 +89,30 @@ pub struct ServeFlags {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let plain = text
-        .parse::<IpAddr>()
-        .map(|ip| SocketAddr::new(ip, PORT_DEFAULT));
-    plain
-        .or_else(|_| text.parse::<SocketAddr>())
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(ip, PORT_DEFAULT));
+    }
+    text.parse::<SocketAddr>()
         .map_err(|_| "write an IP address, optionally with a port, such as 10.0.0.2".to_owned())
+}
+
+/// The folder of the logs as the user named it, or that in the state folder.
+fn log_folder(flags: &ServeFlags) -> Result<PathBuf, Failure> {
+    if let Some(folder) = &flags.log {
+        return Ok(folder.clone());
+    }
+    match crate::saved::state_folder() {
+        Some(state) => Ok(state.join("powercut")),
+        None => Err(Failure::Usage(
+            "name a folder for the logs with --log DIR".to_owned(),
+        )),
+    }
 }
 
 /// Serves until a signal ends the program; every report is durable by then.
 pub(super) fn serve(flags: &ServeFlags) -> anyhow::Result<Exit> {
     let token = read_token(flags.token_file.as_deref())?;
-    let named = match &flags.log {
-        Some(folder) => folder.clone(),
-        None => crate::saved::state_folder()
-            .ok_or_else(|| Failure::Usage("name a folder for the logs with --log DIR".to_owned()))?
-            .join("powercut"),
-    };
-    let folder = without_symlinks(&named).map_err(Failure::Path)?;
+    let folder = without_symlinks(&log_folder(flags)?).map_err(Failure::Path)?;
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -112,7 +123,11 @@ pub(super) fn serve(flags: &ServeFlags) -> anyhow::Result<Exit> {
         ListenError::NeedsToken(_) => Failure::Usage(format!("--listen: {error}")).into(),
         ListenError::Bind(..) => anyhow::Error::from(error),
     })?;
-    let note: fn(&str) = if flags.quiet { |_| () } else { eprint_line };
+    let note: fn(&str) = if flags.quiet {
+        ignore_note
+    } else {
+        eprint_line
+    };
     note(&format!(
         "the log listens on {} and writes to {}",
         server.address()?,
@@ -121,3 +136,5 @@ pub(super) fn serve(flags: &ServeFlags) -> anyhow::Result<Exit> {
     server.serve(note);
     Ok(Exit::Done)
 }
+
+fn ignore_note(_note: &str) {}

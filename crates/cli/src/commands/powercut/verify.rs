@@ -57,35 +57,34 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     if let Some(why) = log.description.target.difference(&found)
         && !flags.same_target
     {
-        let (path, run) = (&identity.path, short(&description.run));
         let text = format!(
-            "{path}: this is not the target of run {run}: {why}. If it is, add --same-target"
+            "{}: this is not the target of run {}: {why}. If it is, add --same-target",
+            identity.path,
+            short(&description.run)
         );
         return Err(Failure::Usage(text).into());
     }
-    let directory = (identity.kind == TargetKind::Directory)
-        .then(|| Path::new(&identity.path).join(log.description.directory_name()));
+    let directory = match identity.kind {
+        TargetKind::Directory => {
+            Some(Path::new(&identity.path).join(log.description.directory_name()))
+        }
+        TargetKind::File | TargetKind::BlockDevice => None,
+    };
     inspection::begin(&target, Verbosity::Lines);
     let pages = open_pages(identity.clone(), directory.as_deref())?;
     inspection::end();
-    let (now, content) = read(&identity, &log.description, pages, directory.clone())?;
-    let is_undone = log.description.is_undone(&found, now.as_deref());
-    let before = &log.description.boot_id;
-    let now = boot_id().filter(|_| !before.is_empty());
+    let remains = read_remains(&identity, &log.description, pages, directory.clone())?;
+    let is_undone = log.description.is_undone(&found, remains.state.as_deref());
     let facts = VerifyFacts {
-        has_restarted: now.map(|now| now != *before),
+        has_restarted: has_restarted(&log.description.boot_id),
         is_same_target: flags.same_target || is_undone,
     };
-    let report = judge(&log, &content, facts);
+    let report = judge(&log, &remains.content, facts);
     print(flags, &log, &report)?;
-    if let Some(directory) = directory.filter(|directory| directory.exists()) {
-        let path = quoted(&directory.display().to_string());
-        let how = if holds_only_files_of_run(&directory) {
-            format!("remove them with: rm -r {path}")
-        } else {
-            format!("{path} also holds others, so remove only pages, file-N and entry-N in it")
-        };
-        eprint_line(&format!("the files of the test remain; {how}"));
+    if let Some(directory) = directory
+        && directory.exists()
+    {
+        note_remaining_files(&directory);
     }
     Ok(match report.verdict {
         CutVerdict::Honest => Exit::Done,
@@ -94,39 +93,68 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     })
 }
 
-/// Reads what shows whether the target is as before the run, and its content, on a thread that a
-/// disk may hold: a disk that stops answering ends the wait.
-fn read(
+/// Whether the machine has started again since the run; `None` where either boot is unknown.
+fn has_restarted(boot_before: &str) -> Option<bool> {
+    if boot_before.is_empty() {
+        return None;
+    }
+    let boot_now = boot_id()?;
+    Some(boot_now != boot_before)
+}
+
+fn note_remaining_files(directory: &Path) {
+    let path = quoted(&directory.display().to_string());
+    let how = if holds_only_files_of_run(directory) {
+        format!("remove them with: rm -r {path}")
+    } else {
+        format!("{path} also holds others, so remove only pages, file-N and entry-N in it")
+    };
+    eprint_line(&format!("the files of the test remain; {how}"));
+}
+
+/// What a run has left on its target.
+struct Remains {
+    /// Equals the state that the run saw before its first write where that has come back.
+    state: Option<String>,
+    content: Vec<StreamContent>,
+}
+
+/// Reads what is left of a run, on a thread that a disk may hold: a disk that stops answering ends
+/// the wait.
+fn read_remains(
     target: &TargetIdentity,
     run: &RunDescription,
     pages: Option<OpenTarget>,
     directory: Option<PathBuf>,
-) -> anyhow::Result<(Option<String>, Vec<StreamContent>)> {
+) -> anyhow::Result<Remains> {
     let heartbeat = Heartbeat::default();
     let mut signs = SignsOfLife::new(heartbeat.clone(), std::slice::from_ref(target));
-    let (run, path) = (run.clone(), target.path.clone());
-    let reading = Deferred::start("diskproof-verify", move || {
-        let beat = || heartbeat.beat();
-        let now = match (&directory, &pages) {
+    let description = run.clone();
+    let path = target.path.clone();
+    let reading = Deferred::start("diskproof-verify", move || -> Result<Remains, CutError> {
+        let state = match (&directory, &pages) {
             (Some(_), _) => change_before(Path::new(&path)),
-            (None, Some(pages)) => content_before(&run, pages, &beat),
+            (None, Some(pages)) => content_before(&description, pages, &|| heartbeat.beat()),
             (None, None) => None,
         };
-        let content = read_content(&run, pages, directory.as_deref(), &beat)?;
-        Ok::<_, CutError>((now, content))
-    });
-    let reading = reading.map_err(|error| Failure::Run(RunError::Thread(error)))?;
-    let (limit, mut next_note) = (inspection::limit(), FIRST_NOTE);
-    let look = |silence: Duration| {
+        let content = read_content(&description, pages, directory.as_deref(), &|| {
+            heartbeat.beat()
+        })?;
+        Ok(Remains { state, content })
+    })
+    .map_err(|error| Failure::Run(RunError::Thread(error)))?;
+    let limit = inspection::limit();
+    let mut next_note = FIRST_NOTE;
+    let waited = reading.supervise(LOOK_EVERY, limit, |silence| {
         if silence >= next_note {
             next_note *= 2;
-            let silence = format_duration(silence.as_secs() * 1_000_000_000);
-            eprint_line(&format!("{}: no answer for {silence}", target.path));
+            let seconds = format_duration(silence.as_secs() * 1_000_000_000);
+            eprint_line(&format!("{}: no answer for {seconds}", target.path));
         }
         signs.look()
-    };
-    match reading.supervise(LOOK_EVERY, limit, look) {
-        Waited::Done(read) => Ok(read?),
+    });
+    match waited {
+        Waited::Done(remains) => Ok(remains?),
         Waited::TimedOut(_) => Err(Failure::Run(RunError::Stalled {
             path: target.path.clone(),
             workload: "verify".to_owned(),
@@ -140,63 +168,88 @@ fn read(
     }
 }
 
-/// The region of the pages; `None` where its file is gone, or too short to be read.
+/// Opens the region of the pages; `None` where its file is gone.
 fn open_pages(
     identity: TargetIdentity,
     directory: Option<&Path>,
 ) -> Result<Option<OpenTarget>, Failure> {
-    let identity = match directory {
+    let pages = match directory {
         None => identity,
-        Some(directory) => match directory.join(PAGES_FILE) {
-            file if !file.exists() => return Ok(None),
-            file => probe(&file)?,
-        },
+        Some(directory) => {
+            let file = directory.join(PAGES_FILE);
+            if !file.exists() {
+                return Ok(None);
+            }
+            probe(&file)?
+        }
     };
-    let admission = admit(identity, Intent::Read)?;
+    let admission = admit(pages, Intent::Read)?;
     Ok(Some(OpenTarget::open(admission)?))
 }
 
-/// The run that `--run` names, or the newest on this target.
+/// Finds the run that `--run` names, or the newest on this target.
 fn choose(flags: &CutVerifyFlags, identity: &TargetIdentity) -> anyhow::Result<RunDescription> {
     let runs = flags.connection.connect()?.list()?;
-    let is_meant = |run: &&RunDescription| match &flags.run {
-        Some(id) => run.run.starts_with(id.as_str()),
-        None => run.target.path == identity.path,
+    let found = match &flags.run {
+        Some(digits) => run_named(digits, &runs)?,
+        None => runs.iter().find(|run| run.target.path == identity.path),
     };
-    let mut meant = runs.iter().filter(is_meant);
-    let wrong = match (meant.next(), &flags.run, meant.next()) {
-        (Some(_), Some(id), Some(_)) => {
-            format!("--run {id}: several runs start with these digits; add more")
-        }
-        (Some(run), _, _) => return Ok(run.clone()),
-        (None, _, _) => {
-            let asked = flags.run.as_deref().unwrap_or(&identity.path);
-            format!("{asked}: the log has no such run. {}", listed(&runs))
-        }
+    if let Some(run) = found {
+        return Ok(run.clone());
+    }
+    let wanted = match &flags.run {
+        Some(digits) => digits,
+        None => &identity.path,
     };
-    Err(Failure::Usage(wrong).into())
+    let text = format!("{wanted}: the log has no such run. {}", listed(&runs));
+    Err(Failure::Usage(text).into())
+}
+
+fn run_named<'a>(
+    digits: &str,
+    runs: &'a [RunDescription],
+) -> Result<Option<&'a RunDescription>, Failure> {
+    let named: Vec<&RunDescription> = runs
+        .iter()
+        .filter(|run| run.run.starts_with(digits))
+        .collect();
+    if named.len() > 1 {
+        return Err(Failure::Usage(format!(
+            "--run {digits}: several runs start with these digits; add more"
+        )));
+    }
+    Ok(named.first().copied())
 }
 
 fn listed(runs: &[RunDescription]) -> String {
     if runs.is_empty() {
         return "It has no runs".to_owned();
     }
-    let name = |run: &RunDescription| {
-        let (id, path, host) = (short(&run.run), &run.target.path, &run.host);
-        format!("{id} ({path} on {host})")
-    };
-    let names: Vec<String> = runs.iter().take(LISTED).map(name).collect();
-    let names = names.join(", ");
-    format!("The newest are {names}. Select one with --run ID")
+    let mut names = Vec::new();
+    for run in runs.iter().take(LISTED) {
+        let id = short(&run.run);
+        names.push(format!("{id} ({} on {})", run.target.path, run.host));
+    }
+    format!(
+        "The newest are {}. Select one with --run ID",
+        names.join(", ")
+    )
+}
+
+/// The command line that decides what nothing on the target shows.
+fn deciding_command(flags: &CutVerifyFlags, log: &RunLog) -> String {
+    let path = quoted(&flags.target.display().to_string());
+    let server = flags.connection.words();
+    let run = short(&log.description.run);
+    format!("diskproof powercut verify {path} {server} --run {run} --same-target")
 }
 
 fn print(flags: &CutVerifyFlags, log: &RunLog, report: &CutReport) -> anyhow::Result<()> {
-    // The command line that decides what nothing on the target shows.
-    let command = (report.reason == Some(NotProvenReason::NoTrace)).then(|| {
-        let path = quoted(&flags.target.display().to_string());
-        let (server, run) = (flags.connection.words(), short(&log.description.run));
-        format!("diskproof powercut verify {path} {server} --run {run} --same-target")
-    });
+    let command = if report.reason == Some(NotProvenReason::NoTrace) {
+        Some(deciding_command(flags, log))
+    } else {
+        None
+    };
     let document = json!({
         "schema": "diskproof.powercut/1",
         "report": report,

@@ -6,8 +6,7 @@ use crate::flags::{Choice, DestructiveFlags, choices, one_of};
 use crate::interrupt;
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
 use crate::targets::{probe_target, refuse_foreign_link};
-
-use diskproof_device::{Intent, KeptDirectory, OpenTarget, admit, host_facts};
+use diskproof_device::{Admission, Intent, KeptDirectory, OpenTarget, admit, host_facts};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
 use diskproof_powercut::{
@@ -68,7 +67,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     };
     refuse_foreign_link(&flags.target)?;
     let identity = probe_target(&flags.target, flags.destructive.keep_free, verbosity)?;
-    let mut description = describe(flags, &identity);
+    let description = describe(flags, &identity);
     let bytes = description.region_bytes() + FILES_BYTES;
     let consent = flags.destructive.consent(std::slice::from_ref(&identity))?;
     let intent = match identity.kind {
@@ -77,9 +76,10 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     };
     let admission = admit(identity.clone(), intent).map_err(Failure::Refused)?;
     if flags.dry_run {
-        let (bytes, path) = (format_bytes(bytes), &identity.path);
         verbosity.note(&format!(
-            "would write {bytes} to {path} repeatedly until the cut"
+            "would write {} to {} repeatedly until the cut",
+            format_bytes(bytes),
+            identity.path
         ));
         return Ok(Exit::Done);
     }
@@ -88,29 +88,17 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     interrupt::listen()?;
     interrupt::end_cleanly();
     crate::inspection::end();
-    let run = if identity.kind == TargetKind::Directory {
-        let name = description.directory_name();
-        let directory = KeptDirectory::create(admission, &name).map_err(Failure::Open)?;
-        match directory.create_target(PAGES_FILE) {
-            Ok(pages) => WriteRun::lay_out(description, pages, Some(directory))?,
-            Err(error) => {
-                // The error that matters is the first one.
-                let _ = directory.remove(&|_| false);
-                return Err(Failure::Open(error).into());
-            }
-        }
-    } else {
-        let pages = OpenTarget::open(admission).map_err(Failure::Open)?;
-        description.before = content_before(&description, &pages, &|| ());
-        WriteRun::lay_out(description, pages, None)?
+    let run = match identity.kind {
+        TargetKind::Directory => lay_out_directory(description, admission)?,
+        TargetKind::File | TargetKind::BlockDevice => lay_out_region(description, admission)?,
     };
-    let description = run.description().clone();
-    let mut screen = Screen::new(flags, &description, verbosity);
+    let laid_out = run.description().clone();
+    let mut screen = Screen::new(flags, &laid_out, verbosity);
     let mut is_instructed = false;
     let written = run.write(&mut log, |progress| {
         // Not before the log knows the run: a cut would prove nothing.
         if !is_instructed {
-            instruct(flags, &description, verbosity);
+            instruct(flags, &laid_out, verbosity);
             is_instructed = true;
         }
         screen.show(progress);
@@ -129,7 +117,37 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
         "stopped without a power cut after {} acknowledged writes; nothing is proven",
         screen.acknowledged(&written.progress)
     ));
-    Ok(interrupt::signal().map_or(Exit::Done, Exit::Signal))
+    match interrupt::signal() {
+        Some(signal) => Ok(Exit::Signal(signal)),
+        None => Ok(Exit::Done),
+    }
+}
+
+/// Creates the files of the run in a directory of its own.
+fn lay_out_directory(
+    description: RunDescription,
+    admission: Admission,
+) -> anyhow::Result<WriteRun> {
+    let name = description.directory_name();
+    let directory = KeptDirectory::create(admission, &name).map_err(Failure::Open)?;
+    match directory.create_target(PAGES_FILE) {
+        Ok(pages) => Ok(WriteRun::lay_out(description, pages, Some(directory))?),
+        Err(error) => {
+            // The error that matters is the first one.
+            let _ = directory.remove(&|_| false);
+            Err(Failure::Open(error).into())
+        }
+    }
+}
+
+/// Opens a file or a device whose first blocks are overwritten.
+fn lay_out_region(
+    mut description: RunDescription,
+    admission: Admission,
+) -> anyhow::Result<WriteRun> {
+    let pages = OpenTarget::open(admission).map_err(Failure::Open)?;
+    description.before = content_before(&description, &pages, &|| ());
+    Ok(WriteRun::lay_out(description, pages, None)?)
 }
 
 fn describe(flags: &CutWriteFlags, identity: &TargetIdentity) -> RunDescription {
@@ -143,13 +161,15 @@ fn describe(flags: &CutWriteFlags, identity: &TargetIdentity) -> RunDescription 
         method: flags.method,
         is_control_evidence: false,
         streams: RunDescription::streams(flags.workers, is_directory),
-        before: is_directory
-            .then(|| change_before(Path::new(&identity.path)))
-            .flatten(),
+        before: if is_directory {
+            change_before(Path::new(&identity.path))
+        } else {
+            None
+        },
     }
 }
 
-/// What to do now, for someone who stands before the machine.
+/// Says what to do now, to someone who stands before the machine.
 fn instruct(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) {
     if !run.is_control_evidence {
         eprint_line(
@@ -189,38 +209,50 @@ struct Screen {
 impl Screen {
     fn new(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) -> Self {
         let start = Instant::now();
-        let streams = run.streams.iter();
         Self {
             line: ProgressLine::of(verbosity),
             verbosity,
             start,
             end: flags.time.map(|ns| start + Duration::from_nanos(ns)),
             printed: start,
-            is_acknowledged: streams.map(|s| s.kind != StreamKind::Control).collect(),
+            is_acknowledged: run
+                .streams
+                .iter()
+                .map(|stream| stream.kind != StreamKind::Control)
+                .collect(),
         }
     }
 
     fn acknowledged(&self, progress: &RunProgress) -> u64 {
-        let streams = self.is_acknowledged.iter().zip(&progress.counts);
-        streams.filter(|(is, _)| **is).map(|(_, count)| count).sum()
+        let mut writes = 0;
+        for (count, is_acknowledged) in progress.counts.iter().zip(&self.is_acknowledged) {
+            if *is_acknowledged {
+                writes += count;
+            }
+        }
+        writes
     }
 
     fn is_over(&self) -> bool {
-        self.end.is_some_and(|end| Instant::now() >= end)
+        match self.end {
+            Some(end) => Instant::now() >= end,
+            None => false,
+        }
     }
 
     fn show(&mut self, progress: &RunProgress) {
-        let seconds = self.start.elapsed().as_secs();
-        let text = || {
-            let acknowledged = self.acknowledged(progress);
-            format!("{seconds} s, {acknowledged} acknowledged writes; cut the power")
-        };
         if self.line.is_due() {
-            let text = text();
+            let text = self.progress_text(progress);
             self.line.show(&text);
         } else if self.verbosity == Verbosity::Lines && self.printed.elapsed() >= LINE_EVERY {
-            eprint_line(&text());
+            eprint_line(&self.progress_text(progress));
             self.printed = Instant::now();
         }
+    }
+
+    fn progress_text(&self, progress: &RunProgress) -> String {
+        let seconds = self.start.elapsed().as_secs();
+        let writes = self.acknowledged(progress);
+        format!("{seconds} s, {writes} acknowledged writes; cut the power")
     }
 }

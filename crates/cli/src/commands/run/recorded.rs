@@ -11,7 +11,7 @@ use crate::flags::MeasuringFlags;
 use crate::postgres::ServerFlags;
 use crate::saved::{load, load_file, named_or_recorded};
 use crate::session::{Agreed, Measured, MeasuringJob, measure};
-use crate::stdio::{ignore_closed_pipe, to_stdout};
+use crate::stdio::{ColorWhen, ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
 use crate::write_cache::{WriteCacheFlags, planned_states};
 use anyhow::Result;
@@ -21,15 +21,14 @@ use diskproof_device::WriteCacheSwitch;
 use diskproof_model::observed::{LikePlan, ObservedDevice};
 use diskproof_model::plan::{Decide, Origin, Plan, Questions, Sides, Workload};
 use diskproof_model::record::Record;
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_postgres::Programs;
 use diskproof_report::terminal::MetricDetail;
-use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// As long as a workload of `run` takes at most.
+/// The longest that a workload of `run` takes without limits of its own.
 const TIME_NS: u64 = 30_000_000_000;
 
 /// The load of one device, and how long it is repeated.
@@ -43,23 +42,23 @@ pub(super) struct LikeSource {
 }
 
 impl LikeSource {
-    /// The load that `--like` names, of this device, else of the busiest. Of the flags of the
-    /// workload only the time may be set.
-    pub(super) fn of(
+    /// Loads what `--like` names, of this device, else of the busiest. Of the flags of the workload
+    /// only the time may be set.
+    pub(super) fn load(
         reference: &str,
-        wanted: Option<&str>,
-        (workload, axes): (&WorkloadFlags, &WorkloadAxes),
+        device: Option<&str>,
+        workload: &WorkloadFlags,
+        axes: &WorkloadAxes,
         history: Option<&Path>,
     ) -> Result<Self, Failure> {
-        let time = workload.time;
-        let others = WorkloadFlags {
+        let other_flags = WorkloadFlags {
             time: None,
             ..workload.clone()
         };
-        if !others.is_empty() || !axes.is_empty() {
-            let why = "--like sets sizes, order, depth and rate; the only workload flag allowed \
-                       with it is --time";
-            return Err(Failure::Usage(why.to_owned()));
+        if !other_flags.is_empty() || !axes.is_empty() {
+            let text = "--like sets sizes, order, depth and rate; the only workload flag allowed \
+                        with it is --time";
+            return Err(Failure::Usage(text.to_owned()));
         }
         let record = load(reference, history)?;
         let Some(observed) = record.observed() else {
@@ -68,33 +67,38 @@ impl LikeSource {
                  --record' to save one"
             )));
         };
-        let mut devices = observed.devices.clone();
-        devices.retain(|device| device.requests() > 0);
-        devices.sort_by(|one, other| other.rate().total_cmp(&one.rate()));
-        let names: Vec<String> = devices.iter().map(|device| device.name.clone()).collect();
-        let is_wanted = |one: &ObservedDevice| wanted.is_none_or(|wanted| wanted == one.name);
-        let Some(device) = devices.into_iter().find(is_wanted) else {
-            let (wanted, observed) = (wanted.unwrap_or_default(), names.join(", "));
-            return Err(Failure::Usage(if names.is_empty() {
-                format!("--like {reference}: no device received requests during the recording")
-            } else {
-                format!("--like-device {wanted}: the run observed {observed}")
-            }));
+        let devices = busiest_first(&observed.devices);
+        let Some(busiest) = devices.first() else {
+            return Err(Failure::Usage(format!(
+                "--like {reference}: no device received requests during the recording"
+            )));
         };
-        let is_chosen = names.len() > 1 && wanted.is_none();
-        let note = is_chosen.then(|| {
-            format!(
+        let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+        let mut source = Self {
+            run_id: record.run_id.clone(),
+            device: (*busiest).clone(),
+            time_ns: match workload.time {
+                Some(time) => time.0,
+                None => TIME_NS,
+            },
+            note: None,
+        };
+        if let Some(wanted) = device {
+            let Some(found) = devices.iter().find(|device| device.name == wanted) else {
+                return Err(Failure::Usage(format!(
+                    "--like-device {wanted}: the run observed {}",
+                    names.join(", ")
+                )));
+            };
+            source.device = (*found).clone();
+        } else if names.len() > 1 {
+            source.note = Some(format!(
                 "repeating the load of {}, the busiest of {}; --like-device NAME chooses another",
-                device.name,
+                busiest.name,
                 names.join(", ")
-            )
-        });
-        Ok(Self {
-            run_id: record.run_id,
-            device,
-            time_ns: time.map_or(TIME_NS, |time| time.0),
-            note,
-        })
+            ));
+        }
+        Ok(source)
     }
 
     pub(super) fn plan(&self) -> LikePlan {
@@ -111,22 +115,45 @@ impl LikeSource {
     }
 }
 
+/// The devices that received requests, the highest rate first.
+fn busiest_first(devices: &[ObservedDevice]) -> Vec<&ObservedDevice> {
+    let mut used: Vec<&ObservedDevice> = devices
+        .iter()
+        .filter(|device| device.requests() > 0)
+        .collect();
+    used.sort_by(|before, after| after.rate().total_cmp(&before.rate()));
+    used
+}
+
 /// Bytes at the start of a file that tell what it is.
 const HEAD_BYTES: u64 = 4096;
 
 /// Whether an operand is a record, or the page of one, and not a target with such a name.
 pub(super) fn is_record(path: &Path) -> bool {
-    let extension = path.extension().map(OsStr::to_ascii_lowercase);
-    let word = match extension.as_deref().and_then(OsStr::to_str) {
-        Some("json") => "diskproof.record/",
-        // The policy that stands first in our pages.
-        Some("html") => "default-src 'none'; script-src 'sha256-",
-        _ => return false,
+    let Some(extension) = path.extension() else {
+        return false;
     };
+    let mark = if extension.eq_ignore_ascii_case("json") {
+        "diskproof.record/"
+    } else if extension.eq_ignore_ascii_case("html") {
+        // The policy that stands first in our pages.
+        "default-src 'none'; script-src 'sha256-"
+    } else {
+        return false;
+    };
+    if !path.is_file() {
+        return false;
+    }
+    match read_head(path) {
+        Ok(head) => String::from_utf8_lossy(&head).contains(mark),
+        Err(_) => false,
+    }
+}
+
+fn read_head(path: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
-    let file = path.is_file().then(|| File::open(path).ok()).flatten();
-    let read = file.map(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
-    matches!(read, Some(Ok(_))) && String::from_utf8_lossy(&head).contains(word)
+    File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(head)
 }
 
 /// Repeats the plan of the record on the targets, or on those of the record, and compares.
@@ -136,9 +163,8 @@ pub(super) fn repeat(
     flags: &MeasuringFlags,
     has_agreed: bool,
 ) -> Result<Exit> {
-    let shown = source.display().to_string();
-    let record = load_file(&shown)?;
-    let refused = |why: String| Failure::Usage(format!("{shown}: {why}"));
+    let name = source.display().to_string();
+    let record = load_file(&name)?;
     if let Some(workloads) = record.plan.workload_task()
         && let Decide::Compare(live) = &workloads.decide
     {
@@ -151,48 +177,55 @@ pub(super) fn repeat(
     }
     let identities = flags.probe_all(&named_or_recorded(targets, &record))?;
     crate::targets::refuse_duplicates(&identities)?;
-    let mut plan = plan(&record, &identities, flags.seed).map_err(|why| refused(why.to_owned()))?;
-    let programs = found_programs(&mut plan, &identities, flags, has_agreed)?;
-    let mut flags = flags.clone();
+    let mut plan = repeated_plan(&record, &identities, flags.seed)
+        .map_err(|why| Failure::Usage(format!("{name}: {why}")))?;
+    let programs = find_programs(&mut plan, &identities, flags, has_agreed)?;
+    let mut flags_with_limits = flags.clone();
+    let expected = &mut flags_with_limits.expected;
     if let Some(profile) = &plan.questions.fit_for {
-        flags.expected.extend(limits_of(profile)?);
+        expected.extend(limits_of(profile)?);
     }
     if let Some(ping) = plan.ping() {
-        flags.expected.extend(stop_rule(ping)?);
+        expected.extend(stop_rule(ping)?);
     }
-    let switch = write_cache_switch(&plan, &identities, &flags, has_agreed)?;
-    let flags = &flags;
-    let mut job = MeasuringJob::new(plan, identities, flags);
+    let switch = write_cache_switch(&plan, &identities, flags, has_agreed)?;
+    let mut job = MeasuringJob::new(plan, identities, &flags_with_limits);
     job.agreed = Agreed::server_or_cache(programs, switch);
-    job.note = job.note.or_else(|| record.note.clone());
+    if job.note.is_none() {
+        job.note.clone_from(&record.note);
+    }
     let Measured::Run(mut again) = measure(job)? else {
         return Ok(Exit::Done);
     };
     if again.printed.is_ok() && !flags.prints_json() {
-        again.printed = show_changes((&shown, &record), &again.record, flags.color);
+        again.printed = show_changes(&name, &record, &again.record, flags.color);
     }
     again.exit()
 }
 
-/// The programs of the server of a plan, on this machine. Those that the record names may be
+/// Finds the programs of the server of a plan on this machine. Those that the record names may be
 /// anything, and the user has to agree to those that are found.
-fn found_programs(
+fn find_programs(
     plan: &mut Plan,
     identities: &[TargetIdentity],
     flags: &MeasuringFlags,
     has_agreed: bool,
 ) -> Result<Option<Programs>, Failure> {
-    let (Some(identity), Some(inserts)) = (identities.first(), plan.inserts_mut()) else {
+    let Some(inserts) = plan.inserts_mut() else {
         return Ok(None);
     };
-    let wanted = ServerFlags {
+    let Some(identity) = identities.first() else {
+        return Ok(None);
+    };
+    let server_flags = ServerFlags {
         postgres: true,
         ..ServerFlags::default()
     };
-    let Some(found) = wanted.programs(identity)? else {
+    let Some(found) = server_flags.programs(identity)? else {
         return Ok(None);
     };
-    if inserts.server.loads.iter().any(|load| load.pgbench) && !found.has_pgbench() {
+    let needs_pgbench = inserts.server.loads.iter().any(|load| load.pgbench);
+    if needs_pgbench && !found.has_pgbench() {
         return Err(Failure::Usage(format!(
             "the record measures loads of pgbench, which {} does not have; install it",
             found.folder.display()
@@ -245,24 +278,27 @@ fn write_cache_switch(
     Ok(switch)
 }
 
-/// The plan on these targets; why it cannot be repeated there.
-fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Plan, &'static str> {
+/// The plan on these targets, or why it cannot be repeated there.
+fn repeated_plan(
+    record: &Record,
+    targets: &[TargetIdentity],
+    seed: Option<u64>,
+) -> Result<Plan, &'static str> {
     let plan = &record.plan;
     if plan.tasks.is_empty() {
         return Err("an observed load has no plan to repeat; use 'run --like'");
     }
-    let kinds = |targets: &[TargetIdentity]| targets.iter().map(|of| of.kind).collect::<Vec<_>>();
-    if kinds(on) != kinds(&record.targets) {
+    if kinds(targets) != kinds(&record.targets) {
         return Err(
             "name as many targets as the record has, of the same kind (directory, file, \
                     device)",
         );
     }
-    let is_smaller = |(now, then): (&TargetIdentity, &TargetIdentity)| {
-        plan.scratch.is_none() && now.size_bytes < then.size_bytes
-    };
-    if on.iter().zip(&record.targets).any(is_smaller) {
-        return Err("the target is smaller than that of the record");
+    for (index, recorded) in record.targets.iter().enumerate() {
+        let is_smaller = targets[index].size_bytes < recorded.size_bytes;
+        if is_smaller && plan.scratch.is_none() {
+            return Err("the target is smaller than that of the record");
+        }
     }
     let verb = if plan.is_of_other_tool() {
         "run".to_owned()
@@ -271,7 +307,7 @@ fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Pla
     };
     Ok(Plan {
         seed: seed.unwrap_or(plan.seed),
-        targets: on.iter().map(|identity| identity.path.clone()).collect(),
+        targets: targets.iter().map(|target| target.path.clone()).collect(),
         questions: Questions {
             disk_access: None,
             ..plan.questions.clone()
@@ -282,22 +318,23 @@ fn plan(record: &Record, on: &[TargetIdentity], seed: Option<u64>) -> Result<Pla
     })
 }
 
-fn show_changes(
-    (name, before): (&str, &Record),
-    again: &Record,
-    color: crate::stdio::ColorWhen,
-) -> Result<()> {
-    let label = again.plan.targets.join(", ");
-    let label = if label == before.plan.targets.join(", ") {
+fn kinds(targets: &[TargetIdentity]) -> Vec<TargetKind> {
+    targets.iter().map(|target| target.kind).collect()
+}
+
+fn show_changes(name: &str, before: &Record, again: &Record, color: ColorWhen) -> Result<()> {
+    let label = if again.plan.targets == before.plan.targets {
         "now".to_owned()
     } else {
-        label
+        again.plan.targets.join(", ")
     };
-    let (before, again) = (
+    let comparison = compared(
+        MARGIN,
         group(name, [(name, before)]),
-        group(&label, [(&*label, again)]),
-    );
-    let comparison = compared(MARGIN, before, vec![again], Vec::new(), &[])?;
+        vec![group(&label, [(label.as_str(), again)])],
+        Vec::new(),
+        &[],
+    )?;
     ignore_closed_pipe(to_stdout(|out| writeln!(out)))?;
     compare::print(&comparison, false, MetricDetail::Independent, color)
 }

@@ -6,15 +6,16 @@ use crate::session::admit_all;
 use clap::Parser as _;
 use diskproof_device::{Consent, probe};
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
+use diskproof_model::plan::{EngineChoice, EngineKind, Layout};
 
+const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const MEMORY: Memory = Memory {
     installed_bytes: Some(16 * GIB),
     free_bytes: None,
 };
 
-fn asked(line: &[&str]) -> RunFlags {
+fn run_flags(line: &[&str]) -> RunFlags {
     let args = Args::try_parse_from(["diskproof", "run"].iter().chain(line))
         .unwrap_or_else(|error| panic!("{line:?}: {error}"));
     match args.verb {
@@ -25,11 +26,13 @@ fn asked(line: &[&str]) -> RunFlags {
 
 fn directory(path: &str, inode: u64) -> TargetIdentity {
     let mut identity = probe(Path::new("/")).unwrap();
-    (identity.path, identity.kind, identity.inode) =
-        (path.to_owned(), TargetKind::Directory, inode);
-    let filesystem = identity.filesystem.as_mut().unwrap();
-    (filesystem.size_bytes, filesystem.free_bytes) = (100 * GIB, 50 * GIB);
+    identity.path = path.to_owned();
+    identity.kind = TargetKind::Directory;
+    identity.inode = inode;
     identity.layers.clear();
+    let filesystem = identity.filesystem.as_mut().unwrap();
+    filesystem.size_bytes = 100 * GIB;
+    filesystem.free_bytes = 50 * GIB;
     identity
 }
 
@@ -41,20 +44,21 @@ fn file(path: &str, size_bytes: u64) -> TargetIdentity {
     }
 }
 
-fn planned(line: &[&str], identities: &[TargetIdentity]) -> Result<Plan, Failure> {
-    RunRequest::of(&asked(line))?.plan(identities, MEMORY)
+fn plan_for(line: &[&str], identities: &[TargetIdentity]) -> Result<Plan, Failure> {
+    RunRequest::from_flags(&run_flags(line))?.plan(identities, MEMORY)
 }
 
-/// Refused with this exit, in a message with these parts.
-fn refused(exit: Exit, line: &[&str], identities: &[TargetIdentity], parts: &[&str]) {
-    let failure = planned(line, identities).expect_err("refused");
+/// The command line is refused with this exit, in a message with these parts.
+fn assert_refused(exit: Exit, line: &[&str], identities: &[TargetIdentity], parts: &[&str]) {
+    let failure = plan_for(line, identities).expect_err("refused");
     assert_eq!(failure.exit(), exit, "{failure}");
+    let text = failure.to_string();
     for part in parts {
-        assert!(failure.to_string().contains(part), "{part}: {failure}");
+        assert!(text.contains(part), "{part}: {text}");
     }
 }
 
-/// Its own plan file.
+/// Writes a plan file, which vanishes with the path.
 fn plan_file(text: &str) -> tempfile::TempPath {
     let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     std::fs::write(file.path(), text).unwrap();
@@ -63,41 +67,38 @@ fn plan_file(text: &str) -> tempfile::TempPath {
 
 #[test]
 fn scratch_file_has_1_gib_or_the_free_space() {
-    let plan = planned(&["--seed", "7", "--engine", "aio"], &[directory("/a", 1)]).unwrap();
-    assert_eq!((plan.scratch_bytes(), plan.seed), (Some(GIB), 7));
-    assert_eq!(
-        (&plan.targets[..], plan.workloads().len()),
-        (&["/a".to_owned()][..], 1)
-    );
+    let plan = plan_for(&["--seed", "7", "--engine", "aio"], &[directory("/a", 1)]).unwrap();
+    assert_eq!(plan.scratch_bytes(), Some(GIB));
+    assert_eq!(plan.seed, 7);
+    assert_eq!(plan.targets, ["/a"]);
+    assert_eq!(plan.workloads().len(), 1);
     assert_eq!(
         plan.workloads()[0].engine,
         EngineChoice::Fixed(EngineKind::Aio)
     );
     let mut narrow = directory("/a", 1);
-    narrow.filesystem.as_mut().unwrap().free_bytes = 2 * GIB + (300 << 20);
+    narrow.filesystem.as_mut().unwrap().free_bytes = 2 * GIB + 300 * MIB;
     // Two on one filesystem share it.
-    let beside = TargetIdentity {
+    let second = TargetIdentity {
         path: "/b".to_owned(),
         inode: 2,
         ..narrow.clone()
     };
-    let one = [narrow.clone()];
-    let both = [narrow, beside];
-    for (line, targets, mib) in [
-        (&[][..], &one[..], 300),
-        (&[], &both, 150),
-        (&["--size", "200M"], &one, 200),
-    ] {
-        let plan = planned(line, targets).unwrap();
-        assert_eq!(plan.scratch_bytes(), Some(mib << 20), "{line:?}");
-    }
-    refused(
+    let only = [narrow.clone()];
+    let both = [narrow, second];
+    let plan = plan_for(&[], &only).unwrap();
+    assert_eq!(plan.scratch_bytes(), Some(300 * MIB));
+    let plan = plan_for(&[], &both).unwrap();
+    assert_eq!(plan.scratch_bytes(), Some(150 * MIB));
+    let plan = plan_for(&["--size", "200M"], &only).unwrap();
+    assert_eq!(plan.scratch_bytes(), Some(200 * MIB));
+    assert_refused(
         Exit::Refused,
         &["--size", "200M"],
         &both,
         &["at most 150 MiB"],
     );
-    refused(
+    assert_refused(
         Exit::Usage,
         &["--size", "1000"],
         &[directory("/a", 1)],
@@ -108,22 +109,22 @@ fn scratch_file_has_1_gib_or_the_free_space() {
 #[test]
 fn existing_files_are_only_read() {
     let identities = [file("/f", GIB)];
-    let plan = planned(&["--span", "50%"], &identities).unwrap();
+    let plan = plan_for(&["--span", "50%"], &identities).unwrap();
     assert_eq!(plan.scratch_bytes(), None);
     assert_eq!(plan.workloads()[0].span.length_bytes, Some(GIB / 2));
     for rw in ["write", "randrw"] {
-        let plan = planned(&["--rw", rw], &identities).unwrap();
+        let plan = plan_for(&["--rw", rw], &identities).unwrap();
         let refusal = admit_all(&plan, &identities, &Consent::default()).expect_err("refused");
         assert_eq!(refusal.exit(), Exit::Refused);
         assert!(refusal.to_string().contains("/f"), "{refusal}");
     }
-    refused(
+    assert_refused(
         Exit::Usage,
         &["--size", "1G"],
         &identities,
         &["--size", "/f"],
     );
-    refused(
+    assert_refused(
         Exit::Usage,
         &[],
         &[file("/f", GIB), file("/f", GIB)],
@@ -140,31 +141,39 @@ fn flags_override_the_plan_file() {
          \"randread\"\n",
     );
     let path = path.to_str().unwrap();
-    let request = RunRequest::of(&asked(&[path])).unwrap();
+    let request = RunRequest::from_flags(&run_flags(&[path])).unwrap();
     assert_eq!(request.file.note.as_deref(), Some("planned"));
     assert_eq!(request.file.targets, [PathBuf::from("/planned")]);
     let plan = request.plan(&[directory("/planned", 1)], MEMORY).unwrap();
-    assert_eq!((plan.seed, plan.scratch_bytes()), (5, Some(2 * GIB)));
-    let aio = EngineChoice::Fixed(EngineKind::Aio);
-    assert!(plan.workloads().iter().all(|one| one.engine == aio));
-    let shape = |w: &Workload| (w.name.clone(), w.layout, w.streams.permille(OpKind::Read));
-    let expected = [
-        ("fill".to_owned(), Layout::Provides, 0),
-        ("again".to_owned(), Layout::Needed, 0),
-        ("reads".to_owned(), Layout::Needed, 1000),
-    ];
-    assert!(plan.workloads().iter().map(shape).eq(expected));
+    assert_eq!(plan.seed, 5);
+    assert_eq!(plan.scratch_bytes(), Some(2 * GIB));
+    let [fill, again, reads] = plan.workloads() else {
+        panic!("{plan:?}");
+    };
+    for workload in [fill, again, reads] {
+        assert_eq!(workload.engine, EngineChoice::Fixed(EngineKind::Aio));
+    }
+    assert_eq!(fill.name, "fill");
+    assert_eq!(fill.layout, Layout::Provides);
+    assert_eq!(fill.streams.permille(OpKind::Read), 0);
+    assert_eq!(again.name, "again");
+    assert_eq!(again.layout, Layout::Needed);
+    assert_eq!(again.streams.permille(OpKind::Read), 0);
+    assert_eq!(reads.name, "reads");
+    assert_eq!(reads.layout, Layout::Needed);
+    assert_eq!(reads.streams.permille(OpKind::Read), 1000);
 
     let line = [
         path, "/mine", "/other", "--seed", "6", "--size", "1GiB", "--note", "mine", "--engine",
         "sync",
     ];
-    let request = RunRequest::of(&asked(&line)).unwrap();
+    let request = RunRequest::from_flags(&run_flags(&line)).unwrap();
     assert_eq!(request.file.note.as_deref(), Some("mine"));
     assert_eq!(request.file.targets.len(), 2);
     let targets = [directory("/mine", 1), directory("/other", 2)];
     let plan = request.plan(&targets, MEMORY).unwrap();
-    assert_eq!((plan.seed, plan.scratch_bytes()), (6, Some(GIB)));
+    assert_eq!(plan.seed, 6);
+    assert_eq!(plan.scratch_bytes(), Some(GIB));
     assert_eq!(
         plan.workloads()[2].engine,
         EngineChoice::Fixed(EngineKind::Sync)
@@ -173,20 +182,28 @@ fn flags_override_the_plan_file() {
 
 #[test]
 fn plan_file_error_names_file_and_line() {
-    for (text, flags, part) in [
-        ("bs = \"0\"", &[][..], ".toml: line 3: bs = \"0\": "),
-        (
-            "backward = true",
-            &[],
-            ".toml: line 1: workload 'a': backward ",
-        ),
-        ("", &["--bs", "4k"], "[defaults]"),
-    ] {
-        let path = plan_file(&format!("[[workload]]\nname = \"a\"\n{text}\n"));
-        let line = [&[path.to_str().unwrap()], flags].concat();
-        refused(Exit::Usage, &line, &[directory("/a", 1)], &[part]);
-    }
-    refused(
+    let size = plan_file("[[workload]]\nname = \"a\"\nbs = \"0\"\n");
+    assert_refused(
+        Exit::Usage,
+        &[size.to_str().unwrap()],
+        &[directory("/a", 1)],
+        &[".toml: line 3: bs = \"0\": "],
+    );
+    let backward = plan_file("[[workload]]\nname = \"a\"\nbackward = true\n");
+    assert_refused(
+        Exit::Usage,
+        &[backward.to_str().unwrap()],
+        &[directory("/a", 1)],
+        &[".toml: line 1: workload 'a': backward "],
+    );
+    let valid = plan_file("[[workload]]\nname = \"a\"\n");
+    assert_refused(
+        Exit::Usage,
+        &[valid.to_str().unwrap(), "--bs", "4k"],
+        &[directory("/a", 1)],
+        &["[defaults]"],
+    );
+    assert_refused(
         Exit::Usage,
         &["/no/such.toml"],
         &[directory("/a", 1)],
@@ -207,16 +224,17 @@ fn workload_with_blocks_below_the_sector_size_is_skipped() {
         "sectors of 4096 bytes",
         "multiple of 4096 for --bs and --span",
     ];
-    refused(Exit::Usage, &["--bs", "512"], &targets, &parts);
+    assert_refused(Exit::Usage, &["--bs", "512"], &targets, &parts);
     let path = plan_file(
         "[[workload]]\nname = \"small\"\nbs = \"512\"\nrw = \"write\"\n[[workload]]\nname = \
          \"large\"\nrw = \"write\"\n",
     );
-    let plan = planned(&[path.to_str().unwrap()], &targets).unwrap();
-    let names = (&plan.skipped[0].workload[..], &plan.workloads()[0].name[..]);
-    assert_eq!(names, ("small", "large"));
+    let plan = plan_for(&[path.to_str().unwrap()], &targets).unwrap();
+    assert_eq!(plan.skipped[0].workload, "small");
     // The next workload becomes the first one.
-    assert_eq!(plan.workloads()[0].layout, Layout::Provides);
+    let first = &plan.workloads()[0];
+    assert_eq!(first.name, "large");
+    assert_eq!(first.layout, Layout::Provides);
 }
 
 #[test]
@@ -225,27 +243,23 @@ fn every_example_plan_resolves() {
     let mut seen = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "toml") {
+        let path = path.to_str().unwrap();
+        if !path.ends_with(".toml") {
             continue;
         }
         seen += 1;
-        let text = std::fs::read_to_string(&path).unwrap();
-        let path = path.to_str().unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
         assert!(
             text.starts_with("# "),
             "{path}: begins with what it answers"
         );
-        let plan = planned(&[path], &[directory("/a", 1)]).unwrap();
-        assert!(
-            !plan.workloads().is_empty() && plan.time_ns_max().is_some(),
-            "{path}"
-        );
-        let writing = plan.workloads().iter().filter(|w| w.writes());
-        let endless: Vec<&str> = writing
-            .filter(|w| w.stop.bytes.is_none())
-            .map(|w| w.name.as_str())
-            .collect();
-        assert!(endless.is_empty(), "{path}: {endless:?} have no limit");
+        let plan = plan_for(&[path], &[directory("/a", 1)]).unwrap();
+        assert!(!plan.workloads().is_empty(), "{path}");
+        assert!(plan.time_ns_max().is_some(), "{path}");
+        for workload in plan.workloads() {
+            let is_endless = workload.writes() && workload.stop.bytes.is_none();
+            assert!(!is_endless, "{path}: {} has no limit", workload.name);
+        }
     }
     assert!(seen >= 12, "{seen} examples");
 }
@@ -254,18 +268,20 @@ fn every_example_plan_resolves() {
 fn schedule_without_a_start_is_refused_before_the_run() {
     let target = [file("/f", GIB)];
     let slow = ["--rate", "0.1", "--time", "500ms"];
-    refused(Exit::Usage, &slow, &target, &["--rate 0.1", "500 ms"]);
-    planned(&[&slow[..], &["--warmup", "0s"]].concat(), &target).unwrap();
+    assert_refused(Exit::Usage, &slow, &target, &["--rate 0.1", "500 ms"]);
+    let without_warmup = ["--rate", "0.1", "--time", "500ms", "--warmup", "0s"];
+    plan_for(&without_warmup, &target).unwrap();
     // A limit beyond the schedule is only noted.
-    let limited = planned(&["--rate", "10", "--time", "5s", "--ops", "1000"], &target).unwrap();
+    let limited = plan_for(&["--rate", "10", "--time", "5s", "--ops", "1000"], &target).unwrap();
     let notes = limits_cut_by_time(&limited);
-    assert!(notes[0].contains("1000 operations") && notes[0].contains("50 operations"));
+    assert!(notes[0].contains("1000 operations"), "{notes:?}");
+    assert!(notes[0].contains("50 operations"), "{notes:?}");
     let plan = plan_file(
         "[[workload]]\nname = \"a\"\ntime = \"5s\"\n[[workload]]\nname = \"b\"\nrate = \
          0.1\ntogether = true\n",
     );
     let line = [plan.to_str().unwrap()];
-    refused(
+    assert_refused(
         Exit::Usage,
         &line,
         &target,

@@ -12,7 +12,7 @@ const MEMORY_BYTES_MAX: u64 = 4 << 30;
 const BLOCKS_MIN: u64 = 16;
 /// Distance between the starts of two blocks of a stride, in blocks.
 const STRIDE_BLOCKS: u64 = 16;
-/// What `reread` and `rewrite` repeat: it fits into the cache of any disk.
+/// The part that `reread` and `rewrite` repeat: it fits into the cache of any disk.
 const REPEATED_BYTES: u64 = 16 << 20;
 /// The largest of mixed sizes, as in HD Tune.
 const MIXED_BYTES_MAX: u32 = 1 << 20;
@@ -21,7 +21,7 @@ const QUEUES_MIN: u64 = 8;
 /// The usual warm-up; the campaign decides it for each slice.
 const WARMUP_NS: u64 = 30_000_000;
 
-/// What limits the cells.
+/// The limits of the cells.
 #[derive(Debug, Clone)]
 pub(super) struct MatrixLimits {
     /// Size of what is measured.
@@ -52,7 +52,7 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    pub(super) fn of(spec: &SweepPlan, limits: &MatrixLimits) -> Self {
+    pub(super) fn from_plan(spec: &SweepPlan, limits: &MatrixLimits) -> Self {
         let mut matrix = Self {
             cells: Vec::new(),
             skipped: Vec::new(),
@@ -74,7 +74,7 @@ impl Matrix {
         if spec.view == Some(SweepView::RandomAccess) {
             for operation in &spec.operations {
                 let why = why_impossible(*operation, MIXED_BYTES_MAX, 1, limits);
-                matrix.add(of_mixed_sizes(*operation, limits), why);
+                matrix.add(mixed_sizes(*operation, limits), why);
             }
         }
         matrix.limit(limits);
@@ -90,30 +90,38 @@ impl Matrix {
 
     /// Shares the time and the bytes out.
     fn limit(&mut self, limits: &MatrixLimits) {
-        let writing = self.cells.iter().filter(|cell| cell.writes());
-        let write_bytes = limits.write_bytes / (writing.count() as u64).max(1);
-        let time_ns = limits.time_ns / (self.cells.len() as u64).max(1);
+        let cells = self.cells.len() as u64;
+        let writers = self.cells.iter().filter(|cell| cell.writes()).count() as u64;
+        let write_bytes = limits.write_bytes / writers.max(1);
+        let time_ns = limits.time_ns / cells.max(1);
+        let warmup_ns = WARMUP_NS.min(time_ns / 2);
         for workload in &mut self.cells {
-            let block = u64::from(workload.block_bytes);
-            let least = block * u64::from(workload.depth) * QUEUES_MIN;
-            let bytes = write_bytes.max(least) / block * block;
-            workload.warmup_ns = WARMUP_NS.min(time_ns / 2);
+            workload.warmup_ns = warmup_ns;
             workload.stop = Stop {
                 precision: Some(limits.precision),
-                time_ns: Some(time_ns - workload.warmup_ns),
-                bytes: workload.writes().then_some(bytes),
+                time_ns: Some(time_ns - warmup_ns),
+                bytes: None,
                 ops: None,
             };
+            if workload.writes() {
+                let block = u64::from(workload.block_bytes);
+                let least = block * u64::from(workload.depth) * QUEUES_MIN;
+                workload.stop.bytes = Some(write_bytes.max(least) / block * block);
+            }
             workload.engine = limits.engine.unwrap_or(EngineChoice::Auto);
         }
     }
 }
 
-/// What a cell runs, without limits.
+/// The workload of a cell, without limits.
 fn workload(operation: SweepOperation, block_bytes: u32, depth: u32) -> Workload {
     let block = u64::from(block_bytes);
-    let is_repeated = [SweepOperation::Reread, SweepOperation::Rewrite].contains(&operation);
-    let repeated = REPEATED_BYTES.max(block).next_multiple_of(block);
+    let span_bytes = match operation {
+        SweepOperation::Reread | SweepOperation::Rewrite => {
+            Some(REPEATED_BYTES.max(block).next_multiple_of(block))
+        }
+        _ => None,
+    };
     let random = Workload::named(&operation.cell_name(block_bytes, depth));
     Workload {
         streams: operation.streams(),
@@ -133,7 +141,7 @@ fn workload(operation: SweepOperation, block_bytes: u32, depth: u32) -> Workload
         },
         block_bytes,
         depth,
-        span: Span::new(0, is_repeated.then_some(repeated)),
+        span: Span::new(0, span_bytes),
         ..random
     }
 }
@@ -148,28 +156,30 @@ fn over_span(block_bytes: u32, span_bytes: u64) -> Workload {
 }
 
 /// Single requests of sizes from a sector to 1 MiB, each as often as the others.
-fn of_mixed_sizes(operation: SweepOperation, limits: &MatrixLimits) -> Workload {
-    let smallest = limits.sector_bytes.max(512);
-    let sizes = std::iter::successors(Some(smallest), |bytes| bytes.checked_mul(2));
-    let share = |block_bytes| BlockShare::new(block_bytes, 1);
+fn mixed_sizes(operation: SweepOperation, limits: &MatrixLimits) -> Workload {
+    let mut block_mix = Vec::new();
+    let mut block_bytes = limits.sector_bytes.max(512);
+    while block_bytes <= MIXED_BYTES_MAX {
+        block_mix.push(BlockShare::new(block_bytes, 1));
+        block_bytes *= 2;
+    }
     Workload {
         name: mixed_name(operation),
-        block_mix: sizes
-            .take_while(|bytes| *bytes <= MIXED_BYTES_MAX)
-            .map(share)
-            .collect(),
+        block_mix,
         ..workload(operation, MIXED_BYTES_MAX, 1)
     }
 }
 
-/// Why a cell cannot be measured.
+/// Says why a cell cannot be measured; `None` for one that can.
 fn why_impossible(
     operation: SweepOperation,
     block_bytes: u32,
     depth: u32,
     limits: &MatrixLimits,
 ) -> Option<String> {
-    if let Some(why) = limits.why_not_written.filter(|_| operation.writes()) {
+    if let Some(why) = limits.why_not_written
+        && operation.writes()
+    {
         return Some(why.to_owned());
     }
     let block = u64::from(block_bytes);
@@ -191,13 +201,14 @@ fn why_impossible(
     let kinds = if operation.streams().is_mix() { 2 } else { 1 };
     let buffers = block * u64::from(depth) * kinds;
     let most = (limits.memory_bytes / MEMORY_PARTS).min(MEMORY_BYTES_MAX);
-    (buffers > most).then(|| {
-        format!(
+    if buffers > most {
+        return Some(format!(
             "the requests in flight need {} of memory, more than {}",
             format_bytes(buffers),
             format_bytes(most)
-        )
-    })
+        ));
+    }
+    None
 }
 
 #[cfg(test)]
@@ -242,15 +253,16 @@ mod tests {
     #[test]
     fn default_matrix_has_98_cells_and_a_coarse_one_of_24() {
         let operations = [SweepOperation::RandRead, SweepOperation::RandWrite];
-        let matrix = Matrix::of(&spec(&operations), &limits());
+        let matrix = Matrix::from_plan(&spec(&operations), &limits());
         assert_eq!(matrix.cells.len(), 98 + 2, "two spans");
         assert_eq!(matrix.skipped, []);
         let setup = SweepSetup::planned(&Plan::default(), &matrix.cells, &spec(&operations));
         let coarse = setup
             .cells
             .iter()
-            .filter(|cell| cell.pass == SweepPass::Coarse);
-        assert_eq!(coarse.count(), 2 * 3 * 4);
+            .filter(|cell| cell.pass == SweepPass::Coarse)
+            .count();
+        assert_eq!(coarse, 2 * 3 * 4);
         let written: u64 = matrix
             .cells
             .iter()
@@ -269,7 +281,7 @@ mod tests {
             sector_bytes: 4096,
             ..limits()
         };
-        let released = MatrixLimits {
+        let read_only = MatrixLimits {
             why_not_written: Some("--read-only"),
             ..limits()
         };
@@ -278,28 +290,18 @@ mod tests {
             ..limits()
         };
         assert_eq!(why_impossible(read, 4096, 1, &native), None);
-        for (operation, block_bytes, depth, limits, parts) in [
-            (read, 512, 1, &native, ["4096 bytes", ""]),
-            (
-                SweepOperation::RandRw,
-                4096,
-                1,
-                &released,
-                ["--read-only", ""],
-            ),
-            (read, 64 << 20, 64, &limits(), ["4 GiB", "2 GiB"]),
-            (read, 1 << 20, 1, &small, ["fewer than 16", ""]),
-            (
-                SweepOperation::Stride,
-                64 << 10,
-                1,
-                &small,
-                ["fewer than 256", ""],
-            ),
-        ] {
-            let why = why_impossible(operation, block_bytes, depth, limits).unwrap();
-            assert!(parts.iter().all(|part| why.contains(part)), "{why}");
-        }
+        let sector = why_impossible(read, 512, 1, &native).unwrap();
+        assert!(sector.contains("4096 bytes"), "{sector}");
+        let mix = SweepOperation::RandRw;
+        let unreleased = why_impossible(mix, 4096, 1, &read_only).unwrap();
+        assert!(unreleased.contains("--read-only"), "{unreleased}");
+        let memory = why_impossible(read, 64 << 20, 64, &limits()).unwrap();
+        assert!(memory.contains("4 GiB"), "{memory}");
+        assert!(memory.contains("2 GiB"), "{memory}");
+        let blocks = why_impossible(read, 1 << 20, 1, &small).unwrap();
+        assert!(blocks.contains("fewer than 16"), "{blocks}");
+        let stride = why_impossible(SweepOperation::Stride, 64 << 10, 1, &small).unwrap();
+        assert!(stride.contains("fewer than 256"), "{stride}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The PostgreSQL server alongside the disks. Its queries run in a separate thread, so that a slow
 //! server delays no counter; each reading is taken together with the counters of the disks.
 
+use crate::commands::check::layers::highest_layers;
 use crate::failure::Failure;
 use crate::stdio::Verbosity;
 use diskproof_analysis::watch::{ServerObserver, ServerReading};
@@ -43,7 +44,7 @@ pub(super) struct ServerWatch {
     heard: Instant,
 }
 
-/// What the thread of the server reports.
+/// Messages of the thread of the server.
 enum ServerMessage {
     Connected(Box<WatchedServer>),
     Reading(Box<ServerReading>),
@@ -55,11 +56,11 @@ impl ServerWatch {
     /// Connects. `named` are the devices that the user named.
     pub(super) fn connect(
         text: &str,
-        (interval, named): (Duration, &[String]),
+        interval: Duration,
+        named: &[String],
         verbosity: Verbosity,
     ) -> anyhow::Result<Self> {
-        let environment = |name: &str| std::env::var(name).ok();
-        let info = ConnectInfo::parse(text, &environment)
+        let info = ConnectInfo::parse(text, &|name| std::env::var(name).ok())
             .map_err(|error| Failure::Usage(format!("--postgres: {error}")))?;
         if ConnectInfo::has_password(text) {
             verbosity.note(
@@ -114,23 +115,30 @@ impl ServerWatch {
     }
 
     fn connected(&mut self, server: WatchedServer) {
-        let (devices, unknown) = match devices_in_time(server.clone()) {
-            Ok(devices) => (devices, None),
+        let devices = match devices_in_time(server.clone()) {
+            Ok(devices) => {
+                self.unknown_devices = None;
+                devices
+            }
             // The user chose the devices to compare with.
             Err(why) if server.is_local && !self.named.is_empty() => {
                 let named = self.named.join(" and ");
-                let why = format!("{why}; it is compared with {named}, which may not be its disk");
-                (self.named.clone(), Some(why))
+                self.unknown_devices = Some(format!(
+                    "{why}; it is compared with {named}, which may not be its disk"
+                ));
+                self.named.clone()
             }
-            Err(why) => (Vec::new(), Some(why)),
+            Err(why) => {
+                self.unknown_devices = Some(why);
+                Vec::new()
+            }
         };
-        self.unknown_devices = unknown;
         self.observer.connected(devices);
         self.server = server;
         self.view = ServerView::Waiting;
     }
 
-    /// What is known of the server now. Never waits.
+    /// Returns what is known of the server now. Never waits.
     pub(super) fn view(&mut self) -> ServerView {
         while let Ok(message) = self.messages.try_recv() {
             self.heard = Instant::now();
@@ -160,19 +168,22 @@ impl ServerWatch {
         }
     }
 
-    /// What is stated once: the server, and what cannot be seen of it.
+    /// Names the server, and what cannot be seen of it. The view states this once.
     pub(super) fn facts(&self) -> Vec<String> {
-        let server = format!(
+        let mut facts = vec![format!(
             "PostgreSQL {} at {}; its bytes are compared with those of its disks over the last \
              30 s",
             self.server.version, self.server.address
-        );
-        std::iter::once(server).chain(self.missing()).collect()
+        )];
+        facts.extend(self.missing());
+        facts
     }
 
     fn missing(&self) -> Vec<String> {
-        let unknown = self.unknown_devices.iter();
-        unknown.chain(&self.server.missing).cloned().collect()
+        let mut missing = Vec::new();
+        missing.extend(self.unknown_devices.clone());
+        missing.extend(self.server.missing.clone());
+        missing
     }
 
     /// The load so far; `None` before the second reading.
@@ -189,30 +200,32 @@ impl Drop for ServerWatch {
         // The thread takes leave of the server, which else logs a broken connection. A resolver may
         // keep it longer than anyone wants to wait.
         let end = Instant::now() + LEAVE_WITHIN;
-        let left = || end.saturating_duration_since(Instant::now());
-        while self.messages.recv_timeout(left()).is_ok() {}
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if self.messages.recv_timeout(left).is_err() {
+                break;
+            }
+        }
     }
 }
 
-/// What to do about errors that the server words for its own administrator.
+/// Says what to do about errors that the server words for its own administrator.
 fn remedy(error: &PostgresError) -> &'static str {
     let text = error.to_string();
-    match () {
-        () if text.contains("no encryption") || text.contains("SSL off") => {
-            ". The server demands TLS: use sslmode=prefer or require, or its Unix socket"
-        }
-        () if text.contains("Peer authentication failed") => {
-            ". On a Unix socket the server expects the operating system user of the same name: run \
-             as root, or as that user"
-        }
-        () => "",
+    if text.contains("no encryption") || text.contains("SSL off") {
+        ". The server demands TLS: use sslmode=prefer or require, or its Unix socket"
+    } else if text.contains("Peer authentication failed") {
+        ". On a Unix socket the server expects the operating system user of the same name: run as \
+         root, or as that user"
+    } else {
+        ""
     }
 }
 
-/// As [`data_devices`]. A disk that hangs, which is a reason to watch it, would hold the view.
+/// Does as [`data_devices`], but does not wait for a disk that hangs: that is a reason to watch it.
 fn devices_in_time(server: WatchedServer) -> Result<Vec<String>, String> {
-    let find = move || data_devices(&server);
-    match Deferred::start_or_run("diskproof-probe", find).wait(PROBE_WITHIN) {
+    let search = Deferred::start_or_run("diskproof-probe", move || data_devices(&server));
+    match search.wait(PROBE_WITHIN) {
         Waited::Done(devices) => devices,
         _ => Err("the disk of the data does not answer, so it is not compared".to_owned()),
     }
@@ -226,15 +239,22 @@ fn data_devices(server: &WatchedServer) -> Result<Vec<String>, String> {
                 .to_owned(),
         );
     }
-    let directory = server.data_directory.as_ref().ok_or(
-        "the role may not see where the data is, so the server is not compared with a disk; GRANT \
-         pg_monitor to the role",
-    )?;
+    let Some(directory) = &server.data_directory else {
+        return Err(
+            "the role may not see where the data is, so the server is not compared with a disk; \
+             GRANT pg_monitor to the role"
+                .to_owned(),
+        );
+    };
     let mut devices = devices_below(directory)?;
     // Both may be elsewhere. Without root the log is not visible, and counts as alongside the data.
-    let others = std::iter::once(directory.join("pg_wal")).chain(server.tablespaces.clone());
-    for other in others.filter(|path| path.exists()) {
-        for device in devices_below(&other)? {
+    let mut places = vec![directory.join("pg_wal")];
+    places.extend(server.tablespaces.clone());
+    for place in places {
+        if !place.exists() {
+            continue;
+        }
+        for device in devices_below(&place)? {
             if !devices.contains(&device) {
                 devices.push(device);
             }
@@ -244,29 +264,28 @@ fn data_devices(server: &WatchedServer) -> Result<Vec<String>, String> {
 }
 
 fn devices_below(path: &Path) -> Result<Vec<String>, String> {
-    let found = path.canonicalize();
-    let path = found
+    let resolved = path
+        .canonicalize()
         .map_err(|error| format!("{}: the data is not visible here: {error}", path.display()))?;
-    let identity = probe(&path).map_err(|error| error.to_string())?;
-    let is_below = |name: &String| {
-        let mut layers = identity.layers.iter();
-        layers.any(|layer| layer.below.contains(name))
-    };
-    let top = identity.layers.iter().map(|layer| &layer.name);
-    let top: Vec<String> = top.filter(|name| !is_below(name)).cloned().collect();
-    let unresolved = identity.unresolved.as_deref();
-    if !top.is_empty() {
-        Ok(top)
-    } else {
-        Err(format!(
-            "{}: no block device is known below the data ({})",
-            path.display(),
-            unresolved.unwrap_or("sysfs does not show one")
-        ))
+    let identity = probe(&resolved).map_err(|error| error.to_string())?;
+    let highest = highest_layers(&identity.layers);
+    if highest.is_empty() {
+        let why = match &identity.unresolved {
+            Some(why) => why,
+            None => "sysfs does not show one",
+        };
+        return Err(format!(
+            "{}: no block device is known below the data ({why})",
+            resolved.display()
+        ));
     }
+    Ok(highest
+        .into_iter()
+        .map(|layer| layer.name.clone())
+        .collect())
 }
 
-/// What the thread needs.
+/// The thread that queries the server.
 struct ServerThread {
     info: ConnectInfo,
     stop: Arc<AtomicBool>,
@@ -287,20 +306,13 @@ impl ServerThread {
         let Ok(started) = begun.recv() else { return };
         let mut step = 0;
         while !self.stop.load(Ordering::Relaxed) {
-            let result = match session.as_mut() {
-                Some(session) => self.read(session, started),
-                None => self.connect().and_then(|mut new| {
-                    self.read(&mut new, started)?;
-                    session = Some(new);
-                    Ok(())
-                }),
-            };
-            let wait_ns = match result {
+            let wait = match self.read_or_reconnect(&mut session, started) {
                 Ok(()) => Duration::ZERO,
                 Err(PostgresError::Stopped) => return,
                 Err(error) => {
                     session = None;
-                    let (why, is_retried) = (error.to_string(), error.is_transient());
+                    let is_retried = error.is_transient();
+                    let why = error.to_string();
                     let lost = ServerMessage::Lost { why, is_retried };
                     if self.messages.send(lost).is_err() || !is_retried {
                         return;
@@ -308,7 +320,7 @@ impl ServerThread {
                     RETRY_AFTER
                 }
             };
-            let earliest = Instant::now() + wait_ns;
+            let earliest = Instant::now() + wait;
             let due = loop {
                 step += 1;
                 let lead = LEAD_MAX.min(self.period / 5);
@@ -319,6 +331,21 @@ impl ServerThread {
             };
             self.sleep_until(due);
         }
+    }
+
+    /// Reads the server, by a new session where there is none.
+    fn read_or_reconnect(
+        &self,
+        session: &mut Option<StatSession>,
+        started: Instant,
+    ) -> Result<(), PostgresError> {
+        if let Some(session) = session {
+            return self.read(session, started);
+        }
+        let mut new_session = self.connect()?;
+        self.read(&mut new_session, started)?;
+        *session = Some(new_session);
+        Ok(())
     }
 
     fn sleep_until(&self, due: Instant) {
@@ -333,8 +360,8 @@ impl ServerThread {
 
     fn connect(&self) -> Result<StatSession, PostgresError> {
         let stop = Arc::clone(&self.stop);
-        let stop: StopCheck = Arc::new(move || stop.load(Ordering::Relaxed));
-        let session = StatSession::connect(&self.info, &stop)?;
+        let stop_check: StopCheck = Arc::new(move || stop.load(Ordering::Relaxed));
+        let session = StatSession::connect(&self.info, &stop_check)?;
         let server = Box::new(session.server().clone());
         self.send(ServerMessage::Connected(server))?;
         Ok(session)
@@ -344,9 +371,8 @@ impl ServerThread {
     fn read(&self, session: &mut StatSession, started: Instant) -> Result<(), PostgresError> {
         let counters = session.read()?;
         let disks = read_disks()?;
-        let at_ns = started.elapsed().as_nanos() as u64;
         let reading = ServerReading {
-            at_ns,
+            at_ns: started.elapsed().as_nanos() as u64,
             counters,
             disks,
         };
@@ -354,8 +380,9 @@ impl ServerThread {
     }
 
     fn send(&self, message: ServerMessage) -> Result<(), PostgresError> {
-        let sent = self.messages.send(message);
-        sent.map_err(|_| PostgresError::Stopped)
+        self.messages
+            .send(message)
+            .map_err(|_| PostgresError::Stopped)
     }
 }
 

@@ -52,11 +52,7 @@ impl WatchSession {
         let named: Vec<String> = chosen.iter().map(|device| device.name.clone()).collect();
         let disks: Vec<(u32, u32)> = chosen.iter().map(|device| device.disk).collect();
         let devices = if named.is_empty() {
-            let names = whole_devices();
-            names
-                .iter()
-                .filter_map(|name| watched_device(name))
-                .collect()
+            watched_devices(&whole_devices())
         } else {
             chosen
         };
@@ -64,9 +60,13 @@ impl WatchSession {
             Ok(trace) => (Some(trace), None),
             Err(why) => (None, Some(why)),
         };
-        let interval = Duration::from_nanos(interval_ns);
-        let connect = |text: &str| ServerWatch::connect(text, (interval, &named), verbosity);
-        let server = postgres.map(connect).transpose()?;
+        let server = match postgres {
+            Some(text) => {
+                let interval = Duration::from_nanos(interval_ns);
+                Some(ServerWatch::connect(text, interval, &named, verbosity)?)
+            }
+            None => None,
+        };
         let now = Instant::now();
         let mut session = Self {
             observer: Observer::new(interval_ns),
@@ -105,15 +105,17 @@ impl WatchSession {
 
     /// Watches these devices from now on.
     fn add(&mut self, devices: Vec<WatchedDevice>, readings: &[DiskReading]) {
-        let identities: Vec<_> = devices.iter().map(|device| &device.identity).collect();
-        let capacities = capacities(&identities, self.history.as_deref());
-        for (device, capacity) in devices.into_iter().zip(capacities) {
+        let identities: Vec<&TargetIdentity> =
+            devices.iter().map(|device| &device.identity).collect();
+        let measured = capacities(&identities, self.history.as_deref());
+        for (device, capacity) in devices.into_iter().zip(measured) {
             let Some(reading) = readings.iter().find(|reading| reading.name == device.name) else {
                 continue;
             };
             if !self.named.is_empty() || device.is_disk || capacity.is_some() {
-                let known = (device.name.clone(), capacity.clone());
-                self.facts.capacities.push(known);
+                self.facts
+                    .capacities
+                    .push((device.name.clone(), capacity.clone()));
             }
             let watched = WatchedLoad {
                 name: device.name,
@@ -127,7 +129,7 @@ impl WatchSession {
         }
     }
 
-    /// The interval at whose end the next step ends. Late steps do not move the later ones.
+    /// Returns the interval at whose end the next step ends. Late steps do not move the later ones.
     pub(super) fn next_end(&self) -> u64 {
         let read_ns = self.read_at.duration_since(self.started).as_nanos() as u64;
         next_end(read_ns, self.interval_ns)
@@ -149,16 +151,24 @@ impl WatchSession {
     pub(super) fn step(&mut self) -> anyhow::Result<WatchStep> {
         let mut readings = read_counters()?;
         let now = Instant::now();
-        let length = now.duration_since(std::mem::replace(&mut self.read_at, now));
-        let batch = self.trace.as_mut().map(RequestTrace::read);
+        let length = now.duration_since(self.read_at);
+        self.read_at = now;
+        let (requests, is_incomplete) = match &mut self.trace {
+            Some(trace) => {
+                let batch = trace.read();
+                (Some(batch.requests), batch.is_incomplete)
+            }
+            None => (None, false),
+        };
         let whole: BTreeSet<String> = whole_devices().into_iter().collect();
-        readings.retain(|one| whole.contains(&one.name) || !self.sized.contains(&one.name));
+        readings
+            .retain(|reading| whole.contains(&reading.name) || !self.sized.contains(&reading.name));
         let active = self.processes.step();
         self.facts.hidden_processes = active.hidden;
         let input = StepInput {
             length_ns: length.as_nanos() as u64,
-            is_incomplete: batch.as_ref().is_some_and(|batch| batch.is_incomplete),
-            requests: batch.map(|batch| batch.requests),
+            is_incomplete,
+            requests,
             processes: active.busiest,
             readings,
         };
@@ -168,14 +178,22 @@ impl WatchSession {
             self.facts.server = server.facts();
         }
         if self.named.is_empty() {
-            let new = whole.iter().filter(|name| !self.observer.knows(name));
-            let new: Vec<WatchedDevice> = new.filter_map(|name| watched_device(name)).collect();
-            if !new.is_empty() {
-                self.add(new, &input.readings);
-            }
+            self.add_new(&whole, &input.readings);
         }
         self.sized.extend(whole);
         Ok(step)
+    }
+
+    /// Watches the devices that have appeared since the last step.
+    fn add_new(&mut self, whole: &BTreeSet<String>, readings: &[DiskReading]) {
+        let names: Vec<&String> = whole
+            .iter()
+            .filter(|name| !self.observer.knows(name))
+            .collect();
+        let devices = watched_devices(&names);
+        if !devices.is_empty() {
+            self.add(devices, readings);
+        }
     }
 
     /// Whether all named devices have vanished.
@@ -195,17 +213,31 @@ impl WatchSession {
             targets.push(self.targets[device.target].clone());
             devices.push(ObservedDevice { target, ..device });
         }
-        let untraced = self.facts.untraced.as_deref();
-        let method = untraced.map(|why| format!("seeks: {}", seek_method_text(Some(why))));
-        let processes = hidden_processes_text(self.facts.hidden_processes);
+        let mut hidden = Vec::new();
+        if let Some(why) = &self.facts.untraced {
+            hidden.push(format!("seeks: {}", seek_method_text(Some(why))));
+        }
+        hidden.extend(hidden_processes_text(self.facts.hidden_processes));
         let observed = ObservedRecord {
             interval_ns: self.interval_ns,
             devices,
-            hidden: method.into_iter().chain(processes).collect(),
-            server: self.server.and_then(|server| server.observed()),
+            hidden,
+            server: match self.server {
+                Some(server) => server.observed(),
+                None => None,
+            },
         };
         (observed, targets)
     }
+}
+
+/// The devices with these kernel names, without those that have gone.
+fn watched_devices(names: &[impl AsRef<str>]) -> Vec<WatchedDevice> {
+    let mut devices = Vec::new();
+    for name in names {
+        devices.extend(watched_device(name.as_ref()));
+    }
+    devices
 }
 
 /// The devices that the user names: block devices, kernel names, or directories for the disks below
@@ -216,7 +248,7 @@ pub(super) fn named_devices(
 ) -> Result<Vec<WatchedDevice>, Failure> {
     let mut devices: Vec<WatchedDevice> = Vec::new();
     for path in given {
-        for device in devices_of(path, verbosity)? {
+        for device in devices_below(path, verbosity)? {
             if !devices.iter().any(|known| known.name == device.name) {
                 devices.push(device);
             }
@@ -225,26 +257,36 @@ pub(super) fn named_devices(
     Ok(devices)
 }
 
-fn devices_of(path: &Path, verbosity: Verbosity) -> Result<Vec<WatchedDevice>, Failure> {
+fn devices_below(path: &Path, verbosity: Verbosity) -> Result<Vec<WatchedDevice>, Failure> {
     // A kernel name needs no node in /dev.
-    let name = path.to_str().filter(|_| !path.exists());
-    if let Some(device) = name.and_then(watched_device) {
+    if !path.exists()
+        && let Some(name) = path.to_str()
+        && let Some(device) = watched_device(name)
+    {
         keep_from_outputs(path);
         return Ok(vec![device]);
     }
     let identity = identify(&resolve_target(path, verbosity), verbosity)?;
-    let layers: Vec<_> = match identity.kind {
-        TargetKind::BlockDevice => identity.layers.first().into_iter().collect(),
-        TargetKind::Directory | TargetKind::File => identity.disks().collect(),
+    let names: Vec<&str> = match identity.kind {
+        TargetKind::BlockDevice => identity
+            .layers
+            .iter()
+            .take(1)
+            .map(|layer| layer.name.as_str())
+            .collect(),
+        TargetKind::Directory | TargetKind::File => {
+            identity.disks().map(|disk| disk.name.as_str()).collect()
+        }
     };
-    let names = layers.iter().map(|layer| &layer.name);
-    let devices: Vec<_> = names.filter_map(|name| watched_device(name)).collect();
+    let devices = watched_devices(&names);
     if devices.is_empty() {
-        let why = identity.unresolved.as_deref();
+        let why = match &identity.unresolved {
+            Some(why) => why,
+            None => "sysfs does not show one",
+        };
         return Err(Failure::Usage(format!(
-            "{}: no block device is known below it ({}); name one, such as sda",
-            identity.path,
-            why.unwrap_or("sysfs does not show one")
+            "{}: no block device is known below it ({why}); name one, such as sda",
+            identity.path
         )));
     }
     Ok(devices)
@@ -266,9 +308,13 @@ mod tests {
 
     #[test]
     fn step_after_a_late_one_is_at_least_half_an_interval_long() {
-        let next = |read_ms| next_end(read_ms, 1000);
-        assert_eq!([next(0), next(999), next(1001), next(2000)], [1, 2, 2, 3]);
+        assert_eq!(next_end(0, 1000), 1);
+        assert_eq!(next_end(999, 1000), 2);
+        assert_eq!(next_end(1001, 1000), 2);
+        assert_eq!(next_end(2000, 1000), 3);
         // Stopped for 3.3 s.
-        assert_eq!([next(5300), next(5499), next(5500)], [6, 6, 7]);
+        assert_eq!(next_end(5300, 1000), 6);
+        assert_eq!(next_end(5499, 1000), 6);
+        assert_eq!(next_end(5500, 1000), 7);
     }
 }

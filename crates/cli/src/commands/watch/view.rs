@@ -3,7 +3,9 @@
 //! program ends, except by SIGKILL.
 
 use crate::interrupt;
-use crate::stdio::{ColorWhen, page_in_locale, style, to_stdout, write_in_locale};
+use crate::stdio::{
+    ColorWhen, is_closed_stdout, page_in_locale, style, to_stdout, write_in_locale,
+};
 use diskproof_model::watch::WatchStep;
 use diskproof_report::style::Style;
 use diskproof_report::terminal::{
@@ -36,10 +38,12 @@ enum ViewKind {
 impl LiveView {
     /// Silent, or on a screen where there is one, unless the user wants lines.
     pub(super) fn start(is_silent: bool, is_plain: bool, color: ColorWhen) -> anyhow::Result<Self> {
-        let kind = match () {
-            () if is_silent => ViewKind::Silent,
-            () if !is_plain && is_screen() => ViewKind::Screen(FullScreen::start()?),
-            () => ViewKind::Lines,
+        let kind = if is_silent {
+            ViewKind::Silent
+        } else if !is_plain && is_screen() {
+            ViewKind::Screen(FullScreen::start()?)
+        } else {
+            ViewKind::Lines
         };
         Ok(Self {
             style: style(color),
@@ -73,11 +77,12 @@ impl LiveView {
         facts: &WatchFacts,
         named: &[String],
     ) -> anyhow::Result<bool> {
-        let (shown, style) = (self.shown, self.style);
+        let style = self.style;
+        let shown = self.shown;
         self.shown += 1;
         let written = match &mut self.kind {
             ViewKind::Silent => Ok(()),
-            ViewKind::Screen(screen) => screen.draw(step, facts, named, self.style),
+            ViewKind::Screen(screen) => screen.draw(step, facts, named, style),
             ViewKind::Lines => to_stdout(|out| {
                 write_in_locale(out, |page| {
                     if shown == 0 {
@@ -91,8 +96,9 @@ impl LiveView {
             }),
         };
         match written {
-            Err(error) if crate::stdio::is_closed_stdout(&error) => Ok(false),
-            other => other.map(|()| true),
+            Ok(()) => Ok(true),
+            Err(error) if is_closed_stdout(&error) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 }
@@ -104,7 +110,10 @@ const HOME: &str = "\x1b[H";
 /// Before the text of a line: behind a full one the cursor is still on its last column.
 const CLEAR_LINE: &str = "\x1b[K";
 const REST_OF_SCREEN: &str = "\x1b[J";
-const SIZE_DEFAULT: (usize, usize) = (80, 24);
+const SIZE_DEFAULT: ScreenSize = ScreenSize {
+    columns: 80,
+    rows: 24,
+};
 /// Ctrl-C and Ctrl-D, where the terminal sends them as keys.
 const QUIT: [u8; 4] = [b'q', b'Q', 3, 4];
 /// Turns off a special key (termios(3)).
@@ -112,8 +121,18 @@ const DISABLED: u8 = 0;
 
 /// Whether stdout and stdin are one terminal that can move its cursor.
 fn is_screen() -> bool {
-    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
-    io::stdout().is_terminal() && io::stdin().is_terminal() && !is_dumb
+    let moves_cursor = match std::env::var_os("TERM") {
+        Some(term) => term != "dumb" && !term.is_empty(),
+        None => false,
+    };
+    io::stdout().is_terminal() && io::stdin().is_terminal() && moves_cursor
+}
+
+/// The size of a terminal.
+#[derive(Debug, Clone, Copy)]
+struct ScreenSize {
+    columns: usize,
+    rows: usize,
 }
 
 /// A terminal in use.
@@ -159,19 +178,19 @@ impl FullScreen {
         named: &[String],
         style: Style,
     ) -> anyhow::Result<()> {
-        let (columns, rows) = size();
-        let style = Style {
-            width: columns,
+        let size = screen_size();
+        let fitted = Style {
+            width: size.columns,
             ..style
         };
         let page = page_in_locale(|page| {
-            write_watch_heading(&style, page)?;
-            write_watch_step(step, named, &style, page)?;
+            write_watch_heading(&fitted, page)?;
+            write_watch_step(step, named, &fitted, page)?;
             writeln!(page)?;
-            write_watch_facts(facts, &style, page)
+            write_watch_facts(facts, &fitted, page)
         });
-        let frame = frame(&page, (columns, rows));
-        to_stdout(|out| out.write_all(frame.as_bytes()))
+        let screen = frame(&page, size);
+        to_stdout(|out| out.write_all(screen.as_bytes()))
     }
 }
 
@@ -185,12 +204,13 @@ impl Drop for FullScreen {
     }
 }
 
-/// The page on a screen of this many columns and rows.
-fn frame(page: &str, (columns, rows): (usize, usize)) -> String {
+/// The page on a screen of this size.
+fn frame(page: &str, size: ScreenSize) -> String {
+    let rows = size.rows;
     let mut frame = HOME.to_owned();
     for line in page.trim_end().lines().take(rows.saturating_sub(1)) {
-        let line = cut(line, columns);
-        frame.push_str(&format!("{CLEAR_LINE}{line}\r\n"));
+        let start = cut(line, size.columns);
+        frame.push_str(&format!("{CLEAR_LINE}{start}\r\n"));
     }
     frame.push_str(&format!("{REST_OF_SCREEN}\x1b[{rows};1Hq ends the view"));
     frame
@@ -199,25 +219,32 @@ fn frame(page: &str, (columns, rows): (usize, usize)) -> String {
 /// The start of a line: without wrapping, a terminal writes all that is too long into its last
 /// column. Sequences that set the style take no column and are kept to the end.
 fn cut(line: &str, columns: usize) -> String {
-    let (mut shown, mut is_style) = (0, false);
-    let is_kept = |c: &char| {
-        is_style |= *c == '\x1b';
-        if is_style {
-            is_style = *c != 'm';
-            return true;
+    let mut start = String::new();
+    let mut shown = 0;
+    let mut in_style = false;
+    for letter in line.chars() {
+        if letter == '\x1b' {
+            in_style = true;
+        }
+        if in_style {
+            in_style = letter != 'm';
+            start.push(letter);
+            continue;
         }
         shown += 1;
-        shown <= columns
-    };
-    line.chars().filter(is_kept).collect()
+        if shown <= columns {
+            start.push(letter);
+        }
+    }
+    start
 }
 
-/// Columns and rows of the terminal.
-fn size() -> (usize, usize) {
+fn screen_size() -> ScreenSize {
     match tcgetwinsize(io::stdout()) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
-            (usize::from(size.ws_col), usize::from(size.ws_row))
-        }
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => ScreenSize {
+            columns: usize::from(size.ws_col),
+            rows: usize::from(size.ws_row),
+        },
         _ => SIZE_DEFAULT,
     }
 }
@@ -241,7 +268,11 @@ mod tests {
     #[test]
     fn full_line_keeps_its_last_column() {
         let full = "x".repeat(80);
-        let drawn = frame(&format!("{full}\nsecond\nthird\n"), (80, 3));
+        let size = ScreenSize {
+            columns: 80,
+            rows: 3,
+        };
+        let drawn = frame(&format!("{full}\nsecond\nthird\n"), size);
         // Clearing behind the text would erase the last character.
         let lines = format!("\x1b[H\x1b[K{full}\r\n\x1b[Ksecond\r\n");
         assert_eq!(drawn, format!("{lines}\x1b[J\x1b[3;1Hq ends the view"));

@@ -4,7 +4,7 @@ use super::*;
 use crate::session::run_facts;
 use crate::session::sink::INTERRUPTED;
 use diskproof_analysis::campaign::{
-    LiveComparison, LiveSetup, Sweep, SweepCellSetup, SweepPass, SweepSetup,
+    LiveComparison, LiveSetup, SideDisks, Sweep, SweepCellSetup, SweepPass, SweepSetup,
 };
 use diskproof_analysis::judge::judge;
 use diskproof_engine::{FakeDisk, simulate};
@@ -46,18 +46,19 @@ struct SimulatedCells {
 }
 
 impl SimulatedCells {
-    fn of(speeds: &[f64]) -> Self {
-        let disk = |speed: &f64| {
+    fn with_speeds(speeds: &[f64]) -> Self {
+        let mut disks = Vec::new();
+        for speed in speeds {
             let service_ns = (1_000_000.0 / speed) as u64;
-            FakeDisk {
+            disks.push(FakeDisk {
                 service_ns,
                 jitter_ns: service_ns,
                 channels: 4,
                 size_bytes: 1 << 30,
-            }
-        };
+            });
+        }
         Self {
-            disks: speeds.iter().map(disk).collect(),
+            disks,
             now_ns: 0,
             measured: 0,
             last: None,
@@ -84,15 +85,19 @@ impl CampaignBench for SimulatedCells {
     }
 }
 
-fn campaign(sides: usize, seconds: u64) -> LiveComparison {
-    let workload = |name: &str, depth| Workload {
+fn workload(name: &str, depth: u32) -> Workload {
+    Workload {
         depth,
         warmup_ns: SECOND / 2,
         ..Workload::named(name)
-    };
+    }
+}
+
+fn campaign(sides: usize, seconds: u64) -> LiveComparison {
     LiveComparison::new(LiveSetup {
         workloads: vec![workload("d1", 1), workload("d32", 32)],
         sides,
+        disks: SideDisks::Several((0..sides).collect()),
         margin: 0.02,
         time_ns: seconds * SECOND,
         seed: 1,
@@ -100,7 +105,7 @@ fn campaign(sides: usize, seconds: u64) -> LiveComparison {
 }
 
 fn decisions(speeds: &[f64], seconds: u64) -> (Vec<CampaignDecision>, u64) {
-    let mut cells = SimulatedCells::of(speeds);
+    let mut cells = SimulatedCells::with_speeds(speeds);
     let over = carry_out(campaign(speeds.len(), seconds), &mut cells).unwrap();
     (over.decisions(), cells.now_ns)
 }
@@ -131,7 +136,7 @@ fn campaign_ends_with_its_time() {
 
 #[test]
 fn campaign_that_ends_early_has_no_answer() {
-    let mut cells = SimulatedCells::of(&[1.0, 1.1]);
+    let mut cells = SimulatedCells::with_speeds(&[1.0, 1.1]);
     cells.last = Some(3);
     let ended = carry_out(campaign(2, 60), &mut cells).err().unwrap();
     assert_eq!(ended.to_string(), INTERRUPTED);
@@ -190,9 +195,11 @@ impl CampaignBench for SimulatedSweep {
             .next()
             .map_or(0, |op| op.latency.max_ns());
         self.now_ns = measured.start_ns + measured.wall_ns + latency_ns + 25_000_000;
-        let name = measured.workload.name.clone();
-        let mut known = self.measurements.iter_mut();
-        match known.find(|one| one.workload.name == name) {
+        match self
+            .measurements
+            .iter_mut()
+            .find(|known| known.workload.name == measured.workload.name)
+        {
             Some(known) => known.append(measured),
             None => self.measurements.push(measured),
         }
@@ -235,15 +242,19 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
             }
         }
     }
-    let cell = |(index, workload): (usize, &Workload)| SweepCellSetup {
-        workload: workload.clone(),
-        pass: match (index / 7 % 7) % 2 == 1 && index % 2 == 0 {
-            true => SweepPass::Coarse,
-            false => SweepPass::Fine,
-        },
-    };
+    let mut cell_setups = Vec::new();
+    for (index, workload) in workloads.iter().enumerate() {
+        cell_setups.push(SweepCellSetup {
+            workload: workload.clone(),
+            pass: if (index / 7 % 7) % 2 == 1 && index % 2 == 0 {
+                SweepPass::Coarse
+            } else {
+                SweepPass::Fine
+            },
+        });
+    }
     let sweep = Sweep::new(&SweepSetup {
-        cells: workloads.iter().enumerate().map(cell).collect(),
+        cells: cell_setups,
         time_ns: 176 * SECOND,
         precision: 0.02,
         seed: 1,
@@ -279,15 +290,14 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
 /// in 95 of 100 cells.
 fn assert_matrix(record: &Record, disk: KnownDisk) {
     let sweep = record.sweep().unwrap();
-    let (mut cells, mut outside) = (0, Vec::new());
+    let mut cells = 0;
+    let mut outside = Vec::new();
     for matrix in &sweep.matrices {
         for cell in &matrix.cells {
             let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
             assert_eq!(cell.state, CellState::Measured, "{name}");
-            let (iops, truth) = (
-                cell.iops.as_ref().unwrap(),
-                disk.iops(cell.block_bytes, cell.depth),
-            );
+            let iops = cell.iops.as_ref().unwrap();
+            let truth = disk.iops(cell.block_bytes, cell.depth);
             let half_width = iops
                 .half_width_95
                 .unwrap_or_else(|| panic!("{name}: {iops:?}"));
@@ -306,11 +316,15 @@ fn assert_matrix(record: &Record, disk: KnownDisk) {
 fn assert_knee(record: &Record, truth: u32) {
     for matrix in &record.sweep().unwrap().matrices {
         let knee = matrix.knee.as_ref().unwrap();
-        let step = |depth: u32| DEPTHS.iter().position(|one| *one == depth).unwrap();
-        assert!(step(knee.depth).abs_diff(step(truth)) <= 1, "{knee:?}");
+        let steps_off = axis_step(knee.depth).abs_diff(axis_step(truth));
+        assert!(steps_off <= 1, "{knee:?}");
         let high = knee.depth_high.unwrap_or(u32::MAX);
         assert!((knee.depth_low..=high).contains(&truth), "{knee:?}");
     }
+}
+
+fn axis_step(depth: u32) -> usize {
+    DEPTHS.iter().position(|one| *one == depth).unwrap()
 }
 
 #[test]

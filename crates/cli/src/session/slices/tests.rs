@@ -24,18 +24,36 @@ fn in_turns(from_ms: u64) -> Order {
 }
 
 fn slices(workload: &Workload, order: Order) -> u64 {
-    slices_of(Group::alone(workload), order)
+    slice_count(Group::alone(workload), order)
 }
 
 #[test]
 fn slices_follow_from_the_time() {
-    let of_run = |seconds| slices(&workload(seconds), Order::AsGiven);
-    assert_eq!([1, 3, 4, 5, 60].map(of_run), [1, 1, 4, 5, 5]);
-    assert_eq!(slices(&workload(60), Order::Whole), 1);
-    let of_check = |seconds| slices(&workload(seconds), in_turns(1500));
-    assert_eq!([1, 2, 3, 7].map(of_check), [1, 8, 8, 8]);
-    let of_commit = |seconds| slices(&workload(seconds), in_turns(500));
-    assert_eq!([1, 2, 3, 7].map(of_commit), [4, 8, 8, 8]);
+    for (order, seconds, expected) in [
+        (Order::Whole, 60, 1),
+        // `run`
+        (Order::AsGiven, 1, 1),
+        (Order::AsGiven, 3, 1),
+        (Order::AsGiven, 4, 4),
+        (Order::AsGiven, 5, 5),
+        (Order::AsGiven, 60, 5),
+        // `check`
+        (in_turns(1500), 1, 1),
+        (in_turns(1500), 2, 8),
+        (in_turns(1500), 3, 8),
+        (in_turns(1500), 7, 8),
+        // `commit`
+        (in_turns(500), 1, 4),
+        (in_turns(500), 2, 8),
+        (in_turns(500), 3, 8),
+        (in_turns(500), 7, 8),
+    ] {
+        assert_eq!(
+            slices(&workload(seconds), order),
+            expected,
+            "{order:?} {seconds}"
+        );
+    }
 }
 
 #[test]
@@ -61,7 +79,7 @@ fn workloads_that_parts_would_change_have_one_slice() {
         first: 0,
         workloads: &pair,
     };
-    assert_eq!(slices_of(group, Order::AsGiven), 1);
+    assert_eq!(slice_count(group, Order::AsGiven), 1);
     let limited = Workload {
         stop: Stop {
             bytes: Some(1 << 30),
@@ -77,7 +95,9 @@ fn workloads_that_parts_would_change_have_one_slice() {
 fn slices_take_the_time_that_was_asked_for() {
     let asked = workload(10);
     let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
-    let (mut time_ns, mut warmup_ns, mut measured) = (0, 0, Vec::new());
+    let mut time_ns = 0;
+    let mut warmup_ns = 0;
+    let mut measured = Vec::new();
     while sliced.left > 0 {
         let slice = sliced.next_part(1.0);
         time_ns += slice.whole_ns();
@@ -117,24 +137,32 @@ fn slices_that_get_less_time_are_shortened() {
     assert_eq!(rest(&[vec![sliced]]), RestOfRun::default());
 }
 
-/// Eight slices of 1 s, of which three are done and each takes 1.5 s more.
+/// The slices that are left when the run ends in so many seconds: of eight slices of 1 s three are
+/// done, and each takes 1.5 s more.
+fn slices_after_joining(left_seconds: u64) -> u64 {
+    let asked = workload(8);
+    let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
+    sliced.done = 3;
+    sliced.left = 5;
+    sliced.left_ns = 5 * SECOND;
+    sliced.overhead_ns = Some(3 * SECOND / 2);
+    let mut blocks = [vec![sliced]];
+    join(&mut blocks, |rest| {
+        let free_ns = (left_seconds * SECOND).saturating_sub(rest.overhead_ns);
+        Some(free_ns as f64 / rest.planned_ns as f64)
+    });
+    blocks[0][0].left
+}
+
 #[test]
 fn slices_that_would_get_little_time_are_joined() {
-    let asked = workload(8);
-    let left = |left_s: u64| {
-        let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
-        (sliced.done, sliced.left, sliced.left_ns) = (3, 5, 5 * SECOND);
-        sliced.overhead_ns = Some(3 * SECOND / 2);
-        let mut blocks = [vec![sliced]];
-        let share = |rest: RestOfRun| {
-            let free_ns = (left_s * SECOND).saturating_sub(rest.overhead_ns);
-            Some(free_ns as f64 / rest.planned_ns as f64)
-        };
-        join(&mut blocks, share);
-        blocks[0][0].left
-    };
-    assert_eq!((left(13), left(10), left(9)), (5, 5, 4));
-    assert_eq!((left(6), left(1)), (2, 1));
+    for (left_seconds, expected) in [(13, 5), (10, 5), (9, 4), (6, 2), (1, 1)] {
+        assert_eq!(
+            slices_after_joining(left_seconds),
+            expected,
+            "{left_seconds}"
+        );
+    }
 }
 
 #[test]

@@ -13,9 +13,12 @@ fn counts(counts: &[u64]) -> Vec<Count> {
 }
 
 fn names(axes: &WorkloadAxes, flags: &WorkloadFlags) -> Vec<Option<String>> {
-    let workloads = axes.expand(flags).unwrap();
-    let name = |flags: WorkloadFlags| flags.name.map(|name| name.0);
-    workloads.into_iter().map(name).collect()
+    axes.expand(flags)
+        .unwrap()
+        .into_iter()
+        .map(|flags| flags.name)
+        .map(|name| name.map(|WorkloadName(text)| text))
+        .collect()
 }
 
 #[test]
@@ -28,13 +31,14 @@ fn each_combination_is_a_workload_named_by_what_varies() {
     let workloads = axes.expand(&WorkloadFlags::default()).unwrap();
     let expected = "randread-bs512-d1 randread-bs512-d16 randread-bs4k-d1 randread-bs4k-d16 \
                     randread-bs1m-d1 randread-bs1m-d16";
-    let shown = names(&axes, &WorkloadFlags::default())
+    let shown: Vec<String> = names(&axes, &WorkloadFlags::default())
         .into_iter()
-        .flatten();
-    assert_eq!(shown.collect::<Vec<_>>().join(" "), expected);
+        .flatten()
+        .collect();
+    assert_eq!(shown.join(" "), expected);
     assert!(workloads.iter().all(|flags| flags.jobs == Some(Count(2))));
-    let fourth = (workloads[3].bs, workloads[3].depth);
-    assert_eq!(fourth, (Some(BlockSize(4096)), Some(Count(16))));
+    assert_eq!(workloads[3].bs, Some(BlockSize(4096)));
+    assert_eq!(workloads[3].depth, Some(Count(16)));
 }
 
 #[test]
@@ -63,10 +67,10 @@ fn repeated_and_too_many_values_are_errors() {
         depth: counts(&[1, 4, 1]),
         ..WorkloadAxes::default()
     };
-    let many: Vec<u64> = (1..=40).collect();
+    let forty: Vec<u64> = (1..=40).collect();
     let many = WorkloadAxes {
-        depth: counts(&many),
-        jobs: counts(&many),
+        depth: counts(&forty),
+        jobs: counts(&forty),
         bs: Vec::new(),
     };
     for (axes, part) in [(twice, "--depth has the value 1"), (many, "1600 workloads")] {
@@ -77,20 +81,22 @@ fn repeated_and_too_many_values_are_errors() {
 
 #[test]
 fn fio_hints_cover_no_own_flag() {
-    let run = WorkloadFlags::augment_args(clap::Command::new("run"));
-    let run = MeasuringFlags::augment_args(WorkloadAxes::augment_args(run));
+    let with_workload = WorkloadFlags::augment_args(clap::Command::new("run"));
+    let with_axes = WorkloadAxes::augment_args(with_workload);
+    let run = MeasuringFlags::augment_args(with_axes);
     let ours: BTreeSet<&str> = run
         .get_arguments()
-        .flat_map(|arg| arg.get_long_and_visible_aliases().unwrap_or_default())
+        .flat_map(|argument| argument.get_long_and_visible_aliases().unwrap_or_default())
         .collect();
-    let hinted = FIO_OPTIONS.iter().filter(|option| option.hint.is_some());
-    for name in hinted.flat_map(|option| &option.names) {
-        assert!(!ours.contains(name), "{name} is a flag");
+    for option in FIO_OPTIONS.iter() {
+        if option.hint.is_some() {
+            for name in &option.names {
+                assert!(!ours.contains(name), "{name} is a flag");
+            }
+        }
     }
-    assert_eq!(
-        (fio_hint("ba").is_some(), fio_hint("nonsense")),
-        (true, None)
-    );
+    assert!(fio_hint("ba").is_some());
+    assert_eq!(fio_hint("nonsense"), None);
 }
 
 #[derive(clap::Parser)]

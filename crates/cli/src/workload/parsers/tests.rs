@@ -136,12 +136,12 @@ fn spans_take_bytes_and_percent() {
 
 #[test]
 fn zones_must_add_up_to_100_percent() {
-    let zone = |access_percent, size_percent| Zone {
-        access_percent,
-        size_percent,
-    };
-    let zones = vec![zone(60.0, 10.0), zone(30.0, 20.0), zone(10.0, 70.0)];
-    assert_eq!(parse::<Zones>("60/10:30/20:10/70").map(|z| z.0), Ok(zones));
+    let Zones(zones) = parse("60/10:30/20:10/70").unwrap();
+    let percents: Vec<[f64; 2]> = zones
+        .iter()
+        .map(|zone| [zone.access_percent, zone.size_percent])
+        .collect();
+    assert_eq!(percents, [[60.0, 10.0], [30.0, 20.0], [10.0, 70.0]]);
     assert!(parse::<Zones>("33.3/33.3:33.3/33.3:33.4/33.4").is_ok());
     assert_rejected::<Zones>(&[
         ("60/10:30/20", "accesses add up to 90"),

@@ -94,22 +94,23 @@ fn workload_takes_every_flag() {
     let line = "--name x --rw randrw --bssplit 4k/60:64k/40 --depth 32 --jobs 4 --rwmixread 33.3 \
                 --rate 1000 --precision 5% --time 10s --bytes 1G --ops 99 --warmup 250ms --span \
                 512M-1G --zones 60/10:40/90 --fdatasync 3 --buffered";
-    let share = |block_bytes, weight| BlockShare {
-        block_bytes,
-        weight,
-    };
-    let zone = |access_percent, size_percent| Zone {
-        access_percent,
-        size_percent,
-    };
     let expected = Workload {
         name: "x".to_owned(),
         streams: Streams::with_reads(333),
         access: Access::Zoned {
-            zones: vec![zone(60.0, 10.0), zone(40.0, 90.0)],
+            zones: vec![
+                Zone {
+                    access_percent: 60.0,
+                    size_percent: 10.0,
+                },
+                Zone {
+                    access_percent: 40.0,
+                    size_percent: 90.0,
+                },
+            ],
         },
         block_bytes: 65536,
-        block_mix: vec![share(4096, 60), share(65536, 40)],
+        block_mix: vec![BlockShare::new(4096, 60), BlockShare::new(65536, 40)],
         depth: 32,
         workers: 4,
         span: Span {
@@ -143,7 +144,7 @@ fn workload_takes_every_flag() {
 fn workload_takes_orders_and_distributions() {
     assert_eq!(made("--rw write --verify").verify, Verify::Checksum);
     assert_eq!(made("--cached").cache, CachePolicy::Cached);
-    let random = |distribution| Access::Random { distribution };
+    let zipf = Distribution::Zipf { theta: 1.1 };
     let hot = Distribution::HotCold {
         access_percent: 80.0,
         size_percent: 20.0,
@@ -155,9 +156,12 @@ fn workload_takes_orders_and_distributions() {
         ("--rw read --stride 64k", Access::Stride { stride_bytes }),
         (
             "--distribution zipf:1.1",
-            random(Distribution::Zipf { theta: 1.1 }),
+            Access::Random { distribution: zipf },
         ),
-        ("--random_distribution hot:80/20", random(hot)),
+        (
+            "--random_distribution hot:80/20",
+            Access::Random { distribution: hot },
+        ),
     ] {
         assert_eq!(made(line).access, access, "{line}");
     }
@@ -165,43 +169,46 @@ fn workload_takes_orders_and_distributions() {
 
 #[test]
 fn workload_ends_at_its_limit_or_when_its_rate_is_known() {
-    let time = |seconds: u64| Some(seconds * SECOND);
-    for (line, precision, time_ns, bytes, ops, warmup_ns) in [
-        ("--time 2s", None, time(2), None, None, SECOND / 10),
-        ("--precision 1%", Some(0.01), time(30), None, None, SECOND),
-        ("--bytes 1M", None, None, Some(1 << 20), None, 0),
-        ("--ops 5", None, None, None, Some(5), 0),
-        (
-            "--ops 5 --warmup 1s --time 1m",
-            None,
-            time(60),
-            None,
-            Some(5),
-            SECOND,
-        ),
+    let two_seconds = Stop {
+        time_ns: Some(2 * SECOND),
+        ..Stop::default()
+    };
+    let precise = Stop {
+        precision: Some(0.01),
+        time_ns: Some(30 * SECOND),
+        ..Stop::default()
+    };
+    let one_mib = Stop {
+        bytes: Some(1 << 20),
+        ..Stop::default()
+    };
+    let five = Stop {
+        ops: Some(5),
+        ..Stop::default()
+    };
+    let five_in_a_minute = Stop {
+        time_ns: Some(60 * SECOND),
+        ..five
+    };
+    for (line, stop, warmup_ns) in [
+        ("--time 2s", two_seconds, SECOND / 10),
+        ("--precision 1%", precise, SECOND),
+        ("--bytes 1M", one_mib, 0),
+        ("--ops 5", five, 0),
+        ("--ops 5 --warmup 1s --time 1m", five_in_a_minute, SECOND),
     ] {
         let workload = made(line);
-        let stop = Stop {
-            precision,
-            time_ns,
-            bytes,
-            ops,
-        };
-        assert_eq!(
-            (workload.stop, workload.warmup_ns),
-            (stop, warmup_ns),
-            "{line}"
-        );
+        assert_eq!(workload.stop, stop, "{line}");
+        assert_eq!(workload.warmup_ns, warmup_ns, "{line}");
     }
 }
 
 #[test]
 fn first_sequential_write_lays_the_file_out() {
-    let layout = |line: &str, context: &ResolveContext| {
-        on(line, context).map(|w| (w.layout, w.warmup_ns)).unwrap()
-    };
     for line in ["--rw write", "--rw write --end-fsync --depth 8"] {
-        assert_eq!(layout(line, &context()), (Layout::Provides, 0), "{line}");
+        let workload = made(line);
+        assert_eq!(workload.layout, Layout::Provides, "{line}");
+        assert_eq!(workload.warmup_ns, 0, "{line}");
     }
     for other in [
         "--rw randwrite",
@@ -211,14 +218,13 @@ fn first_sequential_write_lays_the_file_out() {
         "--rw write --span 50%",
         "--rw write --jobs 2",
     ] {
-        assert_eq!(
-            layout(other, &context()),
-            (Layout::Needed, SECOND),
-            "{other}"
-        );
+        let workload = made(other);
+        assert_eq!(workload.layout, Layout::Needed, "{other}");
+        assert_eq!(workload.warmup_ns, SECOND, "{other}");
     }
     for context in [by_mmap(), later()] {
-        assert_eq!(layout("--rw write", &context).0, Layout::Needed);
+        let workload = on("--rw write", &context).unwrap();
+        assert_eq!(workload.layout, Layout::Needed);
     }
 }
 
@@ -257,31 +263,33 @@ fn check_covers_the_span_once_whatever_its_size() {
     assert!(error.contains("--verify"), "{error}");
 }
 
+fn span_on(line: &str, target_bytes: &[u64]) -> Result<Span, String> {
+    let context = ResolveContext {
+        target_bytes: target_bytes.to_vec(),
+        ..context()
+    };
+    on(line, &context).map(|workload| workload.span)
+}
+
 #[test]
 fn spans_in_percent_follow_the_target() {
-    let span = |line: &str, sizes: &[u64]| {
-        let context = ResolveContext {
-            target_bytes: sizes.to_vec(),
-            ..context()
-        };
-        on(line, &context).map(|w| (w.span.start_bytes, w.span.length_bytes.unwrap_or(0)))
-    };
-    for (line, sizes, found) in [
-        ("--span 25-50%", &[GIB][..], (GIB / 4, GIB / 4)),
+    for (line, target_bytes, start, length) in [
+        ("--span 25-50%", &[GIB][..], GIB / 4, GIB / 4),
         // Down to whole blocks and pages, and to the very end.
-        ("--span 10%", &[1_000_000], (0, 98_304)),
-        ("--span 10% --bs 512", &[1_000_000], (0, 98_304)),
-        ("--span 50-100%", &[1_000_500], (499_712, 500_788)),
-        ("--span 0-8k", &[GIB, GIB / 2], (0, 8192)),
+        ("--span 10%", &[1_000_000], 0, 98_304),
+        ("--span 10% --bs 512", &[1_000_000], 0, 98_304),
+        ("--span 50-100%", &[1_000_500], 499_712, 500_788),
+        ("--span 0-8k", &[GIB, GIB / 2], 0, 8192),
         // Decimal sizes are rounded down to sectors.
-        ("--span 1MB-100MB", &[GIB], (999_424, 99_000_320)),
-        ("--span 512-99328", &[GIB], (512, 98_816)),
-        ("--span 10%", &[GIB, GIB], (0, GIB / 10 / 8192 * 8192)),
+        ("--span 1MB-100MB", &[GIB], 999_424, 99_000_320),
+        ("--span 512-99328", &[GIB], 512, 98_816),
+        ("--span 10%", &[GIB, GIB], 0, GIB / 10 / 8192 * 8192),
     ] {
-        assert_eq!(span(line, sizes), Ok(found), "{line}");
+        let span = span_on(line, target_bytes);
+        assert_eq!(span, Ok(Span::new(start, Some(length))), "{line}");
     }
     for (line, part) in [("--span 10%", "bytes"), ("--span 0-1G", "only 512 MiB")] {
-        let error = span(line, &[GIB, GIB / 2]).unwrap_err();
+        let error = span_on(line, &[GIB, GIB / 2]).unwrap_err();
         assert!(error.contains(part), "{error}");
     }
 }
@@ -396,18 +404,23 @@ fn mmap_equal_targets_and_unknown_memory_are_accepted() {
     on("--depth 4096 --jobs 64 --bs 8k", &unknown).unwrap();
 }
 
-#[test]
-fn buffers_fit_into_the_free_memory() {
-    let free = |free_bytes| ResolveContext {
+fn with_free_memory(free_bytes: Option<u64>) -> ResolveContext {
+    ResolveContext {
         memory: Memory {
             free_bytes,
             ..context().memory
         },
         ..context()
-    };
+    }
+}
+
+#[test]
+fn buffers_fit_into_the_free_memory() {
     let load = "--depth 1024 --bs 1M";
-    assert!(on(load, &free(Some(2 * GIB))).is_ok() && on(load, &free(None)).is_ok());
-    let error = on(load, &free(Some(GIB))).unwrap_err();
+    for enough in [Some(2 * GIB), None] {
+        assert!(on(load, &with_free_memory(enough)).is_ok(), "{enough:?}");
+    }
+    let error = on(load, &with_free_memory(Some(GIB))).unwrap_err();
     assert!(
         error.contains("1 GiB of buffers") && error.contains("512 MiB"),
         "{error}"
@@ -415,7 +428,7 @@ fn buffers_fit_into_the_free_memory() {
     // The journal of 2^28 blocks takes 1 GiB.
     let large = ResolveContext {
         target_bytes: vec![128 * GIB],
-        ..free(Some(GIB))
+        ..with_free_memory(Some(GIB))
     };
     let verified = "--rw write --verify --bs 512 --buffered";
     assert!(on(&format!("{verified} --span 0-32G"), &large).is_ok());

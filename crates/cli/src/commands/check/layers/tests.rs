@@ -1,7 +1,6 @@
 //! Stacks of layers as `info` shows them.
 
 use super::*;
-use diskproof_model::target::Filesystem;
 
 fn device(name: &str, kind: LayerKind, below: &[&str]) -> Layer {
     let layer = serde_json::json!({
@@ -34,8 +33,10 @@ fn directory(layers: Vec<Layer>) -> TargetIdentity {
 }
 
 fn names(identity: &TargetIdentity) -> Vec<String> {
-    let stack = stack(identity).into_iter();
-    stack.map(|found| found.0.name).collect()
+    stack(identity)
+        .into_iter()
+        .map(|layer| layer.planned.name)
+        .collect()
 }
 
 #[test]
@@ -61,8 +62,11 @@ fn stack_of_an_array_goes_on_with_its_first_disk() {
         device("sdb", LayerKind::Disk, &[]),
     ]);
     assert_eq!(names(&identity), ["file on xfs", "md0", "sda"]);
-    let of: Vec<u32> = stack(&identity).iter().map(|one| one.0.one_of).collect();
-    assert_eq!(of, [1, 1, 2]);
+    let alternatives: Vec<u32> = stack(&identity)
+        .iter()
+        .map(|layer| layer.planned.one_of)
+        .collect();
+    assert_eq!(alternatives, [1, 1, 2]);
 }
 
 #[test]

@@ -44,7 +44,7 @@ const FIRST_NOTE_NS: u64 = 10_000_000_000;
 /// The step of a survey whose rate is shown in requests, not in bytes.
 const ACCESS_STEP: &str = "access times";
 
-/// When a run ends; `None` where it takes as long as it takes.
+/// The end of a run; `None` where it has no limit.
 pub(crate) type SharedDeadline = Arc<Mutex<Option<Instant>>>;
 
 /// Locks a deadline.
@@ -52,11 +52,11 @@ pub(crate) fn lock_deadline(deadline: &SharedDeadline) -> MutexGuard<'_, Option<
     deadline.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Watches a run.
-pub(crate) struct Live {
+/// The progress of a run on stderr, its deadline, and the text of a tool meanwhile.
+pub(crate) struct ProgressDisplay {
     /// The facts of the run, which hold its plan.
     facts: Arc<RunFacts>,
-    /// What the run may do at most.
+    /// The most that the run may do.
     budget: Arc<Budget>,
     verbosity: Verbosity,
     line: ProgressLine,
@@ -64,21 +64,21 @@ pub(crate) struct Live {
     current: Range<usize>,
     /// For each of them, when its precision was computed last.
     judged: Vec<Instant>,
-    /// For each of them, operations per second in its last second, and how much of it is done.
-    readings: Vec<(f64, f64)>,
+    /// The state of each of them at its last report.
+    readings: Vec<Reading>,
     /// Time of the current slice, warm-up included, in nanoseconds; `None` of a whole group.
     slice_ns: Option<u64>,
     /// For each workload of the plan, the time that its slices so far took, in nanoseconds;
     /// `u64::MAX` where it is over.
     spent_ns: Vec<u64>,
-    /// When the run began.
+    /// The start of the run.
     started: Instant,
     /// When the announced time is clearly over. The time of a layout without limit is not part of
     /// it.
     deadline: SharedDeadline,
     /// When the announced time is clearly over; does not move.
     pub announced_end: Option<Instant>,
-    /// How long scratch files were filled.
+    /// The time for which scratch files were filled.
     filled: Duration,
     /// The last look at the deadline.
     looked: Instant,
@@ -90,7 +90,7 @@ pub(crate) struct Live {
     step: String,
     /// Measurements that ended.
     ended: usize,
-    /// When the last line about resuming a scan was printed.
+    /// The time of the last line about resuming a scan.
     resume_noted: Instant,
     /// Shows the watchdog that the engine reports progress.
     heartbeat: Heartbeat,
@@ -98,15 +98,30 @@ pub(crate) struct Live {
     pub tool: Option<ToolLines>,
 }
 
-impl Live {
-    /// Nothing is shown before [`Live::begin`].
+/// The state of a workload.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reading {
+    /// Operations per second in its last second.
+    iops: f64,
+    /// The share of it that is done, from 0 to 1.
+    done: f64,
+}
+
+/// The time of a group, warm-up included, in nanoseconds.
+struct GroupTime {
+    whole_ns: u64,
+    left_ns: u64,
+}
+
+impl ProgressDisplay {
+    /// Nothing is shown before [`ProgressDisplay::begin`].
     pub(crate) fn new(facts: Arc<RunFacts>, budget: Arc<Budget>, verbosity: Verbosity) -> Self {
         crate::inspection::end();
         let now = Instant::now();
-        let late_ns = late_ns(facts.plan.groups().count() as u64);
+        let grace_ns = late_ns(facts.plan.groups().count() as u64);
         let end = budget
             .deadline_ns
-            .map(|ns| now + Duration::from_nanos(ns + late_ns));
+            .map(|ns| now + Duration::from_nanos(ns + grace_ns));
         Self {
             verbosity,
             line: ProgressLine::of(verbosity),
@@ -132,7 +147,7 @@ impl Live {
         }
     }
 
-    /// What took so long is not part of the announced time.
+    /// Moves the deadline by a time that is not part of the announced one.
     pub(crate) fn extend_deadline(&mut self, by: Duration) {
         if let Some(deadline) = &mut *lock_deadline(&self.deadline) {
             *deadline += by;
@@ -144,12 +159,22 @@ impl Live {
         self.is_late = true;
         let now = Instant::now();
         let mut deadline = lock_deadline(&self.deadline);
-        *deadline = Some(deadline.map_or(now, |deadline| deadline.min(now)));
+        *deadline = match *deadline {
+            Some(earlier) => Some(earlier.min(now)),
+            None => Some(now),
+        };
     }
 
     /// Notes where the announced time is over, for a step that does not tick.
     pub(crate) fn look_at_end(&mut self) {
-        self.is_late |= self.announced_end.is_some_and(|end| Instant::now() >= end);
+        self.is_late |= self.is_announced_time_over();
+    }
+
+    fn is_announced_time_over(&self) -> bool {
+        match self.announced_end {
+            Some(end) => Instant::now() >= end,
+            None => false,
+        }
     }
 
     /// A scratch file is filled up to so many bytes, for this workload.
@@ -161,11 +186,10 @@ impl Live {
 
     /// Whether the user or the end of the announced time has ended the run before it began.
     pub(crate) fn is_over(&self) -> bool {
-        let is_late = self.announced_end.is_some_and(|end| Instant::now() >= end);
-        is_late || interrupt::signal().is_some()
+        self.is_announced_time_over() || interrupt::signal().is_some()
     }
 
-    /// When the run ends; moves while it runs.
+    /// The end of the run, which moves while it runs.
     pub(crate) fn deadline(&self) -> SharedDeadline {
         Arc::clone(&self.deadline)
     }
@@ -181,18 +205,19 @@ impl Live {
         self.looked += passed;
         if phase == Phase::Layout
             && !self.is_late
-            && let Some(most_ns) = self.budget.fill_ns
+            && let Some(target_ns) = self.budget.fill_ns
         {
             self.extend_deadline(passed);
             self.filled += passed;
-            // Of each target in turn. A survey fills without a limit of its own.
-            let most_ns = most_ns.saturating_mul(self.facts.plan.targets.len() as u64);
-            if self.filled > Duration::from_nanos(most_ns).saturating_add(JUDGE_EVERY) {
+            // The targets are filled in turn. A survey fills without a limit of its own.
+            let all_ns = target_ns.saturating_mul(self.facts.plan.targets.len() as u64);
+            if self.filled > Duration::from_nanos(all_ns).saturating_add(JUDGE_EVERY) {
                 self.end_late();
             }
         }
-        let end = *lock_deadline(&self.deadline);
-        self.is_late |= end.is_some_and(|end| self.looked >= end);
+        if let Some(end) = *lock_deadline(&self.deadline) {
+            self.is_late |= self.looked >= end;
+        }
         if self.tool.is_some() && is_reader_gone() {
             interrupt::end_without_reader();
         }
@@ -205,7 +230,10 @@ impl Live {
 
     /// Whether what was measured suffices for the tool.
     pub(crate) fn is_complete(&self) -> bool {
-        self.tool.as_ref().is_some_and(ToolLines::is_complete)
+        match &self.tool {
+            Some(tool) => tool.is_complete(),
+            None => false,
+        }
     }
 
     /// Beats with every report of progress.
@@ -215,11 +243,13 @@ impl Live {
 
     /// These workloads are next, or a slice of them that takes so long.
     pub(crate) fn begin(&mut self, group: Group<'_>, slice_ns: Option<u64>) {
-        self.tool.iter_mut().for_each(ToolLines::begin);
+        if let Some(tool) = &mut self.tool {
+            tool.begin();
+        }
         self.slice_ns = slice_ns;
         self.current = group.first..group.first + group.workloads.len();
         self.judged = vec![Instant::now(); group.workloads.len()];
-        self.readings = vec![(0.0, 0.0); group.workloads.len()];
+        self.readings = vec![Reading::default(); group.workloads.len()];
     }
 
     /// The current slice is over, and with it perhaps the workloads.
@@ -234,18 +264,17 @@ impl Live {
         self.slice_ns = Some(0);
     }
 
-    /// Time of the whole group, warm-up included, and what is left of it when this share of the
-    /// current slice is done.
-    fn group_left_ns(&self, group: Group<'_>, done: f64) -> Option<(u64, u64)> {
+    /// The time of a group, when this share of the current slice is done.
+    fn group_time(&self, group: Group<'_>, done: f64) -> Option<GroupTime> {
         let whole_ns = group.time_ns()? + group.warmup_ns();
         let spent_ns = self.spent_ns.get(group.first).copied().unwrap_or(0);
-        let left_ns = whole_ns.saturating_sub(spent_ns);
-        if group.first != self.current.start {
-            return Some((whole_ns, left_ns));
+        let mut left_ns = whole_ns.saturating_sub(spent_ns);
+        if group.first == self.current.start {
+            let slice_ns = self.slice_ns.unwrap_or(whole_ns) as f64;
+            let done_ns = (slice_ns * done.clamp(0.0, 1.0)) as u64;
+            left_ns = left_ns.saturating_sub(done_ns);
         }
-        let slice_ns = self.slice_ns.unwrap_or(whole_ns) as f64;
-        let done_ns = (slice_ns * done.clamp(0.0, 1.0)) as u64;
-        Some((whole_ns, left_ns.saturating_sub(done_ns)))
+        Some(GroupTime { whole_ns, left_ns })
     }
 
     /// The current workloads.
@@ -258,11 +287,23 @@ impl Live {
 
     /// Index of a workload among the current ones.
     fn place(&self, name: &str) -> Option<usize> {
-        let mut workloads = self.group().workloads.iter();
-        workloads.position(|workload| workload.name == name)
+        self.group()
+            .workloads
+            .iter()
+            .position(|workload| workload.name == name)
     }
 
-    /// As [`Watch::tick`], for a caller with its own progress line.
+    /// The path of a target, where the run has several.
+    fn path_among_several(&self, target: usize) -> Option<&str> {
+        let paths = &self.facts.plan.targets;
+        if paths.len() > 1 {
+            paths.get(target).map(String::as_str)
+        } else {
+            None
+        }
+    }
+
+    /// Does what [`Watch::tick`] does, for a caller with its own progress line.
     pub(crate) fn tick_silently(&mut self, progress: &Progress<'_>) -> Control {
         self.heartbeat.beat();
         self.report_silence(progress);
@@ -283,38 +324,28 @@ impl Live {
             return;
         }
         for measurement in measured {
-            let shown: Vec<String> = OpKind::headline(&measurement.ops)
-                .map(|(kind, op)| {
-                    let rate = estimate::rate(&op.series, measurement.wall_ns);
-                    if rate.ops.is_unknown() {
-                        return format!("no {} completed", kind.as_str());
-                    }
-                    format!(
-                        "{} {}/s, {}",
-                        format_rate(rate.ops.value),
-                        kind.plural(),
-                        format_throughput(rate.bytes.value)
-                    )
-                })
-                .collect();
-            // Slices of several workloads alternate, so the place in the plan says nothing.
-            let step = self.ended / self.facts.plan.targets.len().max(1) + 1;
-            let all = self.facts.plan.workloads().len();
+            eprint_line(&self.ended_line(measurement));
             self.ended += 1;
-            let left = match self.left_ns(1.0) {
-                Some(left) if left > 0 => format!("; at most {} left", format_duration(left)),
-                _ => String::new(),
-            };
-            let on = match self.facts.plan.targets.get(measurement.target) {
-                Some(path) if self.facts.plan.targets.len() > 1 => format!(" on {path}"),
-                _ => String::new(),
-            };
-            eprint_line(&format!(
-                "{step}/{all} {}{on}: {}{left}",
-                measurement.workload.name,
-                shown.join("; ")
-            ));
         }
+    }
+
+    /// `2/9 random-read-d1 on /data: 12,300 reads/s, 100.8 MB/s; at most 30 s left`.
+    fn ended_line(&self, measurement: &Measurement) -> String {
+        let plan = &self.facts.plan;
+        // Slices of several workloads alternate, so the place in the plan says nothing.
+        let step = self.ended / plan.targets.len().max(1) + 1;
+        let all = plan.workloads().len();
+        let mut line = format!("{step}/{all} {}", measurement.workload.name);
+        if let Some(path) = self.path_among_several(measurement.target) {
+            line.push_str(&format!(" on {path}"));
+        }
+        line.push_str(&format!(": {}", headline_rates(measurement)));
+        if let Some(left_ns) = self.left_ns(1.0)
+            && left_ns > 0
+        {
+            line.push_str(&format!("; at most {} left", format_duration(left_ns)));
+        }
+        line
     }
 
     /// The run is over: erases the progress line.
@@ -324,18 +355,23 @@ impl Live {
 
     /// The most time left, when this share of the current workloads is done.
     fn left_ns(&self, done: f64) -> Option<u64> {
-        let groups = self.facts.plan.groups();
-        let left_ns = groups.map(|group| Some(self.group_left_ns(group, done)?.1));
-        let planned_ns: u64 = left_ns.sum::<Option<u64>>()?;
-        let limit_ns = self.facts.plan.time_limit_ns.unwrap_or(u64::MAX);
-        Some(planned_ns.min(limit_ns.saturating_sub(self.started.elapsed().as_nanos() as u64)))
+        let plan = &self.facts.plan;
+        let mut planned_ns = 0;
+        for group in plan.groups() {
+            planned_ns += self.group_time(group, done)?.left_ns;
+        }
+        let Some(limit_ns) = plan.time_limit_ns else {
+            return Some(planned_ns);
+        };
+        let elapsed_ns = self.started.elapsed().as_nanos() as u64;
+        Some(planned_ns.min(limit_ns.saturating_sub(elapsed_ns)))
     }
 
     /// The share of the current group that is done, by that of its current slice.
     fn group_done(&self, done: f64) -> f64 {
-        match self.group_left_ns(self.group(), done) {
-            Some((whole_ns, left_ns)) if self.slice_ns.is_some() && whole_ns > 0 => {
-                1.0 - left_ns as f64 / whole_ns as f64
+        match self.group_time(self.group(), done) {
+            Some(time) if self.slice_ns.is_some() && time.whole_ns > 0 => {
+                1.0 - time.left_ns as f64 / time.whole_ns as f64
             }
             _ => done,
         }
@@ -347,26 +383,27 @@ impl Live {
             return;
         }
         let record = diskproof_analysis::surface::surface_record(measurement, &[]);
-        let points = counted(measurement.curve.len() as u64, "point");
-        let rate = record.figures.rate.map(|rate| {
-            format!(
-                "curve of {points}: {} to {}, {} on average",
+        let mut figures = Vec::new();
+        if let Some(rate) = &record.figures.rate {
+            figures.push(format!(
+                "curve of {}: {} to {}, {} on average",
+                counted(measurement.curve.len() as u64, "point"),
                 format_throughput(rate.max),
                 format_throughput(rate.min),
                 format_throughput(rate.average.value)
-            )
-        });
-        let access = record.figures.seeks.get(&SeekPattern::Random);
-        let access =
-            access.map(|seek| format!("access {}", format_latency(seek.mean.value.round() as u64)));
-        let scan = record.data.scan.map(|scan| {
-            format!(
+            ));
+        }
+        if let Some(seek) = record.figures.seeks.get(&SeekPattern::Random) {
+            let mean_ns = seek.mean.value.round() as u64;
+            figures.push(format!("access {}", format_latency(mean_ns)));
+        }
+        if let Some(scan) = &record.data.scan {
+            figures.push(format!(
                 "scan: {}, {} unreadable",
                 counted(scan.slow_blocks, "slow block"),
                 format_bytes(scan.unreadable_bytes)
-            )
-        });
-        let figures: Vec<String> = rate.into_iter().chain(access).chain(scan).collect();
+            ));
+        }
         if !figures.is_empty() {
             eprint_line(&figures.join("; "));
         }
@@ -374,39 +411,44 @@ impl Live {
 
     /// A scan takes hours. If it is killed, the last of these lines tells how to resume it.
     fn report_resume_point(&mut self, progress: &Progress<'_>) {
-        let every = (Duration::from_nanos(progress.elapsed_ns) / RESUME_SHARE)
+        let interval = (Duration::from_nanos(progress.elapsed_ns) / RESUME_SHARE)
             .clamp(*RESUME_EVERY.start(), *RESUME_EVERY.end());
-        let is_due = self.verbosity != Verbosity::Quiet && self.resume_noted.elapsed() >= every;
-        let Some(at) = progress.resume_bytes.filter(|_| is_due) else {
+        if self.verbosity == Verbosity::Quiet || self.resume_noted.elapsed() < interval {
+            return;
+        }
+        let Some(offset) = progress.resume_bytes else {
             return;
         };
         self.resume_noted = Instant::now();
         self.finish();
+        let plan = &self.facts.plan;
         // A scratch file is a different one each time.
-        if let (Some(survey), Some(path), None) = (
-            self.facts.plan.survey(),
-            self.facts.plan.targets.first(),
-            self.facts.plan.scratch_bytes(),
-        ) {
-            let left = survey_left_ns(progress).map_or(String::new(), |ns| {
-                format!("{} left; ", format_duration(ns))
-            });
+        if let Some(survey) = plan.survey()
+            && let Some(path) = plan.targets.first()
+            && plan.scratch_bytes().is_none()
+        {
+            let left = match survey_left_ns(progress) {
+                Some(left_ns) => format!("{} left; ", format_duration(left_ns)),
+                None => String::new(),
+            };
+            let command = crate::resume::scan_command(path, survey.span, offset);
             eprint_line(&format!(
-                "{left}to resume the scan if it is killed: {}",
-                crate::resume::scan_command(path, survey.span, at)
+                "{left}to resume the scan if it is killed: {command}"
             ));
         }
     }
 
     /// The time without a completion, where it is long.
     fn silence(&self, progress: &Progress<'_>, least_ns: u64) -> Option<String> {
-        let silence = progress.silence.filter(|one| one.length_ns >= least_ns)?;
-        let on = match self.facts.plan.targets.get(silence.target) {
-            Some(path) if self.facts.plan.targets.len() > 1 => format!(" from {path}"),
-            _ => String::new(),
-        };
-        let seconds_ns = silence.length_ns / 1_000_000_000 * 1_000_000_000;
-        Some(format!("no answer{on} for {}", format_duration(seconds_ns)))
+        let silence = progress.silence?;
+        if silence.length_ns < least_ns {
+            return None;
+        }
+        let length = format_duration(silence.length_ns / 1_000_000_000 * 1_000_000_000);
+        Some(match self.path_among_several(silence.target) {
+            Some(path) => format!("no answer from {path} for {length}"),
+            None => format!("no answer for {length}"),
+        })
     }
 
     /// Reports a long silence where no progress line shows it.
@@ -417,115 +459,170 @@ impl Live {
         if let Some(text) = self.silence(progress, self.next_note_ns) {
             self.next_note_ns *= 2;
             eprint_line(&format!("{}: {text}", progress.name));
-        } else if progress
-            .silence
-            .is_some_and(|one| one.length_ns < FIRST_NOTE_NS)
+        } else if let Some(silence) = progress.silence
+            && silence.length_ns < FIRST_NOTE_NS
         {
             self.next_note_ns = FIRST_NOTE_NS;
         }
     }
 
     /// The progress line of a survey: step, bar, time left, rate.
-    fn survey_reading(progress: &Progress<'_>, silence: &str) -> String {
+    fn survey_line(&self, progress: &Progress<'_>) -> String {
         let done = progress.done.unwrap_or(0.0).clamp(0.0, 1.0);
-        let left = survey_left_ns(progress).map(|ns| format!("{} left, ", format_duration(ns)));
-        let (ops, bytes) = recent_rates(progress, 4);
-        let rate = match progress.name {
-            ACCESS_STEP => format!("{}/s", format_rate(ops)),
-            _ => format_throughput(bytes),
-        };
-        let figures = format!(
-            "{:3.0} %, {silence}{}{rate}",
-            done * 100.0,
-            left.unwrap_or_default()
-        );
-        let name = format!("{:<18} ", progress.name);
-        progress_text(&name, done, &figures, progress_columns())
+        let mut figures = vec![format!("{:3.0} %", done * 100.0)];
+        figures.extend(self.silence_text(progress));
+        if let Some(left_ns) = survey_left_ns(progress) {
+            figures.push(format!("{} left", format_duration(left_ns)));
+        }
+        let rates = recent_rates(progress, 4);
+        figures.push(match progress.name {
+            ACCESS_STEP => format!("{}/s", format_rate(rates.iops)),
+            _ => format_throughput(rates.bytes_per_second),
+        });
+        let step = format!("{:<18} ", progress.name);
+        progress_text(&step, done, &figures.join(", "), progress_columns())
     }
 
     /// The progress line: step, workload, bar, time left, rate.
-    fn reading(&self, progress: &Progress<'_>) -> String {
-        if progress.phase == Phase::Survey {
-            let silence = self.silence_text(progress);
-            let silence = silence.map_or(String::new(), |silence| format!("{silence}, "));
-            return Self::survey_reading(progress, &silence);
-        }
+    fn workload_line(&self, progress: &Progress<'_>) -> String {
+        let workloads = self.facts.plan.workloads();
         let is_joint = self.current.len() > 1 && progress.phase != Phase::Layout;
-        // The first workload that is done ends the others.
-        let shares = self.readings.iter().map(|(_, done)| *done);
-        let first = shares.filter(|_| is_joint).reduce(f64::max);
-        let done = first.or(progress.done).unwrap_or(0.0).clamp(0.0, 1.0);
-        let what = match progress.phase {
-            Phase::Layout => Some("layout".to_owned()),
-            Phase::Warmup => Some("warm-up".to_owned()),
-            Phase::Measure | Phase::Survey => None,
-            Phase::Verify => Some("verify".to_owned()),
-        };
-        let left = self.left_ns(done);
-        let left = left.map(|left| format!("{} left", format_duration(left)));
-        let all = self.facts.plan.workloads().len().max(1);
-        let over = self.spent_ns.iter().filter(|ns| **ns == u64::MAX).count();
-        let mut line = format!("{}/{all} ", (over + 1).min(all));
-        let workloads = self.group().workloads;
-        let mut figures: Vec<String> = Vec::new();
+        let done = self.done(progress, is_joint);
+        let mut figures = Vec::new();
         figures.extend(self.silence_text(progress));
-        figures.extend(what.into_iter().chain(left));
-        if is_joint {
-            let each = workloads.iter().zip(&self.readings);
-            figures
-                .extend(each.map(|(w, (rate, _))| format!("{} {}/s", w.name, format_rate(*rate))));
-        } else {
-            let (ops, bytes) = recent_rates(progress, 100);
-            let first = self.facts.plan.workloads().get(self.current.start);
-            let name = first.map_or(progress.name, |one| &one.name);
-            line.push_str(&format!("{name:<18} "));
-            figures.extend([format!("{}/s", format_rate(ops)), format_throughput(bytes)]);
+        match progress.phase {
+            Phase::Layout => figures.push("layout".to_owned()),
+            Phase::Warmup => figures.push("warm-up".to_owned()),
+            Phase::Measure | Phase::Survey => {}
+            Phase::Verify => figures.push("verify".to_owned()),
         }
-        let done = self.group_done(done);
-        progress_text(&line, done, &figures.join(", "), progress_columns())
+        if let Some(left_ns) = self.left_ns(done) {
+            figures.push(format!("{} left", format_duration(left_ns)));
+        }
+        let all = workloads.len().max(1);
+        let over = self.spent_ns.iter().filter(|ns| **ns == u64::MAX).count();
+        let mut step = format!("{}/{all} ", (over + 1).min(all));
+        if is_joint {
+            for (index, reading) in self.readings.iter().enumerate() {
+                let name = &workloads[self.current.start + index].name;
+                figures.push(format!("{name} {}/s", format_rate(reading.iops)));
+            }
+        } else {
+            let name = match workloads.get(self.current.start) {
+                Some(workload) => &workload.name,
+                None => progress.name,
+            };
+            step.push_str(&format!("{name:<18} "));
+            let rates = recent_rates(progress, 100);
+            figures.push(format!("{}/s", format_rate(rates.iops)));
+            figures.push(format_throughput(rates.bytes_per_second));
+        }
+        let group_done = self.group_done(done);
+        progress_text(&step, group_done, &figures.join(", "), progress_columns())
+    }
+
+    /// The share of the current workloads that is done. The first one that is done ends the others.
+    fn done(&self, progress: &Progress<'_>, is_joint: bool) -> f64 {
+        let done = if is_joint {
+            self.readings
+                .iter()
+                .map(|reading| reading.done)
+                .reduce(f64::max)
+        } else {
+            progress.done
+        };
+        done.unwrap_or(0.0).clamp(0.0, 1.0)
     }
 
     fn known_well_enough(&mut self, progress: &Progress<'_>) -> bool {
         let Some(place) = self.place(progress.name) else {
             return false;
         };
-        let workload = &self.facts.plan.workloads()[self.current.start + place];
-        let is_due = self.slice_ns.is_none()
-            && progress.phase == Phase::Measure
-            && self.judged[place].elapsed() >= JUDGE_EVERY;
-        let Some(goal) = workload.stop.precision.filter(|_| is_due) else {
+        let plan = &self.facts.plan;
+        let workload = &plan.workloads()[self.current.start + place];
+        let Some(goal) = workload.stop.precision else {
             return false;
         };
+        if self.slice_ns.is_some()
+            || progress.phase != Phase::Measure
+            || self.judged[place].elapsed() < JUDGE_EVERY
+        {
+            return false;
+        }
         self.judged[place] = Instant::now();
         // A layout workload ends only when the file is full: the rest would be filled unmeasured.
         // The series is the sum over all targets, which are all scratch files.
-        let file_bytes = self.facts.plan.scratch_bytes().unwrap_or(0);
-        let content_bytes = file_bytes.saturating_mul(self.facts.plan.targets.len() as u64);
-        let (series, time_ns) = (progress.series, workload.stop.time_ns);
-        let laid_out = workload.layout == Layout::Needed || series.total().bytes >= content_bytes;
-        laid_out && estimate::may_end(series, progress.elapsed_ns, time_ns, goal)
+        let file_bytes = plan.scratch_bytes().unwrap_or(0);
+        let content_bytes = file_bytes.saturating_mul(plan.targets.len() as u64);
+        let written_bytes = progress.series.total().bytes;
+        let is_laid_out = workload.layout == Layout::Needed || written_bytes >= content_bytes;
+        is_laid_out
+            && estimate::may_end(
+                progress.series,
+                progress.elapsed_ns,
+                workload.stop.time_ns,
+                goal,
+            )
     }
 }
 
-/// What is left of a step of a survey, at its rate so far.
+/// `12,300 reads/s, 100.8 MB/s`, for each kind of operation.
+fn headline_rates(measurement: &Measurement) -> String {
+    let mut rates = Vec::new();
+    for (kind, op) in OpKind::headline(&measurement.ops) {
+        let rate = estimate::rate(&op.series, measurement.wall_ns);
+        rates.push(if rate.ops.is_unknown() {
+            format!("no {} completed", kind.as_str())
+        } else {
+            format!(
+                "{} {}/s, {}",
+                format_rate(rate.ops.value),
+                kind.plural(),
+                format_throughput(rate.bytes.value)
+            )
+        });
+    }
+    rates.join("; ")
+}
+
+/// The time that a step of a survey still takes at its rate so far, in nanoseconds.
 fn survey_left_ns(progress: &Progress<'_>) -> Option<u64> {
     let done = progress.done?.clamp(0.0, 1.0);
     // The first estimates vary too much.
-    let is_known = done > 0.01 || progress.elapsed_ns > FIRST_NOTE_NS && done > 0.0;
-    is_known.then(|| (progress.elapsed_ns as f64 * (1.0 - done) / done) as u64)
+    let is_late_enough = progress.elapsed_ns > FIRST_NOTE_NS && done > 0.0;
+    if done > 0.01 || is_late_enough {
+        Some((progress.elapsed_ns as f64 * (1.0 - done) / done) as u64)
+    } else {
+        None
+    }
 }
 
-/// Operations and bytes per second in the newest complete cells.
-fn recent_rates(progress: &Progress<'_>, cells: usize) -> (f64, f64) {
-    let complete = progress.series.cells.iter().rev().skip(1);
-    let recent: Vec<_> = complete.take(cells).collect();
+struct RecentRates {
+    iops: f64,
+    bytes_per_second: f64,
+}
+
+/// The rates in so many of the newest complete cells.
+fn recent_rates(progress: &Progress<'_>, cells: usize) -> RecentRates {
+    let complete = match progress.series.cells.split_last() {
+        Some((_, complete)) => complete,
+        None => &[],
+    };
+    let recent = &complete[complete.len().saturating_sub(cells)..];
     let seconds = (recent.len().max(1) as u64 * progress.series.interval_ns) as f64 / 1e9;
-    let ops = recent.iter().map(|cell| cell.ops).sum::<u64>() as f64 / seconds;
-    let bytes = recent.iter().map(|cell| cell.bytes).sum::<u64>() as f64 / seconds;
-    (ops, bytes)
+    let mut ops: u64 = 0;
+    let mut bytes: u64 = 0;
+    for cell in recent {
+        ops += cell.ops;
+        bytes += cell.bytes;
+    }
+    RecentRates {
+        iops: ops as f64 / seconds,
+        bytes_per_second: bytes as f64 / seconds,
+    }
 }
 
-/// What is measured, a bar and the figures. The bar goes first where the line is too narrow.
+/// The step, a bar and the figures. A narrow line has no bar.
 fn progress_text(what: &str, done: f64, figures: &str, columns: usize) -> String {
     let filled = (done * BAR_COLUMNS as f64) as usize;
     let bar = format!("{:-<BAR_COLUMNS$} ", "#".repeat(filled));
@@ -537,7 +634,7 @@ fn progress_text(what: &str, done: f64, figures: &str, columns: usize) -> String
     }
 }
 
-impl Watch for Live {
+impl Watch for ProgressDisplay {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         self.heartbeat.beat();
         self.report_silence(progress);
@@ -550,11 +647,18 @@ impl Watch for Live {
         }
         self.report_resume_point(progress);
         if let Some(place) = self.place(progress.name) {
-            self.readings[place] = (recent_rates(progress, 100).0, progress.done.unwrap_or(0.0));
+            self.readings[place] = Reading {
+                iops: recent_rates(progress, 100).iops,
+                done: progress.done.unwrap_or(0.0),
+            };
         }
         if self.line.is_due() {
-            let reading = self.reading(progress);
-            self.line.show(&reading);
+            let line = if progress.phase == Phase::Survey {
+                self.survey_line(progress)
+            } else {
+                self.workload_line(progress)
+            };
+            self.line.show(&line);
         }
         match self.ending(progress.phase) {
             Control::Continue if self.known_well_enough(progress) => Control::Enough,
@@ -563,8 +667,10 @@ impl Watch for Live {
     }
 
     fn wants_results(&self, elapsed_ns: u64) -> bool {
-        let tool = self.tool.as_ref();
-        tool.is_some_and(|tool| tool.is_due(elapsed_ns))
+        match &self.tool {
+            Some(tool) => tool.is_due(elapsed_ns),
+            None => false,
+        }
     }
 
     fn results_so_far(&mut self, elapsed_ns: u64, measurements: &[Measurement]) {
@@ -603,13 +709,16 @@ mod tests {
 
     #[test]
     fn bar_makes_room_for_figures() {
+        let step = "1/9 random-read-d32 ";
         let figures = "47 s left, 12,300/s, 95.2 MB/s";
-        let text = |columns| progress_text("1/9 random-read-d32 ", 0.5, figures, columns);
         assert_eq!(
-            text(67),
-            format!("1/9 random-read-d32 ########-------- {figures}")
+            progress_text(step, 0.5, figures, 67),
+            format!("{step}########-------- {figures}")
         );
-        assert_eq!(text(66), format!("1/9 random-read-d32 {figures}"));
+        assert_eq!(
+            progress_text(step, 0.5, figures, 66),
+            format!("{step}{figures}")
+        );
     }
 
     #[test]

@@ -1,0 +1,141 @@
+//! How often the interval of a rate search holds the truth, on stations with other parameters than
+//! its constants were fixed on. Prints a line for each kind: `cargo bench -p diskproof-analysis
+//! --features studies --bench rate_study [-- RUNS]`.
+
+use diskproof_analysis::campaign::rate_search::station::{
+    Busy, Credit, Service, Stalls, Station, true_rate,
+};
+use diskproof_analysis::campaign::rate_search::{
+    RateOutcome, RatePromise, RateSearch, RateSearchTimes,
+};
+
+/// Requests of each of the twelve rates by which the truth is found.
+const TRUTH_REQUESTS: f64 = 3e6;
+
+fn main() {
+    let runs: u64 = std::env::args()
+        .filter_map(|word| word.parse().ok())
+        .next()
+        .unwrap_or(50);
+    println!(
+        "{:<34} {:>8} {:>7} {:>6} {:>8} {:>7}",
+        "station", "truth", "inside", "wrong", "control", "half %"
+    );
+    for studied in stations() {
+        let (name, station, limit_s) = (studied.name, studied.station, studied.promise.limit_s);
+        let truth = true_rate(station, limit_s, studied.promise.late_share, TRUTH_REQUESTS);
+        let (mut inside, mut wrong, mut controls, mut half) = (0, 0, 0, 0.0);
+        for seed in 0..runs {
+            let search = RateSearch::new(studied.promise, RateSearchTimes::default(), 900 + seed);
+            let answer = Busy::new(station, limit_s, 31 + 13 * seed).carry_out(search);
+            inside += u64::from(answer.low <= truth * 1.0005 && answer.high >= truth * 0.9995);
+            let is_promised = matches!(
+                answer.outcome,
+                RateOutcome::Sustained | RateOutcome::AtLeast
+            );
+            wrong += u64::from(is_promised && answer.low > truth * 1.01);
+            controls += u64::from(answer.control.is_some_and(|control| control.failed));
+            half += (answer.high - answer.low) / 2.0 / answer.rate * 100.0;
+        }
+        println!(
+            "{name:<34} {truth:>8.1} {inside:>7} {wrong:>6} {controls:>8} {:>7.1}",
+            half / runs as f64
+        );
+    }
+}
+
+/// A kind of target, and what is promised of it.
+struct Studied {
+    name: &'static str,
+    station: Station,
+    promise: RatePromise,
+}
+
+fn p99(name: &'static str, limit_s: f64, station: Station) -> Studied {
+    Studied {
+        name,
+        station,
+        promise: RatePromise {
+            late_share: 0.01,
+            limit_s,
+        },
+    }
+}
+
+fn stalling(length_s: f64, every_s: f64, station: Station) -> Station {
+    Station {
+        stalls: Some(Stalls { length_s, every_s }),
+        ..station
+    }
+}
+
+/// 900/s until a credit is spent that lasts for so long, then 500/s.
+fn with_credit(seconds: f64) -> Station {
+    Station {
+        credit: Some(Credit {
+            base: 500.0,
+            requests: seconds * 400.0,
+        }),
+        ..Station::new(4, 900.0, Service::Exponential)
+    }
+}
+
+fn stations() -> Vec<Studied> {
+    let mut p99_9 = p99(
+        "M/M/4, 3000/s, 10 ms, p99.9",
+        0.01,
+        Station::new(4, 3000.0, Service::Exponential),
+    );
+    p99_9.promise.late_share = 0.001;
+    vec![
+        p99(
+            "M/M/1, 150/s, 80 ms",
+            0.08,
+            Station::new(1, 150.0, Service::Exponential),
+        ),
+        p99(
+            "M/M/2, 400/s, 40 ms",
+            0.04,
+            Station::new(2, 400.0, Service::Exponential),
+        ),
+        p99(
+            "M/D/2, 250/s, 60 ms",
+            0.06,
+            Station::new(2, 250.0, Service::Constant),
+        ),
+        p99(
+            "M/G/3, 700/s, 25 ms",
+            0.025,
+            Station::new(3, 700.0, Service::HeavyTailed),
+        ),
+        p99(
+            "M/D/6, 2500/s, 9 ms",
+            0.009,
+            Station::new(6, 2500.0, Service::Constant),
+        ),
+        p99(
+            "M/M/12, 6000/s, 6 ms",
+            0.006,
+            Station::new(12, 6000.0, Service::Exponential),
+        ),
+        p99(
+            "M/G/8, 20000/s, 4 ms",
+            0.004,
+            Station::new(8, 20_000.0, Service::HeavyTailed),
+        ),
+        p99_9,
+        p99(
+            "M/M/4, 1200/s, stalls of 55 ms",
+            0.03,
+            stalling(0.055, 12.0, Station::new(4, 1200.0, Service::Exponential)),
+        ),
+        p99(
+            "M/D/4, 5000/s, stalls of 30 ms",
+            0.01,
+            stalling(0.03, 6.0, Station::new(4, 5000.0, Service::Constant)),
+        ),
+        p99("500/s, credit of 15 s", 0.03, with_credit(15.0)),
+        p99("500/s, credit of 60 s", 0.03, with_credit(60.0)),
+        p99("500/s, credit of 120 s", 0.03, with_credit(120.0)),
+    ]
+}

@@ -1,0 +1,364 @@
+//! What the cells of a rate search say together: the rate at which the promised share of requests
+//! is late, with its 95 % interval. A grid of rates and slopes is weighed by the likelihood of the
+//! late requests, which are over-dispersed, because lateness comes in clusters.
+
+use super::MeasuredRate;
+
+/// Over-dispersion of the late requests: the variance of their counts over that of independent ones.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dispersion {
+    /// Of cells at or below the wanted rate.
+    pub(super) below: f64,
+    /// Of cells above it.
+    pub(super) above: f64,
+    /// What was seen below it, without what heavy traffic alone explains.
+    pub(super) seen: f64,
+    /// The rate that parts them.
+    pub(super) border: f64,
+}
+
+impl Dispersion {
+    fn at(&self, rate: f64) -> f64 {
+        if rate > self.border {
+            self.above
+        } else {
+            self.below
+        }
+    }
+
+    fn widened(&self, factor: f64) -> Self {
+        Self {
+            below: self.below * factor,
+            above: self.above * factor,
+            seen: self.seen * factor,
+            border: self.border,
+        }
+    }
+}
+
+/// The wanted rate, and how fast lateness grows there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RateInterval {
+    /// Lower end of the 95 % interval.
+    pub(super) low: f64,
+    /// The median.
+    pub(super) rate: f64,
+    /// Upper end.
+    pub(super) high: f64,
+    /// The derivative of the logarithm of the late share by that of the rate.
+    pub(super) slope: f64,
+}
+
+/// What is known after some cells.
+#[derive(Debug, Clone)]
+pub(super) struct Fit {
+    pub(super) interval: RateInterval,
+    pub(super) dispersion: Dispersion,
+    /// Numbers of the cells that lie near enough to measure the slope.
+    pub(super) used: Vec<usize>,
+    /// Independent late episodes in them.
+    pub(super) episodes: f64,
+}
+
+/// What a search knows before a fit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    /// The share of requests that may be late.
+    pub(super) late_share: f64,
+    /// What the target served when it was saturated, per second.
+    pub(super) saturated: f64,
+    /// The first guess of the wanted rate.
+    pub(super) rate: f64,
+    /// And of the slope.
+    pub(super) slope: f64,
+}
+
+/// Cells within this over the slope of the guess measure it; the others only say above or below.
+const NEAR: f64 = 1.6;
+const NEAR_MIN: f64 = 0.01;
+const NEAR_MAX: f64 = 0.28;
+/// Fits in turn, each from the guess of the one before.
+const ROUNDS: usize = 3;
+/// Of what is seen just above the wanted rate, at least this share is assumed below it.
+const SEEN_ABOVE: f64 = 0.5;
+/// Any queue clusters its late requests by this over the square of its idle share near saturation,
+/// found by simulation of M/M/c, M/D/c and M/G/c (1.4 to 2.3).
+const HEAVY_TRAFFIC: f64 = 1.5;
+/// A use of the target beyond which it counts as saturated.
+const USE_MAX: f64 = 0.985;
+/// Few independent episodes widen the interval, as Student's t does.
+const STUDENT: f64 = 2.0;
+
+/// The rate that these cells allow.
+pub(super) fn fit(cells: &[MeasuredRate], known: Known) -> Fit {
+    let lowest = 0.03 * known.saturated;
+    let highest = known.saturated * (1.0 + 0.3 / known.saturated.sqrt());
+    let mut guess = known;
+    let mut used = Vec::new();
+    let mut dispersion = Dispersion {
+        below: 1.0,
+        above: 1.0,
+        seen: 1.0,
+        border: known.rate,
+    };
+    for _ in 0..ROUNDS {
+        used = near_cells(cells, &guess);
+        dispersion = dispersion_of(cells, &used, &guess);
+        let interval = refined(cells, &used, &guess, dispersion, (lowest, highest));
+        guess.rate = interval.rate;
+        guess.slope = interval.slope;
+    }
+    let (misfit, episodes) = misfit(cells, &used, &guess, dispersion);
+    let widened = dispersion.widened(misfit * (1.0 + STUDENT / episodes.max(1.0)));
+    Fit {
+        interval: refined(cells, &used, &guess, widened, (lowest, highest)),
+        dispersion,
+        used,
+        episodes,
+    }
+}
+
+fn near_cells(cells: &[MeasuredRate], guess: &Known) -> Vec<usize> {
+    let width = (NEAR / guess.slope).clamp(NEAR_MIN, NEAR_MAX);
+    let mut near = Vec::new();
+    for (number, cell) in cells.iter().enumerate() {
+        let is_near = (cell.rate() / guess.rate - 1.0).abs() <= width;
+        if is_near && cell.measures_the_limit() && !cell.is_saturated(guess.late_share) {
+            near.push(number);
+        }
+    }
+    near
+}
+
+fn dispersion_of(cells: &[MeasuredRate], used: &[usize], guess: &Known) -> Dispersion {
+    let border = 1.005 * guess.rate;
+    let (mut below, mut above, mut just_above) = (Vec::new(), Vec::new(), Vec::new());
+    for number in used {
+        let cell = &cells[*number];
+        if cell.is_over {
+            continue;
+        }
+        if cell.rate() <= border {
+            below.push(cell);
+            continue;
+        }
+        above.push(cell);
+        if cell.late() <= 4.0 * guess.late_share * cell.requests() {
+            just_above.push(cell);
+        }
+    }
+    let seen = over_dispersion(&below).max(SEEN_ABOVE * over_dispersion(&just_above));
+    let idle = 1.0 - (guess.rate / guess.saturated).min(USE_MAX);
+    let expected = seen.max(HEAVY_TRAFFIC / (idle * idle));
+    Dispersion {
+        below: expected,
+        above: expected.max(over_dispersion(&above)),
+        seen,
+        border,
+    }
+}
+
+/// Late requests with which a variance is known.
+const LATE_MIN: f64 = 3.0;
+
+/// The variance of the late requests of batches over that of independent ones, of batches of one,
+/// two and four together: the largest; at least 1.
+pub(super) fn over_dispersion(cells: &[&MeasuredRate]) -> f64 {
+    let mut largest: f64 = 1.0;
+    for merged in [1, 2, 4] {
+        let (mut squares, mut late_total) = (0.0, 0.0);
+        for cell in cells {
+            let count = cell.batches.len() / merged;
+            if count < 2 {
+                continue;
+            }
+            let batches = &cell.batches[..count * merged];
+            let late: f64 = batches.iter().map(|batch| batch.late).sum();
+            let requests: f64 = batches.iter().map(|batch| batch.requests).sum();
+            let share = late / requests.max(1.0);
+            let mut own = 0.0;
+            for together in batches.chunks(merged) {
+                let seen: f64 = together.iter().map(|batch| batch.late).sum();
+                let offered: f64 = together.iter().map(|batch| batch.requests).sum();
+                own += (seen - share * offered).powi(2);
+            }
+            squares += own * count as f64 / (count - 1) as f64;
+            late_total += late;
+        }
+        if late_total >= LATE_MIN {
+            largest = largest.max(squares / late_total);
+        }
+    }
+    largest
+}
+
+/// How much worse the cells fit than chance explains, and the number of independent late episodes.
+fn misfit(
+    cells: &[MeasuredRate],
+    used: &[usize],
+    guess: &Known,
+    dispersion: Dispersion,
+) -> (f64, f64) {
+    let (mut squares, mut expected_total, mut episodes) = (0.0, 0.0, 0.0);
+    let mut count = 0;
+    for number in used {
+        let cell = &cells[*number];
+        if cell.is_over {
+            continue;
+        }
+        let growth = (guess.slope * (cell.rate() / guess.rate - 1.0)).clamp(-30.0, 4.0);
+        let expected = cell.requests() * (guess.late_share * growth.exp()).min(0.9);
+        let phi = dispersion.at(cell.rate());
+        squares += (cell.late() - expected).powi(2) / phi;
+        expected_total += expected;
+        episodes += cell.late() / phi;
+        count += 1;
+    }
+    if count < 6 {
+        return (1.0, episodes);
+    }
+    let freedom = f64::from(count) / f64::from(count - 2);
+    let misfit = (squares / expected_total.max(1.0) * freedom).max(1.0);
+    (misfit, episodes / misfit)
+}
+
+/// The interval on the whole range of rates, then once more on a finer grid around it.
+fn refined(
+    cells: &[MeasuredRate],
+    used: &[usize],
+    guess: &Known,
+    dispersion: Dispersion,
+    (lowest, highest): (f64, f64),
+) -> RateInterval {
+    let evidence = Evidence {
+        cells,
+        used,
+        known: guess,
+        dispersion,
+    };
+    let coarse = evidence.interval(lowest, highest);
+    evidence.interval(
+        (coarse.low * 0.8).max(lowest),
+        (coarse.high * 1.25).min(highest),
+    )
+}
+
+/// Rates and slopes of the grid.
+const RATES: usize = 161;
+const SLOPES: usize = 31;
+const SLOPE_MIN: f64 = 0.15;
+const SLOPE_MAX: f64 = 600.0;
+/// The prior of the slope: that of a queue, which grows with its use, within so many e-folds.
+const SLOPE_PRIOR: f64 = 0.65;
+const SLOPE_SPREAD: f64 = 0.6;
+/// What a cell far from the wanted rate says counts no more than this, in natural logarithms.
+const FAR_MAX: f64 = 8.0;
+
+/// Cells, with what is assumed of them.
+pub(super) struct Evidence<'a> {
+    pub(super) cells: &'a [MeasuredRate],
+    /// Numbers of the cells that measure the slope.
+    pub(super) used: &'a [usize],
+    pub(super) known: &'a Known,
+    pub(super) dispersion: Dispersion,
+}
+
+impl Evidence<'_> {
+    /// The posterior interval of the wanted rate between two rates.
+    pub(super) fn interval(&self, lowest: f64, highest: f64) -> RateInterval {
+        let rates = log_spaced(lowest, highest, RATES);
+        let slopes = log_spaced(SLOPE_MIN, SLOPE_MAX, SLOPES);
+        let mut grid = Vec::with_capacity(RATES * SLOPES);
+        for rate in &rates {
+            let sides = self.sides(*rate);
+            for slope in &slopes {
+                grid.push(self.prior(*rate, *slope) + sides + self.likelihood(*rate, *slope));
+            }
+        }
+        let best = grid.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mut by_rate = vec![0.0; RATES];
+        let mut by_slope = vec![0.0; SLOPES];
+        for (place, log_weight) in grid.iter().enumerate() {
+            let weight = (log_weight - best).exp();
+            by_rate[place / SLOPES] += weight;
+            by_slope[place % SLOPES] += weight;
+        }
+        RateInterval {
+            low: rates[quantile(&by_rate, 0.025)],
+            rate: rates[quantile(&by_rate, 0.5)],
+            high: rates[quantile(&by_rate, 0.975)],
+            slope: slopes[quantile(&by_slope, 0.5)],
+        }
+    }
+
+    fn prior(&self, rate: f64, slope: f64) -> f64 {
+        let used = (rate / self.known.saturated).clamp(0.05, USE_MAX);
+        let usual = SLOPE_PRIOR * -self.known.late_share.ln() * used / (1.0 - used);
+        rate.ln() - 0.5 * ((slope / usual).ln() / SLOPE_SPREAD).powi(2)
+    }
+
+    /// Of the late requests of the cells near the wanted rate.
+    fn likelihood(&self, rate: f64, slope: f64) -> f64 {
+        let mut sum = 0.0;
+        for number in self.used {
+            let cell = &self.cells[*number];
+            if cell.is_over {
+                continue;
+            }
+            let share_log = (self.known.late_share.ln() + slope * (cell.rate() / rate - 1.0))
+                .clamp(-40.0, 0.9f64.ln());
+            let phi = self.dispersion.at(cell.rate());
+            sum += (cell.late() * share_log - cell.requests() * share_log.exp()) / phi;
+        }
+        sum
+    }
+
+    /// What the other cells say: that the wanted rate is above theirs, or below.
+    fn sides(&self, rate: f64) -> f64 {
+        let mut sum = 0.0;
+        for (number, cell) in self.cells.iter().enumerate() {
+            let is_used = self.used.contains(&number);
+            if cell.is_over {
+                sum -= if rate > cell.rate() { FAR_MAX } else { 0.0 };
+            } else if !is_used && cell.requests() > 0.0 {
+                sum -= self.penalty(cell, rate);
+            }
+        }
+        sum
+    }
+
+    fn penalty(&self, cell: &MeasuredRate, rate: f64) -> f64 {
+        let (late, requests, promised) = (cell.late(), cell.requests(), self.known.late_share);
+        let share = late / requests;
+        let is_contradicted = (share > promised) == (rate > cell.rate());
+        if !is_contradicted {
+            return 0.0;
+        }
+        let surprise = if late > 0.0 {
+            late * (share / promised).ln()
+        } else {
+            0.0
+        };
+        ((surprise - late + requests * promised) / self.dispersion.seen).min(FAR_MAX)
+    }
+}
+
+fn log_spaced(lowest: f64, highest: f64, count: usize) -> Vec<f64> {
+    let step = (highest / lowest).ln() / (count - 1) as f64;
+    (0..count)
+        .map(|place| lowest * (step * place as f64).exp())
+        .collect()
+}
+
+/// The first place up to which this share of the weights lies.
+fn quantile(weights: &[f64], share: f64) -> usize {
+    let total: f64 = weights.iter().sum();
+    let mut sum = 0.0;
+    for (place, weight) in weights.iter().enumerate() {
+        sum += weight;
+        if sum >= share * total {
+            return place;
+        }
+    }
+    weights.len() - 1
+}

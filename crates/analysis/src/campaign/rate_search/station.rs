@@ -1,0 +1,228 @@
+//! Targets with known truth for the tests of the search: a station of servers that is fed at random
+//! times, in virtual time, one loop a request.
+
+use super::{Batch, MeasuredRate, RateAnswer, RateCell, RateSearch, SearchStep};
+use crate::fixture::test_rng::TestRng;
+
+/// How long a server takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// Exponentially distributed.
+    Exponential,
+    /// Always the same.
+    Constant,
+    /// Lognormally, with a standard deviation of 0.7 in the logarithm.
+    HeavyTailed,
+}
+
+/// Times in which nothing is answered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stalls {
+    /// Length of one, in seconds.
+    pub length_s: f64,
+    /// From the start of one to that of the next, on average.
+    pub every_s: f64,
+}
+
+/// A limiter with a credit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Credit {
+    /// Requests per second that pass for ever.
+    pub base: f64,
+    /// Requests beyond them.
+    pub requests: f64,
+}
+
+/// What a target is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Station {
+    /// Requests that are served at the same time.
+    pub servers: usize,
+    /// Requests per second that all servers together can serve.
+    pub capacity: f64,
+    /// How long a server takes.
+    pub service: Service,
+    /// When nothing is answered.
+    pub stalls: Option<Stalls>,
+    /// What limits it.
+    pub credit: Option<Credit>,
+    /// By which share a second it becomes slower.
+    pub slower_per_second: f64,
+}
+
+impl Station {
+    /// Without stalls, limiter and drift.
+    pub fn new(servers: usize, capacity: f64, service: Service) -> Self {
+        Self {
+            servers,
+            capacity,
+            service,
+            stalls: None,
+            credit: None,
+            slower_per_second: 0.0,
+        }
+    }
+}
+
+/// A target at work.
+pub struct Busy {
+    station: Station,
+    rng: TestRng,
+    now_s: f64,
+    /// When each server is free again.
+    free_s: Vec<f64>,
+    stall_start_s: f64,
+    stall_end_s: f64,
+    /// When the limiter would let the next request pass without a credit.
+    limiter_s: f64,
+    limit_s: f64,
+}
+
+impl Busy {
+    /// Idle so far; a request is late after `limit_s` seconds.
+    pub fn new(station: Station, limit_s: f64, seed: u64) -> Self {
+        let mut rng = TestRng(seed);
+        let first_s = match station.stalls {
+            Some(stalls) => rng.share() * stalls.every_s / 2.0,
+            None => 0.0,
+        };
+        Self {
+            station,
+            rng,
+            now_s: 0.0,
+            free_s: vec![0.0; station.servers],
+            stall_start_s: first_s,
+            stall_end_s: first_s,
+            limiter_s: 0.0,
+            limit_s,
+        }
+    }
+
+    /// Carries out a search to its answer.
+    pub fn carry_out(&mut self, mut search: RateSearch) -> RateAnswer {
+        let mut measured = None;
+        loop {
+            match search.next(measured) {
+                SearchStep::Cell(cell) => measured = Some(self.measure(cell)),
+                SearchStep::Answer(answer) => return answer,
+            }
+        }
+    }
+
+    /// The share of requests that are late at a rate, over so many seconds.
+    pub fn late_share(&mut self, rate: f64, time_s: f64) -> f64 {
+        let measured = self.measure(RateCell {
+            kind: super::RateCellKind::Near,
+            rate,
+            warmup_s: 10.0,
+            time_s,
+            batch_s: time_s,
+            give_up_s: f64::INFINITY,
+        });
+        measured.late() / measured.requests()
+    }
+
+    fn measure(&mut self, cell: RateCell) -> MeasuredRate {
+        let begin_s = self.now_s;
+        let counted_from_s = begin_s + cell.warmup_s;
+        let count = (cell.time_s / cell.batch_s).round().max(1.0) as usize;
+        let end_s = counted_from_s + count as f64 * cell.batch_s;
+        let mut batches = vec![Batch::default(); count];
+        let mut requests = 0u64;
+        let mut is_over = false;
+        let mut arrival_s = begin_s;
+        loop {
+            arrival_s += self.rng.exponential() / cell.rate;
+            if arrival_s >= end_s {
+                arrival_s = end_s;
+                break;
+            }
+            let (start_s, done_s) = self.serve(arrival_s);
+            requests += 1;
+            if arrival_s >= counted_from_s {
+                let place = ((arrival_s - counted_from_s) / cell.batch_s) as usize;
+                let batch = &mut batches[place.min(count - 1)];
+                batch.requests += 1.0;
+                if done_s - arrival_s > self.limit_s {
+                    batch.late += 1.0;
+                }
+            }
+            if start_s - arrival_s > cell.give_up_s {
+                is_over = true;
+                break;
+            }
+        }
+        if is_over {
+            let whole = ((arrival_s - counted_from_s) / cell.batch_s).max(1.0) as usize;
+            batches.truncate(whole);
+        }
+        let drained_s = self.free_s.iter().copied().fold(arrival_s, f64::max);
+        self.now_s = drained_s;
+        MeasuredRate {
+            cell,
+            batches,
+            served: requests as f64 / (drained_s - begin_s),
+            is_over,
+            start_s: begin_s,
+            end_s: drained_s,
+        }
+    }
+
+    /// When a request of this moment starts to be served, and when it is answered.
+    fn serve(&mut self, arrival_s: f64) -> (f64, f64) {
+        let mut server = 0;
+        for (number, free_s) in self.free_s.iter().enumerate() {
+            if *free_s < self.free_s[server] {
+                server = number;
+            }
+        }
+        let mut start_s = arrival_s.max(self.free_s[server]);
+        if let Some(credit) = self.station.credit {
+            start_s = start_s.max(self.limiter_s - credit.requests / credit.base);
+            self.limiter_s = self.limiter_s.max(start_s) + 1.0 / credit.base;
+        }
+        if let Some(stalls) = self.station.stalls {
+            while start_s >= self.stall_end_s {
+                let pause_s = (stalls.every_s - stalls.length_s) * self.rng.between(0.8, 1.2);
+                self.stall_start_s = self.stall_end_s + pause_s;
+                self.stall_end_s = self.stall_start_s + stalls.length_s;
+            }
+            if start_s >= self.stall_start_s {
+                start_s = self.stall_end_s;
+            }
+        }
+        let mean_s = self.station.servers as f64 / self.station.capacity;
+        let taken_s = match self.station.service {
+            Service::Exponential => mean_s * self.rng.exponential(),
+            Service::Constant => mean_s,
+            Service::HeavyTailed => mean_s * (0.7 * self.rng.normal() - 0.5 * 0.49).exp(),
+        };
+        let speed = (1.0 - self.station.slower_per_second * start_s).max(0.5);
+        let done_s = start_s + taken_s / speed;
+        self.free_s[server] = done_s;
+        (start_s, done_s)
+    }
+}
+
+/// The rate at which this share of requests is late in the long run.
+pub fn true_rate(station: Station, limit_s: f64, late_share: f64, requests: f64) -> f64 {
+    let unlimited = Station {
+        credit: None,
+        ..station
+    };
+    let (mut low, mut high) = (0.02 * station.capacity, 1.15 * station.capacity);
+    let time_s = requests / station.capacity;
+    for _ in 0..12 {
+        let middle = (low + high) / 2.0;
+        if Busy::new(unlimited, limit_s, 7).late_share(middle, time_s) > late_share {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    let rate = (low + high) / 2.0;
+    match station.credit {
+        Some(credit) => rate.min(credit.base),
+        None => rate,
+    }
+}

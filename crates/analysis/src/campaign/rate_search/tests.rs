@@ -1,0 +1,163 @@
+//! The search on stations whose truth is known, in virtual time.
+
+use super::station::{Busy, Credit, Service, Stalls, Station};
+use super::*;
+
+const P99: f64 = 0.01;
+
+/// What searches with several seeds answer about a station.
+fn searched(station: Station, limit_s: f64, late_share: f64, runs: u64) -> Vec<RateAnswer> {
+    let promise = RatePromise {
+        late_share,
+        limit_s,
+    };
+    let mut answers = Vec::new();
+    for seed in 0..runs {
+        let search = RateSearch::new(promise, RateSearchTimes::default(), 77 + seed);
+        answers.push(Busy::new(station, limit_s, 1000 + 7 * seed).carry_out(search));
+    }
+    answers
+}
+
+/// Answers whose interval holds a rate.
+fn inside(answers: &[RateAnswer], truth: f64) -> usize {
+    answers
+        .iter()
+        .filter(|answer| answer.low <= truth * 1.005 && answer.high >= truth * 0.995)
+        .count()
+}
+
+/// Answers that promise more than a rate.
+fn promise_too_much(answers: &[RateAnswer], truth: f64) -> usize {
+    answers
+        .iter()
+        .filter(|answer| {
+            matches!(
+                answer.outcome,
+                RateOutcome::Sustained | RateOutcome::AtLeast
+            )
+        })
+        .filter(|answer| answer.low > truth * 1.01)
+        .count()
+}
+
+fn failed_controls(answers: &[RateAnswer]) -> usize {
+    answers
+        .iter()
+        .filter(|answer| answer.control.is_some_and(|control| control.failed))
+        .count()
+}
+
+/// Queues that the constants were not tuned on: other servers, capacities and limits. Their rates
+/// are those of `rate_study` (3,000,000 requests at each of twelve rates).
+#[test]
+fn interval_holds_the_rate_of_queues_and_the_control_fails() {
+    for (station, limit_s, truth) in [
+        (Station::new(1, 150.0, Service::Exponential), 0.08, 92.2),
+        (Station::new(3, 700.0, Service::HeavyTailed), 0.025, 514.1),
+        (Station::new(6, 2500.0, Service::Constant), 0.009, 2189.1),
+    ] {
+        let answers = searched(station, limit_s, P99, 5);
+        assert!(inside(&answers, truth) >= 4, "{answers:?}");
+        assert_eq!(promise_too_much(&answers, truth), 0, "{answers:?}");
+        assert!(failed_controls(&answers) >= 4, "{answers:?}");
+    }
+}
+
+#[test]
+fn stalls_widen_the_interval_and_do_not_falsify_it() {
+    let station = Station {
+        stalls: Some(Stalls {
+            length_s: 0.055,
+            every_s: 12.0,
+        }),
+        ..Station::new(4, 1200.0, Service::Exponential)
+    };
+    let answers = searched(station, 0.03, P99, 5);
+    assert!(inside(&answers, 888.9) >= 4, "{answers:?}");
+    assert!(promise_too_much(&answers, 888.9) <= 1, "{answers:?}");
+    for answer in answers {
+        assert!((answer.high - answer.low) / answer.rate > 0.1, "{answer:?}");
+    }
+}
+
+/// Stalls that alone break the promise: there is no rate to promise.
+#[test]
+fn promise_that_stalls_break_by_themselves_has_no_rate() {
+    let station = Station {
+        stalls: Some(Stalls {
+            length_s: 0.13,
+            every_s: 5.0,
+        }),
+        ..Station::new(4, 1000.0, Service::Exponential)
+    };
+    for seed in 0..3 {
+        let promise = RatePromise {
+            late_share: P99,
+            limit_s: 0.03,
+        };
+        let search = RateSearch::new(promise, RateSearchTimes::default(), seed);
+        let answer = Busy::new(station, 0.03, 50 + seed).carry_out(search);
+        assert_eq!(answer.outcome, RateOutcome::PerhapsNone, "{answer:?}");
+        assert_eq!(answer.low, 0.0);
+    }
+}
+
+fn with_credit(requests: f64) -> Station {
+    Station {
+        credit: Some(Credit {
+            base: 600.0,
+            requests,
+        }),
+        ..Station::new(4, 1000.0, Service::Exponential)
+    }
+}
+
+/// A credit that lasts for up to a minute at full speed does not pass for capacity; a longer one
+/// does in seven minutes, so the answer says how much of it would not have shown.
+#[test]
+fn short_credit_is_no_capacity_and_a_long_one_is_not_excluded() {
+    for seconds in [8.0, 50.0] {
+        let answers = searched(with_credit(seconds * 400.0), 0.03, P99, 4);
+        assert_eq!(promise_too_much(&answers, 600.0), 0, "{answers:?}");
+    }
+    for answer in searched(with_credit(1200.0 * 400.0), 0.03, P99, 2) {
+        assert!(answer.rate > 750.0, "{answer:?}");
+        let unseen = answer.unseen_credit;
+        assert!((50_000.0..480_000.0).contains(&unseen), "{answer:?}");
+    }
+}
+
+#[test]
+fn few_late_episodes_are_no_interval() {
+    let station = Station::new(2, 150.0, Service::Constant);
+    for answer in searched(station, 0.1, 0.001, 3) {
+        let has_an_interval = match answer.outcome {
+            RateOutcome::Sustained | RateOutcome::AtLeast | RateOutcome::NotHeld => true,
+            RateOutcome::FewEpisodes | RateOutcome::PerhapsNone => false,
+        };
+        if answer.outcome != RateOutcome::NotHeld {
+            assert_eq!(
+                answer.episodes >= EPISODES_MIN,
+                has_an_interval,
+                "{answer:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn search_ends_in_its_time_and_follows_from_its_seed() {
+    let station = Station::new(4, 1000.0, Service::Exponential);
+    let promise = RatePromise {
+        late_share: P99,
+        limit_s: 0.03,
+    };
+    let run = |seed: u64| {
+        let mut busy = Busy::new(station, 0.03, 3);
+        let search = RateSearch::new(promise, RateSearchTimes::default(), seed);
+        busy.carry_out(search)
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}

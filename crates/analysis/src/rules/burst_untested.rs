@@ -1,0 +1,79 @@
+//! `burst-untested`: a limiter sets the figures, and nothing shows whether it has a burst credit.
+//! So they may not last.
+
+use super::rate_limited::plateau_without_known_credit;
+use super::rule::*;
+use crate::limiter::words::{CreditTest, limit_text};
+use crate::limiter::{Unit, held_by_rows};
+
+pub(super) const RULE: Rule = Rule {
+    code: "burst-untested",
+    title: "The rate may be that of a burst",
+    meaning: "A limiter sets the rate, and no workload ran at it for long enough without a pause \
+              to show whether the limiter has a burst credit. Each pause and each slower workload \
+              refills such a credit.",
+    remedy: Remedy::ByCase,
+    check: Check::Workloads(check),
+    says: Meaning::Doubtful,
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let plateau = plateau_without_known_credit(record)?;
+    let is_known = record
+        .burst_credits
+        .iter()
+        .any(|credit| credit.target == plateau.target);
+    if is_known {
+        return None;
+    }
+    let unit = match plateau.unit {
+        "B/s" => Unit::Bytes,
+        _ => Unit::Requests,
+    };
+    let held = held_by_rows(record, plateau.target, unit)?;
+    let test = CreditTest::of(record, plateau.target, unit, plateau.rate);
+    if held.ns >= test.ns as f64 {
+        return None;
+    }
+    let claim = format!(
+        "A limiter sets the rate of {}, {}, and this run does not show whether it is one that \
+         lasts: at most {} passed at it without a pause. A volume with burst credit allows less \
+         for ever.",
+        scope(record, plateau.rows.iter().copied()),
+        limit_text(plateau.rate, plateau.unit),
+        format_duration(held.ns as u64),
+    );
+    let remedy = format!(
+        "Look up whether the volume has burst credit, or measure without a pause for {}: '{}'.",
+        format_duration(test.ns),
+        test.command
+    );
+    Some(Diagnosis::new(Severity::Warning, claim, plateau.evidence).with_remedy(remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::states;
+    use crate::rules::burst_figure::tests::sustained;
+    use crate::rules::bursts::examples::credit;
+    use crate::rules::rate_limited;
+
+    pub(super) const EXAMPLES: Examples = Examples::new(untested, sustained);
+
+    fn untested() -> Record {
+        rate_limited::tests::capped(|_| 0)
+    }
+
+    #[test]
+    fn untested_credit_names_the_command_and_its_time() {
+        let found = check(&untested()).unwrap();
+        states(&found.claim, &["3000/s", "5.0 s"]);
+        states(&found.remedy, &["diskproof run /data", "--time 40m"]);
+        let mut known = untested();
+        known.burst_credits = vec![credit()];
+        assert_eq!(check(&known), None);
+    }
+}

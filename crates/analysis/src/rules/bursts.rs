@@ -1,0 +1,275 @@
+//! What the rules on bursts share: the workloads that became slower for good, and the burst credits
+//! that are the disk's.
+
+use super::disturbed::is_disturbed;
+use super::rule::*;
+use super::starved::is_late;
+use crate::estimate::{LastingFall, lasting_fall};
+use crate::limiter::words::{amount_text, credit_text};
+use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
+use crate::{estimate, moved, slices};
+use diskproof_model::limiter::BurstCredit;
+use diskproof_model::row::{PhaseKind, PhaseRecord};
+use diskproof_model::series::TimeSeries;
+
+/// No disk or controller has a smaller write cache. Less is the page cache or chance.
+pub(super) const CLIFF_BYTES_MIN: f64 = 32e6;
+/// Of requests whose size differs, so much is assumed.
+const CACHE_REQUEST_BYTES: f64 = 8192.0;
+
+/// The credits that are the disk's: neither the page cache nor other programs explain the fall.
+/// That the machine was busy does not either: nothing is as even as a limiter by chance.
+pub(super) fn disk_credits(record: &Record) -> Vec<&BurstCredit> {
+    let mut credits = Vec::new();
+    for credit in &record.burst_credits {
+        let is_disks = credit.at_base.iter().all(|index| {
+            let measured = measured_at(record, *index);
+            !may_be_page_cache(record, measured.row) && !is_disturbed(record, measured)
+        });
+        if is_disks {
+            credits.push(credit);
+        }
+    }
+    credits
+}
+
+/// Whether a write cache may be as large as the credit, which only writes used.
+pub(super) fn may_be_cache(credit: &BurstCredit) -> bool {
+    let bytes = match credit.unit.as_str() {
+        "B/s" => credit.credit,
+        _ => credit.credit * CACHE_REQUEST_BYTES,
+    };
+    !credit.has_reads && bytes >= CLIFF_BYTES_MIN
+}
+
+/// What a credit means for the workloads that ran at its lower rate.
+pub(super) fn credit_diagnosis(record: &Record, credit: &BurstCredit) -> Diagnosis {
+    let claim = format!(
+        "A limiter with a burst credit of about {} allows {}. {} ran at the lower rate, which is \
+         that of sustained load.",
+        amount_text(credit),
+        credit_text(credit),
+        scope(record, credit.at_base.iter().copied()),
+    );
+    let mut observations = Vec::new();
+    for index in &credit.at_base {
+        observations.extend(credit_evidence(record, *index, credit));
+    }
+    let first = &record.measurements[credit.at_base[0]];
+    Diagnosis::new(Severity::Warning, claim, observations).with_command(&first.figures.reproduce)
+}
+
+/// The rate of a row beside that of the limiter.
+pub(super) fn credit_evidence(
+    record: &Record,
+    index: usize,
+    credit: &BurstCredit,
+) -> Option<Evidence> {
+    let measured = measured_at(record, index);
+    let (kind, op) = measured.row.headline_ops().into_iter().next()?;
+    let (figure, observed) = match credit.unit.as_str() {
+        "B/s" => ("throughput", op.figures.throughput.value),
+        _ => ("iops", op.figures.iops.value),
+    };
+    let place = format!("figures/ops/{}/{figure}/value", kind.as_str());
+    Some(measured.evidence(&place, observed, credit.base, &credit.unit))
+}
+
+/// A workload that became slower for good.
+pub(super) struct SlowedWorkload<'a> {
+    pub(super) measured: Measured<'a>,
+    pub(super) kind: OpKind,
+    pub(super) op: OpRow<'a>,
+    pub(super) fall: LastingFall,
+    /// The least fall that is no chance.
+    least: f64,
+}
+
+impl SlowedWorkload<'_> {
+    /// When the rate fell, by the clock of the run.
+    pub(super) fn moment_ns(&self, record: &Record) -> f64 {
+        moved::moment_ns(record, self.measured.index, self.fall.at_ns)
+    }
+
+    pub(super) fn evidence(&self) -> Evidence {
+        let place = format!("figures/ops/{}/iops/value", self.kind.as_str());
+        let observed = self.op.figures.iops.value;
+        let threshold = self.fall.before / self.least;
+        self.measured.evidence(&place, observed, threshold, "1/s")
+    }
+}
+
+/// The workloads that became slower because of the disk. One that others disturbed, or that
+/// waited for a processor, became slower because of the machine.
+pub(super) fn slowed_workloads(record: &Record) -> Vec<SlowedWorkload<'_>> {
+    let slices: Vec<WorkloadSlices> = record
+        .measurements
+        .iter()
+        .map(WorkloadSlices::of_record)
+        .collect();
+    let shared = shared_fall(&slices);
+    let mut slowed = Vec::new();
+    for measured in real(record) {
+        let row = measured.row;
+        if may_be_page_cache(record, row) || is_late(record, row) || is_disturbed(record, measured)
+        {
+            continue;
+        }
+        let company = match shared[measured.index] {
+            Some(_) => Company::Shared,
+            None => Company::Alone,
+        };
+        let Some(hit) = slowed_workload(measured, company) else {
+            continue;
+        };
+        if company == Company::Shared || !machine_fell(&slices, measured.index, hit.fall.at_ns) {
+            slowed.push(hit);
+        }
+    }
+    slowed
+}
+
+/// Whether other workloads became slower at the same time.
+#[derive(Clone, Copy, PartialEq)]
+enum Company {
+    Shared,
+    Alone,
+}
+
+/// Whether the page cache can be what was fast at first.
+fn may_be_page_cache(record: &Record, row: &Row) -> bool {
+    let may_answer = match row.data.cache.used {
+        CachePolicy::Direct => false,
+        CachePolicy::Buffered => row.data.ops.contains_key(&OpKind::Write),
+        CachePolicy::Cached => true,
+    };
+    let has_buffered_loop = match record.targets.get(row.data.target) {
+        Some(target) => target.has_buffered_loop(),
+        None => false,
+    };
+    may_answer || has_buffered_loop
+}
+
+/// A workload with a burst among its phases, or one that fell too late to have phases. Only closed
+/// loops: an open one offers what it offers. A fall that other workloads share is no chance.
+fn slowed_workload(measured: Measured<'_>, company: Company) -> Option<SlowedWorkload<'_>> {
+    let row = measured.row;
+    let mut phases = row.figures.phases.iter();
+    let burst = phases.find(|phase| phase.name == PhaseKind::Burst);
+    if row.data.workload.rate.is_some() || (burst.is_none() && row.figures.settled != Some(false)) {
+        return None;
+    }
+    let (kind, op) = row.headline_ops().first().copied()?;
+    let series = headline_series(row)?;
+    let fall = match burst {
+        Some(burst) => fall_after(row, burst),
+        None => lasting_fall(&series, row.data.wall_ns)?,
+    };
+    if company == Company::Alone
+        && (slices::fall_by_chance(&row.data.slices, fall.at_ns)
+            || (burst.is_some() && !is_known(op)))
+    {
+        return None;
+    }
+    let least = estimate::least_fall_to(
+        &series,
+        row.figures.settling_ns.max(fall.at_ns),
+        row.data.wall_ns,
+    );
+    if fall.after <= 0.0 || fall.before < least * fall.after {
+        return None;
+    }
+    Some(SlowedWorkload {
+        measured,
+        kind,
+        op,
+        fall: refined(fall, &series),
+        least,
+    })
+}
+
+/// Whether the rate of a workload with a burst, which is that after it, is known well.
+fn is_known(op: OpRow<'_>) -> bool {
+    match op.figures.iops.relative_half_width() {
+        Some(width) => width <= HALF_WIDTH_MAX,
+        None => false,
+    }
+}
+
+/// The fall from a burst to the steady phase.
+fn fall_after(row: &Row, burst: &PhaseRecord) -> LastingFall {
+    let mut before = 0.0;
+    let mut after = 0.0;
+    for (kind, op) in row.headline_ops() {
+        if let Some(in_burst) = burst.ops.get(&kind) {
+            before += in_burst.rate.value;
+        }
+        after += op.figures.iops.value;
+    }
+    LastingFall {
+        at_ns: burst.end_ns.saturating_sub(row.data.start_ns),
+        before,
+        after,
+    }
+}
+
+/// The fall to a part of the cell in which it happened.
+fn refined(fall: LastingFall, series: &TimeSeries) -> LastingFall {
+    let cell_ns = series.interval_ns.max(1);
+    let number = fall.at_ns.saturating_sub(series.start_ns) / cell_ns;
+    let Some(cell) = series.cells.get(number as usize) else {
+        return fall;
+    };
+    let seconds = cell_ns as f64 / 1e9;
+    let more = cell.ops as f64 - fall.after * seconds;
+    let share = (more / ((fall.before - fall.after) * seconds)).clamp(0.0, 1.0);
+    let begin_ns = series.start_ns + number * cell_ns;
+    LastingFall {
+        at_ns: begin_ns + (share * cell_ns as f64) as u64,
+        ..fall
+    }
+}
+
+/// Records that the tests of several rules use.
+#[cfg(test)]
+pub(super) mod examples {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};
+
+    /// So many times as fast until the given time.
+    pub(in crate::rules) fn fast_until(m: &mut Measurement, until_ns: u64, times: u64) {
+        for op in m.ops.values_mut() {
+            let cells = (until_ns / SERIES_INTERVAL_NS) as usize;
+            for cell in &mut op.series.cells[..cells] {
+                (cell.ops, cell.bytes) = (cell.ops * times, cell.bytes * times);
+            }
+            let total = op.series.total();
+            (op.count, op.bytes) = (total.ops, total.bytes);
+        }
+    }
+
+    pub(in crate::rules) fn burst() -> Record {
+        fixture::faulty("random-read-d32", |m| fast_until(m, 2_500_000_000, 6))
+    }
+
+    pub(in crate::rules) fn cliff() -> Record {
+        fixture::faulty("sequential-write", |m| fast_until(m, 2_500_000_000, 4))
+    }
+
+    /// The fixture does not follow from it: rules read what the detector found.
+    pub(in crate::rules) fn credit() -> BurstCredit {
+        BurstCredit {
+            target: 0,
+            unit: "1/s".to_owned(),
+            base: 1500.0,
+            burst: 3000.0,
+            credit: 20_000.0,
+            burst_ns: 13_333_333_333,
+            refill_ns: 13_333_333_333,
+            at_base: vec![4],
+            in_burst: vec![3],
+            has_reads: true,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `cache-cliff`: writes were faster at first than they stay, because a write cache (SLC flash, a
+//! controller's memory) was full. It fills by writes alone.
+
+use super::burst_exhausted::by_credit;
+use super::bursts::*;
+use super::rate_limited::is_even;
+use super::rule::*;
+use crate::limiter::words::{credit_text, limit_text};
+use crate::moved;
+
+pub(super) const RULE: Rule = Rule {
+    code: "cache-cliff",
+    title: "A write cache filled up",
+    meaning: "Writes were fast at first and became permanently slower, because a cache in front of \
+              the medium was full. The figures are those of the lower rate.",
+    remedy: Remedy::Always(
+        "Plan bulk loads and restores with the lower rate. To measure the recovery, repeat the run \
+         after some minutes without load.",
+    ),
+    check: Check::Workloads(check),
+    says: Meaning::Limit {
+        limit: RateLimit::Device,
+    },
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+pub(super) fn check(record: &Record) -> Option<Diagnosis> {
+    if by_credit(record).is_some() {
+        return None;
+    }
+    let hits = slowed_workloads(record);
+    if hits.iter().any(|hit| hit.kind == OpKind::Read) {
+        return None;
+    }
+    let Some(first) = hits.first() else {
+        return cache_or_credit(record);
+    };
+    let index = first.measured.index;
+    let row = first.measured.row;
+    let written = moved::before(record, index, first.fall.at_ns, true);
+    if written.bytes < CLIFF_BYTES_MIN {
+        return None;
+    }
+    let bytes_each = f64::from(row.data.workload.block_bytes);
+    // Only reads tell a full cache from a credit, whose rate is even.
+    let or_credit = if is_even(record, index) {
+        ", or the burst credit of the volume was used up"
+    } else {
+        ""
+    };
+    let claim = format!(
+        "{} wrote at {} until the run had written {}, then at {} to the end. A write cache in \
+         front of the medium was full{or_credit}. Larger bulk loads and restores get the lower \
+         rate.",
+        scope(record, hits.iter().map(|hit| hit.measured.index)),
+        format_throughput(first.fall.before * bytes_each),
+        gigabytes(written.bytes as u64),
+        format_throughput(first.fall.after * bytes_each),
+    );
+    let observations = hits.iter().map(SlowedWorkload::evidence);
+    Some(
+        Diagnosis::new(Severity::Warning, claim, observations).with_command(&row.figures.reproduce),
+    )
+}
+
+/// Writes that fell to one even rate: a cache was full, or a credit ended.
+fn cache_or_credit(record: &Record) -> Option<Diagnosis> {
+    let credits = disk_credits(record);
+    let credit = credits.into_iter().find(|credit| may_be_cache(credit))?;
+    let claim = format!(
+        "{} wrote at {}, after {} at first. A write cache in front of the medium was full, or the \
+         burst credit of the volume was used up. The disk allows {}. Larger bulk loads and \
+         restores get the lower rate.",
+        scope(record, credit.at_base.iter().copied()),
+        limit_text(credit.base, &credit.unit),
+        limit_text(credit.burst, &credit.unit),
+        credit_text(credit),
+    );
+    Some(Diagnosis {
+        claim,
+        ..credit_diagnosis(record, credit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::bursts::examples::{burst, cliff};
+
+    pub(super) const EXAMPLES: Examples = Examples::new(cliff, burst);
+}

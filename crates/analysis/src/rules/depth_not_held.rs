@@ -1,0 +1,298 @@
+//! `depth-not-held`: fewer requests were in flight than requested.
+
+use super::cpu_limited::is_cpu_limited;
+use super::rule::*;
+use super::starved::is_kept_waiting;
+
+pub(super) const RULE: Rule = Rule {
+    code: "depth-not-held",
+    title: "The queue depth was not reached",
+    meaning: "Fewer requests were in flight than the queue depth allows, so the figure is that of \
+              a smaller depth.",
+    remedy: Remedy::ByCase,
+    check: Check::Workloads(check),
+    says: Meaning::Doubtful,
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+/// Smallest share of the requested depth: starting, ending and reaping in batches cost a little of
+/// it.
+const HELD_MIN: f64 = 0.8;
+
+/// Operations per slot below which filling and draining the queue are most of the run.
+const ROUNDS_MIN: f64 = 20.0;
+
+/// Smallest share of the depth that must have reached the disks' queues: the way there and back is
+/// part of our latency, not of theirs.
+const QUEUED_MIN: f64 = 0.5;
+
+/// From this share of its waits on, a worker that had time to wait found its requests done: they
+/// were carried out while it submitted them.
+const DONE_MIN: f64 = 0.9;
+
+/// A worker that uses more of a processor than this, or would if it got one, may find requests done
+/// because it came late.
+const IDLE_SHARE: f64 = 0.5;
+
+/// Or that has waited for one for this share of what a request takes, each time on average.
+const LATE_SHARE: f64 = 0.25;
+
+/// A workload with fewer requests in flight than requested.
+struct ShallowQueue<'a> {
+    measured: Measured<'a>,
+    /// Requests in flight.
+    depth: f64,
+    evidence: Evidence,
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut hits: Vec<ShallowQueue<'_>> = Vec::new();
+    for measured in real(record) {
+        if fills_every_slot(measured.row) && !is_cpu_limited(record, measured.row) {
+            hits.extend(shallow_queue(measured));
+        }
+    }
+    let worst = smallest_by(&hits, |hit| hit.depth / wanted_depth(hit.measured.row))?;
+    let row = worst.measured.row;
+    let claim = format!(
+        "Fewer requests were in flight than requested in {}: {:.1} instead of {:.0} in {}. Its \
+         figures are those of the smaller depth.",
+        scope(record, hits.iter().map(|hit| hit.measured.index)),
+        worst.depth,
+        wanted_depth(row),
+        workload_name(record, row),
+    );
+    let observations = hits.iter().map(|hit| hit.evidence.clone());
+    Some(Diagnosis::new(Severity::Note, claim, observations).with_remedy(remedy(row)))
+}
+
+fn remedy(worst: &Row) -> String {
+    if worst.data.engine.depth.is_some() {
+        return "Compare these figures only with those of the same depth (--depth). The disk \
+                answered its first requests so slowly that a full queue would outlast the run."
+            .to_owned();
+    }
+    let (other, why) = match worst.data.engine.used {
+        EngineKind::Aio => (
+            "uring",
+            ", and Linux AIO through the page cache always does",
+        ),
+        _ => ("aio", ""),
+    };
+    format!(
+        "Try another I/O engine (--engine {other} or --engine sync): some filesystems complete or \
+         queue requests during submission{why}."
+    )
+}
+
+/// Whether the workload means to keep every slot busy all the time, as only closed loops without
+/// syncs do.
+fn fills_every_slot(row: &Row) -> bool {
+    let workload = &row.data.workload;
+    if workload.depth <= 1 || workload.rate.is_some() || workload.sync != SyncPolicy::None {
+        return false;
+    }
+    let done: u64 = row.headline_ops().iter().map(|(_, op)| op.data.count).sum();
+    row.data.engine.depth.is_some() || done as f64 >= ROUNDS_MIN * wanted_depth(row)
+}
+
+/// The depth by our own latencies (Little's law), or by the disks' queues. The latter tells what
+/// the former cannot: requests that were done one by one while they were submitted.
+fn shallow_queue(measured: Measured<'_>) -> Option<ShallowQueue<'_>> {
+    let row = measured.row;
+    let workers = f64::from(row.data.workload.workers);
+    let held = HELD_MIN * wanted_depth(row);
+    if let Some(depth) = row.data.engine.depth {
+        return Some(ShallowQueue {
+            measured,
+            depth: f64::from(depth * row.data.workload.workers),
+            evidence: measured.evidence("data/engine/depth", f64::from(depth), held, "1"),
+        });
+    }
+    let achieved = row.data.achieved_depth;
+    if depth_with_processors(row, achieved) < held {
+        return Some(ShallowQueue {
+            measured,
+            depth: achieved,
+            evidence: measured.evidence("data/achieved_depth", achieved, held, "1"),
+        });
+    }
+    if let Some(share) = row.data.engine.done_before_wait
+        && share >= DONE_MIN
+        && has_time_to_wait(row)
+    {
+        let place = "data/engine/done_before_wait";
+        return Some(ShallowQueue {
+            measured,
+            // One at a time for each.
+            depth: workers,
+            evidence: measured.evidence(place, share, DONE_MIN, "share"),
+        });
+    }
+    let queued = QUEUED_MIN * wanted_depth(row);
+    let depth = row.data.device.queue_depth?;
+    if !shows_own_requests(row) || depth_with_processors(row, depth) >= queued {
+        return None;
+    }
+    Some(ShallowQueue {
+        measured,
+        depth,
+        evidence: measured.evidence("data/device/queue_depth", depth, queued, "1"),
+    })
+}
+
+/// The depth as it would be if no worker had waited for a processor. A thread without one sends no
+/// request, and the disks' queues run empty: `starved` reports that. A gap longer than the wait for
+/// processors has another cause.
+fn depth_with_processors(row: &Row, depth: f64) -> f64 {
+    if is_kept_waiting(row) {
+        depth / (1.0 - row.data.starved.share).max(f64::MIN_POSITIVE)
+    } else {
+        depth
+    }
+}
+
+/// Whether the workers were idle enough to wait for their requests, and did not come late.
+fn has_time_to_wait(row: &Row) -> bool {
+    let mut latency_ns = f64::INFINITY;
+    for (_, op) in row.headline_ops() {
+        latency_ns = latency_ns.min(op.figures.latency.mean);
+    }
+    let starved = &row.data.starved;
+    let came_late = is_kept_waiting(row) && starved.mean_wait_ns >= LATE_SHARE * latency_ns;
+    let workers = f64::from(row.data.workload.workers);
+    !came_late && row.cpu_share() + starved.share * workers < IDLE_SHARE * workers
+}
+
+/// Whether the disks' queues hold what this workload alone had in flight: random direct I/O that
+/// the disks did in full. Neighbours are merged, and caches and mirrors change the number.
+fn shows_own_requests(row: &Row) -> bool {
+    let is_in_full = match row.data.device.accounted {
+        Some(share) => (0.9..1.1).contains(&share),
+        None => false,
+    };
+    row.figures.together_with.is_empty()
+        && is_random(row)
+        && is_in_full
+        && row.data.cache.used == CachePolicy::Direct
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{self, states};
+    use diskproof_model::measurement::{Measurement, Starvation};
+
+    pub(super) const EXAMPLES: Examples = Examples::new(
+        || reads(|m| m.achieved_depth = 11.0),
+        || reads(|m| (m.achieved_depth, m.workload.rate) = (11.0, Some(100.0))),
+    );
+
+    fn reads(change: impl Fn(&mut Measurement)) -> Record {
+        fixture::faulty("random-read-d32", change)
+    }
+
+    #[test]
+    fn a_shallow_queue_is_reported() {
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
+        assert_eq!(finding.severity, Severity::Note);
+        states(&finding.claim, &["11.0", "32", "random-read-d32"]);
+    }
+
+    #[test]
+    fn depth_that_slow_disk_could_not_answer_is_reported_with_few_operations() {
+        let slow = reads(|m| {
+            (m.engine.depth, m.achieved_depth) = (Some(1), 1.0);
+            m.ops.values_mut().for_each(|op| op.count = 3);
+        });
+        let finding = check(&slow).unwrap();
+        assert_eq!(
+            finding.evidence[0].path,
+            "/measurements/3/data/engine/depth"
+        );
+        assert!(!finding.remedy.contains("--engine"), "{}", finding.remedy);
+    }
+
+    #[test]
+    fn requests_done_one_by_one_in_the_submission_are_reported_by_the_disks_queue() {
+        let with = |name, depth| {
+            let record = fixture::faulty(name, |m| m.device.queue_depth = Some(depth));
+            check(&record)
+        };
+        let finding = with("random-read-d32", 1.1).unwrap();
+        states(&finding.claim, &["1.1", "32"]);
+        assert_eq!(
+            finding.evidence[0].path,
+            "/measurements/3/data/device/queue_depth"
+        );
+        assert_eq!(with("sequential-read", 1.1), None, "merged");
+        assert_eq!(with("random-read-d32", 24.0), None, "held");
+    }
+
+    #[test]
+    fn requests_that_were_done_before_anybody_waited_for_them_went_one_by_one() {
+        let aio = |done: f64, cpu_share: f64, starved: f64| {
+            check(&reads(|m| {
+                (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(done));
+                m.starved.share = starved;
+                m.cpu.user_ns = (m.wall_ns as f64 * cpu_share) as u64;
+            }))
+        };
+        let finding = aio(0.99, 0.05, 0.0).unwrap();
+        states(&finding.claim, &["1.0", "32"]);
+        states(&finding.remedy, &["--engine uring"]);
+        assert_eq!((aio(0.3, 0.05, 0.0), aio(0.99, 0.8, 0.0)), (None, None));
+        assert_eq!(
+            aio(0.99, 0.05, 0.6),
+            None,
+            "it waited for a processor, not for the disk"
+        );
+    }
+
+    #[test]
+    fn a_machine_without_a_free_processor_is_no_matter_of_the_interface() {
+        let starved = |share: f64, mean_wait_ns: f64, change: fn(&mut Measurement)| {
+            let found = check(&reads(|m| {
+                change(m);
+                m.starved = Starvation {
+                    share,
+                    mean_wait_ns,
+                };
+            }));
+            found.is_some()
+        };
+        let change: [fn(&mut Measurement); 3] = [
+            |m| m.achieved_depth = 20.0,
+            |m| m.device.queue_depth = Some(11.0),
+            |m| (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(0.99)),
+        ];
+        for change in change {
+            // Of 3.2 ms that a request takes.
+            assert!(!starved(0.4, 900_000.0, change));
+            // Waking up, often.
+            assert!(starved(0.4, 8_000.0, change) && starved(0.001, 60_000.0, change));
+        }
+        // Waits too short to find requests done for.
+        assert!(starved(0.4, 60_000.0, change[2]));
+        // Far more is missing than the time that was waited.
+        assert!(starved(0.1, 60_000.0, |m| m.achieved_depth = 11.0));
+        assert!(starved(0.4, 60_000.0, |m| m.device.queue_depth = Some(1.1)));
+    }
+
+    #[test]
+    fn silent_where_the_depth_is_not_meant_or_explained() {
+        let spared: [fn(&mut Measurement); 3] = [
+            |m| m.workload.sync = SyncPolicy::AtEnd,
+            |m| m.cpu.user_ns = m.wall_ns,
+            |m| m.ops.values_mut().for_each(|op| op.count = 100),
+        ];
+        for (row, spare) in spared.into_iter().enumerate() {
+            let record = reads(|m| {
+                m.achieved_depth = 11.0;
+                spare(m);
+            });
+            assert_eq!(check(&record), None, "{row}");
+        }
+    }
+}

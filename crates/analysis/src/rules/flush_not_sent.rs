@@ -1,0 +1,142 @@
+//! `flush-not-sent`: commits did not reach the medium, because the disk received fewer flushes than
+//! there were syncs.
+
+use super::commits::*;
+use super::rule::*;
+
+pub(super) const RULE: Rule = Rule {
+    code: "flush-not-sent",
+    title: "Syncs did not reach the disk",
+    meaning: "The disk has a volatile write cache, but received fewer flushes than there were \
+              commits. A power cut loses acknowledged transactions and may damage the database.",
+    remedy: Remedy::Always(
+        "Look for mount options that disable flushes (nobarrier, barrier=0), and for a layer or \
+         hypervisor setting that ignores them (cache=unsafe).",
+    ),
+    check: Check::Workloads(check),
+    says: Meaning::NotTheDisk {
+        cause: Cause::NotDurable,
+    },
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+/// The kernel sends a flush for each sync of one session. A part of the measured time may lack
+/// those that lie at its edges.
+const SENT_MIN: f64 = 0.5;
+/// Disks with request queues, whose flushes the kernel counts (blk_account_io_flush() in Linux's
+/// block/blk-flush.c). NVMe disks with several paths have none, and count no flush at all.
+const COUNTED: [&str; 6] = ["sd", "vd", "xvd", "loop", "nbd", "mmcblk"];
+
+/// Commits on volatile disks that received too few flushes.
+struct UnflushedCommits<'a> {
+    measured: Measured<'a>,
+    flushes: u64,
+    commits: u64,
+    disks: String,
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut hits: Vec<UnflushedCommits<'_>> = Vec::new();
+    for session in single_sessions(record) {
+        hits.extend(unflushed_commits(record, session));
+    }
+    let first = hits.first()?;
+    let last = hits.last()?;
+    let flushes = match first.flushes {
+        1 => "1 flush".to_owned(),
+        n => format!("{n} flushes"),
+    };
+    Some(Diagnosis::new(
+        Severity::Failure,
+        format!(
+            "{flushes} reached {}, whose write cache is volatile, for {} in {}. A power cut loses \
+             acknowledged transactions and may damage the database.",
+            last.disks,
+            counted(first.commits, "commit"),
+            first.measured.row.data.workload.name,
+        ),
+        hits.iter().map(|hit| {
+            let least = hit.commits as f64 * SENT_MIN;
+            let flushes = hit.flushes as f64;
+            hit.measured
+                .evidence("data/device/flush_ops", flushes, least, "flushes")
+        }),
+    ))
+}
+
+fn unflushed_commits<'a>(
+    record: &Record,
+    session: SessionCommits<'a>,
+) -> Option<UnflushedCommits<'a>> {
+    let row = session.measured.row;
+    let flushes = row.data.device.flush_ops?;
+    let commits = session.commits.data.count;
+    // A write with O_DSYNC may carry the request itself (FUA).
+    let is_synced = matches!(
+        row.data.workload.sync,
+        SyncPolicy::Every { .. } | SyncPolicy::OtherDescriptor { .. }
+    );
+    if !is_synced || has_cache_off(row) || flushes as f64 >= commits as f64 * SENT_MIN {
+        return None;
+    }
+    let disks = disks_below(record, row);
+    let all_need_flushes = disks.iter().all(|disk| {
+        disk.write_cache == Some(WriteCache::WriteBack) && (flushes > 0 || has_flush_counter(disk))
+    });
+    if disks.is_empty() || !all_need_flushes {
+        return None;
+    }
+    Some(UnflushedCommits {
+        measured: session.measured,
+        flushes,
+        commits,
+        disks: disk_names(&disks),
+    })
+}
+
+fn has_flush_counter(disk: &Layer) -> bool {
+    COUNTED.iter().any(|kind| disk.name.starts_with(kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::states;
+    use crate::rules::commits::examples::{each_layer, volatile, with_flushes};
+    use diskproof_model::plan::WriteFlag;
+
+    pub(super) const EXAMPLES: Examples = Examples::new(without_flushes, with_flushes);
+
+    fn without_flushes() -> Record {
+        volatile(10)
+    }
+
+    #[test]
+    fn missing_flushes_of_a_volatile_cache_are_a_failure() {
+        let finding = check(&without_flushes()).unwrap();
+        assert_eq!(finding.severity, Severity::Failure);
+        states(&finding.claim, &["10 flushes", "sda"]);
+        // A cache that needs no flush gets none, and an unknown one says nothing.
+        let mut protected = without_flushes();
+        for cache in [Some(WriteCache::WriteThrough), None] {
+            each_layer(&mut protected, |layer| layer.write_cache = cache);
+            assert_eq!(check(&protected), None);
+        }
+        // The counter of a disk without a request queue counts no flush.
+        let mut uncounted = volatile(0);
+        assert!(check(&uncounted).is_some());
+        each_layer(&mut uncounted, |layer| {
+            layer.name = layer.name.replace("sda", "nvme0n1")
+        });
+        assert_eq!(check(&uncounted), None);
+        // A write with O_DSYNC may be a forced unit access, which is no flush.
+        let mut written = without_flushes();
+        for m in &mut written.measurements {
+            m.data.workload.sync = SyncPolicy::WithWrite {
+                flag: WriteFlag::OpenDsync,
+            };
+        }
+        assert_eq!(check(&written), None);
+    }
+}

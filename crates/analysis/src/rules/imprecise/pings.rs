@@ -1,0 +1,67 @@
+//! Single requests whose mean time is known worse than figures are graded by.
+
+use super::super::rule::*;
+use diskproof_model::record::Estimate;
+
+/// Fewer single requests say nothing of the disk: the first one may wake it up.
+const PINGS_MIN: u64 = 10;
+
+pub(super) fn check(record: &Record) -> Option<Diagnosis> {
+    let mut hits: Vec<RoughMean> = Vec::new();
+    for measured in real(record) {
+        let Some(ping) = &measured.row.figures.ping else {
+            continue;
+        };
+        for (kind, latency) in &ping.latency {
+            hits.extend(rough_mean(record, measured, kind.as_str(), &latency.mean));
+        }
+    }
+    if hits.is_empty() {
+        return None;
+    }
+    let claims: Vec<&str> = hits.iter().map(|hit| hit.claim.as_str()).collect();
+    let claim = format!(
+        "The mean time is only approximate: {}. The next requests may take several times as long.",
+        claims.join("; ")
+    );
+    let observations = hits.iter().map(|hit| hit.evidence.clone());
+    Some(
+        Diagnosis::new(Severity::Warning, claim, observations)
+            .with_remedy("Send more requests (--count 100)."),
+    )
+}
+
+/// A mean time of one kind of request.
+struct RoughMean {
+    claim: String,
+    evidence: Evidence,
+}
+
+fn rough_mean(
+    record: &Record,
+    measured: Measured<'_>,
+    kind: &str,
+    mean: &Estimate,
+) -> Option<RoughMean> {
+    let place = format!("figures/ping/latency/{kind}/mean");
+    let requests = counted(mean.n, kind);
+    let name = workload_name(record, measured.row);
+    if mean.n < PINGS_MIN {
+        let place = format!("{place}/n");
+        return Some(RoughMean {
+            claim: format!("of only {requests} in {name}"),
+            evidence: measured.evidence(&place, mean.n as f64, PINGS_MIN as f64, "1"),
+        });
+    }
+    let width = mean.relative_half_width()?;
+    if width <= HALF_WIDTH_MAX {
+        return None;
+    }
+    let place = format!("{place}/half_width_95");
+    let half_width = mean.half_width_95.unwrap_or(0.0);
+    let most = HALF_WIDTH_MAX * mean.value;
+    Some(RoughMean {
+        claim: format!("of {requests} in {name} to ±{}", format_percent(width)),
+        evidence: measured.evidence(&place, half_width, most, "ns"),
+    })
+}

@@ -1,0 +1,152 @@
+//! `interrupted`: this program did not run for a while; the figures exclude that time.
+
+use super::rule::*;
+use diskproof_model::measurement::{Interruption, InterruptionKind};
+
+pub(super) const RULE: Rule = Rule {
+    code: "interrupted",
+    title: "diskproof did not run for a while",
+    meaning: "diskproof did not run for a while, because it was stopped (Ctrl-Z) or the machine \
+              was suspended. The figures exclude that time and the requests in flight.",
+    remedy: Remedy::Always(
+        "Measure again if the disk must not rest, because caches and burst credits recover during \
+         a pause.",
+    ),
+    check: Check::Run(check),
+    says: Meaning::EndedEarly,
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+/// Interruptions that are named one by one.
+const NAMED: usize = 3;
+
+/// An interruption of a workload or of the survey.
+struct PlacedInterruption {
+    /// `2.0 s into random-read-d1`
+    place: String,
+    interruption: Interruption,
+    evidence: Evidence,
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let all = interruptions(record);
+    if all.is_empty() {
+        return None;
+    }
+    let mut named: Vec<String> = all
+        .iter()
+        .take(NAMED)
+        .map(|one| format!("{}, {}", describe_event(&one.interruption), one.place))
+        .collect();
+    let unnamed = all.len().saturating_sub(NAMED);
+    if unnamed > 0 {
+        named.push(format!("{unnamed} more"));
+    }
+    let requests: u64 = all.iter().map(|one| one.interruption.requests).sum();
+    Some(Diagnosis::new(
+        Severity::Note,
+        format!(
+            "{}. The figures exclude that time and {} in flight.",
+            named.join("; "),
+            counted(requests, "request")
+        ),
+        all.into_iter().map(|one| one.evidence),
+    ))
+}
+
+fn interruptions(record: &Record) -> Vec<PlacedInterruption> {
+    let mut all = Vec::new();
+    for measured in measured_rows(record) {
+        for (number, interruption) in measured.row.data.interruptions.iter().enumerate() {
+            let place = format!("data/interruptions/{number}/length_ns");
+            let length_ns = interruption.length_ns as f64;
+            all.push(PlacedInterruption {
+                place: place_in_workload(record, measured.row, interruption),
+                interruption: *interruption,
+                evidence: measured.evidence(&place, length_ns, 0.0, "ns"),
+            });
+        }
+    }
+    if let Some(surface) = record.surface() {
+        for (number, interruption) in surface.data.interruptions.iter().enumerate() {
+            let path = format!("/results/0/data/interruptions/{number}/length_ns");
+            let since_ns = interruption.start_ns.saturating_sub(surface.data.start_ns);
+            all.push(PlacedInterruption {
+                place: format!("{} into {SURVEY}", format_duration(since_ns)),
+                interruption: *interruption,
+                evidence: evidence_at(path, interruption.length_ns as f64, 0.0, "ns"),
+            });
+        }
+    }
+    all
+}
+
+fn place_in_workload(record: &Record, row: &Row, interruption: &Interruption) -> String {
+    let name = workload_name(record, row);
+    match interruption.start_ns.checked_sub(row.data.start_ns) {
+        Some(since_ns) => format!("{} into {name}", format_duration(since_ns)),
+        None => format!("during the warm-up of {name}"),
+    }
+}
+
+fn describe_event(interruption: &Interruption) -> String {
+    let event = match interruption.kind {
+        InterruptionKind::Stopped => "A signal stopped diskproof",
+        InterruptionKind::Frozen => "A paused container or virtual machine stopped diskproof",
+        InterruptionKind::Suspended => "The machine was suspended",
+    };
+    format!("{event} for {}", format_duration(interruption.length_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{self, states, surveyed};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    pub(super) const EXAMPLES: Examples = Examples::new(
+        || {
+            fixture::faulty("random-read-d32", |m| {
+                m.interruptions = vec![interruption(3 * SECOND, InterruptionKind::Stopped)]
+            })
+        },
+        fixture::record,
+    );
+
+    fn interruption(start_ns: u64, kind: InterruptionKind) -> Interruption {
+        Interruption {
+            start_ns,
+            length_ns: 2 * SECOND,
+            kind,
+            requests: 32,
+        }
+    }
+
+    #[test]
+    fn interrupted_names_time_and_length() {
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
+        states(
+            &finding.claim,
+            &["2.0 s, 3.0 s into random-read-d32", "32 requests"],
+        );
+        assert_eq!(finding.evidence[0].observed, 2e9);
+    }
+
+    #[test]
+    fn interrupted_survey_and_warm_up_are_named() {
+        let record = surveyed::faulty(|survey| {
+            let start_ns = survey.start_ns + SECOND;
+            survey.interruptions = vec![interruption(start_ns, InterruptionKind::Suspended)];
+        });
+        let claim = check(&record).unwrap().claim;
+        states(&claim, &["2.0 s, 1.0 s into the survey"]);
+        let record = fixture::faulty("random-read-d32", |m| {
+            m.start_ns = SECOND;
+            m.interruptions = vec![interruption(1, InterruptionKind::Frozen); 5];
+        });
+        let claim = check(&record).unwrap().claim;
+        states(&claim, &["warm-up of random-read-d32", "2 more"]);
+    }
+}

@@ -1,0 +1,176 @@
+//! `late`: a run ended on time while requests were still in flight. Whether the target hangs is
+//! unknown then.
+
+use super::rate_limited::allowed_by_group;
+use super::rule::*;
+use diskproof_model::measurement::Hang;
+
+pub(super) const RULE: Rule = Rule {
+    code: "late",
+    title: "Requests took longer than the run",
+    meaning: "The disk is too slow for the time of the run, or it hangs. The run ended on time, \
+              with requests in flight. The figures cover the requests that completed, so the \
+              longest latencies are missing.",
+    remedy: Remedy::Always(
+        "Measure longer (--time), with smaller blocks (--bs) or at a lower depth (--depth). If no \
+         request ever completes, look for timeouts in the kernel log (dmesg).",
+    ),
+    check: Check::Run(check),
+    says: Meaning::EndedEarly,
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+/// Requests that had no answer when the run ended.
+struct LateRequests<'a> {
+    /// Of the workload; `None` of the survey.
+    index: Option<usize>,
+    target: usize,
+    name: &'a str,
+    hang: Hang,
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let late = late_requests(record);
+    let mut claims = Vec::new();
+    let mut observations = Vec::new();
+    for one in &late {
+        claims.push(format!(
+            "{} of {} had no answer after {}",
+            counted(one.hang.requests, "request"),
+            one.name,
+            format_duration(one.hang.lasted_ns)
+        ));
+        let path = data_path(one.index) + "/hang/lasted_ns";
+        observations.push(evidence_at(path, one.hang.lasted_ns as f64, 0.0, "ns"));
+    }
+    let mut sentences = Vec::new();
+    if !claims.is_empty() {
+        sentences.push(format!(
+            "{}, when the run ended. The figures exclude these requests, which take at least as \
+             long. A database waits for each of them.",
+            claims.join("; ")
+        ));
+    }
+    for one in &late {
+        if let Some((limit, evidence)) = allowed_by_group(record, one.target) {
+            sentences.push(limit);
+            observations.push(evidence);
+            break;
+        }
+    }
+    if let Some((access_time, evidence)) = access_time_without_curve(record) {
+        sentences.push(format!(
+            "A random access takes {access_time}, so the time was too short for a curve: the \
+             transfer rate is undecided."
+        ));
+        observations.push(evidence);
+    }
+    if observations.is_empty() {
+        return None;
+    }
+    Some(Diagnosis::new(
+        Severity::Warning,
+        sentences.join(" "),
+        observations,
+    ))
+}
+
+fn late_requests(record: &Record) -> Vec<LateRequests<'_>> {
+    let mut late = Vec::new();
+    if let Some(surface) = record.surface()
+        && let Some(hang) = surface.data.hang
+    {
+        late.push(LateRequests {
+            index: None,
+            target: surface.data.target,
+            name: SURVEY,
+            hang,
+        });
+    }
+    for measured in measured_rows(record) {
+        if let Some(hang) = measured.row.data.hang {
+            late.push(LateRequests {
+                index: Some(measured.index),
+                target: measured.row.data.target,
+                name: &measured.row.data.workload.name,
+                hang,
+            });
+        }
+    }
+    late.retain(|one| one.hang.late);
+    late
+}
+
+/// The access time of a disk that was too slow for the curve of the plan.
+fn access_time_without_curve(record: &Record) -> Option<(String, Evidence)> {
+    let surface = record.surface()?;
+    let access = &surface.figures.seeks.get(&SeekPattern::Random)?.mean;
+    if record.plan.survey()?.curve.is_none() || !record.curve().is_empty() {
+        return None;
+    }
+    let path = "/results/0/figures/seeks/random/mean/value";
+    let evidence = evidence_at(path, access.value, 0.0, "ns");
+    Some((format_duration(access.value as u64), evidence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::surveyed::{self, SurveyedDisk};
+    use crate::fixture::{self, states};
+    use crate::rules::hung;
+    use diskproof_model::plan::Task;
+    use diskproof_model::target::IoLimit;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    pub(super) const EXAMPLES: Examples = Examples::new(is_late, fixture::record);
+
+    fn is_late() -> Record {
+        fixture::faulty("random-read-d32", |m| {
+            m.hang = Some(Hang {
+                since_ns: m.start_ns + 2 * SECOND,
+                lasted_ns: 7 * SECOND,
+                requests: 8,
+                late: true,
+            });
+        })
+    }
+
+    #[test]
+    fn requests_in_flight_at_the_end_of_a_run_are_late_and_no_hang() {
+        let finding = check(&is_late()).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        states(&finding.claim, &["8 requests of random-read-d32", "7.0 s"]);
+        assert_eq!(hung::check(&is_late()), None);
+    }
+
+    #[test]
+    fn disk_too_slow_for_a_curve_is_named() {
+        let mut run = SurveyedDisk::rotating().run(1);
+        run.0.plan.tasks = vec![Task::Survey(run.1.survey.clone())];
+        run.1.curve.clear();
+        let finding = check(&surveyed::judge(run)).unwrap();
+        assert_eq!(
+            finding.evidence[0].path,
+            "/results/0/figures/seeks/random/mean/value"
+        );
+        assert_eq!(check(&surveyed::record()), None);
+    }
+
+    #[test]
+    fn limit_of_a_group_is_named_as_the_cause() {
+        let mut record = is_late();
+        record.host.io_limits = vec![IoLimit {
+            group: "/db".to_owned(),
+            device: "8:0".to_owned(),
+            read_bytes_per_second: Some(300_000),
+            ..IoLimit::default()
+        }];
+        let finding = check(&record).unwrap();
+        states(&finding.claim, &["/db"]);
+        let path = &finding.evidence.last().unwrap().path;
+        assert_eq!(path, "/host/io_limits/0/read_bytes_per_second");
+    }
+}

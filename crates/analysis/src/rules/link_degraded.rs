@@ -1,0 +1,175 @@
+//! `link-degraded`: a disk talks more slowly over its link than it could. This concerns the disks
+//! below every target, whatever was done with them.
+
+use super::rule::*;
+use std::collections::BTreeSet;
+
+pub(super) const RULE: Rule = Rule {
+    code: "link-degraded",
+    title: "The link runs below its full speed",
+    meaning: "A disk's link runs at a lower speed, or with fewer lanes, than the disk supports. \
+              The cable, port, slot or controller limits it.",
+    remedy: Remedy::Always(
+        "Check what the port or slot supports. If it supports more, replace the cable, clean the \
+         contacts, or use another port; dmesg names links that were slowed down after errors.",
+    ),
+    check: Check::Run(check),
+    says: Meaning::Disk,
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+/// The same speed in other words (2.5 and 2.500 GT/s) must not count as a loss.
+const LINK_SHARE: f64 = 0.95;
+
+/// As long as the fastest figure stays below this share of the link, the link is not what limits
+/// it.
+const ROOM: f64 = 0.7;
+
+/// A link that carries less than its disk could use of a better one.
+struct DegradedLink<'a> {
+    path: String,
+    layer: &'a Layer,
+    /// What it carries, in bytes per second.
+    now: f64,
+    /// What the disk could use.
+    possible: f64,
+    claim: String,
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut names = BTreeSet::new();
+    let mut hits: Vec<DegradedLink<'_>> = Vec::new();
+    for placed in layers(record) {
+        if let Some(degraded) = degraded_link(placed)
+            && names.insert(&degraded.layer.name)
+        {
+            hits.push(degraded);
+        }
+    }
+    let slowest = smallest_by(&hits, |hit| hit.now)?;
+    let (is_serious, effect) = match fastest_figure(record) {
+        Some(rate) if rate >= ROOM * slowest.now => {
+            let rate = format_throughput(rate);
+            let effect =
+                format!(" The fastest figure, {rate}, is close to the limit of that link.");
+            (true, effect)
+        }
+        Some(rate) => {
+            let rate = format_throughput(rate);
+            let effect = format!(" It did not limit these figures; the fastest is {rate}.");
+            (false, effect)
+        }
+        None => (true, String::new()),
+    };
+    let claims: Vec<&str> = hits.iter().map(|hit| hit.claim.as_str()).collect();
+    Some(Diagnosis::new(
+        warning_if(is_serious),
+        format!("{}.{effect}", claims.join("; ")),
+        hits.iter()
+            .map(|hit| evidence_at(&hit.path, hit.now, hit.possible, "B/s")),
+    ))
+}
+
+fn degraded_link(placed: PlacedLayer<'_>) -> Option<DegradedLink<'_>> {
+    let layer = placed.layer;
+    let link = layer.link.as_ref()?;
+    let now = link.bytes_per_second_max? as f64;
+    let possible = link.device_bytes_per_second_max? as f64;
+    if now >= LINK_SHARE * possible {
+        return None;
+    }
+    Some(DegradedLink {
+        path: placed.path + "/link/bytes_per_second_max",
+        layer,
+        now,
+        possible,
+        claim: format!(
+            "The link of {} ({}) runs at {}; the disk can do {}",
+            layer.name,
+            link.bus,
+            speed_and_rate(link.speed.as_deref(), now),
+            speed_and_rate(link.speed_max.as_deref(), possible)
+        ),
+    })
+}
+
+/// `1.5 Gbps, 150 MB/s`
+fn speed_and_rate(speed: Option<&str>, bytes_per_second: f64) -> String {
+    let rate = format_throughput(bytes_per_second);
+    match speed {
+        Some(speed) => format!("{speed}, {rate}"),
+        None => rate,
+    }
+}
+
+/// The highest throughput in the record; `None` where none was measured.
+fn fastest_figure(record: &Record) -> Option<f64> {
+    let mut rates: Vec<f64> = Vec::new();
+    for row in &record.measurements {
+        let ops = row.headline_ops();
+        let rate: f64 = ops.iter().map(|(_, op)| op.figures.throughput.value).sum();
+        rates.push(rate);
+    }
+    if let Some(surface) = record.surface()
+        && let Some(rate) = &surface.figures.rate
+    {
+        rates.push(rate.max);
+    }
+    largest_by(rates, |rate| *rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::surveyed::{self, SurveyedDisk};
+    use crate::fixture::{self, states};
+    use diskproof_model::target::Link;
+
+    pub(super) const EXAMPLES: Examples = Examples::new(
+        || linked(link(150_000_000, Some(600_000_000))),
+        fixture::record,
+    );
+
+    fn link(now: u64, could: Option<u64>) -> Link {
+        Link {
+            bus: "SATA".to_owned(),
+            speed: Some("1.5 Gbps".to_owned()),
+            speed_max: Some("6.0 Gbps".to_owned()),
+            bytes_per_second_max: Some(now),
+            device_bytes_per_second_max: could,
+        }
+    }
+
+    fn linked(link: Link) -> Record {
+        fixture::changed(|run| run.0.targets[0].layers[1].link = Some(link))
+    }
+
+    #[test]
+    fn a_slower_link_than_the_disk_can_is_reported_in_every_run() {
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
+        states(
+            &finding.claim,
+            &["sda (SATA)", "1.5 Gbps, 150 MB/s", "6.0 Gbps, 600 MB/s"],
+        );
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Warning, 1)
+        );
+        let mut run = SurveyedDisk::rotating().run(1);
+        run.0.targets[0].layers[0].link = Some(link(300_000_000, Some(600_000_000)));
+        let finding = check(&surveyed::judge(run)).unwrap();
+        assert_eq!(finding.severity, Severity::Note, "92 MB/s do not need more");
+    }
+
+    #[test]
+    fn a_full_link_and_an_unknown_one_are_no_finding() {
+        for link in [
+            link(600_000_000, Some(600_000_000)),
+            link(150_000_000, None),
+            link(600_000_000, Some(300_000_000)),
+        ] {
+            assert_eq!(check(&linked(link)), None);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `missed-schedule`: in an open loop, operations could not start when they should have.
+
+use super::rule::*;
+
+pub(super) const RULE: Rule = Rule {
+    code: "missed-schedule",
+    title: "The offered load was not reached",
+    meaning: "Operations could not start on schedule, so the figures show a smaller load than \
+              requested.",
+    remedy: Remedy::Always(
+        "Allow more requests in flight (--depth, --jobs), reduce --rate, or stop other work on the \
+         machine. The latency from the intended start is valid.",
+    ),
+    check: Check::Workloads(check),
+    says: Meaning::Doubtful,
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+/// Share of late starts that a queue may have now and then.
+const MISSED_MAX: f64 = 0.01;
+
+fn missed_starts(row: &Row) -> f64 {
+    row.data.missed_starts.unwrap_or(0) as f64
+}
+
+/// Starts in the measured time that the schedule wants.
+fn wanted_starts(row: &Row) -> f64 {
+    row.data.workload.rate.unwrap_or(0.0) * row.data.wall_ns as f64 / 1e9
+}
+
+/// Share of the wanted starts that were missed. Those of the warm-up that were made late, within
+/// the measured time, are not among the wanted ones.
+fn missed_share(row: &Row) -> f64 {
+    (missed_starts(row) / wanted_starts(row).max(1.0)).min(1.0)
+}
+
+/// Whether more than a few of the starts of an open loop were late or not made.
+pub(super) fn is_missed(row: &Row) -> bool {
+    row.data.workload.rate.is_some() && missed_starts(row) > MISSED_MAX * wanted_starts(row)
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let hits: Vec<Measured<'_>> = real(record)
+        .filter(|measured| is_missed(measured.row))
+        .collect();
+    let worst = largest_by(&hits, |hit| missed_share(hit.row))?.row;
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
+            "The schedule was missed in {}: at {} operations per second, {} of the starts of {} \
+             were over 1 ms late or missing, because all slots were busy or diskproof did not get \
+             a processor in time.",
+            scope(record, indices(&hits)),
+            format_rate(worst.data.workload.rate.unwrap_or(0.0)),
+            format_percent(missed_share(worst)),
+            workload_name(record, worst),
+        ),
+        hits.iter().map(|hit| {
+            let threshold = MISSED_MAX * wanted_starts(hit.row);
+            hit.evidence("data/missed_starts", missed_starts(hit.row), threshold, "1")
+        }),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{self, states};
+
+    pub(super) const EXAMPLES: Examples = Examples::new(
+        || {
+            fixture::faulty("random-read-d32", |m| {
+                (m.workload.rate, m.missed_starts) = (Some(12_000.0), Some(10_000))
+            })
+        },
+        || {
+            fixture::faulty("random-read-d32", |m| {
+                (m.workload.rate, m.missed_starts) = (Some(1e4), Some(500))
+            })
+        },
+    );
+
+    #[test]
+    fn late_starts_are_reported_and_a_closed_loop_has_none() {
+        let claim = check(&(EXAMPLES.fires)()).unwrap().claim;
+        states(&claim, &["12000", "17 %", "random-read-d32"]);
+        let closed = fixture::faulty("random-read-d32", |m| m.missed_starts = Some(10_000));
+        assert_eq!(check(&closed), None);
+    }
+}

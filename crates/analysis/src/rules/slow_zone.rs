@@ -1,0 +1,286 @@
+//! `slow-zone`: a stretch of the surface is clearly slower than what lies on both sides of it; the
+//! normal decline toward the inner zones, a single delayed request and a short pause of flash do
+//! not count.
+//!
+//! Of random disks (`findings_study`, 1000 of each kind) 7 of 3000 healthy ones have a slow zone.
+//! Stretches of 1, 2, 5 and 20 % of the surface at 30 to 80 % of the rate are found, and nothing
+//! else, on 96, 99, 99.6 and 99.4 %, three of them on 98.5 %, with 60 to 300 points.
+
+use super::ragged::is_uneven;
+use super::rule::*;
+use crate::mechanics::{Mechanics, mechanics, reach};
+use crate::shape::{Dip, Shape};
+use crate::surface::{SecondReading, second_reading};
+
+pub(super) const RULE: Rule = Rule {
+    code: "slow-zone",
+    title: "One zone of the disk is slow",
+    meaning: "A stretch of the disk transfers more slowly than the places on both sides of it, \
+              also at a second reading.",
+    remedy: Remedy::ByCase,
+    check: Check::Survey(check),
+    says: Meaning::Disk,
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+/// Least points of a slow stretch where nothing turns: shorter ones are the disk's own
+/// housekeeping, which goes with time and not with place.
+const POINTS_MIN_SOLID: usize = 3;
+
+/// Smallest depth of a stretch of one point, as a share of the rate: no second sample confirms it.
+const DEPTH_MIN_SINGLE: f64 = 0.16;
+
+/// Where points scatter by more than this, as a share of the rate, no slow one is an exception.
+const SCATTER_MAX: f64 = 0.25;
+
+/// Stretches that the claim names.
+const ZONES_NAMED: usize = 3;
+
+/// A slow stretch, and what the second reading said of it.
+struct SlowZone<'a> {
+    dip: &'a Dip,
+    again: SecondReading,
+    from_bytes: u64,
+    to_bytes: u64,
+}
+
+impl SlowZone<'_> {
+    fn is_confirmed(&self) -> bool {
+        matches!(self.again, SecondReading::Confirmed(_))
+    }
+
+    /// Rate over that on both sides.
+    fn share(&self) -> f64 {
+        self.dip.rate / self.dip.beside
+    }
+
+    fn describe(&self) -> String {
+        let again = match self.again {
+            SecondReading::Confirmed(rate) => {
+                format!(", and {} at a second reading", format_throughput(rate))
+            }
+            _ => String::new(),
+        };
+        format!(
+            "from {} to {} it reaches {}, {} less than the {} on both sides{again}",
+            gigabytes(self.from_bytes),
+            gigabytes(self.to_bytes),
+            format_throughput(self.dip.rate),
+            format_percent(1.0 - self.share()),
+            format_throughput(self.dip.beside)
+        )
+    }
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let surface = record.surface()?;
+    let shape = Shape::of(record.curve(), reach(record, surface))?;
+    let mechanics = mechanics(record);
+    if shape.scatter > SCATTER_MAX || (mechanics != Mechanics::Solid && is_uneven(&shape)) {
+        return None;
+    }
+    let zones = slow_zones(record, surface, &shape, mechanics);
+    let worst = smallest_by(&zones, |zone| zone.share())?;
+    let is_confirmed = worst.is_confirmed();
+    let headline = match (zones.len(), is_confirmed) {
+        (1, true) => "A stretch of the disk is slow".to_owned(),
+        (1, false) => "A stretch of the disk was slow once".to_owned(),
+        (n, true) => format!("{n} stretches of the disk are slow"),
+        (n, false) => format!("{n} stretches of the disk were slow once"),
+    };
+    let mut claims = Vec::new();
+    let mut observations = Vec::new();
+    for zone in zones.iter().take(ZONES_NAMED) {
+        claims.push(zone.describe());
+        observations.extend(zone_evidence(record, &shape, zone.dip));
+    }
+    let more = match zones.len().saturating_sub(ZONES_NAMED) {
+        0 => String::new(),
+        more => format!("; {more} more"),
+    };
+    let consequence = if is_confirmed {
+        "The normal decline toward the inner zones does not explain it."
+    } else {
+        "The survey could not read it a second time, so another program may be the cause."
+    };
+    let claim = format!("{headline}: {}{more}. {consequence}", claims.join("; "));
+    let path = match record.targets.get(surface.data.target) {
+        Some(target) => &target.path,
+        None => "",
+    };
+    let remedy = format!(
+        "Measure the stretch again, finer: diskproof curve {path} --span {}-{}. If it is slow \
+         again, the disk retries reads or has reallocated sectors: check smartctl -a (reallocated, \
+         pending) and run curve --scan. If not, another program used the disk.",
+        worst.from_bytes, worst.to_bytes
+    );
+    Some(Diagnosis::new(warning_if(is_confirmed), claim, observations).with_remedy(remedy))
+}
+
+/// The slow stretches without those that the second reading refutes. Those that were read only once
+/// count where it confirms none.
+fn slow_zones<'a>(
+    record: &Record,
+    surface: &SurfaceRecord,
+    shape: &'a Shape,
+    mechanics: Mechanics,
+) -> Vec<SlowZone<'a>> {
+    let span_end = surface.data.span_start_bytes + surface.data.span_bytes;
+    let mut zones: Vec<SlowZone<'_>> = Vec::new();
+    for dip in &shape.dips {
+        if !is_zone(dip, mechanics) {
+            continue;
+        }
+        let again = second_reading(record.curve(), shape, dip);
+        if again != SecondReading::Refuted {
+            zones.push(SlowZone {
+                dip,
+                again,
+                from_bytes: shape.points[dip.first].offset_bytes,
+                to_bytes: shape.end_bytes(dip.last, span_end),
+            });
+        }
+    }
+    let is_confirmed = zones.iter().any(SlowZone::is_confirmed);
+    zones.retain(|zone| zone.is_confirmed() == is_confirmed);
+    zones
+}
+
+fn is_zone(dip: &Dip, mechanics: Mechanics) -> bool {
+    let points = dip.last - dip.first + 1;
+    if mechanics == Mechanics::Solid {
+        points >= POINTS_MIN_SOLID
+    } else {
+        points > 1 || 1.0 - dip.rate / dip.beside >= DEPTH_MIN_SINGLE
+    }
+}
+
+/// The slowest point of the stretch and its first one, if that is another.
+fn zone_evidence(record: &Record, shape: &Shape, dip: &Dip) -> Vec<Evidence> {
+    let slowest = smallest_by(dip.first..=dip.last, |i| shape.points[*i].ln_rate);
+    let mut points = vec![dip.first, slowest.unwrap_or(dip.first)];
+    points.dedup();
+    points
+        .iter()
+        .map(|i| point_evidence(shape.points[*i].index, record, dip.beside))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::states;
+    use crate::fixture::surveyed::{self, SurveyedDisk, codes, rotating, solid};
+    use crate::rules::ragged::examples::slow;
+    use crate::surface::points_to_confirm;
+
+    pub(super) const EXAMPLES: Examples =
+        Examples::new(|| slow(0.4..0.45, 0.5).record(1), surveyed::record);
+
+    #[test]
+    fn the_stretch_is_reported_with_its_bounds_and_rate() {
+        let record = (EXAMPLES.fires)();
+        let finding = check(&record).unwrap();
+        states(&finding.claim, &["from 128 GB to 144 GB", "50 %"]);
+        states(
+            &finding.remedy,
+            &["diskproof curve /dev/sda --span 128000000000-144000000000"],
+        );
+        assert_eq!(codes(&record), ["slow-zone"]);
+    }
+
+    #[test]
+    fn stretch_that_was_slow_for_a_while_only_is_silent() {
+        let truth = SurveyedDisk::rotating();
+        let mut run = truth.run(1);
+        // Another program used the disk during these points. Their second reading is fast.
+        for point in &mut run.1.curve[80..90] {
+            point.bytes_per_second /= 2.0;
+            point.busy_ns *= 2;
+            point.latency_max_ns *= 2;
+        }
+        let again = points_to_confirm(&run.1.curve);
+        assert!(again.iter().filter(|i| (80..90).contains(*i)).count() == 3 && again.len() == 7);
+        run.1
+            .curve
+            .iter_mut()
+            .for_each(|p| p.later_bytes_per_second = None);
+        let once = check(&surveyed::judge(run.clone())).unwrap();
+        assert_eq!(once.severity, Severity::Note);
+        for index in again {
+            let point = &mut run.1.curve[index];
+            let place = point.offset_bytes as f64 / truth.size_bytes as f64;
+            point.later_bytes_per_second = Some(truth.rate_at(place));
+        }
+        assert_eq!(check(&surveyed::judge(run.clone())), None);
+        // The load lasts: it slows the sides, too.
+        for point in &mut run.1.curve {
+            point.later_bytes_per_second = point.later_bytes_per_second.map(|rate| rate / 2.0);
+        }
+        assert_eq!(check(&surveyed::judge(run)), None);
+    }
+
+    #[test]
+    fn long_stretch_that_is_a_little_slow_is_found() {
+        // 30 of 1000 GB, 12 % slow, with point errors of 0.2 %.
+        for (mut disk, start) in [
+            (SurveyedDisk::rotating(), 0.41),
+            (SurveyedDisk::rotating(), 0.633),
+            (solid(|disk| disk.noise = 0.002), 0.2),
+        ] {
+            disk.size_bytes = 1_000_000_000_000;
+            disk.slow = vec![(start..start + 0.03, 0.88)];
+            for seed in 0..5 {
+                let found = check(&disk.record(seed));
+                let severity = found.map(|finding| finding.severity);
+                assert_eq!(severity, Some(Severity::Warning), "{seed} {disk:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn wide_ones_at_the_start_and_at_the_end_are_found_too() {
+        for range in [0.0..0.05, 0.3..0.5, 0.9..1.0] {
+            let record = slow(range.clone(), 0.6).record(1);
+            assert_eq!(codes(&record), ["slow-zone"], "{range:?}");
+        }
+    }
+
+    #[test]
+    fn normal_decline_is_silent() {
+        for zones in [2, 3, 5, 24] {
+            for span in [0.0..1.0, 0.0..0.8, 0.3..0.9] {
+                let disk = rotating(|disk| (disk.zones, disk.span) = (zones, span));
+                assert_eq!(check(&disk.record(1)), None, "{disk:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_request_that_waited_is_no_zone_and_many_slow_ones_are() {
+        for waited in [true, false] {
+            let record = surveyed::faulty(|survey| {
+                let point = &mut survey.curve[80];
+                point.bytes_per_second /= 2.0;
+                point.busy_ns *= 2;
+                if waited {
+                    point.latency_max_ns += point.busy_ns / 2;
+                } else {
+                    point.latency_max_ns *= 2;
+                }
+            });
+            assert_eq!(check(&record).is_none(), waited);
+        }
+    }
+
+    #[test]
+    fn short_pause_of_an_ssd_is_silent_and_a_long_stretch_is_not() {
+        for seed in 0..10 {
+            let record = solid(|disk| disk.hiccups = 0.02).record(seed);
+            assert_eq!(check(&record), None, "{seed}");
+        }
+        let stale = solid(|disk| disk.slow = vec![(0.2..0.3, 0.5)]);
+        assert!(check(&stale.record(1)).is_some());
+    }
+}

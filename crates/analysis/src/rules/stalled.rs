@@ -1,0 +1,304 @@
+//! `stalled`: for a while no request completed, and then the disk went on. A short pause among slow
+//! requests is their latency.
+
+use super::rule::*;
+use diskproof_model::series::{Cell, TimeSeries};
+
+pub(super) const RULE: Rule = Rule {
+    code: "stalled",
+    title: "The disk paused for a while",
+    meaning: "For a while no request completed, then the disk continued. Transactions wait that \
+              long, however good the average is.",
+    remedy: Remedy::Always(
+        "Look for timeouts, resets and retries in the kernel log (dmesg). For a virtual disk ask \
+         the provider; for a physical disk check smartctl -a. Measure longer (--time) to see \
+         whether it pauses again.",
+    ),
+    check: Check::Run(check),
+    says: Meaning::Disk,
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+/// Shorter pauses are within what a disk's own housekeeping and a busy host do.
+const LENGTH_NS_MIN: u64 = 500_000_000;
+
+/// From this length on sessions notice, and timeouts come near.
+const LENGTH_NS_WARNING: u64 = 1_000_000_000;
+
+/// A pause is at least this many times the median latency: where requests take 400 ms each, half a
+/// second without a completion is no exception.
+const LATENCIES_MIN: f64 = 10.0;
+
+/// Workloads that the claim names.
+const PAUSES_NAMED: usize = 3;
+
+/// A pause without a completion.
+struct Pause {
+    /// The workload, or the survey, as a list names it.
+    place: String,
+    /// Nanoseconds from the start of the workload or survey to the pause.
+    start_ns: u64,
+    length_ns: u64,
+    /// Requests that waited.
+    requests: u64,
+    evidence: Evidence,
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut pauses: Vec<Pause> = Vec::new();
+    for measured in real(record) {
+        pauses.extend(workload_pause(record, measured));
+    }
+    pauses.extend(survey_pause(record));
+    pauses.sort_by_key(|pause| std::cmp::Reverse(pause.length_ns));
+    let longest_ns = pauses.first()?.length_ns;
+    let named: Vec<String> = pauses
+        .iter()
+        .take(PAUSES_NAMED)
+        .map(describe_pause)
+        .collect();
+    let more = match pauses.len().saturating_sub(PAUSES_NAMED) {
+        0 => String::new(),
+        n => format!("; and in {}", counted(n as u64, "more workload")),
+    };
+    Some(Diagnosis::new(
+        warning_if(longest_ns >= LENGTH_NS_WARNING),
+        format!(
+            "No request completed {}{more}. A transaction that commits during such a pause waits \
+             as long.",
+            named.join("; ")
+        ),
+        pauses.into_iter().map(|pause| pause.evidence),
+    ))
+}
+
+fn describe_pause(pause: &Pause) -> String {
+    format!(
+        "for {} in {}, {} after its start, while {} waited",
+        format_duration(pause.length_ns),
+        pause.place,
+        format_duration(pause.start_ns),
+        counted(pause.requests, "request")
+    )
+}
+
+/// The longest pause of a workload.
+fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
+    let row = measured.row;
+    // The page cache makes writers wait until it has written enough; that is how it works.
+    if row.data.cache.used != CachePolicy::Direct || row.data.hang.is_some() {
+        return None;
+    }
+    // `slow-after-idle` reports a disk that has to wake up.
+    if let Some(ping) = &row.figures.ping
+        && !ping.after_idle.is_empty()
+    {
+        return None;
+    }
+    let ops = row.headline_ops();
+    let (kind, slowest) = slowest_cell(&ops)?;
+    let series = headline_series(row)?;
+    let gap = longest_gap(&series)?;
+    // The cells around the gap may hold completions: no request waited for longer than the slowest.
+    let length_ns = slowest
+        .latency_max_ns
+        .min(gap.length_ns + 2 * series.interval_ns);
+    if length_ns < LENGTH_NS_MIN || (length_ns as f64) < LATENCIES_MIN * usual_latency_ns(&ops) {
+        return None;
+    }
+    let place = format!("data/ops/{}/series", kind.as_str());
+    let slowest_ns = slowest.latency_max_ns as f64;
+    Some(Pause {
+        place: workload_name(record, row),
+        start_ns: gap.end_ns.saturating_sub(length_ns),
+        length_ns,
+        requests: waiting_requests(row, &ops, length_ns),
+        evidence: measured.evidence(&place, slowest_ns, LENGTH_NS_MIN as f64, "ns"),
+    })
+}
+
+/// The cell with the longest latency, and its kind of operation.
+fn slowest_cell(ops: &[(OpKind, OpRow<'_>)]) -> Option<(OpKind, Cell)> {
+    ops.iter()
+        .flat_map(|(kind, op)| op.data.series.cells.iter().map(|cell| (*kind, *cell)))
+        .max_by_key(|(_, cell)| cell.latency_max_ns)
+}
+
+/// How many requests waited during a pause of this length.
+fn waiting_requests(row: &Row, ops: &[(OpKind, OpRow<'_>)], length_ns: u64) -> u64 {
+    let depth = wanted_depth(row) as u64;
+    let slow: u64 = ops
+        .iter()
+        .map(|(_, op)| longer_than(*op, length_ns / 2))
+        .sum();
+    // The histogram covers the steady part only, which the pause may precede; and several pauses of
+    // one length would add up.
+    match slow {
+        0 => depth,
+        slow => slow.min(depth),
+    }
+}
+
+/// A stretch of cells in which nothing completed.
+struct Gap {
+    length_ns: u64,
+    /// Where the cell after it ends.
+    end_ns: u64,
+}
+
+fn longest_gap(series: &TimeSeries) -> Option<Gap> {
+    let mut longest: Option<Gap> = None;
+    let mut longest_ns = 0;
+    let mut from = 0;
+    for (index, cell) in series.cells.iter().enumerate() {
+        if cell.ops == 0 && cell.errors == 0 {
+            continue;
+        }
+        let length_ns = (index - from) as u64 * series.interval_ns;
+        if length_ns > longest_ns {
+            longest_ns = length_ns;
+            let end_ns = series.start_ns + (index as u64 + 1) * series.interval_ns;
+            longest = Some(Gap { length_ns, end_ns });
+        }
+        from = index + 1;
+    }
+    longest
+}
+
+/// Median latency of the slowest kind of operation; its mean where too few know a median.
+fn usual_latency_ns(ops: &[(OpKind, OpRow<'_>)]) -> f64 {
+    let mut usual_ns: f64 = 0.0;
+    for (_, op) in ops {
+        let latency = &op.figures.latency;
+        let median_ns = match latency.p50 {
+            Some(ns) => ns as f64,
+            None => latency.mean,
+        };
+        usual_ns = usual_ns.max(median_ns);
+    }
+    usual_ns
+}
+
+/// How many operations took at least so long.
+fn longer_than(op: OpRow<'_>, least_ns: u64) -> u64 {
+    let mut sum = 0;
+    for (from_ns, _, count) in op.data.latency.buckets() {
+        if from_ns >= least_ns {
+            sum += count;
+        }
+    }
+    sum
+}
+
+/// The longest pause of the survey.
+fn survey_pause(record: &Record) -> Option<Pause> {
+    let surface = record.surface()?;
+    let stalls = surface.data.stalls.iter().enumerate();
+    let (index, stall) = stalls.max_by_key(|(_, stall)| stall.lasted_ns)?;
+    let path = format!("/results/0/data/stalls/{index}/lasted_ns");
+    let lasted_ns = stall.lasted_ns as f64;
+    Some(Pause {
+        place: SURVEY.to_owned(),
+        start_ns: stall.since_ns.saturating_sub(surface.data.start_ns),
+        length_ns: stall.lasted_ns,
+        requests: stall.requests,
+        evidence: evidence_at(path, lasted_ns, LENGTH_NS_MIN as f64, "ns"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::surveyed::{self, codes};
+    use crate::fixture::{self, states};
+    use diskproof_model::measurement::{Hang, Measurement};
+
+    const MS: u64 = 1_000_000;
+    const SECOND: u64 = 1000 * MS;
+
+    pub(super) const EXAMPLES: Examples =
+        Examples::new(|| reads(|m| pause(m, 2600 * MS)), fixture::record);
+
+    fn reads(change: impl Fn(&mut Measurement)) -> Record {
+        fixture::faulty("random-read-d32", change)
+    }
+
+    fn hang(since_ns: u64, seconds: u64, requests: u64) -> Option<Hang> {
+        Some(Hang {
+            since_ns,
+            lasted_ns: seconds * SECOND,
+            requests,
+            late: false,
+        })
+    }
+
+    /// Nothing completes from 1.0 s for `ns`, and 32 requests wait.
+    fn pause(m: &mut Measurement, ns: u64) {
+        for op in m.ops.values_mut() {
+            let cells = (ns / op.series.interval_ns) as usize;
+            op.series.cells[100..100 + cells].fill(Cell::default());
+            op.series.cells[100 + cells].latency_max_ns = ns;
+            op.latency.record_many(ns, 32);
+        }
+    }
+
+    #[test]
+    fn pause_is_reported_with_its_time_length_and_requests() {
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        states(
+            &finding.claim,
+            &["2.6 s in random-read-d32, 1.1 s after", "32 requests"],
+        );
+        states(&finding.evidence[0].path, &["/data/ops/read/series"]);
+        let short = check(&reads(|m| pause(m, 700 * MS)));
+        assert_eq!(short.unwrap().severity, Severity::Note);
+    }
+
+    #[test]
+    fn short_pauses_slow_disks_hangs_and_the_page_cache_are_silent() {
+        let silent: [fn(&mut Measurement); 5] = [
+            |m| pause(m, 300 * MS),
+            |m| {
+                pause(m, 2600 * MS);
+                let count: u64 = m.ops.values().map(|op| op.count).sum();
+                m.ops
+                    .values_mut()
+                    .for_each(|op| op.latency.record_many(400 * MS, 10 * count));
+            },
+            |m| {
+                pause(m, 2600 * MS);
+                m.cache.used = CachePolicy::Buffered;
+            },
+            |m| {
+                pause(m, 2600 * MS);
+                m.hang = hang(0, 50, 1);
+            },
+            // One slow request while the others go on is a latency.
+            |m| {
+                m.ops
+                    .values_mut()
+                    .for_each(|op| op.latency.record_many(2600 * MS, 1));
+            },
+        ];
+        for (index, change) in silent.into_iter().enumerate() {
+            assert_eq!(check(&reads(change)), None, "{index}");
+        }
+    }
+
+    #[test]
+    fn pause_of_a_survey_is_reported() {
+        let record = surveyed::faulty(|survey| {
+            survey.stalls = vec![Hang {
+                since_ns: survey.start_ns + 3 * SECOND,
+                lasted_ns: 2600 * MS,
+                requests: 8,
+                late: false,
+            }];
+        });
+        assert_eq!(codes(&record), ["stalled"]);
+        let claim = &record.findings[0].claim;
+        states(claim, &["2.6 s in the survey, 3.0 s after", "8 requests"]);
+    }
+}

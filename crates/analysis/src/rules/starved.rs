@@ -1,0 +1,203 @@
+//! `starved`: the machine was so busy that this program had to wait for a processor when the disk
+//! answered. Its own waiting is in the figures then: in latencies, most of all in the high
+//! percentiles, and on a survey as slow and, where the disk read ahead meanwhile, as fast places.
+
+use super::cpu_limited::is_cpu_limited;
+use super::rule::*;
+
+pub(super) const RULE: Rule = Rule {
+    code: "starved",
+    title: "diskproof waited for a processor",
+    meaning: "The machine had no free processor for diskproof when the disk answered. Latencies \
+              and surveys include that waiting time.",
+    remedy: Remedy::Always(
+        "Measure when the machine is quieter, or raise the program's priority: chrt -f 10 \
+         diskproof … (as root).",
+    ),
+    check: Check::Run(check),
+    says: Meaning::OtherLoad {
+        used: SharedResource::Processors,
+    },
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+/// Share of the survey's time from which on it shows: the queue of eight requests hides less,
+/// single accesses become longer by it.
+const SURVEY_SHARE_MIN: f64 = 0.05;
+
+/// Shorter measurements are over within a few turns of the scheduler.
+const WALL_NS_MIN: u64 = 1_000_000_000;
+
+/// Whether the survey waited for processors so long that it shows.
+pub(super) fn is_starved(surface: &SurfaceRecord) -> bool {
+    surface.figures.starved_share >= SURVEY_SHARE_MIN && surface.data.wall_ns >= WALL_NS_MIN
+}
+
+/// Share of a workload's time from which on it may show. By threads of pread the mean latency is
+/// longer by just this share, by a queue in one thread by less; the high percentiles by much more
+/// (3.5 % made a p99.9 of 14.0 ms into 14.5 ms, more work on the machine 8.9 ms into 24.4 ms).
+const WORKLOAD_SHARE_MIN: f64 = 0.02;
+
+/// Mean wait that is more than waking up: an idle processor, or one that this program has
+/// precedence on, was had within 1 to 20 µs, one shared with compilers after 30 to 75 µs. A fast
+/// disk's many short waits add up to a large share too.
+const WAIT_NS_MIN: f64 = 25_000.0;
+
+/// Least mean wait, as a share of the mean latency, that can change a figure: behind a queue of
+/// 5 ms the disk has the next requests already, so that waits of 20 µs change neither the rate nor,
+/// by more than their own length, a latency.
+const LATENCY_SHARE_MIN: f64 = 0.01;
+
+/// Whether the workers were kept waiting for processors, by others or by each other.
+pub(super) fn is_kept_waiting(row: &Row) -> bool {
+    let starved = &row.data.starved;
+    if starved.share < WORKLOAD_SHARE_MIN || starved.mean_wait_ns < WAIT_NS_MIN {
+        return false;
+    }
+    let mut shortest_ns: Option<f64> = None;
+    for (_, op) in row.headline_ops() {
+        let mean_ns = op.figures.latency.mean;
+        if mean_ns > 0.0 {
+            shortest_ns = Some(shortest_ns.unwrap_or(f64::MAX).min(mean_ns));
+        }
+    }
+    match shortest_ns {
+        Some(mean_ns) => starved.mean_wait_ns >= LATENCY_SHARE_MIN * mean_ns,
+        None => true,
+    }
+}
+
+/// Whether the workers waited for processors so long that it shows. Where the program itself used
+/// all of them up, its threads wait for each other: `cpu-limited` says that.
+pub(super) fn is_late(record: &Record, row: &Row) -> bool {
+    is_kept_waiting(row) && row.data.wall_ns >= WALL_NS_MIN && !is_cpu_limited(record, row)
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let late: Vec<Measured<'_>> = real(record)
+        .filter(|measured| is_late(record, measured.row))
+        .collect();
+    let mut claims = Vec::new();
+    let mut observations = Vec::new();
+    if let Some(worst) = largest_by(&late, |hit| hit.row.data.starved.share) {
+        claims.push(format!(
+            "In {} a thread of diskproof waited for a processor for up to {} of the time. This \
+             makes latencies longer, high percentiles in particular.",
+            scope(record, indices(&late)),
+            format_percent(worst.row.data.starved.share)
+        ));
+    }
+    for hit in &late {
+        let share = hit.row.data.starved.share;
+        let place = "data/starved/share";
+        observations.push(hit.evidence(place, share, WORKLOAD_SHARE_MIN, "of the time"));
+    }
+    if let Some(surface) = record.surface()
+        && is_starved(surface)
+    {
+        let share = surface.figures.starved_share;
+        claims.push(format!(
+            "For {} of the survey diskproof waited for a processor. Points measured at those times \
+             are ignored, and access times are longer.",
+            format_percent(share)
+        ));
+        let path = "/results/0/figures/starved_share";
+        observations.push(evidence_at(path, share, SURVEY_SHARE_MIN, "of the time"));
+    }
+    if claims.is_empty() {
+        return None;
+    }
+    let load = load_text(record);
+    Some(Diagnosis::new(
+        Severity::Warning,
+        format!(
+            "The machine was too busy for accurate timing{load}. {}",
+            claims.join(" ")
+        ),
+        observations,
+    ))
+}
+
+/// ` (load 9.8 on 8 CPUs)`, where the load explains the waiting; a lower one explains nothing.
+fn load_text(record: &Record) -> String {
+    let cpus = record.host.cpus;
+    let Some(text) = &record.host.load_average else {
+        return String::new();
+    };
+    match text.parse::<f64>() {
+        Ok(load) if load >= f64::from(cpus) => {
+            format!(" (load {text} on {})", counted(u64::from(cpus), "CPU"))
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::surveyed::{self, codes, rotating};
+    use crate::fixture::{self, WALL_NS, states};
+    use diskproof_model::measurement::Starvation;
+    use diskproof_model::surface::DataSheet;
+
+    pub(super) const EXAMPLES: Examples = Examples::new(
+        || surveyed::faulty(|survey| survey.starved_ns = survey.wall_ns / 8),
+        surveyed::record,
+    );
+
+    #[test]
+    fn waiting_for_a_processor_is_reported_with_its_share() {
+        let record = (EXAMPLES.fires)();
+        let share = check(&record).unwrap().evidence[0].observed;
+        assert!((share - 0.125).abs() < 0.001, "{share}");
+        assert_eq!(codes(&record), ["starved"]);
+    }
+
+    #[test]
+    fn a_workload_that_waited_for_processors_has_its_latencies_doubted() {
+        let late = |share: f64, mean_wait_ns: f64, system_share: u64| {
+            check(&fixture::faulty("random-read-d32", |m| {
+                m.starved = Starvation {
+                    share,
+                    mean_wait_ns,
+                };
+                m.cpu.system_ns = WALL_NS * system_share / 100;
+            }))
+        };
+        let finding = late(0.07, 60_000.0, 10).unwrap();
+        states(&finding.claim, &["7 %"]);
+        states(&finding.evidence[0].path, &["/starved/share"]);
+        assert_eq!(late(0.01, 60_000.0, 10), None);
+        // The requests take 3.2 ms: the queue hides such waits, however many they are.
+        assert_eq!(late(0.2, 28_000.0, 10), None);
+        // Waking up, often.
+        assert_eq!(late(0.2, 8_000.0, 10), None);
+        // Its own doing.
+        assert_eq!(late(0.07, 60_000.0, 95), None);
+    }
+
+    #[test]
+    fn effects_of_waiting_on_points_and_accesses_are_not_reported_as_the_disks() {
+        let mut run = rotating(|disk| disk.accesses = 300).run(1);
+        run.0.plan.questions.data_sheet = Some(DataSheet {
+            rpm: Some(7200),
+            seek_ns: Some(10_600_000),
+            ..DataSheet::default()
+        });
+        for point in run.1.curve.iter_mut().step_by(7) {
+            point.late_ns = point.busy_ns / 2;
+            point.busy_ns += point.late_ns;
+            point.bytes_per_second /= 1.5;
+        }
+        run.1
+            .access
+            .iter_mut()
+            .for_each(|access| access.latency_ns += 6_000_000);
+        run.1.starved_ns = run.1.wall_ns / 5;
+        assert_eq!(codes(&surveyed::judge(run.clone())), ["starved"]);
+        run.1.starved_ns = 0;
+        run.1.curve.iter_mut().for_each(|point| point.late_ns = 0);
+        assert!(codes(&surveyed::judge(run)).contains(&"access-time-off"));
+    }
+}

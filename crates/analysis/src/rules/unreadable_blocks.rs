@@ -1,0 +1,110 @@
+//! `unreadable-blocks`: a scan met sectors that could not be read.
+
+use super::rule::*;
+use diskproof_model::surface::UnreadableRange;
+
+pub(super) const RULE: Rule = Rule {
+    code: "unreadable-blocks",
+    title: "The scan found unreadable sectors",
+    meaning: "The scan found sectors that the disk cannot read. Their content is lost unless a \
+              copy exists.",
+    remedy: Remedy::Always(
+        "Copy the readable data to another disk first (ddrescue), restore the rest from a backup, \
+         then replace the disk. If dmesg names the link instead of the medium, check the cable and \
+         the controller. smartctl -a counts pending sectors, which a write replaces; if the count \
+         grows again, the disk is failing.",
+    ),
+    check: Check::Survey(check),
+    says: Meaning::Disk,
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+/// Ranges named in the claim; the record names up to a thousand.
+const NAMED: usize = 4;
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let scan = record.surface()?.data.scan.as_ref()?;
+    if scan.unreadable_bytes == 0 {
+        return None;
+    }
+    let path = "/results/0/data/scan/unreadable_bytes";
+    let mut observations = vec![evidence_at(path, scan.unreadable_bytes as f64, 0.0, "B")];
+    let mut places = Vec::new();
+    for (index, range) in scan.unreadable.iter().enumerate().take(NAMED) {
+        let path = format!("/results/0/data/scan/unreadable/{index}/length_bytes");
+        observations.push(evidence_at(path, range.length_bytes as f64, 0.0, "B"));
+        places.push(describe_range(range));
+    }
+    let more = match scan.unreadable.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    Some(Diagnosis::new(
+        Severity::Failure,
+        format!(
+            "{} could not be read: {}{more}.",
+            format_bytes(scan.unreadable_bytes),
+            places.join("; ")
+        ),
+        observations,
+    ))
+}
+
+fn describe_range(range: &UnreadableRange) -> String {
+    format!(
+        "LBA {} ({} at {}, {})",
+        range.lba,
+        format_bytes(range.length_bytes),
+        gigabytes(range.offset_bytes),
+        range.errno
+    )
+}
+
+/// A scan that the tests of several rules change.
+#[cfg(test)]
+pub(super) mod examples {
+    use super::*;
+    use crate::fixture::surveyed;
+    use diskproof_model::surface::Scan;
+
+    pub(in crate::rules) fn scanned(change: impl FnOnce(&mut Scan)) -> Record {
+        surveyed::faulty(|survey| change(survey.scan.insert(surveyed::scan())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::examples::scanned;
+    use super::*;
+    use crate::fixture::states;
+
+    pub(super) const EXAMPLES: Examples = Examples::new(
+        || {
+            scanned(|scan| {
+                let range = |i: u64| UnreadableRange {
+                    offset_bytes: i * 80_000_000 * 512,
+                    length_bytes: 4096,
+                    lba: i * 80_000_000,
+                    errno: "EIO".to_owned(),
+                };
+                scan.unreadable = (1..=6).map(range).collect();
+                scan.unreadable_bytes = 6 * 4096;
+            })
+        },
+        || scanned(|_| ()),
+    );
+
+    #[test]
+    fn unreadable_ranges_are_reported_by_lba() {
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Failure, 5)
+        );
+        states(
+            &finding.claim,
+            &["24 KiB", "LBA 80000000 (4 KiB at 41.0 GB, EIO)", "2 more"],
+        );
+    }
+}

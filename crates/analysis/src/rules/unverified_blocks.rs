@@ -1,0 +1,87 @@
+//! `unverified-blocks`: blocks that were read back have no signature, so nothing shows whether they
+//! changed.
+
+use super::bad_blocks::{VerifiedRow, verified_rows};
+use super::rule::*;
+use diskproof_model::measurement::VerifyResult;
+
+pub(super) const RULE: Rule = Rule {
+    code: "unverified-blocks",
+    title: "Blocks without a signature to verify",
+    meaning: "Blocks that --verify read were never written with --verify, or in blocks of another \
+              size. Whether they changed is unknown.",
+    remedy: Remedy::Always(
+        "Verify with the block size and the span of the run that wrote the blocks, or write them \
+         first: diskproof run TARGET --rw write --verify.",
+    ),
+    check: Check::Workloads(check),
+    says: Meaning::Note,
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+/// Blocks that cannot be judged are a warning where none could be.
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut hits = verified_rows(record);
+    hits.retain(|hit| hit.result.bad_blocks > hit.result.wrong_blocks());
+    let first = hits.first()?;
+    let blocks = counted(sum(&hits, |result| result.blocks), "block");
+    let scope = scope(record, hits.iter().map(|hit| hit.measured.index));
+    let judged = sum(&hits, |result| result.good_blocks() + result.wrong_blocks());
+    let claim = if judged == 0 {
+        format!("None of {blocks} in {scope} has a signature to verify")
+    } else {
+        let unsigned = sum(&hits, |result| result.bad_blocks - result.wrong_blocks());
+        format!("{unsigned} of {blocks} in {scope} have no signature to verify")
+    };
+    let other = sum(&hits, |result| result.other_size_blocks.unwrap_or(0));
+    let sizes = match first.result.other_size_bytes {
+        Some(bytes) if other > 0 => format!(
+            "; {other} of them are starts of blocks written in another size ({})",
+            format_bytes(u64::from(bytes))
+        ),
+        _ => String::new(),
+    };
+    Some(Diagnosis::new(
+        warning_if(judged == 0),
+        format!("{claim}{sizes}."),
+        hits.iter().map(|hit| {
+            let bad = hit.result.bad_blocks as f64;
+            hit.measured
+                .evidence("data/verify/bad_blocks", bad, 0.0, "1")
+        }),
+    ))
+}
+
+fn sum(hits: &[VerifiedRow<'_>], count: fn(&VerifyResult) -> u64) -> u64 {
+    hits.iter().map(|hit| count(hit.result)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::states;
+    use crate::rules::bad_blocks;
+    use crate::rules::bad_blocks::examples::{earlier, verified};
+
+    pub(super) const EXAMPLES: Examples =
+        Examples::new(|| earlier(900, 900, 0, 1), || verified(|_| ()));
+
+    #[test]
+    fn blocks_that_were_never_written_are_no_failure() {
+        // Some written, none written, all in another size.
+        for (record, severity, part) in [
+            (earlier(900, 900, 0, 1), Severity::Note, "900 of 1000"),
+            (earlier(1000, 1000, 0, 0), Severity::Warning, "None of 1000"),
+            (earlier(1000, 900, 100, 0), Severity::Warning, "64 KiB"),
+        ] {
+            assert_eq!(bad_blocks::check(&record), None);
+            let found = check(&record).unwrap();
+            assert_eq!(found.severity, severity);
+            states(&found.claim, &[part]);
+        }
+        let found = bad_blocks::check(&earlier(907, 900, 0, 1)).unwrap();
+        assert_eq!(found.severity, Severity::Failure);
+        states(&found.claim, &["7 of 1000"]);
+    }
+}

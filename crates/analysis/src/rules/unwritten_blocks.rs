@@ -1,0 +1,168 @@
+//! `unwritten-blocks`: blocks were read that were never written, which costs no access to the
+//! medium.
+
+use super::rule::*;
+
+pub(super) const RULE: Rule = Rule {
+    code: "unwritten-blocks",
+    title: "Unwritten blocks were read",
+    meaning: "The reads included blocks without content: holes, discarded or never written. Such \
+              reads do not reach the medium and look too fast.",
+    remedy: Remedy::ByCase,
+    check: Check::Workloads(check),
+    says: Meaning::NotTheDisk {
+        cause: Cause::EmptyBlocks,
+    },
+    #[cfg(test)]
+    examples: tests::EXAMPLES,
+};
+
+/// Share of the span that may be holes: the metadata of a sparse image, not more.
+const UNWRITTEN_MAX: f64 = 0.01;
+
+/// From this share on most of the figure is not the medium's.
+const UNWRITTEN_FAILURE: f64 = 0.5;
+
+/// Fewer blocks than this are too few to judge their content, unless all agree.
+const SAMPLED_MIN: u64 = 20;
+
+/// The fewest blocks that say something when every one of them is empty.
+const SAMPLED_ALIKE_MIN: u64 = 5;
+
+/// Share of the blocks that may contain only zeros: databases keep some empty pages.
+const ZERO_MAX: f64 = 0.1;
+
+/// A workload that read empty blocks.
+struct EmptyReads {
+    index: usize,
+    severity: Severity,
+    claim: String,
+    evidence: Evidence,
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut hits: Vec<EmptyReads> = Vec::new();
+    for measured in real(record) {
+        if measured.row.data.workload.streams.makes(OpKind::Read) {
+            hits.extend(unwritten_reads(measured).or_else(|| zero_reads(measured)));
+        }
+    }
+    let mut worst = hits.first()?;
+    for hit in &hits {
+        if hit.severity > worst.severity {
+            worst = hit;
+        }
+    }
+    let target = record
+        .targets
+        .get(record.measurements[worst.index].data.target);
+    let remedy = match target {
+        Some(target) if target.kind == TargetKind::BlockDevice => {
+            "Measure a device whose span has been written completely, or a part that contains data."
+        }
+        _ => {
+            "Measure a directory, in which diskproof fills its own file, or a file with content \
+             instead of holes."
+        }
+    };
+    let claim = format!(
+        "Empty blocks were read in {}: {} Such reads need not reach the medium.",
+        scope(record, hits.iter().map(|hit| hit.index)),
+        worst.claim
+    );
+    let observations = hits.iter().map(|hit| hit.evidence.clone());
+    Some(Diagnosis::new(worst.severity, claim, observations).with_remedy(remedy))
+}
+
+/// Reads of a span that has holes.
+fn unwritten_reads(measured: Measured<'_>) -> Option<EmptyReads> {
+    let span_bytes = measured.row.data.span_bytes;
+    let unwritten_bytes = measured.row.data.unwritten_bytes?;
+    let most = UNWRITTEN_MAX * span_bytes as f64;
+    let observed = unwritten_bytes as f64;
+    if observed <= most {
+        return None;
+    }
+    let share = observed / span_bytes.max(1) as f64;
+    Some(EmptyReads {
+        index: measured.index,
+        severity: failure_if(share >= UNWRITTEN_FAILURE),
+        claim: format!(
+            "{} of {} ({}) were never written.",
+            format_bytes(unwritten_bytes),
+            format_bytes(span_bytes),
+            format_percent(share)
+        ),
+        evidence: measured.evidence("data/unwritten_bytes", observed, most, "B"),
+    })
+}
+
+/// Reads whose sampled blocks contain only zeros.
+fn zero_reads(measured: Measured<'_>) -> Option<EmptyReads> {
+    let sample = measured.row.data.zero_blocks;
+    let sampled_min = if sample.zero == sample.sampled {
+        SAMPLED_ALIKE_MIN
+    } else {
+        SAMPLED_MIN
+    };
+    let most = ZERO_MAX * sample.sampled as f64;
+    let observed = sample.zero as f64;
+    if sample.sampled < sampled_min || observed < most {
+        return None;
+    }
+    Some(EmptyReads {
+        index: measured.index,
+        severity: Severity::Warning,
+        claim: format!(
+            "{} of {} sampled blocks contain only zeros: never written, discarded, or actually \
+             zero.",
+            sample.zero, sample.sampled
+        ),
+        evidence: measured.evidence("data/zero_blocks/zero", observed, most, "1"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{self, SPAN_BYTES, states};
+    use diskproof_model::measurement::ZeroSample;
+
+    pub(super) const EXAMPLES: Examples = Examples::new(
+        || {
+            fixture::changed(|run| {
+                run.1[3].unwritten_bytes = Some(SPAN_BYTES / 20);
+                run.1[2].zero_blocks = zeros(100, 90);
+            })
+        },
+        || fixture::all_faulty(|m| m.zero_blocks = zeros(1000, 99)),
+    );
+
+    fn zeros(sampled: u64, zero: u64) -> ZeroSample {
+        ZeroSample { sampled, zero }
+    }
+
+    #[test]
+    fn holes_and_zeros_are_reported() {
+        let finding = check(&(EXAMPLES.fires)()).unwrap();
+        assert_eq!(
+            (finding.severity, finding.evidence.len()),
+            (Severity::Warning, 2)
+        );
+        states(&finding.claim, &["90 of 100"]);
+        let holes = fixture::faulty("random-read-d1", |m| m.unwritten_bytes = Some(SPAN_BYTES));
+        let finding = check(&holes).unwrap();
+        assert_eq!(finding.severity, Severity::Failure);
+        states(&finding.claim, &["4 GiB of 4 GiB (100 %)"]);
+    }
+
+    #[test]
+    fn silent_on_writers_few_samples_and_a_few_zeros() {
+        let write = fixture::faulty("sequential-write", |m| m.unwritten_bytes = Some(SPAN_BYTES));
+        assert_eq!(check(&write), None);
+        for sample in [zeros(19, 18), zeros(4, 4)] {
+            let record = fixture::all_faulty(|m| m.zero_blocks = sample);
+            assert_eq!(check(&record), None, "{sample:?}");
+        }
+    }
+}
