@@ -8,7 +8,7 @@ use diskproof_model::data::RunData;
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::postgres::{PostgresMeasurement, PostgresRecord};
 use diskproof_model::record::{Kept, Record, TaskResult};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Two programs may round the last digits of a logarithm differently.
 const RELATIVE_ERROR: f64 = 1e-9;
@@ -38,21 +38,26 @@ pub fn judged_again(stored: Record) -> (Record, Rejudged) {
     let Some(data) = measured(&stored) else {
         return (stored, Rejudged::NoData);
     };
-    // What cannot be parsed is missed in the comparison.
-    let conditions = stored.expectations.iter();
-    let conditions = conditions.filter(|one| one.promise.is_none());
-    let expected: Vec<Expected> = conditions
-        .filter_map(|one| one.expression.parse().ok())
-        .collect();
-    let mut derived = judge(RunFacts::of(&stored), &data, &expected);
-    let compared = stored.campaign().cloned();
-    derived.results.extend(compared.map(TaskResult::Compared));
-    let found = if stored.judging != JUDGING_VERSION {
-        Rejudged::Anew(stored.judging)
-    } else {
-        difference(&stored, &derived).map_or(Rejudged::Same, Rejudged::Differs)
-    };
-    (derived, found)
+    let mut expected: Vec<Expected> = Vec::new();
+    for expectation in &stored.expectations {
+        // What cannot be parsed is missed in the comparison.
+        if expectation.promise.is_none()
+            && let Ok(condition) = expectation.expression.parse()
+        {
+            expected.push(condition);
+        }
+    }
+    let mut derived = judge(RunFacts::from_record(&stored), &data, &expected);
+    if let Some(part) = stored.campaign() {
+        derived.results.push(TaskResult::Compared(part.clone()));
+    }
+    if stored.judging != JUDGING_VERSION {
+        return (derived, Rejudged::Anew(stored.judging));
+    }
+    match difference(&stored, &derived) {
+        Some(place) => (derived, Rejudged::Differs(place)),
+        None => (derived, Rejudged::Same),
+    }
 }
 
 /// The data that the record was derived from; `None` where it keeps figures only.
@@ -101,9 +106,9 @@ fn inserts_data(inserts: &PostgresRecord) -> PostgresMeasurement {
 
 impl RunFacts {
     /// The facts of a record.
-    fn of(record: &Record) -> Self {
-        let record = record.clone();
+    fn from_record(record: &Record) -> Self {
         let known = record.measurements.iter().map(|m| m.run_to_run).collect();
+        let record = record.clone();
         Self {
             tool: record.tool,
             run_id: record.run_id,
@@ -124,26 +129,51 @@ impl RunFacts {
 
 /// The first place where both differ, as a JSON pointer.
 fn difference(stored: &Record, derived: &Record) -> Option<String> {
-    let value = |record: &Record| record.to_tree().unwrap_or_default();
-    first_difference(&value(stored), &value(derived), "")
+    let stored_tree = stored.to_tree().unwrap_or_default();
+    let derived_tree = derived.to_tree().unwrap_or_default();
+    first_difference(&stored_tree, &derived_tree, "")
 }
 
 fn first_difference(a: &Value, b: &Value, path: &str) -> Option<String> {
     match (a, b) {
-        (Value::Object(a), Value::Object(b)) => {
-            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
-            keys.into_iter().find_map(|key| {
-                let of = |map: &serde_json::Map<String, Value>| map.get(key).cloned();
-                let (a, b) = (of(a).unwrap_or_default(), of(b).unwrap_or_default());
-                first_difference(&a, &b, &format!("{path}/{key}"))
-            })
-        }
+        (Value::Object(a), Value::Object(b)) => difference_of_objects(a, b, path),
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            let mut pairs = a.iter().zip(b).enumerate();
-            pairs.find_map(|(index, (a, b))| first_difference(a, b, &format!("{path}/{index}")))
+            for (index, own) in a.iter().enumerate() {
+                let found = first_difference(own, &b[index], &format!("{path}/{index}"));
+                if found.is_some() {
+                    return found;
+                }
+            }
+            None
         }
-        _ => (!is_alike(a, b)).then(|| path.to_owned()),
+        _ if is_alike(a, b) => None,
+        _ => Some(path.to_owned()),
     }
+}
+
+/// A key that one of both lacks counts as null.
+fn difference_of_objects(
+    a: &Map<String, Value>,
+    b: &Map<String, Value>,
+    path: &str,
+) -> Option<String> {
+    for (key, own) in a {
+        let other = b.get(key).unwrap_or(&Value::Null);
+        let found = first_difference(own, other, &format!("{path}/{key}"));
+        if found.is_some() {
+            return found;
+        }
+    }
+    for (key, other) in b {
+        if a.contains_key(key) {
+            continue;
+        }
+        let found = first_difference(&Value::Null, other, &format!("{path}/{key}"));
+        if found.is_some() {
+            return found;
+        }
+    }
+    None
 }
 
 fn is_alike(a: &Value, b: &Value) -> bool {

@@ -26,17 +26,17 @@ pub(crate) fn name_in_check(m: &Row) -> Option<&'static str> {
         call: SyncCall::Fdatasync,
     };
     let only_reads = w.streams.is_only(OpKind::Read);
-    let reads = |depth: u32| only_reads && w.access == uniform && is_page && w.depth == depth;
+    let reads_pages = only_reads && w.access == uniform && is_page;
     let only_writes = w.streams.is_only(OpKind::Write);
     let is_sequential = w.access == Access::Sequential;
     let commits = only_writes && w.sync == each_commits && is_page && w.depth == 1;
     let (name, is_so) = match w.name.as_str() {
         "sequential-read" => ("sequential-read", only_reads && is_sequential),
         "sequential-write" => ("sequential-write", only_writes && is_sequential),
-        "random-read-d1" => ("random-read-d1", reads(1)),
-        "random-read-d32" => ("random-read-d32", reads(32)),
+        "random-read-d1" => ("random-read-d1", reads_pages && w.depth == 1),
+        "random-read-d32" => ("random-read-d32", reads_pages && w.depth == 32),
         "commit-fdatasync" | "fdatasync" => ("commit-fdatasync", commits),
         _ => return None,
     };
-    (is_plain && is_so).then_some(name)
+    if is_plain && is_so { Some(name) } else { None }
 }

@@ -4,12 +4,12 @@
 use crate::estimate::sum_of;
 use crate::mechanics::reported_rpm;
 use diskproof_model::figure::{Metric, Named, Part, named, survey_figure, threshold_names};
-use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::finding::Severity;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{
-    Estimate, Expectation, ExpectationOutcome, Record, positive_interval,
+    Estimate, Expectation, ExpectationOutcome, FilesRecord, Record, positive_interval,
 };
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::surface::CurvePoint;
@@ -57,16 +57,17 @@ impl Relation {
     pub(crate) fn split(text: &str) -> Option<(&str, Self, &str)> {
         let at = text.find(['<', '>'])?;
         let (figure, rest) = text.split_at(at);
-        let relations = [
+        for (word, relation) in [
             (">=", Self::AtLeast),
             ("<=", Self::AtMost),
             (">", Self::Above),
             ("<", Self::Below),
-        ];
-        let mut found = relations.into_iter();
-        let (relation, value) =
-            found.find_map(|(word, relation)| Some((relation, rest.strip_prefix(word)?)))?;
-        Some((figure.trim(), relation, value.trim()))
+        ] {
+            if let Some(value) = rest.strip_prefix(word) {
+                return Some((figure.trim(), relation, value.trim()));
+            }
+        }
+        None
     }
 
     /// Whether a value meets the threshold.
@@ -192,19 +193,9 @@ fn is_cpu(metric: &Metric) -> bool {
 
 /// `findings=0`, `findings<=2`, `findings<3`.
 fn findings_limit(text: &str, limit: &str) -> Result<Expected, ExpectError> {
-    let limit = limit.trim_start();
-    let relations = [
-        ("<=", Relation::AtMost),
-        ("<", Relation::Below),
-        ("==", Relation::AtMost),
-        ("=", Relation::AtMost),
-    ];
-    let found = relations.iter().find_map(|(word, relation)| {
-        let count = limit.strip_prefix(word)?.trim().parse::<u32>().ok()?;
-        // Equal to a larger number is no sensible expectation.
-        (word.starts_with('<') || count == 0).then_some((*relation, count))
-    });
-    let (relation, count) = found.ok_or_else(|| ExpectError::Findings(text.to_owned()))?;
+    let Some((relation, count)) = parse_findings_limit(limit.trim_start()) else {
+        return Err(ExpectError::Findings(text.to_owned()));
+    };
     Ok(Expected {
         expression: text.to_owned(),
         part: Part::Other,
@@ -216,28 +207,39 @@ fn findings_limit(text: &str, limit: &str) -> Result<Expected, ExpectError> {
     })
 }
 
-fn threshold(metric: &Metric, value: &str) -> Result<f64, ExpectError> {
-    let rate = || units::parse_size(value.strip_suffix("/s")?).ok();
-    let latency = || {
-        // A bare number would be seconds, which no user means for a latency.
-        let has_unit = value.ends_with(char::is_alphabetic);
-        units::parse_duration(value).ok().filter(|_| has_unit)
+fn parse_findings_limit(limit: &str) -> Option<(Relation, u32)> {
+    for (word, relation) in [("<=", Relation::AtMost), ("<", Relation::Below)] {
+        if let Some(count) = limit.strip_prefix(word) {
+            return Some((relation, count.trim().parse().ok()?));
+        }
+    }
+    let count = match limit.strip_prefix("==") {
+        Some(count) => count,
+        None => limit.strip_prefix('=')?,
     };
+    // Equal to a larger number is no sensible expectation.
+    match count.trim().parse::<u32>() {
+        Ok(0) => Some((Relation::AtMost, 0)),
+        _ => None,
+    }
+}
+
+fn threshold(metric: &Metric, value: &str) -> Result<f64, ExpectError> {
     let (threshold, what) = match metric.unit {
         "1/s" => (
             scaled_number(value),
             "a number of operations per second, such as 5000 or 5k",
         ),
         "B/s" => (
-            rate().map(|bytes| bytes as f64),
+            parse_throughput(value),
             "a throughput; write it per second, such as 200MB/s or 1.5GiB/s",
         ),
         _ if is_cpu(metric) => (
-            value.strip_suffix('%').and_then(number),
+            parse_percent(value),
             "a share of one CPU; write it in percent, such as 50%",
         ),
         _ => (
-            latency().map(|ns| ns as f64),
+            parse_latency(value),
             "a latency; write it with ns, us, ms or s, such as 200us or 5ms",
         ),
     };
@@ -247,18 +249,42 @@ fn threshold(metric: &Metric, value: &str) -> Result<f64, ExpectError> {
     })
 }
 
+fn parse_throughput(value: &str) -> Option<f64> {
+    let bytes = units::parse_size(value.strip_suffix("/s")?).ok()?;
+    Some(bytes as f64)
+}
+
+fn parse_percent(value: &str) -> Option<f64> {
+    number(value.strip_suffix('%')?)
+}
+
+fn parse_latency(value: &str) -> Option<f64> {
+    // A bare number would be seconds, which no user means for a latency.
+    if !value.ends_with(char::is_alphabetic) {
+        return None;
+    }
+    let ns = units::parse_duration(value).ok()?;
+    Some(ns as f64)
+}
+
 /// A number with an optional k or M, which are 10³ and 10⁶ as in the results.
 pub fn scaled_number(text: &str) -> Option<f64> {
     let text = text.trim();
-    let mut factors = [("k", 1e3), ("K", 1e3), ("M", 1e6)].into_iter();
-    let scaled = factors.find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, factor)));
-    let (digits, factor) = scaled.unwrap_or((text, 1.0));
-    number(digits).map(|value| value * factor)
+    for (suffix, factor) in [("k", 1e3), ("K", 1e3), ("M", 1e6)] {
+        if let Some(digits) = text.strip_suffix(suffix) {
+            return Some(number(digits)? * factor);
+        }
+    }
+    number(text)
 }
 
 fn number(text: &str) -> Option<f64> {
     let number: f64 = text.trim().parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some(number)
+    if number.is_finite() && number >= 0.0 {
+        Some(number)
+    } else {
+        None
+    }
 }
 
 impl Expected {
@@ -268,69 +294,68 @@ impl Expected {
         let mut worst: Option<Judged> = None;
         for observation in self.observations(record) {
             let judged = self.judged(observation, record);
-            if worst
-                .as_ref()
-                .is_none_or(|worst| self.is_worse(&judged, worst))
-            {
-                worst = Some(judged);
+            match &worst {
+                Some(worst) if !self.is_worse(&judged, worst) => {}
+                _ => worst = Some(judged),
             }
         }
-        let Judged {
-            outcome,
-            seen,
-            objection,
-        } = worst.unwrap_or_default();
-        let is_low_end = |seen: &Observed| seen.spread == Uncertainty::AtLeast;
-        Expectation {
+        let judged = worst.unwrap_or_default();
+        let mut expectation = Expectation {
             expression: self.expression.clone(),
-            observed: seen.filter(|seen| !is_low_end(seen)).map(|seen| seen.value),
-            interval: seen.and_then(Observed::interval),
-            observed_at_least: seen.filter(is_low_end).map(|seen| seen.value),
-            met: outcome == ExpectationOutcome::Met,
-            undecided: outcome == ExpectationOutcome::Undecided,
-            decided_by_ns: match (outcome, seen, &objection) {
-                (ExpectationOutcome::Undecided, Some(seen), None) => {
-                    self.decided_by_ns(seen, record)
-                }
-                _ => None,
-            },
-            objection,
+            observed: None,
+            interval: None,
+            observed_at_least: None,
+            met: judged.outcome == ExpectationOutcome::Met,
+            undecided: judged.outcome == ExpectationOutcome::Undecided,
+            decided_by_ns: None,
+            objection: judged.objection,
             threshold: Some(self.threshold),
             promise: None,
+        };
+        if let Some(seen) = judged.seen {
+            match seen.spread {
+                Uncertainty::AtLeast => expectation.observed_at_least = Some(seen.value),
+                _ => expectation.observed = Some(seen.value),
+            }
+            expectation.interval = seen.interval();
+            if expectation.undecided && expectation.objection.is_none() {
+                expectation.decided_by_ns = self.decided_by_ns(seen, record);
+            }
         }
+        expectation
     }
 
     /// What a figure says about the threshold. One that is not the disk's says nothing.
     fn judged(&self, observation: Observation, record: &Record) -> Judged {
-        let objection = match (observation.seen, observation.source) {
-            (Some(_), Some(source)) => record.objection(source),
-            _ => None,
-        };
         let outcome = self.outcome(observation.seen);
         // The longest latency was that long, whoever answered.
         let has_happened = self.is_longest_latency() && outcome == ExpectationOutcome::Missed;
-        let is_settled = has_happened || self.is_stop_rule(record);
-        match objection.filter(|_| !is_settled) {
-            Some(objection) => Judged {
-                outcome: ExpectationOutcome::Undecided,
-                seen: observation.seen,
-                objection: Some(objection.text()),
-            },
-            None => Judged {
-                outcome,
-                seen: observation.seen,
-                objection: None,
-            },
+        let mut judged = Judged {
+            outcome,
+            seen: observation.seen,
+            objection: None,
+        };
+        if let Some(source) = observation.source
+            && let Some(objection) = record.objection(source)
+            && observation.seen.is_some()
+            && !has_happened
+            && !self.is_stop_rule(record)
+        {
+            judged.outcome = ExpectationOutcome::Undecided;
+            judged.objection = Some(objection.text());
         }
+        judged
     }
 
     /// Whether it ended the run (`--abort-above`), and so is about what happened.
     fn is_stop_rule(&self, record: &Record) -> bool {
-        let stops_above = match record.plan.ping() {
-            Some(ping) => ping.requests.abort_above_ns,
-            None => None,
+        let Some(ping) = record.plan.ping() else {
+            return false;
         };
-        self.is_longest_latency() && stops_above.is_some_and(|ns| ns as f64 == self.threshold)
+        match ping.requests.abort_above_ns {
+            Some(ns) => self.is_longest_latency() && ns as f64 == self.threshold,
+            None => false,
+        }
     }
 
     fn is_longest_latency(&self) -> bool {
@@ -341,18 +366,8 @@ impl Expected {
     fn observations(&self, record: &Record) -> Vec<Observation> {
         let metric = match self.quantity {
             Quantity::Figure(metric) => metric,
-            Quantity::Findings => {
-                let is_counted = |finding: &&Finding| finding.severity >= Severity::Warning;
-                let count = record.findings.iter().filter(is_counted).count();
-                return vec![Observation::of_no_figure(Some(Observed::exact(
-                    count as f64,
-                )))];
-            }
-            Quantity::Rpm => {
-                let rpm = reported_rpm(record);
-                let rpm = rpm.map(|rpm| Observed::exact(f64::from(rpm)));
-                return vec![Observation::of_no_figure(rpm)];
-            }
+            Quantity::Findings => return vec![Observation::of_findings(record)],
+            Quantity::Rpm => return vec![Observation::of_reported_rpm(record)],
         };
         if self.part != Part::Workload {
             return vec![Observation {
@@ -361,12 +376,8 @@ impl Expected {
             }];
         }
         if let Some(files) = record.files() {
-            let own = files
-                .steps
-                .iter()
-                .find(|of| of.data.step.name() == self.workload && of.data.op.count > 0);
             return vec![Observation {
-                seen: own.and_then(|own| observe(metric, own.cpu_share(), &[own.op()])),
+                seen: self.observe_step(files, metric),
                 source: Some(FigureSource::Files),
             }];
         }
@@ -380,6 +391,15 @@ impl Expected {
             }
         }
         observations
+    }
+
+    /// The figure of the step on files that it names.
+    fn observe_step(&self, files: &FilesRecord, metric: &Metric) -> Option<Observed> {
+        let step = files
+            .steps
+            .iter()
+            .find(|row| row.data.step.name() == self.workload && row.data.op.count > 0)?;
+        observe(metric, step.cpu_share(), &[step.op()])
     }
 
     /// What a figure says about the threshold: its whole interval decides.
@@ -427,7 +447,11 @@ impl Expected {
             }
         };
         let needed_ns = times * slowest.data.wall_ns as f64;
-        (needed_ns <= DECIDED_BY_NS_MAX).then_some(needed_ns as u64)
+        if needed_ns <= DECIDED_BY_NS_MAX {
+            Some(needed_ns as u64)
+        } else {
+            None
+        }
     }
 
     fn is_worse(&self, one: &Judged, other: &Judged) -> bool {
@@ -458,9 +482,24 @@ struct Observation {
 }
 
 impl Observation {
-    /// A count of findings, or what the disk reports.
-    fn of_no_figure(seen: Option<Observed>) -> Self {
-        Self { seen, source: None }
+    /// Warnings and failures among the findings.
+    fn of_findings(record: &Record) -> Self {
+        let count = record
+            .findings
+            .iter()
+            .filter(|finding| finding.severity >= Severity::Warning)
+            .count();
+        Self {
+            seen: Some(Observed::exact(count as f64)),
+            source: None,
+        }
+    }
+
+    fn of_reported_rpm(record: &Record) -> Self {
+        Self {
+            seen: reported_rpm(record).map(|rpm| Observed::exact(f64::from(rpm))),
+            source: None,
+        }
     }
 }
 
@@ -533,9 +572,8 @@ fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observ
         // One access after the other: the rate is the inverse of the mean time.
         Part::Access(_) if metric.unit == "1/s" => {
             let mean = survey_figure(record, part, "mean")?.estimate();
-            let width = mean.relative_half_width();
-            let around = |width| Uncertainty::around(figure.value, figure.value * width);
-            Observed::new(figure.value, width.map_or(Uncertainty::Unknown, around))
+            let half_width = mean.relative_half_width().map(|width| figure.value * width);
+            Observed::within(figure.value, half_width)
         }
         _ if figure.n.is_none() => Observed::exact(figure.value),
         _ => Observed::of(&figure.estimate()),
@@ -544,16 +582,21 @@ fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observ
 
 /// A figure of the operations that a threshold names.
 fn observe(metric: &Metric, cpu_share: f64, ops: &[OpRow<'_>]) -> Option<Observed> {
-    let estimates = ops.iter().map(|op| metric.of_operation(*op));
-    match (metric.unit, ops) {
-        _ if is_cpu(metric) => Some(Observed::exact(cpu_share * 100.0)),
-        // Reads and writes of a mix have no common latency.
-        ("ns", [op]) if op.data.count > 0 => latency(metric, *op),
-        ("ns", _) | (_, []) => None,
-        _ => Some(Observed::of(&sum_of(
-            estimates.collect::<Option<Vec<_>>>()?,
-        )?)),
+    if is_cpu(metric) {
+        return Some(Observed::exact(cpu_share * 100.0));
     }
+    if metric.unit == "ns" {
+        // Reads and writes of a mix have no common latency.
+        return match ops {
+            [op] if op.data.count > 0 => latency(metric, *op),
+            _ => None,
+        };
+    }
+    let mut estimates = Vec::new();
+    for op in ops {
+        estimates.push(metric.of_operation(*op)?);
+    }
+    Some(Observed::of(&sum_of(estimates)?))
 }
 
 fn latency(metric: &Metric, op: OpRow<'_>) -> Option<Observed> {
@@ -612,9 +655,15 @@ impl Observed {
     }
 
     pub(super) fn of(estimate: &Estimate) -> Self {
-        let around = |width| Uncertainty::around(estimate.value, width);
-        let spread = estimate.half_width_95.map_or(Uncertainty::Unknown, around);
-        Self::new(estimate.value, spread)
+        Self::within(estimate.value, estimate.half_width_95)
+    }
+
+    /// A figure with the half-width of its interval, where that is known.
+    fn within(value: f64, half_width: Option<f64>) -> Self {
+        match half_width {
+            Some(half_width) => Self::new(value, Uncertainty::around(value, half_width)),
+            None => Self::new(value, Uncertainty::Unknown),
+        }
     }
 
     pub(super) fn interval(self) -> Option<[f64; 2]> {
@@ -627,30 +676,27 @@ impl Observed {
 
 /// The fastest or slowest rate of a curve, as well as its point is known.
 pub(super) fn at_point(rate: f64, points: &[CurvePoint]) -> Observed {
-    let mut at = points.iter().filter(|p| p.bytes_per_second == rate);
-    let spread = match at.next().and_then(|point| point.standard_error) {
-        Some(error) => Uncertainty::around(rate, NORMAL_95 * error * rate),
-        None => Uncertainty::Exact,
-    };
-    Observed::new(rate, spread)
+    let point = points.iter().find(|point| point.bytes_per_second == rate);
+    if let Some(point) = point
+        && let Some(error) = point.standard_error
+    {
+        return Observed::within(rate, Some(NORMAL_95 * error * rate));
+    }
+    Observed::exact(rate)
 }
 
 /// In a closed loop, the mean latency varies as the rate does (Little's law). At a fixed rate the
 /// latencies themselves tell, and the wider of both counts.
 pub(super) fn mean_latency(op: OpRow<'_>) -> Observed {
     let value = op.figures.latency.mean;
-    let by_rate = op
+    let deviation = op.data.latency.deviation_ns(value);
+    let by_latencies = NORMAL_95 * deviation / (op.data.count as f64).sqrt();
+    let half_width = op
         .figures
         .iops
         .relative_half_width()
-        .map(|width| value * width);
-    let deviation = op.data.latency.deviation_ns(value);
-    let by_latencies = NORMAL_95 * deviation / (op.data.count as f64).sqrt();
-    let spread = match by_rate {
-        Some(by_rate) => Uncertainty::around(value, by_rate.max(by_latencies)),
-        None => Uncertainty::Unknown,
-    };
-    Observed { value, spread }
+        .map(|by_rate| (value * by_rate).max(by_latencies));
+    Observed::within(value, half_width)
 }
 
 /// The 97.5 % quantile of the normal distribution.
@@ -662,8 +708,9 @@ const ONE_SIDED: f64 = 0.975;
 /// Intervals, 1991, 5.2).
 pub(super) fn quantile_spread(histogram: &LatencyHistogram, quantile: f64) -> Uncertainty {
     let width = NORMAL_95 * (quantile * (1.0 - quantile) / histogram.count() as f64).sqrt();
-    let at = |quantile: f64| histogram.value_at(quantile) as f64;
-    Uncertainty::Interval([at(quantile - width), at(quantile + width)])
+    let low_ns = histogram.value_at(quantile - width);
+    let high_ns = histogram.value_at(quantile + width);
+    Uncertainty::Interval([low_ns as f64, high_ns as f64])
 }
 
 /// What few operations say about a quantile. The slowest of them is no upper limit of it, but the
@@ -679,9 +726,12 @@ pub(super) fn quantile_at_least(histogram: &LatencyHistogram, quantile: f64) -> 
         at_least += exactly;
         rank -= 1.0;
     }
+    if rank < 1.0 {
+        return None;
+    }
     // Half a rank keeps the division from reaching the next one.
-    let value = || histogram.value_at((rank - 0.5) / count) as f64;
-    (rank >= 1.0).then(|| Observed::new(value(), Uncertainty::AtLeast))
+    let value_ns = histogram.value_at((rank - 0.5) / count);
+    Some(Observed::new(value_ns as f64, Uncertainty::AtLeast))
 }
 
 #[cfg(test)]

@@ -5,13 +5,13 @@ use crate::limiter::words::credit_text;
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::files::{FileOperation, FileStep};
 use diskproof_model::finding::{Cause, Meaning};
-use diskproof_model::layers::{CostMeaning, LayerCost, LayerDifference};
+use diskproof_model::layers::{CostMeaning, LayerCost, LayerDifference, LayersPlan};
 use diskproof_model::measurement::{OpKind, VerifyResult};
 use diskproof_model::observed::ObservedDevice;
-use diskproof_model::ping::{PingFigures, PingLatency};
+use diskproof_model::ping::PingFigures;
 use diskproof_model::proof::{FigureSource, Objection};
 use diskproof_model::record::{ExpectationOutcome, Record};
-use diskproof_model::row::{OpRow, Row};
+use diskproof_model::row::Row;
 use diskproof_model::surface::SeekPattern;
 use diskproof_model::sweep::SweepMatrix;
 use diskproof_model::target::TargetKind;
@@ -34,58 +34,73 @@ const HEADLINE_OPERATIONS: [FileOperation; 3] = [
 /// Fit, not fit or undecided.
 pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
     let profile = record.plan.questions.fit_for.as_ref()?;
-    let of = |outcome: ExpectationOutcome| {
-        let judged = record.expectations.iter();
-        let such = judged.filter(move |one| one.outcome() == outcome);
-        such.map(|one| one.expression.as_str()).collect::<Vec<_>>()
+    let missed = expressions(record, ExpectationOutcome::Missed);
+    if !missed.is_empty() {
+        let missed = enumerated(&missed);
+        return Some(format!("Not fit for {profile}: missed {missed}."));
+    }
+    let undecided = expressions(record, ExpectationOutcome::Undecided);
+    if !undecided.is_empty() {
+        let undecided = enumerated(&undecided);
+        return Some(format!(
+            "Undecided for {profile}: the intervals do not decide {undecided}."
+        ));
+    }
+    let limits = match record.expectations.len() {
+        0 => return Some(format!("Undecided for {profile}: nothing was measured.")),
+        1 => "its limit is".to_owned(),
+        2 => "both limits are".to_owned(),
+        count => format!("all {count} limits are"),
     };
-    let missed = of(ExpectationOutcome::Missed);
-    let undecided = of(ExpectationOutcome::Undecided);
-    Some(match (missed.as_slice(), undecided.as_slice()) {
-        ([], []) if record.expectations.is_empty() => {
-            format!("Undecided for {profile}: nothing was measured.")
-        }
-        ([], []) => format!(
-            "Fit for {profile}: {} met.",
-            match record.expectations.len() {
-                1 => "its limit is".to_owned(),
-                2 => "both limits are".to_owned(),
-                count => format!("all {count} limits are"),
-            }
-        ),
-        ([], open) => format!(
-            "Undecided for {profile}: the intervals do not decide {}.",
-            enumerated(open)
-        ),
-        (missed, _) => format!("Not fit for {profile}: missed {}.", enumerated(missed)),
-    })
+    Some(format!("Fit for {profile}: {limits} met."))
+}
+
+/// The thresholds with this outcome, as given.
+fn expressions(record: &Record, outcome: ExpectationOutcome) -> Vec<&str> {
+    record
+        .expectations
+        .iter()
+        .filter(|one| one.outcome() == outcome)
+        .map(|one| one.expression.as_str())
+        .collect()
 }
 
 /// `Good for scans and commits; limited for look-ups; poor for bulk load.`
 pub(crate) fn graded_headline(grades: &[UseGrade]) -> String {
-    let names = |grade: Option<Grade>| -> Vec<&str> {
-        let such = grades.iter().filter(|of| of.grade == grade);
-        such.map(|of| of.name.as_str()).collect()
-    };
     let mut clauses = Vec::new();
     for grade in [Grade::Good, Grade::Limited, Grade::Poor] {
-        let names = names(Some(grade));
-        if !names.is_empty() {
-            clauses.push(format!("{} for {}", grade.as_str(), enumerated(&names)));
+        let uses = uses_of_grade(grades, Some(grade));
+        if !uses.is_empty() {
+            clauses.push(format!("{} for {}", grade.as_str(), enumerated(&uses)));
         }
     }
-    let ungraded = names(None);
+    let ungraded = uses_of_grade(grades, None);
     if !ungraded.is_empty() {
         clauses.push(format!("not graded: {}", enumerated(&ungraded)));
     }
     sentence(&clauses.join("; "))
 }
 
+fn uses_of_grade(grades: &[UseGrade], grade: Option<Grade>) -> Vec<&str> {
+    grades
+        .iter()
+        .filter(|one| one.grade == grade)
+        .map(|one| one.name.as_str())
+        .collect()
+}
+
 /// The first figures themselves, where nothing is graded.
 pub(crate) fn plain_headline(record: &Record) -> String {
     let mut clauses = survey_clauses(record);
-    let matrices = record.sweep().into_iter().flat_map(|sweep| &sweep.matrices);
-    clauses.extend(matrices.take(MATRICES_MAX).filter_map(matrix_clause));
+    if let Some(sweep) = record.sweep() {
+        clauses.extend(
+            sweep
+                .matrices
+                .iter()
+                .take(MATRICES_MAX)
+                .flat_map(matrix_clause),
+        );
+    }
     clauses.extend(latency_search_clause(record));
     clauses.extend(files_clause(record));
     clauses.extend(layers_clause(record));
@@ -168,41 +183,49 @@ fn survey_clauses(record: &Record) -> Vec<String> {
 fn files_clause(record: &Record) -> Option<String> {
     let steps = &record.files()?.steps;
     let order = steps.first()?.data.step.order;
-    let figure = |operation: FileOperation| {
+    let mut figures = Vec::new();
+    for operation in HEADLINE_OPERATIONS {
         let step = FileStep { operation, order };
-        let known = steps.iter().find(|known| known.data.step == step)?;
-        let rate = &known.figures.iops;
-        let rate = rounded(rate.value, rate.half_width_95);
-        (known.data.op.count > 0).then(|| format!("{rate} {}s/s", operation.as_str()))
-    };
-    let figures: Vec<String> = HEADLINE_OPERATIONS.into_iter().filter_map(figure).collect();
-    let figures: Vec<&str> = figures.iter().map(String::as_str).collect();
-    (!figures.is_empty()).then(|| format!("{} of files", enumerated(&figures)))
+        if let Some(known) = steps.iter().find(|known| known.data.step == step)
+            && known.data.op.count > 0
+        {
+            let rate = rounded(known.figures.iops.value, known.figures.iops.half_width_95);
+            figures.push(format!("{rate} {}s/s", operation.as_str()));
+        }
+    }
+    if figures.is_empty() {
+        return None;
+    }
+    Some(format!("{} of files", enumerated(&figures)))
 }
 
 /// `observed on sda: 1230 reads/s and 45 writes/s, 83 % of them seeks`, of the busiest devices.
 fn observed_clauses(record: &Record) -> Vec<String> {
-    let devices = record
-        .observed()
-        .into_iter()
-        .flat_map(|observed| &observed.devices);
-    let mut busy: Vec<_> = devices.filter(|device| device.requests() > 0).collect();
-    busy.sort_by(|one, other| other.rate().total_cmp(&one.rate()));
-    if busy.is_empty() && record.observed().is_some() {
+    let Some(observed) = record.observed() else {
+        return Vec::new();
+    };
+    let mut busy: Vec<&ObservedDevice> = observed
+        .devices
+        .iter()
+        .filter(|device| device.requests() > 0)
+        .collect();
+    if busy.is_empty() {
         return vec!["no device had a request".to_owned()];
     }
-    let clause = |device: &&ObservedDevice| {
-        let rates = device.ops.iter().map(|(kind, op)| {
-            let rate = rounded(op.iops.value, op.iops.half_width_95);
-            format!("{rate} {}s/s", kind.as_str())
-        });
-        let rates: Vec<String> = rates.collect();
-        let rates: Vec<&str> = rates.iter().map(String::as_str).collect();
-        let seeks = format_percent(device.seek_share().unwrap_or(0.0));
-        let (name, rates) = (&device.name, enumerated(&rates));
-        format!("observed on {name}: {rates}, {seeks} of them seeks")
-    };
-    busy.iter().take(CLAUSES_MAX).map(clause).collect()
+    busy.sort_by(|one, other| other.rate().total_cmp(&one.rate()));
+    busy.truncate(CLAUSES_MAX);
+    busy.into_iter().map(device_clause).collect()
+}
+
+fn device_clause(device: &ObservedDevice) -> String {
+    let mut rates = Vec::new();
+    for (kind, op) in &device.ops {
+        let rate = rounded(op.iops.value, op.iops.half_width_95);
+        rates.push(format!("{rate} {}s/s", kind.as_str()));
+    }
+    let seeks = format_percent(device.seek_share().unwrap_or(0.0));
+    let (name, rates) = (&device.name, enumerated(&rates));
+    format!("observed on {name}: {rates}, {seeks} of them seeks")
 }
 
 /// `random read up to 66,400/s and 3070 MB/s, knee at depth 8, bandwidth limits from 128 KiB`
@@ -220,11 +243,11 @@ fn matrix_clause(matrix: &SweepMatrix) -> Option<String> {
         clause.push_str(&format!(", knee at depth {depths}"));
     }
     if let Some(limit) = &matrix.bandwidth_limit {
-        let size = |bytes: u32| format_bytes(u64::from(bytes));
-        let (from, low) = (size(limit.block_bytes), size(limit.block_bytes_low));
+        let from = format_bytes(u64::from(limit.block_bytes));
+        let low = format_bytes(u64::from(limit.block_bytes_low));
         let range = match limit.block_bytes_high {
             Some(high) if high == limit.block_bytes_low => String::new(),
-            Some(high) => format!(" ({low} to {})", size(high)),
+            Some(high) => format!(" ({low} to {})", format_bytes(u64::from(high))),
             None => format!(" ({low} or more)"),
         };
         clause.push_str(&format!(", bandwidth limits from {from} on{range}"));
@@ -236,54 +259,58 @@ fn measurement_clauses(m: &Row) -> Vec<String> {
     if let Some(ping) = &m.figures.ping {
         return ping_clauses(ping);
     }
-    let clause = |(kind, op): (OpKind, OpRow<'_>)| {
-        let operations = kind.plural();
-        if op.figures.iops.is_unknown() {
-            let (name, time) = (&m.data.workload.name, format_duration(m.data.wall_ns));
-            let kind = kind.as_str();
-            return format!("{name}: undecided, no {kind} completed within {time}");
-        }
-        format!(
-            "{}: {operations} at {} ({})",
-            m.data.workload.name,
-            op.figures.iops.value_text(),
-            op.figures.throughput.value_text()
-        )
-    };
-    m.headline_ops().into_iter().map(clause).collect()
+    let name = &m.data.workload.name;
+    let mut clauses = Vec::new();
+    for (kind, op) in m.headline_ops() {
+        clauses.push(if op.figures.iops.is_unknown() {
+            let (kind, time) = (kind.as_str(), format_duration(m.data.wall_ns));
+            format!("{name}: undecided, no {kind} completed within {time}")
+        } else {
+            format!(
+                "{name}: {} at {} ({})",
+                kind.plural(),
+                op.figures.iops.value_text(),
+                op.figures.throughput.value_text()
+            )
+        });
+    }
+    clauses
 }
 
 /// `a read takes 131 µs ± 4 µs on average`, with idle times `… right after another`.
 fn ping_clauses(ping: &PingFigures) -> Vec<String> {
-    let clause = |(kind, latency): (&OpKind, &PingLatency)| {
+    let has_commits = ping.latency.contains_key(&OpKind::Commit);
+    let mut clauses = Vec::new();
+    for (kind, latency) in &ping.latency {
         let request = match kind {
             OpKind::Read => "a read",
+            // The write alone is a part of the durable one.
+            OpKind::Write if has_commits => continue,
             OpKind::Write => "a write",
             OpKind::Commit => "a durable write",
-            _ => return None,
+            _ => continue,
         };
         let (mean, when) = match ping.awake() {
             Some(point) => (&point.mean, "right after another"),
             None => (&latency.mean, "on average"),
         };
-        Some(match mean.n {
+        clauses.push(match mean.n {
             1 => format!("{request} took {}", format_latency(mean.value as u64)),
             _ => format!("{request} takes {} {when}", mean.text()),
-        })
-    };
-    // The write alone is a part of the durable one.
-    let commits = ping.latency.contains_key(&OpKind::Commit);
-    let shown = |kind: &OpKind| *kind != OpKind::Write || !commits;
-    let latencies = ping.latency.iter().filter(|(kind, _)| shown(kind));
-    latencies.filter_map(clause).collect()
+        });
+    }
+    clauses
 }
 
-fn enumerated(names: &[&str]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => (*one).to_owned(),
-        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+fn enumerated<T: AsRef<str>>(names: &[T]) -> String {
+    let Some((last, others)) = names.split_last() else {
+        return String::new();
+    };
+    if others.is_empty() {
+        return last.as_ref().to_owned();
     }
+    let others: Vec<&str> = others.iter().map(AsRef::as_ref).collect();
+    format!("{} and {}", others.join(", "), last.as_ref())
 }
 
 /// A sentence as the end of another one.
@@ -298,54 +325,72 @@ pub(crate) fn uncapitalised(text: &str) -> String {
 /// A clause as a sentence.
 pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string());
-    first.map_or_else(String::new, |first| format!("{first}{}.", letters.as_str()))
+    match letters.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
+        None => String::new(),
+    }
 }
 
 /// `the median read of 41.5 µs spends 4 µs (10 %) in loop0 and 39 µs (89 %) in the lowest layer,
 /// vda`, of the first workload.
 fn layers_clause(record: &Record) -> Option<String> {
-    let costs = &record.layers()?.costs;
-    let first = costs.first()?;
+    let all = &record.layers()?.costs;
+    let workload = &all.first()?.workload;
     let plan = record.plan.layers()?;
-    let of_first = || costs.iter().filter(|cost| cost.workload == first.workload);
-    let whole_ns: f64 = of_first().map(|cost| cost.own_time.difference).sum();
-    let named = |cost: &LayerCost| {
-        let mut layers = plan.layers.iter();
-        let layer = layers.find(|layer| layer.target == Some(cost.target));
-        layer.map_or(String::new(), |layer| layer.name.clone())
-    };
-    let text = |cost: &LayerCost| {
-        let difference = cost.own_time.difference;
-        let percent = share_text(&cost.share);
-        let time = figure_text(difference.abs(), cost.own_time.half_width_95, "ns");
-        match (cost.meaning, difference < 0.0) {
-            (CostMeaning::Lowest, _) => {
-                format!("{time} ({percent}) in the bottom layer, {}", named(cost))
+    let costs: Vec<&LayerCost> = all
+        .iter()
+        .filter(|cost| cost.workload == *workload)
+        .collect();
+    let whole_ns: f64 = costs.iter().map(|cost| cost.own_time.difference).sum();
+    let mut parts = Vec::new();
+    let mut noise_ns: f64 = 0.0;
+    for cost in &costs {
+        match cost.meaning {
+            CostMeaning::Real | CostMeaning::Lowest => parts.push(cost_text(plan, cost)),
+            CostMeaning::Noise => {
+                noise_ns = noise_ns.max(cost.own_time.bound().unwrap_or(0.0));
             }
-            (_, true) => format!("{time} ({percent}) less because of {}", named(cost)),
-            (_, false) => format!("{time} ({percent}) in {}", named(cost)),
+            _ => {}
         }
-    };
-    let is_told =
-        |cost: &&LayerCost| matches!(cost.meaning, CostMeaning::Real | CostMeaning::Lowest);
-    let parts: Vec<String> = of_first().filter(is_told).map(text).collect();
-    let half = first.own_time.half_width_95;
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let half = costs.first()?.own_time.half_width_95;
     let whole = figure_text(whole_ns, half.or(Some(whole_ns / 100.0)), "ns");
-    let noise = of_first().filter(|cost| cost.meaning == CostMeaning::Noise);
-    let bounds = noise.filter_map(|cost| cost.own_time.bound());
-    let bound = bounds.fold(0.0, f64::max);
-    let rest = match bound {
-        0.0 => String::new(),
+    let rest = if noise_ns == 0.0 {
+        String::new()
+    } else if noise_ns >= whole_ns {
         // Wider than the whole latency: nothing is known.
-        bound if bound >= whole_ns => "; the cost of the others is unclear".to_owned(),
-        bound => {
-            let bound = figure_text(bound, None, "ns");
-            format!("; no other layer costs more than {bound}")
-        }
+        "; the cost of the others is unclear".to_owned()
+    } else {
+        let bound = figure_text(noise_ns, None, "ns");
+        format!("; no other layer costs more than {bound}")
     };
-    let parts = Some(parts.join(" and ")).filter(|parts| !parts.is_empty());
-    parts.map(|parts| format!("the median read of {whole} spends {parts}{rest}"))
+    let parts = parts.join(" and ");
+    Some(format!("the median read of {whole} spends {parts}{rest}"))
+}
+
+/// `4 µs (10 %) in loop0`.
+fn cost_text(plan: &LayersPlan, cost: &LayerCost) -> String {
+    let layer = plan
+        .layers
+        .iter()
+        .find(|layer| layer.target == Some(cost.target));
+    let name = match layer {
+        Some(layer) => layer.name.as_str(),
+        None => "",
+    };
+    let difference = cost.own_time.difference;
+    let time = figure_text(difference.abs(), cost.own_time.half_width_95, "ns");
+    let percent = share_text(&cost.share);
+    if cost.meaning == CostMeaning::Lowest {
+        format!("{time} ({percent}) in the bottom layer, {name}")
+    } else if difference < 0.0 {
+        format!("{time} ({percent}) less because of {name}")
+    } else {
+        format!("{time} ({percent}) in {name}")
+    }
 }
 
 /// With as many digits as its interval allows, as in the table.
@@ -371,9 +416,14 @@ fn latency_search_clause(record: &Record) -> Option<String> {
             format!("no depth keeps {share} within {latency}: at depth {depth}, {late} take longer")
         });
     };
-    let mut measurements = record.measurements.iter();
-    let m = measurements.find(|m| m.data.workload.name == found.workload);
-    let rate = m.map(rate_text).unwrap_or_default();
+    let measured = record
+        .measurements
+        .iter()
+        .find(|m| m.data.workload.name == found.workload);
+    let rate = match measured {
+        Some(m) => rate_text(m),
+        None => String::new(),
+    };
     let lasting = lasting_text(record, &found.workload);
     let limit = match (first_miss, search.is_settled) {
         (Some((depth, late)), true) => format!("; at {depth}, {late} take longer"),
@@ -461,11 +511,10 @@ impl<'a> Verification<'a> {
             all.results.push(verify);
             all.real_size = all.real_size.or(ClaimedSize::of(record, m, verify));
             all.judged_bytes += judged * u64::from(m.data.workload.block_bytes);
-            let objection = record.objection(FigureSource::Measurement(index));
-            // What failed to read or came back wrong was counted.
-            let is_counted = objection.is_some_and(|found| found.cause == Cause::Failed);
-            if !is_counted {
-                all.objection = all.objection.or(objection);
+            match record.objection(FigureSource::Measurement(index)) {
+                // What failed to read or came back wrong was counted.
+                Some(objection) if objection.cause == Cause::Failed => {}
+                objection => all.objection = all.objection.or(objection),
             }
         }
         all

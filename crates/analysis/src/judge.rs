@@ -230,7 +230,8 @@ fn add_run_to_run(record: &mut Record, variation: RunVariation) {
 /// empty without a plan that says what was asked.
 fn reproduce_command(of: &Row, all: &[Row], facts: &RunFacts) -> String {
     let target = facts.targets.get(of.data.target);
-    let Some((target, group)) = target.zip(facts.plan.group_of(&of.data.workload.name)) else {
+    let group = facts.plan.group_of(&of.data.workload.name);
+    let (Some(target), Some(group)) = (target, group) else {
         return String::new();
     };
     if let Some(ping) = facts.plan.ping() {
@@ -251,14 +252,18 @@ fn reproduce_command(of: &Row, all: &[Row], facts: &RunFacts) -> String {
 }
 
 fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> Vec<Row> {
-    let all: Vec<WorkloadSlices<'_>> = measurements.iter().map(WorkloadSlices::of).collect();
+    let all: Vec<WorkloadSlices<'_>> = measurements
+        .iter()
+        .map(WorkloadSlices::from_measurement)
+        .collect();
     let falls = shared_fall(&all);
     let mut rows = Vec::new();
     for (index, m) in measurements.iter().enumerate() {
-        let sustained_from_ns = credits
-            .iter()
-            .find(|credit| credit.target == m.target)
-            .and_then(|credit| credit.sustained_from_ns(index));
+        let credit = credits.iter().find(|credit| credit.target == m.target);
+        let sustained_from_ns = match credit {
+            Some(credit) => credit.sustained_from_ns(index),
+            None => None,
+        };
         let mut steady = SteadyPart::of(m, falls[index], sustained_from_ns);
         let is_shared = falls[index].is_some() || sustained_from_ns.is_some();
         if let Some(burst_end_ns) = steady.burst_end_ns()

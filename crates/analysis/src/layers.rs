@@ -9,6 +9,7 @@ use diskproof_model::layers::{
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
+use diskproof_model::window::SliceLatency;
 
 /// A layer that was measured.
 struct MeasuredLayer<'a> {
@@ -21,74 +22,107 @@ struct MeasuredLayer<'a> {
 pub(crate) fn layers_record(record: &Record, places: &[LayerPlace]) -> Option<LayersRecord> {
     let plan = record.plan.layers()?;
     let layers = measured_layers(plan, places);
-    let workloads = record.plan.workloads().iter();
-    let costs = workloads.flat_map(|workload| {
-        let all = record.measurements.iter();
-        let measured: Vec<_> = all
+    let mut all_costs = Vec::new();
+    for workload in record.plan.workloads() {
+        let measured: Vec<&Row> = record
+            .measurements
+            .iter()
             .filter(|m| m.data.workload.name == workload.name)
             .collect();
-        costs(&measured, &layers)
-    });
+        all_costs.extend(costs(&measured, &layers));
+    }
     Some(LayersRecord {
         places: places.to_vec(),
-        costs: costs.collect(),
+        costs: all_costs,
     })
 }
 
 fn measured_layers<'a>(plan: &'a LayersPlan, places: &'a [LayerPlace]) -> Vec<MeasuredLayer<'a>> {
-    let layers = plan.layers.iter();
-    let measured = layers.filter_map(|planned| {
-        let target = planned.target?;
-        Some(MeasuredLayer {
-            planned,
-            target,
-            place: places.iter().find(|place| place.target == target),
-        })
-    });
-    measured.collect()
+    let mut measured = Vec::new();
+    for planned in &plan.layers {
+        if let Some(target) = planned.target {
+            measured.push(MeasuredLayer {
+                planned,
+                target,
+                place: places.iter().find(|place| place.target == target),
+            });
+        }
+    }
+    measured
+}
+
+impl MeasuredLayer<'_> {
+    /// Whether it is known which blocks of the layer hold the file.
+    fn has_known_blocks(&self) -> bool {
+        match self.place {
+            Some(place) => place.blocks != BlockMatch::Unknown,
+            None => false,
+        }
+    }
+}
+
+/// A layer, and what one workload measured on it.
+struct LayerSlices<'a> {
+    layer: &'a MeasuredLayer<'a>,
+    slices: SliceFigures,
 }
 
 /// The cost of each layer in one workload, the highest first.
 fn costs(measured: &[&Row], layers: &[MeasuredLayer<'_>]) -> Vec<LayerCost> {
-    let known = layers.iter().filter_map(|layer| {
-        let own = measured.iter().find(|m| m.data.target == layer.target)?;
-        Some((layer, SliceFigures::of(own)))
-    });
-    let all: Vec<(&MeasuredLayer<'_>, SliceFigures)> = known.collect();
-    let is_top = |layer: &MeasuredLayer<'_>| layer.target == layers[0].target;
-    let Some((_, top)) = all.first().filter(|(first, _)| is_top(first)) else {
-        return Vec::new();
+    let mut all = Vec::new();
+    for layer in layers {
+        if let Some(m) = measured.iter().find(|m| m.data.target == layer.target) {
+            let slices = SliceFigures::from_row(m);
+            all.push(LayerSlices { layer, slices });
+        }
+    }
+    let top = match all.first() {
+        Some(first) if first.layer.target == layers[0].target => &first.slices,
+        _ => return Vec::new(),
     };
-    let known = top.latencies_ns.iter().copied().filter(|ns| ns.is_finite());
-    let top_ns = mean(&known.collect::<Vec<f64>>()).max(1.0);
+    let mut known_ns = top.latencies_ns.clone();
+    known_ns.retain(|ns| ns.is_finite());
+    let top_ns = mean(&known_ns).max(1.0);
     let mut costs = Vec::new();
-    for (index, (layer, own)) in all.iter().enumerate() {
-        let (lower, below) = all
-            .get(index + 1)
-            .map(|(lower, below)| (*lower, below))
-            .unzip();
-        let zeros = vec![0.0; own.latencies_ns.len()];
-        let below_ns = below.map_or(&zeros, |below| &below.latencies_ns);
-        let own_time = difference(&own.latencies_ns, below_ns);
-        let share = LayerDifference {
-            difference: own_time.difference / top_ns,
-            half_width_95: own_time.half_width_95.map(|half| half / top_ns),
-            ..own_time
-        };
-        let rate_change = below.map(|below| rate_change(own, below));
-        costs.push(LayerCost {
-            workload: measured[0].data.workload.name.clone(),
-            target: layer.target,
-            below: lower.map(|lower| lower.target),
-            meaning: lower.map_or(CostMeaning::Lowest, |lower| {
-                meaning(&own_time, layer, lower)
-            }),
-            own_time,
-            share,
-            rate_change,
-        });
+    let workload = &measured[0].data.workload.name;
+    for (index, own) in all.iter().enumerate() {
+        costs.push(cost(workload, own, all.get(index + 1), top_ns));
     }
     costs
+}
+
+/// What a layer costs on top of the one below it.
+fn cost(
+    workload: &str,
+    own: &LayerSlices<'_>,
+    below: Option<&LayerSlices<'_>>,
+    top_ns: f64,
+) -> LayerCost {
+    let own_time = match below {
+        Some(below) => difference(&own.slices.latencies_ns, &below.slices.latencies_ns),
+        None => {
+            let zeros = vec![0.0; own.slices.latencies_ns.len()];
+            difference(&own.slices.latencies_ns, &zeros)
+        }
+    };
+    let share = LayerDifference {
+        difference: own_time.difference / top_ns,
+        half_width_95: own_time.half_width_95.map(|half| half / top_ns),
+        ..own_time
+    };
+    let meaning = match below {
+        Some(below) => meaning(&own_time, own.layer, below.layer),
+        None => CostMeaning::Lowest,
+    };
+    LayerCost {
+        workload: workload.to_owned(),
+        target: own.layer.target,
+        below: below.map(|below| below.layer.target),
+        meaning,
+        own_time,
+        share,
+        rate_change: below.map(|below| rate_change(&own.slices, &below.slices)),
+    }
 }
 
 /// Reads in each slice of a layer.
@@ -100,19 +134,28 @@ struct SliceFigures {
 }
 
 impl SliceFigures {
-    fn of(m: &Row) -> Self {
-        let slices = m.data.slices.iter();
-        let reads = slices.filter_map(|slice| slice.ops.get(&OpKind::Read));
+    fn from_row(m: &Row) -> Self {
         let (mut rates, mut latencies_ns) = (Vec::new(), Vec::new());
-        for read in reads {
+        for slice in &m.data.slices {
+            let Some(read) = slice.ops.get(&OpKind::Read) else {
+                continue;
+            };
             rates.push(read.iops);
-            let median = read.latency.and_then(|latency| latency.p50_ns);
-            latencies_ns.push(median.map_or(f64::NAN, |ns| ns as f64));
+            latencies_ns.push(match read.latency {
+                Some(SliceLatency {
+                    p50_ns: Some(ns), ..
+                }) => ns as f64,
+                _ => f64::NAN,
+            });
         }
         Self {
             rates,
             latencies_ns,
         }
+    }
+
+    fn log_rates(&self) -> Vec<f64> {
+        self.rates.iter().map(|rate| rate.ln()).collect()
     }
 }
 
@@ -122,8 +165,13 @@ fn mean(values: &[f64]) -> f64 {
 
 /// The mean of the differences slice by slice, of those slices that have both figures.
 fn difference(own: &[f64], below: &[f64]) -> LayerDifference {
-    let pairs = own.iter().zip(below).map(|(own, below)| own - below);
-    let each: Vec<f64> = pairs.filter(|difference| difference.is_finite()).collect();
+    let mut each = Vec::new();
+    for (own, below) in std::iter::zip(own, below) {
+        let difference = own - below;
+        if difference.is_finite() {
+            each.push(difference);
+        }
+    }
     let paired = PairedDifference::of(&each);
     LayerDifference {
         n: each.len() as u64,
@@ -134,8 +182,7 @@ fn difference(own: &[f64], below: &[f64]) -> LayerDifference {
 
 /// The geometric mean ratio of the rates, minus one.
 fn rate_change(own: &SliceFigures, below: &SliceFigures) -> LayerDifference {
-    let logs = |rates: &[f64]| rates.iter().map(|rate| rate.ln()).collect::<Vec<f64>>();
-    let log = difference(&logs(&own.rates), &logs(&below.rates));
+    let log = difference(&own.log_rates(), &below.log_rates());
     let ratio = log.difference.exp();
     LayerDifference {
         difference: ratio - 1.0,
@@ -153,13 +200,10 @@ fn meaning(
     let Some(half) = own_time.half_width_95 else {
         return CostMeaning::Unknown;
     };
-    let is_known = |one: &MeasuredLayer<'_>| {
-        let blocks = one.place.map(|place| place.blocks);
-        blocks.is_some_and(|blocks| blocks != BlockMatch::Unknown)
-    };
+    let has_known_blocks = layer.has_known_blocks() && lower.has_known_blocks();
     if own_time.difference.abs() <= half {
         CostMeaning::Noise
-    } else if !is_known(layer) || !is_known(lower) || lower.planned.one_of > 1 {
+    } else if !has_known_blocks || lower.planned.one_of > 1 {
         CostMeaning::OtherBlocks
     } else {
         CostMeaning::Real

@@ -64,12 +64,10 @@ fn known(limit: RateLimit, why: String, evidence: Evidence) -> LimitedBy {
 }
 
 fn by_finding(record: &Record, index: usize) -> Option<LimitedBy> {
-    let root = format!("/measurements/{index}/");
-    let own = record
-        .findings
-        .iter()
-        .filter(|finding| finding.concerns(index));
-    for finding in own {
+    for finding in &record.findings {
+        if !finding.concerns(index) {
+            continue;
+        }
         let limit = match finding.says {
             // A cap may be in order, and then is a note.
             Meaning::Limit {
@@ -82,15 +80,13 @@ fn by_finding(record: &Record, index: usize) -> Option<LimitedBy> {
             } if finding.is_serious() => RateLimit::Cpu,
             _ => continue,
         };
+        let root = format!("/measurements/{index}/");
+        let mut evidence = finding.evidence.clone();
+        evidence.retain(|evidence| evidence.path.starts_with(&root));
         return Some(LimitedBy {
             limit,
             why: format!("finding {}", finding.code),
-            evidence: finding
-                .evidence
-                .iter()
-                .filter(|evidence| evidence.path.starts_with(&root))
-                .cloned()
-                .collect(),
+            evidence,
         });
     }
     let objection = record.objection(FigureSource::Measurement(index))?;
@@ -100,28 +96,34 @@ fn by_finding(record: &Record, index: usize) -> Option<LimitedBy> {
 
 /// An open loop that keeps its schedule.
 fn by_rate(m: &Row, index: usize) -> Option<LimitedBy> {
-    let is_ping = m.figures.ping.is_some();
-    let is_kept = |_: &f64| is_ping || m.data.missed_starts == Some(0);
-    let rate = m.data.workload.rate.filter(is_kept)?;
-    let why = if is_ping {
+    let rate = m.data.workload.rate?;
+    let why = if m.figures.ping.is_some() {
         "requests were sent at a fixed pace"
-    } else {
+    } else if m.data.missed_starts == Some(0) {
         "every operation started on schedule"
+    } else {
+        return None;
     };
-    let evidence = evidence(index, "data/workload/rate", rate, rate, "1/s");
-    Some(known(RateLimit::RequestedRate, why.to_owned(), evidence))
+    let schedule = evidence(index, "data/workload/rate", rate, rate, "1/s");
+    Some(known(RateLimit::RequestedRate, why.to_owned(), schedule))
 }
 
 fn by_flushes(m: &Row, index: usize, kind: OpKind, what: &str) -> Option<LimitedBy> {
-    let op = m.op(kind).filter(|op| op.data.count > 1)?;
+    let op = m.op(kind)?;
+    if op.data.count <= 1 {
+        return None;
+    }
     let worker_ns = m.steady_ns() as f64 * f64::from(m.data.workload.workers);
     let share = op.figures.latency.mean * op.data.count as f64 / worker_ns;
+    if share.is_nan() || share < SYNC_SHARE_MIN {
+        return None;
+    }
     let percent = format_percent(share.min(1.0));
     let why = format!("{percent} of the time was spent in {what}");
     let place = format!("figures/ops/{}/latency/mean", kind.as_str());
     let threshold = SYNC_SHARE_MIN * worker_ns / op.data.count as f64;
-    let evidence = evidence(index, &place, op.figures.latency.mean, threshold, "ns");
-    (share >= SYNC_SHARE_MIN).then(|| known(RateLimit::Flush, why, evidence))
+    let mean = evidence(index, &place, op.figures.latency.mean, threshold, "ns");
+    Some(known(RateLimit::Flush, why, mean))
 }
 
 /// Writes of one session that are durable when they return: the flush is a part of each.
@@ -129,9 +131,11 @@ fn by_durable_writes(m: &Row, index: usize) -> Option<LimitedBy> {
     let w = &m.data.workload;
     let is_alone = w.depth * w.workers == 1 && w.rate.is_none();
     let is_durable = matches!(w.sync, SyncPolicy::WithWrite { .. });
+    if !is_alone || !is_durable {
+        return None;
+    }
     let what = "writes that return when they are durable";
-    let found = by_flushes(m, index, OpKind::Commit, what);
-    found.filter(|_| is_alone && is_durable)
+    by_flushes(m, index, OpKind::Commit, what)
 }
 
 fn by_link(record: &Record, m: &Row, index: usize) -> Option<LimitedBy> {
@@ -143,11 +147,14 @@ fn by_link(record: &Record, m: &Row, index: usize) -> Option<LimitedBy> {
     // Reads and writes have their own lanes.
     let (kind, op) = largest_by(m.headline_ops(), |(_, op)| op.figures.throughput.value)?;
     let rate = op.figures.throughput.value;
+    if !(LINK_SHARE_MIN * link..=link).contains(&rate) {
+        return None;
+    }
     let (percent, most) = (format_percent(rate / link), format_throughput(link));
     let why = format!("{percent} of the {most} that the link carries");
     let place = format!("figures/ops/{}/throughput/value", kind.as_str());
-    let evidence = evidence(index, &place, rate, LINK_SHARE_MIN * link, "B/s");
-    (rate >= LINK_SHARE_MIN * link && rate <= link).then(|| known(RateLimit::Link, why, evidence))
+    let throughput = evidence(index, &place, rate, LINK_SHARE_MIN * link, "B/s");
+    Some(known(RateLimit::Link, why, throughput))
 }
 
 /// Many random writes in flight of which the disk sees one at a time: the filesystem holds the
@@ -161,20 +168,22 @@ fn by_serialisation(record: &Record, m: &Row, index: usize) -> Option<LimitedBy>
         Access::Random { .. } | Access::Zoned { .. }
     );
     let writes = m.data.ops.contains_key(&OpKind::Write) && !m.data.ops.contains_key(&OpKind::Sync);
-    let held = m.data.achieved_depth >= HELD_MIN;
+    let is_held = m.data.achieved_depth >= HELD_MIN && queued <= SERIAL_MAX;
+    if !is_file || !is_random || !writes || !is_held {
+        return None;
+    }
     let why = format!(
         "{:.1} requests were in flight, but the disk had only {queued:.1} of them",
         m.data.achieved_depth
     );
-    let evidence = evidence(
+    let queue = evidence(
         index,
         "data/device/queue_depth",
         queued,
         SERIAL_MAX,
         "requests",
     );
-    (is_file && is_random && writes && held && queued <= SERIAL_MAX)
-        .then(|| known(RateLimit::FilesystemLock, why, evidence))
+    Some(known(RateLimit::FilesystemLock, why, queue))
 }
 
 /// The least and the largest gain that the intervals of both rates allow: both must lead to the
@@ -189,68 +198,82 @@ fn gain_bounds(gain: f64, more_width: f64, less_width: f64) -> (f64, f64) {
 
 /// The same workload with another number of requests in flight shows whether more of them help.
 fn by_depth(record: &Record, m: &Row, index: usize) -> Option<LimitedBy> {
-    let other_depth = |other: &&Row| {
-        let (row, other_row) = (&m.data, &other.data);
-        let (one, other) = (&row.workload, &other_row.workload);
-        one.access == other.access
-            && one.streams == other.streams
-            && (one.block_bytes, &one.block_mix) == (other.block_bytes, &other.block_mix)
-            && one.sync == other.sync
-            && row.cache.used == other_row.cache.used
-            && row.span_start_bytes == other_row.span_start_bytes
-            && row.span_bytes == other_row.span_bytes
-            && other.rate.is_none()
-            && one.rate.is_none()
-    };
-    let others = record.measurements.iter();
-    let mut others: Vec<&Row> = others
-        .filter(|other| other.data.target == m.data.target && other.total_iops() > 0.0)
-        .filter(|other| other_depth(other) && in_flight(other) != in_flight(m))
-        .collect();
-    others.sort_by(|a, b| in_flight(a).total_cmp(&in_flight(b)));
-    let deeper = others.iter().find(|other| in_flight(other) > in_flight(m));
-    let other = deeper.or_else(|| {
-        let mut shallower = others.iter().rev();
-        shallower.find(|other| in_flight(other) < in_flight(m))
-    })?;
-    let (more, less) = match deeper {
-        Some(deeper) => (*deeper, m),
-        None => (m, *other),
-    };
+    let other = other_depth(record, m)?;
+    let is_deeper = in_flight(other) > in_flight(m);
+    let (more, less) = if is_deeper { (other, m) } else { (m, other) };
     let times = in_flight(more) / in_flight(less);
     let gain = more.total_iops() / less.total_iops();
     let (low, high) = gain_bounds(gain, more.precision()?, less.precision()?);
-    // The gain at which the share of the added requests that raise the rate is reached.
-    let gain_at = |share: f64| 1.0 + share * (times - 1.0);
-    let (limit, threshold) = if low >= gain_at(SCALING_MIN) {
-        (RateLimit::QueueDepth, SCALING_MIN)
-    } else if high <= gain_at(SATURATED_MAX) && deeper.is_none() {
-        (RateLimit::Device, SATURATED_MAX)
-    } else if low >= SURE_GAIN && deeper.is_some() {
-        (RateLimit::QueueDepth, 0.0)
-    } else if high < SAME_GAIN && deeper.is_some() {
-        (RateLimit::Device, 0.0)
+    // The gains at which the share of the added requests that raise the rate is reached.
+    let scaling = 1.0 + SCALING_MIN * (times - 1.0);
+    let saturated = 1.0 + SATURATED_MAX * (times - 1.0);
+    let (limit, needed) = if low >= scaling {
+        (RateLimit::QueueDepth, scaling)
+    } else if high <= saturated && !is_deeper {
+        (RateLimit::Device, saturated)
+    } else if low >= SURE_GAIN && is_deeper {
+        (RateLimit::QueueDepth, SURE_GAIN)
+    } else if high < SAME_GAIN && is_deeper {
+        (RateLimit::Device, SAME_GAIN)
     } else {
         return None;
     };
     let (kind, op): (OpKind, OpRow<'_>) = m.headline_ops().into_iter().next()?;
-    let needed = match threshold {
-        share if share > 0.0 => gain_at(share),
-        _ if limit == RateLimit::QueueDepth => SURE_GAIN,
-        _ => SAME_GAIN,
-    };
     let why = format!(
         "{:.0} in flight reach {gain:.1} times the rate of {:.0}",
         in_flight(more),
         in_flight(less)
     );
-    let threshold = match deeper {
-        Some(_) => more.total_iops() / needed,
-        None => less.total_iops() * needed,
+    let threshold = if is_deeper {
+        more.total_iops() / needed
+    } else {
+        less.total_iops() * needed
     };
     let place = format!("figures/ops/{}/iops/value", kind.as_str());
-    let evidence = evidence(index, &place, op.figures.iops.value, threshold, "1/s");
-    Some(known(limit, why, evidence))
+    let rate = evidence(index, &place, op.figures.iops.value, threshold, "1/s");
+    Some(known(limit, why, rate))
+}
+
+/// The same workload with the next larger number of requests in flight, else with the next smaller
+/// one.
+fn other_depth<'a>(record: &'a Record, m: &Row) -> Option<&'a Row> {
+    let mut deeper: Option<&Row> = None;
+    let mut shallower: Option<&Row> = None;
+    for other in &record.measurements {
+        if !is_same_but_depth(m, other) {
+            continue;
+        }
+        let depth = in_flight(other);
+        if depth > in_flight(m) {
+            match deeper {
+                Some(found) if in_flight(found) <= depth => {}
+                _ => deeper = Some(other),
+            }
+        } else if depth < in_flight(m) {
+            match shallower {
+                Some(found) if in_flight(found) > depth => {}
+                _ => shallower = Some(other),
+            }
+        }
+    }
+    deeper.or(shallower)
+}
+
+/// Whether both did the same in a closed loop, apart from the requests in flight.
+fn is_same_but_depth(m: &Row, other: &Row) -> bool {
+    let (row, other_row) = (&m.data, &other.data);
+    let (one, another) = (&row.workload, &other_row.workload);
+    row.target == other_row.target
+        && other.total_iops() > 0.0
+        && one.access == another.access
+        && one.streams == another.streams
+        && (one.block_bytes, &one.block_mix) == (another.block_bytes, &another.block_mix)
+        && one.sync == another.sync
+        && row.cache.used == other_row.cache.used
+        && row.span_start_bytes == other_row.span_start_bytes
+        && row.span_bytes == other_row.span_bytes
+        && another.rate.is_none()
+        && one.rate.is_none()
 }
 
 /// A rate that is this many times as high at a larger depth was limited by the smaller one.

@@ -43,13 +43,9 @@ pub(crate) fn mechanics(record: &Record) -> Mechanics {
 
 /// What the access times say.
 pub(crate) fn measured_mechanics(record: &Record, surface: &SurfaceRecord) -> Mechanics {
-    let median = |seek| {
-        let summary = surface.figures.seeks.get(&seek);
-        let known = summary.filter(|s| s.n >= ACCESSES_MIN);
-        known.map(|s| s.p50_ns as f64)
-    };
-    let (random, near) = (SeekPattern::Random, SeekPattern::TrackToTrack);
-    let Some((random, near)) = median(random).zip(median(near)) else {
+    let random = median_ns(surface, SeekPattern::Random);
+    let near = median_ns(surface, SeekPattern::TrackToTrack);
+    let (Some(random), Some(near)) = (random, near) else {
         return Mechanics::Unknown;
     };
     if random < RANDOM_NS_MIN {
@@ -66,21 +62,46 @@ pub(crate) fn measured_mechanics(record: &Record, surface: &SurfaceRecord) -> Me
     }
 }
 
+/// The median access time of a pattern, where there were enough accesses.
+fn median_ns(surface: &SurfaceRecord, seek: SeekPattern) -> Option<f64> {
+    let summary = surface.figures.seeks.get(&seek)?;
+    if summary.n >= ACCESSES_MIN {
+        Some(summary.p50_ns as f64)
+    } else {
+        None
+    }
+}
+
 fn reported_mechanics(record: &Record) -> Mechanics {
     let Some(target) = surveyed_target(record) else {
         return Mechanics::Unknown;
     };
-    let rotates = |disk: &Layer| {
-        // Virtual disks, loop devices and the like say anything.
-        let is_real = disk.kind == LayerKind::Disk && record.host.hypervisor.is_none();
-        let reported = disk.rotational.filter(|_| is_real && has_real_bus(disk));
-        health_rpm(record, disk).map(|rpm| rpm > 0).or(reported)
-    };
-    let all: Option<Vec<bool>> = target.disks().map(rotates).collect();
-    match all {
-        Some(all) if !all.is_empty() && all.iter().all(|r| *r) => Mechanics::Rotating,
-        Some(all) if !all.is_empty() && all.iter().all(|r| !*r) => Mechanics::Solid,
+    let (mut rotating, mut solid) = (0, 0);
+    for disk in target.disks() {
+        match reports_rotation(record, disk) {
+            Some(true) => rotating += 1,
+            Some(false) => solid += 1,
+            None => return Mechanics::Unknown,
+        }
+    }
+    match (rotating, solid) {
+        (1.., 0) => Mechanics::Rotating,
+        (0, 1..) => Mechanics::Solid,
         _ => Mechanics::Unknown,
+    }
+}
+
+/// Whether a disk rotates by its own report, else by the kernel's word: virtual disks, loop devices
+/// and the like say anything.
+fn reports_rotation(record: &Record, disk: &Layer) -> Option<bool> {
+    if let Some(rpm) = health_rpm(record, disk) {
+        return Some(rpm > 0);
+    }
+    let is_real = disk.kind == LayerKind::Disk && record.host.hypervisor.is_none();
+    if is_real && has_real_bus(disk) {
+        disk.rotational
+    } else {
+        None
     }
 }
 
@@ -96,8 +117,10 @@ pub(crate) fn is_said_to_rotate(record: &Record, disk: &Layer) -> bool {
 }
 
 fn has_real_bus(disk: &Layer) -> bool {
-    let link = disk.link.as_ref();
-    link.is_some_and(|link| ["SATA", "SAS", "USB", "PCIe"].contains(&link.bus.as_str()))
+    match &disk.link {
+        Some(link) => ["SATA", "SAS", "USB", "PCIe"].contains(&link.bus.as_str()),
+        None => false,
+    }
 }
 
 /// Revolutions per minute by the disk's own health report; 0 of flash.
@@ -113,7 +136,10 @@ pub(crate) fn surveyed_target(record: &Record) -> Option<&TargetIdentity> {
 
 /// How much of the surface was surveyed.
 pub(crate) fn reach(record: &Record, surface: &SurfaceRecord) -> Reach {
-    let surface_bytes = surveyed_target(record).map_or(0, surface_bytes);
+    let surface_bytes = match surveyed_target(record) {
+        Some(target) => surface_bytes(target),
+        None => 0,
+    };
     if surface_bytes > 0 && surface.data.span_bytes as f64 >= WHOLE_MIN * surface_bytes as f64 {
         Reach::Whole
     } else {
@@ -150,35 +176,46 @@ pub(crate) struct LinkAt<'a> {
 
 /// The links of the disks at the bottom of a target.
 pub(crate) fn links(record: &Record, target: usize) -> Vec<LinkAt<'_>> {
-    let layers = record.targets.get(target).map_or(&[][..], |t| &t.layers);
-    let bottom = layers.iter().enumerate();
-    let bottom = bottom.filter(|(_, layer)| layer.below.is_empty());
-    let links = bottom.filter_map(|(index, layer)| {
-        Some(LinkAt {
-            path: format!("/targets/{target}/layers/{index}/link"),
-            layer,
-            link: layer.link.as_ref()?,
-        })
-    });
-    links.collect()
+    let Some(identity) = record.targets.get(target) else {
+        return Vec::new();
+    };
+    let mut links = Vec::new();
+    for (index, layer) in identity.layers.iter().enumerate() {
+        if let Some(link) = &layer.link
+            && layer.below.is_empty()
+        {
+            let path = format!("/targets/{target}/layers/{index}/link");
+            links.push(LinkAt { path, layer, link });
+        }
+    }
+    links
 }
 
 /// What the links of all disks below the target carry together; `None` where one of them does not
 /// tell.
 pub(crate) fn link_bytes_per_second(record: &Record, target: usize) -> Option<f64> {
     let disks = record.targets.get(target)?.disks().count();
-    let links = links(record, target);
-    let rates = links.iter().map(|at| at.link.bytes_per_second_max);
-    let rates = rates.collect::<Option<Vec<u64>>>()?;
-    let is_known = !rates.is_empty() && rates.len() == disks;
-    is_known.then(|| rates.iter().map(|rate| *rate as f64).sum())
+    let attached = links(record, target);
+    if attached.is_empty() || attached.len() != disks {
+        return None;
+    }
+    let mut sum = 0.0;
+    for at in &attached {
+        sum += at.link.bytes_per_second_max? as f64;
+    }
+    Some(sum)
 }
 
 /// Revolutions per minute as the disks below the target report them; of several the fastest. `None`
 /// where one does not, or does not turn.
 pub(crate) fn reported_rpm(record: &Record) -> Option<u32> {
-    let target = surveyed_target(record)?;
-    let rpm = |disk: &Layer| health_rpm(record, disk).filter(|rpm| *rpm > 0);
-    let all: Option<Vec<u32>> = target.disks().map(rpm).collect();
-    all?.into_iter().max()
+    let mut fastest = None;
+    for disk in surveyed_target(record)?.disks() {
+        let rpm = health_rpm(record, disk)?;
+        if rpm == 0 {
+            return None;
+        }
+        fastest = fastest.max(Some(rpm));
+    }
+    fastest
 }

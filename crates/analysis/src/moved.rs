@@ -20,8 +20,11 @@ pub(crate) fn total(measurements: &[Measurement], plan: &Plan) -> Option<MovedTo
                 (requests, bytes) = (requests + op.count, bytes + op.bytes);
             }
         }
-        let group = plan.group_of(&m.workload.name);
-        let is_alone = plan.targets.len() <= 1 && group.is_none_or(|group| group.is_alone());
+        let has_no_company = match plan.group_of(&m.workload.name) {
+            Some(group) => group.is_alone(),
+            None => true,
+        };
+        let is_alone = has_no_company && plan.targets.len() <= 1;
         let with_warmup = if is_alone {
             m.asked.total().max(bytes)
         } else {
@@ -35,7 +38,7 @@ pub(crate) fn total(measurements: &[Measurement], plan: &Plan) -> Option<MovedTo
             all.bytes += laid_out.bytes;
         }
     }
-    (all.requests > 0).then_some(all)
+    if all.requests > 0 { Some(all) } else { None }
 }
 
 /// What moved before a moment, from when on.
@@ -62,10 +65,10 @@ struct RunPart {
 /// start of the run.
 pub(crate) fn moment_ns(record: &Record, index: usize, at_ns: u64) -> f64 {
     let own = parts(record, &record.measurements[index]);
-    let last = own.iter().rposition(|part| part.offset_ns < at_ns.max(1));
-    last.map_or(0.0, |last| {
-        own[last].begin_ns + (at_ns - own[last].offset_ns) as f64
-    })
+    match own.iter().rfind(|part| part.offset_ns < at_ns.max(1)) {
+        Some(last) => last.begin_ns + (at_ns - last.offset_ns) as f64,
+        None => 0.0,
+    }
 }
 
 /// What the run moved on a target, before so much of the measured time of `index` had passed. With
@@ -75,15 +78,17 @@ pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: boo
     let moment_ns = moment_ns(record, index, at_ns);
     let mut moved = MovedBefore::default();
     let mut first_ns = moment_ns;
-    let measurements = record.measurements.iter();
-    for m in measurements.filter(|m| m.data.target == fallen.data.target) {
-        let is_own = std::ptr::eq(m, fallen);
+    for m in &record.measurements {
+        if m.data.target != fallen.data.target {
+            continue;
+        }
         for part in parts(record, m) {
-            let end_ns = part.begin_ns + part.wall_ns;
-            let cut_ns = match is_own {
-                true => (at_ns.saturating_sub(part.offset_ns) as f64).min(part.wall_ns),
-                false if end_ns <= moment_ns => part.wall_ns,
-                false => 0.0,
+            let cut_ns = if std::ptr::eq(m, fallen) {
+                (at_ns.saturating_sub(part.offset_ns) as f64).min(part.wall_ns)
+            } else if part.begin_ns + part.wall_ns <= moment_ns {
+                part.wall_ns
+            } else {
+                0.0
             };
             if cut_ns <= 0.0 {
                 continue;
@@ -95,10 +100,8 @@ pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: boo
             moved.requests += requests * scale;
             moved.bytes += bytes * scale;
         }
-        if let Some(laid_out) = m
-            .data
-            .laid_out
-            .filter(|_| m.data.start_ns as f64 <= moment_ns)
+        if let Some(laid_out) = m.data.laid_out
+            && m.data.start_ns as f64 <= moment_ns
         {
             moved.requests += laid_out.requests as f64;
             moved.bytes += laid_out.bytes as f64;
@@ -118,11 +121,14 @@ fn counted(m: &Row, from_ns: u64, to_ns: u64, writes_only: bool) -> (f64, f64) {
     } else {
         &[OpKind::Read, OpKind::Write]
     };
-    for op in kinds.iter().filter_map(|kind| m.op(*kind)) {
+    for kind in kinds {
+        let Some(op) = m.op(*kind) else {
+            continue;
+        };
         let series = &op.data.shown_series();
         let cell_ns = series.interval_ns.max(1);
-        for (number, cell) in (0u64..).zip(&series.cells) {
-            let begin_ns = series.start_ns + number * cell_ns;
+        for (number, cell) in series.cells.iter().enumerate() {
+            let begin_ns = series.start_ns + number as u64 * cell_ns;
             let end_ns = to_ns.min(begin_ns + cell_ns);
             let covered = end_ns.saturating_sub(begin_ns.max(from_ns));
             let share = covered as f64 / cell_ns as f64;
@@ -134,30 +140,40 @@ fn counted(m: &Row, from_ns: u64, to_ns: u64, writes_only: bool) -> (f64, f64) {
 }
 
 fn parts(record: &Record, m: &Row) -> Vec<RunPart> {
-    let mut planned = record.plan.workloads().iter();
-    let planned = planned.find(|workload| workload.name == m.data.workload.name);
-    let warmup_ns = planned.map_or(0, |workload| workload.warmup_ns);
-    let whole = [(m.data.start_ns, m.data.wall_ns)];
-    let slices = m
-        .data
-        .slices
+    let planned = record
+        .plan
+        .workloads()
         .iter()
-        .map(|slice| (slice.start_ns, slice.wall_ns));
-    let is_whole = m.data.slices.is_empty();
-    let slices = slices.chain(whole.into_iter().filter(|_| is_whole));
-    let mut offset_ns = 0;
-    let part = |(number, (start_ns, wall_ns)): (usize, (u64, u64))| {
-        let later_ns = (wall_ns / LATER_WARMUP_PARTS).min(warmup_ns);
-        let part = RunPart {
-            begin_ns: start_ns as f64,
-            warmup_ns: if number == 0 { warmup_ns } else { later_ns } as f64,
-            wall_ns: wall_ns as f64,
-            offset_ns,
-        };
-        offset_ns += wall_ns;
-        part
+        .find(|workload| workload.name == m.data.workload.name);
+    let warmup_ns = match planned {
+        Some(workload) => workload.warmup_ns,
+        None => 0,
     };
-    slices.enumerate().map(part).collect()
+    if m.data.slices.is_empty() {
+        return vec![RunPart {
+            begin_ns: m.data.start_ns as f64,
+            warmup_ns: warmup_ns as f64,
+            wall_ns: m.data.wall_ns as f64,
+            offset_ns: 0,
+        }];
+    }
+    let mut offset_ns = 0;
+    let mut parts = Vec::new();
+    for slice in &m.data.slices {
+        let own_warmup_ns = if parts.is_empty() {
+            warmup_ns
+        } else {
+            (slice.wall_ns / LATER_WARMUP_PARTS).min(warmup_ns)
+        };
+        parts.push(RunPart {
+            begin_ns: slice.start_ns as f64,
+            warmup_ns: own_warmup_ns as f64,
+            wall_ns: slice.wall_ns as f64,
+            offset_ns,
+        });
+        offset_ns += slice.wall_ns;
+    }
+    parts
 }
 
 #[cfg(test)]

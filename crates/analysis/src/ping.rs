@@ -17,9 +17,12 @@ const USUAL_SHARE: f64 = 0.9;
 pub(crate) fn ping_figures(m: &Measurement) -> PingFigures {
     let mut latency = BTreeMap::new();
     for (kind, op) in &m.ops {
-        let requests = m.requests.iter();
-        let own = requests.filter(|request| request.counts() && request.op == *kind);
-        let own: Vec<f64> = own.map(|request| request.latency_ns as f64).collect();
+        let own: Vec<f64> = m
+            .requests
+            .iter()
+            .filter(|request| request.counts() && request.op == *kind)
+            .map(|request| request.latency_ns as f64)
+            .collect();
         if own.is_empty() {
             continue;
         }
@@ -30,18 +33,20 @@ pub(crate) fn ping_figures(m: &Measurement) -> PingFigures {
         };
         latency.insert(*kind, of_kind);
     }
-    let slow_from_ns = slow_from_ns(m);
+    let limit_ns = slow_from_ns(m);
     PingFigures {
         latency,
-        after_idle: after_idle(m, slow_from_ns.unwrap_or(u64::MAX)),
-        slow_from_ns,
+        after_idle: after_idle(m, limit_ns.unwrap_or(u64::MAX)),
+        slow_from_ns: limit_ns,
     }
 }
 
 fn with_idle_time(m: &Measurement) -> BTreeMap<u64, Vec<u64>> {
     let mut by_idle: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for request in m.requests.iter().filter(|request| request.counts()) {
-        if let Some(idle_ns) = request.idle_ns {
+    for request in &m.requests {
+        if let Some(idle_ns) = request.idle_ns
+            && request.counts()
+        {
             by_idle.entry(idle_ns).or_default().push(request.latency_ns);
         }
     }
@@ -60,21 +65,22 @@ fn slow_from_ns(m: &Measurement) -> Option<u64> {
 }
 
 fn after_idle(m: &Measurement, slow_from_ns: u64) -> Vec<IdlePoint> {
-    let point = |(idle_ns, in_order): (u64, Vec<u64>)| {
+    let mut points = Vec::new();
+    for (idle_ns, in_order) in with_idle_time(m) {
         let values: Vec<f64> = in_order.iter().map(|ns| *ns as f64).collect();
         let mean_ns = values.iter().sum::<f64>() / values.len() as f64;
         let mut sorted = in_order;
         sorted.sort_unstable();
-        IdlePoint {
+        points.push(IdlePoint {
             idle_ns,
             mean: mean_latency(&values, mean_ns),
             p50_ns: quantile(&sorted, 0.5),
             min_ns: sorted[0],
             max_ns: sorted[sorted.len() - 1],
             slow: sorted.iter().filter(|ns| **ns > slow_from_ns).count() as u64,
-        }
-    };
-    with_idle_time(m).into_iter().map(point).collect()
+        });
+    }
+    points
 }
 
 /// The value below or at which this share lies; of at least one sorted value.

@@ -34,38 +34,54 @@ pub fn promised(plan: &Plan) -> Vec<Promised> {
     let Some(sheet) = plan.questions.data_sheet else {
         return Vec::new();
     };
-    let rpm = sheet.rpm.map(f64::from).filter(|rpm| *rpm > 0.0);
-    let turn = rpm.zip(sheet.seek_ns);
-    let access_ns = turn.map(|(rpm, seek)| 30e9 / rpm + seek as f64);
-    let access = access_ns.map(|ns| on("access.mean", "random access", ns, TIME_ALLOWED));
-    let workload = |name, figure, rate: Option<f64>| {
-        rate.map(|rate| on(figure, &with_size(plan, name, figure), rate, RATE_ALLOWED))
-    };
-    let writes = sheet.write_bytes_per_second;
-    [
-        rpm.map(rotation),
-        access,
-        sheet.bytes_per_second.map(|rate| read_rate(plan, rate)),
-        workload("sequential writes", "sequential-write.throughput", writes),
-        workload("random reads", "random-read-d32.iops", sheet.read_iops),
-        workload("random writes", "random-write-d32.iops", sheet.write_iops),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let mut promised = Vec::new();
+    if let Some(rpm) = sheet.rpm
+        && rpm > 0
+    {
+        let rpm = f64::from(rpm);
+        promised.push(rotation(rpm));
+        if let Some(seek_ns) = sheet.seek_ns {
+            // Half a turn, and the seek.
+            let access_ns = 30e9 / rpm + seek_ns as f64;
+            promised.push(promise_on(
+                "access.mean",
+                "random access",
+                access_ns,
+                TIME_ALLOWED,
+            ));
+        }
+    }
+    if let Some(rate) = sheet.bytes_per_second {
+        promised.push(read_rate(plan, rate));
+    }
+    for (name, figure, rate) in [
+        (
+            "sequential writes",
+            "sequential-write.throughput",
+            sheet.write_bytes_per_second,
+        ),
+        ("random reads", "random-read-d32.iops", sheet.read_iops),
+        ("random writes", "random-write-d32.iops", sheet.write_iops),
+    ] {
+        if let Some(rate) = rate {
+            let name = with_size(plan, name, figure);
+            promised.push(promise_on(figure, &name, rate, RATE_ALLOWED));
+        }
+    }
+    promised
 }
 
 /// What the measurement says about every promise. The revolutions are a row of their own only where
 /// the disk reports them, or where nothing else answers for them.
 pub(crate) fn judge_promises(record: &Record) -> Vec<Expectation> {
-    let all = promised(&record.plan);
-    let is_access = |one: &Promised| matches!(one.expected.part, Part::Access(_));
-    let has_access = all.iter().any(is_access);
-    let is_row = |one: &&Promised| {
-        one.expected.quantity != Quantity::Rpm || reported_rpm(record).is_some() || !has_access
-    };
-    let rows = all.iter().filter(is_row);
-    rows.map(|one| one.evaluate(record)).collect()
+    let mut promises = promised(&record.plan);
+    let has_access = promises
+        .iter()
+        .any(|one| matches!(one.expected.part, Part::Access(_)));
+    if has_access && reported_rpm(record).is_none() {
+        promises.retain(|one| one.expected.quantity != Quantity::Rpm);
+    }
+    promises.iter().map(|one| one.evaluate(record)).collect()
 }
 
 impl Promised {
@@ -86,8 +102,10 @@ impl Promised {
 }
 
 fn is_whole(record: &Record) -> bool {
-    let surface = record.surface();
-    surface.is_some_and(|surface| reach(record, surface) == Reach::Whole)
+    match record.surface() {
+        Some(surface) => reach(record, surface) == Reach::Whole,
+        None => false,
+    }
 }
 
 /// Whether the span contains the outermost zone.
@@ -95,20 +113,22 @@ fn holds_start(record: &Record) -> bool {
     let Some(surface) = record.surface() else {
         return false;
     };
-    let target = record.targets.get(surface.data.target);
-    let size = target.map_or(0, |target| target.size_bytes) as f64;
-    surface.data.span_start_bytes as f64 <= START_SHARE * size
+    let size_bytes = match record.targets.get(surface.data.target) {
+        Some(target) => target.size_bytes,
+        None => 0,
+    };
+    surface.data.span_start_bytes as f64 <= START_SHARE * size_bytes as f64
 }
 
 fn rotation(rpm: f64) -> Promised {
-    let promise = promise("rotation", rpm, RPM_ALLOWED * rpm, "rpm");
-    let expression = format!("rpm>={:.0}", promise.passes);
+    let rotation = promise("rotation", rpm, RPM_ALLOWED * rpm, "rpm");
+    let expression = format!("rpm>={:.0}", rotation.passes);
     let subject = (Part::Other, "rpm", Quantity::Rpm);
-    promised_of(subject, Relation::AtLeast, expression, promise)
+    promised_of(subject, Relation::AtLeast, expression, rotation)
 }
 
 /// A promise on a figure as thresholds name it, such as `curve.max`.
-fn on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised {
+fn promise_on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised {
     let named = named(figure).expect("the catalogue has the figure");
     let (limit, unit) = (allowed * promised, named.metric.unit);
     let (relation, text) = match unit {
@@ -150,18 +170,21 @@ fn promised_of(
 
 /// A rotating disk is fastest in one place, which the curve finds. Others need a queue.
 fn read_rate(plan: &Plan, rate: f64) -> Promised {
-    let rotates = plan
-        .questions
-        .data_sheet
-        .is_some_and(|sheet| sheet.rpm.is_some());
-    let has_curve = plan.survey().is_some_and(|s| s.curve.is_some());
+    let rotates = match plan.questions.data_sheet {
+        Some(sheet) => sheet.rpm.is_some(),
+        None => false,
+    };
+    let has_curve = match plan.survey() {
+        Some(survey) => survey.curve.is_some(),
+        None => false,
+    };
     let has_workload = plan.workloads().iter().any(|one| one.name == READ);
     let (figure, what) = if has_workload && !(has_curve && rotates) {
         ("sequential-read.throughput", "sequential reads")
     } else {
         ("curve.max", "transfer rate")
     };
-    on(figure, what, rate, RATE_ALLOWED)
+    promise_on(figure, what, rate, RATE_ALLOWED)
 }
 
 /// Rates in operations depend on their size.

@@ -54,6 +54,7 @@ impl RanWorkload<'_> {
     }
 }
 
+const MIB: u64 = 1 << 20;
 /// A huge page of x86-64, and of arm64 with 4 KiB pages.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
@@ -90,8 +91,9 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
             // Otherwise the figures of all jobs are added up.
             words.push("--new_group".to_owned());
         }
-        let place = place(workload, target, asked.layout, file);
-        words.extend(place.iter().map(|word| quoted(word)));
+        for word in place(workload, target, asked.layout, file) {
+            words.push(quoted(&word));
+        }
         words.push(format!("--rw={}", directions[index]));
         words.extend(blocks(workload));
         words.extend(queue(ran));
@@ -132,22 +134,21 @@ pub fn curve(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
     if surface.survey.operation == OpKind::Write || surface.curve.is_empty() {
         return String::new();
     }
-    let mib = |bytes: u64| bytes >> 20;
     if target.kind == TargetKind::Directory {
         let directory = quoted(&format!("--directory={}", target.path));
-        let size = mib(surface.span_start_bytes + surface.span_bytes);
+        let size = (surface.span_start_bytes + surface.span_bytes) / MIB;
         return format!(
             "fio --name=curve {directory} --unlink=1 --rw=read --size={size}M --bs=1M \
              --ioengine=libaio --iodepth=8 --direct=1 --write_bw_log=curve --log_avg_msec=200 \
              --log_offset=1"
         );
     }
-    let cell = mib(surface.span_bytes / surface.curve.len() as u64).max(1);
+    let cell = (surface.span_bytes / surface.curve.len() as u64 / MIB).max(1);
     let is_part = surface.survey.span != Span::default();
     let start = surface.span_start_bytes;
     let end = start + surface.span_bytes;
     let part = if is_part {
-        format!("-r {}:{} ", mib(start), mib(end))
+        format!("-r {}:{} ", start / MIB, end / MIB)
     } else {
         String::new()
     };
@@ -250,9 +251,10 @@ fn blocks(w: &Workload) -> Vec<String> {
 /// A mix of sizes in the syntax of `bssplit`.
 fn split(mix: &[BlockShare]) -> String {
     let weights: Vec<f64> = mix.iter().map(|share| f64::from(share.weight)).collect();
-    let shares = mix.iter().zip(percents(&weights));
-    let shares = shares.map(|(share, percent)| format!("{}/{percent}", share.block_bytes));
-    let shares: Vec<String> = shares.collect();
+    let mut shares = Vec::new();
+    for (share, percent) in std::iter::zip(mix, percents(&weights)) {
+        shares.push(format!("{}/{percent}", share.block_bytes));
+    }
     shares.join(":")
 }
 
@@ -375,12 +377,15 @@ fn offsets(ran: &Measurement) -> Vec<String> {
                 access_percent,
                 size_percent,
             } => {
-                let zone = |access_percent, size_percent| Zone {
-                    access_percent,
-                    size_percent,
+                let hot = Zone {
+                    access_percent: *access_percent,
+                    size_percent: *size_percent,
                 };
-                let cold = zone(100.0 - access_percent, 100.0 - size_percent);
-                zoned(&[zone(*access_percent, *size_percent), cold])
+                let cold = Zone {
+                    access_percent: 100.0 - access_percent,
+                    size_percent: 100.0 - size_percent,
+                };
+                zoned(&[hot, cold])
             }
         },
     };
@@ -395,13 +400,13 @@ fn offsets(ran: &Measurement) -> Vec<String> {
 }
 
 fn zoned(zones: &[Zone]) -> String {
-    let accesses = percents(&zones.iter().map(|z| z.access_percent).collect::<Vec<_>>());
-    let sizes = percents(&zones.iter().map(|z| z.size_percent).collect::<Vec<_>>());
-    let zones = accesses.iter().zip(sizes);
-    let zones: Vec<String> = zones
-        .map(|(access, size)| format!("{access}/{size}"))
-        .collect();
-    format!("zoned:{}", zones.join(":"))
+    let accesses: Vec<f64> = zones.iter().map(|zone| zone.access_percent).collect();
+    let sizes: Vec<f64> = zones.iter().map(|zone| zone.size_percent).collect();
+    let mut words = Vec::new();
+    for (access, size) in std::iter::zip(percents(&accesses), percents(&sizes)) {
+        words.push(format!("{access}/{size}"));
+    }
+    format!("zoned:{}", words.join(":"))
 }
 
 /// Whole percents, which is all that fio takes, that add up to 100: cumulative shares are rounded,
@@ -410,14 +415,13 @@ fn zoned(zones: &[Zone]) -> String {
 fn percents(weights: &[f64]) -> Vec<u32> {
     let total: f64 = weights.iter().sum();
     let (mut sum, mut before) = (0.0, 0);
-    let rounded = weights.iter().map(|weight| {
+    let mut percents: Vec<u32> = Vec::new();
+    for weight in weights {
         sum += weight;
         let here = (sum / total * 100.0).round() as u32;
-        let share = here.saturating_sub(before);
+        percents.push(here.saturating_sub(before).max(1));
         before = here;
-        share.max(1)
-    });
-    let mut percents: Vec<u32> = rounded.collect();
+    }
     let excess = percents.iter().sum::<u32>().saturating_sub(100);
     if let Some(largest) = percents.iter_mut().max() {
         *largest = largest.saturating_sub(excess).max(1);
@@ -452,11 +456,13 @@ fn offered(ran: &Measurement) -> Vec<String> {
         return Vec::new();
     };
     let each = rate / f64::from(jobs(ran));
-    let share = |permille: u16| (each * f64::from(permille) / 1000.0).round().max(1.0) as u64;
     let reads = w.streams.permille(OpKind::Read);
     let rates = match reads {
-        0 | 1000 => share(1000).to_string(),
-        _ => format!("{},{}", share(reads), share(1000 - reads)),
+        0 | 1000 => share_of_rate(each, 1000).to_string(),
+        _ => {
+            let writes = share_of_rate(each, 1000 - reads);
+            format!("{},{writes}", share_of_rate(each, reads))
+        }
     };
     vec![
         format!("--rate_iops={rates}"),
@@ -464,13 +470,21 @@ fn offered(ran: &Measurement) -> Vec<String> {
     ]
 }
 
+fn share_of_rate(rate: f64, permille: u16) -> u64 {
+    (rate * f64::from(permille) / 1000.0).round().max(1.0) as u64
+}
+
 /// fio's limits are per job. One who runs as long as the others has none of his own.
 fn ending(ran: &Measurement, asked: &Workload, group: Group<'_>) -> Vec<String> {
-    let each = |all: u64| all.div_ceil(u64::from(jobs(ran).max(1)));
+    let jobs = u64::from(jobs(ran).max(1));
     let (bytes, ops) = (asked.stop.bytes, asked.stop.ops);
     let mut words = Vec::new();
-    words.extend(bytes.map(|bytes| format!("--io_size={}", each(bytes))));
-    words.extend(ops.map(|ops| format!("--number_ios={}", each(ops))));
+    if let Some(bytes) = bytes {
+        words.push(format!("--io_size={}", bytes.div_ceil(jobs)));
+    }
+    if let Some(ops) = ops {
+        words.push(format!("--number_ios={}", ops.div_ceil(jobs)));
+    }
     let is_timed = bytes.is_none() && ops.is_none();
     let endless = !group.is_alone() && is_timed;
     if let Some(time_ns) = group.time_ns().or(endless.then_some(ENDLESS_NS)) {

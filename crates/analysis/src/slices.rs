@@ -11,21 +11,46 @@ use diskproof_model::measurement::{Measurement, OpKind, PerOp};
 use diskproof_model::plan::SyncPolicy;
 use diskproof_model::record::Estimate;
 use diskproof_model::row::{OpFigures, Row};
-use diskproof_model::window::{SLICES_MIN, SliceOp, TimeSlice};
-use std::collections::BTreeSet;
+use diskproof_model::window::{SLICES_MIN, TimeSlice};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a workload in slices may end before its time, because its rate is known to `goal`: as a
 /// whole, and by how its slices differ.
 pub fn may_end(m: &Measurement, goal: f64) -> bool {
-    let counted = m.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync);
-    let series = estimate::summed(counted.map(|(_, op)| &op.series));
-    let rates = rates(&m.slices, |slice| {
-        let counted = slice.ops.iter().filter(|(kind, _)| **kind != OpKind::Sync);
-        counted.map(|(_, op)| op.iops).sum()
-    });
-    let time_ns = m.workload.stop.time_ns;
-    series.is_some_and(|series| estimate::may_end(&series, m.wall_ns, time_ns, goal))
-        && half_width(&rates).is_some_and(|half_width| half_width <= goal * mean(&rates))
+    let counted = m
+        .ops
+        .iter()
+        .filter(|(kind, _)| **kind != OpKind::Sync)
+        .map(|(_, op)| &op.series);
+    let Some(series) = estimate::summed(counted) else {
+        return false;
+    };
+    if !estimate::may_end(&series, m.wall_ns, m.workload.stop.time_ns, goal) {
+        return false;
+    }
+    let rates: Vec<f64> = m.slices.iter().map(rate_without_syncs).collect();
+    match half_width(&rates) {
+        Some(half_width) => half_width <= goal * mean(&rates),
+        None => false,
+    }
+}
+
+fn rate_without_syncs(slice: &TimeSlice) -> f64 {
+    slice
+        .ops
+        .iter()
+        .filter(|(kind, _)| **kind != OpKind::Sync)
+        .map(|(_, op)| op.iops)
+        .sum()
+}
+
+/// Operations of these kinds per second in a slice.
+pub(crate) fn rate_of_kinds(slice: &TimeSlice, kinds: &[OpKind]) -> f64 {
+    kinds
+        .iter()
+        .flat_map(|kind| slice.ops.get(kind))
+        .map(|op| op.iops)
+        .sum()
 }
 
 /// Widens the intervals of a row to what its slices show. Only those after `settling_ns` of
@@ -44,13 +69,24 @@ pub(crate) fn widen(ops: &mut PerOp<OpFigures>, m: &Measurement, settling_ns: u6
         }
     }
     for (kind, op) in ops {
-        let of = |pick: fn(&SliceOp) -> f64| {
-            rates(steady, |slice| slice.ops.get(kind).map_or(0.0, pick))
-        };
-        let counts = steady.iter().filter_map(|slice| slice.ops.get(kind));
-        let count: u64 = counts.map(|op| op.count).sum();
-        widen_estimate(&mut op.iops, &of(|op| op.iops), count);
-        widen_estimate(&mut op.throughput, &of(|op| op.bytes_per_second), count);
+        let mut iops = Vec::new();
+        let mut throughput = Vec::new();
+        let mut count = 0;
+        for slice in steady {
+            match slice.ops.get(kind) {
+                Some(part) => {
+                    iops.push(part.iops);
+                    throughput.push(part.bytes_per_second);
+                    count += part.count;
+                }
+                None => {
+                    iops.push(0.0);
+                    throughput.push(0.0);
+                }
+            }
+        }
+        widen_estimate(&mut op.iops, &iops, count);
+        widen_estimate(&mut op.throughput, &throughput, count);
     }
 }
 
@@ -76,12 +112,18 @@ pub(crate) fn are_apart(slices: &[TimeSlice]) -> bool {
 /// Whether a fall of the rate at `at_ns` of the measured time may be that from one slice to the
 /// next by chance.
 pub(crate) fn fall_by_chance(slices: &[TimeSlice], at_ns: u64) -> bool {
-    let ends = slices.iter().scan(0, |end_ns, slice| {
-        *end_ns += slice.wall_ns;
-        Some(*end_ns)
-    });
-    let ends_ns: Vec<u64> = ends.collect();
-    are_apart(slices) && estimate::falls_by_chance(at_ns, &ends_ns)
+    are_apart(slices) && estimate::falls_by_chance(at_ns, &ends_ns(slices))
+}
+
+/// When each slice ends, in nanoseconds of measured time.
+pub(crate) fn ends_ns(slices: &[TimeSlice]) -> Vec<u64> {
+    let mut end_ns = 0;
+    let mut ends_ns = Vec::new();
+    for slice in slices {
+        end_ns += slice.wall_ns;
+        ends_ns.push(end_ns);
+    }
+    ends_ns
 }
 
 /// The slices that begin after so much measured time.
@@ -95,14 +137,13 @@ pub(crate) fn after(slices: &[TimeSlice], settling_ns: u64) -> &[TimeSlice] {
     &slices[first..]
 }
 
-fn rates(slices: &[TimeSlice], of: impl Fn(&TimeSlice) -> f64) -> Vec<f64> {
-    slices.iter().map(of).collect()
-}
-
 /// t(0.975, m − 1) s/√m; `None` of too few.
 fn half_width(rates: &[f64]) -> Option<f64> {
+    if rates.len() < SLICES_MIN {
+        return None;
+    }
     let m = rates.len() as f64;
-    (rates.len() >= SLICES_MIN).then(|| multiple_95(m - 1.0) * (variance(rates) / m).sqrt())
+    Some(multiple_95(m - 1.0) * (variance(rates) / m).sqrt())
 }
 
 /// Least rate of a workload before the fall over that after it.
@@ -134,52 +175,96 @@ struct Levels {
     before: f64,
     after: f64,
     has_fallen: bool,
-    /// The rate after the fall, without the slice in which it may have happened, and by how much
-    /// counting may change it: one operation at each end of a slice. `None` where no other slice
-    /// follows.
-    limited: Option<(f64, f64)>,
+    /// The rate after the fall, without the slice in which it may have happened; `None` where no
+    /// other slice follows.
+    limited: Option<LimitedRate>,
+}
+
+/// A rate that a limiter may allow.
+#[derive(Clone, Copy)]
+struct LimitedRate {
+    rate: f64,
+    /// By how much counting may change it: one operation at each end of a slice.
+    grain: f64,
+}
+
+impl LimitedRate {
+    /// By how much it may differ from the limit.
+    fn room(&self, limit: f64) -> f64 {
+        (ALIKE * limit).max(self.grain)
+    }
+
+    fn is_above(&self, limit: f64) -> bool {
+        self.rate - limit - self.room(limit) > 0.0
+    }
+
+    /// Whether the workload used all of the limit.
+    fn reaches(&self, limit: f64) -> bool {
+        limit - self.rate - self.room(limit) <= 0.0
+    }
 }
 
 impl<'a> WorkloadSlices<'a> {
     /// Of what was measured.
-    pub(crate) fn of(m: &'a Measurement) -> Self {
+    pub(crate) fn from_measurement(m: &'a Measurement) -> Self {
         let kinds = if m.ops.contains_key(&OpKind::Commit) {
             vec![OpKind::Commit]
         } else {
             vec![OpKind::Read, OpKind::Write]
         };
-        let w = &m.workload;
-        Self {
-            target: m.target,
-            slices: &m.slices,
-            is_saturating: w.sync == SyncPolicy::None && (w.depth > 1 || w.workers > 1),
-            kinds,
-        }
+        Self::with_kinds(m, kinds)
     }
 
     /// Of its record.
     pub(crate) fn of_record(m: &'a Row) -> Self {
-        let kinds = m.headline_ops().iter().map(|(kind, _)| *kind).collect();
-        let w = &m.data.workload;
+        let mut kinds = Vec::new();
+        for (kind, _) in m.headline_ops() {
+            kinds.push(kind);
+        }
+        Self::with_kinds(&m.data, kinds)
+    }
+
+    fn with_kinds(m: &'a Measurement, kinds: Vec<OpKind>) -> Self {
+        let workload = &m.workload;
+        let is_single = workload.depth <= 1 && workload.workers <= 1;
         Self {
-            target: m.data.target,
-            slices: &m.data.slices,
-            is_saturating: w.sync == SyncPolicy::None && (w.depth > 1 || w.workers > 1),
+            target: m.target,
+            slices: &m.slices,
+            is_saturating: workload.sync == SyncPolicy::None && !is_single,
             kinds,
         }
     }
 
     fn rate(&self, slice: &TimeSlice) -> f64 {
-        let ops = self.kinds.iter().filter_map(|kind| slice.ops.get(kind));
-        ops.map(|op| op.iops).sum()
+        rate_of_kinds(slice, &self.kinds)
     }
 
     /// Operations per second in some slices.
-    fn rate_of(&self, slices: &[TimeSlice]) -> f64 {
-        let ops = slices
+    fn mean_rate(&self, slices: &[TimeSlice]) -> f64 {
+        let operations: f64 = slices
             .iter()
-            .map(|slice| self.rate(slice) * slice.wall_ns as f64);
-        ops.sum::<f64>() / time_of(slices)
+            .map(|slice| self.rate(slice) * slice.wall_ns as f64)
+            .sum();
+        operations / time_ns(slices)
+    }
+
+    /// When so much of its measured time had passed, in nanoseconds after the start of the run.
+    fn moment_ns(&self, at_ns: u64) -> Option<u64> {
+        let mut measured_ns = 0;
+        for slice in self.slices {
+            let offset_ns = at_ns.saturating_sub(measured_ns);
+            measured_ns += slice.wall_ns;
+            if at_ns <= measured_ns {
+                return Some(slice.start_ns + offset_ns);
+            }
+        }
+        None
+    }
+
+    /// The rate before a moment of the run over that after it.
+    fn fall_factor(&self, moment_ns: u64) -> Option<f64> {
+        let levels = self.levels(moment_ns)?;
+        Some(levels.before / levels.after.max(f64::MIN_POSITIVE))
     }
 
     /// The levels before and after a moment of the run; `None` where one of them is unknown.
@@ -189,27 +274,41 @@ impl<'a> WorkloadSlices<'a> {
         if earlier.is_empty() || later.is_empty() {
             return None;
         }
-        let (before, after) = (self.rate_of(earlier), self.rate_of(later));
+        let (before, after) = (self.mean_rate(earlier), self.mean_rate(later));
         let middle = (before + after) / 2.0;
-        let high = earlier.iter().filter(|slice| self.rate(slice) > middle);
-        let high_ns: f64 = high.map(|slice| slice.wall_ns as f64).sum();
+        let high_ns: f64 = earlier
+            .iter()
+            .filter(|slice| self.rate(slice) > middle)
+            .map(|slice| slice.wall_ns as f64)
+            .sum();
         let has_fallen = after > 0.0
             && before >= FALL_MIN * after
-            && high_ns >= HIGH_SHARE * time_of(earlier)
+            && high_ns >= HIGH_SHARE * time_ns(earlier)
             && later.iter().all(|slice| self.rate(slice) < middle);
-        let lasting = &later[usize::from(later[0].start_ns == moment_ns)..];
-        let grain = 2.0 * lasting.len() as f64 * 1e9 / time_of(lasting);
+        let lasting = if later[0].start_ns == moment_ns {
+            &later[1..]
+        } else {
+            later
+        };
+        let limited = if lasting.is_empty() {
+            None
+        } else {
+            Some(LimitedRate {
+                rate: self.mean_rate(lasting),
+                grain: 2.0 * lasting.len() as f64 * 1e9 / time_ns(lasting),
+            })
+        };
         Some(Levels {
             first_after,
             before,
             after,
             has_fallen,
-            limited: (!lasting.is_empty()).then(|| (self.rate_of(lasting), grain)),
+            limited,
         })
     }
 }
 
-fn time_of(slices: &[TimeSlice]) -> f64 {
+fn time_ns(slices: &[TimeSlice]) -> f64 {
     slices.iter().map(|slice| slice.wall_ns as f64).sum()
 }
 
@@ -218,85 +317,115 @@ fn time_of(slices: &[TimeSlice]) -> f64 {
 /// Without a common limit that is no credit of the disk.
 pub(crate) fn machine_fell(all: &[WorkloadSlices<'_>], index: usize, at_ns: u64) -> bool {
     let own = &all[index];
-    let mut measured_ns = 0;
-    let part = own.slices.iter().find_map(|slice| {
-        let offset_ns = at_ns.saturating_sub(measured_ns);
-        measured_ns += slice.wall_ns;
-        (at_ns <= measured_ns).then_some(slice.start_ns + offset_ns)
-    });
-    let Some(moment_ns) = part else {
+    let Some(moment_ns) = own.moment_ns(at_ns) else {
         return false;
     };
-    let factor = |one: &WorkloadSlices<'_>| {
-        let levels = one.levels(moment_ns)?;
-        Some(levels.before / levels.after.max(f64::MIN_POSITIVE))
+    let least = match own.fall_factor(moment_ns) {
+        Some(factor) if factor > 1.0 => factor.sqrt(),
+        _ => return false,
     };
-    let least = factor(own).unwrap_or(0.0).sqrt();
-    let others = all.iter().enumerate();
-    let others = others.filter(|(other, one)| *other != index && one.target == own.target);
-    let factors: Vec<f64> = others.filter_map(|(_, one)| factor(one)).collect();
-    least > 1.0 && factors.len() >= WORKLOADS_MIN && factors.iter().all(|one| *one >= least)
+    let mut fallen = 0;
+    for (other, workload) in all.iter().enumerate() {
+        if other == index || workload.target != own.target {
+            continue;
+        }
+        match workload.fall_factor(moment_ns) {
+            Some(factor) if factor >= least => fallen += 1,
+            Some(_) => return false,
+            None => {}
+        }
+    }
+    fallen >= WORKLOADS_MIN
 }
 
 /// The first slice of each workload after the fall that they share, to the rate that the run
 /// ended with. `None` of a workload that did not fall, or was not measured on both
 /// sides of it.
 pub(crate) fn shared_fall(all: &[WorkloadSlices<'_>]) -> Vec<Option<usize>> {
-    let of_one = |one: &WorkloadSlices<'_>| -> Vec<(u64, usize)> {
-        let starts = one.slices.iter().map(|slice| slice.start_ns);
-        starts.map(|start_ns| (start_ns, one.target)).collect()
-    };
-    let mut moments: Vec<(u64, usize)> = all.iter().flat_map(of_one).collect();
-    moments.sort_unstable();
-    let mut firsts = vec![None; all.len()];
     // Each target has a limiter of its own.
-    let targets: BTreeSet<usize> = all.iter().map(|one| one.target).collect();
-    for target in targets {
-        let own = moments.iter().filter(|(_, of)| *of == target);
-        let found = own.map(|(moment_ns, _)| fall_at(all, *moment_ns, target));
-        if let Some(found) = found.flatten().next() {
-            for (index, first) in found {
-                firsts[index] = Some(first);
+    let mut moments: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
+    for workload in all {
+        let own = moments.entry(workload.target).or_default();
+        own.extend(workload.slices.iter().map(|slice| slice.start_ns));
+    }
+    let mut firsts = vec![None; all.len()];
+    for (target, moments_ns) in moments {
+        for moment_ns in moments_ns {
+            if let Some(fallen) = fall_at(all, moment_ns, target) {
+                for one in fallen {
+                    firsts[one.index] = Some(one.levels.first_after);
+                }
+                break;
             }
         }
     }
     firsts
 }
 
-/// The workloads that fall at a moment, with their first slices after it.
-fn fall_at(
-    all: &[WorkloadSlices<'_>],
+/// The levels of one of the workloads.
+struct WorkloadLevels<'a> {
+    index: usize,
+    workload: &'a WorkloadSlices<'a>,
+    levels: Levels,
+}
+
+impl WorkloadLevels<'_> {
+    fn slices_after(&self) -> usize {
+        self.workload.slices.len() - self.levels.first_after
+    }
+
+    /// Whether a limit would have had to slow it down, and did not.
+    fn contradicts(&self, limit: f64) -> bool {
+        !self.levels.has_fallen
+            && self.workload.is_saturating
+            && self.levels.before >= SPARED_MAX * limit
+    }
+}
+
+/// The workloads that fall at a moment to one limit.
+fn fall_at<'a>(
+    all: &'a [WorkloadSlices<'a>],
     moment_ns: u64,
     target: usize,
-) -> Option<Vec<(usize, usize)>> {
-    let levels: Vec<(usize, Levels)> = all
-        .iter()
-        .enumerate()
-        .filter(|(_, one)| one.target == target)
-        .filter_map(|(index, one)| Some((index, one.levels(moment_ns)?)))
-        .collect();
-    let fallen: Vec<&(usize, Levels)> = levels.iter().filter(|(_, l)| l.has_fallen).collect();
-    let slices_after = |(index, l): &&(usize, Levels)| all[*index].slices.len() - l.first_after;
-    if fallen.len() < WORKLOADS_MIN
-        || fallen.iter().map(slices_after).sum::<usize>() < SLICES_AFTER_MIN
-    {
+) -> Option<Vec<WorkloadLevels<'a>>> {
+    let mut known = Vec::new();
+    for (index, workload) in all.iter().enumerate() {
+        if workload.target == target
+            && let Some(levels) = workload.levels(moment_ns)
+        {
+            known.push(WorkloadLevels {
+                index,
+                workload,
+                levels,
+            });
+        }
+    }
+    let mut fallen = 0;
+    let mut slices_after = 0;
+    let mut limited = Vec::new();
+    for one in &known {
+        if one.levels.has_fallen {
+            fallen += 1;
+            slices_after += one.slices_after();
+            if one.workload.is_saturating {
+                limited.extend(one.levels.limited);
+            }
+        }
+    }
+    if fallen < WORKLOADS_MIN || slices_after < SLICES_AFTER_MIN {
         return None;
     }
-    let saturating = fallen.iter().filter(|(index, _)| all[*index].is_saturating);
-    let mut limited: Vec<(f64, f64)> = saturating.filter_map(|(_, l)| l.limited).collect();
-    limited.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (limit, _) = *limited.get(limited.len() / 2)?;
-    let above = |(rate, grain): &(f64, f64)| rate - limit - (ALIKE * limit).max(*grain);
-    let below = |(rate, grain): &(f64, f64)| limit - rate - (ALIKE * limit).max(*grain);
-    let alike = limited.iter().filter(|one| below(one) <= 0.0).count();
+    limited.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+    let limit = limited.get(limited.len() / 2)?.rate;
     // A busy machine may use less than the limit; nothing gets more.
+    let alike = limited.iter().filter(|one| one.reaches(limit)).count();
     let is_one_limit = alike >= WORKLOADS_MIN.max((limited.len() * 2).div_ceil(3))
-        && limited.iter().all(|one| above(one) <= 0.0);
-    let is_spared = |(index, l): &(usize, Levels)| {
-        l.has_fallen || !all[*index].is_saturating || l.before < SPARED_MAX * limit
-    };
-    let found = fallen.iter().map(|(index, l)| (*index, l.first_after));
-    (is_one_limit && levels.iter().all(is_spared)).then(|| found.collect())
+        && !limited.iter().any(|one| one.is_above(limit));
+    if !is_one_limit || known.iter().any(|one| one.contradicts(limit)) {
+        return None;
+    }
+    known.retain(|one| one.levels.has_fallen);
+    Some(known)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use diskproof_model::measurement::{
 };
 use diskproof_model::row::{LatencySummary, OpFigures, PhaseKind, PhaseOp, PhaseRecord};
 use diskproof_model::series::TimeSeries;
-use diskproof_model::window::{TimeSlice, Window, WindowLatency, joined};
+use diskproof_model::window::{Window, WindowLatency, joined};
 
 /// What a row covers.
 pub(crate) struct SteadyPart<'a> {
@@ -44,29 +44,30 @@ impl<'a> SteadyPart<'a> {
             (true, None, None) => common_settling(measurement),
             (false, _, _) => Settling::WHOLE,
         };
-        let is_known_fall = fall.is_some() || sustained_from_ns.is_some();
         if found.settling_ns == 0 {
             return Self::whole(measurement, found.settled);
         }
         let windows = &measurement.windows;
         let settled_ns = found.settling_ns + turnover_ns(measurement, found.settling_ns);
-        let mut all = windows.iter();
-        let first = all.position(|window| window.start_ns >= settled_ns);
-        match first.map(|first| windows.split_at(first)) {
-            Some((earlier, steady))
-                if !earlier.is_empty()
-                    && !steady.is_empty()
-                    && (is_known_fall || !is_stall(&joined(earlier))) =>
-            {
-                Self {
-                    measurement,
-                    settling: Settling::new(steady[0].start_ns, found.settled),
-                    parts: Some((earlier, joined(steady))),
-                }
-            }
-            // Without windows the latencies of the parts are unknown. A stall is no warm-up: it
-            // stays in the row. After a shared fall each request waits as long as in one.
-            _ => Self::whole(measurement, Some(false)),
+        let first = windows
+            .iter()
+            .position(|window| window.start_ns >= settled_ns);
+        let first = match first {
+            Some(first) if first > 0 => first,
+            // Without windows the latencies of the parts are unknown.
+            _ => return Self::unsettled(measurement),
+        };
+        let (earlier, steady) = windows.split_at(first);
+        // A stall is no warm-up: it stays in the row. After a shared fall each request waits as
+        // long as in one.
+        let is_known_fall = fall.is_some() || sustained_from_ns.is_some();
+        if !is_known_fall && is_stall(&joined(earlier)) {
+            return Self::unsettled(measurement);
+        }
+        Self {
+            measurement,
+            settling: Settling::new(steady[0].start_ns, found.settled),
+            parts: Some((earlier, joined(steady))),
         }
     }
 
@@ -92,45 +93,60 @@ impl<'a> SteadyPart<'a> {
 
     /// The phases, where there is more than one.
     pub(crate) fn phases(&self) -> Vec<PhaseRecord> {
-        let m = self.measurement;
-        let mut phases: Vec<PhaseRecord> = m.first_write.iter().map(|m| first_write(m)).collect();
-        match &self.parts {
-            Some((earlier, steady)) => {
-                let burst = self.burst_windows(earlier, steady);
-                let (burst, settling) = earlier.split_at(burst);
-                let named = [(PhaseKind::Burst, burst), (PhaseKind::Settling, settling)];
-                for (name, windows) in named.into_iter().filter(|(_, w)| !w.is_empty()) {
-                    phases.push(self.phase(name, &joined(windows)));
-                }
-                phases.push(self.phase(PhaseKind::Steady, steady));
-            }
-            None if !phases.is_empty() => phases.push(self.whole_phase()),
-            None => {}
+        let mut phases = Vec::new();
+        if let Some(first) = &self.measurement.first_write {
+            phases.push(first_write(first));
         }
+        let Some((earlier, steady)) = &self.parts else {
+            if !phases.is_empty() {
+                phases.push(self.whole_phase());
+            }
+            return phases;
+        };
+        let (burst, settling) = earlier.split_at(self.burst_windows(earlier, steady));
+        if !burst.is_empty() {
+            phases.push(self.phase(PhaseKind::Burst, &joined(burst)));
+        }
+        if !settling.is_empty() {
+            phases.push(self.phase(PhaseKind::Settling, &joined(settling)));
+        }
+        phases.push(self.phase(PhaseKind::Steady, steady));
         phases
     }
 
     /// How many of the earlier windows are a burst. Between it and the steady part the rate fell.
     fn burst_windows(&self, earlier: &[Window], steady: &Window) -> usize {
-        let rate = |start_ns: u64, end_ns: u64| {
-            let ops = self.measurement.ops.values();
-            let done = ops.map(|op| op.series.total_between(start_ns, end_ns).ops);
-            done.sum::<u64>() as f64 / end_ns.saturating_sub(start_ns).max(1) as f64
-        };
-        let of = |window: &Window| rate(window.start_ns, window.end_ns);
         let half = &earlier[..earlier.len().div_ceil(2)];
-        let level = half.iter().map(of).sum::<f64>() / half.len() as f64;
+        let rates: f64 = half.iter().map(|window| self.rate_in(window)).sum();
+        let level = rates / half.len() as f64;
         let m = self.measurement;
-        let least = headline_series(&m.ops).map_or(f64::INFINITY, |series| {
-            estimate::least_fall_to(&series, steady.start_ns, m.wall_ns)
-        });
-        if level < least * of(steady) {
+        let least = match headline_series(&m.ops) {
+            Some(series) => estimate::least_fall_to(&series, steady.start_ns, m.wall_ns),
+            None => f64::INFINITY,
+        };
+        let steady_rate = self.rate_in(steady);
+        if level < least * steady_rate {
             return 0;
         }
-        let least_rate = (BURST_SHARE * level).max((level + of(steady)) / 2.0);
-        let is_burst = |window: &Window| of(window) >= least_rate;
-        let last = earlier.iter().rposition(is_burst);
-        last.map_or(0, |last| last + 1)
+        let least_rate = (BURST_SHARE * level).max((level + steady_rate) / 2.0);
+        let last = earlier
+            .iter()
+            .rposition(|window| self.rate_in(window) >= least_rate);
+        match last {
+            Some(last) => last + 1,
+            None => 0,
+        }
+    }
+
+    /// Operations of all kinds per second in a window.
+    fn rate_in(&self, window: &Window) -> f64 {
+        let operations: u64 = self
+            .measurement
+            .ops
+            .values()
+            .map(|op| op.series.total_between(window.start_ns, window.end_ns).ops)
+            .sum();
+        operations as f64 / window.end_ns.saturating_sub(window.start_ns).max(1) as f64
     }
 
     /// All of the measured time, as a phase after the first write.
@@ -152,22 +168,25 @@ impl<'a> SteadyPart<'a> {
     }
 
     fn phase(&self, name: PhaseKind, window: &Window) -> PhaseRecord {
-        let of_kind = |(kind, op): (&OpKind, &OpMeasurement)| {
+        let mut ops = PerOp::new();
+        for (kind, op) in &self.measurement.ops {
+            let total = op.series.total_between(window.start_ns, window.end_ns);
+            if total.ops == 0 {
+                continue;
+            }
             let mut series = op.series.clone();
             let cells = window.end_ns.div_ceil(series.interval_ns) as usize;
             series.cells.truncate(cells);
-            let total = series.total_between(window.start_ns, window.end_ns);
             let from = Settling::new(window.start_ns, None);
             let rate = estimate::rate_after(&series, window.end_ns, from);
             let latency = histogram(window, *kind, |op| &op.latency);
-            let phase = phase_op((total.ops, total.bytes), rate, &latency);
-            (total.ops > 0).then_some((*kind, phase))
-        };
+            ops.insert(*kind, phase_op((total.ops, total.bytes), rate, &latency));
+        }
         PhaseRecord {
             name,
             start_ns: self.measurement.start_ns + window.start_ns,
             end_ns: self.measurement.start_ns + window.end_ns,
-            ops: self.measurement.ops.iter().filter_map(of_kind).collect(),
+            ops,
         }
     }
 
@@ -285,55 +304,62 @@ fn phase_op((count, bytes): (u64, u64), rate: RateEstimate, latency: &LatencyHis
 
 /// The first write of a file, as a phase of the workload that overwrites it.
 fn first_write(m: &Measurement) -> PhaseRecord {
-    let of_kind = |(kind, op): (&OpKind, &OpMeasurement)| {
+    let mut ops = PerOp::new();
+    if let Some(op) = m.ops.get(&OpKind::Write) {
         let rate = estimate::rate(&op.series, m.wall_ns);
         let phase = phase_op((op.count, op.bytes), rate, &op.latency);
-        (*kind == OpKind::Write).then_some((*kind, phase))
-    };
+        ops.insert(OpKind::Write, phase);
+    }
     PhaseRecord {
         name: PhaseKind::FirstWrite,
         start_ns: m.start_ns,
         end_ns: m.start_ns + m.wall_ns,
-        ops: m.ops.iter().filter_map(of_kind).collect(),
+        ops,
     }
 }
 
 /// Time between two requests of a worker with one request in flight; that of the `whole` where
 /// nothing completed in the window.
 fn dead_time_ns(m: &Measurement, steady: &Window, whole: f64) -> f64 {
-    let counted = m.ops.iter().filter(|(kind, _)| **kind != OpKind::Commit);
-    let done = counted.map(|(_, op)| op.series.total_between(steady.start_ns, u64::MAX).ops);
-    let done: u64 = done.sum();
-    if done == 0 {
+    let mut completed = 0;
+    for (kind, op) in &m.ops {
+        if *kind != OpKind::Commit {
+            completed += op.series.total_between(steady.start_ns, u64::MAX).ops;
+        }
+    }
+    if completed == 0 {
         return whole;
     }
-    (1.0 - steady.depth()).max(0.0) * steady.length_ns() as f64 / done as f64
+    (1.0 - steady.depth()).max(0.0) * steady.length_ns() as f64 / completed as f64
 }
 
 /// What was requested of the disks and what they did in the steady part; over the whole time where
 /// the parts are unknown. Other processes are always those of the whole time.
 fn device_use(m: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
-    let Some(disks) = steady.disks.filter(|_| steady.asked.with_trims() > 0) else {
-        return (m.asked, m.device.clone());
+    let disks = match steady.disks {
+        Some(disks) if steady.asked.with_trims() > 0 => disks,
+        _ => return (m.asked, m.device.clone()),
     };
-    let queue_depth = |queued_ms: u64| queued_ms as f64 * 1e6 / steady.length_ns().max(1) as f64;
-    let device = DeviceUse {
+    let queue_depth = match (m.device.queue_depth, disks.queued_ms) {
+        (Some(_), Some(queued_ms)) => {
+            Some(queued_ms as f64 * 1e6 / steady.length_ns().max(1) as f64)
+        }
+        _ => None,
+    };
+    let mut device = DeviceUse {
         read_bytes: disks.read_bytes,
         write_bytes: disks.write_bytes,
         read_ops: disks.read_ops,
         write_ops: disks.write_ops,
         flush_ops: disks.flush_ops,
-        queue_depth: m.device.queue_depth.and(disks.queued_ms).map(queue_depth),
+        queue_depth,
         times: None,
         trim_bytes: disks.trim_bytes,
         ..m.device.clone()
     };
-    let accounted = m.device.accounted;
-    let accounted = accounted.and_then(|_| device.share_of(steady.asked));
-    let device = DeviceUse {
-        accounted,
-        ..device
-    };
+    if device.accounted.is_some() {
+        device.accounted = device.share_of(steady.asked);
+    }
     (steady.asked, device)
 }
 
@@ -361,8 +387,10 @@ fn histogram(
 /// were sent before waited at another rate: Little's law does not hold for them.
 fn turnover_ns(m: &Measurement, from_ns: u64) -> u64 {
     let left_ns = m.wall_ns.saturating_sub(from_ns);
-    let of = |series: TimeSeries| series.total_between(from_ns, m.wall_ns).ops;
-    let ops = headline_series(&m.ops).map_or(0, of);
+    let ops = match headline_series(&m.ops) {
+        Some(series) => series.total_between(from_ns, m.wall_ns).ops,
+        None => 0,
+    };
     let in_flight = u64::from(m.workload.depth) * u64::from(m.workload.workers);
     let turnover_ns = in_flight as f64 * left_ns as f64 / ops.max(1) as f64;
     (turnover_ns as u64).min(left_ns / TURNOVER_PARTS_MIN)
@@ -371,42 +399,51 @@ fn turnover_ns(m: &Measurement, from_ns: u64) -> u64 {
 /// Where the workload as a whole settles: reads and writes of a mix share a disk, so they share the
 /// cut.
 fn common_settling(m: &Measurement) -> Settling {
-    headline_series(&m.ops).map_or(Settling::WHOLE, |series| {
-        if slices::are_apart(&m.slices) {
-            let (rates, ends_ns) = slice_rates(m);
-            estimate::settling_of_slices(&series, m.wall_ns, (&rates, &ends_ns))
-        } else {
-            estimate::settling(&series, m.wall_ns)
-        }
-    })
+    let Some(series) = headline_series(&m.ops) else {
+        return Settling::WHOLE;
+    };
+    if slices::are_apart(&m.slices) {
+        let rates = slice_rates(m);
+        let ends_ns = slices::ends_ns(&m.slices);
+        estimate::settling_of_slices(&series, m.wall_ns, (&rates, &ends_ns))
+    } else {
+        estimate::settling(&series, m.wall_ns)
+    }
 }
 
 /// The steady part begins in this slice, with the first cells below the middle of the two levels.
 fn settling_after(m: &Measurement, fall: usize) -> Settling {
     let begin_ns: u64 = m.slices[..fall].iter().map(|slice| slice.wall_ns).sum();
-    let settling_ns = headline_series(&m.ops).map_or(begin_ns, |series| {
-        let rate = |from_ns: u64, to_ns: u64| {
-            let ops = series.total_between(from_ns, to_ns).ops;
-            ops as f64 / to_ns.saturating_sub(from_ns).max(1) as f64
-        };
-        let middle = (rate(0, begin_ns) + rate(begin_ns, m.wall_ns)) / 2.0;
-        let end_ns = begin_ns + m.slices[fall].wall_ns;
-        let steps = (begin_ns..end_ns).step_by(FALL_STEP_NS as usize);
-        let low = |from_ns: &u64| rate(*from_ns, from_ns + FALL_STEP_NS) < middle;
-        steps.into_iter().find(low).unwrap_or(end_ns)
-    });
+    let Some(series) = headline_series(&m.ops) else {
+        return Settling::new(begin_ns, Some(true));
+    };
+    let before = rate_between(&series, 0, begin_ns);
+    let after = rate_between(&series, begin_ns, m.wall_ns);
+    let middle = (before + after) / 2.0;
+    let end_ns = begin_ns + m.slices[fall].wall_ns;
+    let mut settling_ns = end_ns;
+    for from_ns in (begin_ns..end_ns).step_by(FALL_STEP_NS as usize) {
+        if rate_between(&series, from_ns, from_ns + FALL_STEP_NS) < middle {
+            settling_ns = from_ns;
+            break;
+        }
+    }
     Settling::new(settling_ns, Some(true))
 }
 
-/// The rate of all headline operations in each slice, and when it ends.
-fn slice_rates(m: &Measurement) -> (Vec<f64>, Vec<u64>) {
-    let mut end_ns = 0;
-    let of_slice = |slice: &TimeSlice| {
-        end_ns += slice.wall_ns;
-        let ops = OpKind::headline(&m.ops).filter_map(|(kind, _)| slice.ops.get(&kind));
-        (ops.map(|op| op.iops).sum::<f64>(), end_ns)
-    };
-    m.slices.iter().map(of_slice).unzip()
+/// Operations in each nanosecond of a part of the measured time.
+fn rate_between(series: &TimeSeries, from_ns: u64, to_ns: u64) -> f64 {
+    let ops = series.total_between(from_ns, to_ns).ops;
+    ops as f64 / to_ns.saturating_sub(from_ns).max(1) as f64
+}
+
+/// The rate of all headline operations in each slice.
+fn slice_rates(m: &Measurement) -> Vec<f64> {
+    let kinds: Vec<OpKind> = OpKind::headline(&m.ops).map(|(kind, _)| kind).collect();
+    m.slices
+        .iter()
+        .map(|slice| slices::rate_of_kinds(slice, &kinds))
+        .collect()
 }
 
 /// The operations that a reader looks at, over time.

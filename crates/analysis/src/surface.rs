@@ -59,30 +59,35 @@ fn share(part: f64, whole: f64) -> f64 {
 /// sample's middle, and the average is the span over the sum of these times. So it does not matter
 /// whether the points lie evenly, and the neighbours of a point that failed stand in for it.
 fn rate_summary(curve: &[CurvePoint], span: Range<u64>) -> Option<RateSummary> {
-    let is_rate = |p: &&CurvePoint| p.bytes_per_second > 0.0 && p.bytes_per_second.is_finite();
-    let mut points: Vec<&CurvePoint> = curve.iter().filter(is_rate).collect();
-    points.sort_by_key(|p| p.offset_bytes);
-    let rates = || points.iter().map(|p| p.bytes_per_second);
-    let (min, max) = (
-        rates().fold(f64::INFINITY, f64::min),
-        rates().fold(0.0, f64::max),
-    );
-    let samples: Vec<CurveSample> = points.iter().map(|p| CurveSample::of(p)).collect();
-    let weights = weights(&samples, span);
-    let weighted = samples.iter().zip(&weights);
-    let seconds_per_byte: f64 = weighted
-        .map(|(s, weight)| weight * s.seconds_per_byte)
-        .sum();
-    (seconds_per_byte > 0.0).then(|| {
-        let value = 1.0 / seconds_per_byte;
-        // To first order the relative error of an inverse is that of the value.
-        let half_width_95 =
-            half_width_95(&samples, &weights).map(|width| width / seconds_per_byte * value);
-        RateSummary {
-            min,
-            max,
-            average: Estimate::new(samples.len() as u64, value, half_width_95, "B/s"),
+    let mut points = Vec::new();
+    for point in curve {
+        if point.bytes_per_second > 0.0 && point.bytes_per_second.is_finite() {
+            points.push(point);
         }
+    }
+    points.sort_by_key(|point| point.offset_bytes);
+    let (mut min, mut max) = (f64::INFINITY, 0.0_f64);
+    let mut samples = Vec::new();
+    for point in points {
+        min = min.min(point.bytes_per_second);
+        max = max.max(point.bytes_per_second);
+        samples.push(CurveSample::from_point(point));
+    }
+    let weights = weights(&samples, span);
+    let seconds_per_byte: f64 = std::iter::zip(&samples, &weights)
+        .map(|(sample, weight)| weight * sample.seconds_per_byte)
+        .sum();
+    if seconds_per_byte.is_nan() || seconds_per_byte <= 0.0 {
+        return None;
+    }
+    let value = 1.0 / seconds_per_byte;
+    // To first order the relative error of an inverse is that of the value.
+    let half_width_95 =
+        half_width_95(&samples, &weights).map(|width| width / seconds_per_byte * value);
+    Some(RateSummary {
+        min,
+        max,
+        average: Estimate::new(samples.len() as u64, value, half_width_95, "B/s"),
     })
 }
 
@@ -93,7 +98,7 @@ struct CurveSample {
 }
 
 impl CurveSample {
-    fn of(point: &CurvePoint) -> Self {
+    fn from_point(point: &CurvePoint) -> Self {
         Self {
             middle_bytes: point.offset_bytes as f64 + point.bytes as f64 / 2.0,
             seconds_per_byte: 1.0 / point.bytes_per_second,
@@ -103,37 +108,40 @@ impl CurveSample {
 
 /// The share of the span that lies nearest to each sample; the shares are 1 together.
 fn weights(samples: &[CurveSample], span: Range<u64>) -> Vec<f64> {
+    let (first, last) = match samples {
+        [first, .., last] => (first.middle_bytes, last.middle_bytes),
+        [only] => (only.middle_bytes, only.middle_bytes),
+        [] => return Vec::new(),
+    };
     // The outermost samples stand for no more than the others do: a curve that was interrupted says
     // nothing of the rest of the span.
-    let step = match samples {
-        [first, .., last] => (last.middle_bytes - first.middle_bytes) / (samples.len() - 1) as f64,
-        _ => f64::INFINITY,
+    let step = match samples.len() {
+        1 => f64::INFINITY,
+        n => (last - first) / (n - 1) as f64,
     };
-    let middle = |sample: Option<&CurveSample>| sample.map_or(0.0, |s| s.middle_bytes);
-    let (first, last) = (middle(samples.first()), middle(samples.last()));
     let start = (span.start as f64).max(first - step);
-    let end = (span.end as f64).min(last + step);
-    let end = end.max(start);
+    let end = (span.end as f64).min(last + step).max(start);
     let mut bounds = vec![start];
-    let pairs = samples.windows(2);
-    bounds.extend(pairs.map(|pair| (pair[0].middle_bytes + pair[1].middle_bytes) / 2.0));
+    for pair in samples.windows(2) {
+        bounds.push((pair[0].middle_bytes + pair[1].middle_bytes) / 2.0);
+    }
     bounds.push(end);
     // Samples alongside the span have no share of it.
-    let within = |pair: &[f64]| pair[1].clamp(start, end) - pair[0].clamp(start, end);
-    let cells: Vec<f64> = bounds
+    let shares: Vec<f64> = bounds
         .windows(2)
-        .map(|pair| within(pair).max(0.0))
+        .map(|pair| pair[1].clamp(start, end) - pair[0].clamp(start, end))
+        .map(|share_bytes| share_bytes.max(0.0))
         .collect();
-    let total: f64 = cells.iter().sum();
-    // Without a span, or with all samples at one place of it, each counts the same.
-    let weight = |cell: &f64| {
-        if total > 0.0 {
-            cell / total
-        } else {
-            1.0 / cells.len() as f64
-        }
-    };
-    cells.iter().map(weight).collect()
+    let total: f64 = shares.iter().sum();
+    if total > 0.0 {
+        shares
+            .iter()
+            .map(|share_bytes| share_bytes / total)
+            .collect()
+    } else {
+        // Without a span, or with all samples at one place of it, each counts the same.
+        vec![1.0 / shares.len() as f64; shares.len()]
+    }
 }
 
 /// Half-width of the 95 % interval of the weighted mean time per byte: the error of having looked
@@ -142,23 +150,31 @@ fn weights(samples: &[CurveSample], span: Range<u64>) -> Vec<f64> {
 /// That holds both noise and what the surface does between the samples (the step from a zone to the
 /// next, raggedness). `None` of fewer than three.
 fn half_width_95(samples: &[CurveSample], weights: &[f64]) -> Option<f64> {
-    let surprise = |w: &[CurveSample]| {
-        let (before, at, after) = (&w[0], &w[1], &w[2]);
-        let width = after.middle_bytes - before.middle_bytes;
-        let share = if width > 0.0 {
-            (at.middle_bytes - before.middle_bytes) / width
-        } else {
-            0.5
-        };
-        let line = before.seconds_per_byte * (1.0 - share) + after.seconds_per_byte * share;
-        // Three independent errors make it: one whole and the neighbours' in their shares.
-        (at.seconds_per_byte - line).powi(2) / (1.0 + share * share + (1.0 - share) * (1.0 - share))
+    let surprises: Vec<f64> = samples
+        .windows(3)
+        .map(|three| surprise(&three[0], &three[1], &three[2]))
+        .collect();
+    if surprises.is_empty() {
+        return None;
+    }
+    let variance = surprises.iter().sum::<f64>() / surprises.len() as f64;
+    let multiple = student::multiple_95(surprises.len() as f64);
+    let squares: f64 = weights.iter().map(|weight| weight * weight).sum();
+    Some(multiple * (variance * squares).sqrt())
+}
+
+/// The square of what a sample differs from the line between its neighbours, as the variance of
+/// one sample.
+fn surprise(before: &CurveSample, sample: &CurveSample, after: &CurveSample) -> f64 {
+    let width = after.middle_bytes - before.middle_bytes;
+    let share = if width > 0.0 {
+        (sample.middle_bytes - before.middle_bytes) / width
+    } else {
+        0.5
     };
-    let surprises: Vec<f64> = samples.windows(3).map(surprise).collect();
-    let variance = surprises.iter().sum::<f64>() / surprises.len().max(1) as f64;
-    let t = student::multiple_95(surprises.len() as f64);
-    (!surprises.is_empty())
-        .then_some(t * (variance * weights.iter().map(|w| w * w).sum::<f64>()).sqrt())
+    let line = before.seconds_per_byte * (1.0 - share) + after.seconds_per_byte * share;
+    // Three independent errors make it: one whole and the neighbours' in their shares.
+    (sample.seconds_per_byte - line).powi(2) / (1.0 + share * share + (1.0 - share) * (1.0 - share))
 }
 
 fn seek_summaries(access: &[AccessPoint]) -> BTreeMap<SeekPattern, SeekSummary> {
@@ -166,10 +182,13 @@ fn seek_summaries(access: &[AccessPoint]) -> BTreeMap<SeekPattern, SeekSummary> 
     for point in access {
         by_pattern.entry(point.seek).or_default().push(point);
     }
-    by_pattern
-        .into_iter()
-        .filter_map(|(seek, points)| Some((seek, seek_summary(&points)?)))
-        .collect()
+    let mut summaries = BTreeMap::new();
+    for (seek, points) in by_pattern {
+        if let Some(summary) = seek_summary(&points) {
+            summaries.insert(seek, summary);
+        }
+    }
+    summaries
 }
 
 fn seek_summary(points: &[&AccessPoint]) -> Option<SeekSummary> {
@@ -192,21 +211,31 @@ fn seek_summary(points: &[&AccessPoint]) -> Option<SeekSummary> {
 /// Mean of independent values with Student's t interval; `None` of nothing.
 fn mean_estimate(values: &[f64]) -> Option<Estimate> {
     let n = values.len();
-    let value = (n > 0).then(|| values.iter().sum::<f64>() / n as f64)?;
-    let variance = values.iter().map(|v| (v - value).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64;
-    let half_width_95 =
-        (n > 1).then(|| student::multiple_95((n - 1) as f64) * (variance / n as f64).sqrt());
+    if n == 0 {
+        return None;
+    }
+    let value = values.iter().sum::<f64>() / n as f64;
+    let half_width_95 = if n > 1 {
+        let squares: f64 = values.iter().map(|v| (v - value).powi(2)).sum();
+        let variance = squares / (n - 1) as f64;
+        Some(student::multiple_95((n - 1) as f64) * (variance / n as f64).sqrt())
+    } else {
+        None
+    };
     Some(Estimate::new(n as u64, value, half_width_95, "ns"))
 }
 
 /// From the measurements that carry the name of a short stroke, the longest span first.
 fn short_strokes(s: &SurfaceMeasurement, measurements: &[Row]) -> Vec<ShortStroke> {
-    let all = measurements.iter().enumerate();
-    let mut strokes: Vec<ShortStroke> = all
-        .filter_map(|(index, m)| short_stroke(s, index, m))
-        .collect();
+    let mut strokes = Vec::new();
+    for (index, m) in measurements.iter().enumerate() {
+        strokes.extend(short_stroke(s, index, m));
+    }
     strokes.sort_by(|a, b| b.percent.total_cmp(&a.percent));
-    let whole = strokes.first().map_or(0.0, |longest| longest.iops.value);
+    let whole = match strokes.first() {
+        Some(longest) => longest.iops.value,
+        None => return strokes,
+    };
     for stroke in &mut strokes {
         stroke.gain = share(stroke.iops.value, whole);
     }
@@ -222,9 +251,8 @@ fn short_stroke(s: &SurfaceMeasurement, measurement: usize, m: &Row) -> Option<S
     }
     let start_bytes = m.data.span_start_bytes;
     let stroke = start_bytes..start_bytes.saturating_add(m.data.span_bytes);
-    let points = s.curve.iter();
-    let within = points.filter(|p| stroke.contains(&p.offset_bytes)).cloned();
-    let within: Vec<CurvePoint> = within.collect();
+    let mut within = s.curve.clone();
+    within.retain(|point| stroke.contains(&point.offset_bytes));
     Some(ShortStroke {
         percent,
         span_bytes: m.data.span_bytes,
@@ -284,38 +312,59 @@ pub fn points_to_confirm(curve: &[CurvePoint]) -> Vec<usize> {
 
 /// The points on both sides of a dip that belong to no dip, the nearest first.
 fn sides_of_dip(shape: &Shape, dip: &Dip) -> (Vec<usize>, Vec<usize>) {
-    let is_free = |i: &usize| !shape.dips.iter().any(|d| (d.first..=d.last).contains(i));
-    (
-        (0..dip.first).rev().filter(is_free).collect(),
-        (dip.last + 1..shape.points.len()).filter(is_free).collect(),
-    )
+    let mut left: Vec<usize> = (0..dip.first).rev().collect();
+    let mut right: Vec<usize> = (dip.last + 1..shape.points.len()).collect();
+    left.retain(|point| !is_in_dip(shape, *point));
+    right.retain(|point| !is_in_dip(shape, *point));
+    (left, right)
+}
+
+fn is_in_dip(shape: &Shape, point: usize) -> bool {
+    shape
+        .dips
+        .iter()
+        .any(|dip| (dip.first..=dip.last).contains(&point))
 }
 
 /// Whether a dip of the shape of `curve` was there again.
 pub(crate) fn second_reading(curve: &[CurvePoint], shape: &Shape, dip: &Dip) -> SecondReading {
-    let later = |points: &mut dyn Iterator<Item = usize>| -> Option<f64> {
-        let rates: Vec<f64> = points
-            .filter_map(|i| curve[shape.points[i].index].later_bytes_per_second)
-            .filter(|rate| *rate > 0.0)
-            .take(INSIDE.max(BESIDE))
-            .map(f64::ln)
-            .collect();
-        (!rates.is_empty()).then(|| mean(&rates))
-    };
     let (left, right) = sides_of_dip(shape, dip);
-    let beside: Vec<f64> = [left, right]
-        .into_iter()
-        .filter_map(|side| later(&mut side.into_iter().take(BESIDE)))
-        .collect();
-    let Some(inside) = later(&mut (dip.first..=dip.last)).filter(|_| !beside.is_empty()) else {
+    let mut beside = Vec::new();
+    for side in [left, right] {
+        beside.extend(later_level(curve, shape, side.into_iter().take(BESIDE)));
+    }
+    let Some(inside) = later_level(curve, shape, dip.first..=dip.last) else {
         return SecondReading::Missing;
     };
+    if beside.is_empty() {
+        return SecondReading::Missing;
+    }
     let depth = mean(&beside) - inside;
     if depth >= DEPTH_SHARE * (dip.beside / dip.rate).ln() {
         SecondReading::Confirmed(inside.exp())
     } else {
         SecondReading::Refuted
     }
+}
+
+/// The mean logarithm of the rates at which the first of these points were read again.
+fn later_level(
+    curve: &[CurvePoint],
+    shape: &Shape,
+    points: impl Iterator<Item = usize>,
+) -> Option<f64> {
+    let mut logs = Vec::new();
+    for point in points {
+        match curve[shape.points[point].index].later_bytes_per_second {
+            Some(rate) if rate > 0.0 => logs.push(rate.ln()),
+            _ => {}
+        }
+    }
+    if logs.is_empty() {
+        return None;
+    }
+    logs.truncate(INSIDE.max(BESIDE));
+    Some(mean(&logs))
 }
 
 #[cfg(test)]

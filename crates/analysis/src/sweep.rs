@@ -23,6 +23,7 @@ use diskproof_model::sweep::{
     BandwidthLimit, CellState, CostModel, DepthKnee, SpanRate, SweepCell, SweepMatrix,
     SweepOperation, SweepPlan, SweepRecord, span_name,
 };
+use std::collections::BTreeSet;
 
 /// A slice of this many turns of the queue is hardly affected by where it begins.
 const TURNS_MIN: f64 = 50.0;
@@ -37,10 +38,12 @@ const OPERATIONS_MIN: u64 = 3;
 pub(crate) fn sweep_record(plan: &Plan, measurements: &[Row]) -> Option<SweepRecord> {
     let sweep = plan.sweep()?;
     let found = FoundCells { plan, measurements };
-    let operations = sweep.operations.iter();
-    let matrices = operations.map(|operation| matrix(*operation, sweep, &found));
     Some(SweepRecord {
-        matrices: matrices.collect(),
+        matrices: sweep
+            .operations
+            .iter()
+            .map(|operation| matrix(*operation, sweep, &found))
+            .collect(),
         spans: spans(sweep, &found),
     })
 }
@@ -84,17 +87,52 @@ impl FoundCells<'_> {
     }
 }
 
-/// Reads and writes, without syncs.
-fn counted(m: &Row) -> Vec<OpRow<'_>> {
-    let kinds = [OpKind::Read, OpKind::Write];
-    let found = kinds.iter().filter_map(|kind| m.op(*kind));
-    found.filter(|op| op.data.count > 0).collect()
+/// The operations of a cell: reads and writes, without syncs.
+struct CellOps<'a> {
+    ops: Vec<OpRow<'a>>,
+    count: u64,
+}
+
+impl<'a> CellOps<'a> {
+    fn from_row(m: &'a Row) -> Self {
+        let mut ops = Vec::new();
+        for kind in [OpKind::Read, OpKind::Write] {
+            if let Some(op) = m.op(kind)
+                && op.data.count > 0
+            {
+                ops.push(op);
+            }
+        }
+        Self {
+            count: ops.iter().map(|op| op.data.count).sum(),
+            ops,
+        }
+    }
+
+    /// The sum of all latencies.
+    fn latency_ns(&self) -> f64 {
+        self.ops
+            .iter()
+            .map(|op| op.figures.latency.mean * op.data.count as f64)
+            .sum()
+    }
+
+    /// Operations per second.
+    fn iops(&self) -> Option<Estimate> {
+        let rates = self.ops.iter().map(|op| op.figures.iops.clone());
+        Some(with_interval(sum_of(rates)?, self.count))
+    }
+
+    /// Bytes per second.
+    fn throughput(&self) -> Option<Estimate> {
+        let rates = self.ops.iter().map(|op| op.figures.throughput.clone());
+        Some(with_interval(sum_of(rates)?, self.count))
+    }
 }
 
 fn fill(cell: &mut SweepCell, m: &Row) {
-    let ops = counted(m);
-    let count: u64 = ops.iter().map(|op| op.data.count).sum();
-    if count == 0 {
+    let ops = CellOps::from_row(m);
+    if ops.count == 0 {
         cell.why = Some(match m.errors_total() {
             0 => "no request completed in the time of this cell".to_owned(),
             errors => format!("{errors} requests failed and none completed"),
@@ -108,42 +146,31 @@ fn fill(cell: &mut SweepCell, m: &Row) {
         return;
     }
     cell.state = CellState::Measured;
-    let mean_sum: f64 = ops
-        .iter()
-        .map(|op| op.figures.latency.mean * op.data.count as f64)
-        .sum();
-    cell.latency_mean_ns = Some(mean_sum / count as f64);
-    cell.latency_max_ns = ops.iter().map(|op| op.figures.latency.max).max();
+    cell.latency_mean_ns = Some(ops.latency_ns() / ops.count as f64);
+    cell.latency_max_ns = ops.ops.iter().map(|op| op.figures.latency.max).max();
     // The percentiles of two kinds together are not known from those of each.
-    if let [only] = ops.as_slice() {
-        (cell.latency_p50_ns, cell.latency_p99_ns) =
-            (only.figures.latency.p50, only.figures.latency.p99);
+    if let [only] = ops.ops.as_slice() {
+        cell.latency_p50_ns = only.figures.latency.p50;
+        cell.latency_p99_ns = only.figures.latency.p99;
     }
-    let sum = |of: fn(OpRow<'_>) -> &Estimate| {
-        let all = ops.iter().map(|op| of(*op).clone());
-        Some(with_interval(sum_of(all)?, count))
-    };
-    let convoy = convoy_error(m, count);
-    cell.iops = sum(|op| &op.figures.iops).map(|rate| widened(rate, convoy));
-    cell.throughput = sum(|op| &op.figures.throughput).map(|rate| widened(rate, convoy));
+    let convoy = convoy_error(m, &ops);
+    cell.iops = ops.iops().map(|rate| widened(rate, convoy));
+    cell.throughput = ops.throughput().map(|rate| widened(rate, convoy));
 }
 
 /// A slice that holds few turns of the queue counts one convoy of requests too few or too many,
 /// each time alike: the slices agree, and are off. The latencies are not. By Little's law the depth
 /// over their mean is a rate, too; the share by which it differs is an error of both.
-fn convoy_error(m: &Row, count: u64) -> f64 {
+fn convoy_error(m: &Row, ops: &CellOps<'_>) -> f64 {
     let slices = m.data.slices.len().max(1) as f64;
-    let ops = counted(m);
-    let latency_ns: f64 = ops
-        .iter()
-        .map(|op| op.figures.latency.mean * op.data.count as f64)
-        .sum();
-    let rate: f64 = ops.iter().map(|op| op.figures.iops.value).sum();
-    let turns = count as f64 / (f64::from(m.data.workload.depth.max(1)) * slices);
+    let count = ops.count as f64;
+    let latency_ns = ops.latency_ns();
+    let rate: f64 = ops.ops.iter().map(|op| op.figures.iops.value).sum();
+    let turns = count / (f64::from(m.data.workload.depth.max(1)) * slices);
     if turns >= TURNS_MIN || latency_ns <= 0.0 || rate <= 0.0 {
         return 0.0;
     }
-    let by_latency = f64::from(m.data.workload.depth) * 1e9 * count as f64 / latency_ns;
+    let by_latency = f64::from(m.data.workload.depth) * 1e9 * count / latency_ns;
     (by_latency / rate - 1.0).abs()
 }
 
@@ -195,24 +222,13 @@ fn matrix(operation: SweepOperation, sweep: &SweepPlan, found: &FoundCells<'_>) 
 }
 
 fn depth_knee(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<DepthKnee> {
-    let measured = |block_bytes: u32| -> Vec<&SweepCell> {
-        let depths = sweep.depths.iter();
-        let cells = depths.filter_map(|depth| matrix.cell(block_bytes, *depth));
-        cells.filter(|cell| cell.iops.is_some()).collect()
-    };
-    // The size nearest to a page.
-    let distance = |bytes: &u32| (f64::from(*bytes) / f64::from(PAGE_BYTES)).ln().abs();
-    let sizes = sweep.block_bytes.iter();
-    let sizes = sizes.filter(|bytes| measured(**bytes).len() >= POINTS_MIN);
-    let block_bytes = *smallest_by(sizes, |bytes| distance(bytes))?;
-    let cells = measured(block_bytes);
-    let points = cells.iter().filter_map(|cell| {
-        Some(KneePoint {
-            at: cell.depth,
-            rate: cell.iops.as_ref()?,
-        })
-    });
-    let points: Vec<KneePoint<'_>> = points.collect();
+    let sizes = sweep
+        .block_bytes
+        .iter()
+        .copied()
+        .filter(|size| depth_points(matrix, sweep, *size).len() >= POINTS_MIN);
+    let block_bytes = smallest_by(sizes, |size| distance_to_page(*size))?;
+    let points = depth_points(matrix, sweep, block_bytes);
     let found = knee(&points)?;
     let single = points.iter().find(|point| point.at == 1);
     Some(DepthKnee {
@@ -225,73 +241,119 @@ fn depth_knee(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<DepthKnee> {
     })
 }
 
+/// The measured rates of blocks of this size, by depth.
+fn depth_points<'a>(
+    matrix: &'a SweepMatrix,
+    sweep: &SweepPlan,
+    block_bytes: u32,
+) -> Vec<KneePoint<'a>> {
+    let mut points = Vec::new();
+    for depth in &sweep.depths {
+        if let Some(cell) = matrix.cell(block_bytes, *depth)
+            && let Some(rate) = &cell.iops
+        {
+            let at = cell.depth;
+            points.push(KneePoint { at, rate });
+        }
+    }
+    points
+}
+
+/// How far a block size is from a page, as a logarithm.
+fn distance_to_page(block_bytes: u32) -> f64 {
+    (f64::from(block_bytes) / f64::from(PAGE_BYTES)).ln().abs()
+}
+
 fn bandwidth_limit(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<BandwidthLimit> {
-    // The best of all depths: what the disk can do with blocks of this size.
-    let best = |block_bytes: &u32| {
-        let cells = matrix.cells.iter();
-        let of_size = cells.filter(|cell| cell.block_bytes == *block_bytes);
-        let rates = of_size.filter_map(|cell| cell.throughput.as_ref());
-        let rate = rates.max_by(|a, b| a.cmp_certain(b))?;
-        Some(KneePoint {
-            at: *block_bytes,
-            rate,
-        })
-    };
-    let points: Vec<KneePoint<'_>> = sweep.block_bytes.iter().filter_map(best).collect();
+    let mut points = Vec::new();
+    for block_bytes in &sweep.block_bytes {
+        if let Some(rate) = best_throughput(matrix, *block_bytes) {
+            let at = *block_bytes;
+            points.push(KneePoint { at, rate });
+        }
+    }
     let found = knee(&points)?;
-    let highest = points.iter().map(|point| point.rate);
-    let highest = highest.max_by(|a, b| a.cmp_certain(b))?;
-    let operations = |point: &KneePoint<'_>| point.rate.value / f64::from(point.at.max(1));
-    let most = points.iter().map(operations).fold(0.0, f64::max);
-    let largest = points.last().map_or(0, |point| point.at);
-    // Of a disk with a limit of operations the knee is the last size that reaches it.
-    let starts_at = |size: u32| {
-        let is_limited = |point: &&KneePoint<'_>| {
-            let is_near_highest = point.rate.value >= LIMITED * highest.value;
-            let is_limited =
-                operations(point) <= LIMITED * most || (is_near_highest && point.at < largest);
-            point.at >= size && is_limited
-        };
-        points.iter().find(is_limited).map(|point| point.at)
+    let highest = points
+        .iter()
+        .map(|point| point.rate)
+        .max_by(|a, b| a.cmp_certain(b))?;
+    let high = match found.high {
+        Some(size) => limited_from(&points, size, highest.value),
+        None => None,
     };
     Some(BandwidthLimit {
-        block_bytes: starts_at(found.at)?,
-        block_bytes_low: starts_at(found.low)?,
-        block_bytes_high: found.high.and_then(starts_at),
+        block_bytes: limited_from(&points, found.at, highest.value)?,
+        block_bytes_low: limited_from(&points, found.low, highest.value)?,
+        block_bytes_high: high,
         throughput: highest.clone(),
     })
 }
 
+/// The best of all depths: what the disk can do with blocks of this size.
+fn best_throughput(matrix: &SweepMatrix, block_bytes: u32) -> Option<&Estimate> {
+    matrix
+        .cells
+        .iter()
+        .filter(|cell| cell.block_bytes == block_bytes)
+        .flat_map(|cell| &cell.throughput)
+        .max_by(|a, b| a.cmp_certain(b))
+}
+
+/// The first block size from this one on that bandwidth limits. Of a disk with a limit of
+/// operations the knee is the last size that reaches it.
+fn limited_from(points: &[KneePoint<'_>], size: u32, highest: f64) -> Option<u32> {
+    let most = points.iter().map(KneePoint::operations).fold(0.0, f64::max);
+    let largest = points.last()?.at;
+    for point in points {
+        let is_near_highest = point.rate.value >= LIMITED * highest;
+        let is_limited =
+            point.operations() <= LIMITED * most || (is_near_highest && point.at < largest);
+        if point.at >= size && is_limited {
+            return Some(point.at);
+        }
+    }
+    None
+}
+
 fn cost_model(matrix: &SweepMatrix) -> Option<CostModel> {
-    let cells = matrix.cells.iter().filter_map(|cell| {
-        Some(CellLatency {
-            block_bytes: cell.block_bytes,
-            depth: cell.depth,
-            latency_ns: cell.latency_mean_ns.filter(|ns| *ns > 0.0)?,
-        })
-    });
-    fitted(&cells.collect::<Vec<_>>())
+    let mut cells = Vec::new();
+    for cell in &matrix.cells {
+        if let Some(latency_ns) = cell.latency_mean_ns
+            && latency_ns > 0.0
+        {
+            cells.push(CellLatency {
+                block_bytes: cell.block_bytes,
+                depth: cell.depth,
+                latency_ns,
+            });
+        }
+    }
+    fitted(&cells)
 }
 
 /// Gives cells that were not measured what the model predicts. Twice the typical error is its
 /// interval.
 fn predict(cells: &mut [SweepCell], model: &CostModel) {
-    let unknown = |cell: &&mut SweepCell| cell.state == CellState::Unknown;
-    for cell in cells.iter_mut().filter(unknown) {
+    for cell in cells {
+        if cell.state != CellState::Unknown {
+            continue;
+        }
         let latency_ns = model.latency_ns(cell.block_bytes, cell.depth);
         if !(latency_ns.is_finite() && latency_ns > 0.0) {
             continue;
         }
-        let estimate = |value: f64, unit: &str| {
-            let half_width = 2.0 * model.model_error * value;
-            Estimate::new(model.cells_fitted, value, Some(half_width), unit)
-        };
         let iops = f64::from(cell.depth) * 1e9 / latency_ns;
+        let throughput = iops * f64::from(cell.block_bytes);
         cell.state = CellState::Predicted;
-        cell.iops = Some(estimate(iops, "1/s"));
-        cell.throughput = Some(estimate(iops * f64::from(cell.block_bytes), "B/s"));
+        cell.iops = Some(predicted_rate(model, iops, "1/s"));
+        cell.throughput = Some(predicted_rate(model, throughput, "B/s"));
         cell.latency_mean_ns = Some(latency_ns);
     }
+}
+
+fn predicted_rate(model: &CostModel, rate: f64, unit: &str) -> Estimate {
+    let half_width = 2.0 * model.model_error * rate;
+    Estimate::new(model.cells_fitted, rate, Some(half_width), unit)
 }
 
 fn spans(sweep: &SweepPlan, found: &FoundCells<'_>) -> Vec<SpanRate> {
@@ -300,20 +362,28 @@ fn spans(sweep: &SweepPlan, found: &FoundCells<'_>) -> Vec<SpanRate> {
     };
     let mut spans = Vec::new();
     for span_bytes in &sweep.span_bytes {
-        let measured = found.named(&span_name(block_bytes, *span_bytes));
-        let op = measured.and_then(|m| counted(m).into_iter().next());
-        spans.push(SpanRate {
+        let mut span = SpanRate {
             span_bytes: *span_bytes,
-            iops: op.map(|op| with_interval(op.figures.iops.clone(), op.data.count)),
-            latency_mean_ns: op.map(|op| op.figures.latency.mean),
+            iops: None,
+            latency_mean_ns: None,
             gain: None,
-        });
-    }
-    let whole = spans.last().and_then(|span| span.iops.clone());
-    if let Some(whole) = whole.filter(|whole| whole.value > 0.0) {
-        for span in &mut spans {
-            span.gain = span.iops.as_ref().map(|iops| iops.value / whole.value);
+        };
+        if let Some(m) = found.named(&span_name(block_bytes, *span_bytes))
+            && let Some(op) = CellOps::from_row(m).ops.first()
+        {
+            span.iops = Some(with_interval(op.figures.iops.clone(), op.data.count));
+            span.latency_mean_ns = Some(op.figures.latency.mean);
         }
+        spans.push(span);
+    }
+    let whole = match spans.last() {
+        Some(SpanRate {
+            iops: Some(whole), ..
+        }) if whole.value > 0.0 => whole.value,
+        _ => return spans,
+    };
+    for span in &mut spans {
+        span.gain = span.iops.as_ref().map(|iops| iops.value / whole);
     }
     spans
 }
@@ -337,13 +407,40 @@ pub(super) struct KneePoint<'a> {
     pub rate: &'a Estimate,
 }
 
-impl KneePoint<'_> {
-    /// The logarithm of the power, and the half-width of its interval.
-    fn log_power(&self) -> Option<(f64, f64)> {
+impl<'a> KneePoint<'a> {
+    /// The power; `None` where it is not known how well.
+    fn power(&self) -> Option<LogPower<'a>> {
         let power = self.rate.value.powi(2) / f64::from(self.at.max(1));
-        // The logarithm of a square has twice the relative error.
-        let width = 2.0 * self.rate.relative_half_width()?;
-        (power > 0.0).then(|| (power.ln(), width))
+        if power.is_nan() || power <= 0.0 {
+            return None;
+        }
+        Some(LogPower {
+            point: *self,
+            log: power.ln(),
+            // The logarithm of a square has twice the relative error.
+            half_width: 2.0 * self.rate.relative_half_width()?,
+        })
+    }
+
+    /// Operations per second, of a curve of throughput over block sizes.
+    fn operations(&self) -> f64 {
+        self.rate.value / f64::from(self.at.max(1))
+    }
+}
+
+/// The power at a point of the curve, as a logarithm.
+#[derive(Debug, Clone, Copy)]
+struct LogPower<'a> {
+    point: KneePoint<'a>,
+    log: f64,
+    half_width: f64,
+}
+
+impl LogPower<'_> {
+    /// Whether the intervals allow that this power is as large as `best`: two independent
+    /// intervals do not differ while they overlap by this much.
+    fn may_equal(&self, best: &Self) -> bool {
+        best.log - self.log <= best.half_width.hypot(self.half_width)
     }
 }
 
@@ -363,31 +460,26 @@ pub(super) struct Knee<'a> {
 /// The knee of these points, which ascend; `None` of too few, and where the intervals allow all of
 /// them.
 pub(super) fn knee<'a>(points: &[KneePoint<'a>]) -> Option<Knee<'a>> {
-    let known = points.iter().filter_map(|point| {
-        let (power, width) = point.log_power()?;
-        Some((*point, power, width))
-    });
-    let known: Vec<(KneePoint<'a>, f64, f64)> = known.collect();
-    if known.len() < POINTS_MIN {
+    let powers: Vec<LogPower<'a>> = points.iter().flat_map(KneePoint::power).collect();
+    if powers.len() < POINTS_MIN {
         return None;
     }
-    let &(best, power, width) = largest_by(&known, |(_, power, _)| *power)?;
-    // Two independent intervals do not differ while they overlap by this much.
-    let is_allowed = |(_, other, other_width): &&(KneePoint<'_>, f64, f64)| {
-        power - other <= width.hypot(*other_width)
-    };
-    let allowed = known.iter().filter(is_allowed);
-    let allowed: Vec<u32> = allowed.map(|(point, ..)| point.at).collect();
+    let best = largest_by(&powers, |power| power.log)?;
+    let allowed: Vec<u32> = powers
+        .iter()
+        .filter(|power| power.may_equal(best))
+        .map(|power| power.point.at)
+        .collect();
     let (low, high) = (*allowed.first()?, *allowed.last()?);
-    let (first, last) = (known.first()?.0.at, known.last()?.0.at);
+    let (first, last) = (powers.first()?.point.at, powers.last()?.point.at);
     if (low, high) == (first, last) {
         return None;
     }
     Some(Knee {
-        at: best.at,
+        at: best.point.at,
         low,
-        high: (high < last).then_some(high),
-        rate: best.rate,
+        high: if high < last { Some(high) } else { None },
+        rate: best.point.rate,
     })
 }
 
@@ -412,10 +504,9 @@ pub(super) struct CellLatency {
 
 /// The model of these cells; `None` of too few, or where they do not show what a byte costs.
 pub(super) fn fitted(cells: &[CellLatency]) -> Option<CostModel> {
-    let varies = |of: fn(&CellLatency) -> u32| cells.iter().any(|cell| of(cell) != of(&cells[0]));
-    let is_enough =
-        cells.len() >= CELLS_MIN && varies(|cell| cell.block_bytes) && varies(|cell| cell.depth);
-    if !is_enough {
+    let sizes: BTreeSet<u32> = cells.iter().map(|cell| cell.block_bytes).collect();
+    let depths: BTreeSet<u32> = cells.iter().map(|cell| cell.depth).collect();
+    if cells.len() < CELLS_MIN || sizes.len() < 2 || depths.len() < 2 {
         return None;
     }
     let first = start(cells);
@@ -430,7 +521,9 @@ pub(super) fn fitted(cells: &[CellLatency]) -> Option<CostModel> {
                 tried[parameter] += change;
                 let sum = squares(cells, tried);
                 if sum < least {
-                    (logs, least, is_better) = (tried, sum, true);
+                    logs = tried;
+                    least = sum;
+                    is_better = true;
                 }
             }
         }
@@ -463,24 +556,25 @@ fn model([base, request, rate]: [f64; 3]) -> CostModel {
 /// Where the search begins: the shortest latency, the shortest one for each request in flight, the
 /// highest rate.
 fn start(cells: &[CellLatency]) -> [f64; 3] {
-    let least = |of: &dyn Fn(&CellLatency) -> f64| cells.iter().map(of).fold(f64::MAX, f64::min);
-    let per_byte = |cell: &CellLatency| {
-        cell.latency_ns / (f64::from(cell.depth.max(1)) * f64::from(cell.block_bytes.max(1)))
-    };
-    [
-        least(&|cell| cell.latency_ns).ln(),
-        least(&|cell| cell.latency_ns / f64::from(cell.depth.max(1))).ln(),
-        (1e9 / least(&per_byte)).ln(),
-    ]
+    let mut base_ns = f64::MAX;
+    let mut request_ns = f64::MAX;
+    let mut byte_ns = f64::MAX;
+    for cell in cells {
+        let depth = f64::from(cell.depth.max(1));
+        base_ns = base_ns.min(cell.latency_ns);
+        request_ns = request_ns.min(cell.latency_ns / depth);
+        byte_ns = byte_ns.min(cell.latency_ns / (depth * f64::from(cell.block_bytes.max(1))));
+    }
+    [base_ns.ln(), request_ns.ln(), (1e9 / byte_ns).ln()]
 }
 
 fn squares(cells: &[CellLatency], logs: [f64; 3]) -> f64 {
     let model = model(logs);
-    let square = |cell: &CellLatency| {
-        let predicted = model.latency_ns(cell.block_bytes, cell.depth);
-        (predicted / cell.latency_ns).ln().powi(2)
-    };
-    cells.iter().map(square).sum()
+    cells
+        .iter()
+        .map(|cell| model.latency_ns(cell.block_bytes, cell.depth) / cell.latency_ns)
+        .map(|ratio| ratio.ln().powi(2))
+        .sum()
 }
 
 #[cfg(test)]

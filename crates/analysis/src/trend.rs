@@ -66,12 +66,12 @@ pub fn condition_trend(
         if !is_of_figure && !is_judged {
             continue;
         }
-        let record = load(run);
-        let Some(figure) = record
-            .as_ref()
-            .and_then(|record| named_figure(record, named))
-        else {
-            if is_judged && (is_of_figure || record.is_none_or(|record| plans(&record, named))) {
+        let (figure, has_workload) = match load(run) {
+            Some(record) => (named_figure(&record, named), plans(&record, named)),
+            None => (None, true),
+        };
+        let Some(figure) = figure else {
+            if is_judged && (is_of_figure || has_workload) {
                 newest_without_figure = Some(run.run_id.clone());
             }
             continue;
@@ -90,9 +90,13 @@ pub fn condition_trend(
     }
     found.reverse();
     add_changes(&mut found);
+    let operation = match named.op {
+        Some(op) => op.as_str().to_owned(),
+        None => String::new(),
+    };
     Some(Trend {
         subject: named.subject.to_owned(),
-        operation: named.op.map_or(String::new(), |op| op.as_str().to_owned()),
+        operation,
         metric: named.metric.threshold.to_owned(),
         unit: named.metric.unit.to_owned(),
         points: found,
@@ -150,12 +154,9 @@ fn headline_metric(figure: &Headline) -> &'static str {
 }
 
 fn headline_points(runs: &[&SavedRun], of: &Headline) -> Vec<TrendPoint> {
-    let is_same = |other: &&Headline| {
-        (&other.workload, &other.operation, &other.unit) == (&of.workload, &of.operation, &of.unit)
-    };
     let mut points: Vec<TrendPoint> = Vec::new();
     for run in runs {
-        let Some(figure) = run.figures.iter().find(is_same) else {
+        let Some(figure) = run.figures.iter().find(|other| is_same_figure(other, of)) else {
             continue;
         };
         points.push(TrendPoint {
@@ -171,11 +172,18 @@ fn headline_points(runs: &[&SavedRun], of: &Headline) -> Vec<TrendPoint> {
     points
 }
 
+fn is_same_figure(one: &Headline, other: &Headline) -> bool {
+    one.workload == other.workload && one.operation == other.operation && one.unit == other.unit
+}
+
 /// Compares each point with those before it; the oldest comes first. A figure that is not the
 /// disk's is shown, and neither judged nor judged by.
 fn add_changes(points: &mut [TrendPoint]) {
     let mut before: Vec<f64> = Vec::new();
-    for point in points.iter_mut().filter(|point| point.objection.is_none()) {
+    for point in points {
+        if point.objection.is_some() {
+            continue;
+        }
         let latest = &before[before.len().saturating_sub(BEFORE_MAX)..];
         point.change = change(latest, point.value);
         if point.value > 0.0 {
@@ -191,10 +199,12 @@ fn change(before: &[f64], value: f64) -> Option<TrendChange> {
     }
     let n = before.len() as f64;
     let logs: Vec<f64> = before.iter().map(|value| value.ln()).collect();
-    let is_beyond_chance = (before.len() >= BEFORE_MIN).then(|| {
+    let is_beyond_chance = if before.len() >= BEFORE_MIN {
         let half = student::multiple_95(n - 1.0) * (variance(&logs) * (1.0 + 1.0 / n)).sqrt();
-        (value.ln() - mean(&logs)).abs() > half
-    });
+        Some((value.ln() - mean(&logs)).abs() > half)
+    } else {
+        None
+    };
     Some(TrendChange {
         share: value / median(before) - 1.0,
         is_beyond_chance,

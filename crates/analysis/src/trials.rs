@@ -73,20 +73,33 @@ fn load_row(measured: &LoadMeasurement, own: &[Row]) -> LoadRow {
     let wal_bytes: u64 = slices.iter().map(|slice| slice.wal_bytes).sum();
     let cpu_ns: Option<u64> = slices.iter().map(|slice| slice.client_cpu_ns).sum();
     let syncs: Option<u64> = slices.iter().map(|slice| slice.wal_syncs).sum();
-    let cpu_ns = cpu_ns.filter(|_| commits > 0);
-    let syncs = syncs.filter(|syncs| *syncs > 0 && measured.load.synchronous_commit);
-    let latency = Some(&measured.latency).filter(|latency| latency.count() > 0);
-    let figures = LoadFigures {
+    let mut figures = LoadFigures {
         iops: mean_rate(&rates),
-        latency_p50_ns: latency.and_then(|latency| latency.percentile(0.5)),
-        latency_p99_ns: latency.and_then(|latency| latency.percentile(0.99)),
-        latency_max_ns: latency.map(|latency| latency.max_ns()),
+        latency_p50_ns: None,
+        latency_p99_ns: None,
+        latency_max_ns: None,
         wal_bytes_per_commit: wal_bytes as f64 / commits.max(1) as f64,
-        commits_per_sync: syncs.map(|syncs| commits as f64 / syncs as f64),
-        client_cpu_ns: cpu_ns.map(|ns| ns as f64 / commits as f64),
+        commits_per_sync: None,
+        client_cpu_ns: None,
         own: own_commits(&measured.load, own),
         parts: None,
     };
+    if measured.latency.count() > 0 {
+        figures.latency_p50_ns = measured.latency.percentile(0.5);
+        figures.latency_p99_ns = measured.latency.percentile(0.99);
+        figures.latency_max_ns = Some(measured.latency.max_ns());
+    }
+    if let Some(syncs) = syncs
+        && syncs > 0
+        && measured.load.synchronous_commit
+    {
+        figures.commits_per_sync = Some(commits as f64 / syncs as f64);
+    }
+    if let Some(cpu_ns) = cpu_ns
+        && commits > 0
+    {
+        figures.client_cpu_ns = Some(cpu_ns as f64 / commits as f64);
+    }
     LoadRow {
         data: measured.clone(),
         figures,
@@ -103,7 +116,10 @@ fn own_commits(load: &PostgresLoad, own: &[Row]) -> Option<OwnCommits> {
         _ => return None,
     };
     let found = own.iter().find(|m| m.data.workload.name == workload)?;
-    let commits = found.op(OpKind::Commit).filter(|op| op.data.count > 0)?;
+    let commits = found.op(OpKind::Commit)?;
+    if commits.data.count == 0 {
+        return None;
+    }
     Some(OwnCommits {
         workload,
         iops: commits.figures.iops.clone(),
@@ -128,41 +144,63 @@ pub fn candidate(trial: &PlannedTrial, loads: &[LoadMeasurement]) -> Result<Stri
     if let Some(candidate) = &trial.candidate {
         return Ok(candidate.clone());
     }
-    let alone = |load: &&LoadMeasurement| {
-        let load = &load.load;
-        load.clients == 1 && load.synchronous_commit && !load.pgbench
-    };
-    let rate = |load: &LoadMeasurement| {
-        let rates: Vec<f64> = load.slices.iter().map(|slice| slice.rate).collect();
-        mean(&rates)
-    };
-    let methods = loads.iter().filter(alone);
-    let rates: Vec<(&str, f64)> = methods
-        .map(|load| (load.load.wal_sync_method.as_str(), rate(load)))
-        .filter(|(_, rate)| *rate > 0.0)
-        .collect();
+    let rates = method_rates(loads);
     if trial.setting == "wal_sync_method" {
-        let others = rates.iter().filter(|(method, _)| *method != trial.default);
-        let best = largest_by(others, |(_, rate)| *rate);
-        let method = best.map(|(method, _)| (*method).to_owned());
-        return method.ok_or("no other method was measured");
+        let others = rates.iter().filter(|one| one.method != trial.default);
+        return match largest_by(others, |one| one.rate) {
+            Some(best) => Ok(best.method.to_owned()),
+            None => Err("no other method was measured"),
+        };
     }
-    let first = rates.first().ok_or("no INSERTs were measured")?;
-    let delay_us = (5e5 / first.1).min(COMMIT_DELAY_MAX_US);
+    let Some(first) = rates.first() else {
+        return Err("no INSERTs were measured");
+    };
+    let delay_us = (5e5 / first.rate).min(COMMIT_DELAY_MAX_US);
     if delay_us < COMMIT_DELAY_USEFUL_US {
         return Err("commits on this disk are too fast for a delay to help");
     }
     Ok(format!("{delay_us:.0}"))
 }
 
+/// How fast one session committed INSERTs with a method.
+struct InsertRate<'a> {
+    method: &'a str,
+    rate: f64,
+}
+
+/// The rates of one session that waits for its commits, by method.
+fn method_rates(loads: &[LoadMeasurement]) -> Vec<InsertRate<'_>> {
+    let mut found = Vec::new();
+    for measured in loads {
+        let load = &measured.load;
+        if load.clients != 1 || !load.synchronous_commit || load.pgbench {
+            continue;
+        }
+        let rates: Vec<f64> = measured.slices.iter().map(|slice| slice.rate).collect();
+        let rate = mean(&rates);
+        if rate > 0.0 {
+            let method = load.wal_sync_method.as_str();
+            found.push(InsertRate { method, rate });
+        }
+    }
+    found
+}
+
 /// What came of a setting.
 pub(crate) fn trial_row(measured: &TrialMeasurement) -> TrialRow {
     let gain = gain(&measured.pairs);
     let is_scan = measured.trial.load.is_scan();
-    let disk_bytes = measured.disk_bytes;
-    let disk_bytes = disk_bytes.filter(|_| is_scan && measured.asked_bytes > 0);
-    let read_share = disk_bytes.map(|bytes| bytes as f64 / measured.asked_bytes as f64);
-    let is_proven = !is_scan || read_share.is_some_and(|share| share >= READ_SHARE_MIN);
+    let read_share = match measured.disk_bytes {
+        Some(bytes) if is_scan && measured.asked_bytes > 0 => {
+            Some(bytes as f64 / measured.asked_bytes as f64)
+        }
+        _ => None,
+    };
+    let is_read = match read_share {
+        Some(share) => share >= READ_SHARE_MIN,
+        None => false,
+    };
+    let is_proven = is_read || !is_scan;
     let outcome = match gain {
         _ if measured.untested.is_some() => TrialOutcome::Untested,
         None => TrialOutcome::Undecided,
@@ -185,8 +223,10 @@ pub(crate) fn trial_row(measured: &TrialMeasurement) -> TrialRow {
 
 /// The ratio of the rates. Logarithms make twice as fast and half as fast opposites.
 fn gain(pairs: &[TrialPair]) -> Option<TrialGain> {
-    let ratio = |pair: &TrialPair| (pair.candidate_rate / pair.default_rate).ln();
-    let ratios: Vec<f64> = pairs.iter().map(ratio).collect();
+    let ratios: Vec<f64> = pairs
+        .iter()
+        .map(|pair| (pair.candidate_rate / pair.default_rate).ln())
+        .collect();
     let difference = PairedDifference::of(&ratios)?;
     let half_width = difference.half_width(CONFIDENCE);
     Some(TrialGain {

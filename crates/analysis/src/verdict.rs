@@ -7,7 +7,7 @@ use crate::headline::{
     fitness_headline, graded_headline, plain_headline, uncapitalised, verification_headline,
 };
 use crate::limiter::words::untested;
-use crate::whole_disk::{scaled, whole_disk};
+use crate::whole_disk::{WholeDisk, scaled, whole_disk};
 use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::proof::FigureSource;
@@ -107,24 +107,19 @@ pub fn verdict(record: &Record) -> RunVerdict {
 /// The headline of a run that judged the limits of a database is their answer.
 pub(crate) fn answer_fitness(record: &mut Record) {
     let headline = fitness_headline(record);
-    if let Some((verdict, headline)) = record.verdict.as_mut().zip(headline) {
+    if let Some(verdict) = &mut record.verdict
+        && let Some(headline) = headline
+    {
         verdict.headline = headline;
     }
 }
 
 /// How much of a rotating disk the random figures cover, and what they are on the whole disk.
 fn span_caveat(record: &Record) -> Option<String> {
-    let names = record
-        .measurements
-        .iter()
-        .map(|m| m.data.workload.name.as_str());
-    let index = names.clone().position(|name| name == "random-read-d1");
-    let index = index.or_else(|| names.clone().position(|name| name.starts_with("random-")))?;
+    let index = random_measurement(record)?;
     let whole = whole_disk(record, index)?;
-    let (span, disk) = (
-        format_bytes(whole.span_bytes),
-        format_bytes(whole.disk_bytes),
-    );
+    let span = format_bytes(whole.span_bytes);
+    let disk = format_bytes(whole.disk_bytes);
     let ops = record.measurements[index].headline_ops();
     let (_, op) = ops.into_iter().next()?;
     Some(match whole.known {
@@ -143,10 +138,28 @@ fn span_caveat(record: &Record) -> Option<String> {
     })
 }
 
+/// Single random reads, else the first workload with random accesses.
+fn random_measurement(record: &Record) -> Option<usize> {
+    let mut first_random = None;
+    for (index, m) in record.measurements.iter().enumerate() {
+        let name = m.data.workload.name.as_str();
+        if name == "random-read-d1" {
+            return Some(index);
+        }
+        if first_random.is_none() && name.starts_with("random-") {
+            first_random = Some(index);
+        }
+    }
+    first_random
+}
+
 /// Whether it says something of a disk as a whole, for more than one use.
 fn is_of_a_disk(record: &Record) -> bool {
-    let is_graded = |use_: &&Use| !grades(record, use_).is_empty();
-    record.targets.len() == 1 && USES.iter().filter(is_graded).count() > 1
+    let graded = USES
+        .iter()
+        .filter(|use_| !grades(record, use_).is_empty())
+        .count();
+    record.targets.len() == 1 && graded > 1
 }
 
 /// Whether it promises what a disk does for more than the time of one workload.
@@ -168,11 +181,13 @@ fn is_without_a_disk(finding: &Finding) -> bool {
 /// For how long the highest rates were kept without a pause, and what tests whether they last: a
 /// burst credit that allows them for longer would not have shown.
 fn unseen_burst(record: &Record) -> Option<String> {
-    let names_it = |finding: &Finding| {
-        ENDED_BURSTS.contains(&finding.code.as_str()) || is_without_a_disk(finding)
-    };
-    if !is_promise(record) || record.findings.iter().any(names_it) {
+    if !is_promise(record) {
         return None;
+    }
+    for finding in &record.findings {
+        if ENDED_BURSTS.contains(&finding.code.as_str()) || is_without_a_disk(finding) {
+            return None;
+        }
     }
     let mut sentences = Vec::new();
     for untested in untested(record) {
@@ -191,29 +206,36 @@ fn unseen_burst(record: &Record) -> Option<String> {
 
 /// How much of the disk was read at most, and what reads all of it.
 fn no_scan(record: &Record) -> Option<String> {
-    let target = record.targets.first().filter(|_| is_of_a_disk(record))?;
+    if !is_of_a_disk(record) {
+        return None;
+    }
+    let target = record.targets.first()?;
     let disk = target.disks().next()?;
-    let (path, disk_bytes, span_bytes) = match target.kind {
-        TargetKind::BlockDevice => (target.path.clone(), target.size_bytes, target.size_bytes),
-        _ => {
-            let spans = record.measurements.iter().map(|m| m.data.span_bytes);
-            let span_bytes = spans.max().unwrap_or(0);
-            (format!("/dev/{}", disk.name), disk.size_bytes, span_bytes)
+    let mut span_bytes = 0;
+    let mut read_bytes = 0;
+    for m in &record.measurements {
+        span_bytes = m.data.span_bytes.max(span_bytes);
+        read_bytes += m.data.asked.read_bytes;
+    }
+    if let Some(surface) = record.surface() {
+        read_bytes += surface.data.asked.read_bytes;
+    }
+    let (path, disk_bytes) = match target.kind {
+        TargetKind::BlockDevice => {
+            span_bytes = target.size_bytes;
+            (target.path.clone(), target.size_bytes)
         }
+        _ => (format!("/dev/{}", disk.name), disk.size_bytes),
     };
-    let surveyed = record
-        .surface()
-        .into_iter()
-        .map(|s| s.data.asked.read_bytes);
-    let measured = record.measurements.iter().map(|m| m.data.asked.read_bytes);
-    let read_bytes = measured.chain(surveyed).sum::<u64>().min(span_bytes);
-    (disk_bytes > 0).then(|| {
-        format!(
-            "This run read at most {} of {path}, so it is no search for bad blocks. 'diskproof \
-             curve {path} --scan' reads every block.",
-            format_percent(read_bytes as f64 / disk_bytes as f64)
-        )
-    })
+    if disk_bytes == 0 {
+        return None;
+    }
+    let share = read_bytes.min(span_bytes) as f64 / disk_bytes as f64;
+    let percent = format_percent(share);
+    Some(format!(
+        "This run read at most {percent} of {path}, so it is no search for bad blocks. 'diskproof \
+         curve {path} --scan' reads every block."
+    ))
 }
 
 /// One grade for each target.
@@ -230,43 +252,66 @@ fn grades(record: &Record, use_: &Use) -> Vec<UseGrade> {
 }
 
 fn grade(record: &Record, use_: &Use, index: usize, op: OpRow<'_>) -> UseGrade {
-    let whole = whole_disk(record, index).and_then(|whole| whole.known);
-    let figure = match whole {
-        Some((known, slowdown)) => &scaled((use_.figure)(op), known, slowdown),
-        None => (use_.figure)(op),
+    let within = (use_.figure)(op);
+    let figure = match whole_disk(record, index) {
+        Some(WholeDisk {
+            known: Some((known, slowdown)),
+            ..
+        }) => scaled(within, known, slowdown),
+        _ => within.clone(),
+    };
+    let not_graded = match record.objection(FigureSource::Measurement(index)) {
+        Some(objection) if op.data.count > 0 => Some(objection.cause.words().to_owned()),
+        _ => not_graded(op, &figure),
+    };
+    let (grade, or) = match not_graded {
+        Some(_) => (None, None),
+        None => {
+            let grade = use_.grade(figure.value);
+            (Some(grade), use_.other_grade(&figure, grade))
+        }
     };
     let doubts = record
         .findings
         .iter()
-        .filter(|finding| finding.is_serious() && finding.concerns(index));
-    let objection = record.objection(FigureSource::Measurement(index));
-    let not_graded = match objection {
-        Some(objection) if op.data.count > 0 => Some(objection.cause.words().to_owned()),
-        _ => not_graded(op, figure),
-    };
-    let reached = |value: f64| match value {
-        v if v >= use_.good_from => Grade::Good,
-        v if v >= use_.limited_from => Grade::Limited,
-        _ => Grade::Poor,
-    };
-    let grade = not_graded.is_none().then(|| reached(figure.value));
-    // Up to ±25 % an interval reaches one threshold at most: they lie a factor of four apart.
-    let half_width = figure.half_width_95.unwrap_or(0.0);
-    let ends = [figure.value - half_width, figure.value + half_width].map(reached);
-    let or = grade.and_then(|grade| ends.into_iter().find(|other| *other != grade));
+        .filter(|finding| finding.is_serious() && finding.concerns(index))
+        .map(|finding| finding.code.clone())
+        .collect();
     UseGrade {
         name: use_.name.to_owned(),
         measurement: index,
         grade,
         or,
         not_graded,
-        figure: figure.clone(),
+        figure,
         thresholds: GradeThresholds {
             limited_from: use_.limited_from,
             good_from: use_.good_from,
             source: use_.source.to_owned(),
         },
-        doubts: doubts.map(|finding| finding.code.clone()).collect(),
+        doubts,
+    }
+}
+
+impl Use {
+    fn grade(&self, rate: f64) -> Grade {
+        if rate >= self.good_from {
+            Grade::Good
+        } else if rate >= self.limited_from {
+            Grade::Limited
+        } else {
+            Grade::Poor
+        }
+    }
+
+    /// The other grade that the interval allows. Up to ±25 % it reaches one threshold at most: they
+    /// lie a factor of four apart.
+    fn other_grade(&self, figure: &Estimate, grade: Grade) -> Option<Grade> {
+        let half_width = figure.half_width_95.unwrap_or(0.0);
+        let ends = [figure.value - half_width, figure.value + half_width];
+        ends.map(|end| self.grade(end))
+            .into_iter()
+            .find(|other| *other != grade)
     }
 }
 
@@ -285,8 +330,12 @@ fn not_graded(op: OpRow<'_>, figure: &Estimate) -> Option<String> {
 /// The most severe of these findings, of several the first; `None` if there are only notes.
 fn most_severe<'a>(findings: impl Iterator<Item = &'a Finding>) -> Option<&'a Finding> {
     let mut worst: Option<&Finding> = None;
-    for finding in findings.filter(|finding| finding.is_serious()) {
-        if worst.is_none_or(|worst| finding.severity > worst.severity) {
+    for finding in findings {
+        let is_worse = match worst {
+            Some(worst) => finding.severity > worst.severity,
+            None => true,
+        };
+        if is_worse && finding.is_serious() {
             worst = Some(finding);
         }
     }
@@ -313,19 +362,18 @@ fn weakness(record: &Record) -> Option<&Finding> {
 
 /// How far the figures can be relied on. A good measurement of a bad disk is reliable.
 fn trust(record: &Record) -> Trust {
-    let wrong: Vec<&Finding> = record
-        .findings
-        .iter()
-        .filter(|finding| {
-            let is_disk = finding.says.objection().is_none() || finding.says.makes_doubtful();
-            finding.is_serious() && !is_disk
-        })
-        .collect();
-    let doubtful: Vec<&Finding> = record
-        .findings
-        .iter()
-        .filter(|finding| finding.is_serious() && finding.says.makes_doubtful())
-        .collect();
+    let mut wrong = Vec::new();
+    let mut doubtful = Vec::new();
+    for finding in &record.findings {
+        if !finding.is_serious() {
+            continue;
+        }
+        if finding.says.makes_doubtful() {
+            doubtful.push(finding);
+        } else if finding.says.objection().is_some() {
+            wrong.push(finding);
+        }
+    }
     let count = wrong.len() + doubtful.len();
     if let Some(finding) = most_severe(wrong.iter().copied()) {
         return because(TrustLevel::Unreliable, "Unreliable", finding, count);
@@ -369,29 +417,36 @@ fn because(level: TrustLevel, word: &str, finding: &Finding, count: usize) -> Tr
 
 /// An interrupted survey, and a run on files, are in the record even if nothing was measured.
 fn has_figures(record: &Record) -> bool {
-    let surveyed = |s: &SurfaceRecord| {
-        let has_blocks = s.data.scan.as_ref().is_some_and(|scan| scan.blocks > 0);
-        has_blocks
-            || s.figures.rate.is_some()
-            || s.data.burst.is_some()
-            || !s.figures.seeks.is_empty()
+    for m in &record.measurements {
+        if m.data.ops.values().any(|op| op.count > 0) {
+            return true;
+        }
+    }
+    if let Some(files) = record.files()
+        && files.steps.iter().any(|step| step.data.op.count > 0)
+    {
+        return true;
+    }
+    if let Some(surface) = record.surface()
+        && has_survey_figures(surface)
+    {
+        return true;
+    }
+    match record.postgres() {
+        Some(postgres) => !postgres.loads.is_empty(),
+        None => false,
+    }
+}
+
+fn has_survey_figures(surface: &SurfaceRecord) -> bool {
+    let has_blocks = match &surface.data.scan {
+        Some(scan) => scan.blocks > 0,
+        None => false,
     };
-    let of_files = record
-        .files()
-        .into_iter()
-        .flat_map(|files| &files.steps)
-        .map(|step| &step.data.op);
-    record
-        .measurements
-        .iter()
-        .flat_map(|m| m.data.ops.values())
-        .chain(of_files)
-        .any(|op| op.count > 0)
-        || record.surface().is_some_and(surveyed)
-        || record
-            .postgres()
-            .into_iter()
-            .any(|found| !found.loads.is_empty())
+    has_blocks
+        || surface.figures.rate.is_some()
+        || surface.data.burst.is_some()
+        || !surface.figures.seeks.is_empty()
 }
 
 #[cfg(test)]

@@ -42,16 +42,35 @@ const AZURE: [VolumeType; 1] = [VolumeType {
         25e6, 50e6, 100e6, 125e6, 150e6, 200e6, 250e6, 500e6, 750e6, 900e6,
     ],
 }];
-/// Types of Compute Engine: base and share per GiB, in operations per second.
-const GOOGLE: [(&str, f64, f64); 4] = [
-    (
-        "a Google balanced persistent disk of this size",
-        3000.0,
-        6.0,
-    ),
-    ("a Google SSD persistent disk of this size", 6000.0, 30.0),
-    ("a Google standard persistent disk of this size", 0.0, 0.75),
-    ("a Google standard persistent disk of this size", 0.0, 1.5),
+/// A type of volume whose limit grows with its size, in operations per second.
+struct SizedType {
+    name: &'static str,
+    base: f64,
+    each_gib: f64,
+}
+
+/// Types of Compute Engine.
+const GOOGLE: [SizedType; 4] = [
+    SizedType {
+        name: "a Google balanced persistent disk of this size",
+        base: 3000.0,
+        each_gib: 6.0,
+    },
+    SizedType {
+        name: "a Google SSD persistent disk of this size",
+        base: 6000.0,
+        each_gib: 30.0,
+    },
+    SizedType {
+        name: "a Google standard persistent disk of this size",
+        base: 0.0,
+        each_gib: 0.75,
+    },
+    SizedType {
+        name: "a Google standard persistent disk of this size",
+        base: 0.0,
+        each_gib: 1.5,
+    },
 ];
 /// Operations per second and GiB of a gp2 volume.
 const GP2_IOPS_PER_GIB: f64 = 3.0;
@@ -63,26 +82,32 @@ pub(crate) fn documented(target: &TargetIdentity, rate: f64, unit: &str) -> Opti
     let [disk] = disks.as_slice() else {
         return None;
     };
-    let says = |part: &str| {
-        let names = [&disk.vendor, &disk.model];
-        names.into_iter().flatten().any(|name| name.contains(part))
-    };
     let size_gib = disk.size_bytes as f64 / GIB;
-    if says("Amazon Elastic Block Store") {
-        let by_size = unit == "1/s" && is_near(rate, GP2_IOPS_PER_GIB * size_gib, EXACT);
-        let of_size = format!("EBS gp2 with {size_gib:.0} GiB");
-        fixed(&EBS, rate, unit).or(by_size.then_some(of_size))
-    } else if says("Msft") {
-        fixed(&AZURE, rate, unit)
-    } else if says("Google") || says("nvme_card-pd") {
-        let is_type = |(_, base, each): &&(&str, f64, f64)| {
-            unit == "1/s" && is_near(rate, base + each * size_gib, EXACT)
-        };
-        let found = GOOGLE.iter().find(is_type);
-        found.map(|(name, ..)| (*name).to_owned())
-    } else {
-        None
+    if is_named(disk, "Amazon Elastic Block Store") {
+        if let Some(found) = fixed(&EBS, rate, unit) {
+            return Some(found.to_owned());
+        }
+        let is_gp2 = unit == "1/s" && is_near(rate, GP2_IOPS_PER_GIB * size_gib, EXACT);
+        if is_gp2 {
+            return Some(format!("EBS gp2 with {size_gib:.0} GiB"));
+        }
+    } else if is_named(disk, "Msft") {
+        return fixed(&AZURE, rate, unit).map(str::to_owned);
+    } else if is_named(disk, "Google") || is_named(disk, "nvme_card-pd") {
+        for one in &GOOGLE {
+            let limit = one.base + one.each_gib * size_gib;
+            if unit == "1/s" && is_near(rate, limit, EXACT) {
+                return Some(one.name.to_owned());
+            }
+        }
     }
+    None
+}
+
+/// Whether the vendor or the model of a disk contains these words.
+fn is_named(disk: &Layer, words: &str) -> bool {
+    let names = [&disk.vendor, &disk.model];
+    names.into_iter().flatten().any(|name| name.contains(words))
 }
 
 /// Whether volumes of a documented type have a burst credit: those of gp2 that are small do.
@@ -90,15 +115,18 @@ pub(crate) fn has_credit(volume: &str) -> bool {
     volume.contains("gp2")
 }
 
-fn fixed(types: &[VolumeType], rate: f64, unit: &str) -> Option<String> {
-    let has = |one: &&VolumeType| {
+/// The first type that has this limit.
+fn fixed(types: &[VolumeType], rate: f64, unit: &str) -> Option<&'static str> {
+    for one in types {
         let limits = match unit {
             "1/s" => one.iops,
             _ => one.bytes_per_second,
         };
-        limits.iter().any(|limit| is_near(rate, *limit, EXACT))
-    };
-    types.iter().find(has).map(|one| one.name.to_owned())
+        if limits.iter().any(|limit| is_near(rate, *limit, EXACT)) {
+            return Some(one.name);
+        }
+    }
+    None
 }
 
 fn is_near(rate: f64, limit: f64, share: f64) -> bool {
@@ -108,20 +136,22 @@ fn is_near(rate: f64, limit: f64, share: f64) -> bool {
 /// Whether a rate has at most two digits that are not zero: in operations per second, or in MB or
 /// MiB per second.
 pub(crate) fn is_round(rate: f64, unit: &str) -> bool {
-    let has_two_digits = |rate: f64| {
-        let step = 10f64.powf((rate.max(1.0)).log10().floor() - 1.0);
-        is_near(rate, (rate / step).round() * step, ROUND)
-    };
-    match unit {
-        "1/s" => has_two_digits(rate),
-        _ => {
-            let is_usual = |mega: f64| USUAL.iter().any(|usual| is_near(mega, *usual, ROUND));
-            is_usual(rate / MIB)
-                || is_usual(rate / 1e6)
-                || has_two_digits(rate)
-                || has_two_digits(rate / MIB * 1e6)
-        }
+    if unit == "1/s" {
+        return has_two_digits(rate);
     }
+    is_usual(rate / MIB)
+        || is_usual(rate / 1e6)
+        || has_two_digits(rate)
+        || has_two_digits(rate / MIB * 1e6)
+}
+
+fn is_usual(mega: f64) -> bool {
+    USUAL.iter().any(|usual| is_near(mega, *usual, ROUND))
+}
+
+fn has_two_digits(rate: f64) -> bool {
+    let step = 10f64.powf((rate.max(1.0)).log10().floor() - 1.0);
+    is_near(rate, (rate / step).round() * step, ROUND)
 }
 
 #[cfg(test)]

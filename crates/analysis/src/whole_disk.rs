@@ -22,16 +22,25 @@ pub(crate) struct WholeDisk<'a> {
 
 /// Of the workload with this index, where the finding concerns it.
 pub(crate) fn whole_disk(record: &Record, index: usize) -> Option<WholeDisk<'_>> {
-    let mut findings = record.findings.iter();
-    findings.find(|finding| finding.code == SHORT_SPAN && finding.concerns(index))?;
+    let has_short_span = record
+        .findings
+        .iter()
+        .any(|finding| finding.code == SHORT_SPAN && finding.concerns(index));
+    if !has_short_span {
+        return None;
+    }
     let m = &record.measurements[index];
     let disk = record.targets.get(m.data.target)?.disks().next()?;
-    let known = record.plan.questions.disk_access.as_ref();
-    let known = known.filter(|known| known.disk == disk.name);
+    let known = match &record.plan.questions.disk_access {
+        Some(known) if known.disk == disk.name => {
+            slowdown(record, m, known).map(|slowdown| (known, slowdown))
+        }
+        _ => None,
+    };
     Some(WholeDisk {
         span_bytes: m.data.span_bytes,
         disk_bytes: disk.size_bytes,
-        known: known.and_then(|known| Some((known, slowdown(record, m, known)?))),
+        known,
     })
 }
 
@@ -42,7 +51,11 @@ fn slowdown(record: &Record, m: &Row, known: &DiskAccess) -> Option<f64> {
         one.data.target == m.data.target && w.name == "random-read-d1"
     })?;
     let within_ns = one.op(OpKind::Read)?.figures.latency.mean;
-    (within_ns > 0.0 && known.mean.value > 0.0).then(|| (known.mean.value / within_ns).max(1.0))
+    if within_ns > 0.0 && known.mean.value > 0.0 {
+        Some((known.mean.value / within_ns).max(1.0))
+    } else {
+        None
+    }
 }
 
 /// A rate within the file, as it is across the disk.

@@ -25,6 +25,11 @@ const CONCURRENCY_MAX: u32 = 1000;
 /// Block sizes whose knee holds for pages of 8 kB.
 const NEAR_PAGE: std::ops::RangeInclusive<u32> = 4096..=16_384;
 
+const EFFECTIVE: &str = "effective_io_concurrency";
+const MAINTENANCE: &str = "maintenance_io_concurrency";
+/// What effective_io_concurrency is for.
+pub(super) const BITMAP_SCANS: &str = "for bitmap scans of tables larger than the cache";
+
 /// A setting for a version, or for all where the version is unknown.
 pub(super) struct ConcurrencySetting {
     /// The value.
@@ -85,12 +90,14 @@ fn setting(
     value: u32,
     unknown: &str,
 ) -> ConcurrencySetting {
-    let default_text = match version.zip(default) {
-        Some((version, default)) if default == value => {
+    let default_text = match (version, default) {
+        (Some(version), Some(default)) if default == value => {
             format!(" This is the default of PostgreSQL {version}, so no change is needed.")
         }
-        Some((version, default)) => format!(" The default of PostgreSQL {version} is {default}."),
-        None => unknown.to_owned(),
+        (Some(version), Some(default)) => {
+            format!(" The default of PostgreSQL {version} is {default}.")
+        }
+        _ => unknown.to_owned(),
     };
     ConcurrencySetting {
         value,
@@ -115,76 +122,116 @@ pub(super) fn from_knee(record: &Record) -> Vec<Advice> {
         return Vec::new();
     };
     let name = matrix.operation.cell_name(knee.block_bytes, knee.depth);
-    let mut measured = record.measurements.iter().enumerate();
-    let Some((index, m)) = measured.find(|(_, m)| m.data.workload.name == name) else {
+    let found = record
+        .measurements
+        .iter()
+        .position(|m| m.data.workload.name == name);
+    let Some(index) = found else {
         return Vec::new();
     };
+    let m = &record.measurements[index];
     let version = record.plan.questions.postgres_version;
-    let has_maintenance = version.is_none_or(|version| version >= MAINTENANCE_FROM);
-    let settings = [
-        ("effective_io_concurrency", true),
-        ("maintenance_io_concurrency", has_maintenance),
-    ];
-    let names = settings.into_iter().filter(|(_, exists)| *exists);
+    let has_maintenance = match version {
+        Some(version) => version >= MAINTENANCE_FROM,
+        None => true,
+    };
     let precision = knee.iops.relative_half_width();
     if let Some(why) = unfit_rate(record, (index, m), precision) {
-        let unfit = |(setting, _)| leave_alone(setting, why.clone(), &[&name]);
-        return names.map(unfit).collect();
+        let mut advice = vec![leave_alone(EFFECTIVE, why.clone(), &[&name])];
+        if has_maintenance {
+            advice.push(leave_alone(MAINTENANCE, why, &[&name]));
+        }
+        return advice;
     }
-    let gain = gain(knee);
-    let pays = gain.is_none_or(|gain| gain >= GAIN_MIN) && knee.depth > 1;
-    let wanted = if pays {
+    let wanted = wanted_depth(knee);
+    let effective = effective_setting(version, wanted);
+    let mut advice = vec![knee_advice(
+        EFFECTIVE,
+        &effective,
+        knee,
+        &name,
+        BITMAP_SCANS,
+    )];
+    if has_maintenance {
+        let maintenance = maintenance_setting(version, wanted);
+        let what = "for vacuum, analyze and recovery";
+        advice.push(knee_advice(MAINTENANCE, &maintenance, knee, &name, what));
+    }
+    advice
+}
+
+/// The requests to keep in flight; 1 where more of them do not pay.
+fn wanted_depth(knee: &DepthKnee) -> u32 {
+    if pays(knee) {
         knee.depth.min(CONCURRENCY_MAX)
     } else {
         1
+    }
+}
+
+/// Whether prefetching up to the knee pays.
+fn pays(knee: &DepthKnee) -> bool {
+    let is_small = match gain(knee) {
+        Some(gain) => gain < GAIN_MIN,
+        None => false,
     };
-    let advice = |(setting_name, _): (&str, bool)| {
-        let is_maintenance = setting_name != settings[0].0;
-        let (setting, what) = if is_maintenance {
-            (
-                maintenance_setting(version, wanted),
-                "for vacuum, analyze and recovery",
-            )
-        } else {
-            (
-                effective_setting(version, wanted),
-                "for bitmap scans of tables larger than the cache",
-            )
-        };
-        let range = |high| [f64::from(knee.depth_low), f64::from(high)];
-        let why = format!("{}{}", knee_text(knee, gain, pays), setting.default_text);
-        Advice {
-            range: knee.depth_high.map(range),
-            ..setting.advice(setting_name, why, &[&name], pays.then_some(what))
-        }
-    };
-    names.map(advice).collect()
+    knee.depth > 1 && !is_small
+}
+
+/// The advice to set it as the knee suggests, for this use.
+fn knee_advice(
+    name: &str,
+    setting: &ConcurrencySetting,
+    knee: &DepthKnee,
+    cell: &str,
+    what: &str,
+) -> Advice {
+    let why = format!("{}{}", knee_text(knee), setting.default_text);
+    let condition = if pays(knee) { Some(what) } else { None };
+    Advice {
+        range: knee
+            .depth_high
+            .map(|high| [f64::from(knee.depth_low), f64::from(high)]),
+        ..setting.advice(name, why, &[cell], condition)
+    }
 }
 
 /// The knee of random reads of about a page.
 fn knee_of_pages(record: &Record) -> Option<(&SweepMatrix, &DepthKnee)> {
-    let mut matrices = record.sweep().into_iter().flat_map(|sweep| &sweep.matrices);
-    let matrix = matrices.find(|matrix| matrix.operation == SweepOperation::RandRead)?;
+    let matrix = record
+        .sweep()?
+        .matrices
+        .iter()
+        .find(|matrix| matrix.operation == SweepOperation::RandRead)?;
     let knee = matrix.knee.as_ref()?;
-    let is_near = NEAR_PAGE.contains(&knee.block_bytes);
-    is_near.then_some((matrix, knee))
+    if NEAR_PAGE.contains(&knee.block_bytes) {
+        Some((matrix, knee))
+    } else {
+        None
+    }
 }
 
 /// The rate at the knee over that of one request.
 fn gain(knee: &DepthKnee) -> Option<f64> {
     let single = knee.iops_single.as_ref()?.value;
-    (single > 0.0).then(|| knee.iops.value / single)
+    if single > 0.0 {
+        Some(knee.iops.value / single)
+    } else {
+        None
+    }
 }
 
-fn knee_text(knee: &DepthKnee, gain: Option<f64>, pays: bool) -> String {
+fn knee_text(knee: &DepthKnee) -> String {
     let range = match knee.depth_high {
         Some(high) if high == knee.depth_low => String::new(),
         Some(high) => format!(" (95 % interval {} to {high})", knee.depth_low),
         None => format!(" ({} or more: sweep larger depths)", knee.depth_low),
     };
-    let times = |gain| format!(", {gain:.1} times the rate of one");
-    let gain = gain.map_or(String::new(), times);
-    let effect = if pays { "pays" } else { "gains little" };
+    let gain = match gain(knee) {
+        Some(gain) => format!(", {gain:.1} times the rate of one"),
+        None => String::new(),
+    };
+    let effect = if pays(knee) { "pays" } else { "gains little" };
     format!(
         "The knee of random reads of {} is at {} in flight{range}: {}{gain}. Prefetching {effect}; \
          beyond the knee, requests mostly wait.",

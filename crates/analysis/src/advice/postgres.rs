@@ -2,7 +2,7 @@
 //! the names of `check`'s workloads and the documented relations, nothing of a server.
 
 use super::fitness::{leave_alone, measured, op, unfit_rate, width};
-use super::io_concurrency::{GAIN_MIN, effective_setting, from_knee};
+use super::io_concurrency::{BITMAP_SCANS, GAIN_MIN, effective_setting, from_knee};
 use super::tried::add_tried;
 use super::wal_sync_method::wal_sync_method;
 use crate::checked::PAGE_BYTES;
@@ -41,16 +41,16 @@ pub fn advice(record: &Record) -> Vec<Advice> {
     if let Some(advice) = super::mysql::advice(record) {
         return vec![advice];
     }
-    let rules = [
-        random_page_cost,
-        effective_io_concurrency,
-        wal_sync_method,
-        commit_delay,
-    ];
-    let mut advice: Vec<Advice> = rules.into_iter().filter_map(|rule| rule(record)).collect();
+    let mut advice = Vec::new();
+    advice.extend(random_page_cost(record));
+    advice.extend(effective_io_concurrency(record));
+    advice.extend(wal_sync_method(record));
+    advice.extend(commit_delay(record));
     advice.extend(from_knee(record));
-    let postgres = record.postgres();
-    let was_tried = postgres.is_some_and(|postgres| !postgres.trials.is_empty());
+    let was_tried = match record.postgres() {
+        Some(postgres) => !postgres.trials.is_empty(),
+        None => false,
+    };
     if !advice.is_empty() || was_tried {
         let why =
             "Leave it on: no measurement proves that a disk never tears a page in a power failure.";
@@ -71,36 +71,46 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
         return None;
     }
     let sequential_ns = f64::from(PAGE_BYTES) * 1e9 / sequential.figures.throughput.value;
-    let mut measurements = record.measurements.iter();
-    let index = measurements.position(|m| m.data.workload.name == from[0]);
-    let whole = index.and_then(|index| whole_disk(record, index));
-    let slowdown = whole.as_ref().and_then(|whole| whole.known);
-    let slowdown = slowdown.map_or(1.0, |(_, slowdown)| slowdown);
-    let ratio = random.figures.latency.mean * slowdown / sequential_ns;
-    let width = width(&random.figures.iops).hypot(width(&sequential.figures.throughput));
-    let cost = |hit_share: f64| {
-        let cost = (ratio * (1.0 - hit_share)).max(COST_MIN);
-        rounded(cost, Some((cost * width).max(COST_STEP)))
+    let whole = record
+        .measurements
+        .iter()
+        .position(|m| m.data.workload.name == from[0])
+        .and_then(|index| whole_disk(record, index));
+    let slowdown = match &whole {
+        Some(WholeDisk {
+            known: Some((_, slowdown)),
+            ..
+        }) => *slowdown,
+        _ => 1.0,
     };
-    let [few_misses, many_misses] = HIT_SHARES.map(cost);
-    let recommended = cost(HIT_SHARE);
-    let number = |text: &str| text.replace(',', "").parse().ok();
-    let range = number(&few_misses).zip(number(&many_misses));
+    let page = PageCost {
+        ratio: random.figures.latency.mean * slowdown / sequential_ns,
+        width: width(&random.figures.iops).hypot(width(&sequential.figures.throughput)),
+    };
+    let [few_misses, many_misses] = HIT_SHARES.map(|share| page.cost(share));
+    let recommended = page.cost(HIT_SHARE);
     let percent = HIT_SHARE * 100.0;
+    let span = match &whole {
+        Some(whole) => span_text(whole),
+        None => String::new(),
+    };
     let why = format!(
         "A random 8 kB page takes {}, {} times as long as a sequential one ({}). {recommended} is \
          right if {percent:.0} % of the pages are cached, as PostgreSQL's documentation assumes. \
-         With {:.0} % use {few_misses}, with {:.0} % {many_misses}.{}{}",
+         With {:.0} % use {few_misses}, with {:.0} % {many_misses}.{}{span}",
         latency_text(random, slowdown),
-        rounded(ratio, Some(ratio * width)),
-        figure_text(sequential_ns, Some(sequential_ns * width), "ns"),
+        rounded(page.ratio, Some(page.ratio * page.width)),
+        figure_text(sequential_ns, Some(sequential_ns * page.width), "ns"),
         HIT_SHARES[0] * 100.0,
         HIT_SHARES[1] * 100.0,
-        usual_text(random, ratio).unwrap_or_default(),
-        whole.as_ref().map_or_else(String::new, span_text),
+        usual_text(random, page.ratio).unwrap_or_default(),
     );
+    let range = match (parse_cost(&few_misses), parse_cost(&many_misses)) {
+        (Some(low), Some(high)) => Some([low, high]),
+        _ => None,
+    };
     Some(Advice {
-        range: range.map(|(low, high)| [low, high]),
+        range,
         value: Some(recommended),
         default: Some("4.0".to_owned()),
         condition: Some(format!("if {percent:.0} % of the pages are cached")),
@@ -108,18 +118,39 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
     })
 }
 
+/// What a random page costs.
+struct PageCost {
+    /// Its time over that of a sequential one.
+    ratio: f64,
+    /// The relative half-width of that.
+    width: f64,
+}
+
+impl PageCost {
+    /// random_page_cost, where this share of the pages is found in the cache.
+    fn cost(&self, hit_share: f64) -> String {
+        let cost = (self.ratio * (1.0 - hit_share)).max(COST_MIN);
+        rounded(cost, Some((cost * self.width).max(COST_STEP)))
+    }
+}
+
+fn parse_cost(text: &str) -> Option<f64> {
+    text.replace(',', "").parse().ok()
+}
+
 /// Why the value differs from the one that is usual for SSDs. The kernel calls every virtio disk
 /// rotating, so the time of a page decides what it is.
 fn usual_text(random: OpRow<'_>, ratio: f64) -> Option<String> {
     let rotates = random.figures.latency.mean >= SEEK_NS_MIN;
     let differs = ratio * (1.0 - HIT_SHARE) >= USUAL_FACTOR * COST_OF_SSDS;
-    (differs && !rotates).then(|| {
-        format!(
-            " The {COST_OF_SSDS} often advised for SSDs assumes that both cost nearly the same. \
-             Here that is right if {:.0} % are cached.",
-            (1.0 - COST_OF_SSDS / ratio) * 100.0
-        )
-    })
+    if rotates || !differs {
+        return None;
+    }
+    let percent = (1.0 - COST_OF_SSDS / ratio) * 100.0;
+    Some(format!(
+        " The {COST_OF_SSDS} often advised for SSDs assumes that both cost nearly the same. Here \
+         that is right if {percent:.0} % are cached."
+    ))
 }
 
 /// Which part of a rotating disk the figure holds for.
@@ -171,7 +202,7 @@ fn effective_io_concurrency(record: &Record) -> Option<Advice> {
         one.figures.iops.value_text(),
         setting.default_text,
     );
-    let condition = pays.then_some("for bitmap scans of tables larger than the cache");
+    let condition = if pays { Some(BITMAP_SCANS) } else { None };
     Some(setting.advice("effective_io_concurrency", why, &from, condition))
 }
 
@@ -179,7 +210,10 @@ fn effective_io_concurrency(record: &Record) -> Option<Advice> {
 /// sessions that commit at the same time.
 fn commit_delay(record: &Record) -> Option<Advice> {
     let (index, m) = measured(record, "commit-fdatasync")?;
-    let commit = m.op(OpKind::Commit).filter(|op| op.data.count > 0)?;
+    let commit = m.op(OpKind::Commit)?;
+    if commit.data.count == 0 {
+        return None;
+    }
     let from = m.data.workload.name.as_str();
     if let Some(reason) = unfit_rate(record, (index, m), m.precision()) {
         return Some(leave_alone("commit_delay", reason, &[from]));
@@ -217,10 +251,14 @@ fn latency_text(op: OpRow<'_>, slowdown: f64) -> String {
 
 /// Why the figures of these workloads must not become a setting.
 fn unfit(record: &Record, workloads: &[&str]) -> Option<String> {
-    workloads.iter().find_map(|workload| {
-        let (index, m) = measured(record, workload)?;
-        unfit_rate(record, (index, m), m.precision())
-    })
+    for workload in workloads {
+        if let Some((index, m)) = measured(record, workload)
+            && let Some(why) = unfit_rate(record, (index, m), m.precision())
+        {
+            return Some(why);
+        }
+    }
+    None
 }
 
 #[cfg(test)]

@@ -49,22 +49,24 @@ fn add(tried: &TrialRow, advice: &mut Vec<Advice>) {
     let Some(entry) = advice.get_mut(index) else {
         return;
     };
-    let sentence = sentence(tried);
+    let outcome = outcome_text(tried);
     let has_no_gain = is_without_gain(tried);
     // What the server decided ends the advice that the figures alone would give, and so does a
     // trial of that very value without a gain.
     let is_alone = entry.why.is_empty() || value.is_some() || has_no_gain;
     entry.why = if is_alone {
-        sentence
+        outcome
     } else {
-        format!("{sentence} {}", entry.why)
+        format!("{outcome} {}", entry.why)
     };
     if let Some(value) = value {
         entry.value = Some(value.to_owned());
         entry.default = Some(tried.data.trial.default.clone());
         entry.range = None;
-        let is_faster = tried.figures.outcome == TrialOutcome::Faster;
-        entry.condition = condition(setting).filter(|_| is_faster).map(str::to_owned);
+        entry.condition = match tried.figures.outcome {
+            TrialOutcome::Faster => condition(setting).map(str::to_owned),
+            _ => None,
+        };
     }
     if has_no_gain && value.is_none() {
         entry.range = None;
@@ -86,8 +88,10 @@ fn add(tried: &TrialRow, advice: &mut Vec<Advice>) {
 
 /// Whether the trial measured rates and the tried value was no faster, as far as it can be told.
 fn is_without_gain(tried: &TrialRow) -> bool {
-    let gain = tried.figures.gain.as_ref().map(|gain| gain.value);
-    tried.figures.outcome == TrialOutcome::Undecided && gain.is_some_and(|value| value <= 1.0)
+    match &tried.figures.gain {
+        Some(gain) => tried.figures.outcome == TrialOutcome::Undecided && gain.value <= 1.0,
+        None => false,
+    }
 }
 
 /// When the tried value is the right one.
@@ -102,7 +106,7 @@ fn condition(setting: &str) -> Option<&'static str> {
 }
 
 /// What came of it: `Measured gain here: 1.8× ± 0.1 …`.
-fn sentence(tried: &TrialRow) -> String {
+fn outcome_text(tried: &TrialRow) -> String {
     let trial = &tried.data.trial;
     let candidate = trial.candidate.as_deref().unwrap_or("another value");
     let load = trial.load.text();
@@ -116,17 +120,14 @@ fn sentence(tried: &TrialRow) -> String {
         Some([a, b]) if a == b => format!(" The plan is a {a} in both cases."),
         Some([a, b]) => format!(" {default} makes it a {a}, {candidate} a {b}."),
     };
-    let (ratio, range) = tried
-        .figures
-        .gain
-        .as_ref()
-        .map_or_else(Default::default, |gain| {
-            let half = (gain.high_95 - gain.low_95) / 2.0;
-            let value = rounded(gain.value, Some(half));
-            let width = figure_to_digits(half, 1, "1");
-            let range = format!("{:.2}–{:.2}", gain.low_95, gain.high_95);
-            (format!("{value}× ± {width}"), range)
-        });
+    let (mut ratio, mut range) = (String::new(), String::new());
+    if let Some(gain) = &tried.figures.gain {
+        let half = (gain.high_95 - gain.low_95) / 2.0;
+        let value = rounded(gain.value, Some(half));
+        let width = figure_to_digits(half, 1, "1");
+        ratio = format!("{value}× ± {width}");
+        range = format!("{:.2}–{:.2}", gain.low_95, gain.high_95);
+    }
     match tried.figures.outcome {
         TrialOutcome::Faster => format!("Measured gain here: {ratio} ({what}).{plans}"),
         TrialOutcome::Same => format!("No effect here: {range} times as fast ({what}).{plans}"),

@@ -30,68 +30,86 @@ struct MethodRate<'a> {
 
 /// The advice, where the default and at least one other method were measured.
 pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
-    let mut rates = Vec::new();
+    let mut rates = MethodRates::default();
     let mut unfit = None;
     for (index, m) in record.measurements.iter().enumerate() {
-        let Some((method, pages)) = method_of(m) else {
+        let (Some((method, pages)), Some(commits)) = (method_of(m), m.op(OpKind::Commit)) else {
             continue;
         };
-        if !has_usual_write_cache(record, m) {
+        if commits.data.count == 0 || !has_usual_write_cache(record, m) {
             continue;
         }
-        let Some(commits) = m.op(OpKind::Commit).filter(|op| op.data.count > 0) else {
-            continue;
-        };
-        unfit = unfit.or_else(|| unfit_rate(record, (index, m), m.precision()));
-        rates.push(MethodRate {
+        if unfit.is_none() {
+            unfit = unfit_rate(record, (index, m), m.precision());
+        }
+        rates.all.push(MethodRate {
             method,
             pages,
             workload: &m.data.workload.name,
             iops: &commits.figures.iops,
         });
     }
-    let find = |method: &str, pages: u32| {
-        let mut rates = rates.iter();
-        rates.find(|rate| rate.method == method && rate.pages == pages)
-    };
-    let default = find(DEFAULT, 1)?;
-    let others = rates.iter();
-    let others = others.filter(|rate| rate.pages == 1 && rate.method != DEFAULT);
-    let best = largest_by(others, |rate| rate.iops.value)?;
-    let from = [default, best].map(|rate| rate.workload);
+    let default = rates.find(DEFAULT, 1)?;
+    let best = rates.best_other()?;
+    let from = [default.workload, best.workload];
     if let Some(why) = unfit {
         return Some(leave_alone(SETTING, why, &from));
     }
     let gain = RateRatio::of(best, default);
-    let large = find(best.method, PAGES_LARGE).zip(find(DEFAULT, PAGES_LARGE));
-    let large = large.map(|(best, default)| RateRatio::of(best, default));
-    let is_better =
-        gain.low() > GAIN_MIN && large.as_ref().is_none_or(|large| large.value > LARGE_MIN);
-    let of_large = large.map_or(String::new(), |large| {
-        format!(", and {} times with {PAGES_LARGE} pages", large.text())
-    });
-    let rates = format!(
+    let mut is_better = gain.low() > GAIN_MIN;
+    let mut large_text = String::new();
+    if let Some(large) = rates.find(best.method, PAGES_LARGE)
+        && let Some(large_default) = rates.find(DEFAULT, PAGES_LARGE)
+    {
+        let large_gain = RateRatio::of(large, large_default);
+        is_better = is_better && large_gain.value > LARGE_MIN;
+        large_text = format!(", and {} times with {PAGES_LARGE} pages", large_gain.text());
+    }
+    let mut why = format!(
         "With one page per commit, {} makes {} times as many commits as {DEFAULT} ({} and \
-         {}){of_large}.",
+         {}){large_text}.",
         best.method,
         gain.text(),
         best.iops.value_text(),
         default.iops.value_text(),
     );
-    let percent = (GAIN_MIN - 1.0) * 100.0;
-    let (value, conclusion) = if is_better {
-        (best.method, String::new())
+    let value = if is_better {
+        best.method
     } else {
-        (
-            DEFAULT,
-            format!(" This is less than the {percent:.0} % that would justify a change."),
-        )
+        let percent = (GAIN_MIN - 1.0) * 100.0;
+        why.push_str(&format!(
+            " This is less than the {percent:.0} % that would justify a change."
+        ));
+        DEFAULT
     };
     Some(Advice {
         value: Some(value.to_owned()),
         default: Some(DEFAULT.to_owned()),
-        ..leave_alone(SETTING, format!("{rates}{conclusion}"), &from)
+        ..leave_alone(SETTING, why, &from)
     })
+}
+
+/// The rates of a record.
+#[derive(Default)]
+struct MethodRates<'a> {
+    all: Vec<MethodRate<'a>>,
+}
+
+impl<'a> MethodRates<'a> {
+    fn find(&self, method: &str, pages: u32) -> Option<&MethodRate<'a>> {
+        self.all
+            .iter()
+            .find(|rate| rate.method == method && rate.pages == pages)
+    }
+
+    /// The fastest method of small commits beside the default.
+    fn best_other(&self) -> Option<&MethodRate<'a>> {
+        let others = self
+            .all
+            .iter()
+            .filter(|rate| rate.pages == 1 && rate.method != DEFAULT);
+        largest_by(others, |rate| rate.iops.value)
+    }
 }
 
 /// How many times as fast one rate is as another.
@@ -143,7 +161,11 @@ fn method_of(m: &Row) -> Option<(&'static str, u32)> {
         },
         _ => return None,
     };
-    is_log.then_some((method, w.block_bytes / PAGE_BYTES))
+    if is_log {
+        Some((method, w.block_bytes / PAGE_BYTES))
+    } else {
+        None
+    }
 }
 
 /// Whether the write cache of its disks was in the state that the run found: in another one, the
@@ -152,10 +174,13 @@ fn has_usual_write_cache(record: &Record, m: &Row) -> bool {
     let Some(state) = m.data.workload.write_cache else {
         return true;
     };
-    let target = record.targets.get(m.data.target).into_iter();
-    let disks = target.flat_map(|target| target.disks());
-    let mut found = disks.filter_map(|disk| disk.reported_write_cache);
-    found.all(|found| found == state)
+    let Some(target) = record.targets.get(m.data.target) else {
+        return true;
+    };
+    target
+        .disks()
+        .flat_map(|disk| disk.reported_write_cache)
+        .all(|found| found == state)
 }
 
 #[cfg(test)]

@@ -131,16 +131,19 @@ impl LiveComparison {
     /// Nothing is measured yet.
     pub fn new(setup: LiveSetup) -> Self {
         let slice_ns = setup.slice_ns(BLOCKS).clamp(SLICE_NS_MIN, SLICE_NS_MAX);
-        let contest = |workload: &Workload| Contest {
-            slice_ns,
-            blocks: 0,
-            left_bytes: workload.stop.bytes,
-            ended: None,
-            counted_from: 0,
-            drops: 0,
-        };
+        let mut contests = Vec::new();
+        for workload in &setup.workloads {
+            contests.push(Contest {
+                slice_ns,
+                blocks: 0,
+                left_bytes: workload.stop.bytes,
+                ended: None,
+                counted_from: 0,
+                drops: 0,
+            });
+        }
         Self {
-            contests: setup.workloads.iter().map(contest).collect(),
+            contests,
             order: RandomOrder::new(setup.seed),
             round: Vec::new(),
             block: Vec::new(),
@@ -154,10 +157,10 @@ impl LiveComparison {
     /// The workload of the next block; `None` where all have ended.
     fn next_workload(&mut self) -> Option<usize> {
         let contests = &self.contests;
-        let is_open = |index: &usize| contests[*index].ended.is_none();
-        self.round.retain(is_open);
+        self.round.retain(|index| contests[*index].ended.is_none());
         if self.round.is_empty() {
-            self.round = (0..contests.len()).filter(is_open).collect();
+            self.round.extend(0..contests.len());
+            self.round.retain(|index| contests[*index].ended.is_none());
             self.order.shuffle(&mut self.round);
         }
         self.round.pop()
@@ -305,13 +308,15 @@ impl Campaign for LiveComparison {
     }
 
     fn decisions(&self) -> Vec<CampaignDecision> {
-        let contests = self.setup.workloads.iter().zip(&self.contests);
-        let decision = |(workload, contest): (&Workload, &Contest)| CampaignDecision {
-            workload: workload.name.clone(),
-            blocks: contest.blocks,
-            ended: contest.ended.unwrap_or(CampaignEnd::Time),
-        };
-        contests.map(decision).collect()
+        let mut decisions = Vec::new();
+        for (workload, contest) in std::iter::zip(&self.setup.workloads, &self.contests) {
+            decisions.push(CampaignDecision {
+                workload: workload.name.clone(),
+                blocks: contest.blocks,
+                ended: contest.ended.unwrap_or(CampaignEnd::Time),
+            });
+        }
+        decisions
     }
 }
 
@@ -327,13 +332,24 @@ fn elapsed_ns(done: &[MeasuredCell]) -> u64 {
 
 /// What counts for the rate.
 fn counted(measured: &MeasuredCell) -> Vec<&SliceOp> {
-    let headline = OpKind::headline(&measured.slice.ops);
-    headline.map(|(_, op)| op).collect()
+    OpKind::headline(&measured.slice.ops)
+        .map(|(_, op)| op)
+        .collect()
 }
 
 fn latency_ns(measured: &MeasuredCell) -> f64 {
-    let latencies = counted(measured).into_iter().filter_map(|op| op.latency);
-    latencies.map(|latency| latency.mean_ns).fold(0.0, f64::max)
+    let mut longest_ns: f64 = 0.0;
+    for op in counted(measured) {
+        if let Some(latency) = op.latency {
+            longest_ns = longest_ns.max(latency.mean_ns);
+        }
+    }
+    longest_ns
+}
+
+fn log_rate(measured: &MeasuredCell) -> f64 {
+    let rate: f64 = counted(measured).into_iter().map(|op| op.iops).sum();
+    rate.ln()
 }
 
 fn moved_bytes(measured: &MeasuredCell) -> u64 {
@@ -342,15 +358,22 @@ fn moved_bytes(measured: &MeasuredCell) -> u64 {
 
 /// The logarithm of a side's rate over the baseline's, by blocks.
 fn ratio(of_workload: &[&MeasuredCell], side: usize) -> Option<PairedDifference> {
-    let rate =
-        |measured: &MeasuredCell| -> f64 { counted(measured).into_iter().map(|op| op.iops).sum() };
-    let logs = |side: usize| {
-        let cells = of_workload.iter();
-        let of_side = cells.filter(move |measured| measured.cell.side == side);
-        of_side.map(|measured| rate(measured).ln())
-    };
-    let differences: Vec<f64> = logs(0).zip(logs(side)).map(|(a, b)| b - a).collect();
+    let baseline = log_rates(of_workload, 0);
+    let other = log_rates(of_workload, side);
+    let mut differences = Vec::new();
+    for (a, b) in std::iter::zip(baseline, other) {
+        differences.push(b - a);
+    }
     PairedDifference::of(&differences)
+}
+
+/// The logarithms of the rates of a side, by blocks.
+fn log_rates(of_workload: &[&MeasuredCell], side: usize) -> Vec<f64> {
+    of_workload
+        .iter()
+        .filter(|measured| measured.cell.side == side)
+        .map(|measured| log_rate(measured))
+        .collect()
 }
 
 /// Whether more blocks would change nothing, and why.

@@ -7,6 +7,7 @@
 //! it are measured again, and so they are where the rate of the promised depth falls.
 
 use super::decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, SideCredit, SideDisks};
+use crate::slices::rate_of_kinds;
 use diskproof_model::latency_search::timed_requests;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Decide, Plan, Workload};
@@ -102,8 +103,8 @@ impl LatencySearchCampaign {
     /// The windows of a depth that count.
     fn counted<'a>(&self, index: usize, done: &'a [MeasuredCell]) -> Vec<&'a MeasuredCell> {
         let depth = self.workloads[index].depth;
-        let counting = done.iter().skip(self.counted_from[index]);
-        counting
+        done.iter()
+            .skip(self.counted_from[index])
             .filter(|one| one.cell.workload.depth == depth)
             .collect()
     }
@@ -143,11 +144,11 @@ impl LatencySearchCampaign {
         let Some((first, later)) = rates.split_first() else {
             return;
         };
-        let lasting = later.iter().rev().take(FALL_WINDOWS);
-        let has_fallen = later.len() >= FALL_WINDOWS
-            && lasting.into_iter().all(|rate| *rate * FALL_MIN < *first)
-            && self.drops[promised] < DROPS_MAX;
-        if has_fallen {
+        if later.len() < FALL_WINDOWS || self.drops[promised] >= DROPS_MAX {
+            return;
+        }
+        let lasting = &later[later.len() - FALL_WINDOWS..];
+        if lasting.iter().all(|rate| *rate * FALL_MIN < *first) {
             for index in 0..self.workloads.len() {
                 self.drop_depth(index, done);
             }
@@ -181,16 +182,17 @@ impl LatencySearchCampaign {
 
     /// The requests in each window of a depth so far.
     fn windows(&self, index: usize, done: &[MeasuredCell]) -> Vec<LateRequests> {
-        let late = |one: &MeasuredCell| {
-            timed_requests(|kind| one.slice.ops.get(&kind).and_then(|op| op.late))
-        };
-        self.counted(index, done).into_iter().map(late).collect()
+        let counted = self.counted(index, done);
+        counted.into_iter().map(late_requests).collect()
     }
 
     fn state(&self, index: usize, done: &[MeasuredCell]) -> DepthState {
         let windows = self.windows(index, done);
-        let sum = |sum: LateRequests, one: &LateRequests| sum.plus(*one);
-        let LateRequests { requests, late } = windows.iter().fold(LateRequests::default(), sum);
+        let mut sum = LateRequests::default();
+        for window in &windows {
+            sum = sum.plus(*window);
+        }
+        let LateRequests { requests, late } = sum;
         let allowed = requests as f64 * (100.0 - self.target.percent) / 100.0;
         // A disk that stands still once delays all that is in flight.
         let workload = &self.workloads[index];
@@ -209,15 +211,16 @@ impl LatencySearchCampaign {
     fn next_index(&self, done: &[MeasuredCell]) -> Option<usize> {
         let count = self.workloads.len();
         let states: Vec<DepthState> = (0..count).map(|index| self.state(index, done)).collect();
-        let of = |wanted| states.iter().position(move |state| *state == wanted);
-        let miss = of(DepthState::Misses);
+        let miss = states.iter().position(|state| *state == DepthState::Misses);
         let below = &states[..miss.unwrap_or(count)];
-        if let Some(open) = of(DepthState::Open).filter(|open| *open < below.len()) {
-            return Some(open);
+        let open = below.iter().position(|state| *state == DepthState::Open);
+        if open.is_some() {
+            return open;
         }
         let hold = below.iter().rposition(|state| *state == DepthState::Holds);
         match (hold, miss) {
-            (None, None) => Some(0).filter(|_| count > 0),
+            (None, None) if count > 0 => Some(0),
+            (None, None) => None,
             (None, Some(0)) => None,
             (None, Some(miss)) => Some(miss / 2),
             (Some(hold), None) if hold + 1 < count => {
@@ -226,9 +229,14 @@ impl LatencySearchCampaign {
                 deeper.map(|index| index.max(hold + 1))
             }
             (Some(hold), Some(miss)) if hold + 1 < miss => Some(hold.midpoint(miss)),
-            (Some(hold), _) => Some(hold).filter(|hold| {
-                self.windows(*hold, done).len() < WINDOWS || !self.is_sustained(*hold, done)
-            }),
+            (Some(hold), _) => {
+                let has_few_windows = self.windows(hold, done).len() < WINDOWS;
+                if has_few_windows || !self.is_sustained(hold, done) {
+                    Some(hold)
+                } else {
+                    None
+                }
+            }
         }
     }
 
@@ -259,9 +267,12 @@ impl LatencySearchCampaign {
 
 /// Requests per second of a window.
 fn rate(one: &MeasuredCell) -> f64 {
-    let kinds = [OpKind::Read, OpKind::Write];
-    let ops = kinds.iter().filter_map(|kind| one.slice.ops.get(kind));
-    ops.map(|op| op.iops).sum()
+    rate_of_kinds(&one.slice, &[OpKind::Read, OpKind::Write])
+}
+
+/// The requests of a window, and how many of them were late.
+fn late_requests(one: &MeasuredCell) -> LateRequests {
+    timed_requests(|kind| one.slice.ops.get(&kind)?.late)
 }
 
 impl Campaign for LatencySearchCampaign {
@@ -275,8 +286,11 @@ impl Campaign for LatencySearchCampaign {
         if let Some(credit) = &self.credit {
             workload.warmup_ns = workload.warmup_ns.max(credit.warmup_ns());
         }
-        self.fits(&workload, done)
-            .then_some(CampaignCell { side: 0, workload })
+        if self.fits(&workload, done) {
+            Some(CampaignCell { side: 0, workload })
+        } else {
+            None
+        }
     }
 
     fn take_dropped(&mut self) -> Vec<CampaignRow> {

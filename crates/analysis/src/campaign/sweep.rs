@@ -182,9 +182,10 @@ impl SweptCell {
     fn mark_burst(&mut self) {
         if self.drops < DROPS_MAX {
             self.is_burst = true;
-            self.is_over = self
-                .left_bytes
-                .is_some_and(|left| left < u64::from(self.workload.block_bytes));
+            self.is_over = match self.left_bytes {
+                Some(left) => left < u64::from(self.workload.block_bytes),
+                None => false,
+            };
         }
     }
 
@@ -194,6 +195,26 @@ impl SweptCell {
         self.operations = 0;
         self.is_burst = false;
         self.drops += 1;
+    }
+
+    /// What the next slice may move, where the cell may move only so much.
+    fn slice_bytes(&self) -> Option<u64> {
+        let left_bytes = self.left_bytes?;
+        let missing = SLICES_MIN.saturating_sub(self.rates.len());
+        let slices = missing.max(1) as u64;
+        let block = u64::from(self.workload.block_bytes);
+        Some((left_bytes / slices / block).max(1) * block)
+    }
+
+    /// How far its blocks are from a page, as a logarithm.
+    fn distance_to_page(&self) -> f64 {
+        let size = f64::from(self.workload.block_bytes.max(1));
+        (size / f64::from(PAGE_BYTES)).ln().abs()
+    }
+
+    /// Throughput over response time, in no unit.
+    fn power(&self) -> f64 {
+        self.rate().powi(2) / f64::from(self.workload.depth.max(1))
     }
 
     /// Whether its slices are too few for an interval.
@@ -220,10 +241,11 @@ impl SweptCell {
     }
 
     fn add(&mut self, measured: &MeasuredCell, precision: f64) {
-        let kinds = [OpKind::Read, OpKind::Write];
-        let counted = kinds.iter().filter_map(|kind| measured.slice.ops.get(kind));
         let (mut rate, mut bytes, mut latency_ns) = (0.0, 0, None);
-        for op in counted {
+        for kind in [OpKind::Read, OpKind::Write] {
+            let Some(op) = measured.slice.ops.get(&kind) else {
+                continue;
+            };
             rate += op.iops;
             bytes += op.bytes;
             self.operations += op.count;
@@ -274,9 +296,9 @@ impl Sweep {
         RandomOrder::new(setup.seed).shuffle(&mut order);
         // A queue that takes seconds to fill and to drain must not use up the time of all others.
         order.sort_by_key(|index| in_flight_bytes(&setup.cells[*index].workload) > IN_FLIGHT_MAX);
-        let is_coarse = |index: &usize| setup.cells[*index].pass == SweepPass::Coarse;
-        let (coarse, fine): (VecDeque<usize>, VecDeque<usize>) =
-            order.into_iter().partition(is_coarse);
+        let (coarse, fine): (VecDeque<usize>, VecDeque<usize>) = order
+            .into_iter()
+            .partition(|index| setup.cells[*index].pass == SweepPass::Coarse);
         Self {
             cells: setup.cells.iter().map(SweptCell::of).collect(),
             has_fine: !fine.is_empty(),
@@ -320,9 +342,15 @@ impl Sweep {
             return;
         };
         let from = if was_known { done.len() - 1 } else { 0 };
-        for one in done[from..].iter().filter(|one| credit.is_burst(one)) {
-            let mut cells = self.cells.iter_mut();
-            if let Some(cell) = cells.find(|cell| cell.workload.name == one.cell.workload.name) {
+        for one in &done[from..] {
+            if !credit.is_burst(one) {
+                continue;
+            }
+            let measured = self
+                .cells
+                .iter_mut()
+                .find(|cell| cell.workload.name == one.cell.workload.name);
+            if let Some(cell) = measured {
                 cell.mark_burst();
             }
         }
@@ -347,23 +375,26 @@ impl Sweep {
             return known_ns;
         }
         let asked = &cell.workload;
-        let mut nearest = (f64::INFINITY, 0.0);
+        let mut nearest = f64::INFINITY;
+        let mut expected_ns = 0.0;
         for other in &self.cells {
-            let Some(known_ns) = other.latency_ns.filter(|_| cell.is_like(other)) else {
-                continue;
+            let known_ns = match other.latency_ns {
+                Some(known_ns) if cell.is_like(other) => known_ns,
+                _ => continue,
             };
             let deeper = f64::from(asked.depth) / f64::from(other.workload.depth.max(1));
             let larger =
                 f64::from(asked.block_bytes) / f64::from(other.workload.block_bytes.max(1));
             let distance = deeper.ln().abs() + larger.ln().abs();
-            if distance < nearest.0 {
+            if distance < nearest {
+                nearest = distance;
                 // A disk that is busy takes in proportion to the depth. A larger block takes longer
                 // as far as its transfer does.
                 let by_depth = known_ns * deeper.max(1.0);
-                nearest = (distance, by_depth * larger.max(1.0).sqrt());
+                expected_ns = by_depth * larger.max(1.0).sqrt();
             }
         }
-        nearest.1
+        expected_ns
     }
 
     /// Time that passes after a slice of this cell before the next one begins: what is in flight
@@ -377,38 +408,38 @@ impl Sweep {
         let Some(last) = done.last() else {
             return 0;
         };
-        let after_ns = self.latest.map_or(0, |index| self.end_ns(index));
+        let after_ns = match self.latest {
+            Some(index) => self.end_ns(index),
+            None => 0,
+        };
         last.slice.start_ns + last.slice.wall_ns + after_ns
     }
 
     /// The time of a slice, warm-up included, when every cell gets as many as are planned.
     fn slice_ns(&self) -> u64 {
         let shared_ns = self.time_ns.saturating_sub(self.begin_ns.unwrap_or(0));
-        let gaps = self.gaps_ns.len() as u64;
-        let gap_ns = match gaps {
+        let gap_ns = match self.gaps_ns.len() {
             0 => GAP_NS,
-            _ => self.gaps_ns.iter().sum::<u64>() / gaps,
+            gaps => self.gaps_ns.iter().sum::<u64>() / gaps as u64,
         };
         let each_ns = shared_ns / (SLICES * self.cells.len().max(1) as u64);
-        let slice_ns = each_ns.saturating_sub(gap_ns);
-        slice_ns.clamp(SLICE_NS_MIN, SLICE_NS_MAX)
+        each_ns
+            .saturating_sub(gap_ns)
+            .clamp(SLICE_NS_MIN, SLICE_NS_MAX)
     }
 
     /// The next slice of a cell, if it fits into the time that is left.
     fn slice_of(&self, index: usize, now_ns: u64) -> Option<CampaignCell> {
         let cell = &self.cells[index];
-        // A matrix that is coarse as a whole is measured at once.
-        let is_coarse = self.has_fine && self.coarse.contains(&index);
-        let usual_ns = self.slice_ns() / if is_coarse { COARSE_PARTS } else { 1 };
         let latency_ns = self.latency_ns(index);
-        let longest_ns = self.longest_ns(now_ns);
-        let needed_ns = (latency_ns * LATENCIES) as u64;
-        let measured_ns = usual_ns.max(needed_ns.min(longest_ns));
-        let measured_ns = (measured_ns / CELL_NS * CELL_NS).max(CELL_NS);
+        let measured_ns = self.measured_ns(index, now_ns);
         // Once around the queue; the engine extends the warm-up where that takes longer.
-        let queue_ns = (latency_ns * 1.1) as u64 / CELL_NS * CELL_NS;
-        let queue_ns = queue_ns.clamp(WARMUP_NS, (measured_ns / 2).max(WARMUP_NS));
-        let spent_ns = self.credit.as_ref().map_or(0, SideCredit::warmup_ns);
+        let turn_ns = (latency_ns * 1.1) as u64 / CELL_NS * CELL_NS;
+        let queue_ns = turn_ns.clamp(WARMUP_NS, (measured_ns / 2).max(WARMUP_NS));
+        let spent_ns = match &self.credit {
+            Some(credit) => credit.warmup_ns(),
+            None => 0,
+        };
         let warmup_ns = queue_ns.max(spent_ns);
         let whole_ns = warmup_ns + measured_ns + latency_ns as u64;
         let is_first = self.latest.is_none();
@@ -419,13 +450,18 @@ impl Sweep {
         workload.warmup_ns = warmup_ns;
         workload.stop.time_ns = Some(measured_ns);
         workload.stop.precision = None;
-        workload.stop.bytes = cell.left_bytes.map(|left| {
-            let missing = SLICES_MIN.saturating_sub(cell.rates.len());
-            let slices = missing.max(1) as u64;
-            let block = u64::from(workload.block_bytes);
-            (left / slices / block).max(1) * block
-        });
+        workload.stop.bytes = cell.slice_bytes();
         Some(CampaignCell { side: 0, workload })
+    }
+
+    /// How long a slice of a cell is measured.
+    fn measured_ns(&self, index: usize, now_ns: u64) -> u64 {
+        // A matrix that is coarse as a whole is measured at once.
+        let is_coarse = self.has_fine && self.coarse.contains(&index);
+        let usual_ns = self.slice_ns() / if is_coarse { COARSE_PARTS } else { 1 };
+        let needed_ns = (self.latency_ns(index) * LATENCIES) as u64;
+        let wanted_ns = usual_ns.max(needed_ns.min(self.longest_ns(now_ns)));
+        (wanted_ns / CELL_NS * CELL_NS).max(CELL_NS)
     }
 
     /// The longest that a slice of a slow cell may take.
@@ -437,8 +473,12 @@ impl Sweep {
 
     /// The first of these cells of which a slice fits, with that slice.
     fn first_slice(&self, cells: Vec<usize>, now_ns: u64) -> Option<(usize, CampaignCell)> {
-        let mut cells = cells.into_iter();
-        cells.find_map(|index| Some((index, self.slice_of(index, now_ns)?)))
+        for index in cells {
+            if let Some(slice) = self.slice_of(index, now_ns) {
+                return Some((index, slice));
+            }
+        }
+        None
     }
 
     /// The next cell of a pass that fits, in its order.
@@ -454,16 +494,21 @@ impl Sweep {
     /// Whether this cell is the knee of its operation, at the size nearest to a page.
     fn is_knee(&self, index: usize) -> bool {
         let cell = &self.cells[index];
-        let like = || self.cells.iter().filter(|other| cell.is_like(other));
-        let distance = |of: &SweptCell| {
-            let size = f64::from(of.workload.block_bytes.max(1));
-            (size / f64::from(PAGE_BYTES)).ln().abs()
-        };
-        let nearest = like().map(distance).fold(f64::INFINITY, f64::min);
-        let power = |of: &SweptCell| of.rate().powi(2) / f64::from(of.workload.depth.max(1));
-        distance(cell) <= nearest
-            && cell.rate() > 0.0
-            && like().all(|other| distance(other) > nearest || power(other) <= power(cell))
+        if cell.rate() <= 0.0 {
+            return false;
+        }
+        let distance = cell.distance_to_page();
+        for other in &self.cells {
+            if !cell.is_like(other) {
+                continue;
+            }
+            let is_nearer = other.distance_to_page() < distance;
+            let is_of_size = other.distance_to_page() == distance;
+            if is_nearer || (is_of_size && other.power() > cell.power()) {
+                return false;
+            }
+        }
+        true
     }
 
     /// A knee without an interval, once the time left is needed for all of them.
@@ -471,23 +516,23 @@ impl Sweep {
         if !self.coarse.is_empty() {
             return None;
         }
-        let is_open = |index: &usize| {
-            let cell = &self.cells[*index];
-            cell.is_rough() && !cell.is_over && self.is_knee(*index)
-        };
-        let open: Vec<usize> = (0..self.cells.len()).filter(is_open).collect();
+        let mut open = Vec::new();
         let mut needed_ns = 0;
-        for index in &open {
-            let missing = SLICES_MIN - self.cells[*index].rates.len();
-            needed_ns += missing as u64 * self.whole_ns(*index, now_ns);
+        for (index, cell) in self.cells.iter().enumerate() {
+            if cell.is_rough() && !cell.is_over && self.is_knee(index) {
+                open.push(index);
+                let missing = SLICES_MIN - cell.rates.len();
+                needed_ns += missing as u64 * self.whole_ns(index, now_ns);
+            }
         }
         // One more slice of another cell fits before them.
         let kept_ns = (needed_ns + SLICE_NS_MAX).min(self.time_ns / KEPT_PARTS);
         if now_ns + kept_ns < self.time_ns {
             return None;
         }
-        let open = open.into_iter();
-        let index = open.min_by_key(|index| self.cells[*index].rates.len())?;
+        let index = open
+            .into_iter()
+            .min_by_key(|index| self.cells[*index].rates.len())?;
         let cell = self.slice_of(index, now_ns)?;
         self.begin_slice(index);
         Some(cell)
@@ -495,17 +540,17 @@ impl Sweep {
 
     /// The time of a slice of this cell, until the next one can begin.
     fn whole_ns(&self, index: usize, now_ns: u64) -> u64 {
-        let slice = self.slice_of(index, now_ns);
-        let measured_ns = slice.map_or(0, |cell| {
-            cell.workload.warmup_ns + cell.workload.stop.time_ns.unwrap_or(0)
-        });
+        let measured_ns = match self.slice_of(index, now_ns) {
+            Some(slice) => slice.workload.warmup_ns + slice.workload.stop.time_ns.unwrap_or(0),
+            None => 0,
+        };
         measured_ns + self.end_ns(index)
     }
 
     /// The cell that is known worst, and not the one that was just measured, if there is another.
     fn next_worst(&mut self, now_ns: u64) -> Option<CampaignCell> {
-        let is_open = |index: &usize| !self.cells[*index].is_over;
-        let mut open: Vec<usize> = (0..self.cells.len()).filter(is_open).collect();
+        let mut open: Vec<usize> = (0..self.cells.len()).collect();
+        open.retain(|index| !self.cells[*index].is_over);
         if open.len() > 1 {
             open.retain(|index| self.latest != Some(*index));
         }

@@ -2,7 +2,7 @@
 //! either side, in random order: what changes over time is in both and cancels in their ratio.
 
 use super::comparable::Measured;
-use super::figures::Told;
+use super::figures::SideEstimate;
 use super::ratio::{SideFigure, Within};
 use super::sides::is_live_pair;
 use crate::estimate::{PairedDifference, mean};
@@ -12,41 +12,66 @@ use diskproof_model::window::{SliceOp, TimeSlice};
 
 /// The blocks of a workload.
 pub(super) struct Blocks<'a> {
-    blocks: Vec<(&'a TimeSlice, &'a TimeSlice)>,
+    blocks: Vec<Block<'a>>,
     /// The operations that a rate of all operations counts.
     headline: Vec<OpKind>,
 }
 
+/// One slice of either side.
+struct Block<'a> {
+    a: &'a TimeSlice,
+    b: &'a TimeSlice,
+}
+
+/// The logarithms of a figure in the slices of each side.
+#[derive(Default)]
+struct BlockLogs {
+    a: Vec<f64>,
+    b: Vec<f64>,
+}
+
 impl<'a> Blocks<'a> {
     /// Of two runs that were measured in alternation; `None` of others.
-    pub(super) fn of(a: &[Measured<'a>], b: &[Measured<'a>]) -> Option<Self> {
+    pub(super) fn from_runs(a: &[Measured<'a>], b: &[Measured<'a>]) -> Option<Self> {
         let ([a], [b]) = (a, b) else {
             return None;
         };
         if !is_live_pair(a.run.record, b.run.record) {
             return None;
         }
-        let (x, y) = (a.measurement(), b.measurement());
-        let headline = x.headline_ops().iter().map(|(kind, _)| *kind).collect();
-        let blocks = x.data.slices.iter().zip(&y.data.slices).collect();
+        let (row_a, row_b) = (a.measurement(), b.measurement());
+        let mut headline = Vec::new();
+        for (kind, _) in row_a.headline_ops() {
+            headline.push(kind);
+        }
+        let mut blocks = Vec::new();
+        for (a, b) in std::iter::zip(&row_a.data.slices, &row_b.data.slices) {
+            blocks.push(Block { a, b });
+        }
         Some(Self { blocks, headline })
     }
 
     /// The logarithms of a figure in the slices of each side; `None` where a slice has none.
-    fn logs(&self, op: Option<OpKind>, figure: Figure) -> Option<(Vec<f64>, Vec<f64>)> {
-        let log = |slice: &TimeSlice| {
-            let value = match op {
-                Some(op) => figure_of(slice.ops.get(&op)?, figure)?,
-                None => {
-                    let ops = self.headline.iter().filter_map(|kind| slice.ops.get(kind));
-                    ops.map(|op| figure_of(op, figure)).sum::<Option<f64>>()?
-                }
-            };
-            (value > 0.0).then(|| value.ln())
+    fn logs(&self, op: Option<OpKind>, figure: Figure) -> Option<BlockLogs> {
+        let mut logs = BlockLogs::default();
+        for block in &self.blocks {
+            logs.a.push(self.log(block.a, op, figure)?);
+            logs.b.push(self.log(block.b, op, figure)?);
+        }
+        Some(logs)
+    }
+
+    fn log(&self, slice: &TimeSlice, op: Option<OpKind>, figure: Figure) -> Option<f64> {
+        let value = match op {
+            Some(op) => figure_of(slice.ops.get(&op)?, figure)?,
+            None => self
+                .headline
+                .iter()
+                .flat_map(|kind| slice.ops.get(kind))
+                .map(|op| figure_of(op, figure))
+                .sum::<Option<f64>>()?,
         };
-        let logs = |(a, b): &(&TimeSlice, &TimeSlice)| Some((log(a)?, log(b)?));
-        let pairs: Option<Vec<(f64, f64)>> = self.blocks.iter().map(logs).collect();
-        Some(pairs?.into_iter().unzip())
+        if value > 0.0 { Some(value.ln()) } else { None }
     }
 
     /// How well the ratio of a figure is known by its differences within the blocks. Rates and mean
@@ -55,24 +80,26 @@ impl<'a> Blocks<'a> {
     pub(super) fn replace(
         &self,
         (op, figure): (Option<OpKind>, Figure),
-        (of_a, of_b): (&mut Told, &mut Told),
+        (a, b): (&mut SideEstimate, &mut SideEstimate),
     ) -> Option<PairedDifference> {
-        let (a, b) = self.logs(op, figure)?;
-        let differences: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
+        let logs = self.logs(op, figure)?;
+        let mut differences = Vec::new();
+        for (log_a, log_b) in std::iter::zip(&logs.a, &logs.b) {
+            differences.push(log_b - log_a);
+        }
         let difference = PairedDifference::of(&differences)?;
         if matches!(figure, Figure::Iops | Figure::Throughput | Figure::Mean) {
-            for (told, logs) in [(of_a, a), (of_b, b)] {
-                *told = geometric_mean(logs, &told.estimate.unit);
-            }
+            *a = geometric_mean(logs.a, &a.estimate.unit);
+            *b = geometric_mean(logs.b, &b.estimate.unit);
         }
         Some(difference)
     }
 }
 
-fn geometric_mean(logs: Vec<f64>, unit: &str) -> Told {
+fn geometric_mean(logs: Vec<f64>, unit: &str) -> SideEstimate {
     let count = logs.len() as u64;
     let sample = SideFigure::of_runs(mean(&logs).exp(), logs, Within::Unknown);
-    Told::of(sample, count, unit)
+    SideEstimate::of(sample, count, unit)
 }
 
 fn figure_of(op: &SliceOp, figure: Figure) -> Option<f64> {

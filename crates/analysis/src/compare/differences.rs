@@ -27,17 +27,19 @@ enum Fact {
 }
 
 impl Fact {
-    fn of(self, record: &Record) -> Vec<String> {
-        match self {
-            Self::Disk(say) => disks(record).filter_map(say).collect(),
-            Self::Target(say) => record.targets.iter().filter_map(say).collect(),
-            Self::Load(say) => {
-                let loads = record.observed().into_iter().flat_map(|load| &load.devices);
-                loads.filter_map(say).collect()
-            }
+    /// The fact in one text for the whole record.
+    fn text(self, record: &Record) -> String {
+        let texts: Vec<String> = match self {
+            Self::Disk(say) => disks(record).flat_map(say).collect(),
+            Self::Target(say) => record.targets.iter().flat_map(say).collect(),
+            Self::Load(say) => match record.observed() {
+                Some(observed) => observed.devices.iter().flat_map(say).collect(),
+                None => Vec::new(),
+            },
             Self::Host(say) => Vec::from_iter(say(&record.host)),
             Self::Record(say) => say(record),
-        }
+        };
+        texts.join(" + ")
     }
 }
 
@@ -64,9 +66,7 @@ const fn record(what: &str, say: fn(&Record) -> Vec<String>) -> (&str, Fact) {
 /// Facts in the order in which they are reported: what the user changed, then nearest to the disk
 /// first.
 const FACTS: [(&str, Fact); 30] = [
-    record("setting", |r| {
-        Vec::from_iter(r.campaign().and_then(|part| part.prepare.clone()))
-    }),
+    record("setting", prepare_commands),
     load("reads", |l| Some(share_text(l.read_share()?))),
     load("seeks", |l| Some(share_text(l.seek_share()?))),
     load("mean read", |l| mean_size(l, OpKind::Read)),
@@ -86,9 +86,7 @@ const FACTS: [(&str, Fact); 30] = [
         d.reported_write_cache.map(cache_text)
     }),
     record("switched write cache", switched_caches),
-    target("layers", |t| {
-        Some(stack_text(t)).filter(|text| !text.is_empty())
-    }),
+    target("layers", stack_text),
     target("filesystem", |t| Some(t.filesystem.as_ref()?.kind.clone())),
     target("mount options", |t| {
         Some(t.filesystem.as_ref()?.options.join(","))
@@ -113,54 +111,70 @@ const FACTS: [(&str, Fact); 30] = [
 /// What differs between two sides. Where the runs of a side differ among themselves, all their
 /// values are reported.
 pub(super) fn differences(a: &[Run<'_>], b: &[Run<'_>]) -> Vec<Difference> {
-    let values = |side: &[Run<'_>], fact: Fact| -> BTreeSet<String> {
-        let texts = side.iter().map(|run| fact.of(run.record).join(" + "));
-        texts.collect()
-    };
-    let text = |values: BTreeSet<String>| {
-        let unnamed = values.len().saturating_sub(VALUES_MAX);
-        let named = values.into_iter().take(VALUES_MAX);
-        let named = named.map(|value| {
-            if value.is_empty() {
-                "unknown".to_owned()
-            } else {
-                value
-            }
+    let mut differences = Vec::new();
+    for (what, fact) in FACTS {
+        let (values_a, values_b) = (values(a, fact), values(b, fact));
+        if values_a != values_b {
+            differences.push(Difference {
+                what: what.to_owned(),
+                a: values_text(&values_a),
+                b: values_text(&values_b),
+            });
+        }
+    }
+    differences
+}
+
+/// The values that a fact has in the runs of a side.
+fn values(side: &[Run<'_>], fact: Fact) -> BTreeSet<String> {
+    side.iter().map(|run| fact.text(run.record)).collect()
+}
+
+fn values_text(values: &BTreeSet<String>) -> String {
+    let mut texts = Vec::new();
+    for value in values.iter().take(VALUES_MAX) {
+        texts.push(match value.as_str() {
+            "" => "unknown".to_owned(),
+            value => value.to_owned(),
         });
-        let more = (unnamed > 0).then(|| format!("{unnamed} more"));
-        named.chain(more).collect::<Vec<_>>().join(" / ")
-    };
-    let differing = |(what, fact): &(&str, Fact)| {
-        let (x, y) = (values(a, *fact), values(b, *fact));
-        (x != y).then(|| Difference {
-            what: (*what).to_owned(),
-            a: text(x),
-            b: text(y),
-        })
-    };
-    FACTS.iter().filter_map(differing).collect()
+    }
+    if values.len() > VALUES_MAX {
+        texts.push(format!("{} more", values.len() - VALUES_MAX));
+    }
+    texts.join(" / ")
 }
 
 /// All facts of a record, in their order.
 pub(super) fn facts(record: &Record) -> Vec<String> {
-    let facts = FACTS.iter();
-    facts.map(|(_, fact)| fact.of(record).join(" + ")).collect()
+    FACTS.iter().map(|(_, fact)| fact.text(record)).collect()
 }
 
 /// The disks of a record in short: model and serial as far as they are known, else the kernel's
 /// name.
 pub(super) fn disk_names(record: &Record) -> Vec<String> {
-    let name = |disk: &Layer| match &disk.serial {
+    disks(record).map(disk_name).collect()
+}
+
+fn disk_name(disk: &Layer) -> String {
+    match &disk.serial {
         Some(serial) => format!("{} ({serial})", model_text(disk)),
         None => model_text(disk),
-    };
-    disks(record).map(name).collect()
+    }
+}
+
+fn prepare_commands(record: &Record) -> Vec<String> {
+    match record.campaign() {
+        Some(part) => Vec::from_iter(part.prepare.clone()),
+        None => Vec::new(),
+    }
 }
 
 /// Bytes of a request of one direction.
 fn mean_size(load: &ObservedDevice, kind: OpKind) -> Option<String> {
-    let ops = load.ops.get(&kind).filter(|ops| ops.count > 0)?;
-    Some(format_bytes(ops.bytes / ops.count))
+    match load.ops.get(&kind) {
+        Some(ops) if ops.count > 0 => Some(format_bytes(ops.bytes / ops.count)),
+        _ => None,
+    }
 }
 
 fn share_text(share: f64) -> String {
@@ -176,11 +190,16 @@ fn of_health(
     own: fn(&Layer) -> &Option<String>,
     health: fn(&DiskHealth) -> &Option<String>,
 ) -> Vec<String> {
-    let of_disk = |disk: &Layer| {
-        let told = record.health.iter().find(|health| health.disk == disk.name);
-        own(disk).clone().or_else(|| health(told?).clone())
-    };
-    disks(record).filter_map(of_disk).collect()
+    let mut texts = Vec::new();
+    for disk in disks(record) {
+        let report = record.health.iter().find(|report| report.disk == disk.name);
+        if let Some(text) = own(disk) {
+            texts.push(text.clone());
+        } else if let Some(report) = report {
+            texts.extend(health(report).clone());
+        }
+    }
+    texts
 }
 
 fn link_text(link: &Link) -> String {
@@ -189,9 +208,13 @@ fn link_text(link: &Link) -> String {
 }
 
 fn switched_caches(record: &Record) -> Vec<String> {
-    let workloads = record.measurements.iter().map(|m| &m.data.workload);
-    let states = workloads.filter_map(|w| w.write_cache.map(cache_text));
-    states.collect::<BTreeSet<String>>().into_iter().collect()
+    let states: BTreeSet<String> = record
+        .measurements
+        .iter()
+        .flat_map(|m| m.data.workload.write_cache)
+        .map(cache_text)
+        .collect();
+    states.into_iter().collect()
 }
 
 fn model_text(disk: &Layer) -> String {
@@ -213,8 +236,16 @@ fn cache_text(cache: WriteCache) -> String {
 }
 
 /// Kinds of what lies above the disks, from the top.
-fn stack_text(target: &TargetIdentity) -> String {
-    let name = |layer: &Layer| match layer.kind {
+fn stack_text(target: &TargetIdentity) -> Option<String> {
+    if target.layers.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = target.layers.iter().map(kind_text).collect();
+    Some(names.join(" on "))
+}
+
+fn kind_text(layer: &Layer) -> &'static str {
+    match layer.kind {
         LayerKind::Disk => "disk",
         LayerKind::Partition => "partition",
         LayerKind::DeviceMapper => "device mapper",
@@ -223,17 +254,13 @@ fn stack_text(target: &TargetIdentity) -> String {
         LayerKind::Zram => "zram",
         LayerKind::RamDisk => "RAM disk",
         LayerKind::Network => "network device",
-    };
-    let names: Vec<&str> = target.layers.iter().map(name).collect();
-    names.join(" on ")
+    }
 }
 
 fn environment_text(host: &HostFacts) -> String {
-    let parts = [&host.hypervisor, &host.container];
-    let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
-    if parts.is_empty() {
-        "no".to_owned()
-    } else {
-        parts.join(", ")
+    match (&host.hypervisor, &host.container) {
+        (Some(hypervisor), Some(container)) => format!("{hypervisor}, {container}"),
+        (Some(one), None) | (None, Some(one)) => one.clone(),
+        (None, None) => "no".to_owned(),
     }
 }

@@ -39,23 +39,26 @@ impl LatencyDistribution {
             all.merge(histogram);
         }
         let max_ns = all.max_ns();
-        let (mut seen, mut mean, mut squares) = (0, 0.0, 0.0);
+        let (mut seen, mut sum, mut squares) = (0, 0.0, 0.0);
         let mut result = Self::default();
         for (low, width, n) in all.buckets() {
             seen += n;
             result.uppers.push((low + width - 1).min(max_ns.max(low)));
             result.cumulative.push(seen);
             let middle = low as f64 + (width - 1) as f64 / 2.0;
-            mean += middle * n as f64;
+            sum += middle * n as f64;
             squares += middle * middle * n as f64;
         }
+        if seen == 0 {
+            return None;
+        }
         let count = seen as f64;
-        mean /= count;
+        let mean = sum / count;
         result.mean_ns = mean;
         if mean > 0.0 {
             result.dispersion = (squares / count / (mean * mean) - 1.0).max(0.0);
         }
-        (seen > 0).then_some(result)
+        Some(result)
     }
 
     /// Number of latencies.
@@ -71,8 +74,9 @@ impl LatencyDistribution {
     /// The same for latencies between the 16th and 84th percentile alone, as if they were part of a
     /// normal distribution: what varies among typical ones.
     pub(super) fn typical_dispersion(&self) -> f64 {
-        let [low, middle, high] = [0.16, 0.5, 0.84].map(|quantile| self.at(quantile) as f64);
-        let dispersion = ((high - low) / (2.0 * middle.max(1.0))).powi(2);
+        let (low, middle, high) = (self.at(0.16), self.at(0.5), self.at(0.84));
+        let width = high as f64 - low as f64;
+        let dispersion = (width / (2.0 * (middle as f64).max(1.0))).powi(2);
         dispersion.min(self.dispersion)
     }
 
@@ -86,15 +90,20 @@ impl LatencyDistribution {
 
     /// The same, or `None` where fewer than ten lie beyond.
     pub(super) fn percentile(&self, quantile: f64) -> Option<u64> {
-        (self.count() as f64 * (1.0 - quantile) + 1e-6 >= BEYOND_MIN).then(|| self.at(quantile))
+        let beyond = self.count() as f64 * (1.0 - quantile) + 1e-6;
+        if beyond >= BEYOND_MIN {
+            Some(self.at(quantile))
+        } else {
+            None
+        }
     }
 
     /// Share of the latencies that are longer than `ns`.
     fn beyond(&self, ns: u64) -> f64 {
-        let within = self.uppers.partition_point(|upper| *upper <= ns);
-        let seen = within
-            .checked_sub(1)
-            .map_or(0, |last| self.cumulative[last]);
+        let seen = match self.uppers.partition_point(|upper| *upper <= ns) {
+            0 => 0,
+            within => self.cumulative[within - 1],
+        };
         1.0 - seen as f64 / self.count() as f64
     }
 
@@ -107,14 +116,19 @@ impl LatencyDistribution {
     /// Points for a chart: evenly spaced as HdrHistogram plots them, as far as ten latencies lie
     /// beyond.
     pub(super) fn points(&self) -> Vec<PercentilePoint> {
-        let quantile = |step: i32| 1.0 - 0.5_f64.powf(f64::from(step) / f64::from(STEPS_A_HALVING));
-        let point = |q: f64| {
-            Some(PercentilePoint {
-                percent: q * 100.0,
-                latency_ns: self.percentile(q)?,
-            })
-        };
-        (0..).map(quantile).map_while(point).collect()
+        let mut points = Vec::new();
+        for step in 0.. {
+            let halvings = f64::from(step) / f64::from(STEPS_A_HALVING);
+            let quantile = 1.0 - 0.5_f64.powf(halvings);
+            let Some(latency_ns) = self.percentile(quantile) else {
+                break;
+            };
+            points.push(PercentilePoint {
+                percent: quantile * 100.0,
+                latency_ns,
+            });
+        }
+        points
     }
 }
 
@@ -143,12 +157,14 @@ pub(super) fn cluster_size(
     let mut longest: Vec<u64> = cells.iter().map(|cell| cell.latency_max_ns).collect();
     longest.sort_unstable();
     let quiet = ((1.0 - BUSY_CELLS_MAX) * longest.len() as f64).ceil() as usize;
-    let at = distribution.at(quantile.min(1.0));
-    let at = at.max(longest[quiet.min(longest.len() - 1)]);
-    let threshold = distribution.bucket_end(at);
+    let lowest_visible = longest[quiet.min(longest.len() - 1)];
+    let latency_ns = distribution.at(quantile.min(1.0)).max(lowest_visible);
+    let threshold = distribution.bucket_end(latency_ns);
     let share = distribution.beyond(threshold);
-    let is_busy = |cell: &Cell| f64::from(u8::from(cell.latency_max_ns > threshold));
-    let busy: Vec<f64> = cells.iter().map(is_busy).collect();
+    let busy: Vec<f64> = cells
+        .iter()
+        .map(|cell| f64::from(u8::from(cell.latency_max_ns > threshold)))
+        .collect();
     let seen: f64 = busy.iter().sum();
     if share <= 0.0 || seen == 0.0 {
         return 1.0;
@@ -160,22 +176,26 @@ pub(super) fn cluster_size(
 /// θ such that Σ (1 − (1 − share)^(θ n)) over the cells' operations n is the number of cells that
 /// were seen to have one.
 fn extremal_index(cells: &[Cell], share: f64, seen: f64) -> f64 {
-    let expected = |index: f64| -> f64 {
-        let quiet = |cell: &Cell| ((1.0 - share).ln() * index * cell.ops as f64).exp();
-        cells.iter().map(|cell| 1.0 - quiet(cell)).sum()
-    };
     let (mut low, mut high) = (INDEX_MIN, 1.0);
-    if expected(high) <= seen {
+    if expected_busy(cells, share, high) <= seen {
         return high;
     }
     // Ten halvings leave an error of a thousandth.
     for _ in 0..10 {
         let middle = 0.5 * (low + high);
-        if expected(middle) < seen {
+        if expected_busy(cells, share, middle) < seen {
             low = middle
         } else {
             high = middle
         }
     }
     0.5 * (low + high)
+}
+
+/// The cells that have a latency beyond the threshold where θ is `index`.
+fn expected_busy(cells: &[Cell], share: f64, index: f64) -> f64 {
+    cells
+        .iter()
+        .map(|cell| 1.0 - ((1.0 - share).ln() * index * cell.ops as f64).exp())
+        .sum()
 }

@@ -27,20 +27,14 @@ pub(super) struct EarlierRuns<'a> {
 impl<'a> EarlierRuns<'a> {
     /// Those of `history` (one group for each label) that began before the newest run of the
     /// comparison, and repeat the plan of one of its runs on the same target.
-    pub(super) fn of(history: &'a [RunGroup<'a>], sides: &Sides<'_>) -> Self {
-        let runs = sides.a.iter().chain(&sides.b);
-        let compared: Vec<&Record> = runs.map(|(_, run)| run.record).collect();
-        let newest = compared.iter().map(|record| &record.started).max();
-        let is_earlier = |record: &Record| {
-            newest.is_some_and(|newest| record.started <= *newest)
-                && compared.iter().all(|run| run.run_id != record.run_id)
-                && compared.iter().any(|run| repeats(run, record))
-        };
+    pub(super) fn from_history(history: &'a [RunGroup<'a>], sides: &Sides<'_>) -> Self {
         let mut groups = Vec::new();
         for group in history {
             let mut alike: BTreeMap<Vec<String>, Vec<&Run<'_>>> = BTreeMap::new();
-            for run in group.runs.iter().filter(|run| is_earlier(run.record)) {
-                alike.entry(facts(run.record)).or_default().push(run);
+            for run in &group.runs {
+                if is_earlier(run.record, sides) {
+                    alike.entry(facts(run.record)).or_default().push(run);
+                }
             }
             groups.extend(alike.into_values());
         }
@@ -55,13 +49,38 @@ impl<'a> EarlierRuns<'a> {
         first: T,
         find: impl Fn(&'s Run<'s>) -> Option<T>,
     ) -> Vec<Vec<T>> {
-        let of_group = |runs: &'s Vec<&'a Run<'a>>| {
-            let found = runs.iter().filter_map(|run| find(run));
-            found.filter(|other| reasons::repeats(first, *other))
-        };
-        let groups = self.groups.iter().map(|runs| of_group(runs).collect());
-        groups.filter(|group: &Vec<T>| group.len() > 1).collect()
+        let mut groups = Vec::new();
+        for runs in &self.groups {
+            let mut group = Vec::new();
+            for run in runs {
+                if let Some(other) = find(run)
+                    && reasons::repeats(first, other)
+                {
+                    group.push(other);
+                }
+            }
+            if group.len() > 1 {
+                groups.push(group);
+            }
+        }
+        groups
     }
+}
+
+/// Whether a run that is none of the compared ones began before the newest of them, and repeats
+/// the plan of one.
+fn is_earlier(record: &Record, sides: &Sides<'_>) -> bool {
+    let mut is_before = false;
+    let mut is_repeated = false;
+    for named in sides.runs() {
+        let compared = named.run.record;
+        if compared.run_id == record.run_id {
+            return false;
+        }
+        is_before |= record.started <= compared.started;
+        is_repeated |= repeats(compared, record);
+    }
+    is_before && is_repeated
 }
 
 /// Whether a run did the same on the same target: machine, paths, disks, verb and tasks.
@@ -79,54 +98,64 @@ const EARLIER_RUNS_MIN: usize = 3;
 /// Of every measurement of `record`, in their order; `None` where too few of the earlier runs
 /// repeat it.
 pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunToRun>> {
-    let named = |record| Run {
-        name: String::new(),
-        record,
-    };
-    let this = named(record);
-    let of_this = facts(record);
-    let alike = earlier
+    let this = unnamed_run(record);
+    let own_facts = facts(record);
+    let alike: Vec<Run<'_>> = earlier
         .iter()
-        .filter(|one| repeats(record, one) && facts(one) == of_this);
-    let runs: Vec<Run<'_>> = alike.map(named).collect();
-    let of_measurement = |index| {
-        let this = Measured {
+        .filter(|one| repeats(record, one) && facts(one) == own_facts)
+        .map(unnamed_run)
+        .collect();
+    let mut found = Vec::new();
+    for index in 0..record.measurements.len() {
+        let measured = Measured {
             name: "this run",
             run: &this,
             index,
         };
-        of_workload(this, &runs)
-    };
-    (0..record.measurements.len()).map(of_measurement).collect()
+        found.push(of_workload(measured, &alike));
+    }
+    found
+}
+
+fn unnamed_run(record: &Record) -> Run<'_> {
+    Run {
+        name: String::new(),
+        record,
+    }
 }
 
 fn of_workload(this: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
     let m = this.measurement();
     let key = (m.data.target, m.data.workload.name.as_str());
-    let rates: Vec<f64> = runs
-        .iter()
-        .filter_map(|run| Measured::find("an earlier run", run, key))
-        .filter(|other| reasons::repeats(this, *other))
-        .filter_map(rate)
-        .collect();
+    let mut rates = Vec::new();
+    for run in runs {
+        if let Some(other) = Measured::find("an earlier run", run, key)
+            && reasons::repeats(this, other)
+        {
+            rates.extend(rate(other));
+        }
+    }
     if rates.len() < EARLIER_RUNS_MIN {
         return None;
     }
-    let all = rates.iter().copied().chain([rate(this)?]);
-    let logs: Vec<f64> = all.map(f64::ln).collect();
+    let mut logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
+    logs.push(rate(this)?.ln());
     let (centre, n) = (mean(&logs), logs.len() as f64);
     let squares: f64 = logs.iter().map(|log| (log - centre).powi(2)).sum();
     let deviation = (squares / (n - 1.0)).sqrt();
     let reach = multiple_95(n - 1.0) * deviation * (1.0 + 1.0 / n).sqrt();
-    let found = RunToRun {
+    let next_high_iops = (centre + reach).exp();
+    if !next_high_iops.is_finite() {
+        return None;
+    }
+    Some(RunToRun {
         earlier_runs: rates.len() as u64,
         lowest_iops: rates.iter().copied().fold(f64::MAX, f64::min),
         highest_iops: rates.iter().copied().fold(0.0, f64::max),
         next_low_iops: (centre - reach).exp(),
-        next_high_iops: (centre + reach).exp(),
-        within_iops: within(this.measurement()),
-    };
-    found.next_high_iops.is_finite().then_some(found)
+        next_high_iops,
+        within_iops: within(m),
+    })
 }
 
 /// The half-widths of all kinds that count, which vary together.
@@ -151,8 +180,8 @@ pub(crate) fn widen(m: &mut Row) {
 }
 
 /// Operations per second of all kinds that count.
-fn rate(of: Measured<'_>) -> Option<f64> {
-    let rate = figures::rate(&[of.measurement()], None, Figure::Iops)?;
+fn rate(measured: Measured<'_>) -> Option<f64> {
+    let rate = figures::rate(&[measured.measurement()], None, Figure::Iops)?;
     Some(rate.estimate.value)
 }
 

@@ -37,12 +37,12 @@ const STALLED: f64 = 0.8;
 pub(super) type Runs<'a> = [&'a Row];
 
 /// A figure, for the table and for the ratio.
-pub(super) struct Told {
+pub(super) struct SideEstimate {
     pub estimate: Estimate,
     pub sample: SideFigure,
 }
 
-impl Told {
+impl SideEstimate {
     /// Of `n` runs, or of one that is worth so many.
     pub(super) fn of(sample: SideFigure, n: u64, unit: &str) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Told {
 }
 
 /// The rate of one kind of operation, or of all headline kinds together.
-pub(super) fn rate(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<Told> {
+pub(super) fn rate(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<SideEstimate> {
     let mut estimates = Vec::new();
     for m in runs {
         estimates.push(rate_of(m, op, figure)?);
@@ -63,7 +63,7 @@ pub(super) fn rate(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Optio
 
 /// A latency figure of one kind of operation; `None` where there is none or too few requests lie
 /// beyond it.
-pub(super) fn latency(runs: &Runs<'_>, op: OpKind, figure: Figure) -> Option<Told> {
+pub(super) fn latency(runs: &Runs<'_>, op: OpKind, figure: Figure) -> Option<SideEstimate> {
     let mut op_runs = Vec::new();
     for m in runs {
         op_runs.push(OpRun::of(m, op)?);
@@ -162,7 +162,7 @@ fn slice_rate(op: &SliceOp, figure: Figure) -> f64 {
 }
 
 /// From the estimates of several runs, or of one.
-pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
+pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<SideEstimate> {
     let first = estimates.first()?;
     if !estimates.iter().all(is_known) {
         return None;
@@ -182,7 +182,7 @@ pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<Told> {
         1 => first.n,
         n => n as u64,
     };
-    Some(Told::of(sample, n, &first.unit))
+    Some(SideEstimate::of(sample, n, &first.unit))
 }
 
 fn is_known(estimate: &Estimate) -> bool {
@@ -357,7 +357,7 @@ impl<'a> OpRun<'a> {
     }
 }
 
-fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<Told> {
+fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<SideEstimate> {
     let merged = LatencyDistribution::of(runs.iter().map(|run| run.op.seen_latencies()))?;
     let value = merged.percentile(quantile)? as f64;
     let mut each = Vec::new();
@@ -387,5 +387,5 @@ fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<Told> {
         (n, _) => n as u64,
     };
     let sample = SideFigure::of_runs(value.max(1.0), each, within);
-    Some(Told::of(sample, n, "ns"))
+    Some(SideEstimate::of(sample, n, "ns"))
 }

@@ -19,37 +19,46 @@ pub(super) fn rows(
     earlier: &EarlierRuns<'_>,
     unmatched: &mut Vec<Unmatched>,
 ) -> Vec<ComparedRow> {
-    let row = |step: FileStep| {
+    let mut rows = Vec::new();
+    for step in steps(sides) {
         let subject = step.name();
-        let find = |name, run| StepOfRun::find(name, run, step);
-        let pair = Pair::of(sides, earlier, (&subject, unmatched), find)?;
-        // Files per second.
-        let (a, b, earlier) = pair.figures(|run| Some(run.step().figures.iops.clone()))?;
-        let joined = Joined::of(&a.sample, &b.sample, &earlier);
-        let wall_ns = pair
-            .all()
-            .map(|run| run.step().data.wall_ns)
-            .max()
-            .unwrap_or(0);
-        let name = (
-            format!("{subject}.{}", Figure::Iops.as_str()),
-            subject.as_str(),
-        );
-        let mut row = ComparedRow::new(name, Figure::Iops, (a, b), joined, wall_ns, &pair.reasons);
-        row.metric.headline = true;
-        Some(row)
-    };
-    steps(sides).into_iter().filter_map(row).collect()
+        let pair = Pair::find(sides, earlier, (&subject, unmatched), |name, run| {
+            StepOfRun::find(name, run, step)
+        });
+        if let Some(pair) = pair {
+            rows.extend(row(&subject, &pair));
+        }
+    }
+    rows
+}
+
+/// Files per second of a step.
+fn row(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<ComparedRow> {
+    let (a, b, earlier) = pair.figures(|run| Some(run.step().figures.iops.clone()))?;
+    let joined = Joined::of(&a.sample, &b.sample, &earlier);
+    let wall_ns = pair
+        .all()
+        .map(|run| run.step().data.wall_ns)
+        .max()
+        .unwrap_or(0);
+    let metric = format!("{subject}.{}", Figure::Iops.as_str());
+    let name = (metric, subject);
+    let mut row = ComparedRow::new(name, Figure::Iops, (a, b), joined, wall_ns, &pair.reasons);
+    row.metric.headline = true;
+    Some(row)
 }
 
 /// Every step of either side, the baseline's first.
 fn steps(sides: &Sides<'_>) -> Vec<FileStep> {
-    let runs = sides.a.iter().chain(&sides.b);
-    let files = runs.filter_map(|(_, run)| run.record.files());
     let mut all = Vec::new();
-    for step in files.flat_map(|files| &files.steps).map(|of| of.data.step) {
-        if !all.contains(&step) {
-            all.push(step);
+    for named in sides.runs() {
+        let Some(files) = named.run.record.files() else {
+            continue;
+        };
+        for row in &files.steps {
+            if !all.contains(&row.data.step) {
+                all.push(row.data.step);
+            }
         }
     }
     all
@@ -75,7 +84,7 @@ impl<'a> StepOfRun<'a> {
             run,
             plan: run.record.plan.files()?,
             files,
-            index: files.steps.iter().position(|of| of.data.step == step)?,
+            index: files.steps.iter().position(|row| row.data.step == step)?,
         })
     }
 
@@ -92,35 +101,29 @@ impl Compared for StepOfRun<'_> {
     fn conditions(self, other: Self, reasons: &mut Reasons) {
         let mut pair = reasons.between(&self, &other);
         let (x, y) = (self.plan, other.plan);
-        pair.differ("count-differs", x.count, y.count, |n| counted(*n, "file"));
-        let sizes = |plan: &FilesPlan| (plan.file_bytes_min, plan.file_bytes_max);
+        pair.differ("count-differs", x.count, y.count, count_text);
         pair.differ("file-size-differs", sizes(x), sizes(y), size_text);
-        let directories = |n: &u32| match n {
-            1 => "1 directory".to_owned(),
-            n => format!("{n} directories"),
-        };
-        let (of_x, of_y) = (x.directories, y.directories);
-        pair.differ("directories-differ", of_x, of_y, directories);
-        let threads = |n: &u32| counted(u64::from(*n), "thread");
-        pair.differ("threads-differ", x.threads, y.threads, threads);
+        pair.differ(
+            "directories-differ",
+            x.directories,
+            y.directories,
+            directories_text,
+        );
+        pair.differ("threads-differ", x.threads, y.threads, threads_text);
         pair.differ("fsync-differs", x.sync, y.sync, sync_text);
-        let order = |orders: &&Vec<FileOrder>| {
-            let names: Vec<&str> = orders.iter().map(|order| order.as_str()).collect();
-            format!("{} order", names.join(" and "))
-        };
-        pair.differ("order-differs", &x.orders, &y.orders, order);
+        pair.differ("order-differs", &x.orders, &y.orders, order_text);
         // A cache that one run emptied and the other did not.
         let (x, y) = (&self.files.caches, &other.files.caches);
-        let mut cache = |what: &str, x: CacheState, y: CacheState| {
-            let text = |state: &CacheState| format!("{what} {}", state_text(*state));
-            pair.differ("cache-differs", x, y, text);
-        };
         let operation = self.step().data.step.operation;
         if matches!(operation, FileOperation::Stat | FileOperation::Read) {
-            cache("names", x.names, y.names);
+            pair.differ("cache-differs", x.names, y.names, |state| {
+                format!("names {}", state_text(*state))
+            });
         }
         if operation == FileOperation::Read {
-            cache("content", x.pages, y.pages);
+            pair.differ("cache-differs", x.pages, y.pages, |state| {
+                format!("content {}", state_text(*state))
+            });
         }
     }
 
@@ -140,6 +143,31 @@ impl Compared for StepOfRun<'_> {
         let place = format!("/results/0/steps/{}/", self.index);
         tainted(reasons, self.run(), &[&place], &[]);
     }
+}
+
+fn count_text(count: &u64) -> String {
+    counted(*count, "file")
+}
+
+fn directories_text(count: &u32) -> String {
+    match count {
+        1 => "1 directory".to_owned(),
+        n => format!("{n} directories"),
+    }
+}
+
+fn threads_text(count: &u32) -> String {
+    counted(u64::from(*count), "thread")
+}
+
+fn order_text(orders: &&Vec<FileOrder>) -> String {
+    let names: Vec<&str> = orders.iter().map(|order| order.as_str()).collect();
+    format!("{} order", names.join(" and "))
+}
+
+/// The sizes of the smallest and of the largest file.
+fn sizes(plan: &FilesPlan) -> (u64, u64) {
+    (plan.file_bytes_min, plan.file_bytes_max)
 }
 
 fn size_text(&(min, max): &(u64, u64)) -> String {

@@ -7,6 +7,7 @@ use diskproof_model::comparison::{
     Basis, Candidate, Condition, ConditionOutcome, Figure, MetricComparison, Ratio, Verdict,
 };
 use diskproof_model::measurement::OpKind;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 /// A condition under which a comparison counts as failed.
@@ -49,30 +50,67 @@ impl FromStr for Limit {
         if !metric.contains('.') || metric.starts_with('.') || metric.ends_with('.') {
             return Err(LimitError::Metric(metric.to_owned()));
         }
-        let percent = change
-            .strip_suffix('%')
-            .and_then(|number| number.trim().parse::<f64>().ok());
-        // Nothing loses more than all of itself.
-        let percent = percent.filter(|percent| percent.is_finite() && *percent >= -100.0);
-        let change = percent.ok_or_else(|| LimitError::Change(change.to_owned()))? / 100.0;
+        let Some(percent) = parse_percent(change) else {
+            return Err(LimitError::Change(change.to_owned()));
+        };
         Ok(Self {
             expression: text.to_owned(),
             metric: metric.to_owned(),
             relation,
-            change,
+            change: percent / 100.0,
         })
+    }
+}
+
+fn parse_percent(text: &str) -> Option<f64> {
+    let percent: f64 = text.strip_suffix('%')?.trim().parse().ok()?;
+    // Nothing loses more than all of itself.
+    if percent.is_finite() && percent >= -100.0 {
+        Some(percent)
+    } else {
+        None
     }
 }
 
 impl Limit {
     fn is_on(&self, metric: &MetricComparison) -> bool {
+        if metric.metric == self.metric {
+            return true;
+        }
         // `random-read-d32.read.iops` is the same as `random-read-d32.iops` where there are reads
         // only.
-        let (subject, figure) = (&metric.subject, metric.figure.as_str());
-        let before = metric.metric.split_once(subject);
-        let prefix = before.map_or("", |(prefix, _)| prefix);
-        let in_full = |op: OpKind| format!("{prefix}{subject}.{}.{figure}", op.as_str());
-        metric.metric == self.metric || metric.op.is_some_and(|op| in_full(op) == self.metric)
+        let Some(op) = metric.op else {
+            return false;
+        };
+        let (subject, figure) = (metric.subject.as_str(), metric.figure.as_str());
+        let prefix = match metric.metric.split_once(subject) {
+            Some((prefix, _)) => prefix,
+            None => "",
+        };
+        self.metric == format!("{prefix}{subject}.{}.{figure}", op.as_str())
+    }
+
+    /// Whether a candidate has the metric, or one side has what it is a figure of.
+    fn is_known_in(&self, candidate: &Candidate) -> bool {
+        for metric in &candidate.metrics {
+            if self.is_on(metric) || self.is_figure_of(&metric.subject) {
+                return true;
+            }
+        }
+        candidate
+            .unmatched
+            .iter()
+            .any(|unmatched| self.is_figure_of(&unmatched.subject))
+    }
+
+    fn is_figure_of(&self, subject: &str) -> bool {
+        let Some(rest) = self.metric.strip_prefix(subject) else {
+            return false;
+        };
+        match rest.strip_prefix('.') {
+            Some(name) => is_figure(name),
+            None => false,
+        }
     }
 
     /// Holds it against a comparison.
@@ -90,12 +128,16 @@ impl Limit {
             ),
             Some(metric) => self.judge(metric),
         };
-        let comparable = metric.filter(|m| m.verdict != Verdict::NotComparable);
-        let ratio = comparable.and_then(|m| m.ratio);
+        let change = match metric {
+            Some(metric) if metric.verdict != Verdict::NotComparable => {
+                metric.ratio.map(|ratio| ratio.value - 1.0)
+            }
+            _ => None,
+        };
         Condition {
             expression: self.expression.clone(),
             candidate: candidate.side.label.clone(),
-            change: ratio.map(|ratio| ratio.value - 1.0),
+            change,
             outcome,
             why,
         }
@@ -118,8 +160,12 @@ impl Limit {
             return (ConditionOutcome::DoesNotHold, says);
         }
         let is_known = metric.variation.is_some() || metric.basis == Basis::Blocks;
-        let surely = ratio.low_95 > 1.0 || ratio.high_95.is_some_and(|high| high < 1.0);
-        if (is_known && surely) || self.relation.holds(0.0, self.change) {
+        let is_lower = match ratio.high_95 {
+            Some(high) => high < 1.0,
+            None => false,
+        };
+        let is_sure = ratio.low_95 > 1.0 || is_lower;
+        if (is_known && is_sure) || self.relation.holds(0.0, self.change) {
             return (ConditionOutcome::Holds, says);
         }
         let why = if is_known {
@@ -142,46 +188,43 @@ fn interval_text(ratio: Ratio) -> String {
 
 /// `iops`, `read.p99`, `average`
 fn is_figure(name: &str) -> bool {
-    let mut kinds = OpKind::ALL.into_iter();
-    let of_kind = kinds.find_map(|op| name.strip_prefix(op.as_str())?.strip_prefix('.'));
-    let name = of_kind.unwrap_or(name);
-    let mut figures = Figure::ALL.into_iter();
-    figures.any(|figure| figure.as_str() == name)
+    let mut figure = name;
+    for op in OpKind::ALL {
+        if let Some(rest) = name.strip_prefix(op.as_str())
+            && let Some(rest) = rest.strip_prefix('.')
+        {
+            figure = rest;
+        }
+    }
+    Figure::ALL.iter().any(|known| known.as_str() == figure)
 }
 
 /// A misspelt metric would pass every build: every limit must name a metric of at least one
 /// candidate, or a subject that one side has.
 pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), CompareError> {
-    let is_known = |limit: &Limit| {
-        let has = |candidate: &Candidate| {
-            let unmatched = candidate.unmatched.iter().map(|u| &u.subject);
-            let mut subjects = unmatched.chain(candidate.metrics.iter().map(|m| &m.subject));
-            let names = |subject: &String| {
-                let rest = limit.metric.strip_prefix(subject.as_str());
-                let rest = rest.and_then(|rest| rest.strip_prefix('.'));
-                rest.is_some_and(is_figure)
-            };
-            candidate.metrics.iter().any(|metric| limit.is_on(metric)) || subjects.any(names)
-        };
-        candidates.iter().any(has)
-    };
-    let Some(unknown) = limits.iter().find(|limit| !is_known(limit)) else {
-        return Ok(());
-    };
-    let metrics = candidates.iter().flat_map(|c| &c.metrics);
-    let mut known: Vec<&str> = metrics.map(|m| m.metric.as_str()).collect();
-    known.sort_unstable();
-    known.dedup();
-    let known = if known.is_empty() {
-        "none, because the runs have nothing in common".to_owned()
-    } else {
-        known.join(", ")
-    };
-    Err(CompareError::Metric {
-        expression: unknown.expression.clone(),
-        metric: unknown.metric.clone(),
-        known,
-    })
+    for limit in limits {
+        if !candidates.iter().any(|one| limit.is_known_in(one)) {
+            return Err(CompareError::Metric {
+                expression: limit.expression.clone(),
+                metric: limit.metric.clone(),
+                known: metrics_text(candidates),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The metrics that a limit may name.
+fn metrics_text(candidates: &[Candidate]) -> String {
+    let known: BTreeSet<&str> = candidates
+        .iter()
+        .flat_map(|candidate| &candidate.metrics)
+        .map(|metric| metric.metric.as_str())
+        .collect();
+    if known.is_empty() {
+        return "none, because the runs have nothing in common".to_owned();
+    }
+    Vec::from_iter(known).join(", ")
 }
 
 /// A comparison that cannot be made.

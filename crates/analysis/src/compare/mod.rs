@@ -72,18 +72,22 @@ pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
         let percent = question.margin * 100.0;
         return Err(CompareError::Margin(format!("{percent} %")));
     }
-    let groups = [&question.baseline].into_iter().chain(&question.candidates);
-    if let Some(empty) = groups.into_iter().find(|group| group.runs.is_empty()) {
-        return Err(CompareError::Empty(empty.label.clone()));
+    for group in [&question.baseline].into_iter().chain(&question.candidates) {
+        if group.runs.is_empty() {
+            return Err(CompareError::Empty(group.label.clone()));
+        }
     }
-    let groups = question.candidates.iter().enumerate();
-    let candidates: Vec<Candidate> = groups
-        .map(|(index, group)| candidate(question, group, &letter(index)))
-        .collect();
+    let mut candidates = Vec::new();
+    for (index, group) in question.candidates.iter().enumerate() {
+        candidates.push(candidate(question, group, &letter(index)));
+    }
     limit::vet(&question.limits, &candidates)?;
-    let limits = question.limits.iter();
-    let conditions = limits.flat_map(|limit| candidates.iter().map(|one| limit.evaluate(one)));
-    let conditions = conditions.collect();
+    let mut conditions = Vec::new();
+    for limit in &question.limits {
+        for candidate in &candidates {
+            conditions.push(limit.evaluate(candidate));
+        }
+    }
     Ok(Comparison {
         schema: COMPARISON_SCHEMA.to_owned(),
         tool: question.tool.clone(),
@@ -117,20 +121,21 @@ fn reference(run: &Run<'_>) -> RunReference {
 }
 
 fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Candidate {
-    let sides = Sides::of(&question.baseline, group, letter);
-    let earlier = EarlierRuns::of(&question.history, &sides);
-    let mut runs = sides.a.iter().chain(&sides.b);
-    let several = runs.any(|(_, run)| run.record.targets.len() > 1);
+    let sides = Sides::from_groups(&question.baseline, group, letter);
+    let earlier = EarlierRuns::from_history(&question.history, &sides);
+    let has_several_targets = sides.runs().any(|named| named.run.record.targets.len() > 1);
     let (mut rows, mut percentiles, mut unmatched) = (Vec::new(), Vec::new(), Vec::new());
     for key in sides.workloads() {
-        let find = |name, run| Measured::find(name, run, key);
-        let Some(pair) = Pair::of(&sides, &earlier, (key.1, &mut unmatched), find) else {
+        let pair = Pair::find(&sides, &earlier, (key.1, &mut unmatched), |name, run| {
+            Measured::find(name, run, key)
+        });
+        let Some(pair) = pair else {
             if let Some(missing) = unmatched.last_mut() {
                 missing.why = why_skipped(&sides, key.1, missing.only);
             }
             continue;
         };
-        let prefix = if several {
+        let prefix = if has_several_targets {
             format!("{}:", key.0 + 1)
         } else {
             String::new()
@@ -170,22 +175,34 @@ fn why_skipped(sides: &Sides<'_>, workload: &str, only: Holder) -> Option<String
         Holder::A => &sides.b,
         Holder::B => &sides.a,
     };
-    let mut skipped = other.iter().flat_map(|(_, run)| &run.record.plan.skipped);
-    let skipped = skipped.find(|skipped| skipped.workload == workload)?;
-    Some(skipped.why.clone())
+    for named in other {
+        for skipped in &named.run.record.plan.skipped {
+            if skipped.workload == workload {
+                return Some(skipped.why.clone());
+            }
+        }
+    }
+    None
 }
 
 /// A verdict for each row. Headline metrics are one family of comparisons, all others another: the
 /// summary speaks for the first, and must not lose its power to details.
 fn verdicts(mut rows: Vec<ComparedRow>, margin: f64) -> Vec<MetricComparison> {
     for is_headline in [true, false] {
-        let family = rows.iter_mut();
-        let family = family.filter(|row| row.metric.headline == is_headline);
-        let family: Vec<&mut ComparedRow> = family.collect();
-        let p_values: Vec<f64> = family.iter().filter_map(|row| row.metric.p_value).collect();
+        let p_values: Vec<f64> = rows
+            .iter()
+            .filter(|row| row.metric.headline == is_headline)
+            .flat_map(|row| row.metric.p_value)
+            .collect();
         let mut adjusted = ratio::holm(&p_values).into_iter();
-        for row in family {
-            let p_adjusted = row.metric.p_value.and_then(|_| adjusted.next());
+        for row in &mut rows {
+            if row.metric.headline != is_headline {
+                continue;
+            }
+            let p_adjusted = match row.metric.p_value {
+                Some(_) => adjusted.next(),
+                None => None,
+            };
             row.decide(p_adjusted, p_values.len(), margin);
         }
     }

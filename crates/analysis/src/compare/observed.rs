@@ -1,10 +1,10 @@
 //! The metrics of observed loads: rate, throughput and mean time of the reads and of the writes of
 //! each device that both sides observed.
 
-use super::figures::{Told, of_estimates};
+use super::figures::{SideEstimate, of_estimates};
 use super::pair::ComparedRow;
 use super::ratio::Joined;
-use super::sides::{Run, Sides, only, unmatched};
+use super::sides::{NamedRun, Sides, only, unmatched};
 use diskproof_model::comparison::{Figure, Holder, Unmatched};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{ObservedDevice, ObservedOps};
@@ -26,9 +26,9 @@ pub(super) fn rows(sides: &Sides<'_>, alone: &mut Vec<Unmatched>) -> Vec<Compare
             let (a, b) = (directions(&pair.a, kind), directions(&pair.b, kind));
             let subject = format!("{}s of {}", kind.as_str(), pair.subject);
             alone.extend(only(&subject, &a, &b));
-            let figures = [Figure::Iops, Figure::Throughput, Figure::Mean];
-            let found = figures.map(|figure| row(&pair, kind, figure, (&a, &b)));
-            rows.extend(found.into_iter().flatten());
+            for figure in [Figure::Iops, Figure::Throughput, Figure::Mean] {
+                rows.extend(row(&pair, kind, figure, (&a, &b)));
+            }
         }
     }
     rows
@@ -49,21 +49,28 @@ fn pairs<'a>(sides: &'a Sides<'a>, only: &mut Vec<Unmatched>) -> Vec<LoadPair<'a
             b: devices(&sides.b, other),
         }];
     }
-    for (names, others, holder) in [(&a, &b, Holder::A), (&b, &a, Holder::B)] {
-        let alone = names.iter().filter(|name| !others.contains(name));
-        only.extend(alone.map(|name| unmatched(&format!("load of {name}"), holder)));
+    let mut pairs = Vec::new();
+    for name in &a {
+        if b.contains(name) {
+            pairs.push(LoadPair {
+                subject: (*name).to_owned(),
+                a: devices(&sides.a, name),
+                b: devices(&sides.b, name),
+            });
+        } else {
+            only.push(unmatched(&format!("load of {name}"), Holder::A));
+        }
     }
-    let both = a.iter().filter(|name| b.contains(name));
-    both.map(|name| LoadPair {
-        subject: (*name).to_owned(),
-        a: devices(&sides.a, name),
-        b: devices(&sides.b, name),
-    })
-    .collect()
+    for name in &b {
+        if !a.contains(name) {
+            only.push(unmatched(&format!("load of {name}"), Holder::B));
+        }
+    }
+    pairs
 }
 
 /// The devices of a side by name, each once.
-fn names<'a>(side: &'a [(String, &'a Run<'a>)]) -> Vec<&'a str> {
+fn names<'a>(side: &'a [NamedRun<'a>]) -> Vec<&'a str> {
     let mut names = Vec::new();
     for device in observed(side) {
         if !names.contains(&device.name.as_str()) {
@@ -73,21 +80,28 @@ fn names<'a>(side: &'a [(String, &'a Run<'a>)]) -> Vec<&'a str> {
     names
 }
 
-fn devices<'a>(side: &'a [(String, &'a Run<'a>)], name: &str) -> Vec<&'a ObservedDevice> {
+fn devices<'a>(side: &'a [NamedRun<'a>], name: &str) -> Vec<&'a ObservedDevice> {
     observed(side)
         .filter(|device| device.name == name)
         .collect()
 }
 
-fn observed<'a>(side: &'a [(String, &'a Run<'a>)]) -> impl Iterator<Item = &'a ObservedDevice> {
-    let records = side.iter().filter_map(|(_, run)| run.record.observed());
-    records.flat_map(|observed| &observed.devices)
+fn observed<'a>(side: &'a [NamedRun<'a>]) -> impl Iterator<Item = &'a ObservedDevice> {
+    side.iter()
+        .flat_map(|named| named.run.record.observed())
+        .flat_map(|observed| &observed.devices)
 }
 
 /// The requests of one direction, where there were any.
 fn directions<'a>(devices: &[&'a ObservedDevice], kind: OpKind) -> Vec<&'a ObservedOps> {
-    let ops = devices.iter().filter_map(|device| device.ops.get(&kind));
-    ops.filter(|ops| ops.count > 0).collect()
+    let mut found = Vec::new();
+    for device in devices {
+        match device.ops.get(&kind) {
+            Some(ops) if ops.count > 0 => found.push(ops),
+            _ => {}
+        }
+    }
+    found
 }
 
 fn row(
@@ -96,26 +110,28 @@ fn row(
     figure: Figure,
     (a, b): (&[&ObservedOps], &[&ObservedOps]),
 ) -> Option<ComparedRow> {
-    let (told_a, told_b) = (of_load(a, figure)?, of_load(b, figure)?);
-    let joined = Joined::of(&told_a.sample, &told_b.sample, &[]);
+    let (a, b) = (side_estimate(a, figure)?, side_estimate(b, figure)?);
+    let joined = Joined::of(&a.sample, &b.sample, &[]);
     let devices = pair.a.iter().chain(&pair.b);
     let wall_ns = devices.map(|device| device.wall_ns).max().unwrap_or(0);
     let subject = pair.subject.as_str();
     let metric = format!("{subject}.{}.{}", kind.as_str(), figure.as_str());
     let name = (metric, subject);
-    let mut row = ComparedRow::new(name, figure, (told_a, told_b), joined, wall_ns, &[]);
+    let mut row = ComparedRow::new(name, figure, (a, b), joined, wall_ns, &[]);
     row.metric.op = Some(kind);
     row.metric.headline = figure == Figure::Iops;
     row.is_load = true;
     Some(row)
 }
 
-fn of_load(ops: &[&ObservedOps], figure: Figure) -> Option<Told> {
-    let estimate = |ops: &&ObservedOps| match figure {
-        Figure::Iops => Some(ops.iops.clone()),
-        Figure::Throughput => Some(ops.throughput.clone()),
-        _ => Some(Estimate::new(ops.count, ops.latency_mean_ns?, None, "ns")),
-    };
-    let estimates: Option<Vec<Estimate>> = ops.iter().map(estimate).collect();
-    of_estimates(&estimates?)
+fn side_estimate(loads: &[&ObservedOps], figure: Figure) -> Option<SideEstimate> {
+    let mut estimates = Vec::new();
+    for ops in loads {
+        estimates.push(match figure {
+            Figure::Iops => ops.iops.clone(),
+            Figure::Throughput => ops.throughput.clone(),
+            _ => Estimate::new(ops.count, ops.latency_mean_ns?, None, "ns"),
+        });
+    }
+    of_estimates(&estimates)
 }

@@ -2,11 +2,11 @@
 //! from its figures to its verdict.
 
 use super::earlier::EarlierRuns;
-use super::figures::{Told, of_estimates};
+use super::figures::{SideEstimate, of_estimates};
 use super::ratio;
 use super::ratio::{Joined, SideFigure};
 use super::reasons::{Compared, reasons};
-use super::sides::{Run, Sides, only};
+use super::sides::{NamedRun, Run, Sides, only};
 use diskproof_model::comparison::{
     Basis, Direction, Figure, MetricComparison, Needed, Reason, Unmatched, Verdict,
 };
@@ -31,14 +31,12 @@ impl ComparedRow {
     pub(super) fn new(
         (metric, subject): (String, &str),
         figure: Figure,
-        (a, b): (Told, Told),
+        (a, b): (SideEstimate, SideEstimate),
         joined: Option<Joined>,
         wall_ns: u64,
         reasons: &[Reason],
     ) -> Self {
-        let joined = joined.filter(|_| reasons.is_empty());
-        let of = joined.as_ref();
-        Self {
+        let mut row = Self {
             metric: MetricComparison {
                 metric,
                 subject: subject.to_owned(),
@@ -47,11 +45,11 @@ impl ComparedRow {
                 figure,
                 headline: false,
                 better: Direction::of_unit(&a.estimate.unit),
-                ratio: of.map(Joined::ratio),
-                p_value: of.map(Joined::p_value),
+                ratio: None,
+                p_value: None,
                 p_adjusted: None,
-                basis: of.map_or(Basis::WithinRuns, Joined::basis),
-                variation: of.and_then(Joined::variation),
+                basis: Basis::WithinRuns,
+                variation: None,
                 verdict: Verdict::Undecided,
                 needed: None,
                 reasons: reasons.to_vec(),
@@ -61,23 +59,36 @@ impl ComparedRow {
             runs: a.sample.logs.len().min(b.sample.logs.len()),
             wall_ns,
             is_load: false,
-            joined,
+            joined: None,
+        };
+        if let Some(joined) = joined
+            && reasons.is_empty()
+        {
+            row.metric.ratio = Some(joined.ratio());
+            row.metric.p_value = Some(joined.p_value());
+            row.metric.basis = joined.basis();
+            row.metric.variation = joined.variation();
+            row.joined = Some(joined);
         }
+        row
     }
 
     /// The verdict, with the adjusted p-value of a family of so many comparisons.
     pub(super) fn decide(&mut self, p_adjusted: Option<f64>, family: usize, margin: f64) {
         let metric = &mut self.metric;
-        let judged = self.joined.as_ref().zip(p_adjusted);
-        let judged =
-            judged.map(|(joined, p)| ratio::judge(joined, p, margin, metric.better, family));
-        let (verdict, times) = match judged {
-            _ if !metric.reasons.is_empty() => (Verdict::NotComparable, None),
-            _ if self.is_load => (Verdict::Observed, None),
-            Some(judged) => judged,
-            None => (Verdict::Undecided, None),
+        metric.p_adjusted = p_adjusted;
+        let (verdict, times) = if !metric.reasons.is_empty() {
+            (Verdict::NotComparable, None)
+        } else if self.is_load {
+            (Verdict::Observed, None)
+        } else if let Some(joined) = &self.joined
+            && let Some(p_adjusted) = p_adjusted
+        {
+            ratio::judge(joined, p_adjusted, margin, metric.better, family)
+        } else {
+            (Verdict::Undecided, None)
         };
-        (metric.p_adjusted, metric.verdict) = (p_adjusted, verdict);
+        metric.verdict = verdict;
         self.metric.needed = match verdict {
             Verdict::FasterOnce | Verdict::SlowerOnce => Some(ratio::RUNS_NEEDED),
             _ => times.map(|times| self.needed(times)),
@@ -114,21 +125,21 @@ pub(super) struct Pair<T> {
 impl<T: Compared> Pair<T> {
     /// What `find` finds in the runs by what these are called. `None` where a side lacks it, which
     /// goes to `unmatched` where the other one does not.
-    pub(super) fn of<'s>(
+    pub(super) fn find<'s>(
         sides: &'s Sides<'s>,
         earlier: &'s EarlierRuns<'s>,
         (subject, unmatched): (&str, &mut Vec<Unmatched>),
         find: impl Fn(&'s str, &'s Run<'s>) -> Option<T>,
     ) -> Option<Self> {
-        let of_side = |side: &'s [(String, &'s Run<'s>)]| -> Vec<T> {
-            let runs = side.iter();
-            runs.filter_map(|(name, run)| find(name, run)).collect()
-        };
-        let (a, b) = (of_side(&sides.a), of_side(&sides.b));
+        let a = found_in(&sides.a, &find);
+        let b = found_in(&sides.b, &find);
         unmatched.extend(only(subject, &a, &b));
-        let first = a.first().filter(|_| !b.is_empty())?;
+        if b.is_empty() {
+            return None;
+        }
+        let first = *a.first()?;
         Some(Self {
-            earlier: earlier.repeats_of(*first, |run| find("an earlier run", run)),
+            earlier: earlier.repeats_of(first, |run| find("an earlier run", run)),
             reasons: reasons(&[a.as_slice(), &b].concat()),
             a,
             b,
@@ -141,20 +152,39 @@ impl<T: Compared> Pair<T> {
     }
 
     /// A figure on both sides and in the groups of earlier runs; `None` where a side lacks it.
-    pub(super) fn told(
+    pub(super) fn side_estimates(
         &self,
-        of: impl Fn(&[T]) -> Option<Told>,
-    ) -> Option<(Told, Told, Vec<SideFigure>)> {
-        let earlier = self.earlier.iter().filter_map(|group| of(group));
-        let earlier = earlier.map(|told| told.sample).collect();
-        Some((of(&self.a)?, of(&self.b)?, earlier))
+        estimate: impl Fn(&[T]) -> Option<SideEstimate>,
+    ) -> Option<(SideEstimate, SideEstimate, Vec<SideFigure>)> {
+        let mut earlier = Vec::new();
+        for group in &self.earlier {
+            if let Some(found) = estimate(group) {
+                earlier.push(found.sample);
+            }
+        }
+        Some((estimate(&self.a)?, estimate(&self.b)?, earlier))
     }
 
     /// The same of a figure that each run has.
     pub(super) fn figures(
         &self,
-        of: impl Fn(&T) -> Option<Estimate>,
-    ) -> Option<(Told, Told, Vec<SideFigure>)> {
-        self.told(|runs| of_estimates(&runs.iter().map(&of).collect::<Option<Vec<_>>>()?))
+        figure: impl Fn(&T) -> Option<Estimate>,
+    ) -> Option<(SideEstimate, SideEstimate, Vec<SideFigure>)> {
+        self.side_estimates(|runs| {
+            let estimates: Option<Vec<Estimate>> = runs.iter().map(&figure).collect();
+            of_estimates(&estimates?)
+        })
     }
+}
+
+/// What `find` finds in the runs of a side, by what these are called.
+fn found_in<'s, T>(
+    side: &'s [NamedRun<'s>],
+    find: impl Fn(&'s str, &'s Run<'s>) -> Option<T>,
+) -> Vec<T> {
+    let mut found = Vec::new();
+    for named in side {
+        found.extend(find(&named.name, named.run));
+    }
+    found
 }

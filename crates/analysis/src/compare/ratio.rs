@@ -102,18 +102,18 @@ impl SideFigure {
     /// Length of an arm of the interval at `multiple` standard errors, in logarithms; infinite
     /// where nothing bounds it.
     pub(super) fn arm(&self, arm: Arm, multiple: f64) -> f64 {
-        let of_runs = |deviation: f64| multiple * deviation / (self.logs.len() as f64).sqrt();
         let Some(spread) = self.spread else {
             return self.within_arm(arm, multiple);
         };
-        let all = of_runs(spread.deviation);
+        let root = (self.logs.len() as f64).sqrt();
+        let all = multiple * spread.deviation / root;
         if matches!(self.within, Within::Unknown) {
             return all;
         }
         // What varies from run to run is added to what varies within them. Never less than the
         // figures of the runs show: an interval of one run may be too wide or too narrow by chance.
-        let both = of_runs(spread.component).hypot(self.within_arm(arm, multiple));
-        both.max(all)
+        let between = multiple * spread.component / root;
+        between.hypot(self.within_arm(arm, multiple)).max(all)
     }
 
     /// The same from within the runs alone.
@@ -233,7 +233,10 @@ impl Joined {
         b: &SideFigure,
         difference: PairedDifference,
     ) -> Option<Self> {
-        (a.value > 0.0 && b.value > 0.0).then(|| Self {
+        if !(a.value > 0.0 && b.value > 0.0) {
+            return None;
+        }
+        Some(Self {
             log: b.value.ln() - a.value.ln(),
             freedom: difference.freedom,
             of_blocks: Some(difference.error),
@@ -257,8 +260,10 @@ impl Joined {
     /// Both arms of the 95 % interval.
     pub(super) fn arms_95(&self) -> (f64, f64) {
         let multiple = student::quantile(1.0 - ALPHA / 2.0, self.freedom);
-        let reach = |arm| self.reach(arm, multiple);
-        (reach(Arm::Below), reach(Arm::Above))
+        (
+            self.reach(Arm::Below, multiple),
+            self.reach(Arm::Above, multiple),
+        )
     }
 
     /// Standard errors between the ratio and 1: at which multiple the interval begins to hold 1.
@@ -295,7 +300,7 @@ impl Joined {
         Ratio {
             value: self.log.exp(),
             low_95: (self.log - below).exp(),
-            high_95: Some((self.log + above).exp()).filter(|r| r.is_finite()),
+            high_95: finite((self.log + above).exp()),
         }
     }
 
@@ -314,21 +319,23 @@ impl Joined {
             return None;
         }
         // Where the sides vary differently, that of the side that varies more.
-        let of = |spread: RunSpread| RunVariation {
+        let (a, b) = (self.a.spread?, self.b.spread?);
+        let spread = if b.deviation > a.deviation { b } else { a };
+        Some(RunVariation {
             deviation: spread.deviation,
             component: spread.component,
             freedom: self.freedom,
             earlier_runs: spread.earlier_runs,
-        };
-        let (a, b) = (self.a.spread.map(of)?, self.b.spread.map(of)?);
-        Some(if b.deviation > a.deviation { b } else { a })
+        })
     }
 }
 
 fn satterthwaite(a: &SideFigure, b: &SideFigure) -> f64 {
     let (fa, fb) = (a.freedom(), b.freedom());
-    let variance = |s: &SideFigure| s.arm(Arm::Below, 1.0).powi(2);
-    let (va, vb) = (variance(a), variance(b));
+    let (va, vb) = (
+        a.arm(Arm::Below, 1.0).powi(2),
+        b.arm(Arm::Below, 1.0).powi(2),
+    );
     let least = fa.min(fb);
     if va + vb > 0.0 {
         ((va + vb).powi(2) / (va * va / fa + vb * vb / fb)).max(least)
@@ -352,6 +359,10 @@ pub(super) fn holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
+fn finite(value: f64) -> Option<f64> {
+    if value.is_finite() { Some(value) } else { None }
+}
+
 /// What a ratio comes to. Better or worse: beyond the margin, and surely not 1. Same: all of the
 /// interval within the margin. One run a side shows that for this pair only, where nothing is known
 /// of how runs vary.
@@ -365,7 +376,6 @@ pub(super) fn judge(
     let (margin, distance) = ((1.0 + margin).ln(), joined.log.abs());
     let (below, above) = joined.arms_95();
     let longer = below.max(above);
-    let finite = |times: f64| Some(times).filter(|t| t.is_finite());
     if distance <= margin {
         let (low, high) = (joined.log - below, joined.log + above);
         if low.abs().max(high.abs()) <= margin || longer <= NARROW * margin {
@@ -453,11 +463,13 @@ pub(super) fn pooled(
         return None;
     }
     let groups: Vec<Repetitions<'_>> = [a, b].into_iter().chain(earlier.iter().copied()).collect();
-    let showing = earlier.iter().filter(|group| group.freedom() > 0);
-    Some(RunSpread {
-        earlier_runs: showing.map(|group| group.logs.len() as u64).sum(),
-        ..of_groups(&groups)?
-    })
+    let mut spread = of_groups(&groups)?;
+    for group in earlier {
+        if group.freedom() > 0 {
+            spread.earlier_runs += group.logs.len() as u64;
+        }
+    }
+    Some(spread)
 }
 
 fn of_groups(groups: &[Repetitions<'_>]) -> Option<RunSpread> {
@@ -466,8 +478,10 @@ fn of_groups(groups: &[Repetitions<'_>]) -> Option<RunSpread> {
         return None;
     }
     let squares: f64 = groups.iter().map(|group| group.squares()).sum();
-    let of_group = |group: &Repetitions<'_>| group.freedom() as f64 * group.variance_within;
-    let within: f64 = groups.iter().map(of_group).sum();
+    let within: f64 = groups
+        .iter()
+        .map(|group| group.freedom() as f64 * group.variance_within)
+        .sum();
     let freedom = freedom as f64;
     Some(RunSpread {
         deviation: (squares / freedom).sqrt(),

@@ -4,7 +4,6 @@
 use super::sides::is_live_pair;
 use crate::headline::uncapitalised;
 use diskproof_model::comparison::Reason;
-use diskproof_model::finding::Finding;
 use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetKind;
@@ -36,8 +35,9 @@ impl Reasons {
             a,
             b,
         };
-        let text = |m: &u32| format!("measuring method {m}");
-        pair.differ("method-differs", x.method, y.method, text);
+        pair.differ("method-differs", x.method, y.method, |method| {
+            format!("measuring method {method}")
+        });
         pair
     }
 }
@@ -135,9 +135,9 @@ pub(super) fn tainted(
     places: &[&str],
     harmless: &[&str],
 ) {
-    let harmful = |finding: &&Finding| !harmless.contains(&finding.code.as_str());
-    for finding in record.findings.iter().filter(harmful) {
-        if finding.says.allows_comparison() || !finding.is_serious() {
+    for finding in &record.findings {
+        let is_harmless = harmless.contains(&finding.code.as_str());
+        if is_harmless || finding.says.allows_comparison() || !finding.is_serious() {
             continue;
         }
         let is_here = finding

@@ -3,7 +3,7 @@
 
 use super::blocks::Blocks;
 use super::comparable::Measured;
-use super::figures::{Runs, Told, distribution, latency, rate};
+use super::figures::{Runs, SideEstimate, distribution, latency, rate};
 use super::pair::{ComparedRow, Pair};
 use super::ratio::Joined;
 use diskproof_model::comparison::{Figure, PercentilePair};
@@ -34,7 +34,7 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Compar
     let ops = common_ops(pair);
     let is_mix = ops.iter().filter(|op| **op != OpKind::Sync).count() > 1;
     let lead = leading(first, &ops, pair);
-    let blocks = Blocks::of(&pair.a, &pair.b);
+    let blocks = Blocks::from_runs(&pair.a, &pair.b);
     let mut kinds: Vec<Option<OpKind>> = ops.iter().copied().map(Some).collect();
     if is_mix {
         kinds.insert(0, None);
@@ -46,7 +46,7 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Compar
             _ => String::new(),
         };
         for figure in FIGURES {
-            let sides = pair.told(|runs| side_figure(&measurements(runs), op, figure));
+            let sides = pair.side_estimates(|runs| side_figure(&measurements(runs), op, figure));
             let Some((mut a, mut b, earlier)) = sides else {
                 continue;
             };
@@ -71,7 +71,7 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Compar
 }
 
 /// A figure of one side; reads and writes together have no latency.
-fn side_figure(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<Told> {
+fn side_figure(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<SideEstimate> {
     if matches!(figure, Figure::Iops | Figure::Throughput) {
         return rate(runs, op, figure);
     }

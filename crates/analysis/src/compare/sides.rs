@@ -25,54 +25,77 @@ pub struct RunGroup<'a> {
 /// Each run once: one that is named twice does not count as a repetition.
 pub(super) fn distinct<'a, 'r>(group: &'r RunGroup<'a>) -> Vec<&'r Run<'a>> {
     let mut seen = BTreeSet::new();
-    let runs = group.runs.iter();
-    runs.filter(|run| seen.insert(&run.record.run_id)).collect()
+    let mut runs = Vec::new();
+    for run in &group.runs {
+        if seen.insert(&run.record.run_id) {
+            runs.push(run);
+        }
+    }
+    runs
 }
 
 /// Whether two runs are sides of one live comparison: their slices followed each other alternately.
 pub(super) fn is_live_pair(a: &Record, b: &Record) -> bool {
-    let sides = a.campaign().zip(b.campaign());
-    sides.is_some_and(|(a, b)| a.id == b.id && a.side != b.side)
+    match (a.campaign(), b.campaign()) {
+        (Some(a), Some(b)) => a.id == b.id && a.side != b.side,
+        _ => false,
+    }
 }
 
-/// Both sides, with what their runs are called in sentences: `A`, or `A1`, `A2` where there are
-/// several.
+/// A run of a side.
+pub(super) struct NamedRun<'a> {
+    /// What sentences call it: `A`, or `A1`, `A2` where its side has several.
+    pub(super) name: String,
+    pub(super) run: &'a Run<'a>,
+}
+
+/// Both sides.
 pub(super) struct Sides<'a> {
-    pub(super) a: Vec<(String, &'a Run<'a>)>,
-    pub(super) b: Vec<(String, &'a Run<'a>)>,
+    pub(super) a: Vec<NamedRun<'a>>,
+    pub(super) b: Vec<NamedRun<'a>>,
 }
 
 impl<'a> Sides<'a> {
-    pub(super) fn of(a: &'a RunGroup<'a>, b: &'a RunGroup<'a>, letter: &str) -> Self {
-        let named = |group: &'a RunGroup<'a>, letter: &str| {
-            let runs = distinct(group);
-            let name = |index: usize| match runs.len() {
-                ..=1 => letter.to_owned(),
-                _ => format!("{letter}{}", index + 1),
-            };
-            runs.iter()
-                .enumerate()
-                .map(|(index, run)| (name(index), *run))
-                .collect()
-        };
+    pub(super) fn from_groups(a: &'a RunGroup<'a>, b: &'a RunGroup<'a>, letter: &str) -> Self {
         Self {
-            a: named(a, "A"),
-            b: named(b, letter),
+            a: named_runs(a, "A"),
+            b: named_runs(b, letter),
         }
+    }
+
+    /// The runs of both sides.
+    pub(super) fn runs(&self) -> impl Iterator<Item = &NamedRun<'a>> {
+        self.a.iter().chain(&self.b)
     }
 
     /// Every workload of either side, in the order of their plans, the baseline's first.
     pub(super) fn workloads(&self) -> Vec<(usize, &'a str)> {
-        let runs = self.a.iter().chain(&self.b);
         let mut keys = Vec::new();
-        for m in runs.flat_map(|(_, run)| &run.record.measurements) {
-            let key = (m.data.target, m.data.workload.name.as_str());
-            if !keys.contains(&key) {
-                keys.push(key);
+        for named in self.runs() {
+            for m in &named.run.record.measurements {
+                let key = (m.data.target, m.data.workload.name.as_str());
+                if !keys.contains(&key) {
+                    keys.push(key);
+                }
             }
         }
         keys
     }
+}
+
+fn named_runs<'a>(group: &'a RunGroup<'a>, letter: &str) -> Vec<NamedRun<'a>> {
+    let runs = distinct(group);
+    let is_single = runs.len() == 1;
+    let mut named = Vec::new();
+    for (index, run) in runs.into_iter().enumerate() {
+        let name = if is_single {
+            letter.to_owned()
+        } else {
+            format!("{letter}{}", index + 1)
+        };
+        named.push(NamedRun { name, run });
+    }
+    named
 }
 
 /// What one side alone has; `None` where both or neither have it.

@@ -2,7 +2,7 @@
 //! so that every printer says the same.
 
 use super::reasons::{is_shared_disturbance, load};
-use super::sides::{Run, RunGroup, Sides};
+use super::sides::{NamedRun, RunGroup, Sides};
 use crate::estimate::largest_by;
 use crate::limiter::words::{credit_text, untested};
 use diskproof_model::comparison::{Basis, MetricComparison, Tally, Verdict};
@@ -37,8 +37,29 @@ pub(super) fn sentence(
     if total > 0 && headline.observed_loads == total {
         return loads(letter, metrics);
     }
+    let mut sentences = vec![headline_sentence(letter, margin, headline, metrics)];
+    for (count, verdict) in [
+        (headline.worse, Verdict::Worse),
+        (headline.better, Verdict::Better),
+        (headline.slower_once, Verdict::SlowerOnce),
+        (headline.faster_once, Verdict::FasterOnce),
+    ] {
+        if count == 0 {
+            sentences.extend(against(metrics, verdict));
+        }
+    }
+    sentences.join(" ")
+}
+
+/// How often each verdict was given to a headline.
+fn headline_sentence(
+    letter: &str,
+    margin: f64,
+    headline: Tally,
+    metrics: &[MetricComparison],
+) -> String {
     let same = format!("the same within {}", percent(margin));
-    let counts = [
+    let mut seen = vec![
         (headline.better, "better"),
         (headline.worse, "worse"),
         (headline.same, same.as_str()),
@@ -48,43 +69,39 @@ pub(super) fn sentence(
         (headline.not_comparable, "not comparable"),
         (headline.observed_loads, "observed"),
     ];
-    let seen: Vec<&(u32, &str)> = counts.iter().filter(|(n, _)| *n > 0).collect();
-    let text = match seen.as_slice() {
-        [(n, what)] if *n == 1 => format!("{letter} is {what}{}.", subject_of(metrics)),
-        [(n, what)] => format!("{letter} is {what} in all {n}."),
-        [(n, what), rest @ ..] => {
-            let rest = rest.iter().map(|(n, what)| format!("{what} in {n}"));
-            let rest: Vec<String> = rest.collect();
-            format!("{letter} is {what} in {n} of {total}, {}.", rest.join(", "))
+    seen.retain(|(count, _)| *count > 0);
+    match seen.as_slice() {
+        [(1, verdict)] => format!("{letter} is {verdict}{}.", subject_of(metrics)),
+        [(count, verdict)] => format!("{letter} is {verdict} in all {count}."),
+        [(count, verdict), others @ ..] => {
+            let mut text = format!("{letter} is {verdict} in {count} of {}", headline.total());
+            for (count, verdict) in others {
+                text.push_str(&format!(", {verdict} in {count}"));
+            }
+            text + "."
         }
         [] => String::new(),
-    };
-    let details = [
-        (headline.worse, Verdict::Worse),
-        (headline.better, Verdict::Better),
-        (headline.slower_once, Verdict::SlowerOnce),
-        (headline.faster_once, Verdict::FasterOnce),
-    ];
-    let untold = details.into_iter().filter(|(told, _)| *told == 0);
-    let details = untold.filter_map(|(_, verdict)| against(metrics, verdict));
-    let sentences: Vec<String> = [text].into_iter().chain(details).collect();
-    sentences.join(" ")
+    }
 }
 
 /// Loads that were observed have no verdict.
 fn loads(letter: &str, metrics: &[MetricComparison]) -> String {
-    let rates: Vec<String> = metrics
-        .iter()
-        .filter(|metric| metric.headline)
-        .map(|metric| {
-            let kind = metric.op.map_or("requests", |op| match op {
-                OpKind::Read => "reads",
-                _ => "writes",
-            });
-            let times = two_digits(metric.b.value / metric.a.value);
-            format!("{times} times as many {kind} on {}", metric.subject)
-        })
-        .collect();
+    let mut rates = Vec::new();
+    for metric in metrics {
+        if !metric.headline {
+            continue;
+        }
+        let kind = match metric.op {
+            Some(OpKind::Read) => "reads",
+            Some(_) => "writes",
+            None => "requests",
+        };
+        let times = two_digits(metric.b.value / metric.a.value);
+        rates.push(format!(
+            "{times} times as many {kind} on {}",
+            metric.subject
+        ));
+    }
     format!(
         "The load of {letter} has {} as that of A. Both loads were observed, so they show what \
          programs requested, not what the disks can do.",
@@ -100,34 +117,44 @@ fn two_digits(value: f64) -> String {
 
 /// Details that go the other way than every headline.
 fn against(metrics: &[MetricComparison], verdict: Verdict) -> Option<String> {
-    let metrics = metrics.iter();
     let names: Vec<&str> = metrics
-        .filter(|m| !m.headline && m.verdict == verdict)
-        .map(|m| m.metric.as_str())
+        .iter()
+        .filter(|metric| !metric.headline && metric.verdict == verdict)
+        .map(|metric| metric.metric.as_str())
         .collect();
-    names.first()?;
     let what = verdict.as_str();
-    Some(match names.len() {
-        0..=NAMED_MAX => format!("Among the details {what}: {}.", names.join(", ")),
-        n => format!(
-            "Among the details {what} in {n}, such as {}.",
+    match names.len() {
+        0 => None,
+        1..=NAMED_MAX => Some(format!("Among the details {what}: {}.", names.join(", "))),
+        count => Some(format!(
+            "Among the details {what} in {count}, such as {}.",
             names[..NAMED_MAX].join(", ")
-        ),
-    })
+        )),
+    }
 }
 
 fn subject_of(metrics: &[MetricComparison]) -> String {
-    let headline = metrics.iter().find(|m| m.headline);
-    headline.map_or(String::new(), |m| format!(" in {}", m.metric))
+    match metrics.iter().find(|metric| metric.headline) {
+        Some(headline) => format!(" in {}", headline.metric),
+        None => String::new(),
+    }
 }
 
 /// The reason that most metrics have.
 fn common_reason(metrics: &[MetricComparison]) -> String {
-    let gives = |m: &MetricComparison, why: &str| m.reasons.iter().any(|reason| reason.why == why);
-    let count = |why: &&String| metrics.iter().filter(|m| gives(m, why)).count();
-    let reasons = metrics.iter().flat_map(|m| &m.reasons);
-    let all = reasons.map(|reason| &reason.why);
-    all.max_by_key(count).cloned().unwrap_or_default()
+    let mut common = "";
+    let mut most = 0;
+    for reason in metrics.iter().flat_map(|metric| &metric.reasons) {
+        let count = metrics
+            .iter()
+            .filter(|metric| metric.reasons.iter().any(|one| one.why == reason.why))
+            .count();
+        if count >= most {
+            most = count;
+            common = &reason.why;
+        }
+    }
+    common.to_owned()
 }
 
 /// `2 %`, `0.5 %`.
@@ -144,7 +171,6 @@ pub(super) fn notes(
     metrics: &[MetricComparison],
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    let both: Vec<&(String, &Run<'_>)> = sides.a.iter().chain(&sides.b).collect();
     for (name, count) in [
         ("A", baseline.runs.len() - sides.a.len()),
         (letter, group.runs.len() - sides.b.len()),
@@ -155,51 +181,57 @@ pub(super) fn notes(
             ));
         }
     }
-    let ids = |side: &[(String, &Run<'_>)]| -> BTreeSet<String> {
-        side.iter()
-            .map(|(_, run)| run.record.run_id.clone())
-            .collect()
-    };
-    if !ids(&sides.a).is_disjoint(&ids(&sides.b)) {
+    if !run_ids(&sides.a).is_disjoint(&run_ids(&sides.b)) {
         notes.push(format!(
             "A and {letter} contain the same run, which cannot differ from itself."
         ));
     }
-    let partial = both.iter().filter(|(_, run)| run.record.partial);
-    let partial: Vec<&str> = partial.map(|(name, _)| name.as_str()).collect();
+    let partial: Vec<&str> = sides
+        .runs()
+        .filter(|named| named.run.record.partial)
+        .map(|named| named.name.as_str())
+        .collect();
     if !partial.is_empty() {
         notes.push(format!(
             "{} ended early; only complete measurements are compared.",
             partial.join(" and ")
         ));
     }
-    notes.extend(busy(&both));
-    notes.extend(unsettled(&both));
+    notes.extend(busy(sides));
+    notes.extend(unsettled(sides));
     notes.extend(lengths(sides));
-    for side in [sides.a.first(), sides.b.first()].into_iter().flatten() {
-        notes.extend(burst(side));
+    for side in [&sides.a, &sides.b] {
+        if let Some(first) = side.first() {
+            notes.extend(burst(first));
+        }
     }
     notes.extend(variation(sides, metrics));
     notes
 }
 
+fn run_ids<'a>(side: &[NamedRun<'a>]) -> BTreeSet<&'a str> {
+    side.iter()
+        .map(|named| named.run.record.run_id.as_str())
+        .collect()
+}
+
 /// What a side showed of a burst credit, or for how long it was tested.
-fn burst((name, run): &(String, &Run<'_>)) -> Vec<String> {
+fn burst(named: &NamedRun<'_>) -> Vec<String> {
+    let (name, record) = (&named.name, named.run.record);
     let mut notes = Vec::new();
-    for credit in &run.record.burst_credits {
-        notes.push(match run.record.targets.get(credit.target) {
-            Some(target) if run.record.targets.len() > 1 => format!(
-                "The disk of {} in {name} allows {}.",
-                target.path,
-                credit_text(credit)
-            ),
-            Some(_) | None => format!("The disk of {name} allows {}.", credit_text(credit)),
+    for credit in &record.burst_credits {
+        let text = credit_text(credit);
+        notes.push(match record.targets.get(credit.target) {
+            Some(target) if record.targets.len() > 1 => {
+                format!("The disk of {} in {name} allows {text}.", target.path)
+            }
+            Some(_) | None => format!("The disk of {name} allows {text}."),
         });
     }
-    if !notes.is_empty() || run.record.plan.layers().is_some() {
+    if !notes.is_empty() || record.plan.layers().is_some() {
         return notes;
     }
-    for untested in untested(run.record) {
+    for untested in untested(record) {
         notes.push(format!(
             "Without a pause {name} kept {}; a burst that lasts longer would not have shown. '{}' \
              tests for one.",
@@ -214,37 +246,51 @@ fn variation(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> 
     if let Some(note) = blocks(sides, metrics) {
         return Some(note);
     }
-    let known = metrics.iter().filter_map(|m| m.variation);
-    if let Some(earlier) = known.map(|variation| variation.earlier_runs).max() {
-        return (earlier > 0).then(|| {
-            format!(
+    let earlier_runs = metrics
+        .iter()
+        .flat_map(|metric| metric.variation)
+        .map(|variation| variation.earlier_runs)
+        .max();
+    match earlier_runs {
+        Some(0) => return None,
+        Some(earlier) => {
+            return Some(format!(
                 "The intervals include the variation of {earlier} earlier runs of the same target \
                  and plan (history)."
-            )
-        });
+            ));
+        }
+        None => {}
     }
     let is_pair = sides.a.len() == 1 && sides.b.len() == 1;
-    let may_vary = |m: &MetricComparison| m.ratio.is_some() && m.verdict != Verdict::Observed;
-    (is_pair && metrics.iter().any(may_vary)).then(|| {
-        "There is one run per side and no earlier run of this target and plan, so the intervals \
-         omit the variation between runs. faster-once and slower-once apply only to this pair. \
-         Compare three runs per side."
-            .to_owned()
-    })
+    let has_verdict = metrics
+        .iter()
+        .any(|metric| metric.ratio.is_some() && metric.verdict != Verdict::Observed);
+    if !is_pair || !has_verdict {
+        return None;
+    }
+    let text = "There is one run per side and no earlier run of this target and plan, so the \
+                intervals omit the variation between runs. faster-once and slower-once apply only \
+                to this pair. Compare three runs per side.";
+    Some(text.to_owned())
 }
 
 /// How a live comparison was measured.
 fn blocks(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
-    let headline = metrics.iter().filter(|m| m.headline);
-    let counts = headline.filter(|m| m.basis == Basis::Blocks).map(|m| m.a.n);
-    let (least, most) = (counts.clone().min()?, counts.max()?);
+    let counts: Vec<u64> = metrics
+        .iter()
+        .filter(|metric| metric.headline && metric.basis == Basis::Blocks)
+        .map(|metric| metric.a.n)
+        .collect();
+    let (least, most) = (counts.iter().min()?, counts.iter().max()?);
     let count = if least == most {
         format!("{most} blocks")
     } else {
         format!("{least} to {most} blocks")
     };
-    let mut runs = sides.a.iter().chain(&sides.b);
-    let disturbed = if runs.any(|(_, run)| is_shared_disturbance(run.record)) {
+    let is_disturbed = sides
+        .runs()
+        .any(|named| is_shared_disturbance(named.run.record));
+    let disturbed = if is_disturbed {
         " Other programs used the disk during the comparison; the random order spreads their \
          effect over both sides."
     } else {
@@ -258,68 +304,84 @@ fn blocks(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
 
 /// A machine with more to do than processors: what waits for one looks like a slow disk, and
 /// differs from run to run by more than any interval tells.
-fn busy(runs: &[&(String, &Run<'_>)]) -> Option<String> {
-    let loads = runs
-        .iter()
-        .filter_map(|(name, run)| Some((name.as_str(), load(run.record)?, run.record.host.cpus)));
-    let busy: Vec<(&str, f64, u32)> = loads
-        .filter(|(_, load, cpus)| *load > f64::from(*cpus))
-        .collect();
-    let (_, load, cpus) = *largest_by(&busy, |(_, load, _)| *load)?;
-    let names = match busy.len() {
-        ..=NAMED_MAX => {
-            let names: Vec<&str> = busy.iter().map(|(name, ..)| *name).collect();
-            names.join(", ")
+fn busy(sides: &Sides<'_>) -> Option<String> {
+    let mut busy = Vec::new();
+    for named in sides.runs() {
+        let cpus = named.run.record.host.cpus;
+        if let Some(load) = load(named.run.record)
+            && load > f64::from(cpus)
+        {
+            let name = named.name.as_str();
+            busy.push(BusyRun { name, load, cpus });
         }
-        many => format!("{many} of {} runs", runs.len()),
+    }
+    let busiest = largest_by(&busy, |one| one.load)?;
+    let names = if busy.len() <= NAMED_MAX {
+        let names: Vec<&str> = busy.iter().map(|one| one.name).collect();
+        names.join(", ")
+    } else {
+        format!("{} of {} runs", busy.len(), sides.runs().count())
     };
     let up_to = if busy.len() > 1 { "up to " } else { "" };
+    let (load, cpus) = (busiest.load, busiest.cpus);
     Some(format!(
         "{names} began at a load of {up_to}{load:.1} on {cpus} processors, so waits for a \
          processor count as the disk's time. Compare runs from a quiet machine."
     ))
 }
 
-fn unsettled(runs: &[&(String, &Run<'_>)]) -> Option<String> {
-    let of_run = |(name, run): &&(String, &Run<'_>)| {
-        let unsettled = run.record.measurements.iter();
-        let unsettled = unsettled.filter(|m| m.figures.settled == Some(false));
-        let names = unsettled.map(|m| format!("{} in {name}", m.data.workload.name));
-        names.collect::<Vec<_>>()
-    };
-    let names = runs.iter().flat_map(of_run).collect::<Vec<_>>();
-    (!names.is_empty()).then(|| {
-        let names = names.join(", ");
-        format!("The rate had not settled at the end: {names}. Use longer runs.")
-    })
+/// A run that began at a higher load than the machine has processors.
+struct BusyRun<'a> {
+    name: &'a str,
+    load: f64,
+    cpus: u32,
+}
+
+fn unsettled(sides: &Sides<'_>) -> Option<String> {
+    let mut names = Vec::new();
+    for named in sides.runs() {
+        for m in &named.run.record.measurements {
+            if m.figures.settled == Some(false) {
+                names.push(format!("{} in {}", m.data.workload.name, named.name));
+            }
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let names = names.join(", ");
+    Some(format!(
+        "The rate had not settled at the end: {names}. Use longer runs."
+    ))
 }
 
 /// Workloads that one side measured much longer than the other.
 fn lengths(sides: &Sides<'_>) -> Option<String> {
-    let wall = |runs: &[(String, &Run<'_>)], key: (usize, &str)| {
-        let all = runs.iter().flat_map(|(_, run)| &run.record.measurements);
-        let all = all.filter(|m| (m.data.target, m.data.workload.name.as_str()) == key);
-        all.map(|m| m.data.wall_ns).max()
-    };
-    let far = |key: &(usize, &str)| {
-        let (a, b) = (wall(&sides.a, *key)?, wall(&sides.b, *key)?);
-        let ratio = a.max(b) as f64 / a.min(b).max(1) as f64;
-        let text = || {
-            format!(
-                "{} ({} and {})",
-                key.1,
-                format_duration(a),
-                format_duration(b)
-            )
+    let mut found = Vec::new();
+    for key in sides.workloads() {
+        let (Some(a), Some(b)) = (longest_ns(&sides.a, key), longest_ns(&sides.b, key)) else {
+            continue;
         };
-        (ratio > WALL_RATIO_MAX).then(text)
-    };
-    let found: Vec<String> = sides.workloads().iter().filter_map(far).collect();
-    (!found.is_empty()).then(|| {
-        format!(
-            "The measured times differ widely: {}. Caches and burst credits may cause the \
-             difference.",
-            found.join(", ")
-        )
-    })
+        let ratio = a.max(b) as f64 / a.min(b).max(1) as f64;
+        if ratio > WALL_RATIO_MAX {
+            let (a, b) = (format_duration(a), format_duration(b));
+            found.push(format!("{} ({a} and {b})", key.1));
+        }
+    }
+    if found.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "The measured times differ widely: {}. Caches and burst credits may cause the difference.",
+        found.join(", ")
+    ))
+}
+
+/// The longest time for which a run of the side measured a workload.
+fn longest_ns(side: &[NamedRun<'_>], key: (usize, &str)) -> Option<u64> {
+    side.iter()
+        .flat_map(|named| &named.run.record.measurements)
+        .filter(|m| (m.data.target, m.data.workload.name.as_str()) == key)
+        .map(|m| m.data.wall_ns)
+        .max()
 }

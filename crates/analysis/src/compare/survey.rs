@@ -7,7 +7,7 @@
 //! their shapes cancel.
 
 use super::earlier::EarlierRuns;
-use super::figures::Told;
+use super::figures::SideEstimate;
 use super::pair::{ComparedRow, Pair};
 use super::ratio::{Joined, SideFigure, Within};
 use super::reasons::{
@@ -38,8 +38,10 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     for part in [Part::Curve, Part::Burst, Part::Access] {
         // A run without this part says nothing about it.
-        let find = |name, run| Surveyed::find(name, run, part);
-        if let Some(pair) = Pair::of(sides, earlier, (part.subject(), unmatched), find) {
+        let pair = Pair::find(sides, earlier, (part.subject(), unmatched), |name, run| {
+            Surveyed::find(name, run, part)
+        });
+        if let Some(pair) = pair {
             match part {
                 Part::Curve => rows.extend(curve(&pair)),
                 Part::Burst => rows.extend(burst(&pair)),
@@ -90,8 +92,8 @@ fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
 
 fn burst(pair: &SurveyPair<'_>) -> Option<ComparedRow> {
     let figure = Figure::Throughput;
-    let told = pair.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
-    Some(row(pair, figure.as_str(), figure, told, 0))
+    let sides = pair.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
+    Some(row(pair, figure.as_str(), figure, sides, 0))
 }
 
 fn access(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
@@ -115,7 +117,7 @@ fn row(
     pair: &SurveyPair<'_>,
     metric: &str,
     figure: Figure,
-    (a, b, earlier): (Told, Told, Vec<SideFigure>),
+    (a, b, earlier): (SideEstimate, SideEstimate, Vec<SideFigure>),
     wall_ns: u64,
 ) -> ComparedRow {
     let joined = Joined::of(&a.sample, &b.sample, &earlier);
@@ -154,7 +156,7 @@ fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<(f64, f64)> {
 /// Mean access time of a pattern, from its accesses in their order: where they are alike for a
 /// while, they tell less.
 fn access_estimate(s: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimate> {
-    let told = &s.surface.figures.seeks.get(&seek)?.mean;
+    let mean = &s.surface.figures.seeks.get(&seek)?.mean;
     let mut latencies = Vec::new();
     for point in s.run.record.access() {
         if point.seek == seek {
@@ -162,7 +164,7 @@ fn access_estimate(s: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimate> {
         }
     }
     if latencies.len() < ACCESSES_MIN {
-        return Some(told.clone());
+        return Some(mean.clone());
     }
     let n = latencies.len() as f64;
     let half_width_95 =
@@ -170,7 +172,7 @@ fn access_estimate(s: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimate> {
     Some(Estimate {
         n: latencies.len() as u64,
         half_width_95,
-        ..told.clone()
+        ..mean.clone()
     })
 }
 

@@ -82,8 +82,10 @@ pub(crate) fn widening(values: &[f64]) -> f64 {
 fn autocorrelation(values: &[f64]) -> f64 {
     let centre = mean(values);
     let squares: f64 = values.iter().map(|v| (v - centre).powi(2)).sum();
-    let pairs = values.windows(2);
-    let products: f64 = pairs.map(|w| (w[0] - centre) * (w[1] - centre)).sum();
+    let products: f64 = values
+        .windows(2)
+        .map(|pair| (pair[0] - centre) * (pair[1] - centre))
+        .sum();
     if squares > 0.0 {
         products / squares
     } else {
@@ -98,9 +100,9 @@ pub(super) fn burst(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
     }
-    let sorted = sorted(values);
-    let at = |share: usize| sorted[(sorted.len() - 1) * share / 100];
-    at(95) - at(5)
+    let ascending = sorted(values);
+    let last = ascending.len() - 1;
+    ascending[last * 95 / 100] - ascending[last * 5 / 100]
 }
 
 /// From this many values on their correlation can be seen, and widens the interval.
@@ -121,9 +123,10 @@ fn half_width(values: &[f64]) -> Option<(f64, usize)> {
 /// Latencies in nanoseconds, in order; `mean_ns` is the mean of these and perhaps of others before
 /// them.
 pub(crate) fn mean_latency(values: &[f64], mean_ns: f64) -> Estimate {
-    let known = half_width(values);
-    let n = known.map_or(values.len(), |(_, n)| n) as u64;
-    Estimate::new(n, mean_ns, known.map(|(half_width, _)| half_width), "ns")
+    match half_width(values) {
+        Some((half_width, n)) => Estimate::new(n as u64, mean_ns, Some(half_width), "ns"),
+        None => Estimate::new(values.len() as u64, mean_ns, None, "ns"),
+    }
 }
 
 /// Rates of measurements that lie apart in time, per second.

@@ -33,18 +33,25 @@ const EDGE: f64 = 0.2;
 /// The first cell after the fall, in a series whose rest is level.
 pub(super) fn last_fall(values: &[f64]) -> Option<usize> {
     let batches: Vec<f64> = values.chunks_exact(BATCH_CELLS).map(mean).collect();
-    // The batch in which the level fell belongs to neither side.
-    let after = |cut: usize| (cut + 1) * BATCH_CELLS;
-    let fall_by = |tail_min: usize, least: fn(&[f64]) -> Option<f64>| {
-        let cut = largest_step(&batches, PART_BATCHES_MIN, tail_min)?;
-        let least = least(values.get(after(cut)..)?)?;
-        falls(&batches, cut, least).then_some(after(cut))
-    };
     let tail_min = PART_BATCHES_MIN.max(batches.len() / TAIL_PARTS);
-    fall_by(tail_min, |_| Some(FALL_MIN)).or_else(|| {
-        let of_limiter = |tail: &[f64]| is_of_limiter(tail).then_some(LIMITER_FALL_MIN);
-        fall_by(LIMITER_TAIL_BATCHES_MIN, of_limiter)
-    })
+    if let Some(cut) = largest_step(&batches, PART_BATCHES_MIN, tail_min)
+        && falls(&batches, cut, FALL_MIN)
+        && first_after(cut) <= values.len()
+    {
+        return Some(first_after(cut));
+    }
+    let cut = largest_step(&batches, PART_BATCHES_MIN, LIMITER_TAIL_BATCHES_MIN)?;
+    let tail = values.get(first_after(cut)..)?;
+    if is_of_limiter(tail) && falls(&batches, cut, LIMITER_FALL_MIN) {
+        Some(first_after(cut))
+    } else {
+        None
+    }
+}
+
+/// The first cell after a fall in this batch, which belongs to neither side.
+fn first_after(cut: usize) -> usize {
+    (cut + 1) * BATCH_CELLS
 }
 
 /// The least fall to a part with these counts that is no chance.
@@ -62,18 +69,21 @@ pub(super) fn largest_step(values: &[f64], head_min: usize, tail_min: usize) -> 
     if n < head_min + tail_min {
         return None;
     }
-    let (mut sum, mut best) = (0.0, (0.0, None));
+    let mut sum = 0.0;
+    let mut most_explained = 0.0;
+    let mut step = None;
     for (index, value) in values.iter().enumerate() {
         let before = index as f64;
         if index >= head_min && index + tail_min <= n {
             let explained = sum * sum / (before * (n as f64 - before));
-            if explained > best.0 {
-                best = (explained, Some(index));
+            if explained > most_explained {
+                most_explained = explained;
+                step = Some(index);
             }
         }
         sum += value - centre;
     }
-    best.1
+    step
 }
 
 /// Whether the values fall at `cut` from one level to a lower one, by a factor of `least` or more.
@@ -84,15 +94,20 @@ pub(super) fn falls(values: &[f64], cut: usize, least: f64) -> bool {
         return false;
     }
     let middle = (high + low) / 2.0;
-    let share = |part: &[f64], is_own: &dyn Fn(&f64) -> bool| {
-        part.iter().filter(|value| is_own(value)).count() as f64 / part.len() as f64
-    };
+    let above = head.iter().filter(|value| **value > middle).count();
+    let below = tail.iter().filter(|value| **value < middle).count();
     let margin = EDGE * (high - low);
-    let near = |part: usize| (part / 5).max(2);
-    share(head, &|value| *value > middle) >= HEAD_APART
-        && share(tail, &|value| *value < middle) >= APART
-        && mean(&head[head.len() - near(head.len()).min(head.len())..]) >= high - margin
-        && mean(&tail[..near(tail.len()).min(tail.len())]) <= low + margin
+    let head_end = &head[head.len() - edge_length(head)..];
+    let tail_begin = &tail[..edge_length(tail)];
+    above as f64 / head.len() as f64 >= HEAD_APART
+        && below as f64 / tail.len() as f64 >= APART
+        && mean(head_end) >= high - margin
+        && mean(tail_begin) <= low + margin
+}
+
+/// How many values of a part lie near the fall.
+fn edge_length(part: &[f64]) -> usize {
+    (part.len() / 5).max(2).min(part.len())
 }
 
 /// Fewest operations of a cell, or of several together, in which a step is looked for.
@@ -117,7 +132,10 @@ pub(crate) fn step_down(values: &[f64], tail_min: usize, least: f64) -> Option<S
     let size = (STEP_OPS_MIN / each).ceil().clamp(1.0, values.len() as f64) as usize;
     let batches: Vec<f64> = values.chunks_exact(size).map(mean).collect();
     let cut = largest_step(&batches, 1, tail_min.div_ceil(size).max(2))?;
-    falls(&batches, cut, least).then_some(StepDown {
+    if !falls(&batches, cut, least) {
+        return None;
+    }
+    Some(StepDown {
         head: cut * size,
         tail: (cut + 1) * size,
     })
@@ -156,10 +174,14 @@ pub(crate) fn scatter(values: &[f64]) -> Option<f64> {
         return None;
     }
     let cells = (SCATTER_OPS_MIN / per_cell).ceil().max(1.0) as usize;
-    let sums = values.chunks_exact(cells).map(|batch| batch.iter().sum());
-    let batches: Vec<f64> = sums.collect();
-    let is_enough = batches.len() >= SCATTER_BATCHES_MIN;
-    is_enough.then(|| (trimmed_variance(&batches) - 1.0).max(0.0).sqrt() / mean(&batches))
+    let batches: Vec<f64> = values
+        .chunks_exact(cells)
+        .map(|batch| batch.iter().sum())
+        .collect();
+    if batches.len() < SCATTER_BATCHES_MIN {
+        return None;
+    }
+    Some((trimmed_variance(&batches) - 1.0).max(0.0).sqrt() / mean(&batches))
 }
 
 /// Fewest batches of counts that are a limiter's: six are even by chance now and then.
@@ -168,16 +190,21 @@ const LIMITER_BATCHES_MIN: usize = 12;
 /// Whether counts vary as little as those of a limiter, in enough batches to exclude chance.
 pub(crate) fn is_of_limiter(values: &[f64]) -> bool {
     let batches = (values.iter().sum::<f64>() / SCATTER_OPS_MIN) as usize;
-    batches.min(values.len()) >= LIMITER_BATCHES_MIN
-        && scatter(values).is_some_and(|scatter| scatter <= EVEN)
+    if batches.min(values.len()) < LIMITER_BATCHES_MIN {
+        return false;
+    }
+    match scatter(values) {
+        Some(scatter) => scatter <= EVEN,
+        None => false,
+    }
 }
 
 /// The variance without the tenth of the batches that is farthest off on either side: the machine
 /// interrupts a limiter, too.
 fn trimmed_variance(batches: &[f64]) -> f64 {
-    let sorted = sorted(batches);
-    let off = sorted.len() / 10;
-    variance(&sorted[off..sorted.len() - off])
+    let ascending = sorted(batches);
+    let off = ascending.len() / 10;
+    variance(&ascending[off..ascending.len() - off])
 }
 
 #[cfg(test)]

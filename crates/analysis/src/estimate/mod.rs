@@ -14,7 +14,7 @@ pub(crate) use settle::falls_by_chance;
 pub(crate) use stats::{largest_by, mean, smallest_by, variance};
 pub(crate) use student::PairedDifference;
 
-use batches::{BatchMeans, batch_means, burst};
+use batches::{batch_means, burst};
 use diskproof_model::record::Estimate;
 use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
@@ -60,12 +60,14 @@ pub struct RateEstimate {
 pub(crate) fn summed<T: Borrow<TimeSeries>>(
     all: impl IntoIterator<Item = T>,
 ) -> Option<TimeSeries> {
-    let mut all = all.into_iter();
-    let mut sum = all.next()?.borrow().clone();
+    let mut sum: Option<TimeSeries> = None;
     for series in all {
-        sum.merge(series.borrow());
+        match &mut sum {
+            Some(sum) => sum.merge(series.borrow()),
+            None => sum = Some(series.borrow().clone()),
+        }
     }
-    Some(sum)
+    sum
 }
 
 /// Where the steady part of a run begins.
@@ -96,12 +98,17 @@ impl Settling {
 
 /// The sum of rates that vary together, such as those of a mix: their half-widths add up.
 pub(crate) fn sum_of(estimates: impl IntoIterator<Item = Estimate>) -> Option<Estimate> {
-    estimates.into_iter().reduce(|a, b| Estimate {
-        n: a.n.min(b.n),
-        value: a.value + b.value,
-        half_width_95: a.half_width_95.zip(b.half_width_95).map(|(a, b)| a + b),
-        unit: a.unit,
-    })
+    let mut estimates = estimates.into_iter();
+    let mut sum = estimates.next()?;
+    for estimate in estimates {
+        sum.n = sum.n.min(estimate.n);
+        sum.value += estimate.value;
+        sum.half_width_95 = match (sum.half_width_95, estimate.half_width_95) {
+            (Some(a), Some(b)) => Some(a + b),
+            _ => None,
+        };
+    }
+    Some(sum)
 }
 
 /// The rates of a series whose measured time was `wall_ns`.
@@ -133,9 +140,10 @@ pub(crate) fn settling_of_slices(
             return Settling::new(settling_ns, Some(true));
         }
     }
-    let (dropped, settled) = settle_slices(rates);
-    let last = dropped.checked_sub(1);
-    Settling::new(last.map_or(0, |last| ends_ns[last]), settled)
+    match settle_slices(rates) {
+        (0, settled) => Settling::new(0, settled),
+        (dropped, settled) => Settling::new(ends_ns[dropped - 1], settled),
+    }
 }
 
 /// The rates of a series beyond a settling time that was found on a wider one (reads and writes of
@@ -145,41 +153,62 @@ pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> Rate
         .settling_ns
         .saturating_sub(series.start_ns)
         .div_ceil(series.interval_ns) as usize;
-    let steady = |count: fn(&Cell) -> u64| {
-        let values = per_cell(series, wall_ns, count);
-        let values = values.get(dropped..).unwrap_or_default();
-        batch_means(values).map(|means| (means, burst(values)))
+    let steady = SteadyCells {
+        series,
+        wall_ns,
+        dropped,
     };
     let total = series.total();
-    let scale = 1e9 / series.interval_ns as f64;
-    // The value is what was done over the time that it took, the end of the last cell included;
-    // whole cells tell its uncertainty.
-    let per_second = |count: fn(&Cell) -> u64, dropped: usize| {
-        let time_ns = wall_ns.saturating_sub(series.start_ns + dropped as u64 * series.interval_ns);
-        let done: u64 = series.cells.iter().skip(dropped).map(count).sum();
-        match time_ns {
-            0 => 0.0,
-            _ => done as f64 * 1e9 / time_ns as f64,
-        }
-    };
-    // Counting cannot tell the rate better than to one operation more or less, or to one burst
-    // where they complete in bursts, even where every batch holds the same number.
-    let estimate = |count: fn(&Cell) -> u64, one: f64, whole: u64, unit: &str| {
-        // One operation, such as a final sync, has no rate that another run would repeat.
-        let known = steady(count).filter(|_| whole > 0 && total.ops > 1);
-        let half_width = known.map(|(b, burst)| {
-            let half_width = b.half_width.max(one.max(burst) / b.cells as f64);
-            half_width * scale
-        });
-        let n = known.map_or(1, |(b, _)| b.n as u64);
-        Estimate::new(n, per_second(count, dropped), half_width, unit)
-    };
     let bytes_each = total.bytes as f64 / total.ops.max(1) as f64;
     RateEstimate {
-        ops: estimate(|c| c.ops, 1.0, total.ops, "1/s"),
-        bytes: estimate(|c| c.bytes, bytes_each, total.bytes, "B/s"),
+        ops: steady.estimate(|cell| cell.ops, 1.0, "1/s"),
+        bytes: steady.estimate(|cell| cell.bytes, bytes_each, "B/s"),
         settling_ns: settling.settling_ns,
         settled: settling.settled,
+    }
+}
+
+/// The cells of a series beyond the settling time.
+struct SteadyCells<'a> {
+    series: &'a TimeSeries,
+    wall_ns: u64,
+    /// Cells before the first of them.
+    dropped: usize,
+}
+
+impl SteadyCells<'_> {
+    /// What was done over the time that it took, the end of the last cell included; whole cells
+    /// tell its uncertainty. `one` is what one operation counts.
+    fn estimate(&self, count: fn(&Cell) -> u64, one: f64, unit: &str) -> Estimate {
+        let value = self.per_second(count);
+        let counts = per_cell(self.series, self.wall_ns, count);
+        let steady = counts.get(self.dropped..).unwrap_or_default();
+        let total = self.series.total();
+        // One operation, such as a final sync, has no rate that another run would repeat.
+        let has_rate = total.ops > 1 && count(&total) > 0;
+        match batch_means(steady) {
+            Some(means) if has_rate => {
+                // Counting cannot tell the rate better than to one operation more or less, or to
+                // one burst where they complete in bursts, even where every batch holds the same
+                // number.
+                let grain = one.max(burst(steady)) / means.cells as f64;
+                let scale = 1e9 / self.series.interval_ns as f64;
+                let half_width = means.half_width.max(grain) * scale;
+                Estimate::new(means.n as u64, value, Some(half_width), unit)
+            }
+            _ => Estimate::new(1, value, None, unit),
+        }
+    }
+
+    fn per_second(&self, count: fn(&Cell) -> u64) -> f64 {
+        let begin_ns = self.series.start_ns + self.dropped as u64 * self.series.interval_ns;
+        let time_ns = self.wall_ns.saturating_sub(begin_ns);
+        if time_ns == 0 {
+            return 0.0;
+        }
+        let steady = self.series.cells.iter().skip(self.dropped);
+        let counted: u64 = steady.map(count).sum();
+        counted as f64 * 1e9 / time_ns as f64
     }
 }
 
@@ -231,9 +260,10 @@ pub(crate) fn slow_changes(
 /// fraction of its rate when the credit is used up. So a rate that is more even than a medium's
 /// ends a run only after [`EVEN_LONG_ENOUGH_NS`], however precise it is.
 pub fn may_end(series: &TimeSeries, elapsed_ns: u64, time_ns: Option<u64>, goal: f64) -> bool {
-    let share_ns = time_ns.map_or(LONG_ENOUGH_NS, |time_ns| {
-        (time_ns as f64 * LONG_ENOUGH_SHARE) as u64
-    });
+    let share_ns = match time_ns {
+        Some(time_ns) => (time_ns as f64 * LONG_ENOUGH_SHARE) as u64,
+        None => LONG_ENOUGH_NS,
+    };
     elapsed_ns >= share_ns.min(LONG_ENOUGH_NS)
         && precise_enough(series, goal)
         && (elapsed_ns >= EVEN_LONG_ENOUGH_NS || !is_suspiciously_even(series))
@@ -282,8 +312,11 @@ pub(crate) fn lasting_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingF
     let tail = &values[(cut + 1).min(values.len())..];
     let level = mean(tail);
     let is_even = variance(tail).sqrt() <= FALL_TAIL_SCATTER * level;
+    if !is_even || !fall::falls(&values, cut, fall::FALL_MIN) {
+        return None;
+    }
     let per_second = 1e9 / series.interval_ns.max(1) as f64;
-    (fall::falls(&values, cut, fall::FALL_MIN) && is_even).then(|| LastingFall {
+    Some(LastingFall {
         at_ns: series.start_ns + cut as u64 * series.interval_ns,
         before: mean(&values[..cut]) * per_second,
         after: level * per_second,
@@ -298,22 +331,28 @@ pub(crate) fn lasting_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingF
 /// the half-width falls with the root of time.
 pub fn precise_enough(series: &TimeSeries, goal: f64) -> bool {
     // The last cell is still being filled.
-    let values = full_cells(series);
-    let full = values.len();
-    let known = |values: &[f64], goal: f64| {
-        let (dropped, settled) = settle(values);
-        let steady = &values[dropped..];
-        let grain = burst(steady).max(1.0);
-        let precise = |b: BatchMeans| {
-            // Of a disk that does nothing, one operation is more than any share.
-            b.n >= STOP_BATCHES_MIN && b.half_width.max(grain / b.cells as f64) <= goal * b.mean
-        };
-        settled == Some(true)
-            && dropped * SETTLING_PARTS_MIN <= full
-            && batch_means(steady).is_some_and(precise)
-            && !begins_off(steady)
+    let counts = full_cells(series);
+    let half = &counts[..counts.len() / 2];
+    let settled_max = counts.len() / SETTLING_PARTS_MIN;
+    is_precise(&counts, settled_max, goal)
+        && is_precise(half, settled_max, goal * std::f64::consts::SQRT_2)
+}
+
+/// Whether counts settle within so many cells, and their mean is known to `goal`.
+fn is_precise(counts: &[f64], settled_max: usize, goal: f64) -> bool {
+    let (dropped, settled) = settle(counts);
+    if settled != Some(true) || dropped > settled_max {
+        return false;
+    }
+    let steady = &counts[dropped..];
+    let Some(means) = batch_means(steady) else {
+        return false;
     };
-    known(&values, goal) && known(&values[..full / 2], goal * std::f64::consts::SQRT_2)
+    // Of a disk that does nothing, one operation is more than any share.
+    let grain = burst(steady).max(1.0) / means.cells as f64;
+    means.n >= STOP_BATCHES_MIN
+        && means.half_width.max(grain) <= goal * means.mean
+        && !begins_off(steady)
 }
 
 /// Counts of the cells that `wall_ns` covers fully. Cells that are not there because nothing

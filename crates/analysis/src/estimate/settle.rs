@@ -135,18 +135,21 @@ fn halves_differ(values: &[f64]) -> bool {
 fn steps(batches: &[f64]) -> bool {
     let (n, centre) = (batches.len() as f64, mean(batches));
     let mut sum = 0.0;
-    let sums = batches.iter().map(|z| {
-        sum += z - centre;
-        sum
-    });
-    // The squares that a cut at `d` explains are sum² × n / (d (n − d)).
-    let explained = |(sum, d): (f64, u32)| -(sum * sum) / (f64::from(d) * (n - f64::from(d)));
-    let explained: Vec<f64> = sums.zip(1..).map(explained).collect();
+    let mut unexplained = Vec::new();
+    for (index, value) in batches.iter().enumerate() {
+        sum += value - centre;
+        // The squares that a cut before `d` explains are sum² × n / (d (n − d)).
+        let d = (index + 1) as f64;
+        unexplained.push(-(sum * sum) / (d * (n - d)));
+    }
     let cuts = TAIL_BATCHES_MIN..batches.len() - TAIL_BATCHES_MIN + 1;
-    let cut = cuts.start + smallest(&explained[cuts.start - 1..cuts.end - 1]);
+    let cut = cuts.start + smallest(&unexplained[cuts.start - 1..cuts.end - 1]);
     let (before, after) = batches.split_at(cut);
-    let residuals = [before, after].map(|part| part.iter().map(|z| z - mean(part)));
-    let residuals: Vec<f64> = residuals.into_iter().flatten().collect();
+    let mut residuals = Vec::new();
+    for part in [before, after] {
+        let level = mean(part);
+        residuals.extend(part.iter().map(|value| value - level));
+    }
     let shares = 1.0 / before.len() as f64 + 1.0 / after.len() as f64;
     let error = (variance(&residuals) * widening(&residuals) * shares).sqrt();
     let difference = (mean(before) - mean(after)).abs();

@@ -16,8 +16,9 @@ pub(crate) fn largest_by<T>(
     items: impl IntoIterator<Item = T>,
     value: impl Fn(&T) -> f64,
 ) -> Option<T> {
-    let items = items.into_iter();
-    items.max_by(|a, b| value(a).total_cmp(&value(b)))
+    items
+        .into_iter()
+        .max_by(|a, b| value(a).total_cmp(&value(b)))
 }
 
 /// The item with the smallest value, the first of several.
@@ -25,8 +26,9 @@ pub(crate) fn smallest_by<T>(
     items: impl IntoIterator<Item = T>,
     value: impl Fn(&T) -> f64,
 ) -> Option<T> {
-    let items = items.into_iter();
-    items.min_by(|a, b| value(a).total_cmp(&value(b)))
+    items
+        .into_iter()
+        .min_by(|a, b| value(a).total_cmp(&value(b)))
 }
 
 /// Of values that are not empty.

@@ -53,8 +53,11 @@ impl PairedDifference {
     /// Of these differences; `None` where they are too few, or one of them is not a number.
     pub(crate) fn of(differences: &[f64]) -> Option<Self> {
         let count = differences.len() as f64;
-        let is_known = differences.len() >= PAIRS_MIN && differences.iter().all(|d| d.is_finite());
-        is_known.then(|| Self {
+        let is_finite = differences.iter().all(|difference| difference.is_finite());
+        if differences.len() < PAIRS_MIN || !is_finite {
+            return None;
+        }
+        Some(Self {
             mean: mean(differences),
             error: (variance(differences) / count).sqrt(),
             freedom: count - 1.0,

@@ -47,17 +47,16 @@ pub(super) struct LonePoint {
 /// too fast because the disk read ahead meanwhile; neither may break a level. None of them where
 /// they are many: then they are the curve.
 pub(super) fn lone_points(values: &[f64], scatter: f64) -> Vec<LonePoint> {
-    let inner = 1..values.len().saturating_sub(1);
-    let lone = inner.filter_map(|i| {
-        let left = median(&values[i.saturating_sub(NEIGHBOURS)..i]);
-        let right = median(&values[i + 1..(i + 1 + NEIGHBOURS).min(values.len())]);
-        let outside = (values[i] - left.max(right)).max(left.min(right) - values[i]);
-        (outside > LONE_SCATTERS * scatter).then_some(LonePoint {
-            point: i,
-            beside: (left + right) / 2.0,
-        })
-    });
-    let lone: Vec<LonePoint> = lone.collect();
+    let mut lone = Vec::new();
+    for point in 1..values.len().saturating_sub(1) {
+        let left = median(&values[point.saturating_sub(NEIGHBOURS)..point]);
+        let right = median(&values[point + 1..(point + 1 + NEIGHBOURS).min(values.len())]);
+        let outside = (values[point] - left.max(right)).max(left.min(right) - values[point]);
+        if outside > LONE_SCATTERS * scatter {
+            let beside = (left + right) / 2.0;
+            lone.push(LonePoint { point, beside });
+        }
+    }
     if lone.len() as f64 > LONE_SHARE_MAX * values.len() as f64 {
         Vec::new()
     } else {
@@ -73,16 +72,17 @@ pub(super) fn lone_dips(
     scatter: f64,
     waited: impl Fn(&LonePoint) -> bool,
 ) -> Vec<Dip> {
-    let slow = lone
-        .iter()
-        .filter(|l| values[l.point] <= l.beside - depth_min(1, scatter) && !waited(l));
     let mut dips: Vec<Dip> = Vec::new();
-    for l in slow {
+    for one in lone {
+        let is_slow = values[one.point] <= one.beside - depth_min(1, scatter);
+        if !is_slow || waited(one) {
+            continue;
+        }
         match dips.last_mut() {
-            Some(before) if before.last + 1 == l.point => {
-                *before = dip(values, before.first, l.point, before.beside.ln())
+            Some(before) if before.last + 1 == one.point => {
+                *before = dip(values, before.first, one.point, before.beside.ln())
             }
-            _ => dips.push(dip(values, l.point, l.point, l.beside)),
+            _ => dips.push(dip(values, one.point, one.point, one.beside)),
         }
     }
     dips
@@ -92,45 +92,50 @@ pub(super) fn lone_dips(
 /// place is not slow. Where all requests are slow, the longest takes longer by its part of the
 /// queue only.
 pub(super) fn has_waited(curve: &[CurvePoint], points: &[ShapePoint], lone: &LonePoint) -> bool {
-    let at = |i: usize| &curve[points[i].index];
-    let near =
-        lone.point.saturating_sub(NEIGHBOURS)..(lone.point + NEIGHBOURS + 1).min(points.len());
-    let others = near.filter(|i| *i != lone.point);
-    let others: Vec<f64> = others.map(|i| at(i).latency_max_ns as f64).collect();
-    let slow = at(lone.point);
+    let from = lone.point.saturating_sub(NEIGHBOURS);
+    let to = (lone.point + NEIGHBOURS + 1).min(points.len());
+    let mut others_ns = Vec::new();
+    for point in from..to {
+        if point != lone.point {
+            others_ns.push(curve[points[point].index].latency_max_ns as f64);
+        }
+    }
+    let slow = &curve[points[lone.point].index];
     let extra_ns = slow.busy_ns as f64 * (1.0 - (points[lone.point].ln_rate - lone.beside).exp());
-    slow.latency_max_ns as f64 - median(&others) >= ONE_REQUEST * extra_ns
+    slow.latency_max_ns as f64 - median(&others_ns) >= ONE_REQUEST * extra_ns
 }
 
 /// Runs of stretches that lie lower than both neighbours; at the start of the curve lower than the
 /// one neighbour, because no healthy curve rises.
 pub(super) fn dips(values: &[f64], scatter: f64, reach: Reach) -> Vec<Dip> {
-    let stretches = stretches(values, scatter);
-    let level = |s: &Range<usize>| mean(values[s.clone()].iter().copied());
-    let levels: Vec<f64> = stretches.iter().map(level).collect();
-    let mut dips = Vec::new();
+    let steps = Steps::of_curve(values, scatter);
+    let mut dips: Vec<Dip> = Vec::new();
     let mut from = 0;
-    while from < stretches.len() {
+    while from < steps.stretches.len() {
         // The longest run that is a dip, so that a dip with steps in it is one.
-        let found = (from..stretches.len().saturating_sub(1))
+        let found = (from..steps.stretches.len().saturating_sub(1))
             .rev()
-            .find(|to| is_dip(&stretches, &levels, from, *to, values.len(), scatter));
+            .find(|to| steps.is_dip(from, *to));
         let Some(to) = found else {
             from += 1;
             continue;
         };
-        let beside = [from.checked_sub(1), Some(to + 1)].into_iter().flatten();
-        let beside = mean(beside.map(|i| levels[i]));
-        let (first, last) = (stretches[from].start, stretches[to].end - 1);
+        let right = steps.levels[to + 1];
+        let beside = match from {
+            0 => right,
+            _ => (steps.levels[from - 1] + right) / 2.0,
+        };
+        let (first, last) = (steps.stretches[from].start, steps.stretches[to].end - 1);
         dips.push(dip(values, first, last, beside));
         from = to + 1;
     }
-    let last =
-        last_dip(&stretches, &levels, values.len(), scatter).filter(|_| reach == Reach::Whole);
-    let start = last.map(|i| stretches[i].start);
-    if let Some(start) = start.filter(|start| dips.iter().all(|d| d.last < *start)) {
-        let before = levels[stretches.partition_point(|s| s.start < start) - 1];
-        dips.push(dip(values, start, values.len() - 1, before));
+    if reach == Reach::Whole
+        && let Some(last) = steps.last_dip()
+    {
+        let start = steps.stretches[last].start;
+        if dips.iter().all(|dip| dip.last < start) {
+            dips.push(dip(values, start, values.len() - 1, steps.levels[last - 1]));
+        }
     }
     dips
 }
@@ -144,38 +149,81 @@ fn dip(values: &[f64], first: usize, last: usize, beside: f64) -> Dip {
     }
 }
 
-/// Down at its left edge, up at its right one, and below the line between what lies next to it all
-/// the way. The steps count, not the levels: over a fifth of the surface a healthy disk may fall by
-/// as much as the dip is deep.
-fn is_dip(
-    stretches: &[Range<usize>],
-    levels: &[f64],
-    from: usize,
-    to: usize,
+/// A curve as stretches of one level each.
+struct Steps {
+    stretches: Vec<Range<usize>>,
+    levels: Vec<f64>,
+    /// Points of the curve.
     points: usize,
     scatter: f64,
-) -> bool {
-    let length = stretches[to].end - stretches[from].start;
-    let lonely = from == 0 && stretches[to + 1].len() < BEHIND_START_MIN;
-    if lonely || length as f64 > DIP_SHARE_MAX * points as f64 {
-        return false;
+}
+
+impl Steps {
+    fn of_curve(values: &[f64], scatter: f64) -> Self {
+        let stretches = stretches(values, scatter);
+        let levels = stretches
+            .iter()
+            .map(|stretch| mean(values[stretch.clone()].iter().copied()))
+            .collect();
+        Self {
+            stretches,
+            levels,
+            points: values.len(),
+            scatter,
+        }
     }
-    let right = levels[to + 1];
-    let left = from.checked_sub(1);
-    let left = left.map_or(f64::INFINITY, |left| levels[left]);
-    let depth = if length >= LONG_DIP_POINTS {
-        LONG_DIP_DEPTH_MIN.max(depth_over_scatter(length, scatter))
-    } else {
-        depth_min(length, scatter)
-    };
-    let steps = levels[from] <= left - depth && levels[to] <= right - depth;
-    let start = if left.is_finite() { left } else { right };
-    let line = |i: usize| {
-        let middle =
-            (stretches[i].start + stretches[i].end) as f64 / 2.0 - stretches[from].start as f64;
-        start + (right - start) * middle / length as f64
-    };
-    steps && (from..=to).all(|i| levels[i] <= line(i) - depth / 2.0)
+
+    /// Down at its left edge, up at its right one, and below the line between what lies next to it
+    /// all the way. The steps count, not the levels: over a fifth of the surface a healthy disk may
+    /// fall by as much as the dip is deep.
+    fn is_dip(&self, from: usize, to: usize) -> bool {
+        let begin = self.stretches[from].start;
+        let length = self.stretches[to].end - begin;
+        let is_lonely = from == 0 && self.stretches[to + 1].len() < BEHIND_START_MIN;
+        if is_lonely || length as f64 > DIP_SHARE_MAX * self.points as f64 {
+            return false;
+        }
+        let right = self.levels[to + 1];
+        let left = match from {
+            0 => f64::INFINITY,
+            _ => self.levels[from - 1],
+        };
+        let depth = if length >= LONG_DIP_POINTS {
+            LONG_DIP_DEPTH_MIN.max(depth_over_scatter(length, self.scatter))
+        } else {
+            depth_min(length, self.scatter)
+        };
+        let has_edges = self.levels[from] <= left - depth && self.levels[to] <= right - depth;
+        let start = if left.is_finite() { left } else { right };
+        let mut is_below_line = true;
+        for i in from..=to {
+            let middle = (self.stretches[i].start + self.stretches[i].end) as f64 / 2.0;
+            let line = start + (right - start) * (middle - begin as f64) / length as f64;
+            is_below_line &= self.levels[i] <= line - depth / 2.0;
+        }
+        has_edges && is_below_line
+    }
+
+    /// The stretch from which on the curve is one dip to its end, because the step down to it is out
+    /// of all proportion to the others: an inner zone is slower than the one before, but by no more
+    /// than its neighbours are.
+    fn last_dip(&self) -> Option<usize> {
+        let mut falls: Vec<f64> = self
+            .levels
+            .windows(2)
+            .map(|pair| pair[0] - pair[1])
+            .collect();
+        let (before, _) = largest_by(falls.iter().enumerate(), |(_, fall)| **fall)?;
+        let fall = falls.remove(before);
+        let others = falls.into_iter().fold(0.0, f64::max);
+        let length = self.points - self.stretches[before + 1].start;
+        let is_short = length as f64 <= END_SHARE_MAX * self.points as f64;
+        if is_short && fall >= depth_min(length, self.scatter) && fall >= END_STEPS * others {
+            Some(before + 1)
+        } else {
+            None
+        }
+    }
 }
 
 fn depth_min(length: usize, scatter: f64) -> f64 {
@@ -184,24 +232,4 @@ fn depth_min(length: usize, scatter: f64) -> f64 {
 
 fn depth_over_scatter(length: usize, scatter: f64) -> f64 {
     DIP_DEPTH_SCATTERS * scatter / (length as f64).sqrt()
-}
-
-/// Where a last stretch begins whose step down is out of all proportion to the others: an inner
-/// zone is slower than the one before, but by no more than its neighbours are. An index into the
-/// stretches.
-fn last_dip(
-    stretches: &[Range<usize>],
-    levels: &[f64],
-    points: usize,
-    scatter: f64,
-) -> Option<usize> {
-    let falls: Vec<f64> = levels.windows(2).map(|pair| pair[0] - pair[1]).collect();
-    let falls = || falls.iter().copied().enumerate();
-    let (before, fall) = largest_by(falls(), |(_, fall)| *fall)?;
-    let others = falls().filter(|(i, _)| *i != before);
-    let others = others.map(|(_, fall)| fall).fold(0.0, f64::max);
-    let length = points - stretches[before + 1].start;
-    let short = length as f64 <= END_SHARE_MAX * points as f64;
-    (short && fall >= depth_min(length, scatter) && fall >= END_STEPS * others)
-        .then_some(before + 1)
 }

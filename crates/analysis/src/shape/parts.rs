@@ -118,6 +118,21 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 /// new mean; half as much again makes noise that is not normal break levels rarely.
 const LEVEL_PENALTY: f64 = 3.0;
 
+/// Sums of the deviations of the values up to a point from their common mean, and of the squares.
+#[derive(Clone, Copy, Default)]
+struct RunningSum {
+    sum: f64,
+    squares: f64,
+}
+
+/// The squared deviations of the values of a stretch from their own mean.
+fn cost(sums: &[RunningSum], stretch: Range<usize>) -> f64 {
+    let (begin, end) = (sums[stretch.start], sums[stretch.end]);
+    let sum = end.sum - begin.sum;
+    let squares = end.squares - begin.squares;
+    (squares - sum * sum / stretch.len() as f64).max(0.0)
+}
+
 /// The partition into stretches of one level that costs least: squared deviations plus a penalty
 /// for each stretch (optimal partitioning; Jackson et al.,
 /// "An algorithm for optimal partitioning of data on an interval", 2005), with the starts that can
@@ -127,24 +142,28 @@ pub(super) fn stretches(values: &[f64], scatter: f64) -> Vec<Range<usize>> {
     let n = values.len();
     let penalty = LEVEL_PENALTY * scatter * scatter * (n.max(2) as f64).ln();
     let centre = mean(values.iter().copied());
-    let mut sums = vec![(0.0, 0.0)];
+    let mut sums = vec![RunningSum::default()];
     for value in values {
-        let (sum, squares) = sums[sums.len() - 1];
-        sums.push((sum + (value - centre), squares + (value - centre).powi(2)));
+        let last = sums[sums.len() - 1];
+        sums.push(RunningSum {
+            sum: last.sum + (value - centre),
+            squares: last.squares + (value - centre).powi(2),
+        });
     }
-    let cost = |from: usize, to: usize| {
-        let (sum, squares) = (sums[to].0 - sums[from].0, sums[to].1 - sums[from].1);
-        (squares - sum * sum / (to - from) as f64).max(0.0)
-    };
     let (mut least, mut starts, mut candidates) = (vec![-penalty], vec![0], vec![0usize]);
     for end in 1..=n {
-        let through = |start: usize| least[start] + cost(start, end);
-        let (start, price) = candidates
-            .iter()
-            .map(|s| (*s, through(*s)))
-            .min_by(|a, b| a.1.total_cmp(&b.1))
-            .unwrap_or((0, f64::INFINITY));
-        candidates.retain(|s| through(*s) <= price + penalty);
+        let mut start = 0;
+        let mut price = f64::INFINITY;
+        for candidate in &candidates {
+            let through = least[*candidate] + cost(&sums, *candidate..end);
+            if through < price {
+                start = *candidate;
+                price = through;
+            }
+        }
+        candidates.retain(|candidate| {
+            least[*candidate] + cost(&sums, *candidate..end) <= price + penalty
+        });
         candidates.push(end);
         least.push(price + penalty);
         starts.push(start);

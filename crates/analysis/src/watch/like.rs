@@ -2,7 +2,7 @@
 //! reads and writes, each with its sizes and its share of the rate.
 
 use diskproof_model::measurement::OpKind;
-use diskproof_model::observed::{LikePlan, ObservedDevice, ObservedOps, ObservedSize};
+use diskproof_model::observed::{LikePlan, ObservedDevice, ObservedOps};
 use diskproof_model::plan::{
     Access, BlockShare, Distribution, Start, Stop, SyncCall, SyncPolicy, Workload,
 };
@@ -62,18 +62,19 @@ pub fn like_workloads(
     observed: &ObservedDevice,
     target: LikeTarget,
 ) -> Result<Vec<Workload>, LikeError> {
-    let device = || observed.name.clone();
     if observed.requests() == 0 {
-        return Err(LikeError::Idle { device: device() });
+        return Err(LikeError::Idle {
+            device: observed.name.clone(),
+        });
     }
     let mut workloads = Vec::new();
     for (kind, op) in &observed.ops {
-        for (access, share, sizes) in parts(op) {
-            let rate = op.count as f64 * 1e9 / observed.wall_ns.max(1) as f64 * share;
+        for part in parts(op) {
+            let rate = op.count as f64 * 1e9 / observed.wall_ns.max(1) as f64 * part.share;
             if rate * target.time_ns as f64 / 1e9 < 1.0 {
                 continue;
             }
-            let name = format!("{}-{}", kind.as_str(), access_name(&access));
+            let name = format!("{}-{}", kind.as_str(), access_name(&part.access));
             workloads.push(Workload {
                 start: if workloads.is_empty() {
                     Start::AfterPrevious
@@ -81,7 +82,7 @@ pub fn like_workloads(
                     Start::WithPrevious
                 },
                 streams: Streams::with_reads(if *kind == OpKind::Read { 1000 } else { 0 }),
-                access,
+                access: part.access,
                 depth: observed.queue_depth_max.ceil().clamp(1.0, DEPTH_MAX) as u32,
                 stop: Stop {
                     time_ns: Some(target.time_ns),
@@ -89,13 +90,13 @@ pub fn like_workloads(
                 },
                 rate: Some(rate),
                 sync: sync_policy(*kind, op, observed.flush_ops),
-                ..sized(Workload::named(&name), &sizes, target.unit_bytes)
+                ..sized(Workload::named(&name), &part.sizes, target.unit_bytes)
             });
         }
     }
     if workloads.is_empty() {
         Err(LikeError::TooSlow {
-            device: device(),
+            device: observed.name.clone(),
             seconds: target.time_ns / 1_000_000_000,
         })
     } else {
@@ -103,32 +104,46 @@ pub fn like_workloads(
     }
 }
 
-/// Random or sequential requests of one direction: their share of all of it; their sizes in bytes,
-/// and how many have them.
-type LikePart = (Access, f64, Vec<(u32, u64)>);
+/// The random or the sequential requests of one direction.
+struct LikePart {
+    access: Access,
+    /// Their share of all of that direction.
+    share: f64,
+    /// Their sizes in bytes, and how many have them.
+    sizes: Vec<(u32, u64)>,
+}
 
 /// The random and the sequential part; one alone where the other is too small to matter.
 fn parts(op: &ObservedOps) -> Vec<LikePart> {
-    let random = Access::Random {
-        distribution: Distribution::Uniform,
+    let mut random = LikePart {
+        access: Access::Random {
+            distribution: Distribution::Uniform,
+        },
+        share: op.seek_share,
+        sizes: Vec::new(),
     };
-    let sizes = |count: fn(&ObservedSize) -> u64| -> Vec<(u32, u64)> {
-        let sizes = op.sizes.iter().map(|size| (size.block_bytes, count(size)));
-        sizes.filter(|(_, count)| *count > 0).collect()
+    let mut sequential = LikePart {
+        access: Access::Sequential,
+        share: 1.0 - op.seek_share,
+        sizes: Vec::new(),
     };
-    let (seeks, sequential) = (op.seek_share, sizes(|size| size.sequential));
-    let mut parts = vec![
-        (random, seeks, sizes(|size| size.random)),
-        (Access::Sequential, 1.0 - seeks, sequential),
-    ];
-    parts.retain(|(_, share, _)| *share >= SHARE_MIN);
-    let sum: f64 = parts.iter().map(|(_, share, _)| share).sum();
+    for size in &op.sizes {
+        if size.random > 0 {
+            random.sizes.push((size.block_bytes, size.random));
+        }
+        if size.sequential > 0 {
+            sequential.sizes.push((size.block_bytes, size.sequential));
+        }
+    }
+    let mut parts = vec![random, sequential];
+    parts.retain(|part| part.share >= SHARE_MIN);
+    let sum: f64 = parts.iter().map(|part| part.share).sum();
     let mean = u32::try_from(op.bytes / op.count.max(1)).unwrap_or(u32::MAX);
-    for (_, share, sizes) in &mut parts {
-        *share /= sum;
+    for part in &mut parts {
+        part.share /= sum;
         // Too few requests were traced for their own sizes.
-        if sizes.is_empty() {
-            *sizes = vec![(mean.max(1), 1)];
+        if part.sizes.is_empty() {
+            part.sizes.push((mean.max(1), 1));
         }
     }
     parts
@@ -182,6 +197,7 @@ fn sync_policy(kind: OpKind, op: &ObservedOps, flushes: Option<u64>) -> SyncPoli
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::observed::ObservedSize;
     use diskproof_model::record::Estimate;
     use diskproof_model::series::TimeSeries;
     use std::collections::BTreeMap;

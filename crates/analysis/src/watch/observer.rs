@@ -169,7 +169,9 @@ impl ObservedLoad {
         }
         step.processes = busiest(&own);
         let capacity = self.watched.capacity.as_ref();
-        step.load_share = capacity.and_then(|capacity| load_share(&step, capacity));
+        if let Some(capacity) = capacity {
+            step.load_share = load_share(&step, capacity);
+        }
         self.profile
             .add_step(&step, input.length_ns, shares, method);
         step

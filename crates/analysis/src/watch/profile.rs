@@ -75,9 +75,9 @@ impl TracedCounts {
     }
 }
 
-impl DeviceProfile {
-    pub(super) fn new(interval_ns: u64) -> Self {
-        let direction = || DirectionProfile {
+impl DirectionProfile {
+    fn new(interval_ns: u64) -> Self {
+        Self {
             count: 0,
             bytes: 0,
             merges: 0,
@@ -85,11 +85,16 @@ impl DeviceProfile {
             seeks: 0.0,
             sizes: BTreeMap::new(),
             series: TimeSeries::new(interval_ns),
-        };
+        }
+    }
+}
+
+impl DeviceProfile {
+    pub(super) fn new(interval_ns: u64) -> Self {
         Self {
             wall_ns: 0,
-            read: direction(),
-            write: direction(),
+            read: DirectionProfile::new(interval_ns),
+            write: DirectionProfile::new(interval_ns),
             flush_ops: None,
             depth_ns: 0.0,
             depth_max: 0.0,
@@ -117,14 +122,16 @@ impl DeviceProfile {
         if self.threads.len() >= THREADS_MAX && !self.threads.contains_key(&key) {
             return;
         }
-        let thread = self.threads.entry(key);
-        let thread = thread.or_insert_with_key(|(pid, name)| ObservedProcess {
-            pid: *pid,
-            name: name.clone(),
-            requests: 0,
-            read_bytes: 0,
-            write_bytes: 0,
-        });
+        let thread = self
+            .threads
+            .entry(key)
+            .or_insert_with_key(|(pid, name)| ObservedProcess {
+                pid: *pid,
+                name: name.clone(),
+                requests: 0,
+                read_bytes: 0,
+                write_bytes: 0,
+            });
         thread.requests += 1;
         match request.direction {
             Read => thread.read_bytes += bytes,
@@ -238,7 +245,10 @@ impl DirectionProfile {
             merges: self.merges,
             iops: rate.ops,
             throughput: rate.bytes,
-            latency_mean_ns: (self.count > 0).then(|| self.latency_ns / self.count as f64),
+            latency_mean_ns: match self.count {
+                0 => None,
+                count => Some(self.latency_ns / count as f64),
+            },
             seek_share: (self.seeks / self.count.max(1) as f64).min(1.0),
             sizes,
             series: self.series.clone(),
@@ -349,15 +359,23 @@ fn direction(
     let ops = difference(before.ops, after.ops)?;
     let bytes = difference(before.sectors, after.sectors)?.saturating_mul(SECTOR_BYTES);
     let ms = difference(before.ms, after.ms)?;
-    let per_second = |amount: u64| amount as f64 * 1e9 / length_ns.max(1) as f64;
+    let latency_ns = if ops > 0 {
+        Some(ms as f64 * 1e6 / ops as f64)
+    } else {
+        None
+    };
     Some(DirectionStep {
         ops,
         merges: difference(before.merges, after.merges)?,
         bytes,
-        iops: per_second(ops),
-        bytes_per_second: per_second(bytes),
-        latency_ns: (ops > 0).then(|| ms as f64 * 1e6 / ops as f64),
+        iops: per_second(ops, length_ns),
+        bytes_per_second: per_second(bytes, length_ns),
+        latency_ns,
     })
+}
+
+fn per_second(amount: u64, length_ns: u64) -> f64 {
+    amount as f64 * 1e9 / length_ns.max(1) as f64
 }
 
 /// How far a counter went, over the end of its width if need be.
@@ -366,7 +384,7 @@ fn difference(before: u64, after: u64) -> Option<u64> {
         Some(step) => Some(step),
         None if before < WIDTH => {
             let step = after + (WIDTH - before);
-            (step < STEP_MAX).then_some(step)
+            if step < STEP_MAX { Some(step) } else { None }
         }
         None => None,
     }

@@ -29,14 +29,19 @@ pub struct ServerReading {
     pub disks: Vec<DiskReading>,
 }
 
+impl ServerReading {
+    fn disk(&self, name: &str) -> Option<&DiskReading> {
+        self.disks.iter().find(|disk| disk.name == name)
+    }
+}
+
 /// A server in the order of its readings.
 #[derive(Debug, Clone)]
 pub struct ServerObserver {
     /// Below its data; empty where they are not known.
     devices: Vec<String>,
     before: Option<ServerReading>,
-    /// The latest steps, each with its end.
-    recent: VecDeque<(u64, ExplainedLoad)>,
+    recent: VecDeque<RecentStep>,
     wall_ns: u64,
     total: ServerCounters,
     explained: ExplainedLoad,
@@ -45,10 +50,16 @@ pub struct ServerObserver {
     wal_writes: TimeSeries,
 }
 
+/// One of the latest steps.
+#[derive(Debug, Clone)]
+struct RecentStep {
+    end_ns: u64,
+    load: ExplainedLoad,
+}
+
 impl ServerObserver {
     /// Nothing was read yet.
     pub fn new(interval_ns: u64) -> Self {
-        let series = || TimeSeries::new(interval_ns);
         Self {
             devices: Vec::new(),
             before: None,
@@ -56,9 +67,9 @@ impl ServerObserver {
             wall_ns: 0,
             total: ServerCounters::default(),
             explained: ExplainedLoad::default(),
-            reads: series(),
-            writes: series(),
-            wal_writes: series(),
+            reads: TimeSeries::new(interval_ns),
+            writes: TimeSeries::new(interval_ns),
+            wal_writes: TimeSeries::new(interval_ns),
         }
     }
 
@@ -76,20 +87,25 @@ impl ServerObserver {
     /// someone reset them.
     pub fn add(&mut self, reading: ServerReading) -> Option<ServerStep> {
         let before = self.before.replace(reading.clone())?;
-        let length_ns = reading.at_ns.checked_sub(before.at_ns);
-        let length_ns = length_ns.filter(|ns| *ns > 0)?;
+        let length_ns = reading.at_ns.checked_sub(before.at_ns)?;
+        if length_ns == 0 {
+            return None;
+        }
         let mut counters = counters_between(&before.counters, &reading.counters)?;
         counters.io.sort_by_key(|io| std::cmp::Reverse(io.bytes()));
         self.wall_ns += length_ns;
         add_counters(&mut self.total, &counters);
         self.add_cells(reading.at_ns, &counters);
-        let explained = explained(&self.devices, &before, &reading, &counters, length_ns);
-        let explained = explained.map(|step| {
-            add_explained(&mut self.explained, &step);
-            self.recent.push_back((reading.at_ns, step));
-            self.recent_sum()
-        });
-        let explained = explained.filter(|load| load.wall_ns >= COMPARED_NS_MIN);
+        let latest = explained(&self.devices, &before, &reading, &counters, length_ns);
+        let explained = match latest {
+            Some(load) => {
+                add_explained(&mut self.explained, &load);
+                let end_ns = reading.at_ns;
+                self.recent.push_back(RecentStep { end_ns, load });
+                compared(self.recent_sum())
+            }
+            None => None,
+        };
         Some(ServerStep {
             length_ns,
             counters,
@@ -99,37 +115,41 @@ impl ServerObserver {
 
     /// The latest steps within the window, together.
     fn recent_sum(&mut self) -> ExplainedLoad {
-        let newest = self.recent.back().map_or(0, |(end_ns, _)| *end_ns);
+        let newest = match self.recent.back() {
+            Some(step) => step.end_ns,
+            None => 0,
+        };
         let oldest = newest.saturating_sub(WINDOW_NS);
-        self.recent.retain(|(end_ns, _)| *end_ns > oldest);
+        self.recent.retain(|step| step.end_ns > oldest);
         let mut sum = ExplainedLoad::default();
-        for (_, step) in &self.recent {
-            add_explained(&mut sum, step);
+        for step in &self.recent {
+            add_explained(&mut sum, &step.load);
         }
         sum
     }
 
     fn add_cells(&mut self, at_ns: u64, counters: &ServerCounters) {
-        let sum = |count: fn(&ServerIo) -> u64| -> u64 { counters.io.iter().map(count).sum() };
         // A reading describes the time before it.
-        let at_ns = at_ns.saturating_sub(1);
-        let cell = |ops: u64, bytes: u64| Cell {
-            ops,
-            bytes,
+        let before_ns = at_ns.saturating_sub(1);
+        let mut reads = Cell::default();
+        let mut writes = Cell::default();
+        for io in &counters.io {
+            reads.ops += io.read_ops;
+            writes.ops += io.write_ops + io.extend_ops;
+        }
+        if !counters.io.iter().any(ServerIo::is_wal) {
+            writes.ops += counters.wal.write_ops.unwrap_or(0);
+        }
+        reads.bytes = counters.read_bytes();
+        writes.bytes = counters.write_bytes();
+        let wal_writes = Cell {
+            ops: counters.wal.syncs.unwrap_or(0),
+            bytes: counters.wal.write_bytes,
             ..Cell::default()
         };
-        let reads = cell(sum(|io| io.read_ops), counters.read_bytes());
-        let log_writes = if counters.io.iter().any(ServerIo::is_wal) {
-            0
-        } else {
-            counters.wal.write_ops.unwrap_or(0)
-        };
-        let write_ops = sum(|io| io.write_ops + io.extend_ops) + log_writes;
-        let writes = cell(write_ops, counters.write_bytes());
-        let wal = cell(counters.wal.syncs.unwrap_or(0), counters.wal.write_bytes);
-        self.reads.add(at_ns, &reads, CELLS_MAX);
-        self.writes.add(at_ns, &writes, CELLS_MAX);
-        self.wal_writes.add(at_ns, &wal, CELLS_MAX);
+        self.reads.add(before_ns, &reads, CELLS_MAX);
+        self.writes.add(before_ns, &writes, CELLS_MAX);
+        self.wal_writes.add(before_ns, &wal_writes, CELLS_MAX);
     }
 
     /// All steps together; `None` without one.
@@ -151,7 +171,7 @@ impl ServerObserver {
             io,
             wal: self.total.wal,
             temp_bytes: self.total.temp_bytes,
-            explained: (self.explained.wall_ns >= COMPARED_NS_MIN).then(|| self.explained.clone()),
+            explained: compared(self.explained.clone()),
             reads: self.reads.clone(),
             writes: self.writes.clone(),
             wal_writes: self.wal_writes.clone(),
@@ -160,12 +180,22 @@ impl ServerObserver {
     }
 }
 
+/// A load that lasted long enough to be compared with that of the devices.
+fn compared(load: ExplainedLoad) -> Option<ExplainedLoad> {
+    if load.wall_ns >= COMPARED_NS_MIN {
+        Some(load)
+    } else {
+        None
+    }
+}
+
 /// What was counted between two readings; `None` where a counter went backwards.
 fn counters_between(before: &ServerCounters, after: &ServerCounters) -> Option<ServerCounters> {
-    // Rows never vanish, except by a reset.
-    let all_there = |old: &ServerIo| after.io.iter().any(|new| is_same(old, new));
-    if !before.io.iter().all(all_there) {
-        return None;
+    for old in &before.io {
+        // Rows never vanish, except by a reset.
+        if !after.io.iter().any(|new| is_same(old, new)) {
+            return None;
+        }
     }
     let idle = ServerIo::default();
     let mut io = Vec::new();
@@ -284,11 +314,7 @@ fn explained(
         ..ExplainedLoad::default()
     };
     for name in devices {
-        let of = |reading: &ServerReading| -> Option<DiskReading> {
-            let mut disks = reading.disks.iter();
-            disks.find(|disk| &disk.name == name).cloned()
-        };
-        let step = step(&of(before)?, &of(after)?, length_ns)?;
+        let step = step(before.disk(name)?, after.disk(name)?, length_ns)?;
         load.device_read_bytes += step.read.bytes;
         load.device_write_bytes += step.write.bytes;
     }
