@@ -2,8 +2,7 @@
 //! do not exist become parts of one scratch file. Opens nothing.
 
 use super::environment::PathKind;
-use super::jobs::FioJob;
-use super::reading::FILENAME_FORMAT_DEFAULT;
+use super::jobs::{FILENAME_FORMAT_DEFAULT, FioJob, GivenName};
 use super::spread::{check_end, kept_names, needed_bytes, paths_of, vanishing_files};
 use super::translation::{Translated, Translation};
 use crate::output_sink::directory_of;
@@ -298,7 +297,11 @@ fn file_name(path: &Path) -> Option<String> {
 
 /// Refuses a scheduler that the disk does not have.
 fn check_scheduler(files: &JobFiles<'_>, translation: &Translation<'_>) -> Translated<()> {
-    let Some((wanted, source)) = &files.job.scheduler else {
+    let Some(GivenName {
+        name: wanted,
+        source,
+    }) = &files.job.scheduler
+    else {
         return Ok(());
     };
     let own = files.root.path.as_ref().map(std::slice::from_ref);
@@ -355,7 +358,7 @@ impl Places<'_> {
     /// The files of a job, and their target.
     fn files<'j>(&self, job: &'j FioJob, paths: &'j [PathBuf]) -> Translated<JobFiles<'j>> {
         let filename = job.filename.as_ref();
-        let source = filename.map_or(&job.source, |(_, source)| source);
+        let source = filename.map_or(&job.source, |given| &given.source);
         let wrong = |why: String| source.error(format!("[{}]: {why}", job.section));
         let is_device = matches!(self.translation.found(&paths[0]), PathKind::Device(_));
         let root = match &self.given {

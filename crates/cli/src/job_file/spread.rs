@@ -4,15 +4,14 @@
 //! end, and no other does. Opens nothing.
 
 use super::environment::PathKind;
-use super::jobs::FioJob;
-use super::sections::SourceLine;
+use super::jobs::{FioJob, GivenNames};
 use super::translation::{FILES, IN_ORDER, Translated, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use crate::workload::{Count, Rate};
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{EngineChoice, EngineKind};
+use diskproof_model::plan::EngineKind;
 use diskproof_model::shell;
 use diskproof_model::units::format_bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +44,7 @@ pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>
 /// The files of all copies of a job.
 fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
     match &job.filename {
-        Some((names, _)) => names.iter().map(|name| path_of(job, name)).collect(),
+        Some(given) => given.names.iter().map(|name| path_of(job, name)).collect(),
         None if job.files > 1 => {
             let mut all = Vec::new();
             for copy in 0..job.numjobs {
@@ -67,9 +66,9 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
     let named = job
         .filename
         .as_ref()
-        .map_or(0, |(names, _)| names.len() as u64);
+        .map_or(0, |given| given.names.len() as u64);
     let files = job.files.max(named);
-    let is_blocking = job.flags.engine == Some(EngineChoice::Fixed(EngineKind::Sync));
+    let is_blocking = job.engine() == EngineKind::Sync;
     let is_checked = job.flags.verify.is_some() || job.flags.signs_only;
     let starts_at_zero = job.extent.offset == Amount::ZERO && job.extent.increment == Amount::ZERO;
     let is_ours = |path: &PathBuf| match translation.found(path) {
@@ -94,7 +93,7 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
         && !job.rw().makes(OpKind::Trim)
         && starts_at_zero
         && has_whole_pages
-        && (job.is_uniform() || goes_onward(job))
+        && (job.is_uniform() || job.goes_onward())
         && paths.iter().all(is_ours)
         && paths
             .iter()
@@ -104,7 +103,7 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
 /// The names of the several files of a job with one copy, or of those that its copies share.
 pub(crate) fn kept_names(job: &FioJob) -> Vec<String> {
     let names: Vec<String> = match &job.filename {
-        Some((names, _)) => names.clone(),
+        Some(given) => given.names.clone(),
         None => (0..job.files)
             .map(|file| name_of_file(job, 0, file))
             .collect(),
@@ -121,7 +120,7 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
     match &job.filename {
         // The targets of the command line replace them.
         _ if !translation.overrides.targets.is_empty() => Ok(vec![job.clone()]),
-        Some(file) if file.0.len() > 1 => over_files(job, file, translation),
+        Some(file) if file.names.len() > 1 => over_files(job, file, translation),
         // As in fio, a job with file names takes the first directory.
         Some(_) => Ok(vec![job.clone()]),
         None if job.directories.len() > 1 && !leaves_files(job, translation) => {
@@ -155,8 +154,8 @@ fn path_of(job: &FioJob, name: &str) -> PathBuf {
 /// The file of each copy of a job, as fio names it.
 pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
     let copies = |path: PathBuf| vec![path; job.numjobs as usize];
-    if let Some((names, _)) = &job.filename {
-        return copies(path_of(job, &names[0]));
+    if let Some(given) = &job.filename {
+        return copies(path_of(job, &given.names[0]));
     }
     // fio takes the name of a section for a device where there is one.
     let device = path_of(job, &job.section);
@@ -184,7 +183,7 @@ fn name_of_file(job: &FioJob, copy: u64, file: u64) -> String {
 
 fn over_files(
     job: &FioJob,
-    (names, source): &(Vec<String>, SourceLine),
+    GivenNames { names, source }: &GivenNames,
     translation: &Translation<'_>,
 ) -> Translated<Vec<FioJob>> {
     let paths: Vec<PathBuf> = names.iter().map(|name| path_of(job, name)).collect();
@@ -197,7 +196,7 @@ fn over_files(
     if !divides_depth && job.keeps_files {
         let mut one = job.clone();
         one.files = parts;
-        one.alternates = may_alternate(job);
+        one.alternates = job.may_alternate();
         note_order(&one, translation);
         return Ok(vec![one]);
     }
@@ -206,9 +205,12 @@ fn over_files(
             .map_err(|why| source.error(format!("{why}. {COLON_SEPARATES}")))?;
         translation.note(FILES, &job.section);
         let mut one = job.clone();
-        one.filename = Some((names[..1].to_vec(), source.clone()));
+        one.filename = Some(GivenNames {
+            names: names[..1].to_vec(),
+            source: source.clone(),
+        });
         one.files = parts;
-        one.alternates = may_alternate(job);
+        one.alternates = job.may_alternate();
         note_order(&one, translation);
         return Ok(vec![one]);
     }
@@ -256,7 +258,10 @@ fn over_files(
         &job.section,
     );
     Ok(concurrent(names.iter().map(|name| FioJob {
-        filename: Some((vec![name.clone()], source.clone())),
+        filename: Some(GivenNames {
+            names: vec![name.clone()],
+            source: source.clone(),
+        }),
         ..shared.clone()
     })))
 }
@@ -272,7 +277,7 @@ fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> 
     if paths.iter().any(|path| path.parent() != paths[0].parent()) {
         return Err("new files in several directories are not supported; write a section for each");
     }
-    if job.is_uniform() || goes_onward(job) {
+    if job.is_uniform() || job.goes_onward() {
         Ok(())
     } else {
         Err(
@@ -280,20 +285,6 @@ fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> 
              random requests, and with sequential ones without gaps; write a section for each",
         )
     }
-}
-
-/// Whether sequential requests can go to the parts of one file in turn.
-fn may_alternate(job: &FioJob) -> bool {
-    goes_onward(job) && !job.rw().is_mix() && job.one_block().is_some()
-}
-
-/// Whether its requests are sequential, block after block.
-fn goes_onward(job: &FioJob) -> bool {
-    let flags = &job.flags;
-    !job.is_random()
-        && flags.stride.is_none()
-        && flags.backward.is_none()
-        && flags.shape.zone_stride.is_none()
 }
 
 /// fio gives the directories to the copies of a job in turn.

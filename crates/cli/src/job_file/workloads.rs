@@ -1,6 +1,6 @@
 //! Turns placed fio jobs into the workloads of a plan file. Pure.
 
-use super::jobs::{Cache, FioJob};
+use super::jobs::{Cache, FioJob, GivenName};
 use super::placement::{FilePart, Placements};
 use super::translation::{Closeness, Translated, Translation};
 use crate::plan_file::{PlanFile, PlannedWorkload};
@@ -147,26 +147,26 @@ fn groups(jobs: &[FioJob]) -> Translated<Vec<Vec<usize>>> {
     for (index, job) in jobs.iter().enumerate() {
         let awaited = job.waits_for.as_ref();
         if let Some(wait) = awaited
-            && jobs[..index].iter().all(|one| one.section != wait.0)
+            && jobs[..index].iter().all(|one| one.section != wait.name)
         {
-            return Err(wait.1.error(format!(
+            return Err(wait.source.error(format!(
                 "[{}]: wait_for={}: no job above has this name",
-                job.section, wait.0
+                job.section, wait.name
             )));
         }
         let is_beside = match (awaited, groups.last()) {
             (_, None) => false,
             _ if job.waits => false,
             // All jobs that run are the one it waits for.
-            (Some((wait, _)), Some(group))
-                if group.iter().all(|one| jobs[*one].section == *wait) =>
+            (Some(wait), Some(group))
+                if group.iter().all(|one| jobs[*one].section == wait.name) =>
             {
                 false
             }
-            (Some((wait, _)), Some(_)) if starter == Some(wait.as_str()) => true,
-            (Some((wait, source)), Some(_)) => {
+            (Some(wait), Some(_)) if starter == Some(wait.name.as_str()) => true,
+            (Some(GivenName { name, source }), Some(_)) => {
                 return Err(source.error(format!(
-                    "[{}]: wait_for={wait}: other jobs would still run at that time, but a \
+                    "[{}]: wait_for={name}: other jobs would still run at that time, but a \
                      workload waits for all earlier ones; use stonewall",
                     job.section
                 )));
@@ -183,7 +183,7 @@ fn groups(jobs: &[FioJob]) -> Translated<Vec<Vec<usize>>> {
             _ => {
                 groups.push(vec![index]);
                 let starts = awaited.filter(|_| !job.waits);
-                starter = starts.map(|(wait, _)| wait.as_str());
+                starter = starts.map(|wait| wait.name.as_str());
             }
         }
     }
