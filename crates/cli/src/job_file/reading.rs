@@ -11,36 +11,18 @@ mod limits;
 mod operations;
 mod options;
 mod pacing;
+mod reader;
 mod values;
 mod verify;
 
 use super::jobs::{Cache, FioJob};
-use super::sections::{Section, Setting, last_by_name};
+use super::sections::{Section, Setting};
 use super::translation::{JobFileError, Translated, Translation};
-use diskproof_compat::fio_values::Base;
 use diskproof_compat::{FioCondition, FioHandling, FioOption, fio_option, fio_similar};
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::EngineKind;
 use diskproof_model::rw::Order;
 use options::SETTERS;
-use std::collections::BTreeMap;
-
-/// More copies than any machine gains from.
-const NUMJOBS_MAX: u64 = 1024;
-
-/// The engines of fio that are supported. With `posixaio` the C library handles requests to one
-/// file one at a time, whatever iodepth is.
-const ENGINES: [(&str, EngineKind); 9] = [
-    ("libaio", EngineKind::Aio),
-    ("io_uring", EngineKind::Uring),
-    ("psync", EngineKind::Sync),
-    ("sync", EngineKind::Sync),
-    ("vsync", EngineKind::Sync),
-    ("pvsync", EngineKind::Sync),
-    ("pvsync2", EngineKind::Sync),
-    ("posixaio", EngineKind::Sync),
-    ("mmap", EngineKind::Mmap),
-];
+use reader::{BASES, JobReader};
 
 /// The engines of fio that read and write no file, and what to use instead.
 const OTHER_ENGINES: [(&str, &str); 3] = [
@@ -59,9 +41,6 @@ const OTHER_ENGINES: [(&str, &str); 3] = [
         "the real fio: it reads and writes no file or disk of this machine",
     ),
 ];
-
-/// The values of `kb_base`.
-const BASES: [(&str, Base); 2] = [("1024", Base::Binary), ("1000", Base::Decimal)];
 
 /// Reads a section.
 pub(crate) fn read_job(section: &Section, translation: &Translation<'_>) -> Translated<FioJob> {
@@ -87,27 +66,7 @@ pub(crate) fn check_engine(section: &Section, translation: &Translation<'_>) -> 
     JobReader::new(section, translation).check_engine()
 }
 
-/// Reads the settings of one section.
-struct JobReader<'a> {
-    section: &'a Section,
-    given: BTreeMap<&'static str, &'a Setting>,
-    translation: &'a Translation<'a>,
-}
-
-impl<'a> JobReader<'a> {
-    fn new(section: &'a Section, translation: &'a Translation<'_>) -> Self {
-        Self {
-            section,
-            given: last_by_name(&section.settings),
-            translation,
-        }
-    }
-
-    /// Adds a note about this job.
-    fn note(&self, note: &'static str) {
-        self.translation.note(note, &self.section.name);
-    }
-
+impl JobReader<'_> {
     fn check_engine(&self) -> Translated<()> {
         if let Some(given) = self.value("ioengine")? {
             for (engines, instead) in OTHER_ENGINES {

@@ -454,7 +454,8 @@ impl<'a> PlacedJob<'a, '_> {
         })
     }
 
-    /// The keys of a workload of so many copies in `part`. Each copy has the amount of I/O of `own`.
+    /// The keys of a workload of so many copies in `part`. Each copy has the amount of I/O of
+    /// `own`.
     fn flags(&self, copies: u64, own: FilePart, part: FilePart) -> Translated<WorkloadFlags> {
         let job = self.job;
         let limits = self.limits(copies, own)?;

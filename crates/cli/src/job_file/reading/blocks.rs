@@ -1,7 +1,7 @@
 //! Reads the sizes of requests, and the multiple of their offsets.
 
-use super::JobReader;
 use super::operations::list_part;
+use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::jobs::{BLOCK_BYTES_DEFAULT, FioJob};
 use crate::job_file::translation::Translated;

@@ -1,6 +1,6 @@
 //! Reads the data that a job writes.
 
-use super::JobReader;
+use super::reader::JobReader;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::Translated;
 use crate::workload::WorkloadFlags;

@@ -1,12 +1,14 @@
 //! Reads what a job is called, how many copies it has, where they run, and how it stands to the
 //! other jobs.
 
-use super::{JobReader, NUMJOBS_MAX};
+use super::reader::JobReader;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::sections::Scope;
 use crate::job_file::translation::Translated;
 use diskproof_model::shape::{IoPriority, ThreadScheduling};
 
+/// More copies than any machine gains from.
+const NUMJOBS_MAX: u64 = 1024;
 /// The kernel's set of processors holds no more in this program.
 const CPU_MAX: u16 = 1023;
 /// The class of a priority without one (IOPRIO_CLASS_BE).

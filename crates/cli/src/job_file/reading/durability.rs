@@ -1,6 +1,6 @@
 //! Reads how writes become durable.
 
-use super::JobReader;
+use super::reader::JobReader;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::Translated;
 use crate::workload::SyncedWrites;

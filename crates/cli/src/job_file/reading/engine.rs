@@ -1,12 +1,27 @@
 //! Reads how requests reach the disk: engine, depth, page cache, pages of the buffers, scheduler.
 
-use super::{ENGINES, JobReader};
+use super::reader::JobReader;
 use crate::job_file::jobs::{Cache, FioJob};
 use crate::job_file::translation::Translated;
 use crate::workload::Count;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::Rw;
 
+/// The engines of fio that are supported. With `posixaio` the C library handles requests to one
+/// file one at a time, whatever iodepth is.
+const ENGINES: [(&str, EngineKind); 9] = [
+    ("libaio", EngineKind::Aio),
+    ("io_uring", EngineKind::Uring),
+    ("psync", EngineKind::Sync),
+    ("sync", EngineKind::Sync),
+    ("vsync", EngineKind::Sync),
+    ("pvsync", EngineKind::Sync),
+    ("pvsync2", EngineKind::Sync),
+    ("posixaio", EngineKind::Sync),
+    ("mmap", EngineKind::Mmap),
+];
+
+/// The values of `io_submit_mode`, with whether a thread submits each request.
 const SUBMIT_MODES: [(&str, bool); 2] = [("inline", false), ("offload", true)];
 
 impl JobReader<'_> {

@@ -1,7 +1,7 @@
 //! Reads the options that name files: of data, directories, and of fio's logs, which have rates and
 //! latencies at intervals. No single request is recorded.
 
-use super::JobReader;
+use super::reader::JobReader;
 use crate::job_file::jobs::{FILENAME_FORMAT_DEFAULT, FioJob, GivenNames};
 use crate::job_file::sections::{Scope, Setting};
 use crate::job_file::translation::{IN_ORDER, JobFileError, Translated};

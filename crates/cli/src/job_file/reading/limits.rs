@@ -1,8 +1,8 @@
 //! Reads how much a job does, and what ends it: the part of its file, bytes, operations, laps,
 //! times, latencies, rates.
 
-use super::JobReader;
 use super::operations::list_part;
+use super::reader::JobReader;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::Translated;
 use crate::workload::{LatencyPercentile, Time};

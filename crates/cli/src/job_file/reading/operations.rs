@@ -1,6 +1,6 @@
 //! Reads which operations a job makes, and where: direction, order, mix, distribution, gaps, zones.
 
-use super::JobReader;
+use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::{JobFileError, Translated};

@@ -1,10 +1,17 @@
 //! The options of fio that say something about a job, each with the function that writes into the
 //! job what it says. The text table of all options tells what becomes of the others.
 
-use super::JobReader;
-use super::{
-    blocks, content, copies, durability, engine, files, limits, operations, pacing, verify,
-};
+use super::blocks;
+use super::content;
+use super::copies;
+use super::durability;
+use super::engine;
+use super::files;
+use super::limits;
+use super::operations;
+use super::pacing;
+use super::reader::JobReader;
+use super::verify;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::Translated;
 

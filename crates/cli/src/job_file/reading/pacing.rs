@@ -1,7 +1,7 @@
 //! Reads when requests start: rates, pauses, delays, shares of a flow.
 
-use super::JobReader;
 use super::operations::list_part;
+use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::Translated;

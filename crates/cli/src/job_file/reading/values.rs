@@ -1,6 +1,6 @@
 //! Reads a setting by the kind of its value: text, numbers, times, switches, choices.
 
-use super::{BASES, JobReader};
+use super::reader::{BASES, JobReader};
 use crate::job_file::jobs::GivenName;
 use crate::job_file::sections::Setting;
 use crate::job_file::translation::{JobFileError, Translated};

@@ -1,7 +1,7 @@
 //! Reads how the blocks of a job are verified.
 
-use super::JobReader;
 use super::content::{PATTERN_FORM, block_pattern};
+use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::Translated;
