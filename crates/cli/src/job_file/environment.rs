@@ -55,11 +55,14 @@ impl Environment for System {
     }
 
     fn keywords(&self) -> Keywords {
-        let cpus = std::thread::available_parallelism();
+        let cpus = match std::thread::available_parallelism() {
+            Ok(cpus) => cpus.get() as u64,
+            Err(_) => 1,
+        };
         [
             ("$pagesize", rustix::param::page_size() as u64),
             ("$mb_memory", host_facts().memory_bytes >> 20),
-            ("$ncpus", cpus.map_or(1, |cpus| cpus.get() as u64)),
+            ("$ncpus", cpus),
         ]
     }
 
@@ -73,9 +76,10 @@ impl Environment for System {
             Err(ProbeError::Missing { .. }) => return PathKind::Nothing,
             Err(error) => return PathKind::Other(error.to_string()),
         };
-        let is_devtmpfs = identity
-            .filesystem
-            .is_some_and(|one| one.kind == "devtmpfs");
+        let is_devtmpfs = match &identity.filesystem {
+            Some(filesystem) => filesystem.kind == "devtmpfs",
+            None => false,
+        };
         match identity.kind {
             // A file in /dev would be made of memory.
             TargetKind::Directory if is_devtmpfs => PathKind::Other(format!(
@@ -93,8 +97,12 @@ impl Environment for System {
     }
 
     fn scheduler(&self, path: &Path) -> Option<String> {
-        let layers = probe(path).ok()?.layers;
-        layers.into_iter().find_map(|layer| layer.scheduler)
+        for layer in probe(path).ok()?.layers {
+            if layer.scheduler.is_some() {
+                return layer.scheduler;
+            }
+        }
+        None
     }
 
     fn absolute(&self, path: &Path) -> PathBuf {
@@ -111,16 +119,22 @@ impl Environment for System {
 /// Text of a plan, profile or job file, or why it cannot be read. No output replaces the file.
 pub fn read_text(path: &Path) -> Result<String, String> {
     register(path, InputRole::Document);
-    let read = read_small_file(path, PLAN_FILE_BYTES_MAX).and_then(SmallFile::into_text);
-    read.map_err(|error| match error {
+    read_small_file(path, PLAN_FILE_BYTES_MAX)
+        .and_then(SmallFile::into_text)
+        .map_err(|error| unreadable(&error))
+}
+
+/// Why a plan, profile or job file cannot be read.
+fn unreadable(error: &SmallFileError) -> String {
+    match error {
         SmallFileError::TooLarge(bytes_max) => format!(
             "the file is larger, but a plan has at most {}; is this the right file?",
-            format_bytes(bytes_max)
+            format_bytes(*bytes_max)
         ),
         SmallFileError::NotRegular(_) => {
             "not a regular file; write the workloads to one".to_owned()
         }
         SmallFileError::NotText => "not UTF-8 text; save it as UTF-8".to_owned(),
         SmallFileError::Io(_) | SmallFileError::NoAnswer => error.to_string(),
-    })
+    }
 }

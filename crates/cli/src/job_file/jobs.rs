@@ -1,13 +1,37 @@
 //! One fio job, read from a section: its load, in the keys of a workload. Independent of targets
 //! and of other jobs.
 
-use super::sections::SourceLine;
+use super::sections::{Section, SourceLine};
 use super::translation::JobFileError;
-use crate::workload::WorkloadFlags;
+use crate::workload::{BlockSize, Count, Time, WorkloadFlags};
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::{Order, Rw};
+use diskproof_model::shape::LoadShape;
+
+/// The names of files without `filename` and `filename_format`.
+pub(crate) const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
+/// fio's default.
+pub(crate) const BLOCK_BYTES_DEFAULT: u32 = 4096;
+
+/// A name in a job file, and the line that gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GivenName {
+    /// The name.
+    pub name: String,
+    /// The line.
+    pub source: SourceLine,
+}
+
+/// Names of files, and the line that gives the last of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GivenNames {
+    /// The names, at least one.
+    pub names: Vec<String>,
+    /// The line.
+    pub source: SourceLine,
+}
 
 /// One job.
 #[derive(Debug, Clone)]
@@ -42,8 +66,8 @@ pub(crate) struct FioJob {
     pub overwrites: bool,
     /// Whether it starts after the jobs before it have ended.
     pub waits: bool,
-    /// The section of the job after whose end it starts (`wait_for`), and the line that names it.
-    pub waits_for: Option<(String, SourceLine)>,
+    /// The section of the job after whose end it starts (`wait_for`).
+    pub waits_for: Option<GivenName>,
     /// Whether its end also ends the jobs that run together with it (`exitall`).
     pub exits_all: bool,
     /// Whether its figures are those of all copies and of its group (`group_reporting`).
@@ -52,14 +76,14 @@ pub(crate) struct FioJob {
     pub begins_group: bool,
     /// `exit_what=all`.
     pub ends_everything: bool,
-    /// `filename`: the names, and the line that gives the last of them.
-    pub filename: Option<(Vec<String>, SourceLine)>,
+    /// The files that the author names (`filename`).
+    pub filename: Option<GivenNames>,
     /// Whether fio removes its files (`unlink`).
     pub unlinks: bool,
     /// Whether it only makes its files (`create_only`).
     pub only_creates: bool,
-    /// The scheduler that the disk is to have (`ioscheduler`), and the line that names it.
-    pub scheduler: Option<(String, SourceLine)>,
+    /// The scheduler that the disk is to have (`ioscheduler`).
+    pub scheduler: Option<GivenName>,
     /// `directory`; several of them separated by colons.
     pub directories: Vec<String>,
     /// Number of files of each copy (`nrfiles`).
@@ -73,9 +97,64 @@ pub(crate) struct FioJob {
 }
 
 impl FioJob {
+    /// The job that fio makes of a section without options.
+    pub(crate) fn from_section(section: &Section) -> Self {
+        let flags = WorkloadFlags {
+            rw: Some(Rw::READ),
+            bs: Some(BlockSize(BLOCK_BYTES_DEFAULT)),
+            depth: Some(Count(1)),
+            engine: Some(EngineChoice::Fixed(EngineKind::Sync)),
+            warmup: Some(Time(0)),
+            shape: LoadShape {
+                ordinary_pages: true,
+                ..LoadShape::default()
+            },
+            ..WorkloadFlags::default()
+        };
+        Self {
+            source: section.source.clone(),
+            section: section.name.clone(),
+            name: section.name.clone(),
+            description: None,
+            gap_step_bytes: None,
+            flags,
+            numjobs: 1,
+            splits_cpus: false,
+            first_copy: 0,
+            first_in_section: 0,
+            cache: Cache::Emptied,
+            extent: JobExtent::WHOLE_FILE,
+            is_mapped: false,
+            overwrites: false,
+            waits: false,
+            waits_for: None,
+            exits_all: false,
+            reports_together: false,
+            begins_group: false,
+            ends_everything: false,
+            filename: None,
+            unlinks: false,
+            only_creates: false,
+            scheduler: None,
+            directories: Vec::new(),
+            files: 1,
+            alternates: false,
+            keeps_files: false,
+            filename_format: FILENAME_FORMAT_DEFAULT.to_owned(),
+        }
+    }
+
     /// What it does, in which order of blocks.
     pub(crate) fn rw(&self) -> Rw {
         self.flags.rw.unwrap_or(Rw::RANDREAD)
+    }
+
+    /// The engine that makes its requests.
+    pub(crate) fn engine(&self) -> EngineKind {
+        match self.flags.engine {
+            Some(EngineChoice::Fixed(engine)) => engine,
+            _ => EngineKind::Sync,
+        }
     }
 
     /// Whether its files have one name together, and vanish at the end.
@@ -85,16 +164,15 @@ impl FioJob {
 
     /// The bytes of each of its several new files; `None` where that follows from other files.
     pub(crate) fn bytes_of_each_file(&self) -> Option<u64> {
-        let all = match (self.extent.file_bytes, self.extent.size) {
-            (Some(bytes), _) | (None, Some(Amount::Bytes(bytes))) => bytes,
-            _ => return None,
-        };
-        Some(all / self.files.max(1))
+        Some(self.extent.new_file_bytes()? / self.files.max(1))
     }
 
     /// The bytes of the whole blocks in all of its several files that stay.
     pub(crate) fn kept_bytes(&self) -> Option<u64> {
-        let each = self.bytes_of_each_file().filter(|_| self.keeps_files)?;
+        if !self.keeps_files {
+            return None;
+        }
+        let each = self.bytes_of_each_file()?;
         let block = self.smallest_block();
         Some((each / block * block).saturating_mul(self.files))
     }
@@ -113,10 +191,7 @@ impl FioJob {
     /// only for engines that queue requests (`bytes_issued` in its backend.c), so with others the
     /// end of the file ends a lap.
     pub(crate) fn laps_have_whole_file(&self) -> bool {
-        let is_blocking = matches!(
-            self.flags.engine,
-            Some(EngineChoice::Fixed(EngineKind::Sync | EngineKind::Mmap))
-        );
+        let is_blocking = matches!(self.engine(), EngineKind::Sync | EngineKind::Mmap);
         is_blocking && (self.extent.loops > 1 || self.extent.io_size.is_some())
     }
 
@@ -132,22 +207,36 @@ impl FioJob {
         self.is_random() && is_plain
     }
 
-    /// fio's word for both.
+    /// Whether its requests are sequential, block after block.
+    pub(crate) fn goes_onward(&self) -> bool {
+        !self.is_random()
+            && self.flags.stride.is_none()
+            && self.flags.backward.is_none()
+            && self.flags.shape.zone_stride.is_none()
+    }
+
+    /// Whether its requests can go to the parts of one file in turn.
+    pub(crate) fn may_alternate(&self) -> bool {
+        self.goes_onward() && !self.rw().is_mix() && self.one_block().is_some()
+    }
+
+    /// fio's word for direction and order.
     pub(crate) fn word(&self) -> &'static str {
         self.rw().as_str()
     }
 
     /// The size of all operations, where they have one.
     pub(crate) fn one_block(&self) -> Option<u64> {
-        let size = self.flags.bs.map(|bs| u64::from(bs.0));
-        size.filter(|_| self.flags.other_sizes.is_empty())
+        match self.flags.bs {
+            Some(bs) if self.flags.other_sizes.is_empty() => Some(u64::from(bs.0)),
+            _ => None,
+        }
     }
 
     /// The sizes of all operations.
     fn block_sizes(&self) -> impl Iterator<Item = u64> {
-        let others = self.flags.other_sizes.iter();
-        let others = others.map(|share| share.block_bytes);
-        self.flags.sizes().chain(others).map(u64::from)
+        let of_writes = self.flags.other_sizes.iter().map(|share| share.block_bytes);
+        self.flags.sizes().chain(of_writes).map(u64::from)
     }
 
     /// The smallest size of any operation.
@@ -204,4 +293,27 @@ pub(crate) struct JobExtent {
     pub ops: Option<u64>,
     /// Whether only time ends it.
     pub is_time_based: bool,
+}
+
+impl JobExtent {
+    /// One pass over the file.
+    const WHOLE_FILE: Self = Self {
+        offset: Amount::ZERO,
+        increment: Amount::ZERO,
+        size: None,
+        fills: false,
+        file_bytes: None,
+        io_size: None,
+        loops: 1,
+        ops: None,
+        is_time_based: false,
+    };
+
+    /// The bytes of a new file, which has the size of the job unless `filesize` sets another.
+    pub(crate) fn new_file_bytes(&self) -> Option<u64> {
+        match (self.file_bytes, self.size) {
+            (Some(bytes), _) | (None, Some(Amount::Bytes(bytes))) => Some(bytes),
+            _ => None,
+        }
+    }
 }

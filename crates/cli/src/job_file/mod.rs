@@ -2,7 +2,9 @@
 //! it does not know fio. An option that would change the load is refused with its line; other
 //! differences are reported. Pure: facts about the machine and its files come from [`Environment`].
 
+mod amounts;
 mod environment;
+mod groups;
 mod jobs;
 mod placement;
 mod reading;
@@ -17,7 +19,7 @@ pub use translation::{CliOverrides, Closeness, JobFileError};
 
 use crate::plan_file::{PlanFile, quoted};
 use crate::workload::{Count, WorkloadFlags};
-use diskproof_compat::{DescribedJob, DescribedJobs, JobWorkload};
+use diskproof_compat::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
 use diskproof_model::rw::Rw;
 use jobs::FioJob;
 use sections::{Scope, Section, Setting};
@@ -60,7 +62,7 @@ impl JobFile {
         environment: &dyn Environment,
     ) -> Result<Self, JobFileError> {
         let read = sections::read_sections(texts, environment)?;
-        let (sections, global) = (select(read.sections, overrides.sections)?, read.global);
+        let sections = select(read.sections, overrides.sections)?;
         let translation = Translation::new(overrides, environment);
         if let Some(unset) = read.unset {
             // Setting the variable would not help where the engine is not supported.
@@ -69,78 +71,102 @@ impl JobFile {
             }
             return Err(unset);
         }
-        let jobs = sections.iter();
-        let jobs = jobs.map(|section| reading::read_job(section, &translation));
-        let mut jobs = jobs.collect::<Translated<Vec<_>>>()?;
+        let mut jobs = Vec::new();
+        for section in &sections {
+            jobs.push(reading::read_job(section, &translation)?);
+        }
         check_copies(&jobs)?;
         make_only(&mut jobs)?;
+        let written = WrittenJobs {
+            sections: &sections,
+            global: &read.global,
+        };
         if overrides.only_options {
-            let files = vec![FileCounts::default(); jobs.len()];
-            let workloads = vec![Vec::new(); jobs.len()];
+            let carried = vec![CarriedJob::default(); jobs.len()];
             return Ok(Self {
-                jobs: describe(&jobs, &files, &sections, &global, workloads),
+                jobs: written.describe(&jobs, carried),
                 ..Self::default()
             });
         }
         spread::mark_kept_files(&mut jobs, &translation);
-        let parts = jobs.iter().map(|job| spread::spread(job, &translation));
-        let parts = parts.collect::<Translated<Vec<_>>>()?;
-        let mut files: Vec<FileCounts> = Vec::new();
-        for (job, parts) in jobs.iter().zip(&parts) {
-            files.push(FileCounts {
-                visited: visited_files(job, parts),
-                of_copy: parts.first().map_or(1, |part| part.files),
-            });
+        let mut carried = Vec::new();
+        let mut all_parts: Vec<FioJob> = Vec::new();
+        for job in &jobs {
+            let parts = spread::spread(job, &translation)?;
+            carried.push(CarriedJob::from_parts(job, &parts));
+            all_parts.extend(parts);
         }
-        let mut all = parts.concat();
-        let mut copies = 0;
-        for job in &mut all {
-            job.first_copy = copies;
-            copies += job.numjobs;
-        }
-        let placements = placement::place(&all, &translation)?;
-        let (plan, of_parts) = workloads::plan(&all, &placements, &translation)?;
-        let mut of_parts = of_parts.into_iter();
-        let of_job = |parts: &Vec<FioJob>| of_parts.by_ref().take(parts.len()).flatten().collect();
-        let mut of_jobs: Vec<Vec<JobWorkload>> = parts.iter().map(of_job).collect();
-        if jobs[0].only_creates {
-            // The read that a plan needs is none of the job.
-            of_jobs.iter_mut().for_each(Vec::clear);
+        number_copies(&mut all_parts);
+        let placements = placement::place(&all_parts, &translation)?;
+        let planned = workloads::plan(&all_parts, &placements, &translation)?;
+        let mut workloads = planned.workloads.into_iter();
+        for job in &mut carried {
+            for of_part in workloads.by_ref().take(job.parts) {
+                job.workloads.extend(of_part);
+            }
+            if jobs[0].only_creates {
+                // The read that a plan needs is none of the job.
+                job.workloads.clear();
+            }
         }
         Ok(Self {
-            plan,
+            plan: planned.plan,
             notes: translation.into_notes(jobs.len()),
-            jobs: describe(&jobs, &files, &sections, &global, of_jobs),
+            jobs: written.describe(&jobs, carried),
         })
     }
 }
 
-/// The files of a job.
-#[derive(Debug, Clone, Copy)]
-struct FileCounts {
-    /// How many existing files each copy visits in turn.
-    visited: usize,
-    /// How many new ones each copy has.
-    of_copy: u64,
+/// What carries out a job.
+#[derive(Debug, Clone)]
+struct CarriedJob {
+    /// The number of jobs that it was divided into.
+    parts: usize,
+    /// The existing files that each copy visits in turn.
+    visited_files: usize,
+    /// The new ones that each copy has.
+    new_files: u64,
+    workloads: Vec<JobWorkload>,
 }
 
-impl Default for FileCounts {
+impl Default for CarriedJob {
     fn default() -> Self {
         Self {
-            visited: 1,
-            of_copy: 1,
+            parts: 1,
+            visited_files: 1,
+            new_files: 1,
+            workloads: Vec::new(),
         }
     }
 }
 
-/// The number of existing files that each copy of a job visits in turn. Where the copies are
-/// divided among the files, each has one.
-fn visited_files(job: &FioJob, parts: &[FioJob]) -> usize {
-    let has_all = parts.first().is_none_or(|part| part.numjobs == job.numjobs);
-    if job.filename.is_some() && has_all {
-        parts.len()
-    } else {
-        1
+impl CarriedJob {
+    /// The job that was divided into these; their workloads are not known yet.
+    fn from_parts(job: &FioJob, parts: &[FioJob]) -> Self {
+        let Some(first) = parts.first() else {
+            return Self::default();
+        };
+        // Where the copies are divided among the files, each has one.
+        let has_all_copies = first.numjobs == job.numjobs;
+        Self {
+            parts: parts.len(),
+            visited_files: if job.filename.is_some() && has_all_copies {
+                parts.len()
+            } else {
+                1
+            },
+            new_files: first.files,
+            workloads: Vec::new(),
+        }
+    }
+}
+
+/// Gives each job the number of its first copy among those of all jobs.
+fn number_copies(jobs: &mut [FioJob]) {
+    let mut copies = 0;
+    for job in jobs {
+        job.first_copy = copies;
+        copies += job.numjobs;
     }
 }
 
@@ -184,45 +210,61 @@ fn make_only(jobs: &mut [FioJob]) -> Translated<()> {
     Ok(())
 }
 
-/// Jobs as their output shows them. `workloads` has those of each.
-fn describe(
-    jobs: &[FioJob],
-    files: &[FileCounts],
-    sections: &[Section],
-    global: &[Rc<Setting>],
-    workloads: Vec<Vec<JobWorkload>>,
-) -> DescribedJobs {
-    let is_own = |one: &&Rc<Setting>| one.scope == Scope::Own;
-    let mut described = Vec::new();
-    let mut group = 0;
-    for (index, (job, workloads)) in jobs.iter().zip(workloads).enumerate() {
-        group += usize::from(index > 0 && (job.waits || job.begins_group));
-        let own = sections[index].settings.iter().filter(is_own);
-        described.push(DescribedJob {
-            name: job.name.clone(),
-            group,
-            options: own.map(|one| one.option.clone()).collect(),
-            workloads,
-            copies: job.numjobs,
-            files: files[index].visited,
-            new_files: files[index].of_copy,
-        });
+/// Jobs as their author wrote them.
+struct WrittenJobs<'a> {
+    sections: &'a [Section],
+    global: &'a [Rc<Setting>],
+}
+
+impl WrittenJobs<'_> {
+    /// Jobs as their output shows them.
+    fn describe(&self, jobs: &[FioJob], carried: Vec<CarriedJob>) -> DescribedJobs {
+        let mut described = Vec::new();
+        let mut group = 0;
+        for (index, carried) in carried.into_iter().enumerate() {
+            let job = &jobs[index];
+            if index > 0 && (job.waits || job.begins_group) {
+                group += 1;
+            }
+            described.push(DescribedJob {
+                name: job.name.clone(),
+                group,
+                options: own_options(&self.sections[index]),
+                workloads: carried.workloads,
+                copies: job.numjobs,
+                files: carried.visited_files,
+                new_files: carried.new_files,
+            });
+        }
+        DescribedJobs {
+            global: self.global.iter().map(|one| one.option.clone()).collect(),
+            jobs: described,
+        }
     }
-    DescribedJobs {
-        global: global.iter().map(|one| one.option.clone()).collect(),
-        jobs: described,
-    }
+}
+
+fn own_options(section: &Section) -> Vec<JobOption> {
+    section
+        .settings
+        .iter()
+        .filter(|setting| setting.scope == Scope::Own)
+        .map(|setting| setting.option.clone())
+        .collect()
 }
 
 /// The sections with these names, in the order of the file; all of them without names.
 fn select(mut sections: Vec<Section>, names: &[String]) -> Translated<Vec<Section>> {
     for name in names {
         if sections.iter().all(|section| section.name != *name) {
-            let listed = sections.iter().take(SECTIONS_LISTED);
-            let listed: Vec<String> = listed.map(|section| quoted(&section.name)).collect();
-            let more = match sections.len() {
-                0..=SECTIONS_LISTED => "",
-                _ => " and others",
+            let listed: Vec<String> = sections
+                .iter()
+                .take(SECTIONS_LISTED)
+                .map(|section| quoted(&section.name))
+                .collect();
+            let more = if sections.len() > SECTIONS_LISTED {
+                " and others"
+            } else {
+                ""
             };
             return Err(sections[0].source.error(format!(
                 "there is no section '{name}'; the file has {}{more}",

@@ -2,10 +2,9 @@
 //! do not exist become parts of one scratch file. Opens nothing.
 
 use super::environment::PathKind;
-use super::jobs::FioJob;
-use super::reading::FILENAME_FORMAT_DEFAULT;
+use super::jobs::{FILENAME_FORMAT_DEFAULT, FioJob};
 use super::spread::{check_end, kept_names, needed_bytes, paths_of, vanishing_files};
-use super::translation::{Translated, Translation};
+use super::translation::{JobFileError, Translated, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::{KeptFile, ScratchFile, quoted};
 use diskproof_compat::fio_values::Amount;
@@ -39,6 +38,12 @@ pub(crate) struct FilePart {
 impl FilePart {
     fn end(self) -> u64 {
         self.start.saturating_add(self.length)
+    }
+
+    /// Whether it begins where another part of the same length ends.
+    pub(crate) fn follows(self, before: Self) -> bool {
+        let end = before.start.checked_add(before.length);
+        self.length == before.length && end == Some(self.start)
     }
 }
 
@@ -98,19 +103,18 @@ struct JobFiles<'a> {
 
 /// Places all jobs.
 pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Placements> {
-    let targets = translation.overrides.targets;
     let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| paths_of(job, translation)).collect();
-    let of_jobs = jobs.iter().zip(&paths);
-    let writing = of_jobs.clone().filter(|(job, _)| job.rw().changes_blocks());
     let places = Places {
-        given: (!targets.is_empty()).then(|| given(translation)),
-        written: writing.flat_map(|(_, paths)| paths).collect(),
+        given: given_root(translation),
+        written: written_files(jobs, &paths),
         needed: needed_bytes(jobs, &paths),
         vanishing: vanishing_files(jobs, &paths),
         translation,
     };
-    let files = of_jobs.map(|(job, paths)| places.files(job, paths));
-    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let mut files = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
+        files.push(places.files(job, &paths[index])?);
+    }
     let mut roots: Vec<&TargetRoot> = Vec::new();
     for files in &files {
         check_scheduler(files, translation)?;
@@ -121,56 +125,94 @@ pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translate
     let mut placements = Placements::default();
     let mut by_job = BTreeMap::new();
     for (target, root) in roots.iter().enumerate() {
-        let here = files.iter().enumerate();
-        let here = here.filter(|(_, files)| files.root == **root);
-        let (here, members): (Vec<usize>, Vec<&JobFiles<'_>>) = here.unzip();
-        let (parts, total) = allocate(&members, root)?;
-        if let (Some(path), Some(bytes), false) = (&root.path, root.bytes, root.is_scratch) {
-            for (member, parts) in members.iter().zip(&parts) {
-                let ends = parts.iter().map(|part| part.end());
-                let end = ends.max().unwrap_or(0);
-                check_end(member.job, end, (path, bytes), translation)?;
+        let mut indexes = Vec::new();
+        let mut members: Vec<&JobFiles<'_>> = Vec::new();
+        for (index, files) in files.iter().enumerate() {
+            if files.root == **root {
+                indexes.push(index);
+                members.push(files);
             }
         }
-        for (index, parts) in parts.into_iter().enumerate() {
-            let (member, earlier) = (members[index], &members[..index]);
-            let is_used = earlier
-                .iter()
-                .any(|one| one.paths.contains(&member.paths[0]));
-            let is_first_to_write = root.is_scratch
-                && !root.grows
-                && member.job.rw().is_only(OpKind::Write)
-                && !member.job.overwrites
-                && !is_used;
+        let allocation = allocate(&members, root)?;
+        check_ends(&members, &allocation, root, translation)?;
+        for (place, parts) in allocation.parts.into_iter().enumerate() {
             let placement = JobPlacement {
                 target,
                 parts,
-                is_first_to_write,
+                is_first_to_write: is_first_to_write(root, members[place], &members[..place]),
             };
-            by_job.insert(here[index], placement);
+            by_job.insert(indexes[place], placement);
         }
-        placements.add_target(root, root.bytes.unwrap_or(total), &members, translation);
+        let total_bytes = root.bytes.unwrap_or(allocation.bytes);
+        placements.add_target(root, total_bytes, &members, translation);
     }
     placements.by_job = by_job.into_values().collect();
     note_kept(&roots, translation);
     Ok(placements)
 }
 
+/// The files that a job writes or trims.
+fn written_files<'a>(jobs: &[FioJob], paths: &'a [Vec<PathBuf>]) -> BTreeSet<&'a PathBuf> {
+    let mut written = BTreeSet::new();
+    for (index, job) in jobs.iter().enumerate() {
+        if job.rw().changes_blocks() {
+            written.extend(&paths[index]);
+        }
+    }
+    written
+}
+
+/// Refuses jobs that end beyond the end of an existing file or device.
+fn check_ends(
+    members: &[&JobFiles<'_>],
+    allocation: &Allocation,
+    root: &TargetRoot,
+    translation: &Translation<'_>,
+) -> Translated<()> {
+    let (Some(path), Some(bytes)) = (&root.path, root.bytes) else {
+        return Ok(());
+    };
+    if root.is_scratch {
+        return Ok(());
+    }
+    for (place, parts) in allocation.parts.iter().enumerate() {
+        let end = parts.iter().map(|part| part.end()).max().unwrap_or(0);
+        check_end(members[place].job, end, path, bytes, translation)?;
+    }
+    Ok(())
+}
+
+/// Whether fio would make a job's file anew when the job begins to write it.
+fn is_first_to_write(root: &TargetRoot, member: &JobFiles<'_>, earlier: &[&JobFiles<'_>]) -> bool {
+    let file = &member.paths[0];
+    root.is_scratch
+        && !root.grows
+        && member.job.rw().is_only(OpKind::Write)
+        && !member.job.overwrites
+        && !earlier.iter().any(|one| one.paths.contains(file))
+}
+
 impl Placements {
     /// The size of the largest scratch file.
     pub(crate) fn scratch_bytes(&self) -> Option<u64> {
-        let sizes = self.scratch_files.iter().map(|file| file.bytes);
-        sizes.filter(|bytes| *bytes > 0).max().or(self.given_bytes)
+        let largest = self.scratch_files.iter().map(|file| file.bytes).max();
+        match largest {
+            None | Some(0) => self.given_bytes,
+            largest => largest,
+        }
     }
 
     /// The scratch files, where they are not all of the same size and without a name.
     pub(crate) fn named_files(&self) -> Vec<ScratchFile> {
-        let mut files = self.scratch_files.iter().filter(|file| file.bytes > 0);
-        let is_alike = match files.next() {
-            Some(first) => first.kept.is_none() && files.all(|file| file == first),
-            None => true,
-        };
-        if is_alike {
+        let files: Vec<&ScratchFile> = self
+            .scratch_files
+            .iter()
+            .filter(|file| file.bytes > 0)
+            .collect();
+        let are_alike = files
+            .iter()
+            .all(|file| file.kept.is_none() && *file == files[0]);
+        if are_alike {
             Vec::new()
         } else {
             self.scratch_files.clone()
@@ -220,9 +262,14 @@ impl Placements {
 
 /// The file, or the files, under which a scratch file stays.
 fn kept_file(root: &TargetRoot, members: &[&JobFiles<'_>]) -> Option<KeptFile> {
-    let each = members.iter().map(|one| one.job.bytes_of_each_file());
-    let file_bytes = each.max().flatten().unwrap_or(0);
-    (!root.names.is_empty()).then(|| KeptFile {
+    if root.names.is_empty() {
+        return None;
+    }
+    let mut file_bytes = 0;
+    for member in members {
+        file_bytes = file_bytes.max(member.job.bytes_of_each_file().unwrap_or(0));
+    }
+    Some(KeptFile {
         names: root.names.clone(),
         file_bytes,
     })
@@ -230,27 +277,24 @@ fn kept_file(root: &TargetRoot, members: &[&JobFiles<'_>]) -> Option<KeptFile> {
 
 /// Notes the files that stay.
 fn note_kept(roots: &[&TargetRoot], translation: &Translation<'_>) {
-    let kept: Vec<(&TargetRoot, &String)> = roots
-        .iter()
-        .flat_map(|root| root.names.iter().map(|name| (*root, name)))
-        .collect();
-    match kept.as_slice() {
-        [] => {}
-        [(root, name)] => {
+    let kept: usize = roots.iter().map(|root| root.names.len()).sum();
+    if kept > 1 {
+        translation.note_line(format!(
+            "the {kept} new files of the jobs are filled before their first use, and stay"
+        ));
+        return;
+    }
+    for root in roots {
+        for name in &root.names {
             let directory = root.path.clone().unwrap_or_default();
-            let path = directory.join(name);
+            let path = translation.shown(&directory.join(name));
             let what = if root.grows { "grows" } else { "is filled" };
-            let path = translation.shown(&path);
             translation.note_line(format!("{path} {what} before its first use, and stays"));
         }
-        several => translation.note_line(format!(
-            "the {} new files of the jobs are filled before their first use, and stay",
-            several.len()
-        )),
     }
 }
 
-/// That a scratch file of so many bytes in a directory replaces files.
+/// The sentence that a scratch file of so many bytes in a directory replaces files.
 fn replaced_text(
     paths: &[&PathBuf],
     bytes: u64,
@@ -277,41 +321,54 @@ fn replaced_text(
 
 /// Notes that jobs trim files.
 fn note_trimmed_files(root: &TargetRoot, members: &[&JobFiles<'_>], translation: &Translation<'_>) {
-    let is_device = |path: &PathBuf| matches!(translation.found(path), PathKind::Device(_));
-    let is_file = root.is_scratch || root.path.as_ref().is_some_and(|path| !is_device(path));
-    let trims = |job: &&FioJob| is_file && job.rw().makes(OpKind::Trim);
-    for job in members.iter().map(|one| one.job).filter(trims) {
-        translation.note(
-            "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a \
-             hole into the file",
-            &job.section,
-        );
+    let is_file = match &root.path {
+        _ if root.is_scratch => true,
+        Some(path) => !matches!(translation.found(path), PathKind::Device(_)),
+        None => false,
+    };
+    if !is_file {
+        return;
+    }
+    for member in members {
+        if member.job.rw().makes(OpKind::Trim) {
+            translation.note(
+                "fio trims block devices only, and fails on files (ENOTTY); here a trim punches a \
+                 hole into the file",
+                &member.job.section,
+            );
+        }
     }
 }
 
-/// The last part of a path.
-fn file_name(path: &Path) -> Option<String> {
-    path.file_name()
-        .and_then(|name| name.to_str())
-        .map(str::to_owned)
+/// The name of a file in its directory, if it has one as text.
+fn file_names(path: &Path) -> Vec<String> {
+    match path.file_name().map(|name| name.to_str()) {
+        Some(Some(name)) => vec![name.to_owned()],
+        _ => Vec::new(),
+    }
 }
 
 /// Refuses a scheduler that the disk does not have.
 fn check_scheduler(files: &JobFiles<'_>, translation: &Translation<'_>) -> Translated<()> {
-    let Some((wanted, source)) = &files.job.scheduler else {
+    let Some(wanted) = &files.job.scheduler else {
         return Ok(());
     };
-    let own = files.root.path.as_ref().map(std::slice::from_ref);
-    for path in own.unwrap_or(translation.overrides.targets) {
+    let paths = match &files.root.path {
+        Some(own) => std::slice::from_ref(own),
+        None => translation.overrides.targets,
+    };
+    for path in paths {
         let present = translation.environment.scheduler(path);
-        if present.as_ref() != Some(wanted) {
-            let present = present.as_deref().unwrap_or("unknown");
-            return Err(source.error(format!(
-                "[{}]: ioscheduler={wanted}: the scheduler of {} is {present}, and diskproof \
-                 changes no settings; write {wanted} to the disk's queue/scheduler in /sys/block, \
-                 or remove the option",
+        if present.as_ref() != Some(&wanted.name) {
+            return Err(wanted.source.error(format!(
+                "[{}]: ioscheduler={}: the scheduler of {} is {}, and diskproof changes no \
+                 settings; write {} to the disk's queue/scheduler in /sys/block, or remove the \
+                 option",
                 files.job.section,
-                path.display()
+                wanted.name,
+                path.display(),
+                present.as_deref().unwrap_or("unknown"),
+                wanted.name
             )));
         }
     }
@@ -319,16 +376,23 @@ fn check_scheduler(files: &JobFiles<'_>, translation: &Translation<'_>) -> Trans
     Ok(())
 }
 
-/// The targets of the command line. The size of a directory is that of --size.
-fn given(translation: &Translation<'_>) -> TargetRoot {
-    let targets = translation.overrides.targets.iter();
-    let found: Vec<PathKind> = targets.map(|target| translation.found(target)).collect();
+/// The targets of the command line, if it has any.
+fn given_root(translation: &Translation<'_>) -> Option<TargetRoot> {
+    let targets = translation.overrides.targets;
+    if targets.is_empty() {
+        return None;
+    }
+    let found: Vec<PathKind> = targets
+        .iter()
+        .map(|target| translation.found(target))
+        .collect();
     let bytes = found.iter().map(|found| match found {
         PathKind::File(bytes) | PathKind::Device(bytes) => Some(*bytes),
-        // The probe of the targets reports what is wrong with the others.
+        // The size of a directory is that of --size. The probe of the targets reports what is wrong
+        // with the others.
         PathKind::Directory | PathKind::Nothing | PathKind::Other(_) => translation.overrides.size,
     });
-    TargetRoot {
+    Some(TargetRoot {
         // None, where one of them is.
         bytes: bytes.min().flatten(),
         is_scratch: found.iter().all(|found| *found == PathKind::Directory),
@@ -336,7 +400,7 @@ fn given(translation: &Translation<'_>) -> TargetRoot {
             .iter()
             .all(|found| matches!(found, PathKind::Device(_))),
         ..TargetRoot::default()
-    }
+    })
 }
 
 /// What decides where the files of jobs are.
@@ -354,27 +418,38 @@ struct Places<'a> {
 impl Places<'_> {
     /// The files of a job, and their target.
     fn files<'j>(&self, job: &'j FioJob, paths: &'j [PathBuf]) -> Translated<JobFiles<'j>> {
-        let filename = job.filename.as_ref();
-        let source = filename.map_or(&job.source, |(_, source)| source);
-        let wrong = |why: String| source.error(format!("[{}]: {why}", job.section));
         let is_device = matches!(self.translation.found(&paths[0]), PathKind::Device(_));
-        let root = match &self.given {
-            Some(given) => given.clone(),
-            None => self.root(job, paths, &paths[0]).map_err(wrong)?,
-        };
-        for path in paths.iter().skip(1).filter(|path| **path != paths[0]) {
-            if self.given.is_none() && self.root(job, paths, path).map_err(wrong)? != root {
-                return Err(wrong(
-                    "its copies have files in several places; write a section for each".to_owned(),
-                ));
+        let root = match self.root_of_all(job, paths) {
+            Ok(root) => root,
+            Err(why) => {
+                let source = match &job.filename {
+                    Some(given) => &given.source,
+                    None => &job.source,
+                };
+                return Err(source.error(format!("[{}]: {why}", job.section)));
             }
-        }
+        };
         Ok(JobFiles {
             job,
             root,
             paths,
             is_own: job.filename.is_none() && !is_device,
         })
+    }
+
+    /// The target that holds all files of a job.
+    fn root_of_all(&self, job: &FioJob, paths: &[PathBuf]) -> Result<TargetRoot, String> {
+        if let Some(given) = &self.given {
+            return Ok(given.clone());
+        }
+        let root = self.root(job, paths, &paths[0])?;
+        for path in paths {
+            if *path != paths[0] && self.root(job, paths, path)? != root {
+                let why = "its copies have files in several places; write a section for each";
+                return Err(why.to_owned());
+            }
+        }
+        Ok(root)
     }
 
     /// The target that holds one of the job's files.
@@ -388,15 +463,15 @@ impl Places<'_> {
             });
         }
         match found {
-            PathKind::File(bytes) if self.grows(path, bytes) => Ok(TargetRoot {
-                bytes: self
-                    .needed
-                    .get(path)
-                    .map(|bytes| bytes.next_multiple_of(PAGE_BYTES)),
-                grows: true,
-                names: file_name(path).into_iter().collect(),
-                ..self.scratch_beside(path)?
-            }),
+            PathKind::File(bytes) if self.grows(path, bytes) => {
+                let needed = self.needed.get(path);
+                Ok(TargetRoot {
+                    bytes: needed.map(|bytes| bytes.next_multiple_of(PAGE_BYTES)),
+                    grows: true,
+                    names: file_names(path),
+                    ..self.scratch_beside(path)?
+                })
+            }
             PathKind::File(bytes) if self.is_replaced(job, paths, path, bytes) => {
                 self.scratch_beside(path)
             }
@@ -417,13 +492,11 @@ impl Places<'_> {
                      line"
                 ))
             }
-            PathKind::Nothing => Ok(TargetRoot {
-                names: file_name(path)
-                    .filter(|_| self.stays(path))
-                    .into_iter()
-                    .collect(),
+            PathKind::Nothing if self.stays(path) => Ok(TargetRoot {
+                names: file_names(path),
                 ..self.scratch_beside(path)?
             }),
+            PathKind::Nothing => self.scratch_beside(path),
         }
     }
 
@@ -435,9 +508,8 @@ impl Places<'_> {
     /// Whether an existing file grows: one of our own that stays, beyond whose end a job goes. fio
     /// makes every such file longer; here others keep their size.
     fn grows(&self, path: &PathBuf, bytes: u64) -> bool {
-        self.stays(path)
-            && self.needed.get(path).is_some_and(|needed| *needed > bytes)
-            && self.translation.environment.is_own(path)
+        let needed = self.needed.get(path).copied().unwrap_or(0);
+        needed > bytes && self.stays(path) && self.translation.environment.is_own(path)
     }
 
     /// Whether a scratch file replaces an existing file. A file that the author names is used. One
@@ -476,97 +548,152 @@ impl Places<'_> {
     }
 }
 
-/// The parts of each job's copies, and the bytes of all files together. A single file begins at 0
-/// and may be as large as its target.
-fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<(Vec<Vec<FilePart>>, u64)> {
-    let whole = root.bytes;
-    let mut paths = members.iter().flat_map(|one| one.paths);
-    let is_single = paths.all(|path| *path == members[0].paths[0]);
-    let whole = whole.filter(|_| is_single);
-    let mut inside: Vec<Vec<FilePart>> = Vec::new();
+/// The parts of each job's copies, and the bytes of all files together.
+struct Allocation {
+    parts: Vec<Vec<FilePart>>,
+    bytes: u64,
+}
+
+/// Divides a target among the jobs that use it. A single file begins at 0 and may be as large as
+/// its target.
+fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<Allocation> {
+    let first_path = &members[0].paths[0];
+    let is_single = members
+        .iter()
+        .all(|files| files.paths.iter().all(|path| path == first_path));
+    let whole = if is_single { root.bytes } else { None };
+    let mut parts: Vec<Vec<FilePart>> = Vec::new();
     for files in members {
-        let job = files.job;
-        // A job without a size takes that of the file which an earlier one makes.
-        let made = extents_of(members, &inside, root);
-        let made = made.get(files.paths[0].as_path()).copied();
-        let known = whole.or(made.filter(|_| job.extent.size.is_none()));
-        let unit = job.smallest_block();
-        let has_file = |other: &&&JobFiles<'_>| other.paths.contains(&files.paths[0]);
-        let is_shared = members.iter().filter(has_file).count() > 1;
-        let parts = (0..job.numjobs).map(|copy| {
-            let copy = job.first_in_section + copy;
-            let mut part = part(job, copy, known, root)?;
-            if known.is_none() && !is_shared && (files.is_own || job.numjobs == 1) {
-                fit_new_file(job, copy, &mut part);
-            }
-            if let Some(bytes) = job.kept_bytes() {
-                (part.start, part.length, part.is_whole_file) = (0, bytes, true);
-                return Ok(part);
-            }
-            // The job visits neither the bytes behind the last whole block of its own file nor
-            // those before its offset; unless another job visits the latter, the file need not
-            // hold them.
-            if files.is_own {
-                part.length = part.length / unit * unit;
-                if whole.is_none() && !is_shared && root.names.is_empty() {
-                    part.start = 0;
-                }
-            }
-            Ok(part)
-        });
-        inside.push(parts.collect::<Result<Vec<_>, _>>()?);
+        parts.push(parts_in_files(files, members, &parts, whole, root)?);
     }
     if let Some(bytes) = members[0].job.kept_bytes() {
-        return Ok((inside, bytes));
+        return Ok(Allocation { parts, bytes });
     }
-    let extents = extents_of(members, &inside, root);
-    let (mut starts, mut end): (BTreeMap<&Path, u64>, u64) = (BTreeMap::new(), 0);
-    for files in members {
-        // The copies of a job are adjacent, so that they can be one workload.
-        if root.names.is_empty() {
-            end = end.checked_next_multiple_of(PART_BYTES).unwrap_or(u64::MAX);
-        }
-        for path in files.paths {
-            if !starts.contains_key(path.as_path()) {
-                starts.insert(path, end);
-                end = end.saturating_add(extents[path.as_path()]);
-            }
-        }
-    }
-    for (files, parts) in members.iter().zip(&mut inside) {
-        for (path, part) in files.paths.iter().zip(parts) {
-            let file_bytes = whole.unwrap_or(extents[path.as_path()]);
-            let block = files.job.smallest_block().max(1);
+    let extents = file_extents(members, &parts, root);
+    let layout = FileLayout::new(members, &extents, root);
+    for (index, files) in members.iter().enumerate() {
+        let block = files.job.smallest_block().max(1);
+        for (copy, part) in parts[index].iter_mut().enumerate() {
+            let path = files.paths[copy].as_path();
+            let file_bytes = whole.unwrap_or(extents[path]);
             part.is_whole_file &= part.length / block == file_bytes / block;
-            part.start = part.start.saturating_add(starts[path.as_path()]);
+            part.start = part.start.saturating_add(layout.starts[path]);
         }
     }
     // A file that stays is as long as in fio, but for less than a page.
-    let unit = if !root.names.is_empty() {
-        PAGE_BYTES
-    } else {
+    let unit = if root.names.is_empty() {
         PART_BYTES
+    } else {
+        PAGE_BYTES
     };
-    let end = end.checked_next_multiple_of(unit);
-    Ok((inside, end.unwrap_or(u64::MAX)))
+    Ok(Allocation {
+        parts,
+        bytes: rounded_up(layout.end, unit),
+    })
+}
+
+/// The parts of a job's copies in their files. `earlier` has those of the jobs before it; `whole`
+/// is the size of the target, if that is a single file.
+fn parts_in_files(
+    files: &JobFiles<'_>,
+    members: &[&JobFiles<'_>],
+    earlier: &[Vec<FilePart>],
+    whole: Option<u64>,
+    root: &TargetRoot,
+) -> Translated<Vec<FilePart>> {
+    let job = files.job;
+    let block = job.smallest_block();
+    let users = members
+        .iter()
+        .filter(|other| other.paths.contains(&files.paths[0]))
+        .count();
+    let is_shared = users > 1;
+    // A job without a size takes that of the file which an earlier one makes.
+    let known = match whole {
+        None if job.extent.size.is_none() => file_extents(members, earlier, root)
+            .get(files.paths[0].as_path())
+            .copied(),
+        whole => whole,
+    };
+    let mut parts = Vec::new();
+    for copy in job.first_in_section..job.first_in_section + job.numjobs {
+        let mut part = part(job, copy, known, root)?;
+        if known.is_none() && !is_shared && (files.is_own || job.numjobs == 1) {
+            fit_new_file(job, copy, &mut part);
+        }
+        if let Some(bytes) = job.kept_bytes() {
+            part.start = 0;
+            part.length = bytes;
+            part.is_whole_file = true;
+        } else if files.is_own {
+            // The job visits neither the bytes behind the last whole block of its own file nor
+            // those before its offset; unless another job visits the latter, the file need not
+            // hold them.
+            part.length = part.length / block * block;
+            if whole.is_none() && !is_shared && root.names.is_empty() {
+                part.start = 0;
+            }
+        }
+        parts.push(part);
+    }
+    Ok(parts)
+}
+
+/// Where the files begin in their target.
+struct FileLayout<'a> {
+    starts: BTreeMap<&'a Path, u64>,
+    /// The end of the last file.
+    end: u64,
+}
+
+impl<'a> FileLayout<'a> {
+    /// Puts the files of the jobs behind one another. The copies of a job are adjacent, so that
+    /// they can be one workload.
+    fn new(
+        members: &[&JobFiles<'a>],
+        extents: &BTreeMap<&'a Path, u64>,
+        root: &TargetRoot,
+    ) -> Self {
+        let mut layout = Self {
+            starts: BTreeMap::new(),
+            end: 0,
+        };
+        for files in members {
+            if root.names.is_empty() {
+                layout.end = rounded_up(layout.end, PART_BYTES);
+            }
+            for path in files.paths {
+                if !layout.starts.contains_key(path.as_path()) {
+                    layout.starts.insert(path, layout.end);
+                    layout.end = layout.end.saturating_add(extents[path.as_path()]);
+                }
+            }
+        }
+        layout
+    }
+}
+
+fn rounded_up(bytes: u64, unit: u64) -> u64 {
+    bytes.checked_next_multiple_of(unit).unwrap_or(u64::MAX)
 }
 
 /// The bytes that the first jobs, whose parts are known, use of each file.
-fn extents_of<'a>(
+fn file_extents<'a>(
     members: &[&JobFiles<'a>],
-    inside: &[Vec<FilePart>],
+    parts: &[Vec<FilePart>],
     root: &TargetRoot,
 ) -> BTreeMap<&'a Path, u64> {
     let mut extents: BTreeMap<&Path, u64> = BTreeMap::new();
-    for (files, parts) in members.iter().zip(inside) {
-        for (path, part) in files.paths.iter().zip(parts) {
+    for (index, parts) in parts.iter().enumerate() {
+        let files = members[index];
+        for (copy, part) in parts.iter().enumerate() {
             // A file that stays has also what is behind its last whole block.
-            let file_bytes = if !root.names.is_empty() {
-                part.file_bytes
-            } else {
+            let file_bytes = if root.names.is_empty() {
                 files.job.extent.file_bytes.unwrap_or(0)
+            } else {
+                part.file_bytes
             };
-            let extent = extents.entry(path).or_default();
+            let extent = extents.entry(&files.paths[copy]).or_default();
             *extent = (*extent).max(part.end()).max(file_bytes);
         }
     }
@@ -577,9 +704,10 @@ fn extents_of<'a>(
 /// take a percentage, so an offset in percent is 0 in the first lap and does not make the file
 /// longer. The copy moves as much, and starts again from its offset where that is less.
 fn fit_new_file(job: &FioJob, copy: u64, part: &mut FilePart) {
-    let (extent, block) = (&job.extent, job.smallest_block());
-    let offset =
-        bytes_of(extent.offset).saturating_add(bytes_of(extent.increment).saturating_mul(copy));
+    let extent = &job.extent;
+    let block = job.smallest_block();
+    let increment = bytes_of(extent.increment).saturating_mul(copy);
+    let offset = bytes_of(extent.offset).saturating_add(increment);
     let file_bytes = match (extent.file_bytes, extent.size) {
         (Some(bytes), Some(size @ Amount::Percent(_))) => {
             let share = size.of(bytes).min(bytes.saturating_sub(offset));
@@ -618,73 +746,77 @@ fn bytes_of(amount: Amount) -> u64 {
 
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
 fn part(job: &FioJob, copy: u64, whole: Option<u64>, root: &TargetRoot) -> Translated<FilePart> {
-    // As in fio, a new file has the size of the job.
-    let new_bytes = match (job.extent.file_bytes, job.extent.size) {
-        (Some(bytes), _) | (None, Some(Amount::Bytes(bytes))) => Some(bytes),
-        _ => None,
-    };
-    let of = |amount: Amount| match (amount, whole.or(new_bytes)) {
-        (Amount::Percent(_), None) => Err(job.error_without_options(
-            "a value in percent needs an existing file or device, or a size in bytes",
-        )),
-        (amount, whole) => Ok(amount.of(whole.unwrap_or(0))),
-    };
-    let (offset, increment) = (job.extent.offset, job.extent.increment);
-    let start = of(offset)?.saturating_add(of(increment)?.saturating_mul(copy));
+    let extent = &job.extent;
+    let base = whole.or(extent.new_file_bytes());
+    let increment = known_bytes(job, extent.increment, base)?.saturating_mul(copy);
+    let place = known_bytes(job, extent.offset, base)?.saturating_add(increment);
     // As in fio, only an offset in percent is moved to the next block.
-    let start = match (offset, increment) {
-        (Amount::Bytes(_), Amount::Bytes(_)) => start,
-        _ => start.next_multiple_of(job.smallest_block().max(1)),
+    let start = match (extent.offset, extent.increment) {
+        (Amount::Bytes(_), Amount::Bytes(_)) => place,
+        _ => place.next_multiple_of(job.smallest_block().max(1)),
     };
     let rest = whole.map(|whole| whole.saturating_sub(start));
-    let length = match (job.extent.size, rest) {
-        (Some(size @ Amount::Percent(_)), Some(rest)) => of(size)?.min(rest),
+    let length = match (extent.size, rest) {
+        (Some(size @ Amount::Percent(_)), Some(rest)) => known_bytes(job, size, base)?.min(rest),
         // As in fio, a job ends with the device.
-        (Some(size), Some(rest)) if root.is_device => of(size)?.min(rest),
-        (Some(size), _) => of(size)?,
+        (Some(size), Some(rest)) if root.is_device => known_bytes(job, size, base)?.min(rest),
+        (Some(size), _) => known_bytes(job, size, base)?,
         (None, Some(rest)) => rest,
-        (None, None) if job.extent.fills => {
-            return Err(job.error_without_options(
-                "fill_device on a new file would leave no free space in the filesystem; set size, \
-                 or name an existing file or device",
-            ));
-        }
-        (None, None) => {
-            return Err(job.error_without_options(
-                "the job has no size; add one such as size=1g, or set that of the scratch file \
-                 with --size",
-            ));
-        }
+        (None, None) => return Err(missing_size(job)),
     };
     // As in fio, a copy that begins inside the file ends at its end.
-    let in_file = job
-        .extent
-        .file_bytes
-        .map(|bytes| bytes.saturating_sub(start));
+    let in_file = extent.file_bytes.map(|bytes| bytes.saturating_sub(start));
     let job_bytes = length.min(in_file.unwrap_or(u64::MAX));
-    let length = span_bytes(job, job_bytes, in_file, rest);
     if job_bytes < job.smallest_block() {
         return Err(job.error_without_options(
             "the job's part of the file is smaller than a block, or starts after the end of the \
              file; use a larger size, or a smaller bs or offset",
         ));
     }
+    let end = start.saturating_add(job_bytes);
     Ok(FilePart {
         start,
         // Zones go on to the end of the file.
-        length: match (job.flags.shape.zone_stride, rest) {
-            (Some(_), Some(rest)) if job.gap_step_bytes.is_none() => rest,
-            _ => length,
+        length: match rest {
+            Some(rest) if has_zones(job) => rest,
+            _ => span_bytes(job, job_bytes, in_file, rest),
         },
         job_bytes,
-        file_bytes: match (job.extent.file_bytes, job.extent.size) {
-            (Some(bytes), Some(Amount::Bytes(_)) | None) => {
-                bytes.max(start.saturating_add(job_bytes))
-            }
-            _ => start.saturating_add(job_bytes),
+        file_bytes: match (extent.file_bytes, extent.size) {
+            (Some(bytes), Some(Amount::Bytes(_)) | None) => bytes.max(end),
+            _ => end,
         },
         is_whole_file: start == 0,
     })
+}
+
+/// An amount in bytes, if it is no percentage of a file whose size is unknown.
+fn known_bytes(job: &FioJob, amount: Amount, whole: Option<u64>) -> Translated<u64> {
+    match (amount, whole) {
+        (Amount::Bytes(bytes), _) => Ok(bytes),
+        (percent, Some(whole)) => Ok(percent.of(whole)),
+        (Amount::Percent(_), None) => Err(job.error_without_options(
+            "a value in percent needs an existing file or device, or a size in bytes",
+        )),
+    }
+}
+
+/// The error of a job on a new file whose size nothing tells.
+fn missing_size(job: &FioJob) -> JobFileError {
+    if job.extent.fills {
+        return job.error_without_options(
+            "fill_device on a new file would leave no free space in the filesystem; set size, or \
+             name an existing file or device",
+        );
+    }
+    job.error_without_options(
+        "the job has no size; add one such as size=1g, or set that of the scratch file with --size",
+    )
+}
+
+/// Whether a job has zones that are not the gaps of its requests.
+fn has_zones(job: &FioJob) -> bool {
+    job.flags.shape.zone_stride.is_some() && job.gap_step_bytes.is_none()
 }
 
 /// The bytes in which a copy works that moves `job_bytes`, with so many behind its start in a file
@@ -703,8 +835,9 @@ fn span_bytes(job: &FioJob, job_bytes: u64, in_file: Option<u64>, rest: Option<u
         }
         None => job_bytes,
     };
-    match job.files {
-        0 | 1 => length,
-        files => length / files / block * block * files,
+    if job.files > 1 {
+        length / job.files / block * block * job.files
+    } else {
+        length
     }
 }

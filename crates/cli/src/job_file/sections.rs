@@ -80,14 +80,17 @@ impl SourceLine {
         }
     }
 
-    /// The same, about this text of the line.
+    /// An error at this line that quotes this text of it.
     fn quoting(&self, line: &str, why: impl Display) -> JobFileError {
         self.error(format!("{}: {why}", quoted(line)))
     }
 
     fn located(&self, text: String) -> JobFileError {
-        let (file, line) = (self.file.to_string(), self.line);
-        JobFileError { file, line, text }
+        JobFileError {
+            file: self.file.to_string(),
+            line: self.line,
+            text,
+        }
     }
 
     /// A setting on this line.
@@ -198,25 +201,27 @@ pub(crate) fn read_sections(
         match text {
             JobText::File { text, path } => {
                 first = shown(path);
-                // What an unset variable stands for may be the cause of another error.
-                let read = reader.read(text, path, 0);
-                read.map_err(|error| reader.done.unset.take().unwrap_or(error))?;
+                if let Err(error) = reader.read(text, path, 0) {
+                    // What an unset variable stands for may be the cause of another error.
+                    return Err(reader.done.unset.take().unwrap_or(error));
+                }
                 reader.open = None;
             }
             JobText::Options { global, jobs } => reader.add_jobs(global, jobs)?,
         }
     }
-    let empty = SourceLine {
+    if !reader.done.sections.is_empty() {
+        return Ok(reader.done);
+    }
+    if let Some(glued) = reader.glued {
+        return Err(glued);
+    }
+    let first_line = SourceLine {
         file: first,
         line: 1,
         origin: TextOrigin::JobFile,
     };
-    let no_job = "the file has no job; add a section such as [reads] with rw=randread";
-    if reader.done.sections.is_empty() {
-        Err(reader.glued.unwrap_or_else(|| empty.error(no_job)))
-    } else {
-        Ok(reader.done)
-    }
+    Err(first_line.error("the file has no job; add a section such as [reads] with rw=randread"))
 }
 
 struct Reader<'a> {
@@ -241,8 +246,8 @@ impl Reader<'_> {
             line: 0,
             origin: TextOrigin::JobFile,
         };
-        let options = jobs.iter().map(|job| job.options.len()).max().unwrap_or(0);
-        if jobs.len() > WORKLOADS_MAX || global.len() + options > SETTINGS_MAX {
+        let most_options = jobs.iter().map(|job| job.options.len()).max().unwrap_or(0);
+        if jobs.len() > WORKLOADS_MAX || global.len() + most_options > SETTINGS_MAX {
             return Err(source.error(format!(
                 "the command line has more than {WORKLOADS_MAX} jobs or {SETTINGS_MAX} options"
             )));
@@ -273,9 +278,10 @@ impl Reader<'_> {
 
     fn read(&mut self, text: &str, path: &Path, depth: usize) -> Translated<()> {
         let file = shown(path);
-        let origin = match depth {
-            0 => TextOrigin::JobFile,
-            _ => TextOrigin::Include,
+        let origin = if depth == 0 {
+            TextOrigin::JobFile
+        } else {
+            TextOrigin::Include
         };
         for (index, line) in text.lines().enumerate() {
             let source = SourceLine {
@@ -284,26 +290,26 @@ impl Reader<'_> {
                 origin,
             };
             if line.len() > LINE_BYTES_MAX {
-                let why = "bytes; is this a job file?";
-                let why = format!("this line has more than {LINE_BYTES_MAX} {why}");
-                return Err(source.quoting(line, why));
+                return Err(source.quoting(
+                    line,
+                    format!("this line has more than {LINE_BYTES_MAX} bytes; is this a job file?"),
+                ));
             }
-            let line = without_comment(line);
-            if line.is_empty() {
+            let content = without_comment(line);
+            if content.is_empty() {
                 continue;
             }
-            self.count(line.len(), &source)?;
-            let include = line.strip_prefix("include");
-            match include.filter(|rest| rest.starts_with([' ', '\t', '='])) {
-                Some(name) => self.include(name[1..].trim(), &source, path, depth)?,
-                None if line.starts_with('[') && depth > 0 => {
-                    return Err(source.plain_error(
-                        "an included file cannot start a section. Move the section into the job \
-                         file",
-                    ));
-                }
-                None if line.starts_with('[') => self.begin(line, source)?,
-                None => self.add(line, source)?,
+            self.count(content.len(), &source)?;
+            if let Some(name) = included_name(content) {
+                self.include(name, &source, path, depth)?;
+            } else if !content.starts_with('[') {
+                self.add(content, source)?;
+            } else if depth == 0 {
+                self.begin(content, source)?;
+            } else {
+                return Err(source.plain_error(
+                    "an included file cannot start a section. Move the section into the job file",
+                ));
             }
         }
         Ok(())
@@ -319,9 +325,12 @@ impl Reader<'_> {
     }
 
     fn begin(&mut self, line: &str, source: SourceLine) -> Translated<()> {
-        let name = line[1..].strip_suffix(']').map(str::trim);
-        let Some(name) = name.filter(|name| !name.is_empty()) else {
-            return Err(source.quoting(line, "a section is a name in brackets, such as [reads]"));
+        let name = match line[1..].strip_suffix(']').map(str::trim) {
+            None | Some("") => {
+                let why = "a section is a name in brackets, such as [reads]";
+                return Err(source.quoting(line, why));
+            }
+            Some(name) => name,
         };
         self.parts += 1;
         // As in fio, every name that begins with "global".
@@ -332,8 +341,12 @@ impl Reader<'_> {
                 "the file has more than {WORKLOADS_MAX} jobs, the limit of a plan"
             )));
         } else {
-            let has_include = |setting: &Rc<Setting>| setting.source.origin == TextOrigin::Include;
-            let origin = if self.done.global.iter().any(has_include) {
+            let has_include = self
+                .done
+                .global
+                .iter()
+                .any(|setting| setting.source.origin == TextOrigin::Include);
+            let origin = if has_include {
                 TextOrigin::SectionWithInclude
             } else {
                 TextOrigin::JobFile
@@ -367,43 +380,52 @@ impl Reader<'_> {
         // As in fio: first relative to the current directory, then to the including file.
         let given = PathBuf::from(name);
         let sibling = includer.parent().unwrap_or(Path::new("")).join(name);
-        let read = |path: PathBuf| Ok((self.environment.text(&path)?, path));
-        let text: Result<(String, PathBuf), String> = read(given).or_else(|_| read(sibling));
-        let (text, path) =
-            text.map_err(|why| source.error(format!("include {}: {why}", quoted(name))))?;
-        self.read(&text, &path, depth + 1)
+        if let Ok(text) = self.environment.text(&given) {
+            return self.read(&text, &given, depth + 1);
+        }
+        match self.environment.text(&sibling) {
+            Ok(text) => self.read(&text, &sibling, depth + 1),
+            Err(why) => Err(source.error(format!("include {}: {why}", quoted(name)))),
+        }
     }
 
     fn add(&mut self, line: &str, source: SourceLine) -> Translated<()> {
-        let line = self.without_variables(line, &source)?;
-        let line = self.without_keywords(line, &source)?;
-        let (key, value) = match line.split_once('=') {
-            Some((key, value)) => (key.trim_end(), Some(value.trim().to_owned())),
-            None => (line.as_str(), None),
-        };
-        if let Some((before, name)) = line.rsplit_once('[').filter(|_| line.ends_with(']')) {
-            let name = quoted(name);
-            let why = "a section begins on a line of its own; write";
-            let error = source.quoting(&line, format!("{why} [{name} below {before}"));
-            self.glued.get_or_insert(error);
+        let expanded = self.without_variables(line, &source)?;
+        let line = self.without_keywords(&expanded, &source)?;
+        if line.ends_with(']')
+            && let Some((before, name)) = line.rsplit_once('[')
+        {
+            let why = format!(
+                "a section begins on a line of its own; write [{} below {before}",
+                quoted(name)
+            );
+            self.glued.get_or_insert(source.quoting(&line, why));
         }
-        let key = key.to_owned();
-        let option = JobOption { key, value };
         let Some(scope) = self.open else {
             let why = "an option before the first section; put [global] above it";
             return Err(source.quoting(&line, why));
         };
+        let option = match line.split_once('=') {
+            Some((key, value)) => JobOption {
+                key: key.trim_end().to_owned(),
+                value: Some(value.trim().to_owned()),
+            },
+            None => JobOption {
+                key: line,
+                value: None,
+            },
+        };
         let ReadSections {
             sections, global, ..
         } = &mut self.done;
-        let settings = match sections.last_mut().filter(|_| scope == Scope::Own) {
-            Some(section) => {
+        let settings = match sections.last_mut() {
+            Some(section) if scope == Scope::Own => {
                 if source.origin == TextOrigin::Include {
                     section.source.origin = TextOrigin::SectionWithInclude;
                 }
                 &mut section.settings
             }
-            None => global,
+            _ => global,
         };
         settings.push(source.setting(option, scope, self.parts));
         if settings.len() > SETTINGS_MAX {
@@ -417,23 +439,25 @@ impl Reader<'_> {
     /// Replaces `${NAME}` by the value in the environment. A value is not expanded again, so there
     /// is no recursion.
     fn without_variables(&mut self, line: &str, source: &SourceLine) -> Translated<String> {
-        let (mut done, mut rest) = (String::new(), line);
-        while let Some((before, name, behind)) = first_variable(rest) {
-            rest = behind;
-            let Some(value) = self.environment.variable(name) else {
-                done.push_str(&format!("{before}${{{name}}}"));
-                let what = format!("the environment variable {} is not set", quoted(name));
-                let error = source.quoting(line, format!("{what}; set it before the command"));
-                self.done.unset.get_or_insert(error);
+        let mut done = String::new();
+        let mut rest = line;
+        while let Some(variable) = Variable::first_in(rest) {
+            rest = variable.behind;
+            done.push_str(variable.before);
+            let Some(value) = self.environment.variable(variable.name) else {
+                done.push_str(&format!("${{{}}}", variable.name));
+                let why = format!(
+                    "the environment variable {} is not set; set it before the command",
+                    quoted(variable.name)
+                );
+                self.done.unset.get_or_insert(source.quoting(line, why));
                 continue;
             };
-            done.push_str(before);
             done.push_str(&value);
             if done.len() > LINE_BYTES_MAX {
-                let most = format!("more than {LINE_BYTES_MAX} bytes");
-                return Err(
-                    source.quoting(line, format!("with its variables this line has {most}"))
-                );
+                let why =
+                    format!("with its variables this line has more than {LINE_BYTES_MAX} bytes");
+                return Err(source.quoting(line, why));
             }
         }
         self.count(done.len(), source)?;
@@ -442,32 +466,54 @@ impl Reader<'_> {
     }
 
     /// Replaces fio's keywords for the machine, and evaluates arithmetic with them.
-    fn without_keywords(&mut self, line: String, source: &SourceLine) -> Translated<String> {
+    fn without_keywords(&mut self, line: &str, source: &SourceLine) -> Translated<String> {
         if !line.contains('$') {
-            return Ok(line);
+            return Ok(line.to_owned());
         }
         let environment = self.environment;
         let keywords = self.keywords.get_or_insert_with(|| environment.keywords());
-        let mut plain = line.clone();
+        let mut plain = line.to_owned();
         for (keyword, value) in keywords {
             plain = plain.replace(*keyword, &value.to_string());
         }
         match plain.split_once('=') {
             Some((key, sum)) if plain != line && sum.contains(['+', '-', '*', '/']) => {
-                let value = arithmetic(sum.trim());
-                let value = value.map_err(|why| source.quoting(&line, why))?;
-                Ok(format!("{key}={value}"))
+                match arithmetic(sum.trim()) {
+                    Ok(value) => Ok(format!("{key}={value}")),
+                    Err(why) => Err(source.quoting(line, why)),
+                }
             }
             _ => Ok(plain),
         }
     }
 }
 
-/// Splits at the first `${NAME}`: the text before it, the name, the text after it.
-fn first_variable(text: &str) -> Option<(&str, &str, &str)> {
-    let (before, rest) = text.split_once("${")?;
-    let (name, behind) = rest.split_once('}')?;
-    Some((before, name, behind))
+/// A variable `${NAME}` in a text.
+struct Variable<'t> {
+    /// The text before it.
+    before: &'t str,
+    name: &'t str,
+    /// The text behind it.
+    behind: &'t str,
+}
+
+impl<'t> Variable<'t> {
+    fn first_in(text: &'t str) -> Option<Self> {
+        let (before, rest) = text.split_once("${")?;
+        let (name, behind) = rest.split_once('}')?;
+        Some(Self {
+            before,
+            name,
+            behind,
+        })
+    }
+}
+
+/// The name of the file that a line includes.
+fn included_name(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("include")?;
+    let name = rest.strip_prefix([' ', '\t', '='])?;
+    Some(name.trim())
 }
 
 /// The line without its comment and surrounding blanks. fio has no quotes: every `#` or `;` begins
@@ -483,7 +529,11 @@ fn shown(path: &Path) -> Rc<str> {
 /// The settings of a section by name; of several with one name, the last. (Several `filename` add
 /// up; their reader goes through all settings.)
 pub(crate) fn last_by_name(settings: &[Rc<Setting>]) -> BTreeMap<&'static str, &Setting> {
-    let settings = settings.iter().map(Rc::as_ref);
-    let named = settings.filter_map(|one| Some((fio_option(&one.option.key)?.name(), one)));
-    named.collect()
+    let mut last: BTreeMap<&'static str, &Setting> = BTreeMap::new();
+    for setting in settings {
+        if let Some(option) = fio_option(&setting.option.key) {
+            last.insert(option.name(), setting);
+        }
+    }
+    last
 }

@@ -4,15 +4,14 @@
 //! end, and no other does. Opens nothing.
 
 use super::environment::PathKind;
-use super::jobs::FioJob;
-use super::sections::SourceLine;
+use super::jobs::{FioJob, GivenNames};
 use super::translation::{FILES, IN_ORDER, Translated, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use crate::workload::{Count, Rate};
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{EngineChoice, EngineKind};
+use diskproof_model::plan::EngineKind;
 use diskproof_model::shell;
 use diskproof_model::units::format_bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,93 +26,109 @@ const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a n
 /// them; for other engines, and where jobs share some files but not all, they are parts of one
 /// scratch file.
 pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>) {
-    let files: Vec<Vec<PathBuf>> = jobs.iter().map(|job| all_paths(job, translation)).collect();
-    let mut kept = Vec::new();
+    let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| all_paths(job, translation)).collect();
+    let mut can_keep = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
-        let shares_some = files.iter().any(|other| {
-            *other != files[index] && other.iter().any(|path| files[index].contains(path))
-        });
-        kept.push(!shares_some && can_keep_files(job, &files[index], translation));
+        can_keep.push(
+            !shares_some(&paths[index], &paths) && can_keep_files(job, &paths[index], translation),
+        );
     }
-    for index in 0..jobs.len() {
+    for (index, job) in jobs.iter_mut().enumerate() {
         // Those with the same files do so together.
-        let same = (0..jobs.len()).filter(|other| files[*other] == files[index]);
-        jobs[index].keeps_files = same.clone().count() > 0 && same.clone().all(|one| kept[one]);
+        job.keeps_files = (0..paths.len())
+            .filter(|other| paths[*other] == paths[index])
+            .all(|other| can_keep[other]);
     }
+}
+
+/// Whether another job has some of these files, but not all.
+fn shares_some(own: &[PathBuf], paths_of_jobs: &[Vec<PathBuf>]) -> bool {
+    paths_of_jobs
+        .iter()
+        .any(|other| other != own && other.iter().any(|path| own.contains(path)))
 }
 
 /// The files of all copies of a job.
 fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
-    match &job.filename {
-        Some((names, _)) => names.iter().map(|name| path_of(job, name)).collect(),
-        None if job.files > 1 => {
-            let mut all = Vec::new();
-            for copy in 0..job.numjobs {
-                let one = FioJob {
-                    directories: directory_of_copy(job, copy),
-                    ..job.clone()
-                };
-                let names = (0..job.files).map(|file| name_of_file(job, copy, file));
-                all.extend(names.map(|name| path_of(&one, &name)));
-            }
-            all
-        }
-        None => paths_of(job, translation),
+    if let Some(given) = &job.filename {
+        return given.names.iter().map(|name| path_of(job, name)).collect();
     }
+    if job.files <= 1 {
+        return paths_of(job, translation);
+    }
+    let mut paths = Vec::new();
+    for copy in 0..job.numjobs {
+        for file in 0..job.files {
+            paths.push(path_of_file(job, copy, file));
+        }
+    }
+    paths
 }
 
 /// Whether the several files of a job can stay.
 fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>) -> bool {
-    let named = job
-        .filename
-        .as_ref()
-        .map_or(0, |(names, _)| names.len() as u64);
+    if !translation.is_as_fio() || !translation.overrides.targets.is_empty() {
+        return false;
+    }
+    let named = match &job.filename {
+        Some(given) => given.names.len() as u64,
+        None => 0,
+    };
     let files = job.files.max(named);
-    let is_blocking = job.flags.engine == Some(EngineChoice::Fixed(EngineKind::Sync));
     let is_checked = job.flags.verify.is_some() || job.flags.signs_only;
     let starts_at_zero = job.extent.offset == Amount::ZERO && job.extent.increment == Amount::ZERO;
-    let is_ours = |path: &PathBuf| match translation.found(path) {
-        PathKind::Nothing => true,
-        PathKind::File(_) => translation.environment.is_own(path),
-        _ => false,
-    };
-    let has_whole_pages = FioJob {
-        files,
-        keeps_files: true,
-        ..job.clone()
-    }
-    .kept_bytes()
-    .is_some_and(|bytes| bytes > 0 && (bytes / files).is_multiple_of(PAGE_BYTES));
-    translation.is_as_fio()
-        && translation.overrides.targets.is_empty()
-        && files > 1
-        && is_blocking
+    let is_in_one_directory = paths.iter().all(|path| path.parent() == paths[0].parent());
+    files > 1
+        && job.engine() == EngineKind::Sync
         && !is_checked
         && !job.unlinks
         && !job.extent.fills
         && !job.rw().makes(OpKind::Trim)
         && starts_at_zero
-        && has_whole_pages
-        && (job.is_uniform() || goes_onward(job))
-        && paths.iter().all(is_ours)
-        && paths
-            .iter()
-            .all(|path| path.parent() == paths[0].parent() || job.filename.is_none())
+        && has_whole_pages(job, files)
+        && (job.is_uniform() || job.goes_onward())
+        && paths.iter().all(|path| is_ours(path, translation))
+        && (is_in_one_directory || job.filename.is_none())
+}
+
+/// Whether each of so many files has whole pages, and at least one.
+fn has_whole_pages(job: &FioJob, files: u64) -> bool {
+    let kept = FioJob {
+        files,
+        keeps_files: true,
+        ..job.clone()
+    };
+    match kept.kept_bytes() {
+        Some(bytes) => bytes > 0 && (bytes / files).is_multiple_of(PAGE_BYTES),
+        None => false,
+    }
+}
+
+/// Whether a path leads to nothing, or to a file that diskproof made.
+fn is_ours(path: &Path, translation: &Translation<'_>) -> bool {
+    match translation.found(path) {
+        PathKind::Nothing => true,
+        PathKind::File(_) => translation.environment.is_own(path),
+        _ => false,
+    }
 }
 
 /// The names of the several files of a job with one copy, or of those that its copies share.
 pub(crate) fn kept_names(job: &FioJob) -> Vec<String> {
-    let names: Vec<String> = match &job.filename {
-        Some((names, _)) => names.clone(),
+    match &job.filename {
+        Some(given) => given.names.iter().map(|name| last_part(name)).collect(),
         None => (0..job.files)
-            .map(|file| name_of_file(job, 0, file))
+            .map(|file| last_part(&name_of_file(job, 0, file)))
             .collect(),
-    };
-    let last_part = |name: String| match name.rsplit_once('/') {
+    }
+}
+
+/// The name without the directories before it.
+fn last_part(name: &str) -> String {
+    match name.rsplit_once('/') {
         Some((_, name)) => name.to_owned(),
-        None => name,
-    };
-    names.into_iter().map(last_part).collect()
+        None => name.to_owned(),
+    }
 }
 
 /// Divides a job into parts with one file or directory each.
@@ -121,7 +136,7 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
     match &job.filename {
         // The targets of the command line replace them.
         _ if !translation.overrides.targets.is_empty() => Ok(vec![job.clone()]),
-        Some(file) if file.0.len() > 1 => over_files(job, file, translation),
+        Some(given) if given.names.len() > 1 => over_files(job, given, translation),
         // As in fio, a job with file names takes the first directory.
         Some(_) => Ok(vec![job.clone()]),
         None if job.directories.len() > 1 && !leaves_files(job, translation) => {
@@ -131,22 +146,30 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
             if job.files > 1 && !job.keeps_files {
                 translation.note(FILES, &job.section);
             }
-            over_places(job, translation)
+            Ok(over_places(job, translation))
         }
     }
 }
 
 /// The directory of a copy: as in fio, they take turns.
-fn directory_of_copy(job: &FioJob, copy: u64) -> Vec<String> {
-    let all = job.directories.iter().cycle();
+fn directory_of_copy(job: &FioJob, copy: u64) -> Option<&String> {
     let place = copy as usize % job.directories.len().max(1);
-    all.skip(place).take(1).cloned().collect()
+    job.directories.get(place)
 }
 
-/// The path of a file of the job.
+/// The path of a file that the author names.
 fn path_of(job: &FioJob, name: &str) -> PathBuf {
-    match job.directories.first() {
-        // As in fio, the directory precedes even an absolute name.
+    path_in(job.directories.first(), name)
+}
+
+/// The path of a file of a copy that fio names.
+fn path_of_file(job: &FioJob, copy: u64, file: u64) -> PathBuf {
+    path_in(directory_of_copy(job, copy), &name_of_file(job, copy, file))
+}
+
+/// The path of a file in a directory. As in fio, that precedes even an absolute name.
+fn path_in(directory: Option<&String>, name: &str) -> PathBuf {
+    match directory {
         Some(directory) => PathBuf::from(format!("{}/{name}", directory.trim_end_matches('/'))),
         None => PathBuf::from(name),
     }
@@ -154,23 +177,18 @@ fn path_of(job: &FioJob, name: &str) -> PathBuf {
 
 /// The file of each copy of a job, as fio names it.
 pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
-    let copies = |path: PathBuf| vec![path; job.numjobs as usize];
-    if let Some((names, _)) = &job.filename {
-        return copies(path_of(job, &names[0]));
+    let copies = job.numjobs as usize;
+    if let Some(given) = &job.filename {
+        return vec![path_of(job, &given.names[0]); copies];
     }
     // fio takes the name of a section for a device where there is one.
     let device = path_of(job, &job.section);
     if job.section.contains('/') && matches!(translation.found(&device), PathKind::Device(_)) {
-        return copies(device);
+        return vec![device; copies];
     }
-    let name = |copy: u64| {
-        let job = &FioJob {
-            directories: directory_of_copy(job, copy),
-            ..job.clone()
-        };
-        path_of(job, &name_of_file(job, copy, 0))
-    };
-    (0..job.numjobs).map(name).collect()
+    (0..job.numjobs)
+        .map(|copy| path_of_file(job, copy, 0))
+        .collect()
 }
 
 /// The name of a file of a copy of a job without file names.
@@ -182,88 +200,115 @@ fn name_of_file(job: &FioJob, copy: u64, file: u64) -> String {
         .replace("$jobname", &job.section)
 }
 
+/// Divides a job into one for each of its files, or joins new files to one.
 fn over_files(
     job: &FioJob,
-    (names, source): &(Vec<String>, SourceLine),
+    given: &GivenNames,
     translation: &Translation<'_>,
 ) -> Translated<Vec<FioJob>> {
-    let paths: Vec<PathBuf> = names.iter().map(|name| path_of(job, name)).collect();
-    let is_new = |path: &PathBuf| translation.found(path) == PathKind::Nothing;
-    let parts = paths.len() as u64;
-    // All requests in flight together are those of the job.
-    let depth = job.flags.depth.map_or(1, |depth| depth.0);
-    let divides_depth = depth.is_multiple_of(parts);
+    let paths: Vec<PathBuf> = given.names.iter().map(|name| path_of(job, name)).collect();
+    let missing: Vec<&PathBuf> = paths
+        .iter()
+        .filter(|path| translation.found(path) == PathKind::Nothing)
+        .collect();
+    let divides_depth = depth(job).is_multiple_of(paths.len() as u64);
     let has_own = leaves_files(job, translation) && divides_depth;
-    if !divides_depth && job.keeps_files {
-        let mut one = job.clone();
-        one.files = parts;
-        one.alternates = may_alternate(job);
-        note_order(&one, translation);
-        return Ok(vec![one]);
+    if job.keeps_files && !divides_depth {
+        return Ok(vec![joined_files(job, paths.len(), translation)]);
     }
-    if paths.iter().all(is_new) && !has_own {
-        check_new_files(job, &paths)
-            .map_err(|why| source.error(format!("{why}. {COLON_SEPARATES}")))?;
+    if missing.len() == paths.len() && !has_own {
+        if let Err(why) = check_new_files(job, &paths) {
+            return Err(given.source.error(format!("{why}. {COLON_SEPARATES}")));
+        }
         translation.note(FILES, &job.section);
-        let mut one = job.clone();
-        one.filename = Some((names[..1].to_vec(), source.clone()));
-        one.files = parts;
-        one.alternates = may_alternate(job);
-        note_order(&one, translation);
+        let mut one = joined_files(job, paths.len(), translation);
+        one.filename = Some(GivenNames {
+            names: given.names[..1].to_vec(),
+            source: given.source.clone(),
+        });
         return Ok(vec![one]);
     }
-    if let Some(missing) = paths.iter().find(|path| is_new(path) && !has_own) {
-        let shown = quoted(&missing.display().to_string());
-        return Err(source.error(format!(
-            "{shown} does not exist, but other files do; create it, or write a section for each. \
-             {COLON_SEPARATES}"
+    if let Some(path) = missing.first()
+        && !has_own
+    {
+        return Err(given.source.error(format!(
+            "{} does not exist, but other files do; create it, or write a section for each. \
+             {COLON_SEPARATES}",
+            quoted(&path.display().to_string())
         )));
     }
-    let mut shared = FioJob {
-        keeps_files: false,
-        ..job.clone()
-    };
-    let of_bytes = |amount: Option<Amount>| match amount {
-        Some(Amount::Bytes(bytes)) => Some(Amount::Bytes(bytes / parts)),
-        other => other,
-    };
-    match (depth % parts, job.numjobs % parts) {
-        (0, _) => shared.flags.depth = Some(Count(depth / parts)),
-        (_, 0) => shared.numjobs /= parts,
-        _ => {
-            return Err(source.error(format!(
-                "[{}]: fio visits the {parts} files in turn from one queue. Here each file has its \
-                 own queue, but neither iodepth={depth} nor numjobs={} is a multiple of {parts}. \
-                 Use a multiple (ioengine=libaio iodepth={parts}), or a section with stonewall for \
-                 each file",
-                job.section, job.numjobs
-            )));
-        }
-    }
-    shared.extent.size = of_bytes(job.extent.size);
-    shared.extent.file_bytes = job.extent.file_bytes.map(|bytes| bytes / parts);
-    if divides_depth {
-        shared.extent.io_size = of_bytes(job.extent.io_size);
-        shared.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(parts));
-        shared.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / parts as f64));
-    } else {
-        // A copy does all of its work in one file.
-        shared.extent.io_size = job.extent.io_size.or(job.extent.size);
-    }
+    let share = share_of_file(job, given)?;
     translation.note(
         "each file or disk of a job has its own queue with a share of iodepth; fio fills one queue \
          from all of them in turn, so the slowest delays the others",
         &job.section,
     );
-    Ok(concurrent(names.iter().map(|name| FioJob {
-        filename: Some((vec![name.clone()], source.clone())),
-        ..shared.clone()
-    })))
+    let mut parts = Vec::new();
+    for name in &given.names {
+        let mut part = share.clone();
+        part.filename = Some(GivenNames {
+            names: vec![name.clone()],
+            source: given.source.clone(),
+        });
+        parts.push(part);
+    }
+    Ok(concurrent(parts))
 }
 
-fn note_order(job: &FioJob, translation: &Translation<'_>) {
-    if !job.is_random() && !job.alternates {
+/// The requests of a copy in flight, in all of its files together.
+fn depth(job: &FioJob) -> u64 {
+    match job.flags.depth {
+        Some(depth) => depth.0,
+        None => 1,
+    }
+}
+
+/// A job whose several files are parts of one.
+fn joined_files(job: &FioJob, files: usize, translation: &Translation<'_>) -> FioJob {
+    let alternates = job.may_alternate();
+    if !job.is_random() && !alternates {
         translation.note(IN_ORDER, &job.section);
+    }
+    FioJob {
+        files: files as u64,
+        alternates,
+        ..job.clone()
+    }
+}
+
+/// What each of the files of a job gets of it: a share of the depth, or of the copies.
+fn share_of_file(job: &FioJob, given: &GivenNames) -> Translated<FioJob> {
+    let files = given.names.len() as u64;
+    let depth = depth(job);
+    let mut share = job.clone();
+    share.keeps_files = false;
+    share.extent.size = amount_share(job.extent.size, files);
+    share.extent.file_bytes = job.extent.file_bytes.map(|bytes| bytes / files);
+    if depth.is_multiple_of(files) {
+        share.flags.depth = Some(Count(depth / files));
+        share.extent.io_size = amount_share(job.extent.io_size, files);
+        share.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(files));
+        share.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / files as f64));
+    } else if job.numjobs.is_multiple_of(files) {
+        share.numjobs = job.numjobs / files;
+        // A copy does all of its work in one file.
+        share.extent.io_size = job.extent.io_size.or(job.extent.size);
+    } else {
+        return Err(given.source.error(format!(
+            "[{}]: fio visits the {files} files in turn from one queue. Here each file has its own \
+             queue, but neither iodepth={depth} nor numjobs={} is a multiple of {files}. Use a \
+             multiple (ioengine=libaio iodepth={files}), or a section with stonewall for each file",
+            job.section, job.numjobs
+        )));
+    }
+    Ok(share)
+}
+
+/// The part of an amount for one of so many files; a percentage is of each file.
+fn amount_share(amount: Option<Amount>, files: u64) -> Option<Amount> {
+    match amount {
+        Some(Amount::Bytes(bytes)) => Some(Amount::Bytes(bytes / files)),
+        other => other,
     }
 }
 
@@ -272,7 +317,7 @@ fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> 
     if paths.iter().any(|path| path.parent() != paths[0].parent()) {
         return Err("new files in several directories are not supported; write a section for each");
     }
-    if job.is_uniform() || goes_onward(job) {
+    if job.is_uniform() || job.goes_onward() {
         Ok(())
     } else {
         Err(
@@ -280,20 +325,6 @@ fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> 
              random requests, and with sequential ones without gaps; write a section for each",
         )
     }
-}
-
-/// Whether sequential requests can go to the parts of one file in turn.
-fn may_alternate(job: &FioJob) -> bool {
-    goes_onward(job) && !job.rw().is_mix() && job.one_block().is_some()
-}
-
-/// Whether its requests are sequential, block after block.
-fn goes_onward(job: &FioJob) -> bool {
-    let flags = &job.flags;
-    !job.is_random()
-        && flags.stride.is_none()
-        && flags.backward.is_none()
-        && flags.shape.zone_stride.is_none()
 }
 
 /// fio gives the directories to the copies of a job in turn.
@@ -308,52 +339,56 @@ fn over_directories(job: &FioJob) -> Translated<Vec<FioJob>> {
             job.numjobs
         )));
     }
-    let directories = job.directories.iter().take(used as usize);
-    Ok(concurrent(directories.map(|directory| FioJob {
-        numjobs: job.numjobs / used,
-        directories: vec![directory.clone()],
-        ..job.clone()
-    })))
+    let mut parts = Vec::new();
+    for directory in job.directories.iter().take(used as usize) {
+        let mut part = job.clone();
+        part.numjobs = job.numjobs / used;
+        part.directories = vec![directory.clone()];
+        parts.push(part);
+    }
+    Ok(concurrent(parts))
 }
 
 /// Copies become a job each where their files are on several disks or in several directories, or
 /// stay under their names.
-fn over_places(job: &FioJob, translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
-    let paths = paths_of(job, translation);
-    let stays = leaves_files(job, translation);
-    let place = |path: &PathBuf| match translation.found(path) {
-        PathKind::Device(_) => path.clone(),
-        _ if stays => path.clone(),
-        _ => directory_of(path).to_path_buf(),
-    };
-    let first = place(&paths[0]);
-    if paths.iter().all(|path| place(path) == first) {
-        return Ok(vec![job.clone()]);
+fn over_places(job: &FioJob, translation: &Translation<'_>) -> Vec<FioJob> {
+    let places: Vec<PathBuf> = paths_of(job, translation)
+        .iter()
+        .map(|path| place_of(path, job, translation))
+        .collect();
+    if places.iter().all(|place| *place == places[0]) {
+        return vec![job.clone()];
     }
     let mut copies = Vec::new();
     for copy in 0..job.numjobs {
         let mut one = job.clone();
         one.numjobs = 1;
-        one.directories = directory_of_copy(job, copy);
+        one.directories = directory_of_copy(job, copy).into_iter().cloned().collect();
         one.filename_format = job.filename_format.replace("$jobnum", &copy.to_string());
         one.first_in_section = copy;
         copies.push(one);
     }
-    Ok(concurrent(copies.into_iter()))
+    concurrent(copies)
+}
+
+/// The device, the directory of a scratch file, or the file that stays.
+fn place_of(path: &Path, job: &FioJob, translation: &Translation<'_>) -> PathBuf {
+    let is_device = matches!(translation.found(path), PathKind::Device(_));
+    if is_device || leaves_files(job, translation) {
+        path.to_path_buf()
+    } else {
+        directory_of(path).to_path_buf()
+    }
 }
 
 /// Jobs that run together: only the first one waits for others.
-fn concurrent(parts: impl Iterator<Item = FioJob>) -> Vec<FioJob> {
-    let joined = |(index, part)| match index {
-        0 => part,
-        _ => FioJob {
-            waits: false,
-            waits_for: None,
-            begins_group: false,
-            ..part
-        },
-    };
-    parts.enumerate().map(joined).collect()
+fn concurrent(mut parts: Vec<FioJob>) -> Vec<FioJob> {
+    for part in parts.iter_mut().skip(1) {
+        part.waits = false;
+        part.waits_for = None;
+        part.begins_group = false;
+    }
+    parts
 }
 
 /// Whether a job leaves its files behind, each under its own name.
@@ -366,8 +401,13 @@ pub(crate) fn vanishing_files<'a>(
     jobs: &[FioJob],
     paths: &'a [Vec<PathBuf>],
 ) -> BTreeSet<&'a PathBuf> {
-    let of_jobs = jobs.iter().zip(paths).filter(|(job, _)| job.vanishes());
-    of_jobs.flat_map(|(_, paths)| paths).collect()
+    let mut vanishing = BTreeSet::new();
+    for (index, job) in jobs.iter().enumerate() {
+        if job.vanishes() {
+            vanishing.extend(&paths[index]);
+        }
+    }
+    vanishing
 }
 
 /// The bytes of each file that its jobs use, as far as they say so.
@@ -376,8 +416,10 @@ pub(crate) fn needed_bytes<'a>(
     paths: &'a [Vec<PathBuf>],
 ) -> BTreeMap<&'a PathBuf, u64> {
     let mut needed = BTreeMap::new();
-    for (job, paths) in jobs.iter().zip(paths) {
-        if let (Some(end), Some(path)) = (end_of(job), paths.first()) {
+    for (index, job) in jobs.iter().enumerate() {
+        if let Some(end) = end_of(job)
+            && let Some(path) = paths[index].first()
+        {
             let bytes = needed.entry(path).or_insert(0);
             *bytes = end.max(*bytes);
         }
@@ -394,16 +436,17 @@ fn end_of(job: &FioJob) -> Option<u64> {
         return None;
     };
     let last_copy = job.first_in_section + job.numjobs - 1;
-    let last = increment.checked_mul(last_copy)?;
-    let end = offset.checked_add(last)?.checked_add(size)?;
+    let start = offset.checked_add(increment.checked_mul(last_copy)?)?;
+    let end = start.checked_add(size)?;
     Some(end.min(extent.file_bytes.unwrap_or(u64::MAX)))
 }
 
-/// Refuses a job that ends beyond the end of an existing file or device.
+/// Refuses a job that ends beyond the end of an existing file or device of so many bytes.
 pub(crate) fn check_end(
     job: &FioJob,
     end: u64,
-    (path, bytes): (&Path, u64),
+    path: &Path,
+    bytes: u64,
     translation: &Translation<'_>,
 ) -> Translated<()> {
     if end <= bytes {
@@ -418,9 +461,10 @@ pub(crate) fn check_end(
         ),
         _ => "use a smaller size or offset".to_owned(),
     };
-    let (end, bytes) = (format_bytes(end), format_bytes(bytes));
-    let shown = quoted(&shown);
     Err(job.error(format!(
-        "the job ends at {end}, but {shown} has only {bytes}; {remedy}"
+        "the job ends at {}, but {} has only {}; {remedy}",
+        format_bytes(end),
+        quoted(&shown),
+        format_bytes(bytes)
     )))
 }

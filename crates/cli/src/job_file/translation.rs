@@ -52,7 +52,7 @@ pub(crate) struct Translation<'a> {
     /// The machine and its files.
     pub environment: &'a dyn Environment,
     /// Differences from fio, with the jobs that they concern.
-    of_jobs: RefCell<Vec<(&'static str, Vec<String>)>>,
+    of_jobs: RefCell<Vec<NotedJobs>>,
     /// Options that are ignored, by the reason.
     ignored: RefCell<BTreeMap<&'static str, Vec<&'static str>>>,
     /// Sentences about the whole file.
@@ -86,13 +86,18 @@ impl<'a> Translation<'a> {
         self.environment.absolute(path).display().to_string()
     }
 
-    /// Adds a note about a job.
-    pub(crate) fn note(&self, note: &'static str, job: &str) {
+    /// Adds a note about the job of a section.
+    pub(crate) fn note(&self, note: &'static str, section: &str) {
         let mut all = self.of_jobs.borrow_mut();
-        match all.iter_mut().find(|(other, _)| *other == note) {
-            Some((_, jobs)) if jobs.iter().any(|other| other == job) => {}
-            Some((_, jobs)) => jobs.push(job.to_owned()),
-            None => all.push((note, vec![job.to_owned()])),
+        let Some(noted) = all.iter_mut().find(|noted| noted.note == note) else {
+            all.push(NotedJobs {
+                note,
+                sections: vec![section.to_owned()],
+            });
+            return;
+        };
+        if noted.sections.iter().all(|other| other != section) {
+            noted.sections.push(section.to_owned());
         }
     }
 
@@ -113,24 +118,47 @@ impl<'a> Translation<'a> {
     /// All notes as lines. One that concerns all jobs names none of them; `count` is their number.
     pub(crate) fn into_notes(self, count: usize) -> Vec<String> {
         let mut lines = self.lines.into_inner();
-        for (note, jobs) in self.of_jobs.into_inner() {
-            lines.push(match jobs.len() {
-                all if all == count => note.to_owned(),
-                few if few <= JOBS_NAMED_MAX => format!("{}: {note}", jobs.join(", ")),
-                many => {
-                    let named = jobs[..JOBS_NAMED_MAX].join(", ");
-                    format!("{named} and {} more: {note}", many - JOBS_NAMED_MAX)
-                }
-            });
+        for noted in self.of_jobs.into_inner() {
+            lines.push(noted.line(count));
         }
-        let reasons = self.ignored.into_inner().into_iter();
-        let reasons = reasons.map(|(why, options)| format!("{} ({why})", options.join(", ")));
-        let reasons = reasons.collect::<Vec<_>>().join("; ");
+        let reasons: Vec<String> = self
+            .ignored
+            .into_inner()
+            .into_iter()
+            .map(|(why, options)| format!("{} ({why})", options.join(", ")))
+            .collect();
         if !reasons.is_empty() {
-            let what = "ignored, because they do not change the load";
-            lines.push(format!("{what}: {reasons}"));
+            lines.push(format!(
+                "ignored, because they do not change the load: {}",
+                reasons.join("; ")
+            ));
         }
         lines
+    }
+}
+
+/// A note, and the jobs that it concerns.
+struct NotedJobs {
+    note: &'static str,
+    sections: Vec<String>,
+}
+
+impl NotedJobs {
+    /// The note as a line; `count` is the number of all jobs.
+    fn line(&self, count: usize) -> String {
+        let concerned = self.sections.len();
+        if concerned == count {
+            return self.note.to_owned();
+        }
+        if concerned <= JOBS_NAMED_MAX {
+            return format!("{}: {}", self.sections.join(", "), self.note);
+        }
+        format!(
+            "{} and {} more: {}",
+            self.sections[..JOBS_NAMED_MAX].join(", "),
+            concerned - JOBS_NAMED_MAX,
+            self.note
+        )
     }
 }
 
@@ -147,10 +175,10 @@ pub struct JobFileError {
 }
 
 fn at_line(line: usize) -> String {
-    match line {
-        0 => String::new(),
-        line => format!(": line {line}"),
+    if line == 0 {
+        return String::new();
     }
+    format!(": line {line}")
 }
 
 /// A part of a translation.

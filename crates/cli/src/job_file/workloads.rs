@@ -1,208 +1,243 @@
 //! Turns placed fio jobs into the workloads of a plan file. Pure.
 
+use super::amounts::work_bytes;
+use super::groups::job_groups;
 use super::jobs::{Cache, FioJob};
-use super::placement::{FilePart, Placements};
+use super::placement::{FilePart, JobPlacement, Placements};
 use super::translation::{Closeness, Translated, Translation};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::workload::{Bytes, Count, Position, SpanBounds, WORKLOADS_MAX, WorkloadFlags};
 use diskproof_compat::JobWorkload;
-use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{BlockShare, EngineChoice, EngineKind};
-use diskproof_model::shape::{LoadShape, ZoneStride};
+use diskproof_model::plan::EngineKind;
+use diskproof_model::shape::LoadShape;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// A sequential mix of so few whole blocks has them all in one direction, with fio's seed.
-const MIXED_BLOCKS_MIN: u64 = 3;
 /// Longer names are cut, so that two numbers fit behind them.
 const NAME_CHARS_MAX: usize = 30;
+
+/// A plan, and which of its workloads carry out each job.
+pub(crate) struct PlannedJobs {
+    /// The plan.
+    pub plan: PlanFile,
+    /// The workloads of each job.
+    pub workloads: Vec<Vec<JobWorkload>>,
+}
 
 /// Makes the plan.
 pub(crate) fn plan(
     jobs: &[FioJob],
     placements: &Placements,
     translation: &Translation<'_>,
-) -> Translated<(PlanFile, Vec<Vec<JobWorkload>>)> {
-    let mut names = BTreeSet::new();
-    let mut of_jobs: Vec<Vec<JobWorkload>> = vec![Vec::new(); jobs.len()];
-    let mut workloads: Vec<PlannedWorkload> = Vec::new();
-    let groups = groups(jobs)?;
-    let earlier = groups.iter().rev().skip(1).rev().flatten();
-    let mut earlier = earlier.map(|index| &jobs[*index]);
-    if let Some(job) = earlier.find(|job| job.ends_everything) {
-        return Err(job.error("exit_what=all would skip the later jobs; use group"));
-    }
-    for group in groups {
-        let mut members = members(&group, jobs, placements, translation)?;
-        add_group_notes(&members, translation);
+) -> Translated<PlannedJobs> {
+    let mut list = WorkloadList {
+        names: BTreeSet::new(),
+        planned: Vec::new(),
+        of_jobs: vec![Vec::new(); jobs.len()],
+    };
+    for group in job_groups(jobs)? {
+        let members = members(&group, jobs, placements, translation)?;
+        note_shared_times(&members, translation);
         check_steady(&members)?;
-        // Each by itself, as in fio.
-        let ends_alone = members.len() > 1 && !members.iter().any(|member| member.job.exits_all);
-        let is_new = workloads.is_empty() && is_first_pass(&members);
-        for index in &group {
-            if placements.by_job[*index].is_first_to_write && !is_new {
-                translation.note(
-                    "the job overwrites blocks, as with overwrite=1; without it fio writes to a \
-                     new file, so a sync also has to record new blocks",
-                    &jobs[*index].section,
-                );
-            }
+        // Then the blocks are new here, too.
+        let writes_new_file = list.planned.is_empty() && is_first_pass(&members);
+        if !writes_new_file {
+            note_overwrites(&group, jobs, placements, translation);
         }
-        for (index, member) in members.iter_mut().enumerate() {
-            let GroupMember {
-                job,
-                copy,
-                flags,
-                carried,
-            } = member;
-            flags.together = (index > 0).then_some(true);
-            flags.ends_alone = ends_alone.then_some(true);
+        list.add_group(members)?;
+    }
+    Ok(PlannedJobs {
+        plan: PlanFile {
+            note: common_description(jobs),
+            size: placements.scratch_bytes().map(Bytes),
+            targets: placements.targets.clone(),
+            scratch_files: placements.named_files(),
+            workloads: list.planned,
+            ..PlanFile::default()
+        },
+        workloads: list.of_jobs,
+    })
+}
+
+/// The workloads of the groups so far.
+struct WorkloadList {
+    /// The names that are taken.
+    names: BTreeSet<String>,
+    planned: Vec<PlannedWorkload>,
+    of_jobs: Vec<Vec<JobWorkload>>,
+}
+
+impl WorkloadList {
+    /// Adds jobs that run together.
+    fn add_group(&mut self, members: Vec<GroupMember<'_>>) -> Translated<()> {
+        let exits_all = members.iter().any(|member| member.job.exits_all);
+        let ends_alone = members.len() > 1 && !exits_all;
+        for (index, member) in members.into_iter().enumerate() {
+            let mut flags = member.flags;
+            if index > 0 {
+                flags.together = Some(true);
+            }
+            // Each by itself, as in fio.
+            if ends_alone {
+                flags.ends_alone = Some(true);
+            }
             // With several targets, one workload stands for several jobs.
-            let label = if carried.len() > 1 {
-                job.word()
+            let label = if member.carried.len() > 1 {
+                member.job.word()
             } else {
-                &job.name
+                &member.job.name
             };
-            let name = unique_name(&mut names, label, job.word(), *copy);
-            flags.name = Some(parsed(job, &name)?);
-            for Carried { target, job } in carried {
-                of_jobs[*job].push(JobWorkload {
+            let name = self.unused_name(label, member.job.word(), member.copy);
+            flags.name = Some(parsed(member.job, &name)?);
+            for carried in member.carried {
+                self.of_jobs[carried.job].push(JobWorkload {
                     name: name.clone(),
-                    target: *target,
+                    target: carried.target,
                 });
             }
-            workloads.push(PlannedWorkload {
-                line: job.source.line,
+            self.planned.push(PlannedWorkload {
+                line: member.job.source.line,
                 name,
-                flags: flags.clone(),
+                flags,
             });
-            if workloads.len() > WORKLOADS_MAX {
-                return Err(job.source.error(format!(
+            if self.planned.len() > WORKLOADS_MAX {
+                return Err(member.job.source.error(format!(
                     "the copies (numjobs) make more than {WORKLOADS_MAX} workloads, the limit of a \
                      plan"
                 )));
             }
         }
+        Ok(())
     }
-    let plan = PlanFile {
-        note: note(jobs),
-        size: placements.scratch_bytes().map(Bytes),
-        targets: placements.targets.clone(),
-        scratch_files: placements.named_files(),
-        workloads,
-        ..PlanFile::default()
-    };
-    Ok((plan, of_jobs))
+
+    /// A name that no workload has yet: the label with the number of the copy, or the word where
+    /// the label has no letter.
+    fn unused_name(&mut self, label: &str, word: &str, copy: Option<u64>) -> String {
+        let base = match plain_label(label) {
+            label if label.is_empty() => word.to_owned(),
+            label => label,
+        };
+        let wanted = match copy {
+            Some(copy) => format!("{base}-{copy}"),
+            None => base,
+        };
+        let mut name = wanted.clone();
+        let mut number = 2;
+        while !self.names.insert(name.clone()) {
+            name = format!("{wanted}-{number}");
+            number += 1;
+        }
+        name
+    }
 }
 
-/// The description, where all jobs have the same.
-fn note(jobs: &[FioJob]) -> Option<String> {
-    let mut descriptions = jobs.iter().filter_map(|job| job.description.as_ref());
-    let first = descriptions.next()?;
-    descriptions
-        .all(|other| other == first)
-        .then(|| first.clone())
+/// The beginning of a label, as a name of a workload may have it.
+fn plain_label(label: &str) -> String {
+    label
+        .replace(|c: char| !is_name_char(c), "-")
+        .trim_matches('-')
+        .chars()
+        .take(NAME_CHARS_MAX)
+        .collect()
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_alphanumeric() || "-_.+".contains(c)
+}
+
+/// The description, where all jobs with one have the same.
+fn common_description(jobs: &[FioJob]) -> Option<String> {
+    let mut common: Option<&String> = None;
+    for job in jobs {
+        match (&job.description, common) {
+            (Some(description), Some(common)) if description != common => return None,
+            (Some(description), _) => common = Some(description),
+            (None, _) => {}
+        }
+    }
+    common.cloned()
 }
 
 /// Refuses jobs whose sum would have to be steady.
 fn check_steady(members: &[GroupMember<'_>]) -> Translated<()> {
-    let is_summed = |member: &&GroupMember<'_>| {
-        member.job.flags.shape.steady.is_some() && member.job.reports_together
-    };
-    match members.iter().find(is_summed).filter(|_| members.len() > 1) {
-        Some(member) => Err(member.job.error(
-            "steadystate with group_reporting applies to the sum of several jobs, which is not \
-             supported; remove one of the two",
-        )),
-        None => Ok(()),
+    if members.len() < 2 {
+        return Ok(());
     }
+    for member in members {
+        if member.job.flags.shape.steady.is_some() && member.job.reports_together {
+            return Err(member.job.error(
+                "steadystate with group_reporting applies to the sum of several jobs, which is \
+                 not supported; remove one of the two",
+            ));
+        }
+    }
+    Ok(())
 }
 
-/// Whether the group is one job that fills a new scratch file from its start. Then the blocks are
-/// new here, too.
+/// Whether the group is one job that fills a new scratch file from its start.
 fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
-    let [GroupMember { job, flags, .. }] = members else {
+    let [member] = members else {
         return false;
     };
-    let is_plain = !job.is_random()
+    let (job, flags) = (member.job, &member.flags);
+    !job.is_random()
         && !job.rw().drops_blocks()
+        && job.engine() != EngineKind::Mmap
         && flags.stride.is_none()
         && flags.backward.is_none()
         && flags.fsync.is_none()
-        && flags.fdatasync.is_none();
-    is_plain
+        && flags.fdatasync.is_none()
         && flags.shape.is_plain()
         && flags.span.is_none()
         && flags.jobs == Some(Count(1))
-        && flags.engine != Some(EngineChoice::Fixed(EngineKind::Mmap))
 }
 
-/// The jobs that run together, as indexes.
-fn groups(jobs: &[FioJob]) -> Translated<Vec<Vec<usize>>> {
-    let mut groups: Vec<Vec<usize>> = Vec::new();
-    // The job whose end starts the last group.
-    let mut starter: Option<&str> = None;
-    for (index, job) in jobs.iter().enumerate() {
-        let awaited = job.waits_for.as_ref();
-        if let Some(wait) = awaited
-            && jobs[..index].iter().all(|one| one.section != wait.0)
-        {
-            return Err(wait.1.error(format!(
-                "[{}]: wait_for={}: no job above has this name",
-                job.section, wait.0
-            )));
-        }
-        let is_beside = match (awaited, groups.last()) {
-            (_, None) => false,
-            _ if job.waits => false,
-            // All jobs that run are the one it waits for.
-            (Some((wait, _)), Some(group))
-                if group.iter().all(|one| jobs[*one].section == *wait) =>
-            {
-                false
-            }
-            (Some((wait, _)), Some(_)) if starter == Some(wait.as_str()) => true,
-            (Some((wait, source)), Some(_)) => {
-                return Err(source.error(format!(
-                    "[{}]: wait_for={wait}: other jobs would still run at that time, but a \
-                     workload waits for all earlier ones; use stonewall",
-                    job.section
-                )));
-            }
-            (None, Some(_)) if starter.is_some() => {
-                return Err(job.error(
-                    "the job would start before the jobs with wait_for above it; move it up",
-                ));
-            }
-            (None, Some(_)) => true,
-        };
-        match groups.last_mut() {
-            Some(group) if is_beside => group.push(index),
-            _ => {
-                groups.push(vec![index]);
-                let starts = awaited.filter(|_| !job.waits);
-                starter = starts.map(|(wait, _)| wait.as_str());
-            }
+fn note_overwrites(
+    group: &[usize],
+    jobs: &[FioJob],
+    placements: &Placements,
+    translation: &Translation<'_>,
+) {
+    for index in group {
+        if placements.by_job[*index].is_first_to_write {
+            translation.note(
+                "the job overwrites blocks, as with overwrite=1; without it fio writes to a new \
+                 file, so a sync also has to record new blocks",
+                &jobs[*index].section,
+            );
         }
     }
-    Ok(groups)
 }
 
-/// Adds notes on what jobs that run together share here, but not in fio.
-fn add_group_notes(members: &[GroupMember<'_>], translation: &Translation<'_>) {
-    let [GroupMember { job: first, .. }, _, ..] = members else {
+/// Notes the times that jobs which run together share here, but not in fio.
+fn note_shared_times(members: &[GroupMember<'_>], translation: &Translation<'_>) {
+    let [first, others @ ..] = members else {
         return;
     };
-    let jobs = || members.iter().map(|member| member.job);
-    let add = |note| jobs().for_each(|job| translation.note(note, &job.section));
-    if jobs().any(|job| job.flags.warmup != first.flags.warmup) {
-        add("concurrent jobs share the longest of their warm-ups");
+    let first = &first.job.flags;
+    if others
+        .iter()
+        .any(|other| other.job.flags.warmup != first.warmup)
+    {
+        let note = "concurrent jobs share the longest of their warm-ups";
+        note_for_all(members, note, translation);
     }
-    let end_by_themselves = jobs().any(|job| job.flags.time != first.flags.time);
-    if end_by_themselves && !jobs().any(|job| job.exits_all) {
-        add("concurrent jobs share the shortest of their runtimes; in fio each has its own");
+    let exits_all = members.iter().any(|member| member.job.exits_all);
+    if !exits_all
+        && others
+            .iter()
+            .any(|other| other.job.flags.time != first.time)
+    {
+        let note = "concurrent jobs share the shortest of their runtimes; in fio each has its own";
+        note_for_all(members, note, translation);
+    }
+}
+
+fn note_for_all(members: &[GroupMember<'_>], note: &'static str, translation: &Translation<'_>) {
+    for member in members {
+        translation.note(note, &member.job.section);
     }
 }
 
@@ -211,31 +246,31 @@ fn add_group_notes(members: &[GroupMember<'_>], translation: &Translation<'_>) {
 /// the cache is not emptied for it, as in fio, unless another job of the group needs that: a target
 /// has one page cache.
 fn settle_caches(group: &[usize], jobs: &[FioJob], translation: &Translation<'_>) -> Vec<Cache> {
-    if translation.is_as_fio() {
-        return group.iter().map(|index| jobs[*index].cache).collect();
-    }
-    let commits = |job: &FioJob| {
-        let syncs = job.flags.fsync.is_some() || job.flags.fdatasync.is_some();
-        // A trim drops the pages of its block itself.
-        job.rw().leaves_no_content() || (job.rw().is_only(OpKind::Write) && syncs)
-    };
-    let emptied = |job: &FioJob| job.cache == Cache::Emptied && !commits(job);
-    let is_emptied = group.iter().any(|index| emptied(&jobs[*index]));
-    let settled = group.iter().map(|index| match &jobs[*index] {
-        job if job.cache == Cache::Emptied && !is_emptied => Cache::Kept,
-        job => {
-            if job.cache == Cache::Emptied {
-                translation.note(
-                    "direct=0 (fio's default): the job empties and writes back the page cache \
-                     while it runs, so the disk answers instead of memory; invalidate=0 does not \
-                     empty it",
-                    &job.section,
-                );
-            }
-            job.cache
+    let is_emptied = group.iter().any(|index| needs_empty_cache(&jobs[*index]));
+    let mut caches = Vec::new();
+    for index in group {
+        let job = &jobs[*index];
+        if translation.is_as_fio() || job.cache != Cache::Emptied {
+            caches.push(job.cache);
+        } else if is_emptied {
+            translation.note(
+                "direct=0 (fio's default): the job empties and writes back the page cache while \
+                 it runs, so the disk answers instead of memory; invalidate=0 does not empty it",
+                &job.section,
+            );
+            caches.push(Cache::Emptied);
+        } else {
+            caches.push(Cache::Kept);
         }
-    });
-    settled.collect()
+    }
+    caches
+}
+
+fn needs_empty_cache(job: &FioJob) -> bool {
+    let syncs = job.flags.fsync.is_some() || job.flags.fdatasync.is_some();
+    let only_commits = job.rw().is_only(OpKind::Write) && syncs;
+    // A trim drops the pages of its block itself.
+    job.cache == Cache::Emptied && !only_commits && !job.rw().leaves_no_content()
 }
 
 /// A workload of a group.
@@ -263,199 +298,279 @@ fn members<'a>(
     translation: &Translation<'_>,
 ) -> Translated<Vec<GroupMember<'a>>> {
     let caches = settle_caches(group, jobs, translation);
-    let targets = placements.total_bytes.len();
     let mut by_target: Vec<Vec<GroupMember<'a>>> = Vec::new();
-    by_target.resize_with(targets, Vec::new);
-    for (index, cache) in group.iter().zip(caches) {
-        let (job, placement) = (&jobs[*index], &placements.by_job[*index]);
-        let target = placement.target;
-        let total_bytes = placements.total_bytes[target];
-        for (copy, flags) in workloads(job, &placement.parts, total_bytes, cache, translation)? {
-            by_target[target].push(GroupMember {
-                job,
-                copy,
-                flags,
-                carried: vec![Carried {
-                    target,
-                    job: *index,
-                }],
-            });
-        }
+    by_target.resize_with(placements.total_bytes.len(), Vec::new);
+    for (place, index) in group.iter().enumerate() {
+        let placement = &placements.by_job[*index];
+        let placed = PlacedJob {
+            job: &jobs[*index],
+            index: *index,
+            placement,
+            total_bytes: placements.total_bytes[placement.target],
+            cache: caches[place],
+            closeness: translation.overrides.closeness,
+        };
+        by_target[placement.target].extend(placed.workloads(translation)?);
     }
-    let flags = |target: usize| by_target[target].iter().map(|member| &member.flags);
-    let are_alike = (1..targets).all(|target| flags(target).eq(flags(0)));
-    let mut by_target = by_target.into_iter().enumerate();
-    if !are_alike {
-        let mut all = Vec::new();
-        for (target, members) in by_target {
-            for mut member in members {
-                member.flags.target = Some(target);
-                all.push(member);
-            }
-        }
-        return Ok(all);
+    let loads: Vec<Vec<&WorkloadFlags>> = by_target
+        .iter()
+        .map(|members| members.iter().map(|member| &member.flags).collect())
+        .collect();
+    if loads.iter().all(|load| *load == loads[0]) {
+        Ok(on_all_targets(by_target))
+    } else {
+        Ok(on_one_target_each(by_target))
     }
-    let (_, mut first) = by_target.next().unwrap_or_default();
-    for (_, members) in by_target {
-        for (own, other) in first.iter_mut().zip(members) {
-            own.carried.extend(other.carried);
-        }
-    }
-    Ok(first)
 }
 
-/// The workloads of a job: one for all copies where the load stays the same, else one per copy.
-fn workloads(
-    job: &FioJob,
-    parts: &[FilePart],
+fn on_one_target_each(by_target: Vec<Vec<GroupMember<'_>>>) -> Vec<GroupMember<'_>> {
+    let mut all = Vec::new();
+    for (target, members) in by_target.into_iter().enumerate() {
+        for mut member in members {
+            member.flags.target = Some(target);
+            all.push(member);
+        }
+    }
+    all
+}
+
+fn on_all_targets(by_target: Vec<Vec<GroupMember<'_>>>) -> Vec<GroupMember<'_>> {
+    let mut targets = by_target.into_iter();
+    let mut all = targets.next().unwrap_or_default();
+    for members in targets {
+        for (index, member) in members.into_iter().enumerate() {
+            all[index].carried.extend(member.carried);
+        }
+    }
+    all
+}
+
+/// A job with what decides about its workloads besides.
+struct PlacedJob<'a, 'p> {
+    job: &'a FioJob,
+    /// Its place among all jobs.
+    index: usize,
+    placement: &'p JobPlacement,
+    /// The bytes of its target.
     total_bytes: u64,
     cache: Cache,
-    translation: &Translation<'_>,
-) -> Translated<Vec<(Option<u64>, WorkloadFlags)>> {
-    let (copies, closeness) = (parts.len() as u64, translation.overrides.closeness);
-    if job.flags.stride.is_some() {
-        translation.note(
-            "with gaps, each pass starts one block later; fio visits the same blocks again",
-            &job.section,
-        );
-    }
-    let is_mapped = job.flags.shape.each_block_once;
-    if is_mapped && job.one_block().is_none() && closeness == Closeness::Disk {
-        translation.note(
-            "with a mix of sizes, random offsets repeat, as with norandommap. No block is \
-             shortened, so the mix is exactly that of bssplit",
-            &job.section,
-        );
-    }
-    // The printer of fio shows each copy, unless the job wants one figure.
-    let is_one = closeness == Closeness::Disk || job.reports_together || copies == 1;
-    if let Some(part) = united(job, parts, closeness).filter(|_| is_one) {
-        let mut flags = flags(job, copies, parts[0], part, total_bytes, cache, closeness)?;
-        pin(job, 0, &mut flags);
-        return Ok(vec![(None, flags)]);
-    }
-    if closeness == Closeness::Disk && parts.iter().all(|part| *part == parts[0]) {
-        translation.note(
-            "the copies of a job (numjobs) visit the same blocks, as in fio; each copy becomes a \
-             workload",
-            &job.section,
-        );
-    }
-    let mut all = Vec::new();
-    for (copy, part) in parts.iter().enumerate() {
-        let mut flags = flags(job, 1, *part, *part, total_bytes, cache, closeness)?;
-        pin(job, copy as u64, &mut flags);
-        all.push((Some(copy as u64 + 1), flags));
-    }
-    Ok(all)
+    closeness: Closeness,
 }
 
-/// Gives a copy its processor, where each has one for itself.
-fn pin(job: &FioJob, copy: u64, flags: &mut WorkloadFlags) {
-    if let (true, Some(scheduling)) = (job.splits_cpus, &mut flags.shape.scheduling)
+impl<'a> PlacedJob<'a, '_> {
+    /// Its workloads: one for all copies where the load stays the same, else one per copy.
+    fn workloads(&self, translation: &Translation<'_>) -> Translated<Vec<GroupMember<'a>>> {
+        self.note_passes(translation);
+        let parts = &self.placement.parts;
+        // The printer of fio shows each copy, unless the job wants one figure.
+        let may_unite =
+            self.closeness == Closeness::Disk || self.job.reports_together || parts.len() == 1;
+        if may_unite && let Some(part) = self.united_part() {
+            let flags = self.flags(parts.len() as u64, parts[0], part)?;
+            return Ok(vec![self.member(None, flags)]);
+        }
+        if self.closeness == Closeness::Disk && parts.iter().all(|part| *part == parts[0]) {
+            translation.note(
+                "the copies of a job (numjobs) visit the same blocks, as in fio; each copy becomes \
+                 a workload",
+                &self.job.section,
+            );
+        }
+        let mut members = Vec::new();
+        for (copy, part) in parts.iter().enumerate() {
+            let flags = self.flags(1, *part, *part)?;
+            members.push(self.member(Some(copy as u64), flags));
+        }
+        Ok(members)
+    }
+
+    fn note_passes(&self, translation: &Translation<'_>) {
+        if self.job.flags.stride.is_some() {
+            translation.note(
+                "with gaps, each pass starts one block later; fio visits the same blocks again",
+                &self.job.section,
+            );
+        }
+        if self.job.flags.shape.each_block_once
+            && self.job.one_block().is_none()
+            && self.closeness == Closeness::Disk
+        {
+            translation.note(
+                "with a mix of sizes, random offsets repeat, as with norandommap. No block is \
+                 shortened, so the mix is exactly that of bssplit",
+                &self.job.section,
+            );
+        }
+    }
+
+    /// The workload of this copy, from 0, or of all of them.
+    fn member(&self, copy: Option<u64>, mut flags: WorkloadFlags) -> GroupMember<'a> {
+        if self.job.splits_cpus {
+            pin(&mut flags.shape, self.job.first_copy + copy.unwrap_or(0));
+        }
+        GroupMember {
+            job: self.job,
+            copy: copy.map(|copy| copy + 1),
+            flags,
+            carried: vec![Carried {
+                target: self.placement.target,
+                job: self.index,
+            }],
+        }
+    }
+
+    /// The part that all copies use together, if the workers of one workload use it in the same
+    /// way: random workers draw from the whole part, sequential workers divide it.
+    fn united_part(&self) -> Option<FilePart> {
+        let job = self.job;
+        let parts = &self.placement.parts;
+        let first = parts[0];
+        if parts.len() == 1 {
+            return Some(first);
+        }
+        let shape = &job.flags.shape;
+        if shape.steady.is_some() || shape.zone_stride.is_some() || job.splits_cpus {
+            return None;
+        }
+        if job.is_random() && parts.iter().all(|part| *part == first) {
+            return Some(first);
+        }
+        // Where the page cache is emptied after each lap, a lap of a worker must be that of a copy.
+        let laps_count = self.closeness == Closeness::Fio && job.cache == Cache::Emptied;
+        if job.is_random() && (!job.is_uniform() || (laps_count && shape.each_block_once)) {
+            return None;
+        }
+        // Sequential workers divide a span at multiples of the block size.
+        let has_whole_blocks = match job.flags.bs {
+            Some(block) => first.length.is_multiple_of(u64::from(block.0)),
+            None => job.is_random(),
+        };
+        if !has_whole_blocks || !parts.windows(2).all(|pair| pair[1].follows(pair[0])) {
+            return None;
+        }
+        Some(FilePart {
+            length: first.length.checked_mul(parts.len() as u64)?,
+            ..first
+        })
+    }
+
+    /// The keys of a workload of so many copies in `part`. Each copy has the amount of I/O of
+    /// `own`.
+    fn flags(&self, copies: u64, own: FilePart, part: FilePart) -> Translated<WorkloadFlags> {
+        let job = self.job;
+        let limits = self.limits(copies, own)?;
+        let mut flags = job.flags.clone();
+        if job.rw().leaves_no_content() {
+            fit_trims(&mut flags, part.length);
+        }
+        if job.alternates {
+            alternate(&mut flags, job, part);
+        }
+        flags.jobs = Some(Count(copies));
+        if let Some(rate) = job.flags.rate {
+            flags.rate = Some(parsed(job, &(rate.0 * copies as f64).to_string())?);
+        }
+        flags.bytes = limits.bytes.map(Bytes);
+        flags.ops = limits.ops.map(Count);
+        if part.start != 0 || part.length != self.total_bytes {
+            flags.span = Some(SpanBounds {
+                start: Position::Bytes(part.start),
+                end: Position::Bytes(part.start.saturating_add(part.length)),
+            });
+        }
+        self.set_cache(&mut flags);
+        self.set_shape(&mut flags.shape);
+        Ok(flags)
+    }
+
+    /// What ends a workload of so many copies.
+    fn limits(&self, copies: u64, own: FilePart) -> Translated<WorkLimits> {
+        let job = self.job;
+        let bytes = work_bytes(job, own)?.saturating_mul(copies);
+        let ops = job.extent.ops.map(|ops| ops.saturating_mul(copies));
+        if job.flags.latency_target.is_some() {
+            return Ok(WorkLimits::default());
+        }
+        if job.extent.is_time_based {
+            return Ok(WorkLimits { bytes: None, ops });
+        }
+        // Of two limits, the one that is reached first. With a mix of sizes that may be either.
+        let Some(block) = job.one_block() else {
+            let bytes = Some(self.bytes_of_mix(bytes));
+            return Ok(WorkLimits { bytes, ops });
+        };
+        match ops {
+            Some(count) if count.saturating_mul(block) <= bytes => {
+                Ok(WorkLimits { bytes: None, ops })
+            }
+            _ => Ok(WorkLimits {
+                bytes: Some(bytes),
+                ops: None,
+            }),
+        }
+    }
+
+    /// The bytes of a workload of several sizes, so that it moves as much as in fio, where a job
+    /// ends with the request that reaches them. A workload starts no request that could exceed its
+    /// bytes.
+    fn bytes_of_mix(&self, bytes: u64) -> u64 {
+        match self.closeness {
+            Closeness::Disk => bytes,
+            Closeness::Fio => {
+                bytes.saturating_add(self.job.largest_block() - self.job.smallest_block())
+            }
+        }
+    }
+
+    fn set_cache(&self, flags: &mut WorkloadFlags) {
+        match (self.cache, self.closeness) {
+            (Cache::Direct, _) => {}
+            (Cache::Kept, _) => flags.cached = Some(true),
+            (Cache::Emptied, Closeness::Disk) => flags.buffered = Some(true),
+            (Cache::Emptied, Closeness::Fio) => {
+                flags.cached = Some(true);
+                flags.drops_cache_first = Some(true);
+            }
+        }
+    }
+
+    /// Leaves out what only fio's own figures need: ordinary pages, and the map of visited blocks,
+    /// which shortens blocks with a mix of sizes.
+    fn set_shape(&self, shape: &mut LoadShape) {
+        match self.closeness {
+            Closeness::Disk => {
+                shape.ordinary_pages = false;
+                shape.each_block_once &= self.job.one_block().is_some();
+            }
+            Closeness::Fio => shape.verified_times = verified_times(self.job),
+        }
+    }
+}
+
+/// What ends a workload, apart from time.
+#[derive(Default)]
+struct WorkLimits {
+    bytes: Option<u64>,
+    ops: Option<u64>,
+}
+
+/// Gives a copy the processor that is its own, by its number among all copies.
+fn pin(shape: &mut LoadShape, copy: u64) {
+    if let Some(scheduling) = &mut shape.scheduling
         && !scheduling.cpus.is_empty()
     {
-        let place = (job.first_copy + copy) as usize % scheduling.cpus.len();
+        let place = copy as usize % scheduling.cpus.len();
         scheduling.cpus = vec![scheduling.cpus[place]];
     }
 }
 
-/// The part that all copies use together, if the workers of one workload use it in the same way:
-/// random workers draw from the whole part, sequential workers divide it.
-fn united(job: &FioJob, parts: &[FilePart], closeness: Closeness) -> Option<FilePart> {
-    let first = parts[0];
-    let is_one = parts.iter().all(|part| *part == first);
-    let shape = &job.flags.shape;
-    let is_for_each = shape.steady.is_some() || shape.zone_stride.is_some() || job.splits_cpus;
-    if parts.len() > 1 && is_for_each {
-        return None;
-    }
-    if parts.len() == 1 || (is_one && job.is_random()) {
-        return Some(first);
-    }
-    let follows = |pair: &[FilePart]| {
-        pair[1].length == pair[0].length
-            && pair[0].start.checked_add(pair[0].length) == Some(pair[1].start)
-    };
-    // Sequential workers divide a span at multiples of the block size.
-    let is_whole = match job.flags.bs {
-        Some(block) => first.length.is_multiple_of(u64::from(block.0)),
-        None => job.is_random(),
-    };
-    // Where the page cache is emptied after each lap, a lap of a worker must be that of a copy.
-    let laps_count = closeness == Closeness::Fio && job.cache == Cache::Emptied;
-    let is_alike = !job.is_random() || (job.is_uniform() && !(laps_count && shape.each_block_once));
-    let length = first.length.checked_mul(parts.len() as u64)?;
-    (is_alike && is_whole && parts.windows(2).all(follows)).then_some(FilePart { length, ..first })
-}
-
-/// The keys of a workload of `copies` copies in `part`. Each copy has the amount of I/O of `own`.
-fn flags(
-    job: &FioJob,
-    copies: u64,
-    own: FilePart,
-    part: FilePart,
-    total_bytes: u64,
-    cache: Cache,
-    closeness: Closeness,
-) -> Translated<WorkloadFlags> {
-    let drops_first = closeness == Closeness::Fio && cache == Cache::Emptied;
-    let extent = job.extent;
-    let bytes = work_bytes(job, own)?.saturating_mul(copies);
-    let ops = extent.ops.map(|ops| ops.saturating_mul(copies));
-    // Of two limits, the one that is reached first. With a mix of sizes that may be either.
-    let (bytes, ops) = match (job.one_block(), ops, extent.is_time_based) {
-        _ if job.flags.latency_target.is_some() => (None, None),
-        (_, ops, true) => (None, ops),
-        (Some(block), Some(ops), false) if ops.saturating_mul(block) <= bytes => (None, Some(ops)),
-        (Some(_), _, false) => (Some(bytes), None),
-        (None, ops, false) => (Some(bytes_of_mix(job, bytes, closeness)), ops),
-    };
-    let mut job_flags = job.flags.clone();
-    if job.rw().leaves_no_content() {
-        fit_trims(&mut job_flags, part.length);
-    }
-    if job.alternates {
-        alternate(&mut job_flags, job, part);
-    }
-    let is_all = part.start == 0 && part.length == total_bytes;
-    let span = SpanBounds {
-        start: Position::Bytes(part.start),
-        end: Position::Bytes(part.start.saturating_add(part.length)),
-    };
-    let rate = job.flags.rate.map(|rate| rate.0 * copies as f64);
-    let rate = rate.map(|rate| parsed(job, &rate.to_string()));
-    Ok(WorkloadFlags {
-        jobs: Some(Count(copies)),
-        rate: rate.transpose()?,
-        bytes: bytes.map(Bytes),
-        ops: ops.map(Count),
-        span: (!is_all).then_some(span),
-        buffered: (cache == Cache::Emptied && !drops_first).then_some(true),
-        cached: (cache == Cache::Kept || drops_first).then_some(true),
-        drops_cache_first: drops_first.then_some(true),
-        shape: LoadShape {
-            verified_times: verified_times(job, closeness),
-            ..shape(job, closeness)
-        },
-        ..job_flags
-    })
-}
-
-/// The bytes of a workload of several sizes, so that it moves as much as in fio, where a job ends
-/// with the request that reaches them. A workload starts no request that could exceed its bytes.
-fn bytes_of_mix(job: &FioJob, bytes: u64, closeness: Closeness) -> u64 {
-    match closeness {
-        Closeness::Disk => bytes,
-        Closeness::Fio => bytes.saturating_add(job.largest_block() - job.smallest_block()),
-    }
-}
-
 /// How often fio reads back what a job writes: after each of its loops.
-fn verified_times(job: &FioJob, closeness: Closeness) -> Option<u32> {
-    let is_repeated = closeness == Closeness::Fio && job.reads_back() && job.extent.loops > 1;
-    let times = u32::try_from(job.extent.loops).unwrap_or(u32::MAX);
-    (is_repeated && !job.extent.is_time_based).then_some(times)
+fn verified_times(job: &FioJob) -> Option<u32> {
+    if job.reads_back() && job.extent.loops > 1 && !job.extent.is_time_based {
+        Some(u32::try_from(job.extent.loops).unwrap_or(u32::MAX))
+    } else {
+        None
+    }
 }
 
 /// Lets requests go to the parts of a file in turn that stand for several files.
@@ -471,169 +586,15 @@ fn alternate(flags: &mut WorkloadFlags, job: &FioJob, part: FilePart) {
 /// then.
 fn fit_trims(flags: &mut WorkloadFlags, span_bytes: u64) {
     if let Some(split) = &mut flags.bssplit {
-        let has_room = |share: &BlockShare| u64::from(share.block_bytes) <= span_bytes / 2;
-        if split.0.iter().any(has_room) {
-            split.0.retain(has_room);
+        let mut fitting = split.0.clone();
+        fitting.retain(|share| u64::from(share.block_bytes) <= span_bytes / 2);
+        if !fitting.is_empty() {
+            split.0 = fitting;
         }
-    }
-}
-
-/// With a mix of sizes the map of visited blocks shortens blocks. Only fio's own figures need that,
-/// and ordinary pages.
-fn shape(job: &FioJob, closeness: Closeness) -> LoadShape {
-    let is_fio = closeness == Closeness::Fio;
-    LoadShape {
-        each_block_once: job.flags.shape.each_block_once && (is_fio || job.one_block().is_some()),
-        ordinary_pages: job.flags.shape.ordinary_pages && is_fio,
-        ..job.flags.shape.clone()
-    }
-}
-
-/// The bytes that a copy transfers, as observed with fio 3.42. With gaps, a job ends when a block
-/// reaches or crosses the end of its file, and starts another pass when the next block lies behind
-/// the end.
-fn work_bytes(job: &FioJob, own: FilePart) -> Translated<u64> {
-    let (block, loops) = (job.smallest_block(), job.extent.loops);
-    let asked = job.extent.io_size.map(|size| size.of(own.job_bytes));
-    let io_size = asked.map(|size| job.whole_blocks(size.saturating_mul(loops)));
-    let gaps = match job.flags.stride {
-        Some(Bytes(step)) => Some(step),
-        None => job.gap_step_bytes,
-    };
-    if let (Some(zones), None) = (job.flags.shape.zone_stride, gaps) {
-        return Ok(io_size.unwrap_or(zone_bytes(job, zones, own).saturating_mul(loops)));
-    }
-    let is_backward = job.flags.backward.is_some();
-    let pass = match gaps {
-        _ if is_backward && !own.is_whole_file && job.extent.offset != Amount::Bytes(0) => {
-            return Err(job.error(
-                "fio ends a backward job with an offset after one or two requests; remove the \
-                 offset, or write a plan file with backward and span",
-            ));
-        }
-        _ if is_backward => job.whole_blocks(own.job_bytes),
-        None => return Ok(bytes_of_laps(job, own, asked)),
-        Some(step) => {
-            let rest = own.job_bytes % step;
-            if !own.is_whole_file || (rest > 0 && rest <= block) {
-                (own.job_bytes.saturating_sub(block) / step + 1) * block
-            } else {
-                job.whole_blocks(own.job_bytes)
-            }
-        }
-    };
-    let limit = job.whole_blocks(own.job_bytes.saturating_mul(loops));
-    let total = pass.saturating_mul(loops).min(limit);
-    match io_size {
-        Some(bytes) if bytes > total && is_backward => Err(job.error(
-            "a backward job transfers less than io_size in one pass; use loops, or time_based \
-             with a runtime",
-        )),
-        Some(bytes) => Ok(bytes.min(laps_bytes(pass, loops, asked.unwrap_or(0), block))),
-        None => Ok(total),
-    }
-}
-
-/// The bytes of a job without gaps, of `asked` bytes in place of its size. It ends with the block
-/// that reaches them, or with its last lap.
-fn bytes_of_laps(job: &FioJob, own: FilePart, asked: Option<u64>) -> u64 {
-    let (block, loops) = (job.smallest_block(), job.extent.loops);
-    let lap = lap_bytes(job, own, asked);
-    // If the file has less than the job, the last lap starts again; several files end it.
-    let rest = match job.files {
-        0 | 1 => own.job_bytes.saturating_sub(lap) / block * block,
-        _ => 0,
-    };
-    let laps = lap.saturating_mul(loops).saturating_add(rest);
-    match asked {
-        Some(asked) => {
-            let limit = job.whole_blocks(asked.saturating_mul(loops));
-            // The reads that verify a lap count, too.
-            let counted = if job.reads_back() { 2 } else { 1 };
-            let more = laps_bytes(lap.saturating_mul(counted), loops, asked, block) / counted;
-            limit.min(laps.max(more))
-        }
-        None => job
-            .whole_blocks(own.job_bytes.saturating_mul(loops))
-            .min(laps),
-    }
-}
-
-/// The bytes with which a lap of a job ends, at most.
-fn lap_bytes(job: &FioJob, own: FilePart, asked: Option<u64>) -> u64 {
-    let block = job.smallest_block();
-    let size = job.whole_blocks(own.job_bytes);
-    let in_file = own.length / block * block;
-    let asked = asked.unwrap_or(0);
-    if job.is_mapped || !(job.is_random() || job.rw().is_mix()) {
-        // Ends with the last whole block of the file.
-        return if job.laps_have_whole_file() {
-            in_file
-        } else {
-            size.min(in_file)
-        };
-    }
-    if job.is_random() {
-        return if job.laps_have_whole_file() {
-            job.whole_blocks(asked.max(own.job_bytes).saturating_mul(job.extent.loops))
-        } else if job.rw().changes_blocks() {
-            size.max(job.whole_blocks(asked))
-        } else {
-            size
-        };
-    }
-    // Each direction has its own place in the file. In a short one, the first to reach the end ends
-    // the job; in a longer one, the size does.
-    if own.job_bytes / block < MIXED_BLOCKS_MIN {
-        size.min(in_file)
-    } else if job.laps_have_whole_file() {
-        let reads = job.flags.rwmixread.map_or(500, |share| u64::from(share.0));
-        // The larger direction reaches the end first.
-        let larger = reads.max(1000_u64.saturating_sub(reads)).max(1);
-        job.whole_blocks(in_file.saturating_mul(1000) / larger)
-    } else {
-        size
-    }
-}
-
-/// The bytes of whole laps with which a job with `io_size` ends: it makes its loops, and then
-/// further laps until less than a block is missing.
-fn laps_bytes(lap: u64, loops: u64, io_size: u64, block: u64) -> u64 {
-    let missing = io_size.saturating_sub(lap.saturating_mul(loops));
-    let more = (missing + 1).saturating_sub(block).div_ceil(lap.max(1));
-    lap.saturating_mul(loops.saturating_add(more))
-}
-
-/// The bytes of a job with zones: those of its size, in several laps where they need them. As in
-/// fio, it ends where the end of the file cuts a zone short.
-fn zone_bytes(job: &FioJob, zones: ZoneStride, own: FilePart) -> u64 {
-    let block = job.smallest_block();
-    let size = job.whole_blocks(own.job_bytes);
-    let period = zones.zone_bytes.saturating_add(zones.skip_bytes).max(1);
-    let (whole, rest) = (own.length / period, own.length % period);
-    if rest > 0 && rest < zones.zone_bytes {
-        size.min((whole * zones.zone_bytes + rest) / block * block)
-    } else {
-        size
     }
 }
 
 /// Parses a value with the parser of its flag, so that the same limits apply.
 fn parsed<T: FromStr<Err: Display>>(job: &FioJob, text: &str) -> Translated<T> {
     text.parse().map_err(|error: T::Err| job.error(error))
-}
-
-/// A name of a workload that none before it has.
-fn unique_name(taken: &mut BTreeSet<String>, label: &str, word: &str, copy: Option<u64>) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
-    let base = label.replace(|c: char| !is_plain(c), "-");
-    let base = base.trim_matches('-').chars().take(NAME_CHARS_MAX);
-    let base = Some(base.collect::<String>()).filter(|base| !base.is_empty());
-    let base = base.unwrap_or(word.to_owned());
-    let wanted = copy.map_or_else(|| base.clone(), |copy| format!("{base}-{copy}"));
-    let others = (2..).map(|number| format!("{wanted}-{number}"));
-    let mut names = std::iter::once(wanted.clone()).chain(others);
-    let free = names.find(|name| !taken.contains(name)).unwrap_or(wanted);
-    taken.insert(free.clone());
-    free
 }

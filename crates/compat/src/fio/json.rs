@@ -14,9 +14,11 @@ use diskproof_model::shape::{SteadyFigure, SteadyTest};
 type Json = String;
 
 fn object<K: AsRef<str>>(pairs: impl IntoIterator<Item = (K, Json)>) -> Json {
-    let pairs = pairs.into_iter();
-    let lines = pairs.map(|(key, value)| format!("{} : {value}", quoted(key.as_ref())));
-    nested('{', lines.collect(), '}')
+    let mut lines = Vec::new();
+    for (key, value) in pairs {
+        lines.push(format!("{} : {value}", quoted(key.as_ref())));
+    }
+    nested('{', lines, '}')
 }
 
 fn array(values: impl IntoIterator<Item = Json>) -> Json {
@@ -66,11 +68,14 @@ pub(super) fn document(frame: &RunFrame<'_>, has_bins: bool) -> String {
     if !frame.global.is_empty() {
         pairs.push(("global options", options(frame.global)));
     }
-    let jobs = frame.entries.iter();
-    pairs.push(("jobs", array(jobs.map(|entry| job(entry, frame, has_bins)))));
+    let mut jobs = Vec::new();
+    for entry in frame.entries {
+        jobs.push(job(entry, frame, has_bins));
+    }
+    pairs.push(("jobs", array(jobs)));
     if !frame.disks.is_empty() {
-        let disks = frame.disks.iter();
-        pairs.push(("disk_util", array(disks.map(|one| disk(one, frame.disks)))));
+        let disks = frame.disks.iter().map(|one| disk(one, frame.disks));
+        pairs.push(("disk_util", array(disks)));
     }
     object(pairs) + "\n"
 }
@@ -108,8 +113,8 @@ fn disk(disk: &DiskTotals, disks: &[DiskTotals]) -> Json {
 }
 
 fn add_figures(pairs: &mut Vec<(&str, Json)>, keys: [&'static str; 8], figures: &DiskFigures) {
-    for (key, count) in keys.into_iter().zip(figures.counts) {
-        pairs.push((key, count.to_string()));
+    for (index, count) in figures.counts.into_iter().enumerate() {
+        pairs.push((keys[index], count.to_string()));
     }
     pairs.push((keys[7], float(figures.busy_percent)));
 }
@@ -121,23 +126,39 @@ fn options(options: &[JobOption]) -> Json {
         let Some(value) = option.value.as_deref() else {
             continue;
         };
-        let key = fio_option(&option.key).map_or(option.key.as_str(), |known| known.names[0]);
+        let key = match fio_option(&option.key) {
+            Some(known) => known.name(),
+            None => &option.key,
+        };
         pairs.retain(|(other, _)| *other != key);
         pairs.push((key, quoted(value)));
     }
     object(pairs)
 }
 
+/// The shares of the numbers of requests that a call submits or completes: each has one, which fio
+/// counts among those up to 4.
+const ONE_AT_ONCE: [(&str, f64); 7] = [
+    ("0", 0.0),
+    ("4", 100.0),
+    ("8", 0.0),
+    ("16", 0.0),
+    ("32", 0.0),
+    ("64", 0.0),
+    (">=64", 0.0),
+];
+
+fn ranges(shares: &[(&str, f64)]) -> Json {
+    object(shares.iter().map(|(label, share)| (label, float(*share))))
+}
+
 fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
     let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));
-    let ranges = |ranges: &[(&str, f64)]| {
-        let ranges = ranges.iter();
-        object(ranges.map(|(label, share)| (label, float(*share))))
-    };
-    let levels = ["0", "4", "8", "16", "32", "64", ">=64"];
-    let one = levels.map(|level| (level, if level == "4" { 100.0 } else { 0.0 }));
     let (latency_ns, window_us, percent) = entry.searched_for();
-    let error = entry.error.as_ref().map_or(0, |(number, _)| *number);
+    let error = match &entry.error {
+        Some((number, _)) => *number,
+        None => 0,
+    };
     let mut pairs = vec![
         ("jobname", quoted(&entry.name)),
         ("groupid", entry.group.to_string()),
@@ -157,8 +178,9 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
     if !entry.is_mixed {
         pairs.push(("sync", sync(&entry.sync, entry, has_bins)));
     }
-    let both = entry.both.iter();
-    pairs.extend(both.map(|both| ("mixed", direction(both, both.rate(), entry, has_bins))));
+    if let Some(both) = &entry.both {
+        pairs.push(("mixed", direction(both, both.rate(), entry, has_bins)));
+    }
     pairs.extend([
         ("job_runtime", entry.runtime_ms.to_string()),
         ("usr_cpu", float(entry.user_percent)),
@@ -167,8 +189,8 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
         ("majf", 0.to_string()),
         ("minf", 0.to_string()),
         ("iodepth_level", ranges(&depth_shares(entry.in_flight))),
-        ("iodepth_submit", ranges(&one)),
-        ("iodepth_complete", ranges(&one)),
+        ("iodepth_submit", ranges(&ONE_AT_ONCE)),
+        ("iodepth_complete", ranges(&ONE_AT_ONCE)),
         ("latency_ns", ranges(&shares.ns)),
         ("latency_us", ranges(&shares.us)),
         ("latency_ms", ranges(&shares.ms)),
@@ -186,8 +208,9 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
     if let Some(description) = &entry.description {
         pairs.push(("desc", quoted(description)));
     }
-    let found = entry.steady.iter();
-    pairs.extend(found.map(|found| ("steadystate", steady(found))));
+    if let Some(found) = &entry.steady {
+        pairs.push(("steadystate", steady(found)));
+    }
     object(pairs)
 }
 
@@ -210,21 +233,17 @@ fn steady(found: &SteadyEntry) -> Json {
         SteadyTest::Deviation => ("", whole, 0.0),
         SteadyTest::Slope => ("_slope", 0.0, whole),
     };
-    let list = |samples: &[u64]| {
-        let padded = found.padded(samples).into_iter();
-        array(padded.map(|rate| rate.to_string()))
-    };
-    let mean = |samples: &[u64]| found.mean(samples).to_string();
     let mut data = vec![
-        ("bw_mean", mean(&outcome.rate_samples)),
-        ("iops_mean", mean(&outcome.iops_samples)),
+        ("bw_mean", found.mean(&outcome.rate_samples).to_string()),
+        ("iops_mean", found.mean(&outcome.iops_samples).to_string()),
     ];
     if end.figure == SteadyFigure::Latency {
-        data.push(("lat_mean", mean(&outcome.latency_samples)));
-        data.push(("lat_ns", list(&outcome.latency_samples)));
+        let latencies = &outcome.latency_samples;
+        data.push(("lat_mean", found.mean(latencies).to_string()));
+        data.push(("lat_ns", sample_list(found, latencies)));
     }
-    data.push(("iops", list(&outcome.iops_samples)));
-    data.push(("bw", list(&outcome.rate_samples)));
+    data.push(("iops", sample_list(found, &outcome.iops_samples)));
+    data.push(("bw", sample_list(found, &outcome.rate_samples)));
     let limit = format!("{}{test}:{:.6}{unit}", found.figure(), end.limit);
     object([
         ("ss", quoted(&limit)),
@@ -237,17 +256,20 @@ fn steady(found: &SteadyEntry) -> Json {
     ])
 }
 
+fn sample_list(found: &SteadyEntry, samples: &[u64]) -> Json {
+    array(found.padded(samples).iter().map(u64::to_string))
+}
+
 fn sync(histogram: &LatencyHistogram, entry: &JobEntry, has_bins: bool) -> Json {
     let latency = latency(histogram, Some(&entry.percentiles), has_bins);
     object([("total_ios", entry.syncs.to_string()), ("lat_ns", latency)])
 }
 
 fn direction(stats: &DirectionStats, all_bytes: u64, entry: &JobEntry, has_bins: bool) -> Json {
-    let list = Some(&entry.percentiles);
-    let clat = list.filter(|_| entry.shows_clat);
-    let lat = list.filter(|_| entry.shows_lat);
-    let (kib, iops) = (stats.kib_per_second, stats.iops);
-    let whole = |value: f64| (value as u64).to_string();
+    let clat = entry.shows_clat.then_some(&entry.percentiles);
+    let lat = entry.shows_lat.then_some(&entry.percentiles);
+    let kib = stats.kib_per_second;
+    let iops = stats.iops;
     object([
         ("io_bytes", stats.bytes.to_string()),
         ("io_kbytes", (stats.bytes >> 10).to_string()),
@@ -275,6 +297,10 @@ fn direction(stats: &DirectionStats, all_bytes: u64, entry: &JobEntry, has_bins:
     ])
 }
 
+fn whole(value: f64) -> Json {
+    (value as u64).to_string()
+}
+
 fn latency(histogram: &LatencyHistogram, list: Option<&Vec<f64>>, has_bins: bool) -> Json {
     let own = figures(histogram);
     let mut pairs = vec![
@@ -284,14 +310,20 @@ fn latency(histogram: &LatencyHistogram, list: Option<&Vec<f64>>, has_bins: bool
         ("stddev", float(own.deviation)),
         ("N", histogram.count().to_string()),
     ];
-    if let Some(list) = list.filter(|_| histogram.count() > 0) {
-        let values = percentiles(histogram, list).into_iter();
-        let values = values.map(|(percent, ns)| (format!("{percent:.6}"), ns.to_string()));
+    if let Some(list) = list
+        && histogram.count() > 0
+    {
+        let mut values = Vec::new();
+        for (percent, ns) in percentiles(histogram, list) {
+            values.push((format!("{percent:.6}"), ns.to_string()));
+        }
         pairs.push(("percentile", object(values)));
         if has_bins {
-            let bins = bins(histogram).into_iter();
-            let bins = bins.map(|(ns, n)| (ns.to_string(), n.to_string()));
-            pairs.push(("bins", object(bins)));
+            let mut counts = Vec::new();
+            for (ns, count) in bins(histogram) {
+                counts.push((ns.to_string(), count.to_string()));
+            }
+            pairs.push(("bins", object(counts)));
         }
     }
     object(pairs)

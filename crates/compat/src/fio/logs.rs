@@ -44,19 +44,17 @@ const LEFT_OUT: [(&str, &str); 3] = [
 /// The logs of all jobs. As in fio, each copy of a job has a number, and its own log; copies that
 /// ran as one workload share that of the first.
 pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> Vec<ToolFile> {
-    let (mut files, mut number) = (Vec::new(), 0);
+    let mut files = Vec::new();
+    let mut number = 0;
     for job in &described.jobs {
         for workload in &job.workloads {
             number += 1;
-            let is_own = |one: &&Measurement| {
-                one.workload.name == workload.name && one.target == workload.target
-            };
-            let own: Vec<&Measurement> = measurements.iter().filter(is_own).collect();
+            let own: Vec<&Measurement> = measurements
+                .iter()
+                .filter(|one| one.workload.name == workload.name && one.target == workload.target)
+                .collect();
             for (option, suffix, kind) in LOGS {
-                if LEFT_OUT
-                    .iter()
-                    .any(|(log, by)| *log == suffix && hides(described, job, by))
-                {
+                if is_left_out(suffix, described, job) {
                     continue;
                 }
                 if matches!(kind, LogKind::Submission) && !blocks(described, job) {
@@ -67,16 +65,25 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
                     Some(prefix) if prefix.is_empty() => job.name.replace('/', "."),
                     Some(prefix) => prefix,
                 };
-                let is_numbered = described.is_on(job, "per_job_logs", true);
-                let number = is_numbered.then(|| format!(".{number}"));
-                let path = format!("{prefix}_{suffix}{}.log", number.unwrap_or_default());
-                let text = LogOptions::of(described, job).rows(&own, kind);
+                let path = if described.is_on(job, "per_job_logs", true) {
+                    format!("{prefix}_{suffix}.{number}.log")
+                } else {
+                    format!("{prefix}_{suffix}.log")
+                };
+                let text = LogOptions::read(described, job).rows(&own, kind);
                 add(&mut files, path, text);
             }
         }
         number += job.copies.saturating_sub(job.workloads.len() as u64);
     }
     files
+}
+
+/// Whether a job turns the times of a log off.
+fn is_left_out(suffix: &str, described: &DescribedJobs, job: &DescribedJob) -> bool {
+    LEFT_OUT
+        .iter()
+        .any(|(log, option)| *log == suffix && hides(described, job, option))
 }
 
 /// Whether the requests of a job are blocking calls in fio.
@@ -113,18 +120,18 @@ struct LogOptions {
 }
 
 impl LogOptions {
-    fn of(described: &DescribedJobs, job: &DescribedJob) -> Self {
-        let number = |key: &str| -> Option<u64> {
-            let value = described.value(job, key);
-            value.and_then(|value| value.parse().ok())
+    fn read(described: &DescribedJobs, job: &DescribedJob) -> Self {
+        let given_ms = number(described, job, "log_avg_msec");
+        let interval_ms = if given_ms == 0 {
+            INTERVAL_MS_DEFAULT
+        } else {
+            given_ms
         };
-        let ns = |ms: u64| ms.saturating_mul(1_000_000);
-        let interval_ms = number("log_avg_msec").filter(|ms| *ms > 0);
         Self {
-            interval_ns: ns(interval_ms.unwrap_or(INTERVAL_MS_DEFAULT)),
-            has_interval: interval_ms.is_some(),
-            bins_interval_ns: ns(number("log_hist_msec").unwrap_or(0)),
-            bins_merged: 1 << number("log_hist_coarseness").unwrap_or(0).min(6),
+            interval_ns: nanoseconds(interval_ms),
+            has_interval: given_ms > 0,
+            bins_interval_ns: nanoseconds(number(described, job, "log_hist_msec")),
+            bins_merged: 1 << number(described, job, "log_hist_coarseness").min(6),
         }
     }
 
@@ -154,17 +161,14 @@ impl LogOptions {
             }
             let end = (start + step_ns).min(wall_ns);
             for number in DIRECTIONS {
-                let ops = members.iter();
-                let ops = ops.filter_map(|one| one.ops.get(&kind_of(number, one)));
-                let mut found: Option<Cell> = None;
-                for op in ops.filter(|op| op.count > 0) {
-                    let cell = op.series.total_between(start, start + step_ns);
-                    found.get_or_insert_default().merge(&cell);
-                }
+                let Some(cell) = cell_of(number, members, start, start + step_ns) else {
+                    continue;
+                };
                 // The rest of a job may have no operation of a direction.
-                let found = found.filter(|cell| is_whole || cell.ops > 0);
-                let value = found.and_then(|cell| value_of(&cell, kind, end - start));
-                if let Some(value) = value {
+                if !is_whole && cell.ops == 0 {
+                    continue;
+                }
+                if let Some(value) = value_of(&cell, kind, end - start) {
                     let _ = writeln!(text, "{}, {value}, {number}, 0, 0", end / 1_000_000);
                 }
             }
@@ -233,6 +237,18 @@ impl LogOptions {
     }
 }
 
+/// The number in the value of an option; 0 without one.
+fn number(described: &DescribedJobs, job: &DescribedJob, option: &str) -> u64 {
+    match described.value(job, option) {
+        Some(value) => value.parse().unwrap_or(0),
+        None => 0,
+    }
+}
+
+fn nanoseconds(ms: u64) -> u64 {
+    ms.saturating_mul(1_000_000)
+}
+
 /// fio's numbers of reads, writes and trims.
 const DIRECTIONS: [u32; 3] = [0, 1, 2];
 
@@ -245,14 +261,31 @@ fn kind_of(direction: u32, measurement: &Measurement) -> OpKind {
     }
 }
 
+/// The operations of a direction between two times; `None` where the job has none at any time.
+fn cell_of(direction: u32, members: &[&Measurement], start_ns: u64, end_ns: u64) -> Option<Cell> {
+    let mut found: Option<Cell> = None;
+    for member in members {
+        let Some(op) = member.ops.get(&kind_of(direction, member)) else {
+            continue;
+        };
+        if op.count > 0 {
+            let cell = op.series.total_between(start_ns, end_ns);
+            found.get_or_insert_default().merge(&cell);
+        }
+    }
+    found
+}
+
 /// The value of a line about this time; `None` where it has none.
 fn value_of(cell: &Cell, kind: LogKind, length_ns: u64) -> Option<u64> {
-    let per_second =
-        |amount: u64| (u128::from(amount) * 1_000_000_000 / u128::from(length_ns)) as u64;
     match kind {
-        LogKind::Kib => Some(per_second(cell.bytes >> 10)),
-        LogKind::Ops => Some(per_second(cell.ops)),
+        LogKind::Kib => Some(per_second(cell.bytes >> 10, length_ns)),
+        LogKind::Ops => Some(per_second(cell.ops, length_ns)),
         LogKind::Latency => cell.latency_sum_ns.checked_div(cell.ops),
         LogKind::Bins | LogKind::Submission => None,
     }
+}
+
+fn per_second(amount: u64, length_ns: u64) -> u64 {
+    (u128::from(amount) * 1_000_000_000 / u128::from(length_ns)) as u64
 }

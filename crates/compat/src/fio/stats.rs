@@ -6,7 +6,7 @@ use diskproof_model::errno;
 use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::latency_search::LatencySearch;
-use diskproof_model::measurement::{Measurement, OpKind, SteadyOutcome, StopReason};
+use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement, SteadyOutcome, StopReason};
 use diskproof_model::plan::{SyncCall, SyncPolicy};
 use diskproof_model::series::Cell;
 use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
@@ -78,7 +78,10 @@ impl ContinuedErrors {
 
     /// Its number; 0 without errors.
     pub(super) fn first_number(&self) -> i32 {
-        self.first.as_deref().map_or(0, error_number)
+        match &self.first {
+            Some(name) => error_number(name),
+            None => 0,
+        }
     }
 
     /// Its name, or that of no error.
@@ -93,24 +96,15 @@ impl JobEntry {
         self.options.clone_from(&job.options);
         self.shows_clat = described.is_on(job, "clat_percentiles", true);
         self.shows_lat = described.is_on(job, "lat_percentiles", false);
-        let depth = described.value(job, "iodepth");
-        let depth = depth.and_then(|text| bytes(&text, Base::Binary).ok());
-        self.depth = depth.unwrap_or(1) as u32;
+        self.depth = depth(described, job);
         self.hides_clat = hides(described, job, "disable_clat");
         self.hides_lat = hides(described, job, "disable_lat");
-        let list = described.value(job, "percentile_list").unwrap_or_default();
-        let mut percentiles: Vec<f64> = list
-            .split(':')
-            .filter_map(|value| value.parse().ok())
-            .collect();
-        percentiles.sort_by(f64::total_cmp);
-        if percentiles.is_empty() {
-            percentiles = PERCENTILES.to_vec();
-        }
-        self.percentiles = percentiles;
+        self.percentiles = percentile_list(described, job);
         let continues = described.value(job, "continue_on_error");
-        let ends = matches!(continues.as_deref(), None | Some("none" | "0"));
-        self.continued = (!ends).then(ContinuedErrors::default);
+        self.continued = match continues.as_deref() {
+            None | Some("none" | "0") => None,
+            Some(_) => Some(ContinuedErrors::default()),
+        };
     }
 
     /// As in fio, the sync at the end has no figures, and calls of fdatasync have times but no
@@ -150,17 +144,19 @@ impl JobEntry {
 
     /// The error that ended a job, or that its requests had.
     fn take_error(&mut self, measurement: &Measurement) {
-        let mut errors = measurement.ops.values().flat_map(|op| op.errors.keys());
-        let first = || errors.next().map(|name| (error_number(name), name.clone()));
-        self.error = self.error.take().or_else(first);
+        if self.error.is_none() {
+            let mut errors = measurement.ops.values().flat_map(|op| op.errors.keys());
+            self.error = errors.next().map(|name| (error_number(name), name.clone()));
+        }
         match measurement.stopped {
             StopReason::TooSlow => self.error = Some((110, "ETIMEDOUT".to_owned())),
             StopReason::BelowFloor => self.error = Some((5, "EIO".to_owned())),
             _ => {}
         }
-        let mut verified = measurement.verify.iter();
         // Also a block that has no checksum.
-        if verified.any(|verify| verify.bad_blocks > 0) {
+        if let Some(verify) = &measurement.verify
+            && verify.bad_blocks > 0
+        {
             self.error = Some((84, "EILSEQ".to_owned()));
         }
     }
@@ -168,10 +164,35 @@ impl JobEntry {
     /// `latency_target` in nanoseconds, `latency_window` in microseconds and `latency_percentile`,
     /// or what fio prints without them.
     pub(super) fn searched_for(&self) -> (u64, u64, f64) {
-        self.latency_target.map_or((0, 0, 100.0), |target| {
-            (target.latency_ns, target.window_ns / 1000, target.percent)
-        })
+        match self.latency_target {
+            Some(target) => (target.latency_ns, target.window_ns / 1000, target.percent),
+            None => (0, 0, 100.0),
+        }
     }
+}
+
+/// The depth that a job asks for.
+fn depth(described: &DescribedJobs, job: &DescribedJob) -> u32 {
+    match described.value(job, "iodepth") {
+        Some(text) => bytes(&text, Base::Binary).unwrap_or(1) as u32,
+        None => 1,
+    }
+}
+
+/// The percentiles that a job asks for, or those of fio.
+fn percentile_list(described: &DescribedJobs, job: &DescribedJob) -> Vec<f64> {
+    let list = described.value(job, "percentile_list").unwrap_or_default();
+    let mut percentiles = Vec::new();
+    for word in list.split(':') {
+        if let Ok(percentile) = word.parse::<f64>() {
+            percentiles.push(percentile);
+        }
+    }
+    if percentiles.is_empty() {
+        return PERCENTILES.to_vec();
+    }
+    percentiles.sort_by(f64::total_cmp);
+    percentiles
 }
 
 /// When the rate is steady, and the rates at the end.
@@ -241,18 +262,22 @@ impl DirectionStats {
     }
 
     fn add(&mut self, measurement: &Measurement, kinds: &[OpKind]) {
-        let mut bytes = None;
-        let found = kinds.iter().filter_map(|kind| measurement.ops.get(kind));
-        for op in found.filter(|op| op.count > 0) {
+        let mut bytes = 0;
+        let mut has_ops = false;
+        for op in ops_of_kinds(measurement, kinds) {
+            if op.count == 0 {
+                continue;
+            }
+            has_ops = true;
             self.count += op.count;
             self.bytes += op.bytes;
             self.short += op.short;
             self.latency.merge(&op.latency);
-            *bytes.get_or_insert(0) += op.bytes;
+            bytes += op.bytes;
         }
-        let Some(bytes) = bytes else {
+        if !has_ops {
             return;
-        };
+        }
         let runtime_ms = milliseconds(measurement.wall_ns);
         self.runtime_ms = self.runtime_ms.max(runtime_ms);
         let rate = (u128::from(bytes) * 1000 / u128::from(runtime_ms)) as u64;
@@ -262,8 +287,10 @@ impl DirectionStats {
 
     /// Adds the reads that verified the writes. As in fio, they follow the reads of the job itself.
     fn add_read_back(&mut self, measurement: &Measurement) {
-        let verified = measurement.verify.as_ref();
-        let Some(read) = verified.and_then(|verified| verified.read_back.as_ref()) else {
+        let Some(verified) = &measurement.verify else {
+            return;
+        };
+        let Some(read) = &verified.read_back else {
             return;
         };
         self.count += read.latency.count();
@@ -277,25 +304,34 @@ impl DirectionStats {
     /// The rates over time of all members together.
     fn sample(&mut self, members: &[&Measurement], kinds: &[OpKind], copies: u64) {
         let mut sums: BTreeMap<u64, Cell> = BTreeMap::new();
-        let ops = members.iter().flat_map(|one| {
-            let found = kinds.iter().filter_map(|kind| one.ops.get(kind));
-            found.map(move |op| (*one, op))
-        });
-        for (measurement, op) in ops {
-            for slot in 0..measurement.wall_ns / SAMPLE_NS {
-                let (start, end) = (slot * SAMPLE_NS, (slot + 1) * SAMPLE_NS);
-                let cell = op.series.total_between(start, end);
-                sums.entry(slot).or_default().merge(&cell);
+        for measurement in members {
+            for op in ops_of_kinds(measurement, kinds) {
+                for slot in 0..measurement.wall_ns / SAMPLE_NS {
+                    let start = slot * SAMPLE_NS;
+                    let cell = op.series.total_between(start, start + SAMPLE_NS);
+                    sums.entry(slot).or_default().merge(&cell);
+                }
             }
         }
         let per_second = SECOND / SAMPLE_NS as f64;
-        let cells = || sums.values();
-        let kib = cells().map(|cell| cell.bytes as f64 / KIB * per_second);
+        let kib = sums
+            .values()
+            .map(|cell| cell.bytes as f64 / KIB * per_second);
+        let ops = sums.values().map(|cell| cell.ops as f64 * per_second);
         self.kib_per_second = RateSamples::of(kib);
-        self.iops = RateSamples::of(cells().map(|cell| cell.ops as f64 * per_second));
+        self.iops = RateSamples::of(ops);
         self.kib_per_second.count *= copies;
         self.iops.count *= copies;
     }
+}
+
+/// The measured operations of these kinds.
+fn ops_of_kinds<'m>(measurement: &'m Measurement, kinds: &[OpKind]) -> Vec<&'m OpMeasurement> {
+    let mut found = Vec::new();
+    for kind in kinds {
+        found.extend(measurement.ops.get(kind));
+    }
+    found
 }
 
 /// Whether a job turns a time off by its own option, or by the one for all.
@@ -352,23 +388,29 @@ pub(super) fn figures(histogram: &LatencyHistogram) -> TimeFigures {
 
 /// The percentiles in nanoseconds, as fio reads them from its bins.
 pub(super) fn percentiles(histogram: &LatencyHistogram, list: &[f64]) -> Vec<(f64, u64)> {
-    let (bins, all) = (bins(histogram), histogram.count());
+    let all = histogram.count();
     if all == 0 {
         return Vec::new();
     }
-    let at = |percent: f64| {
-        let wanted = (percent / 100.0 * all as f64).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        let mut reached = bins.iter().filter(|(_, n)| {
-            seen += **n;
-            seen >= wanted
-        });
-        let found = reached.next().or(bins.last_key_value());
-        found.map_or(0, |(ns, _)| *ns)
-    };
+    let bins = bins(histogram);
     list.iter()
-        .map(|percent| (*percent, at(*percent)))
+        .map(|percent| (*percent, percentile(&bins, all, *percent)))
         .collect()
+}
+
+/// The bin in which so many percent of all are reached.
+fn percentile(bins: &BTreeMap<u64, u64>, all: u64, percent: f64) -> u64 {
+    let wanted = (percent / 100.0 * all as f64).ceil().max(1.0) as u64;
+    let mut seen = 0;
+    let mut last_ns = 0;
+    for (ns, count) in bins {
+        seen += count;
+        last_ns = *ns;
+        if seen >= wanted {
+            break;
+        }
+    }
+    last_ns
 }
 
 /// The entries, in the order of the jobs.
@@ -404,8 +446,8 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
             seen.push((&workload.name, entries.len() - 1));
         }
     }
-    let entries = entries.into_iter();
     entries
+        .into_iter()
         .map(|(entry, members)| filled(entry, &members))
         .collect()
 }
@@ -418,20 +460,23 @@ fn own_measurements<'a>(
 ) -> Vec<&'a Measurement> {
     let first = measurements.first();
     let Some(target) = first.and_then(|first| first.workload.shape.latency_target) else {
-        let own = |one: &&Measurement| {
-            one.workload.name == workload.name && one.target == workload.target
-        };
-        return measurements.iter().filter(own).collect();
+        return measurements
+            .iter()
+            .filter(|one| one.workload.name == workload.name && one.target == workload.target)
+            .collect();
     };
     let least = measurements.iter().map(|one| one.workload.depth).min();
     let depth = LatencySearch::of(target, &[], measurements).depth.or(least);
-    let at_depth = |one: &&Measurement| Some(one.workload.depth) == depth;
-    measurements.iter().filter(at_depth).collect()
+    measurements
+        .iter()
+        .filter(|one| Some(one.workload.depth) == depth)
+        .collect()
 }
 
 fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntry {
-    let unified = described.value(job, "unified_rw_reporting");
-    let unified = unified.unwrap_or_default();
+    let unified = described
+        .value(job, "unified_rw_reporting")
+        .unwrap_or_default();
     let mut entry = JobEntry {
         name: job.name.clone(),
         group: job.group,
@@ -492,8 +537,12 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     entry.runtime_ms /= entry.files.max(1);
     for stats in &mut entry.directions {
         let rate = stats.rate();
-        let own = stats.rates.filter(|_| entry.files == 1);
-        stats.rates = own.or((rate > 0).then_some((rate, rate)));
+        if entry.files > 1 {
+            stats.rates = None;
+        }
+        if stats.rates.is_none() && rate > 0 {
+            stats.rates = Some((rate, rate));
+        }
     }
     entry.in_flight /= entry.jobs.max(1) as f64;
     let all_ns = entry.runtime_ms.max(1) as f64 * 1e6;
@@ -521,5 +570,8 @@ fn shared(kinds: &[OpKind], is_mixed: bool) -> Vec<&[OpKind]> {
 
 /// The number of an error; EIO for an unknown name.
 pub(super) fn error_number(name: &str) -> i32 {
-    errno::number(name).map_or(5, |number| number as i32)
+    match errno::number(name) {
+        Some(number) => number as i32,
+        None => 5,
+    }
 }

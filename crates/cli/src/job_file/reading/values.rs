@@ -1,14 +1,73 @@
 //! Reads a setting by the kind of its value: text, numbers, times, switches, choices.
 
-use super::{BASES, JobReader};
+use super::reader::{BASES, JobReader};
+use crate::job_file::jobs::GivenName;
 use crate::job_file::sections::Setting;
 use crate::job_file::translation::{JobFileError, Translated};
+use crate::workload::Count;
 use diskproof_compat::fio_values::{self as numbers, Amount, Base};
 use std::fmt::Display;
 
+/// A setting whose value is not empty.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GivenValue<'a> {
+    /// The setting.
+    pub setting: &'a Setting,
+    /// Its value.
+    pub text: &'a str,
+    /// What units in the value mean.
+    pub base: Base,
+}
+
+impl GivenValue<'_> {
+    /// An error about this setting.
+    pub(super) fn error(&self, why: impl Display) -> JobFileError {
+        self.setting.error(why)
+    }
+
+    /// A size, which is all of the value or a part of it.
+    pub(super) fn size(&self, text: &str) -> Translated<u64> {
+        numbers::bytes(text, self.base).map_err(|why| self.error(why))
+    }
+
+    /// A whole number with an optional unit of sizes. fio reads no fraction, so one of zeros may
+    /// follow.
+    fn number(&self, most: u64) -> Translated<u64> {
+        let number = self.size(without_zeros(self.text))?;
+        if number > most {
+            return Err(self.error(format!("{number} is too large; use at most {most}")));
+        }
+        Ok(number)
+    }
+
+    fn amount(&self) -> Translated<Amount> {
+        numbers::amount(self.text, self.base).map_err(|why| self.error(why))
+    }
+
+    /// What one of these words means.
+    fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Translated<T> {
+        for (word, meaning) in choices {
+            if *word == self.text {
+                return Ok(*meaning);
+            }
+        }
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        Err(self.error(format!(
+            "this value is not supported; use one of {}",
+            words.join(", ")
+        )))
+    }
+}
+
 impl<'a> JobReader<'a> {
+    /// The setting of an option, if the job has it.
     pub(super) fn setting(&self, name: &str) -> Option<&'a Setting> {
         self.given.get(name).copied()
+    }
+
+    /// Whether the job has an option.
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        self.given.contains_key(name)
     }
 
     /// An error at a setting, or at the section without it.
@@ -21,21 +80,25 @@ impl<'a> JobReader<'a> {
 
     /// Whether the last setting with the first name comes after that with the second one.
     pub(super) fn is_later(&self, name: &str, other: &str) -> bool {
-        let position = |name: &str| {
-            let setting = self.setting(name)?;
-            let mut settings = self.section.settings.iter();
-            settings.position(|one| std::ptr::eq(one.as_ref(), setting))
-        };
-        position(name) > position(other)
+        self.position(name) > self.position(other)
     }
 
+    fn position(&self, name: &str) -> Option<usize> {
+        let setting = self.setting(name)?;
+        self.section
+            .settings
+            .iter()
+            .position(|one| std::ptr::eq(one.as_ref(), setting))
+    }
+
+    /// The text after the equals sign, which may be empty.
     pub(super) fn text(&self, name: &str) -> Option<&'a str> {
         self.setting(name)?.option.value.as_deref()
     }
 
-    /// The meaning of units in the value of a setting. In a section fio reads `kb_base` first; on
-    /// the command line, and for the sections above, it changes nothing that was read before.
-    pub(super) fn base(&self, setting: &Setting) -> Base {
+    /// What units in the value of a setting mean. In a section fio reads `kb_base` first; on the
+    /// command line, and for the sections above, it changes nothing that was read before.
+    fn base(&self, setting: &Setting) -> Base {
         let mut base = Base::Binary;
         for one in &self.section.settings {
             if one.part > setting.part {
@@ -44,86 +107,87 @@ impl<'a> JobReader<'a> {
             if one.option.key != "kb_base" {
                 continue;
             }
-            let value = one.option.value.as_deref();
-            let known = BASES.iter().find(|(text, _)| Some(*text) == value);
-            if let Some((_, given)) = known {
-                base = *given;
+            for (text, given) in BASES {
+                if one.option.value.as_deref() == Some(text) {
+                    base = given;
+                }
             }
         }
         base
     }
 
-    /// A size in the value of a setting.
-    pub(super) fn size(&self, setting: &Setting, text: &str) -> Translated<u64> {
-        numbers::bytes(text, self.base(setting)).map_err(|why| setting.error(why))
-    }
-
-    /// The setting and its value, which must not be empty.
-    pub(super) fn value(&self, name: &str) -> Translated<Option<(&'a Setting, &'a str)>> {
+    /// The value of an option, which must not be empty.
+    pub(super) fn value(&self, name: &str) -> Translated<Option<GivenValue<'a>>> {
         let Some(setting) = self.setting(name) else {
             return Ok(None);
         };
         match setting.option.value.as_deref() {
-            Some(value) if !value.is_empty() => Ok(Some((setting, value))),
-            _ => Err(setting.error("the value is missing")),
+            None | Some("") => Err(setting.error("the value is missing")),
+            Some(text) => Ok(Some(GivenValue {
+                setting,
+                text,
+                base: self.base(setting),
+            })),
         }
     }
 
+    /// The name in the value of an option.
+    pub(super) fn given_name(&self, name: &str) -> Translated<Option<GivenName>> {
+        match self.value(name)? {
+            Some(given) => Ok(Some(GivenName {
+                name: given.text.to_owned(),
+                source: given.setting.source.clone(),
+            })),
+            None => Ok(None),
+        }
+    }
+
+    /// The value of an option, as a parser that knows no unit of sizes reads it.
     pub(super) fn parsed<T, E: Display>(
         &self,
         name: &str,
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Translated<Option<T>> {
-        let Some((setting, value)) = self.value(name)? else {
+        let Some(given) = self.value(name)? else {
             return Ok(None);
         };
-        parse(value).map(Some).map_err(|why| setting.error(why))
+        match parse(given.text) {
+            Ok(parsed) => Ok(Some(parsed)),
+            Err(why) => Err(given.error(why)),
+        }
     }
 
-    /// The same for a value with units of sizes.
-    fn parsed_with_base<T, E: Display>(
-        &self,
-        name: &str,
-        parse: impl Fn(&str, Base) -> Result<T, E>,
-    ) -> Translated<Option<T>> {
-        let Some((setting, value)) = self.value(name)? else {
-            return Ok(None);
-        };
-        let parsed = parse(value, self.base(setting));
-        parsed.map(Some).map_err(|why| setting.error(why))
-    }
-
-    /// One of these words.
+    /// What the value of an option means, which is one of these words.
     pub(super) fn choice<T: Copy>(
         &self,
         name: &str,
         choices: &[(&str, T)],
     ) -> Translated<Option<T>> {
-        self.parsed(name, |text| {
-            let found = choices.iter().find(|(word, _)| *word == text);
-            found.map(|(_, value)| *value).ok_or_else(|| {
-                let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-                let words = words.join(", ");
-                format!("this value is not supported; use one of {words}")
-            })
-        })
+        match self.value(name)? {
+            Some(given) => given.choice(choices).map(Some),
+            None => Ok(None),
+        }
     }
 
-    /// A whole number with an optional unit of sizes. fio reads no fraction, so one of zeros may
-    /// follow.
+    /// A whole number with an optional unit of sizes.
     pub(super) fn number(&self, name: &str, most: u64) -> Translated<Option<u64>> {
-        self.parsed_with_base(name, |text, base| {
-            match numbers::bytes(whole(text), base)? {
-                number if number > most => {
-                    Err(format!("{number} is too large; use at most {most}"))
-                }
-                number => Ok(number),
-            }
-        })
+        match self.value(name)? {
+            Some(given) => given.number(most).map(Some),
+            None => Ok(None),
+        }
     }
 
+    /// A number of any size.
     pub(super) fn bytes(&self, name: &str, default: u64) -> Translated<u64> {
         Ok(self.number(name, u64::MAX)?.unwrap_or(default))
+    }
+
+    /// A number of which 0 is the same as none.
+    pub(super) fn count(&self, name: &str) -> Translated<Option<Count>> {
+        match self.bytes(name, 0)? {
+            0 => Ok(None),
+            count => Ok(Some(Count(count))),
+        }
     }
 
     /// A percentage; 0 without the setting.
@@ -131,16 +195,25 @@ impl<'a> JobReader<'a> {
         Ok(self.number(name, 100)?.unwrap_or(0) as u8)
     }
 
-    pub(super) fn amount(&self, name: &str) -> Translated<Option<Amount>> {
-        self.parsed_with_base(name, numbers::amount)
+    /// A number of 32 bits; 0 without the setting.
+    pub(super) fn small_number(&self, name: &str) -> Translated<u32> {
+        Ok(self.number(name, u64::from(u32::MAX))?.unwrap_or(0) as u32)
     }
 
-    /// A time whose bare number is seconds.
+    /// A size or a percentage of the file.
+    pub(super) fn amount(&self, name: &str) -> Translated<Option<Amount>> {
+        match self.value(name)? {
+            Some(given) => given.amount().map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// A time whose bare number is seconds; 0 without the setting.
     pub(super) fn time(&self, name: &str) -> Translated<u64> {
         Ok(self.parsed(name, numbers::time_ns)?.unwrap_or(0))
     }
 
-    /// A time whose bare number is microseconds.
+    /// A time whose bare number is microseconds; 0 without the setting.
     pub(super) fn short_time(&self, name: &str) -> Translated<u64> {
         Ok(self.parsed(name, numbers::short_time_ns)?.unwrap_or(0))
     }
@@ -158,17 +231,21 @@ impl<'a> JobReader<'a> {
         }
     }
 
+    /// A switch that is off without the setting.
     pub(super) fn flag(&self, name: &str) -> Translated<bool> {
         Ok(self.switch(name)?.unwrap_or(false))
     }
 }
 
 /// A number without a fraction of zeros.
-fn whole(text: &str) -> &str {
+fn without_zeros(text: &str) -> &str {
     match text.split_once('.') {
-        Some((number, zeros)) if !number.is_empty() && !zeros.is_empty() => {
-            let is_zero = zeros.bytes().all(|digit| digit == b'0');
-            if is_zero { number } else { text }
+        Some((number, zeros))
+            if !number.is_empty()
+                && !zeros.is_empty()
+                && zeros.bytes().all(|digit| digit == b'0') =>
+        {
+            number
         }
         _ => text,
     }

@@ -1,0 +1,83 @@
+//! Divides the jobs of a file into those that run together. Pure.
+
+use super::jobs::{FioJob, GivenName};
+use super::translation::Translated;
+
+/// The jobs that run together, as indexes, in the order in which they start.
+pub(crate) fn job_groups(jobs: &[FioJob]) -> Translated<Vec<Vec<usize>>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    // The job whose end starts the last group.
+    let mut starter: Option<&str> = None;
+    for (index, job) in jobs.iter().enumerate() {
+        if let Some(awaited) = &job.waits_for {
+            check_awaited(job, awaited, &jobs[..index])?;
+        }
+        match groups.last_mut() {
+            Some(group) if runs_beside(job, group, jobs, starter)? => group.push(index),
+            _ => {
+                groups.push(vec![index]);
+                starter = match &job.waits_for {
+                    Some(awaited) if !job.waits => Some(&awaited.name),
+                    _ => None,
+                };
+            }
+        }
+    }
+    refuse_skipped_jobs(jobs, &groups)?;
+    Ok(groups)
+}
+
+fn check_awaited(job: &FioJob, awaited: &GivenName, earlier: &[FioJob]) -> Translated<()> {
+    if earlier.iter().any(|one| one.section == awaited.name) {
+        return Ok(());
+    }
+    Err(awaited.source.error(format!(
+        "[{}]: wait_for={}: no job above has this name",
+        job.section, awaited.name
+    )))
+}
+
+/// Whether a job runs together with the last group, which `starter` started with its end.
+fn runs_beside(
+    job: &FioJob,
+    group: &[usize],
+    jobs: &[FioJob],
+    starter: Option<&str>,
+) -> Translated<bool> {
+    if job.waits {
+        return Ok(false);
+    }
+    let Some(awaited) = &job.waits_for else {
+        if starter.is_some() {
+            return Err(
+                job.error("the job would start before the jobs with wait_for above it; move it up")
+            );
+        }
+        return Ok(true);
+    };
+    // All jobs that run are the one it waits for.
+    if group.iter().all(|one| jobs[*one].section == awaited.name) {
+        return Ok(false);
+    }
+    if starter == Some(awaited.name.as_str()) {
+        return Ok(true);
+    }
+    Err(awaited.source.error(format!(
+        "[{}]: wait_for={}: other jobs would still run at that time, but a workload waits for all \
+         earlier ones; use stonewall",
+        job.section, awaited.name
+    )))
+}
+
+/// Refuses a job whose end would also end the groups after it.
+fn refuse_skipped_jobs(jobs: &[FioJob], groups: &[Vec<usize>]) -> Translated<()> {
+    let Some((_, earlier)) = groups.split_last() else {
+        return Ok(());
+    };
+    for index in earlier.iter().flatten() {
+        if jobs[*index].ends_everything {
+            return Err(jobs[*index].error("exit_what=all would skip the later jobs; use group"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,254 @@
+//! Reads the sizes of requests, and the multiple of their offsets.
+
+use super::operations::list_part;
+use super::reader::JobReader;
+use super::values::GivenValue;
+use crate::job_file::jobs::{BLOCK_BYTES_DEFAULT, FioJob};
+use crate::job_file::translation::Translated;
+use crate::workload::{BLOCK_BYTES_MAX, BlockSize, BlockSplit, ValueError};
+use diskproof_model::op::OpKind;
+use diskproof_model::plan::BlockShare;
+
+/// A range of sizes has at most so many of them.
+const RANGE_SIZES_MAX: u64 = 4096;
+/// The form of `bssplit`.
+const SPLIT_FORM: &str = "write size/percent pairs, such as 4k/60:64k/40";
+
+impl JobReader<'_> {
+    /// The sizes of a kind of operation.
+    fn blocks(&self, kind: OpKind) -> Translated<Vec<BlockShare>> {
+        if let Some(given) = self.value("bssplit")? {
+            return split_sizes(given, list_part(given.text, kind));
+        }
+        // Of the two, fio takes the range.
+        if let Some(given) = self.value("bsrange")? {
+            return range_sizes(given, kind);
+        }
+        let Some(given) = self.value("bs")? else {
+            return Ok(one_size(BLOCK_BYTES_DEFAULT));
+        };
+        match list_part(given.text, kind) {
+            // `4k,` sets the size of reads; writes keep the default.
+            "" => Ok(one_size(BLOCK_BYTES_DEFAULT)),
+            own => {
+                // A block has the range of --bs, before any code narrows it.
+                let text = given.size(own)?.to_string();
+                let block: BlockSize = text.parse().map_err(|why: ValueError| given.error(why))?;
+                Ok(one_size(block.0))
+            }
+        }
+    }
+}
+
+/// The sizes of the reads, or of the only direction; and those of the writes, where they differ.
+pub(super) fn set_blocks(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let rw = job.rw();
+    let own = reader.blocks(rw.first())?;
+    for kind in rw.kinds().skip(1) {
+        let others = reader.blocks(kind)?;
+        if others == own {
+            continue;
+        }
+        if !rw.is_mix() {
+            return Err(reader.error(
+                "bs",
+                "a block is written as it was trimmed; use one size for writes and trims",
+            ));
+        }
+        job.flags.other_sizes = others;
+    }
+    if let [one] = own.as_slice() {
+        job.flags.bs = Some(BlockSize(one.block_bytes));
+    } else {
+        job.flags.bs = None;
+        job.flags.bssplit = Some(BlockSplit(own));
+    }
+    Ok(())
+}
+
+/// `ba`: the multiple of random offsets, where it is not the smallest block. fio ignores it for
+/// sequential operations.
+pub(super) fn set_alignment(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let Some(given) = reader.value("ba")? else {
+        return Ok(());
+    };
+    let align = given.size(given.of_direction(given.text, job.rw())?)?;
+    let smallest = u64::from(job.flags.sizes().min().unwrap_or(1));
+    if !job.is_random() || align == 0 || align == smallest {
+        return Ok(());
+    }
+    let Ok(align_bytes) = u32::try_from(align) else {
+        return Err(given.error("use less than 4g"));
+    };
+    job.flags.shape.align_bytes = Some(align_bytes);
+    Ok(())
+}
+
+fn one_size(block_bytes: u32) -> Vec<BlockShare> {
+    vec![BlockShare::new(block_bytes, 1)]
+}
+
+/// A size of `bssplit` with its percentage, if it has one.
+struct SplitEntry {
+    bytes: u64,
+    percent: Option<u32>,
+}
+
+impl SplitEntry {
+    fn parse(given: GivenValue<'_>, text: &str) -> Translated<Self> {
+        let (size, percent) = text.split_once('/').unwrap_or((text, ""));
+        Ok(Self {
+            bytes: given.size(size.trim())?,
+            percent: match percent.trim() {
+                "" => None,
+                percent => Some(percent.parse().map_err(|_| given.error(SPLIT_FORM))?),
+            },
+        })
+    }
+}
+
+/// The sizes of a mix such as `4k/60:64k/40`.
+fn split_sizes(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>> {
+    let mut entries = Vec::new();
+    for entry in text.split(':') {
+        if !entry.is_empty() {
+            entries.push(SplitEntry::parse(given, entry)?);
+        }
+    }
+    let percents = match entries.as_slice() {
+        [] => return Err(given.error(SPLIT_FORM)),
+        // The only size has all operations, whatever its share is.
+        [_] => vec![100],
+        several => filled_percents(several),
+    };
+    // fio never draws a size with a share of 0, but aligns to it.
+    if entries.iter().any(|entry| entry.bytes == 0) || percents.contains(&0) {
+        return Err(given.error("a size of 0 bytes, or with a share of 0; remove it"));
+    }
+    let mut pairs = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        pairs.push(format!("{}/{}", entry.bytes, percents[index]));
+    }
+    let mix: BlockSplit = pairs
+        .join(":")
+        .parse()
+        .map_err(|why: ValueError| given.error(why))?;
+    match mix.0.as_slice() {
+        [one] => Ok(one_size(one.block_bytes)),
+        _ => Ok(mix.0),
+    }
+}
+
+/// The percent of each size of `bssplit`. As in fio, sizes without one divide what the others
+/// leave, all behind 100 % is cut off, and the last size has the rest.
+fn filled_percents(entries: &[SplitEntry]) -> Vec<u32> {
+    let mut named: u32 = 0;
+    let mut open = 0;
+    for entry in entries {
+        match entry.percent {
+            Some(percent) => named = named.saturating_add(percent),
+            None => open += 1,
+        }
+    }
+    let equal = 100_u32.saturating_sub(named) / open.max(1);
+    let mut left = 100;
+    let mut percents = Vec::new();
+    for entry in entries {
+        let percent = entry.percent.unwrap_or(equal).min(left);
+        left -= percent;
+        percents.push(percent);
+    }
+    if let Some(last) = percents.last_mut() {
+        *last += left;
+    }
+    percents
+}
+
+/// The sizes of `bsrange`.
+fn range_sizes(given: GivenValue<'_>, kind: OpKind) -> Translated<Vec<BlockShare>> {
+    let range = list_part(given.text, kind);
+    let (low, high) = range.split_once(['-', ':']).unwrap_or((range, range));
+    let low = given.size(low.trim())?;
+    let high = given.size(high.trim())?;
+    let sizes = if kind.drops_blocks() {
+        trim_multiples(low, high)
+    } else if high <= BLOCK_BYTES_MAX {
+        multiples(low, high)
+    } else {
+        None
+    };
+    sizes.ok_or_else(|| {
+        given.error(format!(
+            "write a smaller and a larger size, at most {RANGE_SIZES_MAX} times as large and 1G"
+        ))
+    })
+}
+
+/// The multiples of the smaller size up to the larger one, where that is a multiple all with the
+/// same share. fio draws from `low` to `low + high`, cuts that to a multiple of `low`, and then to
+/// `high`.
+fn multiples(low: u64, high: u64) -> Option<Vec<BlockShare>> {
+    if low == 0 || low > high || high > u64::from(u32::MAX) || high / low > RANGE_SIZES_MAX {
+        return None;
+    }
+    if low == high {
+        return Some(one_size(low as u32));
+    }
+    let mut shares: Vec<BlockShare> = Vec::new();
+    for multiple in 1..=high / low + 1 {
+        // The part of the draw that becomes this multiple.
+        let until = (multiple * low).min(high);
+        let weight = (until - ((multiple - 1) * low).min(high)) as u32;
+        let block_bytes = until as u32;
+        match shares.last_mut() {
+            Some(last) if last.block_bytes == block_bytes => last.weight += weight,
+            _ if weight > 0 => shares.push(BlockShare::new(block_bytes, weight)),
+            _ => {}
+        }
+    }
+    // All equal: small weights are easier to read.
+    let first = shares[0].weight;
+    if shares.iter().all(|share| share.weight == first) {
+        for share in &mut shares {
+            share.weight = 1;
+        }
+    }
+    Some(shares)
+}
+
+/// The same for trims, which need no memory: of more sizes than a mix holds, some at equal
+/// distances stand for all.
+fn trim_multiples(low: u64, high: u64) -> Option<Vec<BlockShare>> {
+    let most = u64::from(u32::MAX) / low.max(1) * low;
+    let high = high.min(most);
+    if low == 0 || low >= high || high / low <= RANGE_SIZES_MAX {
+        return multiples(low, high);
+    }
+    let step = (high / RANGE_SIZES_MAX).next_multiple_of(low);
+    let mut shares = Vec::new();
+    let mut size = low;
+    while size <= high && (shares.len() as u64) < RANGE_SIZES_MAX {
+        shares.push(BlockShare::new(size as u32, 1));
+        size += step;
+    }
+    Some(shares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bsrange_has_the_shares_of_fio() {
+        let share = BlockShare::new;
+        let equal = vec![share(4096, 1), share(8192, 1), share(12288, 1)];
+        assert_eq!(multiples(4096, 12288), Some(equal));
+        // 4096..14096: 4k up to 8192, 8k up to 12288, the rest is 12288, cut to 10000.
+        let cut = vec![share(4096, 4096), share(8192, 4096), share(10_000, 1808)];
+        assert_eq!(multiples(4096, 10_000), Some(cut));
+        assert_eq!(multiples(4096, 4096), Some(vec![share(4096, 1)]));
+        for (low, high) in [(0, 4096), (8192, 4096), (1, 4097)] {
+            assert_eq!(multiples(low, high), None, "{low} to {high}");
+        }
+    }
+}

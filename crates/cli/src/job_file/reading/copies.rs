@@ -1,0 +1,162 @@
+//! Reads what a job is called, how many copies it has, where they run, and how it stands to the
+//! other jobs.
+
+use super::reader::JobReader;
+use crate::job_file::jobs::FioJob;
+use crate::job_file::sections::Scope;
+use crate::job_file::translation::Translated;
+use diskproof_model::shape::{IoPriority, ThreadScheduling};
+
+/// More copies than any machine gains from.
+const NUMJOBS_MAX: u64 = 1024;
+/// The kernel's set of processors holds no more in this program.
+const CPU_MAX: u16 = 1023;
+/// The class of a priority without one (IOPRIO_CLASS_BE).
+const BEST_EFFORT: u8 = 2;
+/// The values of `exit_what`, with whether the later jobs end, too.
+const EXITS: [(&str, bool); 3] = [("group", false), ("stonewall", false), ("all", true)];
+
+/// `name`. In [global] it does not apply to jobs, as in fio.
+pub(super) fn set_name(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    if let Some(setting) = reader.setting("name")
+        && setting.scope == Scope::Own
+        && let Some(name) = &setting.option.value
+    {
+        job.name.clone_from(name);
+    }
+    Ok(())
+}
+
+pub(super) fn set_description(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.description = reader.text("description").map(str::to_owned);
+    Ok(())
+}
+
+/// `numjobs`.
+pub(super) fn set_copies(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let copies = reader.number("numjobs", NUMJOBS_MAX)?;
+    job.numjobs = copies.unwrap_or(1).max(1);
+    Ok(())
+}
+
+pub(super) fn set_stonewall(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.waits = reader.flag("stonewall")?;
+    Ok(())
+}
+
+/// `wait_for`.
+pub(super) fn set_awaited_job(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.waits_for = match reader.given_name("wait_for")? {
+        Some(given) if given.name != "none" => Some(given),
+        _ => None,
+    };
+    Ok(())
+}
+
+/// `exitall` and `exit_what`. Jobs that run together are those between two stonewalls.
+pub(super) fn set_exit(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let ends_later_jobs = reader.choice("exit_what", &EXITS)?.unwrap_or(false);
+    job.exits_all = reader.flag("exitall")?;
+    job.ends_everything = job.exits_all && ends_later_jobs;
+    Ok(())
+}
+
+pub(super) fn set_reporting(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.reports_together = reader.flag("group_reporting")?;
+    job.begins_group = reader.flag("new_group")?;
+    Ok(())
+}
+
+/// `cpus_allowed`, `cpumask`, `prio`, `prioclass` and `nice`.
+pub(super) fn set_scheduling(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let nice = reader.parsed("nice", nice_value)?.unwrap_or(0);
+    let scheduling = ThreadScheduling {
+        io_priority: reader.io_priority()?,
+        cpus: reader.cpus()?,
+        nice,
+    };
+    job.splits_cpus = reader.text("cpus_allowed_policy") == Some("split");
+    if scheduling != ThreadScheduling::default() {
+        job.flags.shape.scheduling = Some(scheduling);
+    }
+    Ok(())
+}
+
+fn nice_value(text: &str) -> Result<i8, &'static str> {
+    match text.parse() {
+        Ok(nice @ -20..=19) => Ok(nice),
+        _ => Err("write -20 to 19"),
+    }
+}
+
+impl JobReader<'_> {
+    fn io_priority(&self) -> Translated<Option<IoPriority>> {
+        let class = self.number("prioclass", 3)?;
+        let level = self.number("prio", 7)?;
+        if class.is_none() && level.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(IoPriority {
+            class: match class {
+                None | Some(0) => BEST_EFFORT,
+                Some(class) => class as u8,
+            },
+            level: level.unwrap_or(0) as u8,
+        }))
+    }
+
+    fn cpus(&self) -> Translated<Vec<u16>> {
+        let list = self.parsed("cpus_allowed", |text| {
+            cpu_list(text).ok_or("write numbers and ranges, such as 0-3,6")
+        })?;
+        let mask = self.number("cpumask", u64::from(u32::MAX))?;
+        let cpus = match (list, mask) {
+            (Some(list), _) => list,
+            (None, Some(mask)) => (0..32).filter(|cpu| mask >> cpu & 1 == 1).collect(),
+            (None, None) => return Ok(Vec::new()),
+        };
+        match self.value("cpus_allowed_policy")? {
+            Some(given) if !matches!(given.text, "shared" | "split") => {
+                Err(given.error("write shared or split"))
+            }
+            _ => Ok(cpus),
+        }
+    }
+}
+
+/// The processors of a list such as `0-3,6`.
+fn cpu_list(text: &str) -> Option<Vec<u16>> {
+    let mut cpus = Vec::new();
+    for part in text.split([',', ' ']) {
+        if part.is_empty() {
+            continue;
+        }
+        let (first, last) = part.split_once(['-', ':']).unwrap_or((part, part));
+        let first: u16 = first.trim().parse().ok()?;
+        let last: u16 = last.trim().parse().ok()?;
+        if first > last || last > CPU_MAX {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    if cpus.is_empty() {
+        return None;
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Some(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_numbers_and_ranges() {
+        assert_eq!(cpu_list("0-2,6"), Some(vec![0, 1, 2, 6]));
+        assert_eq!(cpu_list("3,1,3"), Some(vec![1, 3]));
+        for text in ["", "a", "3-1", "1024", "-1"] {
+            assert_eq!(cpu_list(text), None, "{text}");
+        }
+    }
+}

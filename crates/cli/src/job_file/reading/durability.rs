@@ -1,0 +1,41 @@
+//! Reads how writes become durable.
+
+use super::reader::JobReader;
+use crate::job_file::jobs::FioJob;
+use crate::job_file::translation::Translated;
+use crate::workload::SyncedWrites;
+use diskproof_model::op::OpKind;
+use diskproof_model::plan::WriteFlag;
+
+/// The values of `sync`.
+const SYNCS: [(&str, Option<WriteFlag>); 5] = [
+    ("none", None),
+    ("sync", Some(WriteFlag::OpenSync)),
+    ("dsync", Some(WriteFlag::OpenDsync)),
+    ("0", None),
+    ("1", Some(WriteFlag::OpenSync)),
+];
+
+pub(super) fn set_syncs(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let opened_with = reader.choice("sync", &SYNCS)?.flatten();
+    let fsync = reader.count("fsync")?;
+    let fdatasync = reader.count("fdatasync")?;
+    let at_end = reader.flag("end_fsync")? || reader.flag("fsync_on_close")?;
+    if !job.rw().makes(OpKind::Write) {
+        return Ok(());
+    }
+    let flags = &mut job.flags;
+    flags.fsync = fsync;
+    flags.fdatasync = fdatasync;
+    let calls_often = fsync.is_some() || fdatasync.is_some();
+    if calls_often {
+        flags.shape.opened_with = opened_with;
+    } else {
+        flags.sync = opened_with.map(SyncedWrites);
+    }
+    // With other syncs, one at the end would add at most one, which a plan cannot express.
+    if at_end && !calls_often && opened_with.is_none() {
+        flags.end_fsync = Some(true);
+    }
+    Ok(())
+}

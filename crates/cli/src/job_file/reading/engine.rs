@@ -1,0 +1,117 @@
+//! Reads how requests reach the disk: engine, depth, page cache, pages of the buffers, scheduler.
+
+use super::reader::JobReader;
+use crate::job_file::jobs::{Cache, FioJob};
+use crate::job_file::translation::Translated;
+use crate::workload::Count;
+use diskproof_model::plan::{EngineChoice, EngineKind};
+use diskproof_model::rw::Rw;
+
+/// The engines of fio that are supported. With `posixaio` the C library handles requests to one
+/// file one at a time, whatever iodepth is.
+const ENGINES: [(&str, EngineKind); 9] = [
+    ("libaio", EngineKind::Aio),
+    ("io_uring", EngineKind::Uring),
+    ("psync", EngineKind::Sync),
+    ("sync", EngineKind::Sync),
+    ("vsync", EngineKind::Sync),
+    ("pvsync", EngineKind::Sync),
+    ("pvsync2", EngineKind::Sync),
+    ("posixaio", EngineKind::Sync),
+    ("mmap", EngineKind::Mmap),
+];
+
+/// The values of `io_submit_mode`, with whether a thread submits each request.
+const SUBMIT_MODES: [(&str, bool); 2] = [("inline", false), ("offload", true)];
+
+impl JobReader<'_> {
+    /// The engine that the job asks for.
+    pub(super) fn asked_engine(&self) -> Translated<EngineKind> {
+        let asked = self.choice("ioengine", &ENGINES)?;
+        Ok(asked.unwrap_or(EngineKind::Sync))
+    }
+
+    /// The engine that makes the job's requests. Neither Linux AIO nor a memory mapping has trims;
+    /// fio makes a blocking call of each.
+    pub(super) fn engine(&self, rw: Rw) -> Translated<EngineKind> {
+        let asked = self.asked_engine()?;
+        if rw.drops_blocks() && matches!(asked, EngineKind::Aio | EngineKind::Mmap) {
+            return Ok(EngineKind::Sync);
+        }
+        Ok(asked)
+    }
+
+    /// The requests in flight: 1 with an engine that takes one request at a time.
+    pub(super) fn depth(&self, engine: EngineKind) -> Translated<u64> {
+        let is_offloaded = self.choice("io_submit_mode", &SUBMIT_MODES)? == Some(true);
+        let asked = self.bytes("iodepth", 1)?;
+        let takes_one = matches!(engine, EngineKind::Sync | EngineKind::Mmap);
+        if takes_one && !is_offloaded {
+            return Ok(asked.min(1));
+        }
+        Ok(asked)
+    }
+
+    /// How a job with this engine uses the page cache. A memory mapping always goes through it.
+    pub(super) fn cache(&self, engine: EngineKind) -> Translated<Cache> {
+        let direct = self.switch("direct")?;
+        let buffered = self.switch("buffered")?;
+        let is_direct = if self.is_later("buffered", "direct") {
+            buffered == Some(false)
+        } else {
+            direct == Some(true)
+        };
+        let is_emptied = self.switch("invalidate")?.unwrap_or(true);
+        if is_direct && engine != EngineKind::Mmap {
+            Ok(Cache::Direct)
+        } else if is_emptied {
+            Ok(Cache::Emptied)
+        } else {
+            Ok(Cache::Kept)
+        }
+    }
+}
+
+pub(super) fn set_engine(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let engine = reader.engine(job.rw())?;
+    if reader.asked_engine()? != engine {
+        reader.note(
+            "the engine has no trims: each is a blocking call, as in fio, and so are the writes \
+             of a trimwrite job",
+        );
+    }
+    job.flags.engine = Some(EngineChoice::Fixed(engine));
+    Ok(())
+}
+
+pub(super) fn set_depth(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let depth = reader.depth(job.engine())?;
+    if depth < reader.bytes("iodepth", 1)? {
+        reader.note(
+            "iodepth has no effect with an engine that takes one request at a time, as in fio",
+        );
+    }
+    job.flags.depth = Some(Count(depth));
+    Ok(())
+}
+
+pub(super) fn set_cache(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.cache = reader.cache(job.engine())?;
+    Ok(())
+}
+
+/// `mem`: fio's buffers lie in huge pages only where the job says so.
+pub(super) fn set_pages(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let has_huge = match reader.text("mem") {
+        Some(kind) => kind.contains("huge"),
+        None => false,
+    };
+    job.flags.shape.ordinary_pages = !has_huge;
+    Ok(())
+}
+
+/// `ioscheduler`: the disk must have it already.
+pub(super) fn set_scheduler(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.scheduler = reader.given_name("ioscheduler")?;
+    Ok(())
+}

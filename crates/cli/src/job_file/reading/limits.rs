@@ -1,0 +1,263 @@
+//! Reads how much a job does, and what ends it: the part of its file, bytes, operations, laps,
+//! times, latencies, rates.
+
+use super::operations::list_part;
+use super::reader::JobReader;
+use crate::job_file::jobs::FioJob;
+use crate::job_file::translation::Translated;
+use crate::workload::{LatencyPercentile, Time};
+use diskproof_compat::fio_values::{self as numbers, Amount, Base};
+use diskproof_model::shape::{FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
+
+/// fio's default (`rate_cycle`).
+const RATE_CYCLE_MS: u64 = 1000;
+/// fio's default (`steadystate`).
+const STEADY_DEFAULT: &str = "iops_slope:0.01%";
+const STEADY_FORM: &str = "write iops:, bw:, lat:, iops_slope:, bw_slope: or lat_slope: and a \
+                           limit, such as iops:2%";
+/// fio judges whenever it looks without `latency_window`; so short a time still shows a rate.
+const WINDOW_NS_DEFAULT: u64 = 1_000_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// `runtime`.
+pub(super) fn set_time(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let time_ns = reader.time("runtime")?;
+    if time_ns > 0 {
+        job.flags.time = Some(Time(time_ns));
+    }
+    Ok(())
+}
+
+/// `ramp_time`.
+pub(super) fn set_warmup(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.flags.warmup = Some(Time(reader.time("ramp_time")?));
+    Ok(())
+}
+
+/// `latency_target`, `latency_window` and `latency_percentile`. In fio no request may be late by
+/// default.
+pub(super) fn set_latency_target(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let latency_ns = reader.short_time("latency_target")?;
+    if latency_ns == 0 {
+        return Ok(());
+    }
+    reader.note(
+        "a depth that narrowly misses latency_target, and the depth found, are measured up to \
+         three times; fio decides from single windows",
+    );
+    let percent = reader.parsed("latency_percentile", str::parse::<LatencyPercentile>)?;
+    let window_ns = match reader.short_time("latency_window")? {
+        0 => WINDOW_NS_DEFAULT,
+        ns => ns,
+    };
+    job.flags.latency_target = Some(Time(latency_ns));
+    job.flags.latency_percentile = Some(percent.unwrap_or(LatencyPercentile(100.0)));
+    job.flags.latency_window = Some(Time(window_ns));
+    Ok(())
+}
+
+/// `max_latency`.
+pub(super) fn set_latency_limit(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let Some(given) = reader.value("max_latency")? else {
+        return Ok(());
+    };
+    let text = given.of_direction(given.text, job.rw())?;
+    let limit_ns = numbers::short_time_ns(text).map_err(|why| given.error(why))?;
+    if limit_ns > 0 {
+        job.flags.shape.latency_limit_ns = Some(limit_ns);
+    }
+    Ok(())
+}
+
+/// `rate_min` and `rate_iops_min`. With both, fio checks the former.
+pub(super) fn set_rate_floors(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let cycle_ms = reader.bytes("rate_cycle", RATE_CYCLE_MS)?.max(1);
+    let bytes = reader.value("rate_min")?;
+    let ops = reader.value("rate_iops_min")?;
+    let (given, unit) = match (bytes, ops) {
+        (Some(bytes), _) => (bytes, FloorUnit::Bytes),
+        (None, Some(ops)) => (ops, FloorUnit::Ops),
+        (None, None) => return Ok(()),
+    };
+    for chain in job.rw().chains {
+        let Some(kind) = chain.last() else {
+            continue;
+        };
+        let floor = match list_part(given.text, *kind) {
+            "" => 0,
+            own => given.size(own)?,
+        };
+        if floor > 0 {
+            job.flags.shape.rate_floors.push(RateFloor {
+                of_writes: kind.changes_blocks(),
+                floor: floor as f64,
+                unit,
+                over_ns: cycle_ms.saturating_mul(1_000_000),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// `steadystate` and its durations. Without `steadystate_duration` fio ignores it.
+pub(super) fn set_steady_end(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let over_ns = reader.time("steadystate_duration")?;
+    if over_ns == 0 {
+        return Ok(());
+    }
+    let criterion = match reader.value("steadystate")? {
+        Some(given) => SteadyCriterion::parse(given.text, given.base),
+        None => SteadyCriterion::parse(STEADY_DEFAULT, Base::Binary),
+    };
+    let criterion = match criterion {
+        Ok(criterion) => criterion,
+        Err(why) => return Err(reader.error("steadystate", why)),
+    };
+    let end = SteadyEnd {
+        figure: criterion.figure,
+        test: criterion.test,
+        limit: criterion.limit,
+        is_percent: criterion.is_percent,
+        over_ns,
+        settle_ns: reader.time("steadystate_ramp_time")?,
+        every_ns: match reader.time("steadystate_check_interval")? {
+            0 => SECOND,
+            ns => ns,
+        },
+    };
+    if end.samples() == 0 {
+        let why = "it is less than a check interval";
+        return Err(reader.error("steadystate_duration", why));
+    }
+    job.flags.shape.steady = Some(end);
+    Ok(())
+}
+
+/// What `steadystate` compares with its limit, such as `iops_slope:0.3%`.
+struct SteadyCriterion {
+    figure: SteadyFigure,
+    test: SteadyTest,
+    limit: f64,
+    is_percent: bool,
+}
+
+impl SteadyCriterion {
+    fn parse(text: &str, base: Base) -> Result<Self, String> {
+        let Some((word, limit)) = text.split_once(':') else {
+            return Err(STEADY_FORM.to_owned());
+        };
+        let (word, test) = match word.trim().strip_suffix("_slope") {
+            Some(word) => (word, SteadyTest::Slope),
+            None => (word.trim(), SteadyTest::Deviation),
+        };
+        let figure = match word {
+            "iops" => SteadyFigure::Ops,
+            "bw" => SteadyFigure::Bytes,
+            "lat" => SteadyFigure::Latency,
+            _ => return Err(STEADY_FORM.to_owned()),
+        };
+        let percent = limit.trim().strip_suffix('%');
+        let limit = match percent {
+            Some(percent) => plain_number(percent.trim())?,
+            None => steady_limit(figure, limit.trim(), base)?,
+        };
+        if !limit.is_finite() || limit < 0.0 {
+            return Err(STEADY_FORM.to_owned());
+        }
+        Ok(Self {
+            figure,
+            test,
+            limit,
+            is_percent: percent.is_some(),
+        })
+    }
+}
+
+/// A limit that is no percentage.
+fn steady_limit(figure: SteadyFigure, text: &str, base: Base) -> Result<f64, String> {
+    match figure {
+        SteadyFigure::Ops => plain_number(text),
+        SteadyFigure::Latency => Ok(numbers::short_time_ns(text)? as f64),
+        SteadyFigure::Bytes => Ok(numbers::bytes(text, base)? as f64),
+    }
+}
+
+fn plain_number(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| STEADY_FORM.to_owned())
+}
+
+/// `filesize`. As in fio, each name is a file of this size; the files of a job are one here.
+pub(super) fn set_file_size(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let Some(given) = reader.value("filesize")? else {
+        return Ok(());
+    };
+    if given.text.contains(['-', ':']) {
+        return Err(given.error(
+            "files of random sizes are not supported; for many small files use diskproof files \
+             DIR --count N --file-size BYTES, for large ones a single filesize",
+        ));
+    }
+    let names = match &job.filename {
+        Some(filename) => filename.names.len() as u64,
+        None => 1,
+    };
+    let each = reader.bytes("filesize", 0)?;
+    let all = each.saturating_mul(job.files.max(names));
+    if all > 0 {
+        job.extent.file_bytes = Some(all);
+    }
+    Ok(())
+}
+
+/// `size` and `fill_device`. No size, and all of the file, are the size of the file.
+pub(super) fn set_size(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let size = reader.amount("size")?;
+    let extent = &mut job.extent;
+    extent.fills = reader.flag("fill_device")?;
+    if extent.fills {
+        return Ok(());
+    }
+    extent.size = match size {
+        None | Some(Amount::Bytes(0) | Amount::Percent(100)) => {
+            extent.file_bytes.map(Amount::Bytes)
+        }
+        part => part,
+    };
+    Ok(())
+}
+
+/// `offset` and `offset_increment`.
+pub(super) fn set_offset(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.extent.offset = reader.amount("offset")?.unwrap_or(Amount::ZERO);
+    job.extent.increment = reader.amount("offset_increment")?.unwrap_or(Amount::ZERO);
+    Ok(())
+}
+
+/// `io_size`.
+pub(super) fn set_io_size(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.extent.io_size = match reader.amount("io_size")? {
+        Some(Amount::ZERO) => None,
+        given => given,
+    };
+    Ok(())
+}
+
+/// `loops` and `time_based`, which needs a time.
+pub(super) fn set_laps(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.extent.loops = reader.bytes("loops", 1)?.max(1);
+    job.extent.is_time_based = reader.flag("time_based")? && job.flags.time.is_some();
+    Ok(())
+}
+
+/// `number_ios`. fio starts to count anew in each lap of a job that only time ends.
+pub(super) fn set_ops(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let ops = reader.bytes("number_ios", 0)?;
+    if ops == 0 {
+        return Ok(());
+    }
+    job.flags.shape.ops_after_warmup = reader.time("ramp_time")? > 0;
+    if !job.extent.is_time_based {
+        job.extent.ops = Some(ops.saturating_mul(job.extent.loops));
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! Reads when requests start: rates, pauses, delays, shares of a flow.
+
+use super::operations::list_part;
+use super::reader::JobReader;
+use super::values::GivenValue;
+use crate::job_file::jobs::FioJob;
+use crate::job_file::translation::Translated;
+use crate::workload::{Rate, ReadShare, WorkloadFlags};
+use diskproof_model::op::OpKind;
+use diskproof_model::shape::{Arrivals, FloorUnit, FlowShare, ThinkCount, ThinkTime};
+
+/// Shares of reads are whole permille. A rate may differ from that of the job by this part of it.
+const RATE_DEVIATION_MAX: f64 = 0.01;
+/// The values of `rate_process`.
+const ARRIVALS: [(&str, Arrivals); 2] =
+    [("linear", Arrivals::Even), ("poisson", Arrivals::Poisson)];
+/// The values of `thinktime_blocks_type`.
+const THINK_COUNTS: [(&str, ThinkCount); 2] = [
+    ("complete", ThinkCount::Completed),
+    ("issue", ThinkCount::Started),
+];
+
+/// A list of rates, one for each direction.
+#[derive(Clone, Copy)]
+struct GivenRates<'a> {
+    value: GivenValue<'a>,
+    unit: FloorUnit,
+}
+
+impl GivenRates<'_> {
+    /// The rate of a kind of operation; 0 without one.
+    fn rate(&self, kind: OpKind) -> Translated<u64> {
+        match list_part(self.value.text, kind) {
+            "" => Ok(0),
+            text => self.value.size(text),
+        }
+    }
+
+    /// The operations of a kind per second in a job with these sizes.
+    fn ops_per_second(&self, kind: OpKind, flags: &WorkloadFlags) -> Translated<f64> {
+        let rate = self.rate(kind)?;
+        if rate == 0 || self.unit == FloorUnit::Ops {
+            return Ok(rate as f64);
+        }
+        let Some(block_bytes) = single_block(kind, flags) else {
+            return Err(self
+                .value
+                .error("a rate in bytes needs a single block size; use rate_iops"));
+        };
+        Ok(rate as f64 / f64::from(block_bytes))
+    }
+}
+
+/// The size of the operations of a kind, where all have the same.
+fn single_block(kind: OpKind, flags: &WorkloadFlags) -> Option<u32> {
+    match (kind, flags.other_sizes.as_slice()) {
+        (OpKind::Write, [one]) => Some(one.block_bytes),
+        (OpKind::Write, [_, ..]) => None,
+        _ => flags.bs.map(|block| block.0),
+    }
+}
+
+impl<'a> JobReader<'a> {
+    fn given_rates(&self) -> Translated<Option<GivenRates<'a>>> {
+        match (self.value("rate")?, self.value("rate_iops")?) {
+            (None, None) => Ok(None),
+            (Some(_), Some(ops)) => {
+                Err(ops.error("rate and rate_iops exclude each other; use one of them"))
+            }
+            (None, Some(value)) => Ok(Some(GivenRates {
+                value,
+                unit: FloorUnit::Ops,
+            })),
+            (Some(value), None) => Ok(Some(GivenRates {
+                value,
+                unit: FloorUnit::Bytes,
+            })),
+        }
+    }
+}
+
+/// `rate` and `rate_iops`: the operations per second of one copy. As in fio, each direction has
+/// its rate whatever the mix is, so the share of the reads follows from the rates.
+pub(super) fn set_rate(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let Some(rates) = reader.given_rates()? else {
+        return Ok(());
+    };
+    // Also the rate of a direction that the job does not have.
+    for text in rates.value.text.split(',').map(str::trim) {
+        if !text.is_empty() {
+            rates.value.size(text)?;
+        }
+    }
+    let rw = job.rw();
+    let rate = if rw.is_mix() {
+        set_mixed_rates(reader, rates, job)?
+    } else {
+        rates.ops_per_second(rw.first(), &job.flags)?
+    };
+    if rate > 0.0 {
+        job.flags.rate = Some(Rate(rate));
+        reader.note(
+            "a rate starts requests on schedule, even while earlier ones are in flight; latency \
+             counts from the intended start",
+        );
+    }
+    Ok(())
+}
+
+/// Sets the share of the reads of a mix, and returns the sum of its rates.
+fn set_mixed_rates(
+    reader: &JobReader<'_>,
+    rates: GivenRates<'_>,
+    job: &mut FioJob,
+) -> Translated<f64> {
+    let reads = rates.ops_per_second(OpKind::Read, &job.flags)?;
+    let writes = rates.ops_per_second(OpKind::Write, &job.flags)?;
+    if (reads == 0.0) != (writes == 0.0) {
+        return Err(rates.value.error(
+            "a rate for only one direction is not supported; write two concurrent sections",
+        ));
+    }
+    if reads > 0.0 {
+        let Some(share) = share_of_rates(reads, writes) else {
+            return Err(rates.value.error(
+                "the rates of reads and writes differ too much for one workload; write two \
+                 concurrent sections",
+            ));
+        };
+        job.flags.rwmixread = Some(share);
+        // Each direction has a schedule of its own; the two have a common multiple.
+        job.flags.shape.even_mix = reader.text("rate_process") != Some("poisson");
+    }
+    Ok(reads + writes)
+}
+
+/// The share of the reads with which both rates are kept.
+fn share_of_rates(reads: f64, writes: f64) -> Option<ReadShare> {
+    let sum = reads + writes;
+    let permille = (reads / sum * 1000.0).round();
+    let kept_reads = sum * permille / 1000.0;
+    let kept_writes = sum * (1000.0 - permille) / 1000.0;
+    if is_kept(reads, kept_reads) && is_kept(writes, kept_writes) {
+        Some(ReadShare(permille as u16))
+    } else {
+        None
+    }
+}
+
+fn is_kept(wanted: f64, kept: f64) -> bool {
+    (kept - wanted).abs() <= RATE_DEVIATION_MAX * wanted
+}
+
+/// `rate_process`: how starts are spaced.
+pub(super) fn set_arrivals(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let arrivals = reader.choice("rate_process", &ARRIVALS)?;
+    let has_rate = reader.is_set("rate") || reader.is_set("rate_iops");
+    if arrivals == Some(Arrivals::Poisson) && !has_rate {
+        let why = "it needs a rate; add rate_iops, or remove it";
+        return Err(reader.error("rate_process", why));
+    }
+    job.flags.shape.arrivals = arrivals.unwrap_or(Arrivals::Even);
+    Ok(())
+}
+
+/// `thinktime`: pauses between requests.
+pub(super) fn set_think_time(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let pause_ns = reader.short_time("thinktime")?;
+    if pause_ns == 0 {
+        return Ok(());
+    }
+    if reader.flag("rate_ignore_thinktime")? {
+        return Err(reader.error(
+            "rate_ignore_thinktime",
+            "requests that are due during a pause always start after it; remove the option",
+        ));
+    }
+    let counted = reader.choice("thinktime_blocks_type", &THINK_COUNTS)?;
+    let busy_ns = match reader.time("thinktime_iotime")? {
+        0 => None,
+        ns => Some(ns),
+    };
+    let pause_ops = if busy_ns.is_some() && !reader.is_set("thinktime_blocks") {
+        0
+    } else {
+        reader.bytes("thinktime_blocks", 1)?.max(1)
+    };
+    job.flags.shape.think = Some(ThinkTime {
+        pause_ns,
+        pause_ops,
+        counted: counted.unwrap_or(ThinkCount::Completed),
+        busy_ns,
+    });
+    Ok(())
+}
+
+/// `startdelay`.
+pub(super) fn set_start_delay(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.flags.shape.start_delay_ns = reader.time("startdelay")?;
+    Ok(())
+}
+
+/// `flow`, `flow_id` and `flow_sleep`, which is in microseconds.
+pub(super) fn set_flow(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let share = FlowShare {
+        number: reader.small_number("flow_id")?,
+        weight: reader.small_number("flow")?,
+        pause_ns: u64::from(reader.small_number("flow_sleep")?) * 1000,
+    };
+    if share.weight > 0 {
+        job.flags.shape.flow = Some(share);
+    }
+    Ok(())
+}
