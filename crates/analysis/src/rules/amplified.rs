@@ -243,18 +243,19 @@ mod tests {
         );
     }
 
+    fn buffered_reads(factor: u64) -> Option<Diagnosis> {
+        check(&fixture::faulty("random-read-d32", |m| {
+            (m.cache.used, m.device.read_bytes) =
+                (CachePolicy::Buffered, m.asked.read_bytes * factor);
+        }))
+    }
+
     #[test]
     fn read_ahead_of_random_reads_is_reported() {
-        let ahead = |factor: u64| {
-            check(&fixture::faulty("random-read-d32", |m| {
-                (m.cache.used, m.device.read_bytes) =
-                    (CachePolicy::Buffered, m.asked.read_bytes * factor);
-            }))
-        };
-        let finding = ahead(3).unwrap();
+        let finding = buffered_reads(3).unwrap();
         states(&finding.claim, &["3.0 times"]);
         states(&finding.remedy, &["blockdev --setra"]);
-        assert_eq!(ahead(1), None);
+        assert_eq!(buffered_reads(1), None);
         let before_writing = fixture::faulty("random-write-d32", |m| {
             m.workload.block_bytes = 6144;
             (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.write_bytes);

@@ -232,7 +232,7 @@ fn refined(fall: LastingFall, series: &TimeSeries) -> LastingFall {
 
 /// Records that the tests of several rules use.
 #[cfg(test)]
-pub(super) mod examples {
+pub(super) mod tests {
     use super::*;
     use crate::fixture;
     use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};

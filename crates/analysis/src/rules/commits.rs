@@ -54,7 +54,7 @@ pub(super) fn disk_names(disks: &[&Layer]) -> String {
 
 /// Records that the tests of several rules use.
 #[cfg(test)]
-pub(super) mod examples {
+pub(super) mod tests {
     use super::*;
     use crate::fixture::{self, measured};
 

@@ -150,14 +150,15 @@ mod tests {
 
     /// Reads by this engine after others failed.
     fn fallen(used: EngineKind, fallbacks: &[(EngineKind, FallbackCause)]) -> Record {
-        let fallback = |&(from, cause): &(EngineKind, FallbackCause)| Fallback {
-            from,
-            cause,
-            why: "EPERM".to_owned(),
-        };
         reads(|m| {
             m.engine.used = used;
-            m.engine.fallbacks = fallbacks.iter().map(fallback).collect();
+            for (from, cause) in fallbacks {
+                m.engine.fallbacks.push(Fallback {
+                    from: *from,
+                    cause: *cause,
+                    why: "EPERM".to_owned(),
+                });
+            }
         })
     }
 

@@ -526,10 +526,13 @@ pub(in crate::rules) mod tests {
         );
     }
 
+    fn medium_noise(index: usize) -> u64 {
+        (index * 7919 % 13) as u64
+    }
+
     #[test]
     fn noise_of_a_medium_is_no_limiter() {
-        let noise = |index: usize| (index * 7919 % 13) as u64;
-        assert_eq!(check(&capped(noise)), None);
+        assert_eq!(check(&capped(medium_noise)), None);
     }
 
     #[test]
@@ -569,14 +572,17 @@ pub(in crate::rules) mod tests {
         states(&finding.claim, &["the survey"]);
     }
 
-    #[test]
-    fn the_limit_of_a_group_is_named_however_uneven() {
-        let limit = |device: &str| IoLimit {
+    fn write_limit(device: &str) -> IoLimit {
+        IoLimit {
             device: device.to_owned(),
             write_iops: Some(8100),
             ..IoLimit::default()
-        };
-        let finding = limited(fixture::record(), limit("8:0")).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_limit_of_a_group_is_named_however_uneven() {
+        let finding = limited(fixture::record(), write_limit("8:0")).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         let parts = [
             "(random-write-d32)",
@@ -587,7 +593,7 @@ pub(in crate::rules) mod tests {
         states(&finding.claim, &parts);
         assert_eq!(finding.evidence[1].path, "/host/io_limits/0/write_iops");
         assert_eq!(
-            limited(fixture::record(), limit("8:16")),
+            limited(fixture::record(), write_limit("8:16")),
             None,
             "of another disk"
         );
