@@ -58,7 +58,7 @@ impl AmplifiedWorkload<'_> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<AmplifiedWorkload<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         hits.extend(amplified_workload(record, measured));
     }
     let worst = largest_by(&hits, |hit| hit.share)?;
@@ -103,7 +103,7 @@ fn amplified_workload<'a>(
     {
         return None;
     }
-    let rows = together(record, row);
+    let rows = concurrent_rows(record, row);
     // Every commit writes a block of the journal, which may be more than itself.
     let has_journal = rows.iter().any(|row| commits(row));
     let total_bytes = row.data.asked.total();

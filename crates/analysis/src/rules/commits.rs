@@ -15,7 +15,7 @@ pub(super) struct SessionCommits<'a> {
 
 pub(super) fn single_sessions(record: &Record) -> Vec<SessionCommits<'_>> {
     let mut found = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         let Some(commits) = measured.row.op(OpKind::Commit) else {
             continue;
         };

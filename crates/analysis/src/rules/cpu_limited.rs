@@ -23,7 +23,7 @@ const BUSY_SHARE: f64 = 0.9;
 const WALL_NS_MIN: u64 = 100_000_000;
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<Measured<'_>> = real(record)
+    let hits: Vec<Measured<'_>> = real_rows(record)
         .filter(|measured| is_cpu_limited(record, measured.row))
         .collect();
     let worst = largest_by(&hits, |hit| hit.row.cpu_share())?.row;
@@ -110,7 +110,7 @@ fn takes_all(record: &Record, row: &Row) -> bool {
 
 /// CPU time of all that ran together, over the measured time.
 fn joint_share(record: &Record, row: &Row) -> f64 {
-    let rows = together(record, row);
+    let rows = concurrent_rows(record, row);
     rows.into_iter().map(Row::cpu_share).sum()
 }
 

@@ -48,7 +48,7 @@ struct ShallowQueue<'a> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<ShallowQueue<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         if fills_every_slot(measured.row) && !is_cpu_limited(record, measured.row) {
             hits.extend(shallow_queue(measured));
         }

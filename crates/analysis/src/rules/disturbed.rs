@@ -53,7 +53,7 @@ struct Disturbance<'a> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<Disturbance<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         hits.extend(workload_disturbance(record, measured));
     }
     if let Some(traffic) = Traffic::from_survey(record) {

@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<Measured<'_>> = real(record)
+    let hits: Vec<Measured<'_>> = real_rows(record)
         .filter(|measured| !measured.row.data.engine.fallbacks.is_empty())
         .collect();
     let used = engine_name(hits.first()?.row.data.engine.used);

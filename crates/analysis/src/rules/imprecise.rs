@@ -1,6 +1,5 @@
-//! `imprecise`: a figure is known less well than it should be, or its rate never settled. The folder
-//! has what examines the workloads, the average of the curve, the steps on files and single
-//! requests.
+//! `imprecise`: a figure is known less well than it should be, or its rate never settled. The
+//! folder examines the workloads, the average of the curve, the steps on files and single requests.
 
 mod curve;
 mod pings;

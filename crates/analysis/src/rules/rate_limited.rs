@@ -52,7 +52,7 @@ struct GroupHit {
 
 fn by_group(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<GroupHit> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         hits.extend(at_group_limit(record, measured));
     }
     hits.extend(survey_at_group_limit(record));
@@ -296,7 +296,7 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
 /// The workloads at the first rate that a limiter explains.
 fn limited_plateau(record: &Record) -> Vec<EvenWorkload<'_>> {
     let mut even: Vec<EvenWorkload<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         even.extend(even_workload(record, measured));
     }
     let Some(first) = even.iter().position(|one| is_limited(record, one, &even)) else {
@@ -455,7 +455,7 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
 /// Whether the run has no workload of other streams to compare with.
 fn is_only_kind(record: &Record, one: &EvenWorkload<'_>) -> bool {
     let own = &one.measured.row.data;
-    for measured in real(record) {
+    for measured in real_rows(record) {
         let row = measured.row;
         let is_comparable = row.data.target == own.target
             && wanted_depth(row) >= 2.0

@@ -275,7 +275,7 @@ pub(super) fn measured_rows(record: &Record) -> impl Iterator<Item = Measured<'_
 }
 
 /// Every measurement that did real I/O.
-pub(super) fn real(record: &Record) -> impl Iterator<Item = Measured<'_>> {
+pub(super) fn real_rows(record: &Record) -> impl Iterator<Item = Measured<'_>> {
     measured_rows(record).filter(|measured| measured.row.data.engine.used != EngineKind::Null)
 }
 
@@ -286,7 +286,7 @@ pub(super) fn indices(hits: &[Measured<'_>]) -> Vec<usize> {
 
 /// The measurement and those of the workloads that ran at the same time on the same target, which
 /// share its device counters.
-pub(super) fn together<'a>(record: &'a Record, row: &'a Row) -> Vec<&'a Row> {
+pub(super) fn concurrent_rows<'a>(record: &'a Record, row: &'a Row) -> Vec<&'a Row> {
     let names = &row.figures.together_with;
     let mut rows = vec![row];
     for other in &record.measurements {

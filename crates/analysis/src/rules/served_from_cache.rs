@@ -89,7 +89,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 fn cache_hits(record: &Record) -> Vec<CacheHit<'_>> {
-    let mut counted: Vec<CountedBytes<'_>> = real(record)
+    let mut counted: Vec<CountedBytes<'_>> = real_rows(record)
         .map(|measured| workload_bytes(record, measured))
         .collect();
     counted.extend(record.surface().map(survey_bytes));
@@ -107,7 +107,7 @@ fn workload_bytes<'a>(record: &'a Record, measured: Measured<'a>) -> CountedByte
     let row = measured.row;
     let mut cache = row.data.cache.used;
     let mut unwritten: f64 = 0.0;
-    for companion in together(record, row) {
+    for companion in concurrent_rows(record, row) {
         // Where the page cache was allowed to answer one of those that ran together, the counters
         // prove nothing about any of them.
         if companion.data.cache.used == CachePolicy::Cached {

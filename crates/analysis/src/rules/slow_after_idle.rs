@@ -72,7 +72,7 @@ impl SlowWaker<'_> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut found: Vec<SlowWaker<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         found.extend(slow_waker(measured));
     }
     let worst = found.iter().max_by_key(|waker| waker.cost_ns())?;

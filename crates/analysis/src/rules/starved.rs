@@ -75,7 +75,7 @@ pub(super) fn is_late(record: &Record, row: &Row) -> bool {
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let late: Vec<Measured<'_>> = real(record)
+    let late: Vec<Measured<'_>> = real_rows(record)
         .filter(|measured| is_late(record, measured.row))
         .collect();
     let mut claims = Vec::new();

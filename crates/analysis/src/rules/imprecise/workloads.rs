@@ -43,7 +43,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
         return None;
     }
     let mut hits: Vec<ImpreciseWorkload<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         // A burst that ends is no noise: burst-figure says what it is.
         if is_result(record, measured.row) && !is_in_burst(record, measured.index) {
             hits.extend(imprecise_workload(measured));
