@@ -245,10 +245,8 @@ mod tests {
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || {
-            let slow = |disk: &mut SurveyedDisk| {
-                (disk.rpm, disk.seek_ns, disk.outer) = (5400, 16e6, 70e6);
-            };
-            record(&rotating(slow), SHEET)
+            let disk = rotating(|disk| (disk.rpm, disk.seek_ns, disk.outer) = (5400, 16e6, 70e6));
+            record(&disk, SHEET)
         },
         surveyed::record,
     );
@@ -319,24 +317,26 @@ mod tests {
         assert_eq!(check(&SurveyedDisk::solid().record(1)), None);
     }
 
+    /// The diagnosis of a disk that reports 7200 rpm.
+    fn reported(disk: SurveyedDisk) -> Option<Diagnosis> {
+        let mut run = disk.run(1);
+        run.0.health = vec![DiskHealth {
+            disk: "sda".to_owned(),
+            rotation_rpm: Some(7200),
+            ..DiskHealth::default()
+        }];
+        check(&surveyed::judge(run))
+    }
+
     #[test]
     fn a_reported_speed_alone_shows_only_what_no_disk_does() {
-        let report = |disk: SurveyedDisk| {
-            let mut run = disk.run(1);
-            run.0.health = vec![DiskHealth {
-                disk: "sda".to_owned(),
-                rotation_rpm: Some(7200),
-                ..DiskHealth::default()
-            }];
-            check(&surveyed::judge(run))
-        };
         assert_eq!(
-            report(SurveyedDisk::solid()),
+            reported(SurveyedDisk::solid()),
             None,
             "cache-answered tells it"
         );
-        assert_eq!(report(rotating(|disk| disk.seek_ns = 14e6)), None);
-        let slow = report(rotating(|disk| disk.seek_ns = 30e6)).unwrap();
+        assert_eq!(reported(rotating(|disk| disk.seek_ns = 14e6)), None);
+        let slow = reported(rotating(|disk| disk.seek_ns = 30e6)).unwrap();
         states(&slow.claim, &["20.0 ms"]);
     }
 }

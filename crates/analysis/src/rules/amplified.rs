@@ -58,7 +58,7 @@ impl AmplifiedWorkload<'_> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<AmplifiedWorkload<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         hits.extend(amplified_workload(record, measured));
     }
     let worst = largest_by(&hits, |hit| hit.share)?;
@@ -103,7 +103,7 @@ fn amplified_workload<'a>(
     {
         return None;
     }
-    let rows = together(record, row);
+    let rows = concurrent_rows(record, row);
     // Every commit writes a block of the journal, which may be more than itself.
     let has_journal = rows.iter().any(|row| commits(row));
     let total_bytes = row.data.asked.total();
@@ -243,18 +243,19 @@ mod tests {
         );
     }
 
+    fn buffered_reads(factor: u64) -> Option<Diagnosis> {
+        check(&fixture::faulty("random-read-d32", |m| {
+            (m.cache.used, m.device.read_bytes) =
+                (CachePolicy::Buffered, m.asked.read_bytes * factor);
+        }))
+    }
+
     #[test]
     fn read_ahead_of_random_reads_is_reported() {
-        let ahead = |factor: u64| {
-            check(&fixture::faulty("random-read-d32", |m| {
-                (m.cache.used, m.device.read_bytes) =
-                    (CachePolicy::Buffered, m.asked.read_bytes * factor);
-            }))
-        };
-        let finding = ahead(3).unwrap();
+        let finding = buffered_reads(3).unwrap();
         states(&finding.claim, &["3.0 times"]);
         states(&finding.remedy, &["blockdev --setra"]);
-        assert_eq!(ahead(1), None);
+        assert_eq!(buffered_reads(1), None);
         let before_writing = fixture::faulty("random-write-d32", |m| {
             m.workload.block_bytes = 6144;
             (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.write_bytes);

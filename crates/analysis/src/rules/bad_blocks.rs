@@ -156,11 +156,25 @@ fn capacity(record: &Record, hits: &[VerifiedRow<'_>]) -> Option<Capacity> {
     Some(Capacity::LostFrom(text))
 }
 
-/// Records that the tests of several rules use.
 #[cfg(test)]
-pub(super) mod examples {
+pub(super) mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{self, states};
+    use diskproof_model::measurement::BadBlock;
+
+    pub(super) const EXAMPLES: Examples = Examples::new(
+        || {
+            verified(|result| {
+                result.bad_blocks = 1;
+                result.bad = vec![BadBlock {
+                    offset_bytes: 8192,
+                    why: "wrong checksum: torn or corrupted".to_owned(),
+                    written_to_bytes: None,
+                }];
+            })
+        },
+        || verified(|_| ()),
+    );
 
     /// 1000 blocks read back.
     pub(in crate::rules) fn verified(change: impl Fn(&mut VerifyResult)) -> Record {
@@ -189,28 +203,6 @@ pub(super) mod examples {
             result.runs = Some(runs);
         })
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::examples::verified;
-    use super::*;
-    use crate::fixture::{self, states};
-    use diskproof_model::measurement::BadBlock;
-
-    pub(super) const EXAMPLES: Examples = Examples::new(
-        || {
-            verified(|result| {
-                result.bad_blocks = 1;
-                result.bad = vec![BadBlock {
-                    offset_bytes: 8192,
-                    why: "wrong checksum: torn or corrupted".to_owned(),
-                    written_to_bytes: None,
-                }];
-            })
-        },
-        || verified(|_| ()),
-    );
 
     #[test]
     fn a_bad_block_is_a_failure_with_its_offset() {
@@ -276,6 +268,10 @@ mod tests {
         assert!(!is_counterfeit(&hole));
     }
 
+    fn copied_device(end: u64) -> Record {
+        device(&[(0..40, None), (40..48, Some(40)), (48..end, None)], 0..0)
+    }
+
     #[test]
     fn device_with_more_intact_blocks_than_it_may_hold_does_not_wrap() {
         let wrapped = device(
@@ -284,8 +280,7 @@ mod tests {
         );
         assert!(is_counterfeit(&wrapped));
         // Eight blocks were copied 40 MiB higher, and all or some were read.
-        let copied = |end| device(&[(0..40, None), (40..48, Some(40)), (48..end, None)], 0..0);
-        assert!(!is_counterfeit(&copied(96)));
+        assert!(!is_counterfeit(&copied_device(96)));
         let near = device(&[(40..48, Some(40)), (48..72, None)], 0..0);
         assert!(!is_counterfeit(&near));
         // All blocks of a first part, of which only a multiple of the size is known.

@@ -95,7 +95,7 @@ fn by_fall(record: &Record) -> Option<Diagnosis> {
 mod tests {
     use super::*;
     use crate::fixture::{self, states};
-    use crate::rules::bursts::examples::{burst, cliff, fast_until};
+    use crate::rules::bursts::tests::{burst, cliff, fast_until};
     use crate::rules::cache_cliff;
 
     pub(super) const EXAMPLES: Examples = Examples::new(burst, cliff);

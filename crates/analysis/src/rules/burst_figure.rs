@@ -64,7 +64,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 pub(super) mod tests {
     use super::*;
     use crate::fixture::{self, states};
-    use crate::rules::bursts::examples::credit;
+    use crate::rules::bursts::tests::credit;
 
     pub(super) const EXAMPLES: Examples = Examples::new(figure_of_a_burst, sustained);
 

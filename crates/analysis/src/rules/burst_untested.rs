@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use crate::fixture::states;
     use crate::rules::burst_figure::tests::sustained;
-    use crate::rules::bursts::examples::credit;
+    use crate::rules::bursts::tests::credit;
     use crate::rules::rate_limited;
 
     pub(super) const EXAMPLES: Examples = Examples::new(untested, sustained);

@@ -109,7 +109,7 @@ pub(super) fn slowed_workloads(record: &Record) -> Vec<SlowedWorkload<'_>> {
         .collect();
     let shared = shared_fall(&slices);
     let mut slowed = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         let row = measured.row;
         if may_be_page_cache(record, row) || is_late(record, row) || is_disturbed(record, measured)
         {
@@ -232,7 +232,7 @@ fn refined(fall: LastingFall, series: &TimeSeries) -> LastingFall {
 
 /// Records that the tests of several rules use.
 #[cfg(test)]
-pub(super) mod examples {
+pub(super) mod tests {
     use super::*;
     use crate::fixture;
     use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};

@@ -86,7 +86,7 @@ fn cache_or_credit(record: &Record) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::bursts::examples::{burst, cliff};
+    use crate::rules::bursts::tests::{burst, cliff};
 
     pub(super) const EXAMPLES: Examples = Examples::new(cliff, burst);
 }

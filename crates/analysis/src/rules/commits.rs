@@ -15,7 +15,7 @@ pub(super) struct SessionCommits<'a> {
 
 pub(super) fn single_sessions(record: &Record) -> Vec<SessionCommits<'_>> {
     let mut found = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         let Some(commits) = measured.row.op(OpKind::Commit) else {
             continue;
         };
@@ -54,7 +54,7 @@ pub(super) fn disk_names(disks: &[&Layer]) -> String {
 
 /// Records that the tests of several rules use.
 #[cfg(test)]
-pub(super) mod examples {
+pub(super) mod tests {
     use super::*;
     use crate::fixture::{self, measured};
 

@@ -23,7 +23,7 @@ const BUSY_SHARE: f64 = 0.9;
 const WALL_NS_MIN: u64 = 100_000_000;
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<Measured<'_>> = real(record)
+    let hits: Vec<Measured<'_>> = real_rows(record)
         .filter(|measured| is_cpu_limited(record, measured.row))
         .collect();
     let worst = largest_by(&hits, |hit| hit.row.cpu_share())?.row;
@@ -110,7 +110,7 @@ fn takes_all(record: &Record, row: &Row) -> bool {
 
 /// CPU time of all that ran together, over the measured time.
 fn joint_share(record: &Record, row: &Row) -> f64 {
-    let rows = together(record, row);
+    let rows = concurrent_rows(record, row);
     rows.into_iter().map(Row::cpu_share).sum()
 }
 
@@ -152,39 +152,42 @@ mod tests {
         states(&finding.claim, &["random-read-d32", "96 %"]);
     }
 
+    fn blocking_reads(cpus: u64) -> Option<Diagnosis> {
+        let record =
+            reads(|m| (m.engine.used, m.cpu.system_ns) = (EngineKind::Sync, WALL_NS * cpus));
+        check(&record)
+    }
+
     #[test]
     fn threads_per_request_need_more_to_be_full() {
-        let blocking = |cpus| {
-            let record =
-                reads(|m| (m.engine.used, m.cpu.system_ns) = (EngineKind::Sync, WALL_NS * cpus));
-            check(&record)
-        };
-        assert_eq!(blocking(4), None);
-        states(&blocking(8).unwrap().claim, &["8 CPUs"]);
+        assert_eq!(blocking_reads(4), None);
+        states(&blocking_reads(8).unwrap().claim, &["8 CPUs"]);
+    }
+
+    fn paced_reads(missed: u64) -> Option<Diagnosis> {
+        check(&reads(|m| {
+            m.cpu.user_ns = WALL_NS;
+            (m.workload.rate, m.missed_starts) = (Some(10_000.0), Some(missed));
+        }))
     }
 
     #[test]
     fn waiting_for_the_next_start_is_no_limit() {
-        let paced = |missed: u64| {
-            check(&reads(|m| {
-                m.cpu.user_ns = WALL_NS;
-                (m.workload.rate, m.missed_starts) = (Some(10_000.0), Some(missed));
-            }))
-        };
-        assert_eq!(paced(10), None);
-        assert!(paced(10_000).is_some());
+        assert_eq!(paced_reads(10), None);
+        assert!(paced_reads(10_000).is_some());
+    }
+
+    fn cached_writes(sync: SyncPolicy) -> Option<Diagnosis> {
+        check(&fixture::faulty("random-write-d32", |m| {
+            m.cpu.system_ns = WALL_NS * 95 / 100;
+            (m.cache.used, m.workload.sync) = (CachePolicy::Cached, sync);
+        }))
     }
 
     #[test]
     fn writes_that_stay_in_memory_are_no_figure_of_the_disk() {
-        let cached = |sync| {
-            check(&fixture::faulty("random-write-d32", |m| {
-                m.cpu.system_ns = WALL_NS * 95 / 100;
-                (m.cache.used, m.workload.sync) = (CachePolicy::Cached, sync);
-            }))
-        };
-        assert_eq!(cached(SyncPolicy::None), None);
-        assert!(cached(SyncPolicy::AtEnd).is_some());
+        assert_eq!(cached_writes(SyncPolicy::None), None);
+        assert!(cached_writes(SyncPolicy::AtEnd).is_some());
     }
 
     #[test]

@@ -48,7 +48,7 @@ struct ShallowQueue<'a> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<ShallowQueue<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         if fills_every_slot(measured.row) && !is_cpu_limited(record, measured.row) {
             hits.extend(shallow_queue(measured));
         }
@@ -214,70 +214,80 @@ mod tests {
         assert!(!finding.remedy.contains("--engine"), "{}", finding.remedy);
     }
 
+    fn device_queue(name: &str, depth: f64) -> Option<Diagnosis> {
+        let record = fixture::faulty(name, |m| m.device.queue_depth = Some(depth));
+        check(&record)
+    }
+
     #[test]
     fn requests_done_one_by_one_in_the_submission_are_reported_by_the_disks_queue() {
-        let with = |name, depth| {
-            let record = fixture::faulty(name, |m| m.device.queue_depth = Some(depth));
-            check(&record)
-        };
-        let finding = with("random-read-d32", 1.1).unwrap();
+        let finding = device_queue("random-read-d32", 1.1).unwrap();
         states(&finding.claim, &["1.1", "32"]);
         assert_eq!(
             finding.evidence[0].path,
             "/measurements/3/data/device/queue_depth"
         );
-        assert_eq!(with("sequential-read", 1.1), None, "merged");
-        assert_eq!(with("random-read-d32", 24.0), None, "held");
+        assert_eq!(device_queue("sequential-read", 1.1), None, "merged");
+        assert_eq!(device_queue("random-read-d32", 24.0), None, "held");
+    }
+
+    fn early_completions(done: f64, cpu_share: f64, starved: f64) -> Option<Diagnosis> {
+        check(&reads(|m| {
+            (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(done));
+            m.starved.share = starved;
+            m.cpu.user_ns = (m.wall_ns as f64 * cpu_share) as u64;
+        }))
     }
 
     #[test]
     fn requests_that_were_done_before_anybody_waited_for_them_went_one_by_one() {
-        let aio = |done: f64, cpu_share: f64, starved: f64| {
-            check(&reads(|m| {
-                (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(done));
-                m.starved.share = starved;
-                m.cpu.user_ns = (m.wall_ns as f64 * cpu_share) as u64;
-            }))
-        };
-        let finding = aio(0.99, 0.05, 0.0).unwrap();
+        let finding = early_completions(0.99, 0.05, 0.0).unwrap();
         states(&finding.claim, &["1.0", "32"]);
         states(&finding.remedy, &["--engine uring"]);
-        assert_eq!((aio(0.3, 0.05, 0.0), aio(0.99, 0.8, 0.0)), (None, None));
         assert_eq!(
-            aio(0.99, 0.05, 0.6),
+            (
+                early_completions(0.3, 0.05, 0.0),
+                early_completions(0.99, 0.8, 0.0)
+            ),
+            (None, None)
+        );
+        assert_eq!(
+            early_completions(0.99, 0.05, 0.6),
             None,
             "it waited for a processor, not for the disk"
         );
     }
 
+    /// Whether reads that waited for processors have a shallow queue.
+    fn is_shallow(share: f64, mean_wait_ns: f64, change: fn(&mut Measurement)) -> bool {
+        let found = check(&reads(|m| {
+            change(m);
+            m.starved = Starvation {
+                share,
+                mean_wait_ns,
+            };
+        }));
+        found.is_some()
+    }
+
     #[test]
     fn a_machine_without_a_free_processor_is_no_matter_of_the_interface() {
-        let starved = |share: f64, mean_wait_ns: f64, change: fn(&mut Measurement)| {
-            let found = check(&reads(|m| {
-                change(m);
-                m.starved = Starvation {
-                    share,
-                    mean_wait_ns,
-                };
-            }));
-            found.is_some()
-        };
-        let change: [fn(&mut Measurement); 3] = [
+        let changes: [fn(&mut Measurement); 3] = [
             |m| m.achieved_depth = 20.0,
             |m| m.device.queue_depth = Some(11.0),
             |m| (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(0.99)),
         ];
-        for change in change {
+        for change in changes {
             // Of 3.2 ms that a request takes.
-            assert!(!starved(0.4, 900_000.0, change));
+            assert!(!is_shallow(0.4, 900_000.0, change));
             // Waking up, often.
-            assert!(starved(0.4, 8_000.0, change) && starved(0.001, 60_000.0, change));
+            assert!(is_shallow(0.4, 8_000.0, change) && is_shallow(0.001, 60_000.0, change));
         }
         // Waits too short to find requests done for.
-        assert!(starved(0.4, 60_000.0, change[2]));
+        assert!(is_shallow(0.4, 60_000.0, changes[2]));
         // Far more is missing than the time that was waited.
-        assert!(starved(0.1, 60_000.0, |m| m.achieved_depth = 11.0));
-        assert!(starved(0.4, 60_000.0, |m| m.device.queue_depth = Some(1.1)));
+        assert!(is_shallow(0.1, 60_000.0, |m| m.achieved_depth = 11.0));
+        assert!(is_shallow(0.4, 60_000.0, |m| m.device.queue_depth = Some(1.1)));
     }
 
     #[test]

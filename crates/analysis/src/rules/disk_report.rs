@@ -30,9 +30,8 @@ pub(super) fn is_flash(disk: &DiskHealth) -> bool {
     disk.rotation_rpm == Some(0)
 }
 
-/// Disks whose reports make one rule fire, and disks on which all stay silent.
 #[cfg(test)]
-pub(super) mod examples {
+pub(super) mod tests {
     use super::*;
     use crate::fixture::{self, surveyed::codes};
     use diskproof_model::finding::Finding;
@@ -125,12 +124,6 @@ pub(super) mod examples {
             found.evidence[0].threshold,
         )
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::examples::quiet_disks;
-    use super::*;
 
     #[test]
     fn quiet_and_unknown_disks_have_no_finding() {

@@ -53,7 +53,7 @@ struct Disturbance<'a> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<Disturbance<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         hits.extend(workload_disturbance(record, measured));
     }
     if let Some(traffic) = Traffic::from_survey(record) {
@@ -294,28 +294,36 @@ mod tests {
         }))
     }
 
+    /// How many workloads are blamed on others, with this process and so many bytes written.
+    fn blamed_workloads(filesystem: &str, other: OtherProcess, during_reads: u64) -> Option<usize> {
+        let record = fixture::changed(|run| {
+            let at = run.0.targets[0].filesystem.as_mut().unwrap();
+            (at.kind, at.size_bytes) = (filesystem.to_owned(), 4 << 30);
+            // Inode tables during reads, and the journal of commits.
+            run.1[2].device.write_bytes += during_reads;
+            run.1[7].device.write_bytes += run.1[7].asked.write_bytes * 3;
+            run.1
+                .iter_mut()
+                .for_each(|m| m.device.others = vec![other.clone()]);
+        });
+        check(&record).map(|finding| finding.evidence.len())
+    }
+
+    fn initialiser() -> OtherProcess {
+        process("ext4lazyinit", 0, 0)
+    }
+
     #[test]
     fn thread_without_bytes_is_no_culprit() {
-        let with = |filesystem: &str, other: OtherProcess, during_reads: u64| {
-            let record = fixture::changed(|run| {
-                let at = run.0.targets[0].filesystem.as_mut().unwrap();
-                (at.kind, at.size_bytes) = (filesystem.to_owned(), 4 << 30);
-                // Inode tables during reads, and the journal of commits.
-                run.1[2].device.write_bytes += during_reads;
-                run.1[7].device.write_bytes += run.1[7].asked.write_bytes * 3;
-                run.1
-                    .iter_mut()
-                    .for_each(|m| m.device.others = vec![other.clone()]);
-            });
-            check(&record).map(|finding| finding.evidence.len())
-        };
         for filesystem in ["ext4", "xfs"] {
-            let lazy = || process("ext4lazyinit", 0, 0);
-            assert_eq!(with(filesystem, lazy(), 16 << 20), None);
+            assert_eq!(blamed_workloads(filesystem, initialiser(), 16 << 20), None);
             // More than the inode tables have.
-            assert_eq!(with(filesystem, lazy(), 100 << 20), Some(1));
             assert_eq!(
-                with(filesystem, process("dd", 0, 16 << 20), 16 << 20),
+                blamed_workloads(filesystem, initialiser(), 100 << 20),
+                Some(1)
+            );
+            assert_eq!(
+                blamed_workloads(filesystem, process("dd", 0, 16 << 20), 16 << 20),
                 Some(2)
             );
         }
@@ -381,22 +389,38 @@ mod tests {
         check(&record).is_some()
     }
 
+    fn reads_are_blamed(workload: usize, reads: u64, others: Vec<OtherProcess>) -> bool {
+        over_large_disk(4 << 30, workload, others, |m| m.device.read_bytes += reads)
+    }
+
+    fn compiler(read_bytes: u64) -> Vec<OtherProcess> {
+        vec![process("rustc", read_bytes, 4 << 20)]
+    }
+
+    fn after_mount() -> Vec<OtherProcess> {
+        vec![process("ext4lazyinit", 0, 0), process("rustc", 0, 2 << 20)]
+    }
+
     /// As measured with a loop device over a file on a disk of 256 GiB.
     #[test]
     fn bitmaps_of_the_filesystem_below_a_loop_device_are_not_of_others() {
-        let found = |workload, reads, others| {
-            over_large_disk(4 << 30, workload, others, |m| m.device.read_bytes += reads)
-        };
         let (reads, writes, bitmaps) = (2, 7, 8_302_592);
-        assert!(!found(writes, bitmaps, Vec::new()), "to find free blocks");
-        assert!(found(writes, bitmaps * 4, Vec::new()));
-        let read = |bytes| vec![process("rustc", bytes, 4 << 20)];
-        assert!(!found(writes, bitmaps, read(3 << 20)), "of another disk");
-        assert!(found(writes, bitmaps * 4, read(bitmaps * 3)));
-        let mounted = || vec![process("ext4lazyinit", 0, 0), process("rustc", 0, 2 << 20)];
-        assert!(!found(reads, bitmaps, mounted()), "after the mount");
-        assert!(found(reads, bitmaps, Vec::new()));
-        assert!(found(reads, bitmaps * 4, mounted()));
+        assert!(
+            !reads_are_blamed(writes, bitmaps, Vec::new()),
+            "to find free blocks"
+        );
+        assert!(reads_are_blamed(writes, bitmaps * 4, Vec::new()));
+        assert!(
+            !reads_are_blamed(writes, bitmaps, compiler(3 << 20)),
+            "of another disk"
+        );
+        assert!(reads_are_blamed(writes, bitmaps * 4, compiler(bitmaps * 3)));
+        assert!(
+            !reads_are_blamed(reads, bitmaps, after_mount()),
+            "after the mount"
+        );
+        assert!(reads_are_blamed(reads, bitmaps, Vec::new()));
+        assert!(reads_are_blamed(reads, bitmaps * 4, after_mount()));
     }
 
     /// ext4lazyinit may be at work on another disk: the size of the filesystem below a loop device
@@ -450,27 +474,34 @@ mod tests {
         assert!(!finding.claim.contains("systemd"), "{}", finding.claim);
     }
 
+    /// The diagnosis of two workloads that ran together.
+    fn blamed_together(change: fn(&mut Measurement)) -> Option<Diagnosis> {
+        let names = ["random-read-d1", "sequential-read"];
+        let mut run = fixture::together(&names);
+        let members = run
+            .1
+            .iter_mut()
+            .filter(|m| names.contains(&m.workload.name.as_str()));
+        members.for_each(change);
+        check(&fixture::judge(run))
+    }
+
+    fn read_ahead_of_one(m: &mut Measurement) {
+        m.device.read_bytes += m.asked.read_bytes / 2;
+        if m.workload.name == "sequential-read" {
+            m.cache.used = CachePolicy::Buffered;
+        }
+    }
+
     #[test]
     fn workloads_that_ran_together_do_not_disturb_each_other() {
-        let found = |change: fn(&mut Measurement)| {
-            let names = ["random-read-d1", "sequential-read"];
-            let mut run = fixture::together(&names);
-            let members = run
-                .1
-                .iter_mut()
-                .filter(|m| names.contains(&m.workload.name.as_str()));
-            members.for_each(change);
-            check(&fixture::judge(run))
-        };
-        assert_eq!(found(|_| {}), None);
-        let of_one = |m: &mut Measurement| {
-            m.device.read_bytes += m.asked.read_bytes / 2;
-            if m.workload.name == "sequential-read" {
-                m.cache.used = CachePolicy::Buffered;
-            }
-        };
-        assert_eq!(found(of_one), None, "what one of them reads ahead");
-        let busy = found(|m| {
+        assert_eq!(blamed_together(|_| {}), None);
+        assert_eq!(
+            blamed_together(read_ahead_of_one),
+            None,
+            "what one of them reads ahead"
+        );
+        let busy = blamed_together(|m| {
             m.device.read_bytes += m.asked.read_bytes / 2;
             m.device.others = vec![process("pg_dump", 16 << 20, 0)];
         });
@@ -516,10 +547,13 @@ mod tests {
         }
     }
 
+    fn blamed_survey(change: fn(&mut SurfaceMeasurement)) -> Option<Diagnosis> {
+        check(&surveyed::faulty(change))
+    }
+
     #[test]
     fn processes_during_a_survey_are_named() {
-        let found = |change: fn(&mut SurfaceMeasurement)| check(&surveyed::faulty(change));
-        let finding = found(|s| {
+        let finding = blamed_survey(|s| {
             s.device.read_bytes += s.asked.read_bytes / 5;
             s.device.others = vec![process("pg_dump", s.asked.read_bytes / 5, 0)];
         });
@@ -532,11 +566,11 @@ mod tests {
             finding.evidence[0].path,
             "/results/0/data/device/read_bytes"
         );
-        let rounded = found(|s| {
+        let rounded = blamed_survey(|s| {
             s.asked.read_bytes = s.access.len() as u64 * 512;
             s.device.read_bytes = s.access.len() as u64 * 4096;
         });
-        assert_eq!((rounded, found(|_| {})), (None, None));
+        assert_eq!((rounded, blamed_survey(|_| {})), (None, None));
     }
 
     #[test]

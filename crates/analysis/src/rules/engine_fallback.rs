@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<Measured<'_>> = real(record)
+    let hits: Vec<Measured<'_>> = real_rows(record)
         .filter(|measured| !measured.row.data.engine.fallbacks.is_empty())
         .collect();
     let used = engine_name(hits.first()?.row.data.engine.used);
@@ -150,14 +150,15 @@ mod tests {
 
     /// Reads by this engine after others failed.
     fn fallen(used: EngineKind, fallbacks: &[(EngineKind, FallbackCause)]) -> Record {
-        let fallback = |&(from, cause): &(EngineKind, FallbackCause)| Fallback {
-            from,
-            cause,
-            why: "EPERM".to_owned(),
-        };
         reads(|m| {
             m.engine.used = used;
-            m.engine.fallbacks = fallbacks.iter().map(fallback).collect();
+            for (from, cause) in fallbacks {
+                m.engine.fallbacks.push(Fallback {
+                    from: *from,
+                    cause: *cause,
+                    why: "EPERM".to_owned(),
+                });
+            }
         })
     }
 

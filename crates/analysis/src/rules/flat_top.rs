@@ -449,14 +449,20 @@ mod tests {
         assert_eq!(finding.evidence.len(), 4);
     }
 
+    fn capped_diagnosis(cap: f64, speed: &str, link: Option<u64>) -> Diagnosis {
+        check(&capped(cap, speed, link)).unwrap()
+    }
+
     #[test]
     fn a_link_that_carries_no_more_is_the_cause() {
-        let cause = |cap, speed, link| check(&capped(cap, speed, link)).unwrap();
-        states(&cause(78e6, "480 Mb/s", Some(60_000_000)).claim, &["cache"]);
-        let slow = cause(70e6, "1.5 Gbps", Some(75_000_000));
+        states(
+            &capped_diagnosis(78e6, "480 Mb/s", Some(60_000_000)).claim,
+            &["cache"],
+        );
+        let slow = capped_diagnosis(70e6, "1.5 Gbps", Some(75_000_000));
         states(&slow.claim, &["SATA 1.5 Gbps"]);
         states(&slow.remedy, &["faster link"]);
-        let unknown = cause(78e6, "", None);
+        let unknown = capped_diagnosis(78e6, "", None);
         assert!(
             !unknown.remedy.contains("faster link"),
             "{}",
@@ -464,20 +470,24 @@ mod tests {
         );
     }
 
+    fn capped_everywhere(change: fn(&mut SurveyedDisk)) -> Option<Diagnosis> {
+        let mut disk = rotating(|disk| disk.cap = Some(40e6));
+        change(&mut disk);
+        check(&disk.record(1))
+    }
+
     #[test]
     fn flat_all_over_is_a_limit_where_an_arm_moves() {
-        let capped = |change: fn(&mut SurveyedDisk)| {
-            let mut disk = rotating(|disk| disk.cap = Some(40e6));
-            change(&mut disk);
-            check(&disk.record(1))
-        };
         states(
-            &capped(|_| ()).unwrap().claim,
+            &capped_everywhere(|_| ()).unwrap().claim,
             &["40.0 MB/s", "whole surface"],
         );
-        assert_eq!(capped(|disk| disk.accesses = 0), None);
-        assert_eq!(capped(|disk| disk.span = 0.0..0.3), None);
-        assert_eq!(capped(|disk| *disk = SurveyedDisk::solid()), None);
+        assert_eq!(capped_everywhere(|disk| disk.accesses = 0), None);
+        assert_eq!(capped_everywhere(|disk| disk.span = 0.0..0.3), None);
+        assert_eq!(
+            capped_everywhere(|disk| *disk = SurveyedDisk::solid()),
+            None
+        );
     }
 
     #[test]

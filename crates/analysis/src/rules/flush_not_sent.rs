@@ -103,7 +103,7 @@ fn has_flush_counter(disk: &Layer) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::states;
-    use crate::rules::commits::examples::{each_layer, volatile, with_flushes};
+    use crate::rules::commits::tests::{each_layer, volatile, with_flushes};
     use diskproof_model::plan::WriteFlag;
 
     pub(super) const EXAMPLES: Examples = Examples::new(without_flushes, with_flushes);

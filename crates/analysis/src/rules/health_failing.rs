@@ -46,7 +46,7 @@ fn check(disk: &DiskHealth) -> Option<Diagnosis> {
 mod tests {
     use super::*;
     use crate::fixture::states;
-    use crate::rules::disk_report::examples::{faulty, one, quiet_disks};
+    use crate::rules::disk_report::tests::{faulty, one, quiet_disks};
 
     pub(super) const EXAMPLES: Examples = Examples::new(failing_disk, quiet_disks);
 

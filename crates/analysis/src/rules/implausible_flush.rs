@@ -117,7 +117,7 @@ fn rotation(record: &Record, disk: &Layer) -> Option<Rotation> {
 mod tests {
     use super::*;
     use crate::fixture::{self, states};
-    use crate::rules::commits::examples::{each_layer, set_rate};
+    use crate::rules::commits::tests::{each_layer, set_rate};
     use diskproof_model::health::DiskHealth;
 
     pub(super) const EXAMPLES: Examples = Examples::new(|| turning(500.0), || turning(119.0));
@@ -142,22 +142,27 @@ mod tests {
         assert_eq!(check(&record), None, "flash");
     }
 
+    fn unknown_speed(
+        rotational: Option<bool>,
+        hypervisor: Option<&str>,
+        rate: f64,
+    ) -> Option<Diagnosis> {
+        let mut record = fixture::record();
+        record.health.clear();
+        record.host.hypervisor = hypervisor.map(str::to_owned);
+        each_layer(&mut record, |layer| layer.rotational = rotational);
+        set_rate(&mut record, "commit-fdatasync", rate);
+        check(&record)
+    }
+
     #[test]
     fn no_rotating_disk_of_unknown_speed_commits_more_often_than_the_fastest_turns() {
-        let unknown = |rotational: Option<bool>, hypervisor: Option<&str>, rate: f64| {
-            let mut record = fixture::record();
-            record.health.clear();
-            record.host.hypervisor = hypervisor.map(str::to_owned);
-            each_layer(&mut record, |layer| layer.rotational = rotational);
-            set_rate(&mut record, "commit-fdatasync", rate);
-            check(&record)
-        };
-        let finding = unknown(Some(true), None, 500.0).unwrap();
+        let finding = unknown_speed(Some(true), None, 500.0).unwrap();
         states(&finding.claim, &["15000", "250"]);
         // The fastest disk makes as many, flash makes more, and a virtual disk may be anything.
-        assert_eq!(unknown(Some(true), None, 300.0), None);
-        assert_eq!(unknown(Some(false), None, 500.0), None);
-        assert_eq!(unknown(None, None, 500.0), None);
-        assert_eq!(unknown(Some(true), Some("kvm"), 500.0), None);
+        assert_eq!(unknown_speed(Some(true), None, 300.0), None);
+        assert_eq!(unknown_speed(Some(false), None, 500.0), None);
+        assert_eq!(unknown_speed(None, None, 500.0), None);
+        assert_eq!(unknown_speed(Some(true), Some("kvm"), 500.0), None);
     }
 }

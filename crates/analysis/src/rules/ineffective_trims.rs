@@ -36,7 +36,7 @@ struct IneffectiveTrims {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<IneffectiveTrims> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         hits.extend(ineffective_trims(record, measured));
     }
     let first = hits.first()?;

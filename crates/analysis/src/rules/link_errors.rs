@@ -41,7 +41,7 @@ fn check(disk: &DiskHealth) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::disk_report::examples::{faulty_rotating, observed};
+    use crate::rules::disk_report::tests::{faulty_rotating, observed};
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || faulty_rotating(|disk| disk.link_errors = Some(3_118_119)),

@@ -42,7 +42,7 @@ fn check(disk: &DiskHealth) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::disk_report::examples::{faulty, observed, quiet_disks};
+    use crate::rules::disk_report::tests::{faulty, observed, quiet_disks};
 
     pub(super) const EXAMPLES: Examples =
         Examples::new(|| faulty(|disk| disk.media_errors = Some(7)), quiet_disks);

@@ -41,7 +41,7 @@ pub(super) fn is_missed(row: &Row) -> bool {
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let hits: Vec<Measured<'_>> = real(record)
+    let hits: Vec<Measured<'_>> = real_rows(record)
         .filter(|measured| is_missed(measured.row))
         .collect();
     let worst = largest_by(&hits, |hit| missed_share(hit.row))?.row;

@@ -59,7 +59,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 
 fn buffered_instead(record: &Record) -> Vec<BufferedInstead<'_>> {
     let mut hits = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         let cache = &measured.row.data.cache;
         if cache.asked == CachePolicy::Direct && cache.used != CachePolicy::Direct {
             hits.push(BufferedInstead {

@@ -150,10 +150,13 @@ pub(super) fn is_uneven(shape: &Shape) -> bool {
     shape.dips.len() > DIPS_MAX || (rises >= RISES_MIN && rises + shape.dips.len() >= UPS_MIN)
 }
 
-/// Surveys that the tests of several rules use.
 #[cfg(test)]
-pub(super) mod examples {
-    use crate::fixture::surveyed::{SurveyedDisk, rotating};
+pub(super) mod tests {
+    use super::*;
+    use crate::fixture::surveyed::{self, SurveyedDisk, codes, rotating, solid};
+
+    pub(super) const EXAMPLES: Examples =
+        Examples::new(|| cells(64 << 20, 0.3).record(1), surveyed::record);
 
     /// Cells of so many bytes lose up to this share of the rate.
     pub(in crate::rules) fn cells(bytes: u64, loss: f64) -> SurveyedDisk {
@@ -163,16 +166,6 @@ pub(super) mod examples {
     pub(in crate::rules) fn slow(range: std::ops::Range<f64>, left: f64) -> SurveyedDisk {
         rotating(|disk| disk.slow = vec![(range, left)])
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::examples::cells;
-    use super::*;
-    use crate::fixture::surveyed::{self, codes, rotating, solid};
-
-    pub(super) const EXAMPLES: Examples =
-        Examples::new(|| cells(64 << 20, 0.3).record(1), surveyed::record);
 
     #[test]
     fn scatter_is_reported_with_its_size_and_its_worst_place() {
@@ -196,13 +189,16 @@ mod tests {
         assert_eq!(check(&surveyed::judge(run)), None);
     }
 
+    fn slightly_uneven() -> SurveyedDisk {
+        cells(64 << 20, 0.1)
+    }
+
     #[test]
     fn small_unevenness_counts_where_the_samples_are_even_in_themselves() {
-        let uneven = || cells(64 << 20, 0.1);
         for (disk, error, severity) in [
-            (uneven(), Some(0.003), Some(Severity::Note)),
-            (uneven(), Some(0.03), None),
-            (uneven(), None, None),
+            (slightly_uneven(), Some(0.003), Some(Severity::Note)),
+            (slightly_uneven(), Some(0.03), None),
+            (slightly_uneven(), None, None),
             (rotating(|disk| disk.noise = 0.01), Some(0.001), None),
         ] {
             let mut run = disk.run(1);

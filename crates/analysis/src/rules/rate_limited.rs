@@ -52,7 +52,7 @@ struct GroupHit {
 
 fn by_group(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<GroupHit> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         hits.extend(at_group_limit(record, measured));
     }
     hits.extend(survey_at_group_limit(record));
@@ -296,7 +296,7 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
 /// The workloads at the first rate that a limiter explains.
 fn limited_plateau(record: &Record) -> Vec<EvenWorkload<'_>> {
     let mut even: Vec<EvenWorkload<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         even.extend(even_workload(record, measured));
     }
     let Some(first) = even.iter().position(|one| is_limited(record, one, &even)) else {
@@ -455,7 +455,7 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
 /// Whether the run has no workload of other streams to compare with.
 fn is_only_kind(record: &Record, one: &EvenWorkload<'_>) -> bool {
     let own = &one.measured.row.data;
-    for measured in real(record) {
+    for measured in real_rows(record) {
         let row = measured.row;
         let is_comparable = row.data.target == own.target
             && wanted_depth(row) >= 2.0
@@ -526,10 +526,13 @@ pub(in crate::rules) mod tests {
         );
     }
 
+    fn medium_noise(index: usize) -> u64 {
+        (index * 7919 % 13) as u64
+    }
+
     #[test]
     fn noise_of_a_medium_is_no_limiter() {
-        let noise = |index: usize| (index * 7919 % 13) as u64;
-        assert_eq!(check(&capped(noise)), None);
+        assert_eq!(check(&capped(medium_noise)), None);
     }
 
     #[test]
@@ -569,14 +572,17 @@ pub(in crate::rules) mod tests {
         states(&finding.claim, &["the survey"]);
     }
 
-    #[test]
-    fn the_limit_of_a_group_is_named_however_uneven() {
-        let limit = |device: &str| IoLimit {
+    fn write_limit(device: &str) -> IoLimit {
+        IoLimit {
             device: device.to_owned(),
             write_iops: Some(8100),
             ..IoLimit::default()
-        };
-        let finding = limited(fixture::record(), limit("8:0")).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_limit_of_a_group_is_named_however_uneven() {
+        let finding = limited(fixture::record(), write_limit("8:0")).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         let parts = [
             "(random-write-d32)",
@@ -587,7 +593,7 @@ pub(in crate::rules) mod tests {
         states(&finding.claim, &parts);
         assert_eq!(finding.evidence[1].path, "/host/io_limits/0/write_iops");
         assert_eq!(
-            limited(fixture::record(), limit("8:16")),
+            limited(fixture::record(), write_limit("8:16")),
             None,
             "of another disk"
         );

@@ -275,7 +275,7 @@ pub(super) fn measured_rows(record: &Record) -> impl Iterator<Item = Measured<'_
 }
 
 /// Every measurement that did real I/O.
-pub(super) fn real(record: &Record) -> impl Iterator<Item = Measured<'_>> {
+pub(super) fn real_rows(record: &Record) -> impl Iterator<Item = Measured<'_>> {
     measured_rows(record).filter(|measured| measured.row.data.engine.used != EngineKind::Null)
 }
 
@@ -286,7 +286,7 @@ pub(super) fn indices(hits: &[Measured<'_>]) -> Vec<usize> {
 
 /// The measurement and those of the workloads that ran at the same time on the same target, which
 /// share its device counters.
-pub(super) fn together<'a>(record: &'a Record, row: &'a Row) -> Vec<&'a Row> {
+pub(super) fn concurrent_rows<'a>(record: &'a Record, row: &'a Row) -> Vec<&'a Row> {
     let names = &row.figures.together_with;
     let mut rows = vec![row];
     for other in &record.measurements {
@@ -495,11 +495,30 @@ mod tests {
     use diskproof_model::plan::{Decide, LivePlan, Sides};
 
     #[test]
+    fn empty_command_is_no_command() {
+        let diagnosis = Diagnosis::new(Severity::Note, String::new(), []);
+        assert_eq!(diagnosis.clone().with_command("").reproduce, None);
+        let command = diagnosis.with_command("fio --name=read").reproduce;
+        assert_eq!(command.as_deref(), Some("fio --name=read"));
+    }
+
+    #[test]
     fn scope_names_the_workloads() {
         let record = fixture::record();
         assert_eq!(scope(&record, 0..8), "all 8 workloads");
         let some = "2 of 8 workloads (random-read-d1, random-read-d32)";
         assert_eq!(scope(&record, [2, 2, 3]), some);
+    }
+
+    fn planned_layer(target: usize, name: &str) -> PlannedLayer {
+        PlannedLayer {
+            name: name.to_owned(),
+            path: name.to_owned(),
+            device_kind: None,
+            target: Some(target),
+            skipped: None,
+            one_of: 1,
+        }
     }
 
     #[test]
@@ -516,16 +535,11 @@ mod tests {
             scope(&record, [2, 3, 8]),
             format!("3 of 9 workloads ({names})")
         );
-        let layer = |target: usize, name: &str| PlannedLayer {
-            name: name.to_owned(),
-            path: name.to_owned(),
-            device_kind: None,
-            target: Some(target),
-            skipped: None,
-            one_of: 1,
-        };
         let layers = LayersPlan {
-            layers: vec![layer(0, "file on ext4"), layer(1, "dm-0 (crypt data)")],
+            layers: vec![
+                planned_layer(0, "file on ext4"),
+                planned_layer(1, "dm-0 (crypt data)"),
+            ],
             unresolved: None,
         };
         record.plan.workload_task_mut().unwrap().decide = Decide::Compare(LivePlan {

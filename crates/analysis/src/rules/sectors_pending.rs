@@ -55,7 +55,7 @@ fn check(disk: &DiskHealth) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::disk_report::examples::{faulty, faulty_rotating, one, quiet_disks};
+    use crate::rules::disk_report::tests::{faulty, faulty_rotating, one, quiet_disks};
 
     pub(super) const EXAMPLES: Examples = Examples::new(disk_with_pending_sectors, quiet_disks);
 

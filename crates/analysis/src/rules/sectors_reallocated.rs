@@ -39,7 +39,7 @@ fn check(disk: &DiskHealth) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::disk_report::examples::{faulty, faulty_rotating, observed};
+    use crate::rules::disk_report::tests::{faulty, faulty_rotating, observed};
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || faulty_rotating(|disk| disk.reallocated_sectors = Some(304)),

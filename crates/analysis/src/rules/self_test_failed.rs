@@ -45,7 +45,7 @@ fn hours_since(disk: &DiskHealth, test: &SelfTest) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::fixture::states;
-    use crate::rules::disk_report::examples::{faulty, one, passed_self_test, self_test};
+    use crate::rules::disk_report::tests::{faulty, one, passed_self_test, self_test};
 
     pub(super) const EXAMPLES: Examples =
         Examples::new(|| faulty(failed_self_test), || faulty(passed_self_test));

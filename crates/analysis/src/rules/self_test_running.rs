@@ -35,7 +35,7 @@ fn check(disk: &DiskHealth) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::disk_report::examples::{faulty, observed, passed_self_test, self_test};
+    use crate::rules::disk_report::tests::{faulty, observed, passed_self_test, self_test};
 
     pub(super) const EXAMPLES: Examples =
         Examples::new(|| faulty(running_self_test), || faulty(passed_self_test));

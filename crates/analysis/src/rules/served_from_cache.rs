@@ -89,7 +89,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 fn cache_hits(record: &Record) -> Vec<CacheHit<'_>> {
-    let mut counted: Vec<CountedBytes<'_>> = real(record)
+    let mut counted: Vec<CountedBytes<'_>> = real_rows(record)
         .map(|measured| workload_bytes(record, measured))
         .collect();
     counted.extend(record.surface().map(survey_bytes));
@@ -107,7 +107,7 @@ fn workload_bytes<'a>(record: &'a Record, measured: Measured<'a>) -> CountedByte
     let row = measured.row;
     let mut cache = row.data.cache.used;
     let mut unwritten: f64 = 0.0;
-    for companion in together(record, row) {
+    for companion in concurrent_rows(record, row) {
         // Where the page cache was allowed to answer one of those that ran together, the counters
         // prove nothing about any of them.
         if companion.data.cache.used == CachePolicy::Cached {
@@ -302,27 +302,27 @@ mod tests {
         })
     }
 
+    /// The diagnosis of two workloads that ran together, one of them with this cache.
+    fn with_companion(cache: CachePolicy) -> Option<Diagnosis> {
+        let names = ["random-read-d1", "sequential-read"];
+        let mut run = fixture::together(&names);
+        for m in &mut run.1 {
+            if names.contains(&m.workload.name.as_str()) {
+                m.device.read_bytes = m.asked.read_bytes / 3;
+                m.device.accounted = Some(0.3);
+            }
+            if m.workload.name == names[1] {
+                m.cache.used = cache;
+            }
+        }
+        check(&fixture::judge(run))
+    }
+
     #[test]
     fn page_cache_of_one_companion_spares_all() {
-        let names = ["random-read-d1", "sequential-read"];
-        let found = |cache: CachePolicy| {
-            let mut run = fixture::together(&names);
-            for m in &mut run.1 {
-                if names.contains(&m.workload.name.as_str()) {
-                    m.device.read_bytes = m.asked.read_bytes / 3;
-                    m.device.accounted = Some(0.3);
-                }
-                if m.workload.name == names[1] {
-                    m.cache.used = cache;
-                }
-            }
-            check(&fixture::judge(run))
-        };
-        assert_eq!(found(CachePolicy::Cached), None);
-        states(
-            &found(CachePolicy::Direct).unwrap().claim,
-            &["2 of 8 workloads"],
-        );
+        assert_eq!(with_companion(CachePolicy::Cached), None);
+        let claim = with_companion(CachePolicy::Direct).unwrap().claim;
+        states(&claim, &["2 of 8 workloads"]);
     }
 
     #[test]
@@ -350,20 +350,22 @@ mod tests {
         states(&finding.remedy, &["losetup --direct-io=on /dev/loop3"]);
     }
 
+    /// The diagnosis of a run on a loop device, with the counters of this disk.
+    fn on_loop(backing_direct: bool, counted: &str) -> Option<Diagnosis> {
+        check(&fixture::changed(|run| {
+            // On a network filesystem or FUSE nothing lies below the loop device.
+            let mut layer = fixture::layer("loop3", LayerKind::Loop, &[]);
+            layer.backing_direct = Some(backing_direct);
+            run.0.targets[0].layers = vec![layer];
+            for m in &mut run.1 {
+                m.device.disks = vec![counted.to_owned()];
+            }
+        }))
+    }
+
     #[test]
     fn buffered_loop_device_without_counters_below_is_enough() {
-        let found = |direct: bool, counted: &str| {
-            check(&fixture::changed(|run| {
-                // On a network filesystem or FUSE nothing lies below the loop device.
-                let mut layer = fixture::layer("loop3", LayerKind::Loop, &[]);
-                layer.backing_direct = Some(direct);
-                run.0.targets[0].layers = vec![layer];
-                for m in &mut run.1 {
-                    m.device.disks = vec![counted.to_owned()];
-                }
-            }))
-        };
-        let finding = found(false, "loop3").unwrap();
+        let finding = on_loop(false, "loop3").unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         states(&finding.claim, &["all 8 workloads", "loop3"]);
         states(&finding.remedy, &["losetup --direct-io=on /dev/loop3"]);
@@ -371,8 +373,8 @@ mod tests {
             finding.evidence[0].path,
             "/targets/0/layers/0/backing_direct"
         );
-        assert_eq!(found(true, "loop3"), None);
-        assert_eq!(found(false, "sda"), None, "counters of the disk");
+        assert_eq!(on_loop(true, "loop3"), None);
+        assert_eq!(on_loop(false, "sda"), None, "counters of the disk");
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl ShortSpan<'_> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<ShortSpan<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         hits.extend(short_span(record, measured));
     }
     let shortest = smallest_by(&hits, |hit| hit.share())?;

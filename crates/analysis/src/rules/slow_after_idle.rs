@@ -72,7 +72,7 @@ impl SlowWaker<'_> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut found: Vec<SlowWaker<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         found.extend(slow_waker(measured));
     }
     let worst = found.iter().max_by_key(|waker| waker.cost_ns())?;
@@ -196,6 +196,10 @@ mod tests {
         || record(|_, idle_ms| 100_000 + idle_ms),
     );
 
+    fn median_path(step: u32) -> String {
+        format!("/measurements/0/figures/ping/after_idle/{step}/p50_ns")
+    }
+
     #[test]
     fn shortest_idle_time_and_cost_are_named() {
         let finding = check(&(EXAMPLES.fires)()).unwrap();
@@ -209,8 +213,7 @@ mod tests {
             .iter()
             .map(|one| one.path.as_str())
             .collect();
-        let after = |step| format!("/measurements/0/figures/ping/after_idle/{step}/p50_ns");
-        assert_eq!(paths, [after(4), after(5)]);
+        assert_eq!(paths, [median_path(4), median_path(5)]);
     }
 
     #[test]

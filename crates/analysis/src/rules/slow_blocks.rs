@@ -83,21 +83,25 @@ fn check(record: &Record) -> Option<Diagnosis> {
 mod tests {
     use super::*;
     use crate::fixture::states;
-    use crate::rules::unreadable_blocks::examples::scanned;
+    use crate::rules::unreadable_blocks::tests::scanned;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || {
             scanned(|scan| {
-                let block = |i: u64| SlowBlock {
-                    offset_bytes: i << 30,
-                    lba: i << 21,
-                    latency_ns: i * 300_000_000,
-                };
-                (scan.slow, scan.slow_blocks) = ((1..=5).map(block).collect(), 5);
+                scan.slow = (1..=5).map(slow_block).collect();
+                scan.slow_blocks = 5;
             })
         },
         || scanned(|_| ()),
     );
+
+    fn slow_block(number: u64) -> SlowBlock {
+        SlowBlock {
+            offset_bytes: number << 30,
+            lba: number << 21,
+            latency_ns: number * 300_000_000,
+        }
+    }
 
     #[test]
     fn slow_blocks_of_a_starved_scan_are_not_decided() {

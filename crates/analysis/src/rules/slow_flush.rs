@@ -84,7 +84,7 @@ fn slow_flushes<'a>(record: &Record, session: SessionCommits<'a>) -> Option<Slow
 mod tests {
     use super::*;
     use crate::fixture::{measured, states};
-    use crate::rules::commits::examples::{each_layer, with_flushes};
+    use crate::rules::commits::tests::{each_layer, with_flushes};
 
     pub(super) const EXAMPLES: Examples = Examples::new(|| flash(1_600_000.0), || flash(90_000.0));
 

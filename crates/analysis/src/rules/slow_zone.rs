@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::fixture::states;
     use crate::fixture::surveyed::{self, SurveyedDisk, codes, rotating, solid};
-    use crate::rules::ragged::examples::slow;
+    use crate::rules::ragged::tests::slow;
     use crate::surface::points_to_confirm;
 
     pub(super) const EXAMPLES: Examples =

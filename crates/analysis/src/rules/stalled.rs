@@ -47,7 +47,7 @@ struct Pause {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut pauses: Vec<Pause> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         pauses.extend(workload_pause(record, measured));
     }
     pauses.extend(survey_pause(record));

@@ -75,7 +75,7 @@ pub(super) fn is_late(record: &Record, row: &Row) -> bool {
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let late: Vec<Measured<'_>> = real(record)
+    let late: Vec<Measured<'_>> = real_rows(record)
         .filter(|measured| is_late(record, measured.row))
         .collect();
     let mut claims = Vec::new();
@@ -154,27 +154,29 @@ mod tests {
         assert_eq!(codes(&record), ["starved"]);
     }
 
+    /// The diagnosis of reads that waited so long, while the program used so much of a CPU.
+    fn waited(share: f64, mean_wait_ns: f64, system_share: u64) -> Option<Diagnosis> {
+        check(&fixture::faulty("random-read-d32", |m| {
+            m.starved = Starvation {
+                share,
+                mean_wait_ns,
+            };
+            m.cpu.system_ns = WALL_NS * system_share / 100;
+        }))
+    }
+
     #[test]
     fn a_workload_that_waited_for_processors_has_its_latencies_doubted() {
-        let late = |share: f64, mean_wait_ns: f64, system_share: u64| {
-            check(&fixture::faulty("random-read-d32", |m| {
-                m.starved = Starvation {
-                    share,
-                    mean_wait_ns,
-                };
-                m.cpu.system_ns = WALL_NS * system_share / 100;
-            }))
-        };
-        let finding = late(0.07, 60_000.0, 10).unwrap();
+        let finding = waited(0.07, 60_000.0, 10).unwrap();
         states(&finding.claim, &["7 %"]);
         states(&finding.evidence[0].path, &["/starved/share"]);
-        assert_eq!(late(0.01, 60_000.0, 10), None);
+        assert_eq!(waited(0.01, 60_000.0, 10), None);
         // The requests take 3.2 ms: the queue hides such waits, however many they are.
-        assert_eq!(late(0.2, 28_000.0, 10), None);
+        assert_eq!(waited(0.2, 28_000.0, 10), None);
         // Waking up, often.
-        assert_eq!(late(0.2, 8_000.0, 10), None);
+        assert_eq!(waited(0.2, 8_000.0, 10), None);
         // Its own doing.
-        assert_eq!(late(0.07, 60_000.0, 95), None);
+        assert_eq!(waited(0.07, 60_000.0, 95), None);
     }
 
     #[test]

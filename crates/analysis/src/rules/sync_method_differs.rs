@@ -149,7 +149,7 @@ fn guarantee(sync: SyncPolicy) -> Option<SyncCall> {
 mod tests {
     use super::*;
     use crate::fixture::{self, measured, process, states};
-    use crate::rules::commits::examples::set_rate;
+    use crate::rules::commits::tests::set_rate;
 
     pub(super) const EXAMPLES: Examples = Examples::new(|| methods(9000.0), || methods(900.0));
 
@@ -176,14 +176,15 @@ mod tests {
         assert_eq!(check(&record), None);
     }
 
+    fn changed_method(change: &dyn Fn(&mut Row)) -> Option<Diagnosis> {
+        let mut record = methods(9000.0);
+        change(record.measurements.last_mut().unwrap());
+        check(&record)
+    }
+
     #[test]
     fn only_methods_with_the_same_promise_are_compared() {
-        let last = |change: &dyn Fn(&mut Row)| {
-            let mut record = methods(9000.0);
-            change(record.measurements.last_mut().unwrap());
-            check(&record)
-        };
-        let finding = last(&|_| ()).unwrap();
+        let finding = changed_method(&|_| ()).unwrap();
         states(&finding.claim, &["open_datasync makes 9000/s", "29"]);
         let changes: [fn(&mut Row); 4] = [
             |m| {
@@ -196,11 +197,11 @@ mod tests {
             |m| m.data.workload.depth = 16,
         ];
         for (row, change) in changes.iter().enumerate() {
-            assert_eq!(last(change), None, "{row}");
+            assert_eq!(changed_method(change), None, "{row}");
         }
         // 9000/s against 300/s ± 1 %: the ends of the intervals decide.
         for (half_width, expected) in [(4500.0, true), (90_000.0, false)] {
-            let found = last(&|m| {
+            let found = changed_method(&|m| {
                 let commits = m.figures.ops.get_mut(&OpKind::Commit).unwrap();
                 commits.iops.half_width_95 = Some(half_width);
             });

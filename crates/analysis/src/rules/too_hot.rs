@@ -78,7 +78,7 @@ fn temperature_limit(disk: &DiskHealth) -> Option<i32> {
 mod tests {
     use super::*;
     use crate::fixture::states;
-    use crate::rules::disk_report::examples::{faulty, faulty_rotating, observed, one};
+    use crate::rules::disk_report::tests::{faulty, faulty_rotating, observed, one};
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || faulty(|disk| disk.temperature_celsius = Some(71)),

@@ -81,7 +81,7 @@ impl<'a> Traffic<'a> {
     /// The traffic of a workload, with the workloads that ran at the same time.
     pub(super) fn from_workload(record: &'a Record, measured: Measured<'a>) -> Option<Self> {
         let row = measured.row;
-        let rows = together(record, row);
+        let rows = concurrent_rows(record, row);
         // What one of them reads ahead, the disk reads for all of them.
         let mut cache = row.data.cache.used;
         for companion in &rows {

@@ -30,7 +30,7 @@ struct UncountedFigures<'a> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         if let Some(why) = &measured.row.data.device.unresolved {
             let index = Some(measured.index);
             hits.push(UncountedFigures { index, why });

@@ -61,39 +61,35 @@ fn describe_range(range: &UnreadableRange) -> String {
     )
 }
 
-/// A scan that the tests of several rules change.
 #[cfg(test)]
-pub(super) mod examples {
-    use super::*;
-    use crate::fixture::surveyed;
-    use diskproof_model::surface::Scan;
-
-    pub(in crate::rules) fn scanned(change: impl FnOnce(&mut Scan)) -> Record {
-        surveyed::faulty(|survey| change(survey.scan.insert(surveyed::scan())))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::examples::scanned;
+pub(super) mod tests {
     use super::*;
     use crate::fixture::states;
+    use crate::fixture::surveyed;
+    use diskproof_model::surface::Scan;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || {
             scanned(|scan| {
-                let range = |i: u64| UnreadableRange {
-                    offset_bytes: i * 80_000_000 * 512,
-                    length_bytes: 4096,
-                    lba: i * 80_000_000,
-                    errno: "EIO".to_owned(),
-                };
-                scan.unreadable = (1..=6).map(range).collect();
+                scan.unreadable = (1..=6).map(unreadable_range).collect();
                 scan.unreadable_bytes = 6 * 4096;
             })
         },
         || scanned(|_| ()),
     );
+
+    pub(in crate::rules) fn scanned(change: impl FnOnce(&mut Scan)) -> Record {
+        surveyed::faulty(|survey| change(survey.scan.insert(surveyed::scan())))
+    }
+
+    fn unreadable_range(number: u64) -> UnreadableRange {
+        UnreadableRange {
+            offset_bytes: number * 80_000_000 * 512,
+            length_bytes: 4096,
+            lba: number * 80_000_000,
+            errno: "EIO".to_owned(),
+        }
+    }
 
     #[test]
     fn unreadable_ranges_are_reported_by_lba() {

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use crate::fixture::states;
     use crate::rules::bad_blocks;
-    use crate::rules::bad_blocks::examples::{earlier, verified};
+    use crate::rules::bad_blocks::tests::{earlier, verified};
 
     pub(super) const EXAMPLES: Examples =
         Examples::new(|| earlier(900, 900, 0, 1), || verified(|_| ()));

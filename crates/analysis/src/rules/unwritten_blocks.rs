@@ -42,7 +42,7 @@ struct EmptyReads {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<EmptyReads> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         if measured.row.data.workload.streams.makes(OpKind::Read) {
             hits.extend(unwritten_reads(measured).or_else(|| zero_reads(measured)));
         }

@@ -81,7 +81,7 @@ impl VaryingWorkload<'_> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut found: Vec<VaryingWorkload<'_>> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         found.extend(varying_workload(measured));
     }
     let worst = largest_by(&found, |varying| varying.width())?;

@@ -92,7 +92,7 @@ fn flushed_at_each_commit(hit: &VolatileDisk<'_>) -> Diagnosis {
 }
 
 fn has_commits(record: &Record, target: usize) -> bool {
-    real(record).any(|measured| {
+    real_rows(record).any(|measured| {
         let data = &measured.row.data;
         data.target == target && data.ops.contains_key(&OpKind::Commit)
     })

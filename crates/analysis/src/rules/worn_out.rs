@@ -62,7 +62,7 @@ fn check(disk: &DiskHealth) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::disk_report::examples::{faulty, observed};
+    use crate::rules::disk_report::tests::{faulty, observed};
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || faulty(|disk| disk.wear_percent = Some(85)),

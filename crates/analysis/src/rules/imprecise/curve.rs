@@ -3,7 +3,7 @@
 use super::super::ragged::is_curve_ragged;
 use super::super::rule::*;
 use super::super::starved::is_starved;
-use super::WIDTH_NOTE;
+use super::workloads::WIDTH_NOTE;
 use diskproof_model::surface::CurvePoint;
 
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {

@@ -8,7 +8,7 @@ const PINGS_MIN: u64 = 10;
 
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<RoughMean> = Vec::new();
-    for measured in real(record) {
+    for measured in real_rows(record) {
         let Some(ping) = &measured.row.figures.ping else {
             continue;
         };

@@ -2,7 +2,7 @@
 //! several percent on a quiet machine already, so that narrower limits would always be passed.
 
 use super::super::rule::*;
-use super::WALL_NS_MIN;
+use super::workloads::WALL_NS_MIN;
 use diskproof_model::record::FileStepRow;
 
 /// A step, and its place in the record.
