@@ -333,7 +333,7 @@ fn run_worker<B: Backend>(
     .checking_reads(read_check)
     .counting_as(&workload.shape)
     .gated(gate);
-    worker.limits = LoadLimits::of(&workload.shape, schedule.start_ns);
+    worker.limits = LoadLimits::from_shape(&workload.shape, schedule.start_ns);
     worker.snapshot = config.snapshot;
     while worker.advance()? == AdvanceOutcome::Running {}
     let done = worker.finish();

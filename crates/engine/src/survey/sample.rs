@@ -116,8 +116,10 @@ impl SampleSum {
         let n = f64::from(parts);
         let variance = ((squares - sum * sum / n) / (n - 1.0)).max(0.0);
         // Six digits are plenty, and a record holds many points.
-        (parts >= PARTS_MIN && sum > 0.0)
-            .then(|| ((variance / n).sqrt() / (sum / n) * 1e6).round() / 1e6)
+        if parts < PARTS_MIN || sum <= 0.0 {
+            return None;
+        }
+        Some(((variance / n).sqrt() / (sum / n) * 1e6).round() / 1e6)
     }
 
     /// The finished point.

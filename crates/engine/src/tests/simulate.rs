@@ -224,7 +224,7 @@ pub fn simulate_on(
         length: workload.span.length_bytes.unwrap_or(disk.size_bytes),
     };
     let schedule = schedule_of(Group::alone(workload), 0);
-    let pacer = Pacer::of(workload, seed);
+    let pacer = Pacer::for_workload(workload, seed);
     let generator = RequestGenerator::new(
         Pattern::new(workload, extent, seed, 0),
         workload.depth,
