@@ -62,11 +62,14 @@ impl Rw {
             Access::Random { .. } | Access::Zoned { .. } => Order::Random,
             _ => Order::Sequential,
         };
-        let done = || streams.iter().map(|stream| stream.does.as_slice());
-        let found = WORDS
+        let done: Vec<&[OpKind]> = streams
             .iter()
-            .find(|(chains, ..)| done().eq(chains.iter().copied()));
-        let (chains, ..) = *found.unwrap_or(&WORDS[0]);
+            .map(|stream| stream.does.as_slice())
+            .collect();
+        let (chains, ..) = *WORDS
+            .iter()
+            .find(|(chains, ..)| *chains == done)
+            .unwrap_or(&WORDS[0]);
         Self { order, chains }
     }
 
@@ -117,10 +120,10 @@ impl Rw {
 
     /// Whether no block has content after its step.
     pub fn leaves_no_content(self) -> bool {
-        let last = |chain: &&[OpKind]| chain.last().copied();
-        self.chains
-            .iter()
-            .all(|chain| last(chain).is_some_and(OpKind::drops_blocks))
+        self.chains.iter().all(|chain| match chain.last() {
+            Some(last) => last.drops_blocks(),
+            None => false,
+        })
     }
 
     /// Each kind of operation that it makes.
@@ -142,15 +145,17 @@ impl FromStr for Rw {
 
     fn from_str(text: &str) -> Result<Self, RwError> {
         let word = text.replace("readwrite", "rw");
-        let found = WORDS.iter().find_map(|(chains, sequential, random)| {
-            let order = match word.as_str() {
-                word if word == *sequential => Order::Sequential,
-                word if word == *random => Order::Random,
-                _ => return None,
-            };
-            Some(Self { order, chains })
-        });
-        found.ok_or_else(|| RwError(text.to_owned()))
+        for (chains, sequential, random) in &WORDS {
+            if word == *sequential {
+                let order = Order::Sequential;
+                return Ok(Self { order, chains });
+            }
+            if word == *random {
+                let order = Order::Random;
+                return Ok(Self { order, chains });
+            }
+        }
+        Err(RwError(text.to_owned()))
     }
 }
 

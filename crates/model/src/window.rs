@@ -296,13 +296,17 @@ pub struct LateRequests {
 }
 
 impl LateRequests {
-    /// Of these latencies.
-    pub fn of(latencies: &LatencyHistogram, target: &LatencyTarget) -> Self {
-        let late = latencies.buckets();
-        let late = late.filter(|(low, ..)| *low > target.latency_ns);
+    /// Counts those that took longer than the target.
+    pub fn count(latencies: &LatencyHistogram, target: &LatencyTarget) -> Self {
+        let mut late = 0;
+        for (low_ns, _, count) in latencies.buckets() {
+            if low_ns > target.latency_ns {
+                late += count;
+            }
+        }
         Self {
             requests: latencies.count(),
-            late: late.map(|(.., count)| count).sum(),
+            late,
         }
     }
 
@@ -330,9 +334,12 @@ pub struct SliceLatency {
 }
 
 impl SliceLatency {
-    /// Of these latencies; `None` of none.
-    pub fn of(latencies: &LatencyHistogram) -> Option<Self> {
-        (latencies.count() > 0).then(|| Self {
+    /// The figures of a distribution; `None` without a latency.
+    pub fn from_histogram(latencies: &LatencyHistogram) -> Option<Self> {
+        if latencies.count() == 0 {
+            return None;
+        }
+        Some(Self {
             mean_ns: latencies.mean_ns(),
             p50_ns: latencies.percentile(0.50),
             p99_ns: latencies.percentile(0.99),
