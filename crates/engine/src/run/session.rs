@@ -221,7 +221,7 @@ impl Session {
         let length = wanted
             .next_multiple_of(u64::from(LAYOUT_BLOCK_BYTES))
             .min(most);
-        let workload = within_files(way.of(layout_workload(from, length, time_ns)), target);
+        let workload = within_files(way.adapt(layout_workload(from, length, time_ns)), target);
         let measured = self.move_content(&workload, target, watch)?;
         mark_laid_out(target, &measured);
         refuse_errors(&measured, target)?;

@@ -163,7 +163,7 @@ fn work(
     }
     let shift = write_shift(workload, depth);
     let buffers = filled_buffers(&config, depth + shift)?;
-    let submission = SubmitPolicy::of(&workload.access, cache);
+    let submission = SubmitPolicy::for_access(&workload.access, cache);
     // Only the engine of blocking calls knows several files; no other one is selected for them.
     if known.engine.used != EngineKind::Sync && files.are_several() {
         return Err(io::ErrorKind::Unsupported.into());

@@ -234,7 +234,7 @@ pub fn simulate_on(
     .with_options(GeneratorOptions {
         pacer: pacer.clone(),
         measure_ns: schedule.measure_ns,
-        calls: BlockCalls::of(workload, |_| Some(BlockCall::DISCARD)),
+        calls: BlockCalls::for_workload(workload, |_| Some(BlockCall::DISCARD)),
         ..GeneratorOptions::default()
     })
     .with_buffers(shift, seed);
