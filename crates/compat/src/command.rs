@@ -49,7 +49,9 @@ impl DropIn {
         command: CommandLine<'_>,
         read: impl FnOnce(&GivenArguments) -> Result<L, String>,
     ) -> Result<Started, DropInError> {
-        if arguments.first().is_some_and(|word| word == "--version") {
+        if let Some(first) = arguments.first()
+            && first == "--version"
+        {
             return Ok(Started::version(self.emulates));
         }
         let given = parse(self.options, arguments, command.has_one_dash)
@@ -92,7 +94,10 @@ impl DropIn {
     /// The usage, and a line for each option that has a help, in columns of this width.
     pub(crate) fn help(&self, width: usize, form: fn(&DropInOption) -> String) -> String {
         let mut text = self.usage.to_owned();
-        for option in self.options.iter().filter(|option| !option.help.is_empty()) {
+        for option in self.options {
+            if option.help.is_empty() {
+                continue;
+            }
             let limit = match option.treatment {
                 Treatment::Carried => "",
                 Treatment::Ignored(_) => " (no effect)",
@@ -111,9 +116,13 @@ pub(crate) type Units = [(&'static str, u64)];
 pub(crate) fn scaled(text: &str, units: &Units) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let suffix = &text[digits.len()..];
-    let mut units = units.iter();
-    let (_, factor) = units.find(|(unit, _)| unit.eq_ignore_ascii_case(suffix))?;
-    digits.parse::<u64>().ok()?.checked_mul(*factor)
+    let number: u64 = digits.parse().ok()?;
+    for (unit, factor) in units {
+        if unit.eq_ignore_ascii_case(suffix) {
+            return number.checked_mul(*factor);
+        }
+    }
+    None
 }
 
 /// A number that an option has, if it is in this range.
@@ -123,15 +132,19 @@ pub(crate) fn in_range(
     number: Option<u64>,
     range: &RangeInclusive<u64>,
 ) -> Result<u64, String> {
-    let number = number.filter(|number| range.contains(number));
-    number.ok_or_else(|| {
-        let option = match name.chars().count() {
-            1 => format!("-{name} "),
-            _ => format!("--{name}="),
-        };
-        let (least, most) = (range.start(), range.end());
-        format!("{option}{text}: use a number from {least} to {most}")
-    })
+    if let Some(number) = number
+        && range.contains(&number)
+    {
+        return Ok(number);
+    }
+    let option = match name.chars().count() {
+        1 => format!("-{name} "),
+        _ => format!("--{name}="),
+    };
+    let (least, most) = (range.start(), range.end());
+    Err(format!(
+        "{option}{text}: use a number from {least} to {most}"
+    ))
 }
 
 /// An option with its value.
@@ -159,20 +172,21 @@ pub(crate) struct GivenArguments {
 impl GivenArguments {
     /// The last value of an option.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
-        let given = self.options.iter().rev().find(|given| given.name == name)?;
-        given.value.as_deref()
+        let last = self.options.iter().rfind(|given| given.name == name)?;
+        last.value.as_deref()
     }
 
     /// All values of an option, in order.
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
-        let given = self.options.iter().filter(move |given| given.name == name);
-        given.map(|given| given.value.as_deref().unwrap_or_default())
+        self.options
+            .iter()
+            .filter(move |given| given.name == name)
+            .map(|given| given.value.as_deref().unwrap_or_default())
     }
 
     /// How often an option was given.
     pub(crate) fn count(&self, name: &str) -> usize {
-        let given = self.options.iter().filter(|given| given.name == name);
-        given.count()
+        self.values(name).count()
     }
 
     /// Whether an option was given.
@@ -215,8 +229,10 @@ impl GivenArguments {
         let Some(text) = self.value(name) else {
             return Ok(known[0].1);
         };
-        let found = known.iter().find(|(word, _)| *word == text);
-        found.map(|(_, meaning)| *meaning).ok_or(text)
+        match known.iter().find(|(word, _)| *word == text) {
+            Some((_, meaning)) => Ok(*meaning),
+            None => Err(text),
+        }
     }
 }
 
@@ -237,8 +253,9 @@ pub(crate) fn parse(
     };
     while let Some(argument) = reader.rest.next() {
         if argument == "--" {
-            let rest = std::mem::take(&mut reader.rest);
-            rest.for_each(|operand| reader.operand(operand));
+            for operand in std::mem::take(&mut reader.rest) {
+                reader.operand(operand);
+            }
         } else if let Some(option) = reader.plus(argument) {
             reader.add(option, None)?;
         } else if let Some(long) = argument.strip_prefix("--") {
@@ -285,7 +302,8 @@ impl OptionReader<'_> {
 
     /// Short options in one argument.
     fn cluster(&mut self, text: &str) -> Result<(), OptionError> {
-        for (at, letter) in text.char_indices() {
+        let mut letters = text.chars();
+        while let Some(letter) = letters.next() {
             let Some(option) = self.short(letter) else {
                 return Err(format!("invalid option -- '{letter}'"));
             };
@@ -293,15 +311,14 @@ impl OptionReader<'_> {
                 self.add(option, None)?;
                 continue;
             }
-            let value = match &text[at + letter.len_utf8()..] {
-                "" if is_optional(option) => None,
-                "" => {
-                    let missing = || format!("option requires an argument -- '{letter}'");
-                    Some(self.rest.next().cloned().ok_or_else(missing)?)
-                }
-                behind => Some(behind.to_owned()),
+            return match letters.as_str() {
+                "" if is_optional(option) => self.add(option, None),
+                "" => match self.rest.next() {
+                    Some(next) => self.add(option, Some(next.clone())),
+                    None => Err(format!("option requires an argument -- '{letter}'")),
+                },
+                behind => self.add(option, Some(behind.to_owned())),
             };
-            return self.add(option, value);
         }
         Ok(())
     }
@@ -315,40 +332,47 @@ impl OptionReader<'_> {
         let Some(option) = self.long_named(name) else {
             return Err(format!("unrecognized option '{dashes}{text}'"));
         };
-        let wrong = |why: &str| format!("option '{dashes}{}' {why}", option.long);
+        let long = option.long;
         match (option.value.is_empty(), value) {
-            (true, Some(_)) => Err(wrong("doesn't allow an argument")),
-            (true, None) => self.add(option, None),
-            (false, None) if !is_optional(option) => {
-                let next = self.rest.next().cloned();
-                let next = next.ok_or_else(|| wrong("requires an argument"))?;
-                self.add(option, Some(next))
-            }
-            (false, value) => self.add(option, value),
+            (true, Some(_)) => Err(format!("option '{dashes}{long}' doesn't allow an argument")),
+            (false, None) if !is_optional(option) => match self.rest.next() {
+                Some(next) => self.add(option, Some(next.clone())),
+                None => Err(format!("option '{dashes}{long}' requires an argument")),
+            },
+            (_, value) => self.add(option, value),
         }
     }
 
     /// An option such as `-+n` of iozone, which takes no value.
     fn plus(&self, argument: &str) -> Option<&'static DropInOption> {
-        let mut all = self.options.iter();
-        all.find(|option| argument.starts_with("-+") && option.short == argument)
+        if !argument.starts_with("-+") {
+            return None;
+        }
+        self.options.iter().find(|option| option.short == argument)
     }
 
     fn short(&self, letter: char) -> Option<&'static DropInOption> {
-        let mut all = self.options.iter();
-        all.find(|option| option.short.strip_prefix('-') == Some(letter.encode_utf8(&mut [0; 4])))
+        let short = format!("-{letter}");
+        self.options.iter().find(|option| option.short == short)
     }
 
     /// The option of this long name, or the only one that begins with it.
     fn long_named(&self, name: &str) -> Option<&'static DropInOption> {
-        let exact = self.options.iter().find(|option| option.long == name);
-        if name.is_empty() || exact.is_some() {
-            return exact.filter(|option| !option.long.is_empty());
+        if name.is_empty() {
+            return None;
         }
-        let all = self.options.iter();
-        let mut like = all.filter(|option| option.long.starts_with(name));
-        let only = like.next();
-        only.filter(|_| like.next().is_none())
+        let exact = self.options.iter().find(|option| option.long == name);
+        if exact.is_some() {
+            return exact;
+        }
+        let mut like = self
+            .options
+            .iter()
+            .filter(|option| option.long.starts_with(name));
+        match (like.next(), like.next()) {
+            (Some(only), None) => Some(only),
+            _ => None,
+        }
     }
 
     fn add(

@@ -4,7 +4,6 @@
 use crate::jobs::JobRequest;
 use crate::load::{DropInLoad, PrimeRequest};
 use crate::printer::{DropInError, ToolText};
-use std::collections::BTreeMap;
 
 /// A tool whose command line is understood.
 #[derive(Debug)]
@@ -152,64 +151,99 @@ impl DropIn {
 }
 
 fn parse(text: &'static str, start: Start) -> Result<DropIn, String> {
-    let cut = |text: &'static str, mark: &str| {
-        let parts = text.split_once(mark);
-        parts.ok_or_else(|| format!("{mark:?} is missing"))
-    };
-    let (head, rest) = cut(text, "\n[options]\n")?;
-    let (options, rest) = cut(rest, "\n[differences]\n")?;
-    let (differences, usage) = cut(rest, "\n[usage]\n")?;
-    let fields = head.lines().filter_map(|line| line.split_once(": "));
-    let fields: BTreeMap<&str, &str> = fields.collect();
-    let field = |name: &str| {
-        let found = fields.get(name).copied();
-        found.ok_or_else(|| format!("'{name}: ' is missing"))
-    };
-    let differences = differences.trim_start_matches("* ").split("\n* ");
-    let differences = differences.map(|lines| {
-        let words: Vec<&str> = lines.split_whitespace().collect();
-        &*words.join(" ").leak()
-    });
+    let (head, after_head) = split_at_mark(text, "\n[options]\n")?;
+    let (options, after_options) = split_at_mark(after_head, "\n[differences]\n")?;
+    let (differences, usage) = split_at_mark(after_options, "\n[usage]\n")?;
     Ok(DropIn {
-        name: field("name")?,
-        emulates: field("emulates")?,
-        summary: field("summary")?,
-        native: field("native")?,
-        example: field("example")?,
-        options: options_of(options)?.leak(),
-        differences: differences.collect::<Vec<_>>().leak(),
+        name: field(head, "name")?,
+        emulates: field(head, "emulates")?,
+        summary: field(head, "summary")?,
+        native: field(head, "native")?,
+        example: field(head, "example")?,
+        options: read_options(options)?.leak(),
+        differences: read_differences(differences).leak(),
         usage,
-        exits: exits(field("exits")?)?,
+        exits: exits(field(head, "exits")?)?,
         start,
     })
 }
 
+/// The text before the mark, and the text after it.
+fn split_at_mark(text: &'static str, mark: &str) -> Result<(&'static str, &'static str), String> {
+    match text.split_once(mark) {
+        Some(parts) => Ok(parts),
+        None => Err(format!("{mark:?} is missing")),
+    }
+}
+
+/// The value of a line `name: value`.
+fn field(head: &'static str, name: &str) -> Result<&'static str, String> {
+    for line in head.lines() {
+        if let Some((key, value)) = line.split_once(": ")
+            && key == name
+        {
+            return Ok(value);
+        }
+    }
+    Err(format!("'{name}: ' is missing"))
+}
+
+/// The sentences of a list whose lines are wrapped.
+fn read_differences(list: &str) -> Vec<&'static str> {
+    let mut sentences = Vec::new();
+    for lines in list.trim_start_matches("* ").split("\n* ") {
+        let words: Vec<&str> = lines.split_whitespace().collect();
+        let sentence: &'static str = words.join(" ").leak();
+        sentences.push(sentence);
+    }
+    sentences
+}
+
 /// `usage 1, target 2, run 3, signal 0`; without a signal, as a shell reports it.
 fn exits(text: &str) -> Result<ExitCodes, String> {
-    let code = |name: &str| {
-        let mut parts = text.split(", ").filter_map(|part| part.split_once(' '));
-        let (_, number) = parts.find(|(word, _)| *word == name)?;
-        number.parse().ok()
-    };
-    let needed = |name| code(name).ok_or_else(|| format!("exits: {name} is missing"));
     Ok(ExitCodes {
-        usage: needed("usage")?,
-        target: needed("target")?,
-        run: needed("run")?,
-        signal: code("signal"),
+        usage: needed_exit_code(text, "usage")?,
+        target: needed_exit_code(text, "target")?,
+        run: needed_exit_code(text, "run")?,
+        signal: exit_code(text, "signal"),
     })
 }
 
+fn needed_exit_code(exits: &str, name: &str) -> Result<u8, String> {
+    match exit_code(exits, name) {
+        Some(code) => Ok(code),
+        None => Err(format!("exits: {name} is missing")),
+    }
+}
+
+fn exit_code(exits: &str, name: &str) -> Option<u8> {
+    for part in exits.split(", ") {
+        if let Some((word, number)) = part.split_once(' ')
+            && word == name
+        {
+            return number.parse().ok();
+        }
+    }
+    None
+}
+
 /// The options of all lines. A line with a form only takes the rest from the next one that has it.
-fn options_of(lines: &'static str) -> Result<Vec<DropInOption>, String> {
+fn read_options(lines: &'static str) -> Result<Vec<DropInOption>, String> {
     let mut options = Vec::new();
     let mut forms = Vec::new();
-    for line in lines.lines().filter(|line| !line.is_empty()) {
+    for line in lines.lines() {
+        if line.is_empty() {
+            continue;
+        }
         let (form, rest) = line.split_once(" | ").unwrap_or((line, ""));
         forms.push(form);
-        if !rest.is_empty() {
-            for form in forms.drain(..) {
-                options.push(option(form, rest).map_err(|why| format!("{line}: {why}"))?);
+        if rest.is_empty() {
+            continue;
+        }
+        for form in forms.drain(..) {
+            match read_option(form, rest) {
+                Ok(option) => options.push(option),
+                Err(why) => return Err(format!("{line}: {why}")),
             }
         }
     }
@@ -221,21 +255,23 @@ fn options_of(lines: &'static str) -> Result<Vec<DropInOption>, String> {
 
 /// `-c, --count N | carried | help`, `-k | ignored | why` or `-b | refused | instead`, the latter
 /// two perhaps with `| help`. An option that prints is `help` or `version` instead of `carried`.
-fn option(form: &'static str, rest: &'static str) -> Result<DropInOption, String> {
-    let mut cells = rest.split(" | ");
-    let (Some(word), Some(text), help, None) =
-        (cells.next(), cells.next(), cells.next(), cells.next())
-    else {
-        return Err("not an option".to_owned());
+fn read_option(form: &'static str, rest: &'static str) -> Result<DropInOption, String> {
+    let cells: Vec<&str> = rest.split(" | ").collect();
+    let (word, text, text_of_help) = match cells.as_slice() {
+        [word, text] => (*word, *text, ""),
+        [word, text, help] => (*word, *text, *help),
+        _ => return Err("not an option".to_owned()),
     };
-    let help = help.unwrap_or_default();
-    let (treatment, help, prints) = match word {
-        "carried" => (Treatment::Carried, text, None),
-        "help" => (Treatment::Carried, text, Some(PrintedText::Help)),
-        "version" => (Treatment::Carried, text, Some(PrintedText::Version)),
-        "ignored" => (Treatment::Ignored(text), help, None),
-        "refused" => (Treatment::Refused(text), help, None),
+    let (treatment, help) = match word {
+        "carried" | "help" | "version" => (Treatment::Carried, text),
+        "ignored" => (Treatment::Ignored(text), text_of_help),
+        "refused" => (Treatment::Refused(text), text_of_help),
         _ => return Err(format!("'{word}' is no treatment")),
+    };
+    let prints = match word {
+        "help" => Some(PrintedText::Help),
+        "version" => Some(PrintedText::Version),
+        _ => None,
     };
     let (mut short, mut long, mut value) = ("", "", "");
     for word in form.split_whitespace() {

@@ -5,12 +5,18 @@ use diskproof_model::measurement::{Measurement, OpKind};
 
 /// Operations of a kind.
 pub(crate) fn count(measurement: &Measurement, kind: OpKind) -> u64 {
-    measurement.ops.get(&kind).map_or(0, |op| op.count)
+    match measurement.ops.get(&kind) {
+        Some(op) => op.count,
+        None => 0,
+    }
 }
 
 /// Bytes that operations of a kind moved.
 pub(crate) fn bytes(measurement: &Measurement, kind: OpKind) -> u64 {
-    measurement.ops.get(&kind).map_or(0, |op| op.bytes)
+    match measurement.ops.get(&kind) {
+        Some(op) => op.bytes,
+        None => 0,
+    }
 }
 
 /// Operations since the start, of which the lines of an interval are the difference.
@@ -25,33 +31,39 @@ pub(crate) struct OpsSoFar {
 }
 
 impl OpsSoFar {
-    /// Of all workloads, up to this time.
-    pub(crate) fn of(measurements: &[Measurement], at_ns: u64) -> Self {
-        let sum = |kind| measurements.iter().map(|one| count(one, kind)).sum();
-        // Where every write is synced, the sync has its own operation alongside the write.
-        let mut latency = LatencyHistogram::new();
-        for kind in [OpKind::Read, OpKind::Write] {
-            let ops = measurements.iter().filter_map(|one| one.ops.get(&kind));
-            ops.for_each(|op| latency.merge(&op.latency));
-        }
-        Self {
+    /// The sum over all workloads, up to this time.
+    pub(crate) fn sum(measurements: &[Measurement], at_ns: u64) -> Self {
+        let mut sum = Self {
             at_ns,
-            reads: sum(OpKind::Read),
-            writes: sum(OpKind::Write),
-            syncs: sum(OpKind::Sync),
-            latency,
+            ..Self::default()
+        };
+        for measurement in measurements {
+            sum.reads += count(measurement, OpKind::Read);
+            sum.writes += count(measurement, OpKind::Write);
+            sum.syncs += count(measurement, OpKind::Sync);
+            // Where every write is synced, the sync has its own operation alongside the write.
+            for kind in [OpKind::Read, OpKind::Write] {
+                if let Some(op) = measurement.ops.get(&kind) {
+                    sum.latency.merge(&op.latency);
+                }
+            }
         }
+        sum
     }
 }
 
 /// Nanoseconds as seconds.
-pub(crate) fn seconds(ns: u64) -> f64 {
+pub(crate) fn as_seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
 /// The rate of an amount in this time; 0 where no time passed.
 pub(crate) fn per_second(amount: f64, ns: u64) -> f64 {
-    if ns == 0 { 0.0 } else { amount / seconds(ns) }
+    if ns == 0 {
+        0.0
+    } else {
+        amount / as_seconds(ns)
+    }
 }
 
 /// `%g`: six significant digits, without trailing zeros.
@@ -61,17 +73,18 @@ pub(crate) fn general(value: f64) -> String {
         return format!("{value}");
     }
     let scientific = format!("{:.*e}", DIGITS as usize - 1, value);
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = power.parse().unwrap_or(0);
     if (-4..DIGITS).contains(&exponent) {
         let places = (DIGITS - 1 - exponent).max(0) as usize;
-        return trimmed(&format!("{value:.places$}")).to_owned();
+        return without_trailing_zeros(&format!("{value:.places$}")).to_owned();
     }
     let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{}e{sign}{:02}", trimmed(digits), exponent.abs())
+    let mantissa = without_trailing_zeros(digits);
+    format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-fn trimmed(text: &str) -> &str {
+fn without_trailing_zeros(text: &str) -> &str {
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.')
     } else {

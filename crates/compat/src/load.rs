@@ -19,8 +19,10 @@ pub enum LoadTarget {
 impl LoadTarget {
     /// The directory in which a tool would make this file.
     pub(crate) fn directory_of(file: &Path) -> Self {
-        let parent = file.parent().filter(|path| !path.as_os_str().is_empty());
-        Self::Existing(parent.unwrap_or(Path::new(".")).to_owned())
+        match file.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => Self::Existing(parent.to_owned()),
+            _ => Self::Existing(PathBuf::from(".")),
+        }
     }
 
     /// The path as given.

@@ -270,7 +270,7 @@ fn judge_scratch(
         reasons.add(reason, "Name a writable directory, or run as its owner.");
     }
     // A directory that cannot be held is refused above, or by the opening.
-    if let Ok(held) = Held::at(Path::new(&identity.path)) {
+    if let Ok(held) = Held::open(Path::new(&identity.path)) {
         judge_place(identity, held.fd(), reasons);
     }
 }

@@ -72,7 +72,7 @@ fn io_max(group: &str, line: &str) -> Option<IoLimit> {
         }
     }
     let is_set = LIMITS.iter().any(|(.., place)| place(&mut limit).is_some());
-    is_set.then_some(limit)
+    if is_set { Some(limit) } else { None }
 }
 
 fn throttles(mount: &Path, group: &str) -> Vec<IoLimit> {
@@ -128,17 +128,20 @@ const LEGACY: MemoryFigures = [
 fn free_in(root: &SysRoot) -> Option<u64> {
     let meminfo = read_text(&root.proc.join("meminfo")).unwrap_or_default();
     let groups = read_text(&root.proc.join("self/cgroup")).unwrap_or_default();
-    let of_groups = own_groups(&groups).filter_map(|(controllers, path)| {
+    // Since Linux 3.14.
+    let mut free = meminfo_bytes(&meminfo, "MemAvailable:");
+    for (controllers, path) in own_groups(&groups) {
         let figures = match controllers {
             "" => UNIFIED,
             listed if listed.split(',').any(|controller| controller == "memory") => LEGACY,
-            _ => return None,
+            _ => continue,
         };
-        free_in_group(&root.sys.join(figures[0]), path, figures)
-    });
-    // Since Linux 3.14.
-    let available = meminfo_bytes(&meminfo, "MemAvailable:");
-    of_groups.chain(available).min()
+        let mount = root.sys.join(figures[0]);
+        if let Some(bytes) = free_in_group(&mount, path, figures) {
+            free = Some(bytes.min(free.unwrap_or(u64::MAX)));
+        }
+    }
+    free
 }
 
 /// A line of /proc/meminfo, in bytes.

@@ -355,7 +355,7 @@ impl DiskCounters {
     pub(crate) fn add_to(&self, total: &mut DiskTotals) {
         total.read_ops += self.number(READ_OPS);
         total.write_ops += self.number(WRITE_OPS);
-        total.times = total.times.then(self.times(Duration::ZERO));
+        total.times = total.times.followed_by(self.times(Duration::ZERO));
     }
 
     /// `None` when any of them is smaller than before.

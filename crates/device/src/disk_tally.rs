@@ -120,7 +120,7 @@ impl DiskTally {
 
     fn total_of(&self, disk: &TalliedDisk, resumed: Instant) -> DiskTotals {
         let mut total = disk.total.clone();
-        total.times = total.times.then(DiskTimes {
+        total.times = total.times.followed_by(DiskTimes {
             elapsed_ms: resumed.elapsed().as_millis() as u64,
             ..DiskTimes::default()
         });

@@ -30,7 +30,7 @@ pub(crate) struct Held {
 impl Held {
     /// Follows no symlink, not even in the middle of the path: an identity's path had its symlinks
     /// resolved, so one that is there now is new.
-    pub(crate) fn at(path: &Path) -> Result<Self, Errno> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = rustix::fs::CWD;
         steps::before(GateStep::Resolve);
@@ -46,7 +46,7 @@ impl Held {
 
     /// Holds what an identity names, if that still has its path.
     pub(crate) fn identified(identity: &TargetIdentity) -> Result<Self, OpenError> {
-        let held = Self::at(Path::new(&identity.path))
+        let held = Self::open(Path::new(&identity.path))
             .map_err(|errno| open_failed(&identity.path, errno))?;
         if held.is(identity) {
             return Ok(held);
@@ -62,7 +62,7 @@ impl Held {
     pub(crate) fn check_steady(&self, path: &str) -> Result<(), OpenError> {
         for _ in 0..LOOKS {
             std::thread::sleep(LOOK_PAUSE);
-            let now = Self::at(Path::new(path)).map_err(|errno| open_failed(path, errno))?;
+            let now = Self::open(Path::new(path)).map_err(|errno| open_failed(path, errno))?;
             if now.id() != self.id() || now.stat.st_rdev != self.stat.st_rdev {
                 return Err(changed(path, "another process keeps replacing it"));
             }
@@ -126,7 +126,7 @@ mod tests {
         let (one, other) = (place.path().join("one"), place.path().join("other"));
         std::fs::write(&one, "one").unwrap();
         std::fs::write(&other, "other").unwrap();
-        let held = Held::at(&one).unwrap();
+        let held = Held::open(&one).unwrap();
         assert!(held.check_steady(one.to_str().unwrap()).is_ok());
         renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
         assert_eq!(std::fs::read_to_string(held.proc_path()).unwrap(), "one");
@@ -140,8 +140,8 @@ mod tests {
         std::fs::create_dir(&directory).unwrap();
         std::fs::write(directory.join("file"), "x").unwrap();
         std::os::unix::fs::symlink(&directory, place.path().join("link")).unwrap();
-        assert!(Held::at(&directory.join("file")).is_ok());
-        let error = Held::at(&place.path().join("link/file")).unwrap_err();
+        assert!(Held::open(&directory.join("file")).is_ok());
+        let error = Held::open(&place.path().join("link/file")).unwrap_err();
         assert_eq!(error, Errno::LOOP);
     }
 }

@@ -55,7 +55,7 @@ impl Inspector<OwnedFd> {
     /// Opens another block device that shares blocks with the target, such as the disk around a
     /// partition; claims nothing.
     pub(crate) fn of_relative(path: &str, device: &str) -> Result<Self, OpenError> {
-        let fd = Held::at(Path::new(path))
+        let fd = Held::open(Path::new(path))
             .and_then(|held| held.reopen(READING))
             .map_err(|errno| open_failed(path, errno))?;
         let stat = fstat(&fd).map_err(|errno| open_failed(path, errno))?;

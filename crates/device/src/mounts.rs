@@ -50,18 +50,18 @@ pub(crate) fn parse(text: &str) -> Vec<MountEntry> {
 fn parse_line(line: &str) -> Option<MountEntry> {
     // The optional fields end with its own dash: 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3
     // /dev/root rw,errors=continue
-    let (mount, filesystem) = line.split_once(" - ")?;
-    let mount: Vec<&str> = mount.split(' ').collect();
-    let filesystem: Vec<&str> = filesystem.split(' ').collect();
+    let (before_dash, behind_dash) = line.split_once(" - ")?;
+    let mount: Vec<&str> = before_dash.split(' ').collect();
+    let filesystem: Vec<&str> = behind_dash.split(' ').collect();
     let mut options = Vec::new();
     for option in mount
         .get(5)?
         .split(',')
         .chain(filesystem.get(2).copied().unwrap_or_default().split(','))
     {
-        let option = unescape(option);
-        if !option.is_empty() && !options.contains(&option) {
-            options.push(option);
+        let plain = unescape(option);
+        if !plain.is_empty() && !options.contains(&plain) {
+            options.push(plain);
         }
     }
     Some(MountEntry {
@@ -79,10 +79,7 @@ pub(crate) fn unescape(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut plain = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {
-        let digits = part
-            .get(..3)
-            .filter(|digits| digits.bytes().all(|d| d.is_ascii_digit()));
-        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+        match octal_byte(part) {
             Some(byte) => {
                 plain.push(byte);
                 plain.extend(&part.as_bytes()[3..]);
@@ -94,6 +91,15 @@ pub(crate) fn unescape(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&plain).into_owned()
+}
+
+/// The byte that three octal digits at the start of a text stand for.
+fn octal_byte(text: &str) -> Option<u8> {
+    let digits = text.get(..3)?;
+    if !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    u8::from_str_radix(digits, 8).ok()
 }
 
 /// The mount that holds `path`: of those with its device, the longest mount point above it; the

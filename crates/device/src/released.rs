@@ -185,7 +185,7 @@ fn lock_disk(
 }
 
 fn open_whole(node: &str) -> Result<(OwnedFd, Stat), Errno> {
-    let whole = Held::at(Path::new(node))?.reopen(OFlags::RDONLY | OFlags::NONBLOCK)?;
+    let whole = Held::open(Path::new(node))?.reopen(OFlags::RDONLY | OFlags::NONBLOCK)?;
     let stat = fstat(&whole)?;
     Ok((whole, stat))
 }

@@ -107,16 +107,19 @@ pub(crate) enum Openers {
 /// Takes a write lease on a descriptor that is open for writing, and gives it back at once
 /// (fcntl(2), F_SETLEASE).
 pub(crate) fn openers_beside(fd: BorrowedFd<'_>) -> Openers {
-    // SAFETY: F_SETLEASE takes a number; the descriptor is open for the length of the borrow.
-    let lease = |kind: i32| unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, kind) };
-    if lease(libc::F_WRLCK) == 0 {
-        lease(libc::F_UNLCK);
+    if set_lease(fd, libc::F_WRLCK) == 0 {
+        set_lease(fd, libc::F_UNLCK);
         return Openers::None;
     }
     match errno_of(&std::io::Error::last_os_error()) {
         Errno::AGAIN => Openers::Some,
         errno => Openers::Unknown(errno),
     }
+}
+
+fn set_lease(fd: BorrowedFd<'_>, kind: i32) -> libc::c_int {
+    // SAFETY: F_SETLEASE takes a number; the descriptor is open for the length of the borrow.
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, kind) }
 }
 
 /// Moves the calling thread into a mount namespace (setns(2)). Its directory and root become those

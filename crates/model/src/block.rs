@@ -279,8 +279,8 @@ impl Block {
         columns: impl IntoIterator<Item = &'a str>,
         rows: Vec<Vec<String>>,
     ) -> Self {
-        let rows = rows.into_iter().map(TableRow::from).collect();
-        Self::Table(Table::new(caption, Column::numbers(columns), rows))
+        let table_rows = rows.into_iter().map(TableRow::from).collect();
+        Self::Table(Table::new(caption, Column::numbers(columns), table_rows))
     }
 
     /// A table of words.
@@ -296,8 +296,9 @@ impl Block {
     pub fn facts<'a, T: Into<Option<String>>>(
         facts: impl IntoIterator<Item = (&'a str, T)>,
     ) -> impl Iterator<Item = Self> {
-        let facts = facts.into_iter();
-        facts.filter_map(|(label, text)| Some(Self::fact(label, text.into()?)))
+        facts
+            .into_iter()
+            .filter_map(|(label, text)| Some(Self::fact(label, text.into()?)))
     }
 
     /// Blocks under a heading; nothing without blocks.
@@ -340,17 +341,24 @@ impl Column {
 
     /// Columns of words.
     pub fn words<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Self> {
-        let names = names.into_iter();
-        names.map(|name| Self::new(name, Align::Left)).collect()
+        names
+            .into_iter()
+            .map(|name| Self::new(name, Align::Left))
+            .collect()
     }
 
     /// A column of words, then columns of numbers.
     pub fn numbers<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Self> {
-        let mut align = Align::Left;
-        let names = names.into_iter();
-        names
-            .map(|name| Self::new(name, std::mem::take(&mut align)))
-            .collect()
+        let mut columns = Vec::new();
+        for name in names {
+            let align = if columns.is_empty() {
+                Align::Left
+            } else {
+                Align::Right
+            };
+            columns.push(Self::new(name, align));
+        }
+        columns
     }
 }
 

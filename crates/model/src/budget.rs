@@ -5,7 +5,7 @@ use crate::op::OpKind;
 use crate::plan::Plan;
 use crate::surface::SURVEY_BYTES_MIN;
 use crate::target::{TargetIdentity, TargetKind};
-use crate::task::{ByteLimit, Decide, LivePlan, Sides, Task};
+use crate::task::{ByteLimit, Decide, Sides, Task};
 use crate::workload::{Layout, Workload};
 
 /// Slow memory cards are made for this rate. A slower disk needs a smaller scratch file.
@@ -168,7 +168,10 @@ impl Plan {
                 task.workloads().iter().any(Workload::fills_blocks)
             }
         });
-        writes_data.then(|| self.write_limit())
+        if !writes_data {
+            return None;
+        }
+        Some(self.write_limit())
     }
 
     /// What the plan writes to a scratch file: what its workloads may write, and the part of the
@@ -206,23 +209,28 @@ impl Plan {
     fn dropped_blocks(&self) -> Vec<DroppedBlocks> {
         let mut drops = Vec::new();
         for kind in OpKind::ALL {
-            let mut dropping = self.workloads().iter().filter(|one| one.makes(kind));
-            if !kind.drops_blocks() || dropping.clone().next().is_none() {
+            if !kind.drops_blocks() || !self.workloads().iter().any(|one| one.makes(kind)) {
                 continue;
             }
-            let mut sum = Some(0);
-            for workload in dropping.by_ref() {
-                sum = sum
-                    .zip(workload.write_bytes_max())
-                    .map(|(sum, more)| sum + more);
-            }
-            let limit = match sum {
-                Some(bytes) => ByteLimit::AtMost(bytes),
-                None => ByteLimit::Unlimited,
-            };
+            let limit = self.limit_of_drops(kind);
             drops.push(DroppedBlocks { kind, limit });
         }
         drops
+    }
+
+    /// The most that the workloads with operations of this kind may write or drop.
+    fn limit_of_drops(&self, kind: OpKind) -> ByteLimit {
+        let mut sum = 0;
+        for workload in self.workloads() {
+            if !workload.makes(kind) {
+                continue;
+            }
+            match workload.write_bytes_max() {
+                Some(bytes) => sum += bytes,
+                None => return ByteLimit::Unlimited,
+            }
+        }
+        ByteLimit::AtMost(sum)
     }
 
     fn beyond_targets(&self) -> Vec<BeyondTargets> {
@@ -235,16 +243,10 @@ impl Plan {
         if self.workloads().iter().any(|one| one.write_cache.is_some()) {
             beyond.push(BeyondTargets::WriteCache);
         }
-        let compares_settings = self.workload_task().is_some_and(|workloads| {
-            matches!(
-                &workloads.decide,
-                Decide::Compare(LivePlan {
-                    sides: Sides::Settings { .. },
-                    ..
-                })
-            )
-        });
-        if compares_settings {
+        if let Some(workloads) = self.workload_task()
+            && let Decide::Compare(live) = &workloads.decide
+            && matches!(live.sides, Sides::Settings { .. })
+        {
             beyond.push(BeyondTargets::Commands);
         }
         beyond

@@ -30,29 +30,40 @@ impl Estimate {
 
     /// Half-width over value; `None` when unknown or the value is zero.
     pub fn relative_half_width(&self) -> Option<f64> {
-        self.half_width_95
-            .filter(|_| self.value > 0.0)
-            .map(|h| h / self.value)
+        match self.half_width_95 {
+            Some(half_width) if self.value > 0.0 => Some(half_width / self.value),
+            _ => None,
+        }
     }
 
     /// Widens the interval to this half-width, which comes from `n` observations, where it is
     /// narrower.
     pub fn widen(&mut self, half_width: f64, n: u64) {
-        if self.half_width_95.is_none_or(|own| half_width > own) {
-            (self.half_width_95, self.n) = (Some(half_width), n);
+        let is_wider = match self.half_width_95 {
+            Some(own) => half_width > own,
+            None => true,
+        };
+        if is_wider {
+            self.half_width_95 = Some(half_width);
+            self.n = n;
         }
     }
 
     /// Orders rates by what is certain: the lower end of the interval, then the value. The largest
     /// value among many is often the one that is known worst.
     pub fn cmp_certain(&self, other: &Self) -> Ordering {
-        let low = |one: &Self| {
-            let width = one.half_width_95;
-            width.map_or(0.0, |width| positive_interval(one.value, width)[0])
-        };
-        low(self)
-            .total_cmp(&low(other))
+        self.certain()
+            .total_cmp(&other.certain())
             .then(self.value.total_cmp(&other.value))
+    }
+
+    /// The lower end of the interval; 0 where that is unknown.
+    fn certain(&self) -> f64 {
+        let Some(half_width) = self.half_width_95 else {
+            return 0.0;
+        };
+        let [low, _] = positive_interval(self.value, half_width);
+        low
     }
 }
 

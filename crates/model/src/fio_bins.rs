@@ -24,18 +24,23 @@ const LABELS: [&str; 12] = [
 
 /// The middle of the bin in which fio counts this latency; fio names bins by it.
 pub fn bin(ns: u64) -> u64 {
-    let ns = ns.min(LAST_BIN_NS);
-    let lost = (u64::BITS - ns.leading_zeros()).saturating_sub(BIN_BITS + 1);
-    let (low, width) = (ns >> lost << lost, 1 << lost);
-    low + width / 2
+    let kept_ns = ns.min(LAST_BIN_NS);
+    let lost = lost_digits(kept_ns);
+    let width = 1 << lost;
+    (kept_ns >> lost << lost) + width / 2
+}
+
+/// How many of its last binary digits a latency loses.
+fn lost_digits(ns: u64) -> u32 {
+    (u64::BITS - ns.leading_zeros()).saturating_sub(BIN_BITS + 1)
 }
 
 /// The place of the bin in which fio counts this latency, from 0, below [`BINS`].
 pub fn bin_index(ns: u64) -> usize {
-    let ns = ns.min(LAST_BIN_NS);
-    let lost = (u64::BITS - ns.leading_zeros()).saturating_sub(BIN_BITS + 1);
+    let kept_ns = ns.min(LAST_BIN_NS);
+    let lost = lost_digits(kept_ns);
     // The bins of an octave begin with a one that the index of the octave replaces.
-    ((u64::from(lost) << BIN_BITS) + (ns >> lost)) as usize
+    ((u64::from(lost) << BIN_BITS) + (kept_ns >> lost)) as usize
 }
 
 /// Latencies by fio's bins. Ours are finer and none crosses a border of fio's, so the counts are
@@ -110,18 +115,21 @@ pub fn range_shares<'a>(all: impl Iterator<Item = &'a LatencyHistogram>) -> Rang
         let (unit, range) = place(low + width / 2);
         counts[unit][range] += n;
     }
-    let all = counts.iter().flatten().sum::<u64>().max(1) as f64;
-    let shares = |unit: usize, ranges: usize| {
-        let pairs = LABELS.into_iter().zip(counts[unit]).take(ranges);
-        pairs
-            .map(|(label, n)| (label, n as f64 * 100.0 / all))
-            .collect()
-    };
+    let total = counts.iter().flatten().sum::<u64>().max(1);
     RangeShares {
-        ns: shares(0, 10),
-        us: shares(1, 10),
-        ms: shares(2, 12),
+        ns: labelled_shares(&counts[0][..10], total),
+        us: labelled_shares(&counts[1][..10], total),
+        ms: labelled_shares(&counts[2], total),
     }
+}
+
+/// The share of each count in the total, in percent, with the label of its range.
+fn labelled_shares(counts: &[u64], total: u64) -> Vec<(&'static str, f64)> {
+    let mut shares = Vec::new();
+    for (label, count) in LABELS.into_iter().zip(counts) {
+        shares.push((label, *count as f64 * 100.0 / total as f64));
+    }
+    shares
 }
 
 /// The unit and the range in it that a latency belongs to, as fio's `io_u_mark_latency()` has it:

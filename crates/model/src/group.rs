@@ -67,34 +67,44 @@ impl<'a> Group<'a> {
     /// The measured time after which all of them end, in nanoseconds: the shortest that one of them
     /// asks for; `None` without a limit.
     pub fn time_ns(&self) -> Option<u64> {
-        let limits = self.workloads.iter().filter_map(|one| one.stop.time_ns);
-        limits.min()
+        self.workloads
+            .iter()
+            .flat_map(|workload| workload.stop.time_ns)
+            .min()
     }
 
     /// The warm-up of all of them, in nanoseconds: the longest.
     pub fn warmup_ns(&self) -> u64 {
-        let times = self.workloads.iter().map(|one| one.warmup_ns);
-        times.max().unwrap_or(0)
+        self.workloads
+            .iter()
+            .map(|workload| workload.warmup_ns)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Whether this much known is enough to end all of them: each with a goal of precision has
     /// reached it, at least one has, and none of the rest has its own limit that it still runs for.
     /// One without any limit runs as long as the others.
     pub fn is_known(&self, known: &[bool]) -> bool {
-        let settled = |(workload, known): (&Workload, &bool)| {
-            *known || (!self.is_alone() && workload.stop == Stop::default())
-        };
-        known.contains(&true) && self.workloads.iter().zip(known).all(settled)
+        for (workload, is_known) in self.workloads.iter().zip(known) {
+            let is_endless = !self.is_alone() && workload.stop == Stop::default();
+            if !is_known && !is_endless {
+                return false;
+            }
+        }
+        known.contains(&true)
     }
 
     /// Names of the others that run on a target of this one, in order.
     pub fn beside<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'a str> + 'b {
         let own = self.workloads.iter().find(|one| one.name == name);
-        let is_beside = move |other: &&Workload| {
-            other.name != name && own.is_none_or(|own| own.shares_target(other))
-        };
-        let others = self.workloads.iter().filter(is_beside);
-        others.map(|one| one.name.as_str())
+        self.workloads
+            .iter()
+            .filter(move |other| match own {
+                Some(own) => other.name != name && own.shares_target(other),
+                None => true,
+            })
+            .map(|other| other.name.as_str())
     }
 
     /// Why they cannot run at the same time.
@@ -102,37 +112,54 @@ impl<'a> Group<'a> {
         if self.is_alone() {
             return None;
         }
-        let mut all = self.workloads.iter();
-        let laying_out = all.find(|one| one.layout == Layout::Provides);
-        let layout = laying_out.map(|workload| Clash::Layout {
-            name: workload.name.clone(),
-        });
-        layout
-            .or_else(|| self.overwritten())
-            .or_else(|| self.mixed_caches())
+        for workload in self.workloads {
+            if workload.layout == Layout::Provides {
+                return Some(Clash::Layout {
+                    name: workload.name.clone(),
+                });
+            }
+        }
+        let overwritten = self.overwritten();
+        if overwritten.is_some() {
+            return overwritten;
+        }
+        self.mixed_caches()
     }
 
     fn mixed_caches(&self) -> Option<Clash> {
-        self.workloads.iter().find_map(|first| {
-            let sharing = self.workloads.iter().filter(|one| one.shares_target(first));
-            page_cache_clash(sharing.map(|one| (one.name.as_str(), one.cache)))
-        })
+        for first in self.workloads {
+            let caches = self
+                .workloads
+                .iter()
+                .filter(|other| other.shares_target(first))
+                .map(|other| (other.name.as_str(), other.cache));
+            let clash = page_cache_clash(caches);
+            if clash.is_some() {
+                return clash;
+            }
+        }
+        None
     }
 
     fn overwritten(&self) -> Option<Clash> {
-        let all = || self.workloads.iter().enumerate();
-        let verified = all().filter(|(_, one)| one.verify == Verify::Checksum);
-        let mut pairs = verified.flat_map(|(index, verified)| {
-            let others =
-                all().filter(move |(other, one)| *other != index && one.shares_target(verified));
-            others.map(move |(_, other)| (verified, other))
-        });
-        let (verified, writer) =
-            pairs.find(|(verified, other)| other.writes() && overlap(verified.span, other.span))?;
-        Some(Clash::Verified {
-            verified: verified.name.clone(),
-            writer: writer.name.clone(),
-        })
+        for (index, verified) in self.workloads.iter().enumerate() {
+            if verified.verify != Verify::Checksum {
+                continue;
+            }
+            for (other_index, other) in self.workloads.iter().enumerate() {
+                if other_index != index
+                    && other.writes()
+                    && other.shares_target(verified)
+                    && overlap(verified.span, other.span)
+                {
+                    return Some(Clash::Verified {
+                        verified: verified.name.clone(),
+                        writer: other.name.clone(),
+                    });
+                }
+            }
+        }
+        None
     }
 }
 
@@ -140,24 +167,30 @@ impl<'a> Group<'a> {
 pub fn page_cache_clash<'a>(
     caches: impl Iterator<Item = (&'a str, CachePolicy)> + Clone,
 ) -> Option<Clash> {
-    let with = |wanted: CachePolicy| {
-        caches
-            .clone()
-            .find(|(_, policy)| *policy == wanted)
-            .map(|(name, _)| name.to_owned())
-    };
+    let mut cached = None;
+    let mut buffered = None;
+    for (name, policy) in caches {
+        match policy {
+            CachePolicy::Cached => cached = cached.or(Some(name)),
+            CachePolicy::Buffered => buffered = buffered.or(Some(name)),
+            CachePolicy::Direct => {}
+        }
+    }
     Some(Clash::PageCache {
-        cached: with(CachePolicy::Cached)?,
-        buffered: with(CachePolicy::Buffered)?,
+        cached: cached?.to_owned(),
+        buffered: buffered?.to_owned(),
     })
 }
 
 fn overlap(a: Span, b: Span) -> bool {
-    let end = |span: Span| {
-        span.length_bytes
-            .map_or(u64::MAX, |length| span.start_bytes.saturating_add(length))
-    };
-    a.start_bytes < end(b) && b.start_bytes < end(a)
+    a.start_bytes < end_bytes(b) && b.start_bytes < end_bytes(a)
+}
+
+fn end_bytes(span: Span) -> u64 {
+    match span.length_bytes {
+        Some(length) => span.start_bytes.saturating_add(length),
+        None => u64::MAX,
+    }
 }
 
 #[cfg(test)]

@@ -225,14 +225,15 @@ impl LatencyHistogram {
     /// Standard deviation of the sample around this mean, in nanoseconds, from the middles of the
     /// buckets; 0 with fewer than two.
     pub fn deviation_ns(&self, mean_ns: f64) -> f64 {
-        let square = |(low, width, n): (u64, u64, u64)| {
-            n as f64 * (low as f64 + (width - 1) as f64 / 2.0 - mean_ns).powi(2)
-        };
         if self.count < 2 {
-            0.0
-        } else {
-            (self.buckets().map(square).sum::<f64>() / (self.count - 1) as f64).sqrt()
+            return 0.0;
         }
+        let mut squares = 0.0;
+        for (low, width, n) in self.buckets() {
+            let middle = low as f64 + (width - 1) as f64 / 2.0;
+            squares += n as f64 * (middle - mean_ns).powi(2);
+        }
+        (squares / (self.count - 1) as f64).sqrt()
     }
 
     /// Shortest latency in nanoseconds, exact; 0 when empty.
@@ -263,7 +264,10 @@ impl LatencyHistogram {
     /// The value at `quantile`, or `None` when fewer than ten latencies lie beyond it: then it
     /// would be a guess.
     pub fn percentile(&self, quantile: f64) -> Option<u64> {
-        (self.count >= Self::count_for(quantile)).then(|| self.value_at(quantile))
+        if self.count < Self::count_for(quantile) {
+            return None;
+        }
+        Some(self.value_at(quantile))
     }
 
     /// How many latencies there must be, so that ten lie beyond `quantile`.

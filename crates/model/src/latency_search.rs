@@ -33,17 +33,24 @@ pub fn timed_requests(of: impl Fn(OpKind) -> Option<LateRequests>) -> LateReques
 impl LatencySearch {
     /// From the measurements of these depths, which ascend.
     pub fn of(target: LatencyTarget, depths: &[u32], measurements: &[Measurement]) -> Self {
-        let trials = measurements.iter().map(|one| DepthTrial::of(&target, one));
-        let mut trials: Vec<DepthTrial> = trials.collect();
+        let mut trials: Vec<DepthTrial> = measurements
+            .iter()
+            .map(|measurement| DepthTrial::judge(&target, measurement))
+            .collect();
         trials.sort_by_key(|trial| trial.depth);
-        let below = trials.iter().take_while(|trial| trial.holds);
-        let depth = below.map(|trial| trial.depth).max();
-        let next = depths.iter().copied().find(|one| Some(*one) > depth);
-        let is_measured = |depth: u32| trials.iter().any(|trial| trial.depth == depth);
+        let depth = trials
+            .iter()
+            .take_while(|trial| trial.holds)
+            .map(|trial| trial.depth)
+            .max();
+        let is_settled = match depths.iter().find(|one| Some(**one) > depth) {
+            Some(next) => trials.iter().any(|trial| trial.depth == *next),
+            None => true,
+        };
         Self {
             target,
             depth,
-            is_settled: next.is_none_or(is_measured),
+            is_settled,
             depth_max: depths.last().copied().unwrap_or_default(),
             trials,
         }
@@ -77,13 +84,12 @@ pub struct DepthTrial {
 }
 
 impl DepthTrial {
-    fn of(target: &LatencyTarget, measurement: &Measurement) -> Self {
-        let late = |kind| {
+    fn judge(target: &LatencyTarget, measurement: &Measurement) -> Self {
+        let LateRequests { requests, late } = timed_requests(|kind| {
             let op = measurement.ops.get(&kind)?;
             let latencies = op.latency_intended.as_ref().unwrap_or(&op.latency);
-            Some(LateRequests::of(latencies, target))
-        };
-        let LateRequests { requests, late } = timed_requests(late);
+            Some(LateRequests::count(latencies, target))
+        });
         Self {
             workload: measurement.workload.name.clone(),
             depth: measurement.workload.depth,

@@ -468,7 +468,7 @@ impl DiskTimes {
     }
 
     /// Both, one after the other.
-    pub fn then(self, later: Self) -> Self {
+    pub fn followed_by(self, later: Self) -> Self {
         Self {
             read_merges: self.read_merges.saturating_add(later.read_merges),
             write_merges: self.write_merges.saturating_add(later.write_merges),
@@ -489,9 +489,12 @@ impl DeviceUse {
             Some(bytes) => (bytes, asked.trim_bytes),
             None => (0, 0),
         };
-        let asked = asked.total() + asked_trims;
+        let asked_bytes = asked.total() + asked_trims;
+        if asked_bytes == 0 {
+            return None;
+        }
         let moved = self.read_bytes as f64 + self.write_bytes as f64 + trimmed as f64;
-        (asked > 0).then(|| moved / asked as f64)
+        Some(moved / asked_bytes as f64)
     }
 }
 

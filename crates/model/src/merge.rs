@@ -2,10 +2,9 @@
 //! within it count measured time only: what lies between two slices is in no series and no rate.
 
 use crate::data::RunData;
-use crate::histogram::LatencyHistogram;
 use crate::measurement::{
-    DeviceUse, EngineUse, Fallback, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX,
-    Starvation, SteadyOutcome, StopReason, VerifyResult, ZeroSample,
+    DeviceUse, EngineUse, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX, Starvation,
+    SteadyOutcome, StopReason, VerifyResult, ZeroSample,
 };
 use crate::window::{LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
 use std::cmp::Reverse;
@@ -19,20 +18,21 @@ const BAD_MAX: usize = 100;
 impl TimeSlice {
     /// What a measurement of one slice says of it.
     pub fn of(measurement: &Measurement) -> Self {
-        let ops = measurement.ops.iter().map(|(kind, op)| {
+        let target = measurement.workload.shape.latency_target.as_ref();
+        let mut ops = BTreeMap::new();
+        for (kind, op) in &measurement.ops {
             let latencies = op.latency_intended.as_ref().unwrap_or(&op.latency);
-            let target = measurement.workload.shape.latency_target.as_ref();
             let slice = SliceOp {
-                latency: SliceLatency::of(latencies),
-                late: target.map(|target| LateRequests::of(latencies, target)),
+                latency: SliceLatency::from_histogram(latencies),
+                late: target.map(|target| LateRequests::count(latencies, target)),
                 ..SliceOp::of(op.count, op.bytes, measurement.wall_ns)
             };
-            (*kind, slice)
-        });
+            ops.insert(*kind, slice);
+        }
         Self {
             start_ns: measurement.start_ns,
             wall_ns: measurement.wall_ns,
-            ops: ops.collect(),
+            ops,
         }
     }
 }
@@ -63,25 +63,37 @@ impl RunData {
     /// Adds what another process or host measured of the same plan at the same time, or the same
     /// process later.
     pub fn merge(&mut self, other: Self, kind: MergeKind) -> Result<(), MergeError> {
-        let has_more = |data: &Self| {
-            data.surface.is_some()
-                || data.postgres.is_some()
-                || data.files.is_some()
-                || data.observed.is_some()
-        };
-        if has_more(self) || has_more(&other) {
+        if !self.is_of_workloads() || !other.is_of_workloads() {
             return Err(MergeError::NoWorkload);
         }
-        let of = |data: &Self| -> Vec<(usize, String)> {
-            let all = data.measurements.iter();
-            all.map(|m| (m.target, m.workload.name.clone())).collect()
-        };
-        if of(self) != of(&other) {
+        if !self.has_workloads_of(&other) {
             return Err(MergeError::OtherWorkloads);
         }
-        let pairs = self.measurements.iter_mut().zip(other.measurements);
-        pairs.for_each(|(mine, theirs)| mine.merge(theirs, kind));
+        for (mine, theirs) in self.measurements.iter_mut().zip(other.measurements) {
+            mine.merge(theirs, kind);
+        }
         Ok(())
+    }
+
+    /// Whether nothing but workloads was measured.
+    fn is_of_workloads(&self) -> bool {
+        self.surface.is_none()
+            && self.postgres.is_none()
+            && self.files.is_none()
+            && self.observed.is_none()
+    }
+
+    /// Whether the workloads of both are the same, on the same targets and in the same order.
+    fn has_workloads_of(&self, other: &Self) -> bool {
+        if self.measurements.len() != other.measurements.len() {
+            return false;
+        }
+        for (mine, theirs) in self.measurements.iter().zip(&other.measurements) {
+            if mine.target != theirs.target || mine.workload.name != theirs.workload.name {
+                return false;
+            }
+        }
+        true
     }
 }
 
@@ -98,7 +110,7 @@ impl Measurement {
     /// Adds another measurement of the same workload. Neither the time without a request nor the
     /// rate without a disk can be known of two that ran at once.
     pub fn merge(&mut self, next: Self, kind: MergeKind) {
-        let weights = Weights::of(self, &next, kind);
+        let weights = Weights::compare(self, &next, kind);
         // Every field is named, so that a new one cannot be forgotten.
         let Self {
             target: _,
@@ -149,7 +161,7 @@ impl Measurement {
         self.ceiling_iops = weights.ceiling(self.ceiling_iops, ceiling_iops);
         self.zero_blocks.merge(zero_blocks);
         self.unwritten_bytes = self.unwritten_bytes.or(unwritten_bytes);
-        self.missed_starts = (self.missed_starts.zip(missed_starts)).map(|(a, b)| a + b);
+        self.missed_starts = sum_of_both(self.missed_starts, missed_starts);
         self.punted = self.punted.or(punted);
         merge_some(&mut self.verify, verify, VerifyResult::merge);
         self.hang = self.hang.or(hang);
@@ -168,11 +180,10 @@ impl Measurement {
 
     /// The span of both.
     fn merge_span(&mut self, start_bytes: u64, bytes: u64) {
-        let end = |start: u64, bytes: u64| start.saturating_add(bytes);
-        let mine = end(self.span_start_bytes, self.span_bytes);
-        let both = mine.max(end(start_bytes, bytes));
+        let my_end = self.span_start_bytes.saturating_add(self.span_bytes);
+        let their_end = start_bytes.saturating_add(bytes);
         self.span_start_bytes = self.span_start_bytes.min(start_bytes);
-        self.span_bytes = both - self.span_start_bytes;
+        self.span_bytes = my_end.max(their_end) - self.span_start_bytes;
     }
 
     fn merge_device(&mut self, theirs: DeviceUse, weights: Weights) {
@@ -181,8 +192,9 @@ impl Measurement {
             MergeKind::SameHost => std::mem::take(&mut self.device),
             MergeKind::OtherHost | MergeKind::Later => devices(&self.device, &theirs, weights),
         };
-        let known = self.device.accounted;
-        self.device.accounted = known.and_then(|_| self.device.share_of(self.asked));
+        if self.device.accounted.is_some() {
+            self.device.accounted = self.device.share_of(self.asked);
+        }
     }
 
     fn merge_windows(&mut self, theirs: Vec<Window>, weights: Weights) {
@@ -232,6 +244,19 @@ fn done(measurement: &Measurement) -> f64 {
     measurement.ops.values().map(|op| op.count).sum::<u64>() as f64
 }
 
+/// The sum of two counts; `None` where one of them is unknown.
+fn sum_of_both(mine: Option<u64>, theirs: Option<u64>) -> Option<u64> {
+    Some(mine? + theirs?)
+}
+
+/// The sum of two counts, one of which may be unknown.
+fn sum_of_known(mine: Option<u64>, theirs: Option<u64>) -> Option<u64> {
+    match (mine, theirs) {
+        (Some(mine), Some(theirs)) => Some(mine + theirs),
+        (only, None) | (None, only) => only,
+    }
+}
+
 fn merge_some<T>(mine: &mut Option<T>, theirs: Option<T>, merge: fn(&mut T, T)) {
     match (mine.as_mut(), theirs) {
         (Some(mine), Some(theirs)) => merge(mine, theirs),
@@ -251,7 +276,7 @@ struct Weights {
 }
 
 impl Weights {
-    fn of(mine: &Measurement, theirs: &Measurement, kind: MergeKind) -> Self {
+    fn compare(mine: &Measurement, theirs: &Measurement, kind: MergeKind) -> Self {
         Self {
             kind,
             mine_ns: mine.wall_ns,
@@ -297,8 +322,10 @@ impl Weights {
 
     /// The lower one; unknown of two at once.
     fn ceiling(self, a: Option<f64>, b: Option<f64>) -> Option<f64> {
-        let lowest = a.into_iter().chain(b).reduce(f64::min);
-        lowest.filter(|_| self.kind == MergeKind::Later)
+        if self.kind != MergeKind::Later {
+            return None;
+        }
+        a.into_iter().chain(b).reduce(f64::min)
     }
 }
 
@@ -314,9 +341,12 @@ impl EngineUse {
             depth,
             done_before_wait,
         } = other;
-        let is_new = |fallback: &Fallback| !self.fallbacks.contains(fallback);
-        let fallbacks: Vec<Fallback> = fallbacks.into_iter().filter(is_new).collect();
-        self.fallbacks.extend(fallbacks);
+        let before = self.fallbacks.len();
+        for fallback in fallbacks {
+            if !self.fallbacks[..before].contains(&fallback) {
+                self.fallbacks.push(fallback);
+            }
+        }
         // Those that were on all the time.
         self.features.retain(|feature| features.contains(feature));
         self.depth = self.depth.into_iter().chain(depth).min();
@@ -356,15 +386,11 @@ impl VerifyResult {
             mine.wall_ns += theirs.wall_ns;
             mine.latency.merge(&theirs.latency);
         });
-        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
-            (Some(a), Some(b)) => Some(a + b),
-            (a, b) => a.or(b),
-        };
-        self.blocks_written = (self.blocks_written.zip(blocks_written)).map(|(a, b)| a + b);
+        self.blocks_written = sum_of_both(self.blocks_written, blocks_written);
         self.blocks += blocks;
         self.bad_blocks += bad_blocks;
-        self.unsigned_blocks = sum(self.unsigned_blocks, unsigned_blocks);
-        self.other_size_blocks = sum(self.other_size_blocks, other_size_blocks);
+        self.unsigned_blocks = sum_of_known(self.unsigned_blocks, unsigned_blocks);
+        self.other_size_blocks = sum_of_known(self.other_size_blocks, other_size_blocks);
         self.other_size_bytes = self.other_size_bytes.or(other_size_bytes);
         // Both may have found the same runs.
         self.runs = self.runs.max(runs);
@@ -375,16 +401,21 @@ impl VerifyResult {
 
 /// Windows of the same times, added; none where the times differ.
 fn at_once(mut mine: Vec<Window>, theirs: &[Window], kind: MergeKind) -> Vec<Window> {
-    let times = |window: &Window| (window.start_ns, window.end_ns);
-    if !mine.iter().map(times).eq(theirs.iter().map(times)) {
+    if mine.len() != theirs.len() {
         return Vec::new();
     }
-    for (mine, theirs) in mine.iter_mut().zip(theirs) {
-        mine.add_worker(theirs);
-        mine.cpu += theirs.cpu;
-        mine.asked += theirs.asked;
+    for (own, other) in mine.iter_mut().zip(theirs) {
+        if (own.start_ns, own.end_ns) != (other.start_ns, other.end_ns) {
+            return Vec::new();
+        }
+        own.add_worker(other);
+        own.cpu += other.cpu;
+        own.asked += other.asked;
         if kind == MergeKind::OtherHost {
-            mine.disks = mine.disks.zip(theirs.disks).map(|(a, b)| a.plus(b));
+            own.disks = match (own.disks, other.disks) {
+                (Some(disks), Some(others)) => Some(disks.plus(others)),
+                _ => None,
+            };
         }
     }
     mine
@@ -409,8 +440,13 @@ impl OpMeasurement {
             *self.errors.entry(errno).or_default() += count;
         }
         self.latency.merge(&latency);
-        let merge = |mine: &mut LatencyHistogram, theirs| mine.merge(&theirs);
-        merge_some(&mut self.latency_intended, latency_intended, merge);
+        merge_some(
+            &mut self.latency_intended,
+            latency_intended,
+            |mine, theirs| {
+                mine.merge(&theirs);
+            },
+        );
         if begin_ns == 0 {
             self.series.merge(&series);
             return;
@@ -431,41 +467,56 @@ fn starvation(a: Starvation, b: Starvation, weights: Weights) -> Starvation {
 
 /// The counters of both; `accounted` is that of the first.
 fn devices(a: &DeviceUse, b: &DeviceUse, weights: Weights) -> DeviceUse {
-    let average = |(a, b)| weights.average(a, b);
-    let mut others: BTreeMap<u32, OtherProcess> = BTreeMap::new();
-    for other in a.others.iter().chain(&b.others) {
-        let and_modify = |known: &mut OtherProcess| {
-            known.read_bytes += other.read_bytes;
-            known.write_bytes += other.write_bytes;
-            known.ended |= other.ended;
-        };
-        let entry = others.entry(other.pid).and_modify(and_modify);
-        entry.or_insert_with(|| other.clone());
-    }
-    let mut others: Vec<OtherProcess> = others.into_values().collect();
-    // Processes without bytes are in the list for their name.
-    others.sort_by_key(|other| {
-        let bytes = other.read_bytes + other.write_bytes;
-        (bytes > 0, Reverse(bytes))
-    });
-    others.truncate(OTHERS_MAX);
+    let queue_depth = match (a.queue_depth, b.queue_depth) {
+        (Some(mine), Some(theirs)) => Some(weights.average(mine, theirs)),
+        _ => None,
+    };
+    let times = match (a.times, b.times) {
+        (Some(mine), Some(theirs)) => Some(mine.followed_by(theirs)),
+        _ => None,
+    };
     DeviceUse {
         disks: a.disks.clone(),
         read_bytes: a.read_bytes + b.read_bytes,
         write_bytes: a.write_bytes + b.write_bytes,
         read_ops: a.read_ops + b.read_ops,
         write_ops: a.write_ops + b.write_ops,
-        flush_ops: a.flush_ops.zip(b.flush_ops).map(|(a, b)| a + b),
-        trim_bytes: a.trim_bytes.zip(b.trim_bytes).map(|(a, b)| a + b),
-        queue_depth: a.queue_depth.zip(b.queue_depth).map(average),
-        times: a.times.zip(b.times).map(|(a, b)| a.then(b)),
+        flush_ops: sum_of_both(a.flush_ops, b.flush_ops),
+        trim_bytes: sum_of_both(a.trim_bytes, b.trim_bytes),
+        queue_depth,
+        times,
         accounted: a.accounted,
         unresolved: a.unresolved.clone().or_else(|| b.unresolved.clone()),
-        elsewhere_bytes: a.elsewhere_bytes.zip(b.elsewhere_bytes).map(|(a, b)| a + b),
+        elsewhere_bytes: sum_of_both(a.elsewhere_bytes, b.elsewhere_bytes),
         exits_reported: a.exits_reported && b.exits_reported,
-        others,
+        others: other_processes(&a.others, &b.others),
         others_hidden: a.others_hidden.max(b.others_hidden),
     }
+}
+
+/// The processes of both, each once.
+fn other_processes(mine: &[OtherProcess], theirs: &[OtherProcess]) -> Vec<OtherProcess> {
+    let mut by_pid: BTreeMap<u32, OtherProcess> = BTreeMap::new();
+    for other in mine.iter().chain(theirs) {
+        match by_pid.get_mut(&other.pid) {
+            Some(known) => {
+                known.read_bytes += other.read_bytes;
+                known.write_bytes += other.write_bytes;
+                known.ended |= other.ended;
+            }
+            None => {
+                by_pid.insert(other.pid, other.clone());
+            }
+        }
+    }
+    let mut others: Vec<OtherProcess> = by_pid.into_values().collect();
+    // Processes without bytes are in the list for their name.
+    others.sort_by_key(|other| {
+        let bytes = other.read_bytes + other.write_bytes;
+        (bytes > 0, Reverse(bytes))
+    });
+    others.truncate(OTHERS_MAX);
+    others
 }
 
 #[cfg(test)]

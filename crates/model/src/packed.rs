@@ -45,7 +45,7 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
-    pub(crate) fn of(text: &str) -> Result<Self, &'static str> {
+    pub(crate) fn decode(text: &str) -> Result<Self, &'static str> {
         let packed = BASE64.decode(text).map_err(|_| "this is no base64")?;
         let mut bytes = Vec::new();
         let inflated = DeflateDecoder::new(&packed[..])
@@ -113,7 +113,7 @@ pub(crate) fn serialize<T: Packed, S: Serializer>(value: &T, to: S) -> Result<S:
 /// Reads a value from its text.
 pub(crate) fn deserialize<'de, T: Packed, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
     let text = String::deserialize(from)?;
-    Unpacker::of(&text)
+    Unpacker::decode(&text)
         .and_then(|mut numbers| {
             let value = T::unpack(&mut numbers)?;
             numbers.is_done().then_some(value).ok_or("it is too long")

@@ -173,7 +173,7 @@ enum Kind {
 impl Kind {
     /// The kind of a figure that stands for its part of a record; `None` of all others. Creates of
     /// files count as small writes, and so on: what they are to the disk.
-    fn of(record: &Record, figure: &Figure<'_>) -> Option<Self> {
+    fn of_figure(record: &Record, figure: &Figure<'_>) -> Option<Self> {
         let is_rate = figure.metric.name == "iops";
         Some(match figure.key.part {
             Part::Workload => {
@@ -219,7 +219,7 @@ impl Kind {
 fn headlines(record: &Record) -> Vec<Headline> {
     let figures = figures(record).into_iter();
     let mut told: Vec<(Kind, Figure<'_>)> = figures
-        .filter_map(|figure| Some((Kind::of(record, &figure)?, figure)))
+        .filter_map(|figure| Some((Kind::of_figure(record, &figure)?, figure)))
         .collect();
     told.sort_by_key(|(_, figure)| {
         let index = figure.key.measurement;

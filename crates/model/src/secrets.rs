@@ -95,7 +95,7 @@ fn hide_values(text: &str) -> String {
         hidden.push('=');
         rest = after;
         if is_secret_key(&key_end[key_start..]) {
-            let value = value_length(rest, ValueKind::of(&text[..read + key_start]));
+            let value = value_length(rest, ValueKind::after(&text[..read + key_start]));
             if value > 0 {
                 hidden.push_str(HIDDEN);
             }
@@ -117,7 +117,7 @@ enum ValueKind {
 
 impl ValueKind {
     /// Of the value whose key follows on this text.
-    fn of(before: &str) -> Self {
+    fn after(before: &str) -> Self {
         let word = match before.rsplit(char::is_whitespace).next() {
             Some(word) => word,
             None => before,

@@ -110,12 +110,11 @@ impl TimeSeries {
 
     /// The same events in cells `factor` times as long.
     pub fn coarser(&self, factor: usize) -> Self {
-        let factor = factor.max(1);
-        let cells = self.cells.chunks(factor).map(Cell::sum);
+        let together = factor.max(1);
         Self {
             start_ns: self.start_ns,
-            interval_ns: self.interval_ns.saturating_mul(factor as u64),
-            cells: cells.collect(),
+            interval_ns: self.interval_ns.saturating_mul(together as u64),
+            cells: self.cells.chunks(together).map(Cell::sum).collect(),
         }
     }
 
@@ -129,10 +128,15 @@ impl TimeSeries {
     /// All events of the cells that start from `start_ns` on and before `end_ns`, both after the
     /// start of the measured time, as one cell.
     pub fn total_between(&self, start_ns: u64, end_ns: u64) -> Cell {
-        let starts = (0..).map(|index: u64| self.start_ns + index * self.interval_ns);
-        let cells = starts.zip(&self.cells);
-        let within = cells.filter(|(at_ns, _)| (start_ns..end_ns).contains(at_ns));
-        Cell::sum(within.map(|(_, cell)| cell))
+        let mut total = Cell::default();
+        let mut cell_ns = self.start_ns;
+        for cell in &self.cells {
+            if (start_ns..end_ns).contains(&cell_ns) {
+                total.merge(cell);
+            }
+            cell_ns = cell_ns.saturating_add(self.interval_ns);
+        }
+        total
     }
 
     /// Bytes of an operation, on average.
@@ -173,20 +177,25 @@ struct Columns {
 
 impl From<TimeSeries> for Columns {
     fn from(series: TimeSeries) -> Self {
-        let column = |number: fn(&Cell) -> u64| series.cells.iter().map(number).collect();
-        let errors = match series.total().errors {
-            0 => Vec::new(),
-            _ => column(|cell| cell.errors),
-        };
-        Self {
+        let mut columns = Self {
             start_ns: series.start_ns,
             interval_ns: series.interval_ns,
-            ops: column(|cell| cell.ops),
-            bytes: column(|cell| cell.bytes),
-            errors,
-            latency_max_ns: column(|cell| cell.latency_max_ns),
+            ops: Vec::new(),
+            bytes: Vec::new(),
+            errors: Vec::new(),
+            latency_max_ns: Vec::new(),
             cells: Vec::new(),
+        };
+        let has_errors = series.total().errors > 0;
+        for cell in &series.cells {
+            columns.ops.push(cell.ops);
+            columns.bytes.push(cell.bytes);
+            columns.latency_max_ns.push(cell.latency_max_ns);
+            if has_errors {
+                columns.errors.push(cell.errors);
+            }
         }
+        columns
     }
 }
 
@@ -200,18 +209,20 @@ impl TryFrom<Columns> for TimeSeries {
         if lengths != [count; 2] || !errors || (count > 0 && !columns.cells.is_empty()) {
             return Err("the lists of a series differ in length");
         }
-        let cell = |index: usize| Cell {
-            ops: columns.ops[index],
-            bytes: columns.bytes[index],
-            errors: columns.errors.get(index).copied().unwrap_or_default(),
-            latency_max_ns: columns.latency_max_ns[index],
-            latency_sum_ns: 0,
-        };
-        let cells = (0..count).map(cell).chain(columns.cells.iter().copied());
+        let mut cells = columns.cells;
+        for index in 0..count {
+            cells.push(Cell {
+                ops: columns.ops[index],
+                bytes: columns.bytes[index],
+                errors: columns.errors.get(index).copied().unwrap_or_default(),
+                latency_max_ns: columns.latency_max_ns[index],
+                latency_sum_ns: 0,
+            });
+        }
         Ok(Self {
             start_ns: columns.start_ns,
             interval_ns: columns.interval_ns,
-            cells: cells.collect(),
+            cells,
         })
     }
 }
@@ -230,7 +241,7 @@ pub struct PackedSeries(String);
 
 /// The number of cells that a packed series claims to have; 0 where it cannot be read.
 pub(crate) fn cells_of_packed(text: &str) -> u64 {
-    let Ok(mut numbers) = Unpacker::of(text) else {
+    let Ok(mut numbers) = Unpacker::decode(text) else {
         return 0;
     };
     // Start, length of a cell and bytes of an operation stand before it.

@@ -125,7 +125,7 @@ fn read_pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D
 
 impl BlockPattern {
     /// The bytes for a block at this offset.
-    fn at(&self, offset: u64) -> Vec<u8> {
+    fn bytes_at(&self, offset: u64) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         for place in &self.offset_places {
             if let Some(part) = bytes.get_mut(*place..place.saturating_add(8)) {
@@ -137,7 +137,7 @@ impl BlockPattern {
 
     /// Fills a block that belongs to this offset.
     pub fn fill(&self, block: &mut [u8], offset: u64) {
-        let bytes = self.at(offset);
+        let bytes = self.bytes_at(offset);
         for part in block.chunks_mut(bytes.len().max(1)) {
             part.copy_from_slice(&bytes[..part.len()]);
         }
@@ -146,7 +146,7 @@ impl BlockPattern {
     /// The first difference of a block that belongs to this offset, in words; `None` where it has
     /// the pattern.
     pub fn difference(&self, block: &[u8], offset: u64) -> Option<String> {
-        let wanted = self.at(offset);
+        let wanted = self.bytes_at(offset);
         let pairs = block.iter().zip(wanted.iter().cycle()).enumerate();
         for (place, (found, wanted)) in pairs {
             if found != wanted {

@@ -31,6 +31,16 @@ pub struct Stream {
     pub sizes: Vec<BlockShare>,
 }
 
+impl Stream {
+    /// Whether a block has no content after its step.
+    fn leaves_no_content(&self) -> bool {
+        match self.does.last() {
+            Some(last) => last.drops_blocks(),
+            None => false,
+        }
+    }
+}
+
 /// The streams of a workload; their shares add up to 1000.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "StreamsForm", into = "StreamsForm")]
@@ -62,15 +72,17 @@ impl TryFrom<StreamsForm> for Streams {
         if streams.is_empty() {
             return Ok(Self::with_reads(form.read_permille));
         }
-        let is_known =
-            |stream: &Stream| stream.permille > 0 && CHAINS.contains(&stream.does.as_slice());
-        let shares: u32 = streams.iter().map(|one| u32::from(one.permille)).sum();
-        let fits = streams.len() <= STREAMS_MAX && shares == 1000;
-        if fits && streams.iter().all(is_known) {
-            Ok(Self(streams))
-        } else {
-            Err(StreamsError)
+        let mut shares = 0;
+        for stream in &streams {
+            if stream.permille == 0 || !CHAINS.contains(&stream.does.as_slice()) {
+                return Err(StreamsError);
+            }
+            shares += u32::from(stream.permille);
         }
+        if streams.len() > STREAMS_MAX || shares != 1000 {
+            return Err(StreamsError);
+        }
+        Ok(Self(streams))
     }
 }
 
@@ -100,17 +112,30 @@ impl Streams {
     /// steps, and the second `other_sizes`, unless both have the sizes of the workload. A chain
     /// without steps makes no stream.
     pub fn of(chains: &[&[OpKind]], permille: u16, other_sizes: &[BlockShare]) -> Self {
-        let shares = match chains.len() {
-            0 | 1 => [1000, 0],
-            _ => [permille.min(1000), 1000 - permille.min(1000)],
+        let first_permille = match chains.len() {
+            0 | 1 => 1000,
+            _ => permille.min(1000),
         };
-        let streams = chains.iter().zip(shares).zip([&[], other_sizes]);
-        let streams = streams.map(|((does, permille), sizes)| Stream {
-            does: does.to_vec(),
-            permille,
-            sizes: sizes.to_vec(),
-        });
-        Self(streams.filter(|stream| stream.permille > 0).collect())
+        let mut streams = Vec::new();
+        if let Some(first) = chains.first()
+            && first_permille > 0
+        {
+            streams.push(Stream {
+                does: first.to_vec(),
+                permille: first_permille,
+                sizes: Vec::new(),
+            });
+        }
+        if let Some(second) = chains.get(1)
+            && first_permille < 1000
+        {
+            streams.push(Stream {
+                does: second.to_vec(),
+                permille: 1000 - first_permille,
+                sizes: other_sizes.to_vec(),
+            });
+        }
+        Self(streams)
     }
 
     /// Each of them.
@@ -125,8 +150,11 @@ impl Streams {
 
     /// Share of the steps that contain such an operation, in permille.
     pub fn permille(&self, kind: OpKind) -> u16 {
-        let with = self.0.iter().filter(|stream| stream.does.contains(&kind));
-        with.map(|stream| stream.permille).sum()
+        self.0
+            .iter()
+            .filter(|stream| stream.does.contains(&kind))
+            .map(|stream| stream.permille)
+            .sum()
     }
 
     /// Whether any step contains such an operation.
@@ -141,8 +169,9 @@ impl Streams {
 
     /// The first operation of each step, and its share in permille.
     pub fn firsts(&self) -> impl Iterator<Item = (OpKind, u16)> {
-        let first = |stream: &Stream| stream.does.first().map(|kind| (*kind, stream.permille));
-        self.0.iter().filter_map(first)
+        self.0
+            .iter()
+            .filter_map(|stream| Some((*stream.does.first()?, stream.permille)))
     }
 
     /// Whether any operation changes the content of a block.
@@ -165,38 +194,48 @@ impl Streams {
 
     /// Whether every block has no content after its step.
     pub fn leave_no_content(&self) -> bool {
-        let last = |stream: &Stream| stream.does.last().copied();
-        self.0
-            .iter()
-            .all(|stream| last(stream).is_some_and(OpKind::drops_blocks))
+        self.0.iter().all(Stream::leaves_no_content)
     }
 
     /// What follows an operation of this kind in the same block; `None` at the end of its step.
     pub fn after(&self, kind: OpKind) -> Option<OpKind> {
-        self.0.iter().find_map(|stream| {
-            let place = stream.does.iter().position(|of| *of == kind)?;
-            stream.does.get(place + 1).copied()
-        })
+        for stream in &self.0 {
+            for pair in stream.does.windows(2) {
+                if pair[0] == kind {
+                    return Some(pair[1]);
+                }
+            }
+        }
+        None
     }
 
     /// The block sizes of streams that have their own.
     pub fn other_sizes(&self) -> &[BlockShare] {
-        let own = self.0.iter().find(|stream| !stream.sizes.is_empty());
-        own.map_or(&[], |stream| &stream.sizes)
+        match self.0.iter().find(|stream| !stream.sizes.is_empty()) {
+            Some(stream) => &stream.sizes,
+            None => &[],
+        }
     }
 
     /// What is more than plain operations, in words: conditions of every figure.
     pub fn facts(&self) -> Vec<String> {
         let mut facts = Vec::new();
         for stream in &self.0 {
-            let sizes = stream.sizes.iter().map(|share| share.block_bytes);
-            let sizes: Vec<String> = sizes.map(|bytes| format_bytes(bytes.into())).collect();
-            if let (false, [kind, ..]) = (sizes.is_empty(), stream.does.as_slice()) {
+            let sizes: Vec<String> = stream
+                .sizes
+                .iter()
+                .map(|share| format_bytes(share.block_bytes.into()))
+                .collect();
+            if let Some(kind) = stream.does.first()
+                && !sizes.is_empty()
+            {
                 facts.push(format!("{} of {}", kind.plural(), sizes.join(", ")));
             }
-            if let [first, then] = stream.does.as_slice() {
-                let (first, then) = (first.done(), then.done());
-                facts.push(format!("each block {first} before it is {then}"));
+            if let [first, second] = stream.does.as_slice() {
+                let (first_done, second_done) = (first.done(), second.done());
+                facts.push(format!(
+                    "each block {first_done} before it is {second_done}"
+                ));
             }
         }
         facts

@@ -13,6 +13,15 @@ pub struct UnitError {
     what: &'static str,
 }
 
+impl UnitError {
+    fn new(text: &str, what: &'static str) -> Self {
+        Self {
+            text: text.to_owned(),
+            what,
+        }
+    }
+}
+
 const SIZE: &str = "a size; write bytes with k, M, G or T (steps of 1024), kB/MB/GB/TB (steps of \
                     1000) or KiB/MiB/GiB/TiB, such as 8k, 100MB or 4GiB";
 const DURATION: &str = "a duration; write a number with ms, s, m or h, such as 500ms, 30s or 2m";
@@ -27,11 +36,9 @@ pub fn counted(n: u64, one: &str) -> String {
 
 /// Reads a size in bytes: `8k` = 8 KiB = 8192, `8kB` = 8000, `1.5G`, `4096`.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
-    let error = || UnitError {
-        text: text.to_owned(),
-        what: SIZE,
+    let Some((number, unit)) = split(text) else {
+        return Err(UnitError::new(text, SIZE));
     };
-    let (number, unit) = split(text).ok_or_else(error)?;
     let (letter, rest) = match unit.chars().next() {
         None => ('b', ""),
         Some(c) => (c.to_ascii_lowercase(), &unit[c.len_utf8()..]),
@@ -42,45 +49,53 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
         'm' => 2,
         'g' => 3,
         't' => 4,
-        _ => return Err(error()),
+        _ => return Err(UnitError::new(text, SIZE)),
     };
     let step: f64 = match (power, rest) {
         (0, "") | (1.., "" | "iB" | "ib" | "i") => 1024.0,
         (1.., "B" | "b") => 1000.0,
-        _ => return Err(error()),
+        _ => return Err(UnitError::new(text, SIZE)),
     };
     let bytes = number * step.powi(power);
-    let is_whole = bytes.fract() == 0.0 && bytes < u64::MAX as f64;
-    is_whole.then_some(bytes as u64).ok_or_else(error)
+    if bytes.fract() == 0.0 && bytes < u64::MAX as f64 {
+        Ok(bytes as u64)
+    } else {
+        Err(UnitError::new(text, SIZE))
+    }
 }
 
 /// Reads a duration in nanoseconds: `500ms`, `30s`, `2m`, `1h`, `1.5s`; a bare number is seconds.
 pub fn parse_duration(text: &str) -> Result<u64, UnitError> {
-    let error = || UnitError {
-        text: text.to_owned(),
-        what: DURATION,
+    let Some((number, unit)) = split(text) else {
+        return Err(UnitError::new(text, DURATION));
     };
-    let (number, unit) = split(text).ok_or_else(error)?;
-    let ns = match unit {
+    let unit_ns = match unit {
         "ns" => 1.0,
         "us" | "µs" => 1e3,
         "ms" => 1e6,
         "s" | "" => 1e9,
         "m" | "min" => 60e9,
         "h" => 3600e9,
-        _ => return Err(error()),
-    } * number;
-    let fits = ns < u64::MAX as f64;
-    fits.then_some(ns.round() as u64).ok_or_else(error)
+        _ => return Err(UnitError::new(text, DURATION)),
+    };
+    let ns = unit_ns * number;
+    if ns < u64::MAX as f64 {
+        Ok(ns.round() as u64)
+    } else {
+        Err(UnitError::new(text, DURATION))
+    }
 }
 
+/// The number at the start of a text, and the unit behind it.
 fn split(text: &str) -> Option<(f64, &str)> {
-    let text = text.trim();
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    let number: f64 = text[..end].parse().ok()?;
-    (number.is_finite() && number >= 0.0).then(|| (number, text[end..].trim_start()))
+    let trimmed = text.trim();
+    let unit = trimmed.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number: f64 = trimmed[..trimmed.len() - unit.len()].parse().ok()?;
+    if number.is_finite() && number >= 0.0 {
+        Some((number, unit.trim_start()))
+    } else {
+        None
+    }
 }
 
 /// Prints bytes in binary units: `512 B`, `8 KiB`, `1.5 GiB`.

@@ -137,12 +137,12 @@ impl Window {
 
     /// Ends it earlier or later. What is cut off had the same depth; what is added was idle.
     pub fn end_at(&mut self, end_ns: u64) {
-        let end_ns = end_ns.max(self.start_ns);
-        if end_ns < self.end_ns {
-            let left = (end_ns - self.start_ns) as f64 / self.length_ns() as f64;
+        let new_end_ns = end_ns.max(self.start_ns);
+        if new_end_ns < self.end_ns {
+            let left = (new_end_ns - self.start_ns) as f64 / self.length_ns() as f64;
             self.busy_ns = (self.busy_ns as f64 * left).round() as u64;
         }
-        self.end_ns = end_ns;
+        self.end_ns = new_end_ns;
     }
 
     /// Extends it by the window that follows it.
@@ -155,7 +155,10 @@ impl Window {
         self.threads = self.threads.max(next.threads);
         self.cpu += next.cpu;
         self.asked += next.asked;
-        self.disks = self.disks.zip(next.disks).map(|(one, two)| one.plus(two));
+        self.disks = match (self.disks, next.disks) {
+            (Some(own), Some(more)) => Some(own.plus(more)),
+            _ => None,
+        };
     }
 
     /// Adds the window of another worker over the same time.
@@ -182,7 +185,9 @@ pub fn merge_pairs(windows: &[Window]) -> Vec<Window> {
 /// One window in place of consecutive ones, of which there is at least one.
 pub fn joined(windows: &[Window]) -> Window {
     let mut all = windows[0].clone();
-    windows[1..].iter().for_each(|next| all.append(next));
+    for next in &windows[1..] {
+        all.append(next);
+    }
     all
 }
 
@@ -296,13 +301,17 @@ pub struct LateRequests {
 }
 
 impl LateRequests {
-    /// Of these latencies.
-    pub fn of(latencies: &LatencyHistogram, target: &LatencyTarget) -> Self {
-        let late = latencies.buckets();
-        let late = late.filter(|(low, ..)| *low > target.latency_ns);
+    /// Counts those that took longer than the target.
+    pub fn count(latencies: &LatencyHistogram, target: &LatencyTarget) -> Self {
+        let mut late = 0;
+        for (low_ns, _, count) in latencies.buckets() {
+            if low_ns > target.latency_ns {
+                late += count;
+            }
+        }
         Self {
             requests: latencies.count(),
-            late: late.map(|(.., count)| count).sum(),
+            late,
         }
     }
 
@@ -330,9 +339,12 @@ pub struct SliceLatency {
 }
 
 impl SliceLatency {
-    /// Of these latencies; `None` of none.
-    pub fn of(latencies: &LatencyHistogram) -> Option<Self> {
-        (latencies.count() > 0).then(|| Self {
+    /// The figures of a distribution; `None` without a latency.
+    pub fn from_histogram(latencies: &LatencyHistogram) -> Option<Self> {
+        if latencies.count() == 0 {
+            return None;
+        }
+        Some(Self {
             mean_ns: latencies.mean_ns(),
             p50_ns: latencies.percentile(0.50),
             p99_ns: latencies.percentile(0.99),

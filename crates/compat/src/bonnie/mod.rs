@@ -83,15 +83,16 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
             return Err("-x above 1 needs -s above 0; run it again".to_owned());
         }
         (_, _) if runs > 1 => None,
-        (_, text) => Some(files_of(text.unwrap_or("16"), given.has("b"))?),
+        (_, text) => Some(read_files(text.unwrap_or("16"), given.has("b"))?),
     };
     let formats = [
         ("1.98", CsvFormat::V198),
         ("1.96", CsvFormat::V196),
         ("1.03", CsvFormat::V103),
     ];
-    let csv = given.choice("csv", &formats);
-    let csv = csv.map_err(|other| format!("--csv {other}: use 1.03, 1.96 or 1.98"))?;
+    let csv = given
+        .choice("csv", &formats)
+        .map_err(|other| format!("--csv {other}: use 1.03, 1.96 or 1.98"))?;
     let mut notes = given.notes.clone();
     if size_mib > 0 {
         notes.extend(notes_of_large_file(given, runs));
@@ -118,8 +119,12 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
         },
         is_direct: given.has("D"),
         syncs_each: given.has("b"),
-        seed: given.value("z").and_then(|text| text.parse().ok()),
+        seed: seed(given),
     })
+}
+
+fn seed(given: &GivenArguments) -> Option<u64> {
+    given.value("z")?.parse().ok()
 }
 
 /// The large file and its seeks, from -s and -r.
@@ -132,23 +137,25 @@ struct LargeFile {
 
 fn large_file(given: &GivenArguments, concurrency: u64) -> Result<LargeFile, String> {
     let memory_mib = in_range("r", given.value("r"), "", 0..=1 << 30)?;
-    let mut parts = given.value("s").unwrap_or_default().split(':');
-    let mut part = |units: &str, range: RangeInclusive<u64>| {
-        let text = parts.next().filter(|text| !text.is_empty());
-        in_range("s", text, units, range)
-    };
-    let size_mib = match part("gt", 0..=1 << 30)? {
+    let mut parts = ValueParts::new("s", given.value("s").unwrap_or_default());
+    let size_mib = match parts.next_number("gt", 0..=1 << 30)? {
         Some(mib) => mib,
         None => size_for_memory(memory_mib),
     };
-    let chunk_bytes = part("k", CHUNK_BYTES_MIN..=MIB)?.unwrap_or(u64::from(CHUNK_BYTES));
+    let chunk_bytes = parts
+        .next_number("k", CHUNK_BYTES_MIN..=MIB)?
+        .unwrap_or(u64::from(CHUNK_BYTES));
     if !chunk_bytes.is_power_of_two() {
         return Err(format!(
             "-s: the chunk of {chunk_bytes} bytes is not a power of two"
         ));
     }
-    let seeks = part("k", 1..=1 << 40)?.unwrap_or(SEEKS_DEFAULT);
-    let seekers = part("", 1..=1024)?.unwrap_or(u64::from(SEEKERS));
+    let seeks = parts
+        .next_number("k", 1..=1 << 40)?
+        .unwrap_or(SEEKS_DEFAULT);
+    let seekers = parts
+        .next_number("", 1..=1024)?
+        .unwrap_or(u64::from(SEEKERS));
     let used_mib = memory_mib.unwrap_or(0);
     if size_mib > 0 && size_mib.saturating_mul(concurrency) < 2 * used_mib {
         return Err(format!(
@@ -163,6 +170,34 @@ fn large_file(given: &GivenArguments, concurrency: u64) -> Result<LargeFile, Str
     })
 }
 
+/// The value of an option that has several numbers, as in `16:100k:10k:4`.
+struct ValueParts<'a> {
+    /// The name of the option.
+    name: &'static str,
+    parts: std::str::Split<'a, char>,
+}
+
+impl<'a> ValueParts<'a> {
+    fn new(name: &'static str, value: &'a str) -> Self {
+        Self {
+            name,
+            parts: value.split(':'),
+        }
+    }
+
+    /// The next number; `None` where it is omitted.
+    fn next_number(
+        &mut self,
+        units: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, String> {
+        match self.parts.next() {
+            None | Some("") => Ok(None),
+            part => in_range(self.name, part, units, range),
+        }
+    }
+}
+
 /// A number as bonnie++ reads it: the digits that the text begins with, times 1024 for each place
 /// of its last letter in `units`. Another letter counts for nothing, so 32M is 32.
 fn in_range(
@@ -174,13 +209,18 @@ fn in_range(
     let Some(text) = text else {
         return Ok(None);
     };
-    let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let digits = &text[..text.len() - digits.len()];
+    let behind_digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = &text[..text.len() - behind_digits.len()];
     let letter = text.chars().last().unwrap_or(' ').to_ascii_lowercase();
-    let power = units.find(letter).map_or(0, |place| place as u32 + 1);
-    let number = digits.parse::<u64>().ok();
-    let number = number.and_then(|number| number.checked_mul(1 << (10 * power)));
-    command::in_range(name, text, number, &range).map(Some)
+    let factor: u64 = match units.find(letter) {
+        Some(place) => 1 << (10 * (place + 1)),
+        None => 1,
+    };
+    let number = match digits.parse::<u64>() {
+        Ok(number) => number.checked_mul(factor),
+        Err(_) => None,
+    };
+    Ok(Some(command::in_range(name, text, number, &range)?))
 }
 
 /// The size of the file without -s, in MiB: twice the memory that -r names, rounded up to a GiB
@@ -212,36 +252,31 @@ fn notes_of_large_file(given: &GivenArguments, runs: u64) -> Vec<String> {
 }
 
 /// `16`, `16:100k:10k:4`: 1024 files each, sizes, directories.
-fn files_of(text: &str, syncs_each: bool) -> Result<FilesPlan, String> {
-    let mut parts = text.split(':');
-    let mut part = |units: &str, default: u64, range: RangeInclusive<u64>| {
-        let given = parts.next().filter(|text| !text.is_empty());
-        let number = in_range("n", given, units, range)?;
-        Ok::<_, String>(number.unwrap_or(default))
-    };
-    let count = part("m", 16, 1..=FILES_MAX)?;
-    let bytes_max = part("kmg", 0, 0..=FILE_BYTES_MAX)?;
-    let bytes_min = part("kmg", 0, 0..=bytes_max)?;
-    let directories = part("k", 1, 1..=DIRECTORIES_MAX)? as u32;
-    match parts.next() {
-        None => Ok(FilesPlan {
-            count: count * FILES_UNIT,
-            file_bytes_min: bytes_min,
-            file_bytes_max: bytes_max,
-            directories,
-            threads: 1,
-            sync: if syncs_each {
-                FileSync::Both
-            } else {
-                FileSync::None
-            },
-            caches: FileCaches::DropOwnPages,
-            orders: vec![FileOrder::Sequential, FileOrder::Random],
-            rounds: 1,
-            time_ns: FILES_NS,
-        }),
-        Some(_) => Err("-n: a chunk size is not supported; omit it".to_owned()),
+fn read_files(text: &str, syncs_each: bool) -> Result<FilesPlan, String> {
+    let mut parts = ValueParts::new("n", text);
+    let count = parts.next_number("m", 1..=FILES_MAX)?.unwrap_or(16);
+    let bytes_max = parts.next_number("kmg", 0..=FILE_BYTES_MAX)?.unwrap_or(0);
+    let bytes_min = parts.next_number("kmg", 0..=bytes_max)?.unwrap_or(0);
+    let directories = parts.next_number("k", 1..=DIRECTORIES_MAX)?.unwrap_or(1);
+    if parts.parts.next().is_some() {
+        return Err("-n: a chunk size is not supported; omit it".to_owned());
     }
+    Ok(FilesPlan {
+        count: count * FILES_UNIT,
+        file_bytes_min: bytes_min,
+        file_bytes_max: bytes_max,
+        directories: directories as u32,
+        threads: 1,
+        sync: if syncs_each {
+            FileSync::Both
+        } else {
+            FileSync::None
+        },
+        caches: FileCaches::DropOwnPages,
+        orders: vec![FileOrder::Sequential, FileOrder::Random],
+        rounds: 1,
+        time_ns: FILES_NS,
+    })
 }
 
 impl BonnieLoad {
@@ -311,10 +346,15 @@ impl DropInLoad for BonnieLoad {
             let text = format!("Can't chdir to {directory}\n");
             return Err(DropInError::Target(text));
         }
-        if let Some(files) = self.labels.files.clone().filter(|_| self.is_of_files) {
-            let threads = self.labels.concurrency;
+        if self.is_of_files
+            && let Some(files) = &self.labels.files
+        {
+            let with_threads = FilesPlan {
+                threads: self.labels.concurrency,
+                ..files.clone()
+            };
             return Ok(Plan {
-                tasks: vec![Task::Files(FilesPlan { threads, ..files })],
+                tasks: vec![Task::Files(with_threads)],
                 ..DROP_IN.plan(context, None, Vec::new())
             });
         }
@@ -322,18 +362,20 @@ impl DropInLoad for BonnieLoad {
             .flat_map(|run| self.tests(run))
             .collect();
         let bytes = u64::from(self.labels.runs) * self.labels.size_mib * MIB;
-        let context = context.seeded(self.seed);
-        Ok(DROP_IN.plan(&context, Some(bytes), workloads))
+        let seeded = context.seeded(self.seed);
+        Ok(DROP_IN.plan(&seeded, Some(bytes), workloads))
     }
 
     fn next(&self) -> Option<NextLoad> {
+        if self.labels.files.is_none() || self.is_of_files {
+            return None;
+        }
         let load = Self {
             head: LoadHead::new(self.head.target.clone(), Vec::new()),
             is_of_files: true,
             ..self.clone()
         };
-        let has_next = self.labels.files.is_some() && !self.is_of_files;
-        has_next.then(|| NextLoad::new(load, NextPrinter::SamePrinter))
+        Some(NextLoad::new(load, NextPrinter::SamePrinter))
     }
 
     fn printer(&self, plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

@@ -1,7 +1,7 @@
 //! The table and the CSV line of bonnie++ 2.00: the names of its tests, and what a report says of a
 //! run.
 
-use crate::figures::seconds;
+use crate::figures::{as_seconds, bytes, count};
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::files::{
     FileOperation, FileOrder, FileStep, FileStepMeasurement, FilesMeasurement, FilesPlan,
@@ -153,42 +153,84 @@ impl TablePrinter {
     fn csv(&self, tests: &[TestFigures; 6], machine: &str) -> String {
         let labels = &self.labels;
         let mut fields = labels.csv.versions().to_vec();
-        fields.extend([
-            machine.to_owned(),
-            labels.concurrency.to_string(),
-            labels.seed.to_string(),
-        ]);
-        fields.extend(match labels.size_mib {
-            0 => vec![String::new(); 4],
-            _ => vec![
-                size_text(labels.size_mib, &["M", "G"]),
-                chunk_text(labels.chunk_bytes),
-                labels.seeks.to_string(),
-                labels.seekers.to_string(),
-            ],
-        });
-        let rates = |test: &TestFigures| [test.rate.clone(), test.cpu.clone()];
-        fields.extend(tests.iter().flat_map(rates));
+        fields.push(machine.to_owned());
+        fields.push(labels.concurrency.to_string());
+        fields.push(labels.seed.to_string());
+        fields.extend(labels.large_file_fields());
+        add_rates(&mut fields, tests);
         match &labels.files {
             None => fields.extend(vec![String::new(); FILE_FIELDS]),
             Some(files) => {
-                fields.push((files.count / FILES_UNIT).to_string());
-                // One directory is an empty field, as no directory is in the tool.
-                let directories = match files.directories {
-                    1 => 0,
-                    number => u64::from(number),
-                };
-                let others = [files.file_bytes_max, files.file_bytes_min, directories, 0];
-                fields.extend(others.map(|number| match number {
-                    0 => String::new(),
-                    number => number.to_string(),
-                }));
-                fields.extend(self.files.iter().flat_map(rates));
+                fields.extend(small_file_fields(files));
+                add_rates(&mut fields, &self.files);
             }
         }
-        fields.extend(tests.iter().map(|test| test.latency.clone()));
-        fields.extend(self.files.iter().map(|test| test.latency.clone()));
-        labels.csv.line(fields)
+        add_latencies(&mut fields, tests);
+        add_latencies(&mut fields, &self.files);
+        labels.csv.line(&fields)
+    }
+
+    /// The CSV lines of several runs, below the names of the fields.
+    fn csv_of_runs(&self, measurements: &[Measurement], machine: &str) -> String {
+        let names: Vec<String> = FIELDS.split(',').map(str::to_owned).collect();
+        let mut text = self.labels.csv.line(&names) + "\n";
+        for run in 0..self.labels.runs {
+            text.push_str(&self.csv(&tests(measurements, run), machine));
+            text.push('\n');
+        }
+        text
+    }
+}
+
+impl RunLabels {
+    /// The CSV fields that say how the large file is tested.
+    fn large_file_fields(&self) -> Vec<String> {
+        if self.size_mib == 0 {
+            return vec![String::new(); 4];
+        }
+        vec![
+            size_text(self.size_mib, &["M", "G"]),
+            chunk_text(self.chunk_bytes),
+            self.seeks.to_string(),
+            self.seekers.to_string(),
+        ]
+    }
+}
+
+/// The CSV fields that say how many files are tested.
+fn small_file_fields(files: &FilesPlan) -> [String; 5] {
+    // One directory is an empty field, as no directory is in the tool.
+    let directories = match files.directories {
+        1 => String::new(),
+        number => number.to_string(),
+    };
+    let chunk_bytes = String::new();
+    [
+        (files.count / FILES_UNIT).to_string(),
+        text_unless_zero(files.file_bytes_max),
+        text_unless_zero(files.file_bytes_min),
+        directories,
+        chunk_bytes,
+    ]
+}
+
+fn text_unless_zero(number: u64) -> String {
+    match number {
+        0 => String::new(),
+        _ => number.to_string(),
+    }
+}
+
+fn add_rates(fields: &mut Vec<String>, tests: &[TestFigures; 6]) {
+    for test in tests {
+        fields.push(test.rate.clone());
+        fields.push(test.cpu.clone());
+    }
+}
+
+fn add_latencies(fields: &mut Vec<String>, tests: &[TestFigures; 6]) {
+    for test in tests {
+        fields.push(test.latency.clone());
     }
 }
 
@@ -214,42 +256,53 @@ impl CsvFormat {
     }
 
     /// The line that has those of the 50 fields which the format knows.
-    fn line(self, fields: Vec<String>) -> String {
-        let is_known = |at: &usize| match self {
+    fn line(self, fields: &[String]) -> String {
+        let mut known = Vec::new();
+        for (index, field) in fields.iter().enumerate() {
+            if self.has_field(index) {
+                known.push(field.as_str());
+            }
+        }
+        known.join(",")
+    }
+
+    /// Whether the format has the field of this index in format 1.98.
+    fn has_field(self, index: usize) -> bool {
+        match self {
             // Name, size, rates of the file; number of files, their rates.
-            Self::V103 => matches!(at, 2 | 5 | 9..=21 | 26..=37),
+            Self::V103 => matches!(index, 2 | 5 | 9..=21 | 26..=37),
             // Without the number of seeks and of seekers.
-            Self::V196 => !matches!(at, 7 | 8),
+            Self::V196 => !matches!(index, 7 | 8),
             Self::V198 => true,
-        };
-        let all = fields.into_iter().enumerate();
-        let kept = all.filter(|(at, _)| is_known(at)).map(|(_, field)| field);
-        kept.collect::<Vec<String>>().join(",")
+        }
     }
 }
 
-/// The figures of the test of this name; empty where it was not measured.
-fn figures(
-    measurements: &[Measurement],
-    (name, run): (&str, u32),
-    counted: &[OpKind],
-) -> TestFigures {
-    let wanted = name_in_run(name, run);
-    let found = measurements.iter().find(|one| one.workload.name == wanted);
-    let Some(measurement) = found.filter(|one| one.wall_ns > 0) else {
-        return TestFigures::default();
+/// The figures of a test in one of several runs; empty where it was not measured.
+fn figures(measurements: &[Measurement], test: &str, run: u32, counted: &[OpKind]) -> TestFigures {
+    let name = name_in_run(test, run);
+    let measurement = match measurements.iter().find(|one| one.workload.name == name) {
+        Some(measurement) if measurement.wall_ns > 0 => measurement,
+        _ => return TestFigures::default(),
     };
-    let ops = || counted.iter().filter_map(|kind| measurement.ops.get(kind));
-    let rate = match name {
-        SEEKS => ops().map(|op| op.count).sum::<u64>() as f64,
-        _ => ops().map(|op| op.bytes).sum::<u64>() as f64 / KIB,
-    } / seconds(measurement.wall_ns);
-    let short = match name {
+    let mut moved = 0.0;
+    for kind in counted {
+        moved += match test {
+            SEEKS => count(measurement, *kind) as f64,
+            _ => bytes(measurement, *kind) as f64 / KIB,
+        };
+    }
+    let rate = moved / as_seconds(measurement.wall_ns);
+    let short = match test {
         SEEKS => format!("{rate:.0}"),
         _ => short_rate(rate),
     };
-    let all = measurement.ops.values();
-    let worst_ns = all.map(|op| op.latency.max_ns()).max().unwrap_or(0);
+    let worst_ns = measurement
+        .ops
+        .values()
+        .map(|op| op.latency.max_ns())
+        .max()
+        .unwrap_or(0);
     TestFigures {
         rate: format!("{rate:.0}"),
         short,
@@ -303,37 +356,31 @@ fn latency_text(ns: u64) -> String {
 impl ToolPrinter for TablePrinter {
     fn files_measured(&mut self, files: &FilesMeasurement) {
         self.progress = TableProgress::FilesMeasured;
-        let plan = self.labels.files.as_ref();
-        let looked_up = match plan.map_or(0, |plan| plan.file_bytes_max) {
-            0 => FileOperation::Stat,
-            _ => FileOperation::Read,
+        let looked_up = match &self.labels.files {
+            Some(plan) if plan.file_bytes_max > 0 => FileOperation::Read,
+            _ => FileOperation::Stat,
         };
         let operations = [FileOperation::Create, looked_up, FileOperation::Delete];
-        let orders = [FileOrder::Sequential, FileOrder::Random];
-        let steps = |order| operations.map(|operation| FileStep { operation, order });
-        let wanted = orders.into_iter().flat_map(steps);
-        for (figures, step) in self.files.iter_mut().zip(wanted) {
-            let found = files.steps.iter().find(|one| one.step == step);
-            let is_good = |one: &&FileStepMeasurement| {
-                one.wall_ns > 0 && one.op.count > 0 && one.op.errors.is_empty()
-            };
-            if let Some(measured) = found.filter(is_good) {
-                *figures = step_figures(measured);
+        let mut column = 0;
+        for order in [FileOrder::Sequential, FileOrder::Random] {
+            for operation in operations {
+                let step = FileStep { operation, order };
+                self.files[column] = match files.steps.iter().find(|one| one.step == step) {
+                    Some(measured) => step_figures(measured),
+                    None => TestFigures::default(),
+                };
+                column += 1;
             }
         }
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        let machine = self.labels.machine.clone();
-        let machine = machine.unwrap_or_else(|| result.host_name.to_owned());
+        let machine = match &self.labels.machine {
+            Some(machine) => machine.clone(),
+            None => result.host_name.to_owned(),
+        };
         if self.labels.runs > 1 {
-            let names = FIELDS.split(',').map(str::to_owned);
-            let mut stdout = self.labels.csv.line(names.collect()) + "\n";
-            for run in 0..self.labels.runs {
-                stdout.push_str(&self.csv(&tests(result.measurements, run), &machine));
-                stdout.push('\n');
-            }
-            return ToolText::out(stdout);
+            return ToolText::out(self.csv_of_runs(result.measurements, &machine));
         }
         if !result.measurements.is_empty() {
             self.tests = tests(result.measurements, 0);
@@ -367,8 +414,12 @@ impl ToolPrinter for TablePrinter {
     }
 }
 
+/// The figures of a test of many files; empty where it failed.
 fn step_figures(measured: &FileStepMeasurement) -> TestFigures {
-    let rate = measured.op.count as f64 / seconds(measured.wall_ns);
+    if measured.wall_ns == 0 || measured.op.count == 0 || !measured.op.errors.is_empty() {
+        return TestFigures::default();
+    }
+    let rate = measured.op.count as f64 / as_seconds(measured.wall_ns);
     TestFigures {
         rate: format!("{rate:.0}"),
         // Five columns.
@@ -384,14 +435,13 @@ fn step_figures(measured: &FileStepMeasurement) -> TestFigures {
 
 /// The tests of a run in the order of the report.
 fn tests(measurements: &[Measurement], run: u32) -> [TestFigures; 6] {
-    let of = |name, counted: &[OpKind]| figures(measurements, (name, run), counted);
     [
         TestFigures::default(),
-        of(WRITE, &[OpKind::Write]),
-        of(REWRITE, &[OpKind::Write]),
+        figures(measurements, WRITE, run, &[OpKind::Write]),
+        figures(measurements, REWRITE, run, &[OpKind::Write]),
         TestFigures::default(),
-        of(READ, &[OpKind::Read]),
-        of(SEEKS, &[OpKind::Read, OpKind::Write]),
+        figures(measurements, READ, run, &[OpKind::Read]),
+        figures(measurements, SEEKS, run, &[OpKind::Read, OpKind::Write]),
     ]
 }
 

@@ -47,8 +47,10 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
         Some("--version") => return Ok(Started::version(DROP_IN.emulates)),
         _ => {}
     }
-    let load = read(arguments).map_err(|why| DROP_IN.usage_error(&why, ""))?;
-    Ok(Started::Load(Box::new(load)))
+    match read(arguments) {
+        Ok(load) => Ok(Started::Load(Box::new(load))),
+        Err(why) => Err(DROP_IN.usage_error(&why, "")),
+    }
 }
 
 fn form(operand: &DropInOption) -> String {
@@ -57,47 +59,97 @@ fn form(operand: &DropInOption) -> String {
 
 fn operands(arguments: &[String]) -> Result<GivenArguments, String> {
     let mut given = GivenArguments::default();
-    let mut add = |name: &str, value: Option<&str>, unknown: String| {
-        let mut all = DROP_IN.options.iter();
-        let operand = all.find(|operand| operand.short == name);
-        let operand = operand.ok_or(unknown)?;
-        operand.admit(&mut given.notes)?;
-        let name = match operand.short.trim_end_matches('=') {
-            "iseek" => "skip",
-            "oseek" => "seek",
-            name => name,
-        };
-        let value = value.map(str::to_owned);
-        given.options.push(GivenOption { name, value });
-        Ok::<_, String>(())
-    };
-    for argument in arguments.iter().filter(|argument| *argument != "--") {
-        let unknown = || format!("unrecognized operand '{argument}'");
-        let (key, value) = argument.split_once('=').ok_or_else(unknown)?;
-        if !matches!(key, "conv" | "iflag" | "oflag") {
-            add(&format!("{key}="), Some(value), unknown())?;
+    for argument in arguments {
+        if argument == "--" {
             continue;
         }
-        for symbol in value.split(',') {
-            let what = if key == "conv" { "conversion" } else { key };
-            let unknown = format!("invalid {what}: '{symbol}'");
-            add(&format!("{key}={symbol}"), None, unknown)?;
+        let unknown = format!("unrecognized operand '{argument}'");
+        let Some((key, value)) = argument.split_once('=') else {
+            return Err(unknown);
+        };
+        if matches!(key, "conv" | "iflag" | "oflag") {
+            add_symbols(&mut given, key, value)?;
+            continue;
         }
+        let Some(operand) = known_operand(&format!("{key}=")) else {
+            return Err(unknown);
+        };
+        add_operand(&mut given, operand, Some(value))?;
     }
     Ok(given)
 }
 
-/// A number as written, in bytes or blocks, and whether it counts bytes.
-fn number(given: &GivenArguments, name: &str) -> Result<Option<(u64, bool)>, String> {
-    given.read(name, |text| {
-        let number = parse_bytes(text).ok_or_else(|| format!("invalid number: '{text}'"))?;
-        Ok((number, counts_bytes(text)))
-    })
+/// The operand that is written like this, such as `bs=` or `conv=fsync`.
+fn known_operand(written: &str) -> Option<&'static DropInOption> {
+    DROP_IN
+        .options
+        .iter()
+        .find(|operand| operand.short == written)
+}
+
+/// Adds each symbol of a list such as `conv=fsync,notrunc` by itself.
+fn add_symbols(given: &mut GivenArguments, key: &str, list: &str) -> Result<(), String> {
+    for symbol in list.split(',') {
+        let Some(operand) = known_operand(&format!("{key}={symbol}")) else {
+            let what = if key == "conv" { "conversion" } else { key };
+            return Err(format!("invalid {what}: '{symbol}'"));
+        };
+        add_operand(given, operand, None)?;
+    }
+    Ok(())
+}
+
+fn add_operand(
+    given: &mut GivenArguments,
+    operand: &'static DropInOption,
+    value: Option<&str>,
+) -> Result<(), String> {
+    operand.admit(&mut given.notes)?;
+    let name = match operand.short.trim_end_matches('=') {
+        "iseek" => "skip",
+        "oseek" => "seek",
+        name => name,
+    };
+    given.options.push(GivenOption {
+        name,
+        value: value.map(str::to_owned),
+    });
+    Ok(())
+}
+
+/// A number of bytes or of blocks.
+fn read_number(text: &str) -> Result<u64, String> {
+    match parse_bytes(text) {
+        Some(number) => Ok(number),
+        None => Err(format!("invalid number: '{text}'")),
+    }
+}
+
+/// The bytes that an operand such as `count=` names, in bytes or in blocks of this size. A number
+/// of blocks is one of bytes after `bytes_flag`.
+fn bytes_of_operand(
+    given: &GivenArguments,
+    name: &str,
+    bytes_flag: &str,
+    block_bytes: u64,
+) -> Result<Option<u64>, String> {
+    let Some(text) = given.value(name) else {
+        return Ok(None);
+    };
+    let number = read_number(text)?;
+    if counts_bytes(text) || given.has(bytes_flag) {
+        return Ok(Some(number));
+    }
+    match number.checked_mul(block_bytes) {
+        Some(bytes) => Ok(Some(bytes)),
+        None => Err(format!("invalid number: '{number}': too large")),
+    }
 }
 
 fn block_bytes(given: &GivenArguments) -> Result<u64, String> {
-    let of = |name| Ok::<_, String>(number(given, name)?.map(|(bytes, _)| bytes));
-    let (bs, ibs, obs) = (of("bs")?, of("ibs")?, of("obs")?);
+    let bs = given.read("bs", read_number)?;
+    let ibs = given.read("ibs", read_number)?;
+    let obs = given.read("obs", read_number)?;
     let bytes = match (bs, ibs, obs) {
         (Some(bytes), _, _) => bytes,
         (None, Some(ibs), Some(obs)) if ibs != obs => {
@@ -105,38 +157,25 @@ fn block_bytes(given: &GivenArguments) -> Result<u64, String> {
         }
         (None, ibs, obs) => ibs.or(obs).unwrap_or(BLOCK_BYTES),
     };
-    let is_allowed = (1..=BLOCK_BYTES_MAX).contains(&bytes);
-    is_allowed.then_some(bytes).ok_or_else(|| {
-        format!("invalid number: '{bytes}'; a block has from 1 to {BLOCK_BYTES_MAX} bytes")
-    })
+    if !(1..=BLOCK_BYTES_MAX).contains(&bytes) {
+        return Err(format!(
+            "invalid number: '{bytes}'; a block has from 1 to {BLOCK_BYTES_MAX} bytes"
+        ));
+    }
+    Ok(bytes)
 }
 
 fn read(arguments: &[String]) -> Result<CopyLoad, String> {
     let given = operands(arguments)?;
     let block_bytes = block_bytes(&given)?;
-    let is_source = |path: &str| SOURCES.contains(&path);
-    let (input, output) = (given.value("if"), given.value("of"));
-    let (path, writes) = match (input, output) {
+    let (path, writes) = match (given.value("if"), given.value("of")) {
         (Some(input), Some(output)) if is_source(input) && output != SINK => (output, true),
         (Some(input), Some(output)) if output == SINK && !is_source(input) => (input, false),
         (input, output) => return Err(no_disk_test(input, output)),
     };
-    // A number of blocks or bytes, in bytes.
-    let bytes_of = |name: &str, in_bytes: &str| {
-        let Some((number, counts_bytes)) = number(&given, name)? else {
-            return Ok(None);
-        };
-        if counts_bytes || given.has(in_bytes) {
-            return Ok(Some(number));
-        }
-        let bytes = number.checked_mul(block_bytes);
-        bytes
-            .map(Some)
-            .ok_or_else(|| format!("invalid number: '{number}': too large"))
-    };
-    let skip = bytes_of("skip", "iflag=skip_bytes")?;
-    let seek = bytes_of("seek", "oflag=seek_bytes")?;
-    let bytes = bytes_of("count", "iflag=count_bytes")?;
+    let skip = bytes_of_operand(&given, "skip", "iflag=skip_bytes", block_bytes)?;
+    let seek = bytes_of_operand(&given, "seek", "oflag=seek_bytes", block_bytes)?;
+    let bytes = bytes_of_operand(&given, "count", "iflag=count_bytes", block_bytes)?;
     let status = match given.value("status") {
         None | Some("progress") => StatusLevel::All,
         Some("noxfer") => StatusLevel::Records,
@@ -161,6 +200,10 @@ fn read(arguments: &[String]) -> Result<CopyLoad, String> {
     };
     load.add_notes();
     Ok(load)
+}
+
+fn is_source(path: &str) -> bool {
+    SOURCES.contains(&path)
 }
 
 fn no_disk_test(input: Option<&str>, output: Option<&str>) -> String {
@@ -192,54 +235,91 @@ impl CopyLoad {
     }
 
     fn sync(&self) -> SyncPolicy {
-        match self.head.writes {
-            true if self.has("oflag=sync") => OPEN_SYNC,
-            true if self.has("oflag=dsync") => OPEN_DSYNC,
-            true if self.has("conv=fsync") || self.has("conv=fdatasync") => SyncPolicy::AtEnd,
-            _ => SyncPolicy::None,
+        if !self.head.writes {
+            SyncPolicy::None
+        } else if self.has("oflag=sync") {
+            OPEN_SYNC
+        } else if self.has("oflag=dsync") {
+            OPEN_DSYNC
+        } else if self.has("conv=fsync") || self.has("conv=fdatasync") {
+            SyncPolicy::AtEnd
+        } else {
+            SyncPolicy::None
         }
     }
 
     fn cache(&self) -> CachePolicy {
-        let flag = if self.head.writes { "oflag" } else { "iflag" };
-        let has = |mode: &str| self.has(&format!("{flag}={mode}"));
-        match (has("direct"), has("nocache")) {
-            (true, _) => CachePolicy::Direct,
-            (false, true) => CachePolicy::Buffered,
-            (false, false) => CachePolicy::Cached,
+        let (direct, nocache) = if self.head.writes {
+            ("oflag=direct", "oflag=nocache")
+        } else {
+            ("iflag=direct", "iflag=nocache")
+        };
+        if self.has(direct) {
+            CachePolicy::Direct
+        } else if self.has(nocache) {
+            CachePolicy::Buffered
+        } else {
+            CachePolicy::Cached
         }
+    }
+
+    /// An error that begins with the path of the target.
+    fn target_error(&self, text: &str) -> DropInError {
+        let path = self.head.path();
+        DROP_IN.target_error(&format!("'{path}'{text}"))
     }
 
     /// The bytes to move on a target of this kind.
     fn bytes(&self, target: &TargetIdentity) -> Result<u64, DropInError> {
-        let path = self.head.path();
-        let error = |text: &str| Err(DROP_IN.target_error(&format!("'{path}'{text}")));
         let is_new = target.kind == TargetKind::Directory;
         let there = target.size_bytes.saturating_sub(self.start);
         let bytes = match self.bytes {
             None if is_new => {
-                return error(": without count= it would fill the filesystem; add count=N");
+                let text = ": without count= it would fill the filesystem; add count=N";
+                return Err(self.target_error(text));
             }
             None => there,
             Some(bytes) if is_new || self.head.writes => bytes,
             Some(bytes) => bytes.min(there),
         };
         if !is_new && bytes > there {
-            return error(&format!(
+            return Err(self.target_error(&format!(
                 " ends at {} bytes and an existing target keeps its size; use a smaller count=, \
                  or remove the file",
                 target.size_bytes
-            ));
+            )));
         }
         let is_cut = !is_new && self.head.writes && self.bytes == Some(0);
         if is_cut && !self.has("conv=notrunc") && target.size_bytes != self.start {
-            return error(" is not truncated: an existing target keeps its size; remove the file");
+            let text = " is not truncated: an existing target keeps its size; remove the file";
+            return Err(self.target_error(text));
         }
-        match (bytes, self.bytes) {
-            // The file is made, or there, and that is all.
-            (0, Some(0)) => Ok(0),
-            (0, _) => error(" has no data to move"),
-            (bytes, _) => Ok(bytes),
+        // With count=0 the file is made, or there, and that is all.
+        if bytes == 0 && self.bytes != Some(0) {
+            return Err(self.target_error(" has no data to move"));
+        }
+        Ok(bytes)
+    }
+
+    /// The bytes behind the last whole block that are moved. Direct I/O cannot reach the end of a
+    /// file behind its last sector.
+    fn rest_bytes(&self, bytes: u64) -> u64 {
+        let rest = bytes % self.block_bytes;
+        if self.cache() == CachePolicy::Direct && bytes > rest {
+            rest / SECTOR_BYTES * SECTOR_BYTES
+        } else {
+            rest
+        }
+    }
+
+    fn workload(&self, name: &str, start: u64, bytes: u64, block_bytes: u64) -> Workload {
+        Workload {
+            streams: Streams::with_reads(if self.head.writes { 0 } else { 1000 }),
+            span: part(start, bytes),
+            stop: until_bytes(bytes),
+            sync: self.sync(),
+            cache: self.cache(),
+            ..blocking(name, Access::Sequential, block_bytes as u32)
         }
     }
 }
@@ -256,44 +336,33 @@ impl DropInLoad for CopyLoad {
             return Err(DROP_IN.target_error(&text));
         }
         let bytes = self.bytes(context.target)?;
-        let rest = bytes % self.block_bytes;
-        // The end of a file that direct I/O cannot reach.
-        let rest = match self.cache() {
-            CachePolicy::Direct if bytes > rest => rest / SECTOR_BYTES * SECTOR_BYTES,
-            _ => rest,
-        };
         let whole = bytes / self.block_bytes * self.block_bytes;
-        let parts = [
-            ("copy", self.start, whole, self.block_bytes),
-            ("last-block", self.start + whole, rest, rest),
-        ];
-        let parts: Vec<_> = parts.into_iter().filter(|part| part.2 > 0).collect();
-        let last = parts.len().saturating_sub(1);
-        let workload = |(index, (name, start, bytes, block_bytes))| Workload {
-            streams: Streams::with_reads(if self.head.writes { 0 } else { 1000 }),
-            span: part(start, bytes),
-            stop: until_bytes(bytes),
-            sync: match self.sync() {
-                SyncPolicy::AtEnd if index < last => SyncPolicy::None,
-                sync => sync,
-            },
-            cache: self.cache(),
-            layout: if is_new {
-                Layout::Provides
-            } else {
-                Layout::Needed
-            },
-            ..blocking(name, Access::Sequential, block_bytes as u32)
-        };
-        let workloads = parts.into_iter().enumerate().map(workload).collect();
+        let rest = self.rest_bytes(bytes);
+        let mut workloads = Vec::new();
+        if whole > 0 {
+            let mut copy = self.workload("copy", self.start, whole, self.block_bytes);
+            // The sync at the end is that of the last block.
+            if rest > 0 && copy.sync == SyncPolicy::AtEnd {
+                copy.sync = SyncPolicy::None;
+            }
+            workloads.push(copy);
+        }
+        if rest > 0 {
+            workloads.push(self.workload("last-block", self.start + whole, rest, rest));
+        }
+        if !is_new {
+            return Ok(DROP_IN.plan(context, None, workloads));
+        }
+        for workload in &mut workloads {
+            workload.layout = Layout::Provides;
+        }
         // A file without content needs no space, but the gate asks for some.
-        let end = if bytes > 0 {
+        let scratch_bytes = if bytes > 0 {
             self.start + whole + rest
         } else {
             BLOCK_BYTES
         };
-        let scratch_bytes = is_new.then_some(end);
-        Ok(DROP_IN.plan(context, scratch_bytes, workloads))
+        Ok(DROP_IN.plan(context, Some(scratch_bytes), workloads))
     }
 
     fn empty_file_bytes(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! Sizes as dd reads and prints them, and its status, on stderr.
 
-use crate::figures::{bytes, count, general, seconds};
+use crate::figures::{as_seconds, bytes, count, general};
 use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 
@@ -26,24 +26,24 @@ pub(super) struct CopyPrinter {
 
 impl CopyPrinter {
     fn text(&self, measurements: &[Measurement]) -> ToolText {
-        let sum = |of: fn(&Measurement, OpKind) -> u64, is_part: bool| -> u64 {
-            let is_wanted = |one: &&Measurement| {
-                (u64::from(one.workload.block_bytes) < self.block_bytes) == is_part
-            };
-            let wanted = measurements.iter().filter(is_wanted);
-            wanted
-                .map(|one| of(one, OpKind::Read) + of(one, OpKind::Write))
-                .sum()
-        };
-        let (blocks, parts) = (sum(count, false), sum(count, true));
-        let wall_ns = measurements.iter().map(|one| one.wall_ns).sum();
+        let (mut blocks, mut parts) = (0, 0);
+        let (mut moved, mut wall_ns) = (0, 0);
+        for measurement in measurements {
+            let requests = count(measurement, OpKind::Read) + count(measurement, OpKind::Write);
+            if u64::from(measurement.workload.block_bytes) < self.block_bytes {
+                parts += requests;
+            } else {
+                blocks += requests;
+            }
+            moved += bytes(measurement, OpKind::Read) + bytes(measurement, OpKind::Write);
+            wall_ns += measurement.wall_ns;
+        }
         let mut stderr = String::new();
         if self.status != StatusLevel::None {
             stderr = format!("{blocks}+{parts} records in\n{blocks}+{parts} records out\n");
         }
         if self.status == StatusLevel::All {
-            let moved = sum(bytes, false) + sum(bytes, true);
-            stderr.push_str(&transfer(moved, seconds(wall_ns)));
+            stderr.push_str(&transfer(moved, as_seconds(wall_ns)));
         }
         ToolText::err(stderr)
     }
@@ -84,14 +84,17 @@ pub(super) fn transfer(bytes: u64, seconds: f64) -> String {
     } else {
         "Infinity B".to_owned()
     };
-    let seconds = general(seconds);
-    format!("{bytes} byte{plural}{sizes} copied, {seconds} s, {rate}/s\n")
+    let time = general(seconds);
+    format!("{bytes} byte{plural}{sizes} copied, {time} s, {rate}/s\n")
 }
 
 /// `8k`, `1M`, `1MB`, `2x1024`, `512c`: bytes.
 pub(super) fn parse_bytes(text: &str) -> Option<u64> {
-    let mut factors = text.split('x').map(factor);
-    factors.try_fold(1u64, |product, factor| product.checked_mul(factor?))
+    let mut product: u64 = 1;
+    for part in text.split('x') {
+        product = product.checked_mul(factor(part)?)?;
+    }
+    Some(product)
 }
 
 fn factor(text: &str) -> Option<u64> {
@@ -101,13 +104,13 @@ fn factor(text: &str) -> Option<u64> {
 }
 
 fn suffix(text: &str) -> Option<u64> {
-    let one = match text {
+    match text {
         "" | "c" | "B" => return Some(1),
         "w" => return Some(2),
         "b" => return Some(512),
-        other => other,
-    };
-    let (letter, rest) = one.split_at_checked(1)?;
+        _ => {}
+    }
+    let (letter, rest) = text.split_at_checked(1)?;
     let index = "kMGTPE".find(&letter.replace('K', "k"))?;
     let base: u64 = match rest {
         "" | "iB" => 1024,
@@ -119,13 +122,16 @@ fn suffix(text: &str) -> Option<u64> {
 
 /// Whether a number counts bytes instead of blocks, as in `count=4096B`.
 pub(super) fn counts_bytes(text: &str) -> bool {
-    text.strip_suffix('B')
-        .is_some_and(|number| number.ends_with(|c: char| c.is_ascii_digit()))
+    match text.strip_suffix('B') {
+        Some(number) => number.ends_with(|c: char| c.is_ascii_digit()),
+        None => false,
+    }
 }
 
 /// `8.4 MB` by steps of 1000, `8.0 MiB` by steps of 1024.
 fn human(bytes: f64, base: f64) -> String {
-    let (mut value, mut prefix) = (bytes, None);
+    let mut value = bytes;
+    let mut prefix = None;
     for letter in PREFIXES {
         if rounded(value, prefix.is_some()) < base {
             break;

@@ -6,7 +6,7 @@ mod tests;
 
 use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, DropInOption, Started};
-use crate::figures::{bytes, per_second, seconds};
+use crate::figures::{as_seconds, bytes, per_second};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::{SECOND, blocking, direct_or, part, until_ns};
 use crate::printer::{DropInError, ToolPrinter, ToolResult, ToolText};
@@ -125,13 +125,13 @@ impl DropInLoad for TimingLoad {
     }
 
     fn printer(&self, plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
-        let names = plan
-            .workloads()
-            .iter()
-            .map(|workload| workload.name.as_str());
+        let mut labels = VecDeque::new();
+        for workload in plan.workloads() {
+            labels.push_back(self.label(&workload.name));
+        }
         Box::new(TimingPrinter {
             heading: self.heading(),
-            labels: names.map(|name| self.label(name)).collect(),
+            labels,
         })
     }
 }
@@ -153,8 +153,10 @@ impl TimingLoad {
             (CACHED_READS, false) => " Timing cached reads:   ".to_owned(),
             (_, is_direct) => {
                 let how = if is_direct { "O_DIRECT" } else { "buffered" };
-                let from = self.offset_gib.map(|gib| format!(" (offset {gib} GB)"));
-                format!(" Timing {how} disk reads{}: ", from.unwrap_or_default())
+                match self.offset_gib {
+                    Some(gib) => format!(" Timing {how} disk reads (offset {gib} GB): "),
+                    None => format!(" Timing {how} disk reads: "),
+                }
             }
         }
     }
@@ -208,13 +210,15 @@ impl ToolPrinter for TimingPrinter {
 /// `420 MB in  3.01 seconds = 139.43 MB/sec`; a MB is 2²⁰ bytes.
 fn figures(measurement: &Measurement) -> String {
     let mib = bytes(measurement, OpKind::Read) as f64 / MIB;
-    let seconds = seconds(measurement.wall_ns);
+    let time = as_seconds(measurement.wall_ns);
     if mib == 0.0 {
-        return format!("  0 MB in {seconds:5.2} seconds = undecided\n");
+        return format!("  0 MB in {time:5.2} seconds = undecided\n");
     }
-    let (rate, unit) = match per_second(mib, measurement.wall_ns) {
-        rate if rate > 1.0 => (rate, "MB"),
-        rate => (rate * 1024.0, "kB"),
-    };
-    format!("{mib:3.0} MB in {seconds:5.2} seconds = {rate:6.2} {unit}/sec\n")
+    let rate = per_second(mib, measurement.wall_ns);
+    if rate > 1.0 {
+        format!("{mib:3.0} MB in {time:5.2} seconds = {rate:6.2} MB/sec\n")
+    } else {
+        let kib_rate = rate * 1024.0;
+        format!("{mib:3.0} MB in {time:5.2} seconds = {kib_rate:6.2} kB/sec\n")
+    }
 }

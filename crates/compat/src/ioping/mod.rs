@@ -102,9 +102,12 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
     if given.read("b", count)?.unwrap_or(0) > 1 {
         return Err("-b above 1 is not supported; use -i 0 -c COUNT for one burst".to_owned());
     }
-    let rapid_ns = is_rapid.then_some(RAPID_NS);
-    let deadline_ns = given.read("w", time)?.or(rapid_ns).filter(|ns| *ns > 0);
-    let interval_ns = interval_ns(given, block_bytes, is_rapid)?;
+    let deadline_ns = match given.read("w", time)? {
+        Some(0) => None,
+        None if is_rapid => Some(RAPID_NS),
+        deadline_ns => deadline_ns,
+    };
+    let interval_ns = read_interval_ns(given, block_bytes, is_rapid)?;
     let writes = given.count("W") + given.count("G");
     let work_bytes_given = above_zero(given, "S", size)?;
     let offset = given.read("o", size)?.unwrap_or(0);
@@ -140,28 +143,38 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
 }
 
 /// The requests, until these limits.
-fn workload(given: &GivenArguments, block_bytes: u32, interval_ns: u64, stop: Stop) -> Workload {
+fn workload(
+    given: &GivenArguments,
+    block_bytes: u32,
+    interval_ns: u64,
+    mut stop: Stop,
+) -> Workload {
     let read_permille = match (given.has("W"), given.has("G")) {
         (_, true) => 500,
         (true, false) => 0,
         (false, false) => 1000,
     };
-    let deadline = stop.time_ns.filter(|_| interval_ns > 0);
-    let in_time = deadline.map(|ns| ns.div_ceil(interval_ns));
-    // As in ioping, no wait follows the last request that is due in time.
-    let requests = stop.ops.into_iter().chain(in_time).min();
-    let limit = requests.filter(|_| read_permille < 1000);
+    let mut rate = None;
+    if interval_ns > 0 {
+        rate = Some(1e9 / interval_ns as f64);
+        // As in ioping, no wait follows the last request that is due in time.
+        if let Some(time_ns) = stop.time_ns {
+            let in_time = time_ns.div_ceil(interval_ns);
+            stop.ops = Some(in_time.min(stop.ops.unwrap_or(u64::MAX)));
+        }
+    }
+    if let Some(requests) = stop.ops
+        && read_permille < 1000
+    {
+        stop.bytes = Some(requests.saturating_mul(u64::from(block_bytes)));
+    }
     let is_cached = given.has("C");
     Workload {
         streams: Streams::with_reads(read_permille),
         access: random_or_sequential(!given.has("L")),
         block_bytes,
-        stop: Stop {
-            bytes: limit.map(|requests| requests.saturating_mul(u64::from(block_bytes))),
-            ops: requests,
-            ..stop
-        },
-        rate: (interval_ns > 0).then(|| 1e9 / interval_ns as f64),
+        stop,
+        rate,
         sync: if read_permille == 1000 {
             SyncPolicy::None
         } else if given.has("Y") {
@@ -192,7 +205,10 @@ fn above_zero(
     name: &str,
     read: fn(&str) -> Result<u64, String>,
 ) -> Result<Option<u64>, String> {
-    Ok(given.read(name, read)?.filter(|number| *number > 0))
+    match given.read(name, read)? {
+        None | Some(0) => Ok(None),
+        number => Ok(number),
+    }
 }
 
 /// As strtoull(3) with base 0: what is no number is 0.
@@ -204,15 +220,27 @@ fn seed(text: &str) -> Result<u64, String> {
     Ok(number.unwrap_or(0))
 }
 
-fn interval_ns(given: &GivenArguments, block_bytes: u64, is_rapid: bool) -> Result<u64, String> {
-    let by_speed = above_zero(given, "l", size)?;
-    let by_rate = given.read("r", rate)?.filter(|rate| *rate > 0.0);
+/// The time from request to request: the longest that one of the options asks for.
+fn read_interval_ns(
+    given: &GivenArguments,
+    block_bytes: u64,
+    is_rapid: bool,
+) -> Result<u64, String> {
+    let speed_ns = match above_zero(given, "l", size)? {
+        Some(speed) => (block_bytes as f64 * 1e9 / speed as f64) as u64,
+        None => 0,
+    };
+    let rate_ns = match given.read("r", rate)? {
+        Some(rate) if rate > 0.0 => (1e9 / rate) as u64,
+        _ => 0,
+    };
     let is_limited = given.has("l") || given.has("r");
-    let custom = given.read("i", time)?;
-    let base = custom.unwrap_or(if is_rapid || is_limited { 0 } else { SECOND });
-    let of_speed = by_speed.map_or(0.0, |speed| block_bytes as f64 * 1e9 / speed as f64);
-    let of_rate = by_rate.map_or(0.0, |rate| 1e9 / rate);
-    Ok(base.max(of_speed as u64).max(of_rate as u64))
+    let base_ns = match given.read("i", time)? {
+        Some(ns) => ns,
+        None if is_rapid || is_limited => 0,
+        None => SECOND,
+    };
+    Ok(base_ns.max(speed_ns).max(rate_ns))
 }
 
 fn time_format(given: &GivenArguments) -> Option<String> {
@@ -241,7 +269,6 @@ fn notes(given: &GivenArguments) -> Vec<String> {
 impl IopingLoad {
     /// Part of the target that requests go to, and the size of the scratch file.
     fn span(&self, target: &TargetIdentity) -> Result<(Span, Option<u64>), DropInError> {
-        let error = |text: &str| Err(DROP_IN.target_error(text));
         let is_directory = target.kind == TargetKind::Directory;
         let work_bytes = match (is_directory, self.work_bytes) {
             (_, Some(bytes)) => bytes,
@@ -250,12 +277,16 @@ impl IopingLoad {
         };
         let end = self.offset.saturating_add(work_bytes);
         if !is_directory && end > target.size_bytes {
-            return error("target is too small for this");
+            return Err(DROP_IN.target_error("target is too small for this"));
         }
         if u64::from(self.workload.block_bytes) > work_bytes {
-            return error("request size is too big for this target");
+            let text = "request size is too big for this target";
+            return Err(DROP_IN.target_error(text));
         }
-        let scratch_bytes = is_directory.then(|| end.next_multiple_of(PAGE_BYTES));
+        let mut scratch_bytes = None;
+        if is_directory {
+            scratch_bytes = Some(end.next_multiple_of(PAGE_BYTES));
+        }
         Ok((part(self.offset, work_bytes), scratch_bytes))
     }
 }
@@ -272,7 +303,7 @@ impl DropInLoad for IopingLoad {
             return Err(DROP_IN.target_error(text));
         }
         let (span, scratch_bytes) = self.span(context.target)?;
-        let context = context.seeded(self.seed);
+        let seeded = context.seeded(self.seed);
         let mut workload = Workload {
             span,
             ..self.workload.clone()
@@ -286,7 +317,7 @@ impl DropInLoad for IopingLoad {
         };
         Ok(Plan {
             tasks: vec![Task::Ping(Box::new(Ping { workload, requests }))],
-            ..DROP_IN.plan(&context, scratch_bytes, Vec::new())
+            ..DROP_IN.plan(&seeded, scratch_bytes, Vec::new())
         })
     }
 

@@ -82,23 +82,36 @@ impl IopingPrinter {
             self.part = RequestSum::from(at_ns);
             self.total = RequestSum::from(at_ns);
             self.end_ns = at_ns;
-            self.next_period_ns = self.form.period_ns.map_or(u64::MAX, |ns| at_ns + ns);
+            self.start_period(at_ns);
         }
     }
 
+    fn start_period(&mut self, at_ns: u64) {
+        self.next_period_ns = match self.form.period_ns {
+            Some(period_ns) => at_ns + period_ns,
+            None => u64::MAX,
+        };
+    }
+
     fn line(&self, request: &SingleRequest, remark: Option<&str>, unix_ns: u64) -> String {
-        let time = self.form.time_format.as_ref();
-        let time = time.map_or(String::new(), |format| time_as(format, unix_ns) + " ");
+        let mut line = String::new();
+        if let Some(format) = &self.form.time_format {
+            line += &time_as(format, unix_ns);
+            line.push(' ');
+        }
         let is_read = request.op == OpKind::Read;
         let arrow = if is_read { "<<<" } else { ">>>" };
-        let remark = remark.map_or(String::new(), |remark| format!(" ({remark})"));
-        format!(
-            "{time}{} {arrow} {}: request={} time={}{remark}\n",
+        line += &format!(
+            "{} {arrow} {}: request={} time={}",
             size_text(self.block_bytes as f64),
             self.target.text,
             request.number,
             time_text(request.latency_ns as f64)
-        )
+        );
+        if let Some(remark) = remark {
+            line += &format!(" ({remark})");
+        }
+        line + "\n"
     }
 
     fn json_head(&mut self, unix_ns: u64) -> String {
@@ -143,18 +156,13 @@ impl IopingPrinter {
 
     /// The statistics of a period, where one is over.
     fn period(&mut self, unix_ns: u64) -> String {
-        let by_count = self.form.period_requests;
-        let is_over = by_count.is_some_and(|requests| self.part.valid >= requests)
-            // As in ioping: behind the last request of a period, not behind the first of the next.
-            || self.next_ns >= self.next_period_ns;
-        if !is_over {
+        if !self.is_period_over() {
             return String::new();
         }
         let figures = self.part.figures(self.end_ns, self.block_bytes);
         self.total.merge(&self.part);
         self.part = RequestSum::from(self.end_ns);
-        let period_ns = self.form.period_ns;
-        self.next_period_ns = period_ns.map_or(u64::MAX, |ns| self.end_ns + ns);
+        self.start_period(self.end_ns);
         if self.form.is_json {
             self.json_statistics(&figures, unix_ns)
         } else {
@@ -162,13 +170,25 @@ impl IopingPrinter {
         }
     }
 
+    fn is_period_over(&self) -> bool {
+        if let Some(requests) = self.form.period_requests
+            && self.part.valid >= requests
+        {
+            return true;
+        }
+        // As in ioping: behind the last request of a period, not behind the first of the next.
+        self.next_ns >= self.next_period_ns
+    }
+
     fn summary(&self, figures: &RequestFigures) -> String {
         let (target, valid) = (&self.target.text, &figures.valid);
         let mut text = format!("\n--- {target} ioping statistics ---\n");
         text.push_str(&valid.text("", "requests completed", self.direction));
         let ignored = [(self.total.too_fast, "fast"), (self.total.too_slow, "slow")];
-        for (count, which) in ignored.into_iter().filter(|(count, _)| *count > 0) {
-            text.push_str(&format!("{} too {which}, ", count_text(count as f64)));
+        for (count, which) in ignored {
+            if count > 0 {
+                text.push_str(&format!("{} too {which}, ", count_text(count as f64)));
+            }
         }
         text.push_str(&figures.load.text("generated ", "requests", ""));
         let (min_ns, max_ns) = (figures.min_ns as f64, figures.max_ns as f64);
@@ -188,7 +208,7 @@ impl ToolPrinter for IopingPrinter {
         self.end_ns = request.at_ns + request.latency_ns;
         self.next_ns = self.end_ns.max(request.at_ns + self.form.interval_ns);
         if let Some(error) = &request.error {
-            self.failed.get_or_insert(error.clone());
+            self.failed.get_or_insert_with(|| error.clone());
             return String::new();
         }
         let (remark, is_valid) = self.part.add(request, &self.form);
@@ -221,12 +241,11 @@ impl ToolPrinter for IopingPrinter {
         } else {
             self.summary(&figures)
         };
-        let failed = self.failed.as_ref();
-        let stderr = failed.map(|error| format!("ioping: request failed: {error}\n"));
-        ToolText {
-            stdout,
-            stderr: stderr.unwrap_or_default(),
-        }
+        let stderr = match &self.failed {
+            Some(error) => format!("ioping: request failed: {error}\n"),
+            None => String::new(),
+        };
+        ToolText { stdout, stderr }
     }
 }
 
@@ -390,10 +409,14 @@ impl RequestSum {
             ..Self::default()
         });
         let mean_ns = (self.sum_ns / self.valid as f64) as u64;
-        match self.valid > KNOWN_FROM {
-            true if ns * 2 < mean_ns => (Some("fast"), true),
-            true if ns > mean_ns * 2 => (Some("slow"), true),
-            _ => (None, true),
+        if self.valid <= KNOWN_FROM {
+            (None, true)
+        } else if ns * 2 < mean_ns {
+            (Some("fast"), true)
+        } else if ns > mean_ns * 2 {
+            (Some("slow"), true)
+        } else {
+            (None, true)
         }
     }
 

@@ -75,21 +75,22 @@ pub(super) fn time(text: &str) -> Result<u64, String> {
 
 /// `1.5m`, `1/4s`: a number or a quotient, and a suffix in either case.
 fn number(text: &str, suffixes: &Suffixes) -> Result<f64, String> {
-    let (mut value, mut rest) = leading(text);
-    if let Some(behind) = rest.strip_prefix('/') {
-        let (divisor, behind) = leading(behind);
-        let dividend = value.unwrap_or(1.0);
-        let divisor = divisor.filter(|divisor| *divisor != 0.0);
-        let divisor =
-            divisor.ok_or_else(|| format!("division by zero in parsing argument: {text}"))?;
-        (value, rest) = (Some(dividend / divisor), behind);
+    let (first, mut suffix) = leading_number(text);
+    let mut value = first.unwrap_or(0.0);
+    if let Some(behind_slash) = suffix.strip_prefix('/') {
+        let (divisor, behind) = leading_number(behind_slash);
+        value = match divisor {
+            None | Some(0.0) => {
+                return Err(format!("division by zero in parsing argument: {text}"));
+            }
+            Some(divisor) => first.unwrap_or(1.0) / divisor,
+        };
+        suffix = behind;
     }
-    let mut known = suffixes.iter();
-    let found = known.find(|(suffix, _)| suffix.eq_ignore_ascii_case(rest));
-    let Some((_, factor)) = found else {
-        return Err(format!("invalid suffix: \"{rest}\""));
+    let Some(factor) = factor_of(suffix, suffixes) else {
+        return Err(format!("invalid suffix: \"{suffix}\""));
     };
-    let number = value.unwrap_or(0.0) * factor;
+    let number = value * factor;
     if (0.0..=MAX).contains(&number) {
         Ok(number)
     } else {
@@ -97,37 +98,61 @@ fn number(text: &str, suffixes: &Suffixes) -> Result<f64, String> {
     }
 }
 
+fn factor_of(suffix: &str, suffixes: &Suffixes) -> Option<f64> {
+    for (known, factor) in suffixes {
+        if known.eq_ignore_ascii_case(suffix) {
+            return Some(*factor);
+        }
+    }
+    None
+}
+
 /// The number at the start of a text, and what follows it.
-fn leading(text: &str) -> (Option<f64>, &str) {
-    let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == '-' || c == '+';
-    let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
-    (text[..end].parse().ok(), &text[end..])
+fn leading_number(text: &str) -> (Option<f64>, &str) {
+    let suffix = text.trim_start_matches(is_part_of_number);
+    let number = &text[..text.len() - suffix.len()];
+    (number.parse().ok(), suffix)
+}
+
+fn is_part_of_number(c: char) -> bool {
+    c.is_ascii_digit() || matches!(c, '.' | '-' | '+')
 }
 
 /// `4.11 k`.
 pub(super) fn count_text(value: f64) -> String {
-    text_of(value, COUNTS)
+    with_suffix(value, COUNTS)
 }
 
 /// `29.6 MiB`.
 pub(super) fn size_text(value: f64) -> String {
-    text_of(value, SIZES)
+    with_suffix(value, SIZES)
 }
 
 /// `527.6 us`.
 pub(super) fn time_text(value: f64) -> String {
-    text_of(value, TIMES)
+    with_suffix(value, TIMES)
 }
 
-fn text_of(value: f64, suffixes: &Suffixes) -> String {
-    let value = value.trunc();
-    let fits = |(_, factor): &&(&str, f64)| value >= *factor || *factor <= 1.0;
-    let (suffix, factor) = suffixes.iter().find(fits).copied().unwrap_or(("", 1.0));
-    let places = match value {
-        value if value % factor == 0.0 => 0,
-        value if value >= factor * 10.0 => 1,
-        _ => 2,
+fn with_suffix(value: f64, suffixes: &Suffixes) -> String {
+    let whole = value.trunc();
+    let (suffix, factor) = fitting_suffix(whole, suffixes);
+    let places = if whole % factor == 0.0 {
+        0
+    } else if whole >= factor * 10.0 {
+        1
+    } else {
+        2
     };
     let separator = if suffix.is_empty() { "" } else { " " };
-    format!("{:.places$}{separator}{suffix}", value / factor)
+    format!("{:.places$}{separator}{suffix}", whole / factor)
+}
+
+/// The first suffix that leaves a number of at least 1, and its factor.
+fn fitting_suffix(value: f64, suffixes: &Suffixes) -> (&'static str, f64) {
+    for (suffix, factor) in suffixes {
+        if value >= *factor || *factor <= 1.0 {
+            return (suffix, *factor);
+        }
+    }
+    ("", 1.0)
 }

@@ -56,14 +56,13 @@ fn read(given: &GivenArguments) -> Result<SizesLoad, String> {
         (false, None) => SpellingUnits::Decimal,
     };
     let threads = given.number("n", 1..=THREADS_MAX)?.or(old);
-    let size = |name| given.number(name, u64::from(SECTOR_BYTES)..=MEMORY_BYTES_MAX);
     let note = "each block is dropped from the page cache before it is read";
     Ok(SizesLoad {
         head: LoadHead::new(LoadTarget::Existing(path.into()), vec![note.to_owned()]),
         threads: threads.unwrap_or(THREADS) as u32,
         seconds: given.number("t", 1..=86_400)?.unwrap_or(SECONDS),
-        block_bytes: size("b")?.map(|bytes| bytes as u32),
-        sector_bytes: size("override-sector-size")?.map(|bytes| bytes as u32),
+        block_bytes: read_size(given, "b")?,
+        sector_bytes: read_size(given, "override-sector-size")?,
         is_random: given
             .choice("p", &[("random", true), ("sequential", false)])
             .map_err(|other| format!("pattern {other}: use random or sequential"))?,
@@ -71,15 +70,23 @@ fn read(given: &GivenArguments) -> Result<SizesLoad, String> {
     })
 }
 
+fn read_size(given: &GivenArguments, name: &str) -> Result<Option<u32>, String> {
+    let bytes = given.number(name, u64::from(SECTOR_BYTES)..=MEMORY_BYTES_MAX)?;
+    Ok(bytes.map(|bytes| bytes as u32))
+}
+
 impl SizesLoad {
     fn sector_bytes(&self, target: &TargetIdentity) -> u32 {
-        let disk = target.layers.first();
-        let known = disk.and_then(|layer| layer.logical_block_bytes);
-        match (self.sector_bytes, self.units) {
-            (Some(bytes), _) => bytes,
-            // The versions until 2010 begin with 512 bytes.
-            (None, SpellingUnits::Binary) => SECTOR_BYTES,
-            (None, SpellingUnits::Decimal | SpellingUnits::Plain) => known.unwrap_or(SECTOR_BYTES),
+        if let Some(bytes) = self.sector_bytes {
+            return bytes;
+        }
+        // The versions until 2010 begin with 512 bytes.
+        if self.units == SpellingUnits::Binary {
+            return SECTOR_BYTES;
+        }
+        match target.layers.first() {
+            Some(disk) => disk.logical_block_bytes.unwrap_or(SECTOR_BYTES),
+            None => SECTOR_BYTES,
         }
     }
 
@@ -88,10 +95,13 @@ impl SizesLoad {
             return vec![bytes];
         }
         let most = MEMORY_BYTES_MAX / u64::from(self.threads);
-        let first = u64::from(self.sector_bytes(target));
-        let doubling = std::iter::successors(Some(first), |bytes| Some(bytes * 2));
-        let fitting = doubling.take_while(|bytes| *bytes < target.size_bytes && *bytes <= most);
-        fitting.map(|bytes| bytes as u32).collect()
+        let mut sizes = Vec::new();
+        let mut bytes = u64::from(self.sector_bytes(target));
+        while bytes < target.size_bytes && bytes <= most {
+            sizes.push(bytes as u32);
+            bytes *= 2;
+        }
+        sizes
     }
 
     fn workload(&self, block_bytes: u32) -> Workload {
@@ -125,19 +135,20 @@ impl DropInLoad for SizesLoad {
         let threads = self.threads;
         let (path, size) = (self.head.path(), target.size_bytes as f64);
         let head = match self.units {
-            SpellingUnits::Binary => {
-                let size = SpellingUnits::Decimal.text(size, 2);
-                format!("{path}, {size}B, {threads} threads:\n")
-            }
-            units => {
-                let (size, sector) = (units.text(size, 2), self.sector_bytes(target));
-                let is_random = self.is_random;
-                let pattern = if is_random { "random" } else { "sequential" };
-                format!(
-                    "{path}, {size}, sectorsize={sector}B, #threads={threads}, \
-                     pattern={pattern}:\n"
-                )
-            }
+            SpellingUnits::Binary => format!(
+                "{path}, {}B, {threads} threads:\n",
+                SpellingUnits::Decimal.text(size, 2)
+            ),
+            units => format!(
+                "{path}, {}, sectorsize={}B, #threads={threads}, pattern={}:\n",
+                units.text(size, 2),
+                self.sector_bytes(target),
+                if self.is_random {
+                    "random"
+                } else {
+                    "sequential"
+                }
+            ),
         };
         Box::new(SizesPrinter {
             head,
@@ -167,17 +178,17 @@ impl SpellingUnits {
             Self::Decimal => (1000.0, ["k", "M", "G", "T", "P"], " "),
             Self::Plain => (f64::INFINITY, [""; 5], " "),
         };
-        let (mut value, mut prefix) = (value, none);
+        let (mut scaled, mut prefix) = (value, none);
         for larger in prefixes {
-            if value < base {
+            if scaled < base {
                 break;
             }
-            value /= base;
+            scaled /= base;
             prefix = larger;
         }
         match places {
-            0 => format!("{:3} {prefix}", value as u64),
-            places => format!("{value:width$.places$} {prefix}", width = places + 4),
+            0 => format!("{:3} {prefix}", scaled as u64),
+            places => format!("{scaled:width$.places$} {prefix}", width = places + 4),
         }
     }
 }
@@ -197,22 +208,25 @@ impl ToolPrinter for SizesPrinter {
     }
 
     fn measured(&mut self, measurement: &Measurement) -> String {
-        let count = count(measurement, OpKind::Read);
-        let iops = per_second(count as f64, measurement.wall_ns);
+        let reads = count(measurement, OpKind::Read);
+        let iops = per_second(reads as f64, measurement.wall_ns);
         // As iops of 2013 ends; later ones go on to a quarter of that.
         self.is_complete = iops <= f64::from(self.threads);
-        if count == 0 {
+        if reads == 0 {
             return String::new();
         }
         let block_bytes = f64::from(measurement.workload.block_bytes);
-        let (units, rate) = (self.units, block_bytes * iops);
-        let of_bits = match units {
+        let bytes_per_second = block_bytes * iops;
+        let bit_units = match self.units {
             SpellingUnits::Plain => SpellingUnits::Plain,
             _ => SpellingUnits::Decimal,
         };
-        let (size, bits) = (units.text(block_bytes, 0), of_bits.text(8.0 * rate, 1));
-        let rate = units.text(rate, 1);
-        format!(" {size}B blocks: {iops:6.1} IO/s, {rate}B/s ({bits}bit/s)\n")
+        format!(
+            " {}B blocks: {iops:6.1} IO/s, {}B/s ({}bit/s)\n",
+            self.units.text(block_bytes, 0),
+            self.units.text(bytes_per_second, 1),
+            bit_units.text(8.0 * bytes_per_second, 1)
+        )
     }
 
     fn is_complete(&self) -> bool {
@@ -220,7 +234,10 @@ impl ToolPrinter for SizesPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        let text = result.interrupted.then_some("caught ctrl-c, bye.\n");
-        ToolText::out(text.unwrap_or_default())
+        if result.interrupted {
+            ToolText::out("caught ctrl-c, bye.\n")
+        } else {
+            ToolText::default()
+        }
     }
 }

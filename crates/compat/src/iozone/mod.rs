@@ -15,7 +15,6 @@ use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workl
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use print::{COLUMNS, Column, FigureUnit, MatrixPrinter, SizePair, Sizes, doubling};
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -56,61 +55,75 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
 /// Numbers of KiB, or with `k`, `m`, `g`, of every time that an option was given.
 fn kibibytes(given: &GivenArguments, name: &str, most: u64) -> Result<Vec<u64>, String> {
     let units = [("", 1), ("k", 1), ("m", KIB), ("g", KIB * KIB)];
-    let size = |text: &str| {
-        let kib = scaled(text, &units).filter(|kib| (1..=most).contains(kib));
-        kib.ok_or_else(|| format!("-{name} {text}: not a size in kB"))
-    };
-    given.values(name).map(size).collect()
+    let mut sizes = Vec::new();
+    for text in given.values(name) {
+        match scaled(text, &units) {
+            Some(kib) if (1..=most).contains(&kib) => sizes.push(kib),
+            _ => return Err(format!("-{name} {text}: not a size in kB")),
+        }
+    }
+    Ok(sizes)
+}
+
+/// The last size that an option was given, in KiB.
+fn last_size(given: &GivenArguments, name: &str, most: u64, default: u64) -> Result<u64, String> {
+    let sizes = kibibytes(given, name, most)?;
+    Ok(sizes.last().copied().unwrap_or(default))
 }
 
 fn read_sizes(given: &GivenArguments) -> Result<Sizes, String> {
-    let files = kibibytes(given, "s", FILE_KIB_MAX)?;
-    let records = kibibytes(given, "r", RECORD_KIB_MAX)?;
-    let limit = |name, most, default| {
-        let given = kibibytes(given, name, most)?;
-        Ok::<u64, String>(given.last().copied().unwrap_or(default))
-    };
+    let mut files = kibibytes(given, "s", FILE_KIB_MAX)?;
+    let mut records = kibibytes(given, "r", RECORD_KIB_MAX)?;
     let is_auto = given.has("a");
-    let limited = ["n", "g", "y", "q"].iter().find(|name| given.has(name));
-    if let (Some(name), false) = (limited, is_auto) {
-        return Err(format!("-{name} needs -a"));
+    for limit in ["n", "g", "y", "q"] {
+        if given.has(limit) && !is_auto {
+            return Err(format!("-{limit} needs -a"));
+        }
     }
-    let chosen = |given: Vec<u64>, all: Vec<u64>, default| match (given.is_empty(), is_auto) {
-        (false, _) => given,
-        (true, true) => all,
-        (true, false) => vec![default],
-    };
     let skips_small = is_auto && !given.has("z") && records.is_empty();
-    let least = limit("n", FILE_KIB_MAX, 64)?;
-    let all_files = doubling(least, limit("g", FILE_KIB_MAX, 512 * KIB)?);
-    let least = limit("y", RECORD_KIB_MAX, RECORD_KIB)?;
-    let all_records = doubling(least, limit("q", RECORD_KIB_MAX, 16 * KIB)?);
+    let file_min = last_size(given, "n", FILE_KIB_MAX, 64)?;
+    let file_max = last_size(given, "g", FILE_KIB_MAX, 512 * KIB)?;
+    let record_min = last_size(given, "y", RECORD_KIB_MAX, RECORD_KIB)?;
+    let record_max = last_size(given, "q", RECORD_KIB_MAX, 16 * KIB)?;
+    if files.is_empty() && is_auto {
+        files = doubling(file_min, file_max);
+    } else if files.is_empty() {
+        files = vec![FILE_KIB];
+    }
+    if records.is_empty() && is_auto {
+        records = doubling(record_min, record_max);
+    } else if records.is_empty() {
+        records = vec![RECORD_KIB];
+    }
     let sizes = Sizes {
-        files: chosen(files, all_files, FILE_KIB),
-        records: chosen(records, all_records, RECORD_KIB),
+        files,
+        records,
         skips_small,
     };
     if sizes.pairs().is_empty() {
-        Err("no record fits into a file".to_owned())
-    } else {
-        Ok(sizes)
+        return Err("no record fits into a file".to_owned());
     }
+    Ok(sizes)
 }
 
 /// The columns of the tests that -i names, or of all.
 fn columns(given: &GivenArguments, repeats: bool) -> Result<Vec<&'static Column>, String> {
     let mut tests = Vec::new();
     for text in given.values("i") {
-        tests.push(match text.parse() {
-            Ok(test) if test < TESTS => test,
+        match text.parse() {
+            Ok(test) if test < TESTS => tests.push(test),
             Ok(6..=12) => return Err(format!("-i {text} is not supported; use -i 0 to -i 5")),
             _ => return Err(format!("-i {text}: not a test")),
-        });
+        }
     }
-    let is_wanted = |column: &&Column| {
-        (tests.is_empty() || tests.contains(&column.test)) && (repeats || !column.is_repeat())
-    };
-    Ok(COLUMNS.iter().filter(is_wanted).collect())
+    let mut columns = Vec::new();
+    for column in &COLUMNS {
+        let is_chosen = tests.is_empty() || tests.contains(&column.test);
+        if is_chosen && (repeats || !column.is_repeat()) {
+            columns.push(column);
+        }
+    }
+    Ok(columns)
 }
 
 fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
@@ -159,38 +172,55 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
 /// The lines before the table.
 fn head(load: &PairsLoad, given: &GivenArguments, arguments: &[String]) -> String {
     let is_auto = given.has("a");
+    let mut lines: Vec<String> = Vec::new();
+    if is_auto {
+        lines.push("Auto Mode".to_owned());
+    }
+    if load.printer.prints_excel {
+        lines.push("Excel chart generation enabled".to_owned());
+    }
+    match load.printer.unit {
+        FigureUnit::Kilobytes => {}
+        FigureUnit::Operations => {
+            lines.push("OPS Mode. Output is in operations per second.".to_owned());
+        }
+        FigureUnit::Microseconds => {
+            let text = "Microseconds/op Mode. Output is in microseconds per operation.";
+            lines.push(text.to_owned());
+        }
+    }
+    if !is_auto {
+        for kib in &load.printer.sizes.files {
+            lines.push(format!("File size set to {kib} kB"));
+        }
+        for kib in &load.printer.sizes.records {
+            lines.push(format!("Record Size {kib} kB"));
+        }
+    }
+    if given.has("e") {
+        lines.push("Include fsync in write timing".to_owned());
+    }
+    if given.has("I") {
+        lines.push("O_DIRECT feature enabled".to_owned());
+    }
+    if given.has("o") {
+        lines.push("SYNC Mode. ".to_owned());
+    }
+    lines.push(format!("Command line used: iozone {}", arguments.join(" ")));
+    if load.printer.unit == FigureUnit::Kilobytes {
+        lines.push("Output is in kBytes/sec".to_owned());
+    }
+    lines.push("Time Resolution = 0.000000001 seconds.".to_owned());
+    let stride = load.stride;
+    lines.push(format!("File stride size set to {stride} * record size."));
     let mut text = format!(
         "\tIozone: Performance Test of File I/O\n\t        Version $Revision: 3.508 $ (emulated \
          by diskproof {})\n\n",
         env!("CARGO_PKG_VERSION")
     );
-    let mut line = |is_shown: bool, line: &str| {
-        if is_shown {
-            let _ = writeln!(text, "\t{line}");
-        }
-    };
-    line(is_auto, "Auto Mode");
-    line(load.printer.prints_excel, "Excel chart generation enabled");
-    let unit = load.printer.unit;
-    let of_time = "Microseconds/op Mode. Output is in microseconds per operation.";
-    let of_count = "OPS Mode. Output is in operations per second.";
-    line(unit == FigureUnit::Operations, of_count);
-    line(unit == FigureUnit::Microseconds, of_time);
-    for kib in &load.printer.sizes.files {
-        line(!is_auto, &format!("File size set to {kib} kB"));
+    for line in lines {
+        text += &format!("\t{line}\n");
     }
-    for kib in &load.printer.sizes.records {
-        line(!is_auto, &format!("Record Size {kib} kB"));
-    }
-    line(given.has("e"), "Include fsync in write timing");
-    line(given.has("I"), "O_DIRECT feature enabled");
-    line(given.has("o"), "SYNC Mode. ");
-    let command = arguments.join(" ");
-    line(true, &format!("Command line used: iozone {command}"));
-    line(unit == FigureUnit::Kilobytes, "Output is in kBytes/sec");
-    line(true, "Time Resolution = 0.000000001 seconds.");
-    let stride = format!("File stride size set to {} * record size.", load.stride);
-    line(true, &stride);
     text
 }
 

@@ -92,12 +92,14 @@ impl Sizes {
         for &file_kib in &self.files {
             let is_large = self.skips_small && file_kib > LARGE_FILE_KIB;
             let least_kib = if is_large { LARGE_RECORD_KIB } else { 0 };
-            let records = self.records.iter();
-            let records = records.filter(|kib| (least_kib..=file_kib).contains(kib));
-            pairs.extend(records.map(|&record_kib| SizePair {
-                file_kib,
-                record_kib,
-            }));
+            for &record_kib in &self.records {
+                if (least_kib..=file_kib).contains(&record_kib) {
+                    pairs.push(SizePair {
+                        file_kib,
+                        record_kib,
+                    });
+                }
+            }
         }
         pairs
     }
@@ -105,8 +107,13 @@ impl Sizes {
 
 /// Doubling sizes from `least` to `most`.
 pub(super) fn doubling(least: u64, most: u64) -> Vec<u64> {
-    let sizes = std::iter::successors(Some(least), |kib| Some(kib * 2));
-    sizes.take_while(|kib| *kib <= most).collect()
+    let mut sizes = Vec::new();
+    let mut kib = least;
+    while kib <= most {
+        sizes.push(kib);
+        kib *= 2;
+    }
+    sizes
 }
 
 /// What a figure counts.
@@ -168,9 +175,11 @@ impl MatrixPrinter {
     fn row(&self, pair: SizePair) -> String {
         let mut row = format!("{:>16}{:>8}", pair.file_kib, pair.record_kib);
         for column in &COLUMNS {
-            let value = self.value(pair, column);
-            let text = value.map_or(String::new(), |value| value.to_string());
-            let _ = write!(row, "{text:>width$}", width = column.width);
+            let width = column.width;
+            let _ = match self.value(pair, column) {
+                Some(value) => write!(row, "{value:>width$}"),
+                None => write!(row, "{:>width$}", ""),
+            };
         }
         format!("{}\n", row.trim_end())
     }
@@ -183,7 +192,10 @@ impl MatrixPrinter {
         text.push('\n');
         for &file_kib in &self.sizes.files {
             let _ = write!(text, "\"{file_kib}\"  ");
-            for &record_kib in self.sizes.records.iter().filter(|kib| **kib <= file_kib) {
+            for &record_kib in &self.sizes.records {
+                if record_kib > file_kib {
+                    continue;
+                }
                 let pair = SizePair {
                     file_kib,
                     record_kib,
@@ -204,10 +216,13 @@ impl ToolPrinter for MatrixPrinter {
     fn measured(&mut self, measurement: &Measurement) -> String {
         self.figures.push(self.unit.figure(measurement));
         let (measured, columns) = (self.figures.len(), self.columns.len());
-        let is_full = measured.is_multiple_of(columns);
-        let pairs = self.sizes.pairs();
-        let pair = pairs.get((measured - 1) / columns).filter(|_| is_full);
-        pair.map_or(String::new(), |pair| self.row(*pair))
+        if !measured.is_multiple_of(columns) {
+            return String::new();
+        }
+        match self.sizes.pairs().get(measured / columns - 1) {
+            Some(pair) => self.row(*pair),
+            None => String::new(),
+        }
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {

@@ -51,23 +51,17 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
 }
 
 fn read(given: &GivenArguments) -> Result<FsyncLoad, String> {
-    let with_hint = |text: &str| format!("error: {text}\n{}", HINT.trim_end());
     if let Some(first) = given.operands.first() {
         let text = format!("too many command-line arguments (first is \"{first}\")");
-        return Err(with_hint(&text));
+        return Err(error_with_hint(&text));
     }
-    let seconds = given.read("s", |text| match text.trim_start().parse::<u32>() {
-        Ok(0) => Err("error: --secs-per-test must be in range 1..4294967295".to_owned()),
-        Ok(seconds) => Ok(seconds),
-        Err(_) => Err(with_hint("invalid argument for option --secs-per-test")),
-    })?;
+    let seconds = given.read("s", read_seconds)?.unwrap_or(DEFAULT_SECONDS);
     let file = given.value("f").unwrap_or(DEFAULT_FILE);
     let mut notes = vec![OPEN_FILE.to_owned()];
     if Path::new(file) != Path::new(DEFAULT_FILE) {
         let text = format!("the test file has no name; {file} is neither written nor removed");
         notes.insert(0, text);
     }
-    let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
     let plural = if seconds == 1 { "" } else { "s" };
     let opening = format!(
         "{seconds} second{plural} per test\n\
@@ -83,10 +77,30 @@ fn read(given: &GivenArguments) -> Result<FsyncLoad, String> {
     })
 }
 
+fn read_seconds(text: &str) -> Result<u32, String> {
+    match text.trim_start().parse() {
+        Ok(0) => Err("error: --secs-per-test must be in range 1..4294967295".to_owned()),
+        Ok(seconds) => Ok(seconds),
+        Err(_) => {
+            let text = "invalid argument for option --secs-per-test";
+            Err(error_with_hint(text))
+        }
+    }
+}
+
+fn error_with_hint(text: &str) -> String {
+    format!("error: {text}\n{}", HINT.trim_end())
+}
+
 impl FsyncLoad {
     fn rows(&self, target: &TargetIdentity) -> Vec<TestRow> {
-        let sectors = target.layers.iter().map(|layer| layer.logical_block_bytes);
-        rows(sectors.flatten().max().unwrap_or(0))
+        let sector_bytes = target
+            .layers
+            .iter()
+            .flat_map(|layer| layer.logical_block_bytes)
+            .max()
+            .unwrap_or(0);
+        rows(sector_bytes)
     }
 }
 
@@ -96,10 +110,11 @@ impl DropInLoad for FsyncLoad {
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
-        let rows = self.rows(context.target);
-        let workloads = rows.iter().filter_map(|row| row.workload(self.seconds));
-        let scratch_bytes = Some(SEGMENT_BYTES);
-        Ok(DROP_IN.plan(context, scratch_bytes, workloads.collect()))
+        let mut workloads = Vec::new();
+        for row in self.rows(context.target) {
+            workloads.extend(row.workload(self.seconds));
+        }
+        Ok(DROP_IN.plan(context, Some(SEGMENT_BYTES), workloads))
     }
 
     fn text_before_opening(&self) -> &str {
@@ -147,14 +162,23 @@ impl FsyncPrinter {
             Err(why) => writeln!(text, "{why:>21}"),
         };
         // pg_test_fsync has no footnote below the table of sizes.
-        let row = self.rows.get(self.current);
-        let has_footnote = row.is_some_and(|row| !row.label.contains("kB"));
-        self.has_gap |= rate == Err(NO_DIRECT) && has_footnote;
+        if let Some(row) = self.rows.get(self.current)
+            && rate == Err(NO_DIRECT)
+            && !row.label.contains("kB")
+        {
+            self.has_gap = true;
+        }
         self.current += 1;
-        let next = self.rows.get(self.current);
-        let is_last = next.is_none_or(|row| !row.heading.is_empty());
-        if is_last && std::mem::take(&mut self.has_gap) {
+        if self.is_between_tables() && std::mem::take(&mut self.has_gap) {
             text.push_str(NOT_DIRECT);
+        }
+    }
+
+    /// Whether the current row begins a table, or there is none left.
+    fn is_between_tables(&self) -> bool {
+        match self.rows.get(self.current) {
+            Some(row) => !row.heading.is_empty(),
+            None => true,
         }
     }
 }
@@ -217,9 +241,13 @@ const NOT_MEASURED: &str = "n/a";
 /// What a test measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowContent {
-    /// Writes of this size, as many as the second number to an operation, with this sync, past the
-    /// page cache or through it.
-    Writes(u32, u32, SyncPolicy, CachePolicy),
+    Writes {
+        block_bytes: u32,
+        /// How many make an operation.
+        writes: u32,
+        sync: SyncPolicy,
+        cache: CachePolicy,
+    },
     /// Nothing; the sign for the reason.
     Missing(&'static str),
 }
@@ -236,72 +264,119 @@ struct TestRow {
     measured: RowContent,
 }
 
-/// A table: its heading, and the tests as label, name and content.
-fn table<const N: usize>(
-    heading: &'static str,
-    tests: [(&'static str, &str, RowContent); N],
-) -> [TestRow; N] {
-    let mut heading = heading;
-    tests.map(|(label, name, measured)| TestRow {
-        heading: std::mem::take(&mut heading),
-        label,
-        name: name.to_owned(),
-        measured,
-    })
+impl RowContent {
+    /// Writes of a page, so many to an operation.
+    fn pages(writes: u32, sync: SyncPolicy, cache: CachePolicy) -> Self {
+        Self::Writes {
+            block_bytes: PAGE_BYTES,
+            writes,
+            sync,
+            cache,
+        }
+    }
+
+    /// 16 KiB by O_SYNC writes of so many KiB each, on a disk with sectors of this size.
+    fn writes_of_kib(kib: u32, sector_bytes: u32) -> Self {
+        let block_bytes = kib << 10;
+        if sector_bytes > block_bytes {
+            return Self::Missing(NO_DIRECT);
+        }
+        Self::Writes {
+            block_bytes,
+            writes: 16 / kib,
+            sync: OPEN_SYNC,
+            cache: Direct,
+        }
+    }
 }
 
 /// All tests, on a disk with sectors of this size.
 fn rows(sector_bytes: u32) -> Vec<TestRow> {
-    let page = |writes, sync, cache| RowContent::Writes(PAGE_BYTES, writes, sync, cache);
-    let methods = |heading, writes| {
-        let synced = |call| page(writes, every(writes, call), Cached);
-        let tests = [
-            ("open_datasync", page(writes, OPEN_DSYNC, Direct)),
-            ("fdatasync", synced(SyncCall::Fdatasync)),
-            ("fsync", synced(SyncCall::Fsync)),
-            ("fsync_writethrough", RowContent::Missing(NOT_MEASURED)),
-            ("open_sync", page(writes, OPEN_SYNC, Direct)),
-        ];
-        let tests = tests.map(|(label, content)| (label, label, content));
-        table(heading, tests)
-    };
-    let mut two_writes = methods(TWO_WRITES, 2);
-    two_writes.iter_mut().for_each(|row| row.name += "-2");
-    let size = |kib: u32| {
-        if sector_bytes > kib << 10 {
-            RowContent::Missing(NO_DIRECT)
-        } else {
-            RowContent::Writes(kib << 10, 16 / kib, OPEN_SYNC, Direct)
-        }
-    };
-    let sizes = [
-        (" 1 * 16kB open_sync write", "open_sync-1x16k", size(16)),
-        (" 2 *  8kB open_sync writes", "open_sync-2x8k", size(8)),
-        (" 4 *  4kB open_sync writes", "open_sync-4x4k", size(4)),
-        (" 8 *  2kB open_sync writes", "open_sync-8x2k", size(2)),
-        ("16 *  1kB open_sync writes", "open_sync-16x1k", size(1)),
+    let mut rows = Vec::new();
+    add_table(&mut rows, ONE_WRITE, sync_methods(1, ""));
+    add_table(&mut rows, TWO_WRITES, sync_methods(2, "-2"));
+    add_table(&mut rows, SIZES, write_sizes(sector_bytes));
+    add_table(&mut rows, DESCRIPTORS, descriptors());
+    let write = RowContent::pages(1, SyncPolicy::None, Cached);
+    let unsynced = TestRow::new("write", "unsynced", write);
+    add_table(&mut rows, UNSYNCED, vec![unsynced]);
+    rows
+}
+
+fn add_table(rows: &mut Vec<TestRow>, heading: &'static str, mut table: Vec<TestRow>) {
+    if let Some(first) = table.first_mut() {
+        first.heading = heading;
+    }
+    rows.append(&mut table);
+}
+
+/// The methods of wal_sync_method, with so many writes to an operation.
+fn sync_methods(writes: u32, name_end: &str) -> Vec<TestRow> {
+    let open_datasync = RowContent::pages(writes, OPEN_DSYNC, Direct);
+    let fdatasync = RowContent::pages(writes, every(writes, SyncCall::Fdatasync), Cached);
+    let fsync = RowContent::pages(writes, every(writes, SyncCall::Fsync), Cached);
+    let writethrough = RowContent::Missing(NOT_MEASURED);
+    let open_sync = RowContent::pages(writes, OPEN_SYNC, Direct);
+    let mut rows = vec![
+        TestRow::new("open_datasync", "open_datasync", open_datasync),
+        TestRow::new("fdatasync", "fdatasync", fdatasync),
+        TestRow::new("fsync", "fsync", fsync),
+        TestRow::new("fsync_writethrough", "fsync_writethrough", writethrough),
+        TestRow::new("open_sync", "open_sync", open_sync),
     ];
+    for row in &mut rows {
+        row.name += name_end;
+    }
+    rows
+}
+
+fn write_sizes(sector_bytes: u32) -> Vec<TestRow> {
+    let labels = [
+        (16, " 1 * 16kB open_sync write"),
+        (8, " 2 *  8kB open_sync writes"),
+        (4, " 4 *  4kB open_sync writes"),
+        (2, " 8 *  2kB open_sync writes"),
+        (1, "16 *  1kB open_sync writes"),
+    ];
+    let mut rows = Vec::new();
+    for (kib, label) in labels {
+        let name = format!("open_sync-{}x{kib}k", 16 / kib);
+        let content = RowContent::writes_of_kib(kib, sector_bytes);
+        rows.push(TestRow::new(label, &name, content));
+    }
+    rows
+}
+
+fn descriptors() -> Vec<TestRow> {
     let call = SyncCall::Fsync;
-    let elsewhere = page(1, SyncPolicy::OtherDescriptor { call }, Cached);
-    let here = page(1, every(1, call), Cached);
-    let descriptors = [
-        ("write, fsync, close", "write-fsync", here),
-        ("write, close, fsync", "fsync-elsewhere", elsewhere),
-    ];
-    let unsynced = [("write", "unsynced", page(1, SyncPolicy::None, Cached))];
-    let one_write = methods(ONE_WRITE, 1).into_iter();
-    one_write
-        .chain(two_writes)
-        .chain(table(SIZES, sizes))
-        .chain(table(DESCRIPTORS, descriptors))
-        .chain(table(UNSYNCED, unsynced))
-        .collect()
+    let same = RowContent::pages(1, every(1, call), Cached);
+    let other = RowContent::pages(1, SyncPolicy::OtherDescriptor { call }, Cached);
+    vec![
+        TestRow::new("write, fsync, close", "write-fsync", same),
+        TestRow::new("write, close, fsync", "fsync-elsewhere", other),
+    ]
 }
 
 impl TestRow {
+    /// A row in the middle of a table.
+    fn new(label: &'static str, name: &str, measured: RowContent) -> Self {
+        Self {
+            heading: "",
+            label,
+            name: name.to_owned(),
+            measured,
+        }
+    }
+
     /// Its workload, for this many seconds; `None` where nothing is measured.
     fn workload(&self, seconds: u32) -> Option<Workload> {
-        let RowContent::Writes(block_bytes, writes, sync, cache) = self.measured else {
+        let RowContent::Writes {
+            block_bytes,
+            writes,
+            sync,
+            cache,
+        } = self.measured
+        else {
             return None;
         };
         Some(Workload {
@@ -318,7 +393,12 @@ impl TestRow {
     /// Operations per second, or the sign for why there are none.
     fn rate(&self, measurement: &Measurement) -> Result<f64, &'static str> {
         let (writes, sync, cache) = match self.measured {
-            RowContent::Writes(_, writes, sync, cache) => (writes, sync, cache),
+            RowContent::Writes {
+                writes,
+                sync,
+                cache,
+                ..
+            } => (writes, sync, cache),
             RowContent::Missing(why) => return Err(why),
         };
         if cache == Direct && measurement.cache.used != Direct {
@@ -329,14 +409,16 @@ impl TestRow {
             SyncPolicy::Every { writes: 2.., .. } => OpKind::Sync,
             _ => OpKind::Commit,
         };
-        let count = count(measurement, kind) as f64;
+        let ops = count(measurement, kind) as f64;
         let operations = match kind {
-            OpKind::Sync => count,
-            _ => count / f64::from(writes),
+            OpKind::Sync => ops,
+            _ => ops / f64::from(writes),
         };
-        match per_second(operations, measurement.wall_ns) {
-            rate if rate > 0.0 => Ok(rate),
-            _ => Err(NOT_MEASURED),
+        let rate = per_second(operations, measurement.wall_ns);
+        if rate > 0.0 {
+            Ok(rate)
+        } else {
+            Err(NOT_MEASURED)
         }
     }
 }

@@ -6,7 +6,7 @@ mod tests;
 
 use crate::command::{CommandLine, GivenArguments, scaled};
 use crate::drop_in::{DropIn, Started};
-use crate::figures::{OpsSoFar, per_second, seconds};
+use crate::figures::{OpsSoFar, as_seconds, per_second};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{blocking, every, random_or_sequential};
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
@@ -58,17 +58,13 @@ fn read(given: &GivenArguments) -> Result<ScanLoad, String> {
     if files.len() > FILES_MAX {
         return Err(format!("more than {FILES_MAX} files"));
     }
-    let blocks = given.value("b").ok_or("-b is missing")?;
-    let blocks = blocks_of(blocks).filter(|blocks| *blocks > 0);
-    let blocks = blocks.ok_or("-b: use a number of blocks, or of bytes with k, m or g")?;
-    let stall_seconds = given.read("a", |text| {
-        let seconds = text.parse().ok().filter(|seconds: &f64| *seconds > 0.0);
-        seconds.ok_or_else(|| format!("-a {text}: not a number of seconds"))
-    })?;
-    let start_block = given.read("o", |text| {
-        blocks_of(text).ok_or_else(|| format!("-o {text}: not a block"))
-    })?;
-    let write_percent = given.number("w", 0..=100)?.filter(|percent| *percent > 0);
+    let blocks = read_blocks(given)?;
+    let stall_seconds = given.read("a", read_stall_seconds)?;
+    let start_block = given.read("o", read_start_block)?;
+    let write_percent = match given.number("w", 0..=100)? {
+        Some(0) => None,
+        percent => percent,
+    };
     let threads = given.number("t", 0..=THREADS_MAX)?.unwrap_or(1).max(1);
     let target = LoadTarget::Existing(files[0].clone());
     let mut load = ScanLoad {
@@ -87,30 +83,61 @@ fn read(given: &GivenArguments) -> Result<ScanLoad, String> {
         threads: threads as u32,
         start_block: start_block.unwrap_or(0),
     };
-    let notes = &mut load.head.notes;
-    if !load.drops_cache {
-        notes.push("the page cache may answer; use -c to drop the files from it first".to_owned());
-    }
-    if load.write_percent.is_some() {
-        notes.push("writes go to other blocks than reads, with random data".to_owned());
-    }
-    if load.files.len() > 1 {
-        let threads = load.threads_of_a_file();
-        let text = format!("each file has its own threads: {threads} per file");
-        load.head.notes.push(text);
-    }
+    load.add_notes();
     Ok(load)
 }
 
+fn read_blocks(given: &GivenArguments) -> Result<u64, String> {
+    let Some(text) = given.value("b") else {
+        return Err("-b is missing".to_owned());
+    };
+    match parse_blocks(text) {
+        None | Some(0) => Err("-b: use a number of blocks, or of bytes with k, m or g".to_owned()),
+        Some(blocks) => Ok(blocks),
+    }
+}
+
+fn read_stall_seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if seconds > 0.0 => Ok(seconds),
+        _ => Err(format!("-a {text}: not a number of seconds")),
+    }
+}
+
+fn read_start_block(text: &str) -> Result<u64, String> {
+    match parse_blocks(text) {
+        Some(block) => Ok(block),
+        None => Err(format!("-o {text}: not a block")),
+    }
+}
+
 /// Blocks of 8 KiB: a number of them, or of bytes with a unit.
-fn blocks_of(text: &str) -> Option<u64> {
+fn parse_blocks(text: &str) -> Option<u64> {
     let block = u64::from(BLOCK_BYTES);
     let units = [("", block), ("k", 1 << 10), ("m", 1 << 20), ("g", 1 << 30)];
     let blocks = scaled(text, &units)? / block;
-    Some(blocks).filter(|blocks| *blocks <= BLOCKS_MAX)
+    if blocks > BLOCKS_MAX {
+        return None;
+    }
+    Some(blocks)
 }
 
 impl ScanLoad {
+    fn add_notes(&mut self) {
+        let threads = self.threads_of_a_file();
+        let notes = &mut self.head.notes;
+        if !self.drops_cache {
+            let text = "the page cache may answer; use -c to drop the files from it first";
+            notes.push(text.to_owned());
+        }
+        if self.write_percent.is_some() {
+            notes.push("writes go to other blocks than reads, with random data".to_owned());
+        }
+        if self.files.len() > 1 {
+            notes.push(format!("each file has its own threads: {threads} per file"));
+        }
+    }
+
     fn threads_of_a_file(&self) -> u32 {
         self.threads.div_ceil(self.files.len() as u32)
     }
@@ -206,13 +233,18 @@ impl IntervalPrinter {
         };
         let limit_ns = (limit_seconds * 1e9) as u64;
         for measurement in result.measurements {
-            let name = self.load.files.get(measurement.target);
-            let name = name.map_or(String::new(), |path| path.display().to_string());
-            let writes = measurement.ops.get(&OpKind::Write).into_iter();
-            let cells = writes.flat_map(|op| &op.series.cells);
-            for cell in cells.filter(|cell| cell.latency_max_ns > limit_ns) {
-                let seconds = seconds(cell.latency_max_ns);
-                let _ = writeln!(text, "**WRITE STALL: {name} {seconds:.4}");
+            let name = match self.load.files.get(measurement.target) {
+                Some(path) => path.display().to_string(),
+                None => String::new(),
+            };
+            let Some(writes) = measurement.ops.get(&OpKind::Write) else {
+                continue;
+            };
+            for cell in &writes.series.cells {
+                if cell.latency_max_ns > limit_ns {
+                    let time = as_seconds(cell.latency_max_ns);
+                    let _ = writeln!(text, "**WRITE STALL: {name} {time:.4}");
+                }
             }
         }
         text
@@ -220,7 +252,8 @@ impl IntervalPrinter {
 
     /// A line, up to this time.
     fn line(&mut self, measurements: &[Measurement], end_ns: u64) -> String {
-        let (now, before) = (OpsSoFar::of(measurements, end_ns), &self.reported);
+        let now = OpsSoFar::sum(measurements, end_ns);
+        let before = &self.reported;
         let read = now.reads.saturating_sub(before.reads);
         let written = now.writes.saturating_sub(before.writes);
         let rate = per_second(read as f64, end_ns.saturating_sub(before.at_ns).max(1));
@@ -249,8 +282,13 @@ impl ToolPrinter for IntervalPrinter {
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
         let mut stdout = self.stalls(result);
-        let wall_ns = result.measurements.iter().map(|one| one.wall_ns).max();
-        if let Some(wall_ns) = wall_ns.filter(|ns| *ns > self.reported.at_ns) {
+        let wall_ns = result
+            .measurements
+            .iter()
+            .map(|one| one.wall_ns)
+            .max()
+            .unwrap_or(0);
+        if wall_ns > self.reported.at_ns {
             stdout.push_str(&self.line(result.measurements, wall_ns));
         }
         if result.interrupted {

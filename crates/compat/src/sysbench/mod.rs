@@ -45,19 +45,7 @@ struct FileioLoad {
 
 /// Reads the arguments.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    let fatal = |text: &str| {
-        let text = format!("{}\n\nFATAL: {text}\n", DROP_IN.emulates);
-        DropInError::Printed(ToolText::out(text))
-    };
-    let usage = |text: String| fatal(&text);
-    // The errors of sysbench's commands are on stderr, and its name on stdout.
-    let command = |text: String| {
-        DropInError::Printed(ToolText {
-            stdout: format!("{}\n\n", DROP_IN.emulates),
-            stderr: text + "\n",
-        })
-    };
-    let given = parse(DROP_IN.options, arguments, false).map_err(usage)?;
+    let given = parse(DROP_IN.options, arguments, false).map_err(fatal)?;
     if given.has("version") {
         return Ok(Started::version(DROP_IN.emulates));
     }
@@ -70,24 +58,43 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
             "{} ({step}: nothing to do, 'run' makes and removes its own file)\n\n",
             DROP_IN.emulates
         ))),
-        ["fileio", "run"] if !given.has("file-test-mode") => Err(fatal(&format!(
+        ["fileio", "run"] if !given.has("file-test-mode") => Err(fatal(format!(
             "Missing required argument: --file-test-mode\n\n{}",
             help()
         ))),
-        ["fileio", "run"] => Ok(Started::Load(Box::new(read(&given).map_err(usage)?))),
-        ["cpu", "run"] => Ok(Started::Primes(Box::new(read_cpu(&given).map_err(usage)?))),
-        ["cpu", step @ ("prepare" | "cleanup")] => Err(command(format!(
+        ["fileio", "run"] => match read(&given) {
+            Ok(load) => Ok(Started::Load(Box::new(load))),
+            Err(why) => Err(fatal(why)),
+        },
+        ["cpu", "run"] => match read_cpu(&given) {
+            Ok(request) => Ok(Started::Primes(Box::new(request))),
+            Err(why) => Err(fatal(why)),
+        },
+        ["cpu", step @ ("prepare" | "cleanup")] => Err(command_error(&format!(
             "'cpu' test does not implement the '{step}' command."
         ))),
-        [test @ ("fileio" | "cpu")] => Err(command(format!(
+        [test @ ("fileio" | "cpu")] => Err(command_error(&format!(
             "The '{test}' test requires a command argument. See 'sysbench {test} help'"
         ))),
-        ["fileio" | "cpu", other, ..] => Err(command(format!("Unknown command: {other}"))),
+        ["fileio" | "cpu", other, ..] => Err(command_error(&format!("Unknown command: {other}"))),
         [] => Err(DropInError::Usage(help())),
-        [other, ..] => Err(usage(format!(
+        [other, ..] => Err(fatal(format!(
             "the test '{other}' measures no disk and is not supported; use the real sysbench"
         ))),
     }
+}
+
+fn fatal(why: String) -> DropInError {
+    let text = format!("{}\n\nFATAL: {why}\n", DROP_IN.emulates);
+    DropInError::Printed(ToolText::out(text))
+}
+
+/// The errors of sysbench's commands are on stderr, and its name on stdout.
+fn command_error(text: &str) -> DropInError {
+    DropInError::Printed(ToolText {
+        stdout: format!("{}\n\n", DROP_IN.emulates),
+        stderr: format!("{text}\n"),
+    })
 }
 
 fn help() -> String {
@@ -195,21 +202,22 @@ fn run_settings(given: &GivenArguments) -> Result<RunSettings, String> {
         percentile: number(given, "percentile", 0..=100, 95)?,
         histogram: switch(given, "histogram", false)?,
     };
-    match settings.time_ns.or(settings.events) {
-        None => Err("--time=0 without --events never ends; set one of them".to_owned()),
-        Some(_) => Ok(settings),
+    if settings.time_ns.is_none() && settings.events.is_none() {
+        return Err("--time=0 without --events never ends; set one of them".to_owned());
     }
+    Ok(settings)
 }
 
 /// A number for which 0 means that there is none.
 fn above_zero(number: u64) -> Option<u64> {
-    Some(number).filter(|number| *number > 0)
+    if number > 0 { Some(number) } else { None }
 }
 
 fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     let name = given.value("file-test-mode").unwrap_or_default();
-    let mode = MODES.iter().find(|known| known.name == name).copied();
-    let mode = mode.ok_or_else(|| format!("Invalid IO operations mode: {name}."))?;
+    let Some(mode) = MODES.iter().find(|known| known.name == name).copied() else {
+        return Err(format!("Invalid IO operations mode: {name}."));
+    };
     let settings = run_settings(given)?;
     let block_bytes = number(given, "file-block-size", 1..=BLOCK_BYTES_MAX, 16_384)?;
     let files = number(given, "file-num", 1..=1_000_000, 128)?;
@@ -221,24 +229,24 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     }
     // sysbench cuts a request at the end of its file.
     let request_bytes = block_bytes.min(file_bytes);
-    let (engine, depth, io_mode) = io_mode(given)?;
-    let (is_direct, opened, flags) = extra_flags(given)?;
-    let ratio = ratio(given)?;
+    let io_mode = read_io_mode(given)?;
+    let flags = read_extra_flags(given)?;
+    let ratio = read_ratio(given)?;
     let read_permille = match mode.kind {
         ModeKind::Read => 1000,
         ModeKind::Create | ModeKind::Write => 0,
         ModeKind::Mix => (1000.0 * ratio / (1.0 + ratio)).round() as u16,
     };
-    let (policy, syncs) = syncs(given, read_permille)?;
+    let syncs = read_syncs(given, read_permille)?;
     let used_bytes = total_bytes / request_bytes * request_bytes;
     let access = random_or_sequential(mode.is_random);
-    let notes = notes(given, is_direct, read_permille, settings.threads);
+    let notes = notes(given, flags.is_direct, read_permille, settings.threads);
     Ok(FileioLoad {
         head: LoadHead::new(LoadTarget::Existing(".".into()), notes),
         total_bytes: used_bytes,
         workload: Workload {
             streams: Streams::with_reads(read_permille),
-            depth: depth as u32,
+            depth: io_mode.depth as u32,
             workers: settings.threads as u32,
             span: part(0, used_bytes),
             stop: Stop {
@@ -251,10 +259,10 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
             rate: settings.rate.map(|rate| rate as f64),
             sync: match read_permille {
                 1000 => SyncPolicy::None,
-                _ => opened.unwrap_or(policy),
+                _ => flags.sync.unwrap_or(syncs.policy),
             },
-            cache: direct_or(is_direct, CachePolicy::Cached),
-            engine: EngineChoice::Fixed(engine),
+            cache: direct_or(flags.is_direct, CachePolicy::Cached),
+            engine: EngineChoice::Fixed(io_mode.engine),
             layout: match mode.kind {
                 ModeKind::Create => Layout::Provides,
                 _ => Layout::Needed,
@@ -264,28 +272,51 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
         shown: ShownSettings {
             settings,
             mode,
-            flags,
+            flags: flags.text,
             files,
             file_bytes,
             block_bytes,
             request_bytes,
             ratio,
-            syncs,
-            io_mode,
+            syncs: syncs.text,
+            io_mode: io_mode.text,
         },
     })
 }
 
-/// --file-io-mode: the engine, its depth, and how the report names it.
-fn io_mode(given: &GivenArguments) -> Result<(EngineKind, u64, &'static str), String> {
-    let backlog = number(given, "file-async-backlog", 1..=65_536, 128)?;
+/// What --file-io-mode says.
+#[derive(Debug, Clone, Copy)]
+struct IoMode {
+    engine: EngineKind,
+    depth: u64,
+    /// As the report names it.
+    text: &'static str,
+}
+
+fn read_io_mode(given: &GivenArguments) -> Result<IoMode, String> {
+    let synchronous = IoMode {
+        engine: EngineKind::Sync,
+        depth: 1,
+        text: "synchronous",
+    };
+    let asynchronous = IoMode {
+        engine: EngineKind::Aio,
+        depth: number(given, "file-async-backlog", 1..=65_536, 128)?,
+        text: "asynchronous",
+    };
+    let mapped = IoMode {
+        engine: EngineKind::Mmap,
+        depth: 1,
+        text: "fast mmaped",
+    };
     let io_modes = [
-        ("sync", (EngineKind::Sync, 1, "synchronous")),
-        ("async", (EngineKind::Aio, backlog, "asynchronous")),
-        ("mmap", (EngineKind::Mmap, 1, "fast mmaped")),
+        ("sync", synchronous),
+        ("async", asynchronous),
+        ("mmap", mapped),
     ];
-    let io_mode = given.choice("file-io-mode", &io_modes);
-    io_mode.map_err(|other| format!("unknown I/O mode: {other}"))
+    given
+        .choice("file-io-mode", &io_modes)
+        .map_err(|other| format!("unknown I/O mode: {other}"))
 }
 
 /// The test cpu.
@@ -319,17 +350,22 @@ fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
 }
 
 /// Reads per write.
-fn ratio(given: &GivenArguments) -> Result<f64, String> {
+fn read_ratio(given: &GivenArguments) -> Result<f64, String> {
     let text = given.value("file-rw-ratio").unwrap_or("1.5");
-    let ratio = text.parse().ok().filter(|ratio| *ratio >= 0.0);
-    ratio.ok_or_else(|| format!("--file-rw-ratio={text}: not a ratio"))
+    match text.parse() {
+        Ok(ratio) if ratio >= 0.0 => Ok(ratio),
+        _ => Err(format!("--file-rw-ratio={text}: not a ratio")),
+    }
 }
 
 /// What sysbench says of the old way to name a test.
 fn warning_of_test(given: &GivenArguments) -> Option<String> {
+    if !given.has("test") {
+        return None;
+    }
     let text = "WARNING: the --test option is deprecated. You can pass a script name or path on \
                 the command line without any options.";
-    given.has("test").then(|| text.to_owned())
+    Some(text.to_owned())
 }
 
 fn notes(given: &GivenArguments, is_direct: bool, read_permille: u16, threads: u64) -> Vec<String> {
@@ -349,13 +385,21 @@ fn notes(given: &GivenArguments, is_direct: bool, read_permille: u16, threads: u
     notes
 }
 
-/// --file-extra-flags: whether one is `direct`, how they sync writes, and all of them as the report
-/// shows them.
-fn extra_flags(given: &GivenArguments) -> Result<(bool, Option<SyncPolicy>, String), String> {
+/// What --file-extra-flags says.
+struct ExtraFlags {
+    is_direct: bool,
+    /// How the flags sync writes, where one does.
+    sync: Option<SyncPolicy>,
+    /// As the report shows them.
+    text: String,
+}
+
+fn read_extra_flags(given: &GivenArguments) -> Result<ExtraFlags, String> {
     let (mut is_direct, mut sync, mut shown) = (false, None, Vec::new());
     let list = given.value("file-extra-flags").unwrap_or_default();
-    for flag in list.split(',').filter(|flag| !flag.is_empty()) {
+    for flag in list.split(',') {
         match flag {
+            "" => continue,
             "direct" => is_direct = true,
             "sync" => sync = Some(OPEN_SYNC),
             "dsync" => sync = Some(OPEN_DSYNC),
@@ -363,22 +407,34 @@ fn extra_flags(given: &GivenArguments) -> Result<(bool, Option<SyncPolicy>, Stri
         }
         shown.push(if flag == "direct" { "directio" } else { flag });
     }
-    let text = match shown.as_slice() {
-        [] => "(none)".to_owned(),
-        shown => shown.join(" "),
-    };
-    Ok((is_direct, sync, text))
+    if shown.is_empty() {
+        shown.push("(none)");
+    }
+    Ok(ExtraFlags {
+        is_direct,
+        sync,
+        text: shown.join(" "),
+    })
 }
 
-/// When writes are made durable, and how the report shows it.
-fn syncs(given: &GivenArguments, read_permille: u16) -> Result<(SyncPolicy, String), String> {
-    let (fsync, fdatasync) = (SyncCall::Fsync, SyncCall::Fdatasync);
-    let calls = [("fsync", fsync), ("fdatasync", fdatasync)];
-    let call = given.choice("file-fsync-mode", &calls);
+/// When writes are made durable.
+struct FileSyncs {
+    policy: SyncPolicy,
+    /// As the report shows it.
+    text: String,
+}
+
+fn read_syncs(given: &GivenArguments, read_permille: u16) -> Result<FileSyncs, String> {
     let frequency = number(given, "file-fsync-freq", 0..=1_000_000_000, 100)?;
     let all = switch(given, "file-fsync-all", false)?;
     let at_end = switch(given, "file-fsync-end", true)?;
-    let call = call.map_err(|other| format!("invalid fsync mode: {other}"))?;
+    let calls = [
+        ("fsync", SyncCall::Fsync),
+        ("fdatasync", SyncCall::Fdatasync),
+    ];
+    let call = given
+        .choice("file-fsync-mode", &calls)
+        .map_err(|other| format!("invalid fsync mode: {other}"))?;
     // sysbench counts reads and writes; the engine counts writes.
     let share = f64::from(1000 - read_permille) / 1000.0;
     let writes = (frequency as f64 * share).round().max(1.0) as u32;
@@ -400,7 +456,7 @@ fn syncs(given: &GivenArguments, read_permille: u16) -> Result<(SyncPolicy, Stri
     if at_end && !all {
         text.push_str("Calling fsync() at the end of test, Enabled.\n");
     }
-    Ok((policy, text))
+    Ok(FileSyncs { policy, text })
 }
 
 impl DropInLoad for FileioLoad {
@@ -409,9 +465,9 @@ impl DropInLoad for FileioLoad {
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
-        let context = context.seeded(self.shown.settings.seed);
+        let seeded = context.seeded(self.shown.settings.seed);
         let workloads = vec![self.workload.clone()];
-        Ok(DROP_IN.plan(&context, Some(self.total_bytes), workloads))
+        Ok(DROP_IN.plan(&seeded, Some(self.total_bytes), workloads))
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

@@ -1,11 +1,11 @@
 //! The reports of sysbench's tests: their settings and names, and their figures.
 
-use crate::figures::{OpsSoFar, bytes, count, general, seconds};
+use crate::figures::{OpsSoFar, as_seconds, bytes, general};
 use crate::printer::{PrimePrinter, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use ModeKind::{Create, Mix, Read, Write};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{Measurement, OpKind};
-use diskproof_model::primes::{PrimeInterval, PrimeResult, PrimeThread};
+use diskproof_model::primes::{PrimeInterval, PrimeResult};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -97,96 +97,137 @@ pub(super) struct FileioPrinter {
 impl FileioPrinter {
     fn report(&self, measurement: &Measurement) -> String {
         let settings = &self.shown.settings;
-        let seconds = seconds(measurement.wall_ns);
-        let rate = |kind| count(measurement, kind) as f64 / seconds;
-        let mib = |kind| bytes(measurement, kind) as f64 / MIB / seconds;
-        let all = OpsSoFar::of(std::slice::from_ref(measurement), 0);
-        let latency = &all.latency;
-        let rates = |label: &str, value: f64| format!("    {label:<30}{value:.2}\n");
+        let seconds = as_seconds(measurement.wall_ns);
+        let all = OpsSoFar::sum(std::slice::from_ref(measurement), 0);
+        let read_mib = bytes(measurement, OpKind::Read) as f64 / MIB;
+        let written_mib = bytes(measurement, OpKind::Write) as f64 / MIB;
         let threads = settings.threads as f64;
         // Figures of single threads are not known.
         let deviation = if settings.threads == 1 { 0.0 } else { f64::NAN };
-        let events = (all.reads + all.writes) as f64 / threads;
-        let busy = latency.sum_ns() as f64 / 1e9 / threads;
+        let events = ThreadSpread {
+            mean: (all.reads + all.writes) as f64 / threads,
+            deviation,
+        };
+        let busy_seconds = ThreadSpread {
+            mean: all.latency.sum_ns() as f64 / 1e9 / threads,
+            deviation,
+        };
         [
-            distribution(settings, latency),
+            distribution(settings, &all.latency),
             "\nFile operations:\n".to_owned(),
-            rates("reads/s:", rate(OpKind::Read)),
-            rates("writes/s:", rate(OpKind::Write)),
-            rates("fsyncs/s:", rate(OpKind::Sync)),
+            rate_line("reads/s:", all.reads as f64 / seconds),
+            rate_line("writes/s:", all.writes as f64 / seconds),
+            rate_line("fsyncs/s:", all.syncs as f64 / seconds),
             "\nThroughput:\n".to_owned(),
-            rates("read, MiB/s:", mib(OpKind::Read)),
-            rates("written, MiB/s:", mib(OpKind::Write)),
-            general_statistics(seconds, latency, settings.percentile),
-            fairness((events, deviation), (busy, deviation)),
+            rate_line("read, MiB/s:", read_mib / seconds),
+            rate_line("written, MiB/s:", written_mib / seconds),
+            general_statistics(seconds, &all.latency, settings.percentile),
+            fairness(&events, &busy_seconds),
         ]
         .concat()
     }
 
     /// A line of --report-interval, up to this time.
     fn interval(&mut self, measurement: &Measurement, end_ns: u64) -> String {
-        let now = OpsSoFar::of(std::slice::from_ref(measurement), end_ns);
-        let (shown, before) = (&self.shown, &mut self.reported);
-        let passed = seconds(end_ns.saturating_sub(before.at_ns).max(1));
-        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / passed;
-        let mib = |count: f64| count * shown.request_bytes as f64 / MIB;
+        let now = OpsSoFar::sum(std::slice::from_ref(measurement), end_ns);
+        let before = &mut self.reported;
+        let passed = as_seconds(end_ns.saturating_sub(before.at_ns).max(1));
+        let reads = now.reads.saturating_sub(before.reads) as f64 / passed;
+        let writes = now.writes.saturating_sub(before.writes) as f64 / passed;
+        let syncs = now.syncs.saturating_sub(before.syncs) as f64 / passed;
         let mut latency = LatencyHistogram::new();
         latency.add_part(&before.latency.take_since(&now.latency));
-        let percentile = shown.settings.percentile;
+        let request_bytes = self.shown.request_bytes as f64;
+        let percentile = self.shown.settings.percentile;
         let line = format!(
-            "[ {:.0}s ] reads: {:.2} MiB/s writes: {:.2} MiB/s fsyncs: {:.2}/s latency \
-             (ms,{}%): {:.3}\n",
-            seconds(end_ns),
-            mib(rate(now.reads, before.reads)),
-            mib(rate(now.writes, before.writes)),
-            rate(now.syncs, before.syncs),
-            percentile,
-            latency.value_at(percentile as f64 / 100.0) as f64 / 1e6
+            "[ {:.0}s ] reads: {:.2} MiB/s writes: {:.2} MiB/s fsyncs: {syncs:.2}/s latency \
+             (ms,{percentile}%): {:.3}\n",
+            as_seconds(end_ns),
+            reads * request_bytes / MIB,
+            writes * request_bytes / MIB,
+            percentile_ms(&latency, percentile)
         );
         self.reported = now;
         line
     }
 }
 
+fn rate_line(label: &str, rate: f64) -> String {
+    format!("    {label:<30}{rate:.2}\n")
+}
+
+/// The latency in milliseconds that so many percent of the events did not exceed.
+fn percentile_ms(latency: &LatencyHistogram, percentile: u64) -> f64 {
+    latency.value_at(percentile as f64 / 100.0) as f64 / 1e6
+}
+
 /// The sections "General statistics" and "Latency".
 fn general_statistics(seconds: f64, latency: &LatencyHistogram, percentile: u64) -> String {
-    let totals = |label: &str, value: String| format!("    {label:<37}{value}\n");
-    let times = |label: &str, ns: f64| format!("{label:>13} {:39.2}\n", ns / 1e6);
-    let chosen = match percentile {
+    let percentile_line = match percentile {
         0 => format!("{:>26}{:>23}\n", "percentile stats:", "disabled"),
         _ => {
-            let value = latency.value_at(percentile as f64 / 100.0) as f64;
-            format!("{percentile:>11}th percentile: {:27.2}\n", value / 1e6)
+            let ms = percentile_ms(latency, percentile);
+            format!("{percentile:>11}th percentile: {ms:27.2}\n")
         }
     };
     [
         "\nGeneral statistics:\n".to_owned(),
-        totals("total time:", format!("{seconds:.4}s")),
-        totals("total number of events:", latency.count().to_string()),
+        total_line("total time:", &format!("{seconds:.4}s")),
+        total_line("total number of events:", &latency.count().to_string()),
         "\nLatency (ms):\n".to_owned(),
-        times("min:", latency.min_ns() as f64),
-        times("avg:", latency.mean_ns()),
-        times("max:", latency.max_ns() as f64),
-        chosen,
-        times("sum:", latency.sum_ns() as f64),
+        latency_line("min:", latency.min_ns() as f64),
+        latency_line("avg:", latency.mean_ns()),
+        latency_line("max:", latency.max_ns() as f64),
+        percentile_line,
+        latency_line("sum:", latency.sum_ns() as f64),
     ]
     .concat()
 }
 
-/// How evenly threads shared the work: means and standard deviations over the threads.
-fn fairness(events: (f64, f64), seconds: (f64, f64)) -> String {
-    let both = |(mean, deviation): (f64, f64)| {
+fn total_line(label: &str, total: &str) -> String {
+    format!("    {label:<37}{total}\n")
+}
+
+fn latency_line(label: &str, ns: f64) -> String {
+    format!("{label:>13} {:39.2}\n", ns / 1e6)
+}
+
+/// How a figure varies between the threads.
+struct ThreadSpread {
+    mean: f64,
+    /// The standard deviation; NaN where it is not known.
+    deviation: f64,
+}
+
+impl ThreadSpread {
+    /// The spread of a figure that each thread has.
+    fn from_figures(figures: &[f64]) -> Self {
+        let threads = figures.len().max(1) as f64;
+        let mean = figures.iter().sum::<f64>() / threads;
+        let squares: f64 = figures.iter().map(|figure| (figure - mean).powi(2)).sum();
+        Self {
+            mean,
+            deviation: (squares / threads).sqrt(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Self { mean, deviation } = self;
         if deviation.is_nan() {
             format!("{mean:.4}/nan")
         } else {
             format!("{mean:.4}/{deviation:.2}")
         }
-    };
+    }
+}
+
+/// How evenly threads shared the work.
+fn fairness(events: &ThreadSpread, seconds: &ThreadSpread) -> String {
     format!(
         "\nThreads fairness:\n    events (avg/stddev):           {}\n    execution time \
          (avg/stddev):   {}\n\n",
-        both(events),
-        both(seconds)
+        events.text(),
+        seconds.text()
     )
 }
 
@@ -210,7 +251,10 @@ fn distribution(settings: &RunSettings, latency: &LatencyHistogram) -> String {
     let mut text = "Latency histogram (values are in milliseconds)\n       value  ------------- \
                     distribution ------------- count\n"
         .to_owned();
-    for (index, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+    for (index, count) in counts.iter().enumerate() {
+        if *count == 0 {
+            continue;
+        }
         let value = (least + index as f64 * step).exp();
         let bar = "*".repeat((*count as f64 / largest * BAR).round() as usize);
         text.push_str(&format!("{value:12.3} |{bar:<40} {count}\n"));
@@ -225,21 +269,20 @@ fn head(settings: &RunSettings) -> String {
         None => "Initializing random number generator from current time".to_owned(),
         Some(seed) => format!("Initializing random number generator from seed ({seed})."),
     };
-    let rate = settings
-        .rate
-        .map(|rate| format!("Target transaction rate: {rate}/sec\n"));
-    let interval = settings.interval_ns.map(|ns| {
-        let seconds = seconds(ns);
-        format!("Report intermediate results every {seconds} second(s)\n")
-    });
+    let mut options = String::new();
+    if let Some(rate) = settings.rate {
+        options += &format!("Target transaction rate: {rate}/sec\n");
+    }
+    if let Some(interval_ns) = settings.interval_ns {
+        let seconds = as_seconds(interval_ns);
+        options += &format!("Report intermediate results every {seconds} second(s)\n");
+    }
     format!(
         "{}sysbench 1.0.20 (emulated by diskproof {})\n\nRunning the test with following \
-         options:\nNumber of threads: {}\n{}{}{seed}\n\n\n",
+         options:\nNumber of threads: {}\n{options}{seed}\n\n\n",
         settings.warnings,
         env!("CARGO_PKG_VERSION"),
-        settings.threads,
-        rate.unwrap_or_default(),
-        interval.unwrap_or_default()
+        settings.threads
     )
 }
 
@@ -301,9 +344,10 @@ impl ToolPrinter for FileioPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        let measured = result.measurements.first();
-        let measured = measured.filter(|measurement| measurement.wall_ns > 0);
-        ToolText::out(measured.map_or(String::new(), |measurement| self.report(measurement)))
+        match result.measurements.first() {
+            Some(measurement) if measurement.wall_ns > 0 => ToolText::out(self.report(measurement)),
+            _ => ToolText::default(),
+        }
     }
 }
 
@@ -338,40 +382,38 @@ impl PrimePrinter for CpuPrinter {
     }
 
     fn interval(&self, interval: &PrimeInterval) -> String {
-        let settings = &self.settings;
-        let is_last = settings
-            .time_ns
-            .is_some_and(|time_ns| interval.end_ns >= time_ns);
-        if is_last {
+        // The figures of the last one are in the report.
+        if let Some(time_ns) = self.settings.time_ns
+            && interval.end_ns >= time_ns
+        {
             return String::new();
         }
         let percentile = self.settings.percentile;
         format!(
-            "[ {:.0}s ] thds: {} eps: {:.2} lat (ms,{}%): {:.2}\n",
-            seconds(interval.end_ns),
+            "[ {:.0}s ] thds: {} eps: {:.2} lat (ms,{percentile}%): {:.2}\n",
+            as_seconds(interval.end_ns),
             self.settings.threads,
-            interval.latency.count() as f64 / seconds(interval.end_ns - interval.start_ns),
-            percentile,
-            interval.latency.value_at(percentile as f64 / 100.0) as f64 / 1e6
+            interval.latency.count() as f64 / as_seconds(interval.end_ns - interval.start_ns),
+            percentile_ms(&interval.latency, percentile)
         )
     }
 
     fn end(&self, result: &PrimeResult) -> String {
-        let spread = |value: fn(&PrimeThread) -> f64| {
-            let threads = result.threads.len().max(1) as f64;
-            let mean = result.threads.iter().map(value).sum::<f64>() / threads;
-            let squares = result.threads.iter().map(|one| (value(one) - mean).powi(2));
-            (mean, (squares.sum::<f64>() / threads).sqrt())
-        };
-        let wall = seconds(result.wall_ns);
+        let mut events = Vec::new();
+        let mut busy_seconds = Vec::new();
+        for thread in &result.threads {
+            events.push(thread.events as f64);
+            busy_seconds.push(as_seconds(thread.busy_ns));
+        }
+        let wall = as_seconds(result.wall_ns);
         format!(
             "{}CPU speed:\n    events per second: {:8.2}\n{}{}",
             distribution(&self.settings, &result.latency),
             result.latency.count() as f64 / wall,
             general_statistics(wall, &result.latency, self.settings.percentile),
             fairness(
-                spread(|one| one.events as f64),
-                spread(|one| seconds(one.busy_ns))
+                &ThreadSpread::from_figures(&events),
+                &ThreadSpread::from_figures(&busy_seconds)
             )
         )
     }

@@ -61,17 +61,20 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
 }
 
 fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
-    let devices = devices(given)?;
+    let devices = read_devices(given)?;
     let mut notes = given.notes.clone();
-    let block_mib = given.read("b", |text| {
-        let Some((block, chunk)) = text.split_once(':') else {
-            return mib("-b", text);
+    let mut block_mib = BLOCK_MIB;
+    if let Some(text) = given.value("b") {
+        let (block, chunk) = match text.split_once(':') {
+            Some((block, chunk)) => (block, Some(chunk)),
+            None => (text, None),
         };
-        mib("-b", chunk)?;
-        notes.push("the chunk size has no effect: the engine chooses it".to_owned());
-        mib("-b", block)
-    })?;
-    let block_mib = block_mib.unwrap_or(BLOCK_MIB);
+        if let Some(chunk) = chunk {
+            mib("-b", chunk)?;
+            notes.push("the chunk size has no effect: the engine chooses it".to_owned());
+        }
+        block_mib = mib("-b", block)?;
+    }
     if !(1..=BLOCK_MIB_MAX).contains(&block_mib) {
         return Err(format!("-b {block_mib}: use from 1 to {BLOCK_MIB_MAX} MiB"));
     }
@@ -79,11 +82,15 @@ fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
     if devices.len() > 1 {
         notes.push("the devices are measured one after the other, not together".to_owned());
     }
-    let range = given.read("r", |text| {
+    let block_bytes = block_mib * MIB;
+    let mut start_bytes = 0;
+    let mut end_bytes = None;
+    if let Some(text) = given.value("r") {
         let (start, end) = text.split_once(':').unwrap_or(("0", text));
-        Ok::<_, String>((mib("-r", start)?, mib("-r", end)?))
-    })?;
-    let whole = |mib: u64| mib / block_mib * block_mib * MIB;
+        let (start_mib, end_mib) = (mib("-r", start)?, mib("-r", end)?);
+        start_bytes = start_mib / block_mib * block_bytes;
+        end_bytes = Some(end_mib / block_mib * block_bytes);
+    }
     let loops = given.number("c", 1..=LOOPS_MAX)?.unwrap_or(1) as u32;
     let target = LoadTarget::Existing(PathBuf::from(&devices[0].path));
     Ok(BlocksLoad {
@@ -92,18 +99,19 @@ fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
             ..LoadHead::new(target, notes)
         },
         devices,
-        block_bytes: block_mib * MIB,
+        block_bytes,
         loops,
         loops_left: loops,
-        start_bytes: range.map_or(0, |(start, _)| whole(start)),
-        end_bytes: range.map(|(_, end)| whole(end)),
+        start_bytes,
+        end_bytes,
         skip: given.number("s", 2..=20)?.unwrap_or(1),
     })
 }
 
 /// Files in order. As in zcav, a log belongs to the file that follows it.
-fn devices(given: &GivenArguments) -> Result<Vec<Device>, String> {
-    let (mut devices, mut log) = (Vec::new(), None);
+fn read_devices(given: &GivenArguments) -> Result<Vec<Device>, String> {
+    let mut devices = Vec::new();
+    let mut log = None;
     for option in &given.options {
         let text = option.value.as_deref().unwrap_or_default();
         match (option.name, text) {
@@ -111,23 +119,27 @@ fn devices(given: &GivenArguments) -> Result<Vec<Device>, String> {
             ("" | "f", "-") => {
                 return Err("standard input has no positions; name a device".to_owned());
             }
-            ("" | "f", path) => {
-                let (path, log) = (path.to_owned(), log.take());
-                devices.push(Device { path, log });
-            }
+            ("" | "f", path) => devices.push(Device {
+                path: path.to_owned(),
+                log: log.take(),
+            }),
             _ => {}
         }
     }
-    match (devices.is_empty(), log) {
-        (true, _) => Err("no file name".to_owned()),
-        (false, Some(log)) => Err(format!("-l {}: name its device after it", log.display())),
-        (false, None) => Ok(devices),
+    if devices.is_empty() {
+        return Err("no file name".to_owned());
+    }
+    match log {
+        Some(path) => Err(format!("-l {}: name its device after it", path.display())),
+        None => Ok(devices),
     }
 }
 
 fn mib(option: &str, text: &str) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|mib| *mib <= u64::MAX / MIB);
-    number.ok_or_else(|| format!("{option} {text}: not a number of MiB"))
+    match text.parse() {
+        Ok(mib) if mib <= u64::MAX / MIB => Ok(mib),
+        _ => Err(format!("{option} {text}: not a number of MiB")),
+    }
 }
 
 impl BlocksLoad {
@@ -274,7 +286,10 @@ impl BlocksPrinter {
         self.loops += 1;
         let block_bytes = self.load.block_bytes;
         let (mut bytes, mut busy_ns) = (0.0, 0.0);
-        for point in surface.curve.iter().filter(|point| point.bytes > 0) {
+        for point in &surface.curve {
+            if point.bytes == 0 {
+                continue;
+            }
             let number = point.offset_bytes / block_bytes;
             let untimed = point.offset_bytes % block_bytes;
             let block = self.blocks.entry(number).or_default();
@@ -291,13 +306,16 @@ impl BlocksPrinter {
             busy_ns += point.busy_ns as f64 * all;
         }
         if busy_ns > 0.0 {
-            let (mib, seconds) = (bytes / MIB as f64, busy_ns / 1e9);
+            let mib = bytes / MIB as f64;
+            let seconds = busy_ns / 1e9;
+            let whole_seconds = seconds.floor();
+            let rate = mib / seconds;
             let is_write = self.load.head.writes;
             let done = if is_write { "Wrote" } else { "Read" };
-            let (whole, rate) = (seconds.floor(), mib / seconds);
             let _ = writeln!(
                 self.totals,
-                "# {done} {mib:.0} megs in {whole:.0} seconds, {rate:.0} megabytes per second."
+                "# {done} {mib:.0} megs in {whole_seconds:.0} seconds, {rate:.0} megabytes per \
+                 second."
             );
         }
     }
@@ -325,10 +343,14 @@ impl ToolPrinter for BlocksPrinter {
         if let Some(surface) = result.surface {
             self.add(surface, result.interrupted);
             let seconds = result.unix_ns / 1_000_000_000;
-            let (h, m, s) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-            let (loops, path) = (self.loops, &self.load.devices[0].path);
-            text.stderr =
-                format!("# Finished loop {loops}, on device {path} at {h}:{m:02}:{s:02}\n");
+            text.stderr = format!(
+                "# Finished loop {}, on device {} at {}:{:02}:{:02}\n",
+                self.loops,
+                self.load.devices[0].path,
+                seconds / 3600 % 24,
+                seconds / 60 % 60,
+                seconds % 60
+            );
         }
         let is_last = self.loops >= self.load.loops || result.interrupted;
         if !is_last || self.loops == 0 || self.is_printed {
@@ -346,8 +368,11 @@ impl ToolPrinter for BlocksPrinter {
     fn file_paths(&self) -> Vec<PathBuf> {
         // Also those of the devices that follow: they have printers of their own, but may not have
         // the same log.
-        let devices = self.load.devices.iter();
-        devices.filter_map(|device| device.log.clone()).collect()
+        let mut paths = Vec::new();
+        for device in &self.load.devices {
+            paths.extend(device.log.clone());
+        }
+        paths
     }
 
     fn cannot_open(&self, path: &Path, _error: &str) -> String {
@@ -355,8 +380,12 @@ impl ToolPrinter for BlocksPrinter {
     }
 
     fn files(&mut self, _result: &ToolResult<'_>) -> Vec<ToolFile> {
-        let file = self.logged.take().zip(self.load.devices[0].log.clone());
-        let file = file.map(|(text, path)| ToolFile { path, text });
-        file.into_iter().collect()
+        match (self.logged.take(), &self.load.devices[0].log) {
+            (Some(text), Some(path)) => vec![ToolFile {
+                path: path.clone(),
+                text,
+            }],
+            _ => Vec::new(),
+        }
     }
 }

@@ -112,7 +112,7 @@ impl Ancestry {
         else {
             return Err(open_failed(path, Errno::NOENT));
         };
-        let directory = Held::at(parent).map_err(|errno| open_failed(path, errno))?;
+        let directory = Held::open(parent).map_err(|errno| open_failed(path, errno))?;
         steps::before(GateStep::FindName);
         let entry = statat(directory.fd(), name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|errno| open_failed(path, errno))?;
@@ -142,7 +142,8 @@ impl Ancestry {
 /// For tests: of a path in their own directory.
 #[cfg(test)]
 pub(super) fn above(path: &Path) -> Ancestry {
-    Ancestry::of_directory(Held::at(path).expect("it exists").fd(), path).expect("it has ancestors")
+    Ancestry::of_directory(Held::open(path).expect("it exists").fd(), path)
+        .expect("it has ancestors")
 }
 
 /// One way to a target: its own path, or where a mount shows the same thing.
@@ -230,7 +231,7 @@ impl Place {
 
 /// A target by its own path and by everything that the mounts translate it to, until nothing new
 /// appears: a bind mount below an overlay, a part of a btrfs subvolume.
-pub(super) fn places(
+pub(super) fn find_places(
     mounts: &[MountEntry],
     path: &Path,
     kind: TargetKind,
@@ -261,7 +262,7 @@ impl Outside {
     /// Looks for the directories above the target, whose inode is `id`.
     pub(super) fn find(root: &SysRoot, path: &Path, kind: TargetKind, id: (u64, u64)) -> Self {
         let mounts = mounts::read(root, "self");
-        let places = places(&mounts, path, kind, id);
+        let places = find_places(&mounts, path, kind, id);
         let mut outside = Self {
             seen: Vec::new(),
             hidden: None,
@@ -299,10 +300,10 @@ fn is_whole(mount: &MountEntry) -> bool {
 
 fn ancestry(path: &Path, kind: TargetKind, id: (u64, u64)) -> Result<Ancestry, Errno> {
     if kind == TargetKind::File {
-        let path = path.to_str().ok_or(Errno::NOENT)?;
-        return Ancestry::of_file(path, id).map_err(|_| Errno::STALE);
+        let text = path.to_str().ok_or(Errno::NOENT)?;
+        return Ancestry::of_file(text, id).map_err(|_| Errno::STALE);
     }
-    let held = Held::at(path)?;
+    let held = Held::open(path)?;
     let stat = fstat(held.fd())?;
     if (stat.st_dev, stat.st_ino) != id {
         return Err(Errno::STALE);
@@ -340,7 +341,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let path = file.to_str().unwrap();
         // Held, so that the directory cannot get its inode number.
-        let held = Held::at(&file).unwrap();
+        let held = Held::open(&file).unwrap();
         let id = held.id();
         assert!(Ancestry::of_file(path, id).is_ok());
         std::fs::remove_file(&file).unwrap();

@@ -327,7 +327,7 @@ fn judge_file(
         add_uninspected(file, "it has no name here", reasons);
         return Ok(());
     };
-    let held = Held::at(&file.path).map_err(|errno| open_failed(&path, errno))?;
+    let held = Held::open(&file.path).map_err(|errno| open_failed(&path, errno))?;
     if held.id() != id {
         return Err(changed(&path, "something else replaced it"));
     }

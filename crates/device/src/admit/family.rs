@@ -125,9 +125,11 @@ impl DeviceFamily {
     }
 
     fn add_with_partitions(&mut self, member: Member) {
-        let partitions = partitions(&member);
+        let parts = partitions(&member);
         self.add(member);
-        partitions.into_iter().for_each(|one| self.add(one));
+        for part in parts {
+            self.add(part);
+        }
     }
 
     fn add_overlapping(&mut self, target: &Member, whole: &Member) {

@@ -183,8 +183,8 @@ pub(super) fn judge_outside(
 /// A file that has lost its name belongs to who still has it open. The number has another width on
 /// each architecture.
 pub(super) fn judge_names(links: impl Into<u64>, reasons: &mut RefusalReasons) {
-    let links = links.into();
-    match links {
+    let count = links.into();
+    match count {
         1 => {}
         0 => reasons.add(
             "it no longer has a name: another process removed it",
@@ -192,7 +192,7 @@ pub(super) fn judge_names(links: impl Into<u64>, reasons: &mut RefusalReasons) {
         ),
         _ => reasons.add(
             format!(
-                "it has {links} names (hard links), and another program may be using one of them"
+                "it has {count} names (hard links), and another program may be using one of them"
             ),
             "copy it, and name the copy",
         ),

@@ -3,7 +3,7 @@
 //! /proc and /sys. Opens nothing but loop devices, for reading: each is asked for its file, in a
 //! thread, as the disk or the server below a file may not answer.
 
-use super::ancestry::places;
+use super::ancestry::find_places;
 use super::family::{Node, Subject, backing_path};
 use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
@@ -75,7 +75,7 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
     }
     let mut files = Vec::new();
     for file in subject.files() {
-        files.extend(places(own, file.path, TargetKind::File, file.id));
+        files.extend(find_places(own, file.path, TargetKind::File, file.id));
     }
     for table in &all.tables {
         for mount in &table.mounts {

@@ -87,11 +87,17 @@ fn add(directory: &Path, what: &str, reasons: &mut RefusalReasons) {
 /// `PG_16_202307071`: the server's own directory within a tablespace, reached by a symlink from the
 /// data directory.
 fn is_tablespace_name(name: &str) -> bool {
-    let digits =
-        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    name.strip_prefix("PG_")
-        .and_then(|rest| rest.split_once('_'))
-        .is_some_and(|(version, catalog)| digits(version) && digits(catalog))
+    let Some(numbers) = name.strip_prefix("PG_") else {
+        return false;
+    };
+    match numbers.split_once('_') {
+        Some((version, catalog)) => is_version(version) && is_version(catalog),
+        None => false,
+    }
+}
+
+fn is_version(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'.')
 }
 
 /// pg_wal can be a symlink to anywhere; its segments are named by 24 hexadecimal digits.

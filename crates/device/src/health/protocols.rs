@@ -213,7 +213,7 @@ fn plausible_bytes(bytes: u64, hours: Option<u64>) -> Option<u64> {
 /// half is then 15 (ACS-3, table 66).
 fn ata_self_test(report: Report<'_>, power_on_hours: Option<u64>) -> Option<SelfTest> {
     let mut now = None;
-    if let Some(status) = report.at("/ata_smart_data/self_test/status")
+    if let Some(status) = report.below("/ata_smart_data/self_test/status")
         && let Some(value) = status.count("/value")
         && value >> 4 == 15
     {
@@ -271,7 +271,7 @@ pub(super) fn complete_nvme(health: DiskHealth, report: Report<'_>) -> DiskHealt
         rotation_rpm: Some(0),
         ..health
     };
-    let Some(log) = report.at("/nvme_smart_health_information_log") else {
+    let Some(log) = report.below("/nvme_smart_health_information_log") else {
         return health;
     };
     let warning = log.count("/critical_warning");
@@ -310,7 +310,7 @@ pub(super) fn complete_nvme(health: DiskHealth, report: Report<'_>) -> DiskHealt
 /// The log page 6, newest first (smartctl 7.4 and later). Results: 0 passed, 5 to 7 failed, others
 /// aborted.
 fn nvme_self_test(report: Report<'_>) -> Option<SelfTest> {
-    let log = report.at("/nvme_self_test_log")?;
+    let log = report.below("/nvme_self_test_log")?;
     let now = match log.count("/current_self_test_operation/value") {
         None | Some(0) => None,
         Some(_) => Some(running(
@@ -400,7 +400,7 @@ fn scsi_self_test(report: Report<'_>) -> Option<SelfTest> {
     let mut runs = report.flag("/scsi_self_test_status/in_progress") == Some(true);
     let mut logged = Vec::new();
     for index in 0..SELF_TESTS {
-        let Some(entry) = report.at(&format!("/scsi_self_test_{index}")) else {
+        let Some(entry) = report.below(&format!("/scsi_self_test_{index}")) else {
             break;
         };
         let result = entry.count("/result/value");

@@ -10,34 +10,34 @@ pub(super) struct Report<'a>(pub(super) &'a Value);
 
 impl<'a> Report<'a> {
     /// What stands at a JSON pointer.
-    pub(super) fn at(self, pointer: &str) -> Option<Report<'a>> {
+    pub(super) fn below(self, pointer: &str) -> Option<Report<'a>> {
         self.0.pointer(pointer).map(Report)
     }
 
     /// A whole number that is not negative.
     pub(super) fn count(self, pointer: &str) -> Option<u64> {
-        self.at(pointer)?.0.as_u64()
+        self.below(pointer)?.0.as_u64()
     }
 
     /// A whole number.
     pub(super) fn number(self, pointer: &str) -> Option<i64> {
-        self.at(pointer)?.0.as_i64()
+        self.below(pointer)?.0.as_i64()
     }
 
     /// Text without blanks around it; `None` when there is none.
     pub(super) fn text(self, pointer: &str) -> Option<&'a str> {
-        let text = self.at(pointer)?.0.as_str()?.trim();
+        let text = self.below(pointer)?.0.as_str()?.trim();
         if text.is_empty() { None } else { Some(text) }
     }
 
     /// True or false.
     pub(super) fn flag(self, pointer: &str) -> Option<bool> {
-        self.at(pointer)?.0.as_bool()
+        self.below(pointer)?.0.as_bool()
     }
 
     /// The elements of an array.
     pub(super) fn list(self, pointer: &str) -> impl Iterator<Item = Report<'a>> {
-        let elements = match self.at(pointer) {
+        let elements = match self.below(pointer) {
             Some(found) => found.0.as_array(),
             None => None,
         };
@@ -83,7 +83,10 @@ const WRITTEN_BYTES_MAX: u64 = 1_000_000_000_000_000_000;
 
 /// Bytes written over a disk's life; `None` of a counter that cannot be true.
 pub(super) fn written(bytes: Option<u64>) -> Option<u64> {
-    bytes.filter(|bytes| *bytes <= WRITTEN_BYTES_MAX)
+    match bytes {
+        Some(bytes) if bytes <= WRITTEN_BYTES_MAX => Some(bytes),
+        _ => None,
+    }
 }
 
 /// Temperatures beyond these are none: a register that was never filled, or a unit that is not
@@ -140,12 +143,12 @@ pub(super) fn ended<'a>(
     passed: Option<bool>,
     hours: Option<u64>,
 ) -> (&'a str, SelfTest) {
-    let kind = kind.unwrap_or("Self-test");
+    let name = kind.unwrap_or("Self-test");
     let test = SelfTest {
-        status: format!("{kind}: {}", status.unwrap_or("no result")),
+        status: format!("{name}: {}", status.unwrap_or("no result")),
         passed,
         hours,
         remaining_percent: None,
     };
-    (kind, test)
+    (name, test)
 }

@@ -146,11 +146,14 @@ impl<'i, 'a> View<'i, 'a> {
 
     /// A part of it, cut to what there is; `None` where nothing is left.
     pub(crate) fn part(&self, start: u64, length: u64) -> Option<View<'i, 'a>> {
-        let length = length.min(self.length.checked_sub(start)?);
-        (length > 0).then_some(View {
+        let there = self.length.checked_sub(start)?;
+        if length == 0 || there == 0 {
+            return None;
+        }
+        Some(View {
             image: self.image,
             start: self.start + start,
-            length,
+            length: length.min(there),
         })
     }
 

@@ -105,6 +105,13 @@ fn content(seed: u64) -> Arc<Vec<u8>> {
 /// What came of attempts to drop a cache so far; `None` before the first.
 type CacheDrops = Option<Result<(), String>>;
 
+fn cache_state(drops: &CacheDrops) -> CacheState {
+    match drops {
+        Some(Ok(())) => CacheState::Dropped,
+        Some(Err(_)) | None => CacheState::Kept,
+    }
+}
+
 /// Adds an attempt: one that failed counts for all.
 fn note(drops: &mut CacheDrops, attempt: Result<(), String>) {
     if !matches!(drops, Some(Err(_))) {
@@ -210,9 +217,11 @@ impl FilesRun<'_> {
             if dropped.stopped == StopReason::Interrupted {
                 return Ok(true);
             }
-            let failed = dropped.op.errors.keys().next();
-            let failed = failed.map(|errno| format!("{errno} while the content was dropped"));
-            note(&mut self.page_drops, failed.map_or(Ok(()), Err));
+            let outcome = match dropped.op.errors.keys().next() {
+                Some(errno) => Err(format!("{errno} while the content was dropped")),
+                None => Ok(()),
+            };
+            note(&mut self.page_drops, outcome);
         }
         if drops_all {
             let Some(dropped) = self.drop_machine_caches()? else {
@@ -230,8 +239,8 @@ impl FilesRun<'_> {
             Ok(caches) => caches,
             Err(error) => return Ok(Some(Err(error.to_string()))),
         };
-        let dropping = Deferred::start("diskproof-caches", move || caches.drop_all());
-        let dropping = dropping.map_err(RunError::Thread)?;
+        let dropping = Deferred::start("diskproof-caches", move || caches.drop_all())
+            .map_err(RunError::Thread)?;
         let series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
         let start_ns = dropping.now();
         // The kernel drops the caches of the whole machine: only the user knows how long is too
@@ -268,25 +277,23 @@ impl FilesRun<'_> {
         let task = Task::Measure(step.operation);
         let result = self.pass(set, &name, task, Some((limit_ns, shuffled_by)))?;
         let device = snapshot.finish(ByteCount::default());
-        let disk = device.unresolved.is_none().then_some(ByteCount {
-            read_bytes: device.read_bytes,
-            write_bytes: device.write_bytes,
-            ..ByteCount::default()
-        });
+        let mut disk = None;
+        if device.unresolved.is_none() {
+            disk = Some(ByteCount {
+                read_bytes: device.read_bytes,
+                write_bytes: device.write_bytes,
+                ..ByteCount::default()
+            });
+        }
         let stopped = result.stopped;
         self.add(step, result, disk);
-        let state = |drops: &CacheDrops| match drops {
-            Some(Ok(())) => CacheState::Dropped,
-            Some(Err(_)) | None => CacheState::Kept,
-        };
-        let all = [&self.page_drops, &self.name_drops];
         self.measured.caches = CacheDrop {
-            pages: state(&self.page_drops),
-            names: state(&self.name_drops),
-            failed: all
-                .into_iter()
-                .flatten()
-                .find_map(|drop| drop.clone().err()),
+            pages: cache_state(&self.page_drops),
+            names: cache_state(&self.name_drops),
+            failed: match (&self.page_drops, &self.name_drops) {
+                (Some(Err(why)), _) | (_, Some(Err(why))) => Some(why.clone()),
+                _ => None,
+            },
         };
         (self.keep)(&self.measured);
         Ok(stopped)
@@ -318,10 +325,10 @@ impl FilesRun<'_> {
         known.sync += result.sync;
         known.cpu += result.cpu;
         known.rounds.push(round);
-        known.disk = known.disk.zip(disk).map(|(mut sum, more)| {
-            sum += more;
-            sum
-        });
+        match (&mut known.disk, disk) {
+            (Some(sum), Some(more)) => *sum += more,
+            _ => known.disk = None,
+        }
         known.stopped = result.stopped;
     }
 
@@ -334,15 +341,22 @@ impl FilesRun<'_> {
         task: Task,
         measured: Option<(u64, Option<u64>)>,
     ) -> Result<PassResult, RunError> {
-        let mut files = (task != Task::Measure(FileOperation::Create)).then(|| set.existing());
-        if task == Task::Remove {
-            // A slow disk writes the oldest ones first, and what is removed before is not written.
-            files.iter_mut().for_each(|files| files.reverse());
+        let mut files = None;
+        let mut count = set.count();
+        if task != Task::Measure(FileOperation::Create) {
+            let mut existing = set.existing();
+            if task == Task::Remove {
+                // A slow disk writes the oldest ones first, and what is removed before is not
+                // written.
+                existing.reverse();
+            }
+            count = existing.len() as u64;
+            files = Some(existing);
         }
-        let count = files
-            .as_ref()
-            .map_or(set.count(), |files| files.len() as u64);
-        let shuffled_by = measured.and_then(|(_, seed)| seed);
+        let (limit_ns, shuffled_by) = match measured {
+            Some((limit_ns, shuffled_by)) => (Some(limit_ns), shuffled_by),
+            None => (None, None),
+        };
         let threads = match measured {
             Some(_) => self.plan.threads,
             None => self.plan.threads.max(HELPERS_MIN),
@@ -355,7 +369,7 @@ impl FilesRun<'_> {
             files,
             shuffled: shuffled_by.map(|seed| Permutation::new(count, seed)),
             content: Arc::clone(&self.content),
-            limit_ns: measured.map(|(limit_ns, _)| limit_ns),
+            limit_ns,
             signals: PassSignals::default(),
         };
         pass.run(threads, name, self.session.stall_timeout, self.watch)

@@ -127,7 +127,7 @@ impl Pass {
 
     /// The file at a place of the order.
     fn file(&self, place: u64) -> usize {
-        let place = self.shuffled.map_or(place, |order| order.at(place));
+        let place = self.shuffled.map_or(place, |order| order.place(place));
         match &self.files {
             Some(files) => files[place as usize] as usize,
             None => place as usize,

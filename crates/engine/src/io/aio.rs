@@ -122,7 +122,7 @@ impl AioBackend {
                 ..Iocb::default()
             })
             .collect();
-        let (batch, depth) = (BatchSize::of(depth, submission), depth as usize);
+        let (batch, depth) = (BatchSize::for_depth(depth, submission), depth as usize);
         Ok(Self {
             fd,
             context,

@@ -26,7 +26,7 @@ pub enum SubmitPolicy {
 
 impl SubmitPolicy {
     /// One by one for ordered, direct I/O; batched otherwise.
-    pub fn of(access: &Access, cache: CachePolicy) -> Self {
+    pub fn for_access(access: &Access, cache: CachePolicy) -> Self {
         match access {
             Access::Random { .. } | Access::Zoned { .. } => Self::Batched,
             _ if cache == CachePolicy::Direct => Self::OneByOne,
@@ -48,7 +48,7 @@ pub(crate) struct BatchSize {
 
 impl BatchSize {
     /// For a queue of `depth` requests.
-    pub(crate) fn of(depth: u32, submission: SubmitPolicy) -> Self {
+    pub(crate) fn for_depth(depth: u32, submission: SubmitPolicy) -> Self {
         let depth = if submission == SubmitPolicy::OneByOne {
             1
         } else {
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn batch_grows_on_immediate_completions_unless_one_by_one() {
         let sizes = |submission| {
-            let mut batch = BatchSize::of(32, submission);
+            let mut batch = BatchSize::for_depth(32, submission);
             [(8, 8), (32, 32), (32, 5)].map(|(sent, done)| {
                 batch.learn(sent, done);
                 batch.size
@@ -101,7 +101,7 @@ mod tests {
     fn only_ordered_direct_io_is_submitted_one_by_one() {
         let of = |access: &Access| {
             [CachePolicy::Direct, CachePolicy::Buffered]
-                .map(|cache| SubmitPolicy::of(access, cache))
+                .map(|cache| SubmitPolicy::for_access(access, cache))
         };
         assert_eq!(of(&UNIFORM), [SubmitPolicy::Batched; 2]);
         for walk in [

@@ -243,7 +243,7 @@ impl Counter {
     /// The time of the counter value `ticks`. A counter that has gone back gives a time centuries
     /// ahead, which [`Clock::anchor`] detects.
     #[inline(always)]
-    fn at(&self, ticks: u64) -> u64 {
+    fn ns_at(&self, ticks: u64) -> u64 {
         let ticks = ticks.wrapping_sub(self.base.ticks);
         self.base
             .ns
@@ -255,7 +255,7 @@ impl Clock for WorkerClock {
     #[inline(always)]
     fn now(&self) -> u64 {
         let now = match &self.counter {
-            Some(counter) => counter.at(ticks()),
+            Some(counter) => counter.ns_at(ticks()),
             None => MonotonicClock.now(),
         };
         now.wrapping_sub(self.skipped.ns)
@@ -425,7 +425,7 @@ mod tests {
             ticks: (2 * ns).wrapping_add_signed(ahead),
         };
         let counter = Counter::between(reading(SECOND, 0), reading(2 * SECOND, 0));
-        assert_eq!(counter.at(10 * SECOND), 5 * SECOND);
+        assert_eq!(counter.ns_at(10 * SECOND), 5 * SECOND);
         // An hour later at the same rate, a thousandth off, and shortly afterwards.
         for (ns, ahead) in [
             (3602 * SECOND, 0),
@@ -434,7 +434,7 @@ mod tests {
             (2 * SECOND, -300),
         ] {
             let later = counter.anchored(reading(ns, ahead)).unwrap();
-            assert_eq!(later.at(reading(ns, ahead).ticks), ns);
+            assert_eq!(later.ns_at(reading(ns, ahead).ticks), ns);
         }
         // The machine slept for an hour, the counter restarted, or it belongs to another CPU.
         for ahead in [
@@ -447,7 +447,7 @@ mod tests {
             assert!(later.is_none(), "{ahead}");
         }
         // Until then, a counter that has gone back never gives a time before the last one.
-        assert!(counter.at(4 * SECOND - 1_000) > 1000 * SECOND);
+        assert!(counter.ns_at(4 * SECOND - 1_000) > 1000 * SECOND);
     }
 
     #[test]

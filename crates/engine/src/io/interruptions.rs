@@ -94,23 +94,31 @@ fn watch(continued: &AtomicBool) {
 /// Whether a SIGCONT arrived. Another thread may have to run its handler, and wait for a processor
 /// first; until then the kernel lists the signal as pending.
 fn was_continued(continued: &AtomicBool) -> bool {
-    (0..HANDLER_TRIES).any(|_| {
-        is_pending(libc::SIGCONT) || continued.load(Ordering::Relaxed) || {
-            std::thread::sleep(Duration::from_millis(1));
-            false
+    for _ in 0..HANDLER_TRIES {
+        if is_pending(libc::SIGCONT) || continued.load(Ordering::Relaxed) {
+            return true;
         }
-    })
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    false
 }
 
 /// Whether a signal to the process is pending (proc_pid_status(5)).
 fn is_pending(signal: i32) -> bool {
-    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix("ShdPnd:"))
-            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-            .is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
-    })
+    match pending_signals() {
+        Some(mask) => mask & (1 << (signal - 1)) != 0,
+        None => false,
+    }
+}
+
+fn pending_signals() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    for line in status.lines() {
+        if let Some(mask) = line.strip_prefix("ShdPnd:") {
+            return u64::from_str_radix(mask.trim(), 16).ok();
+        }
+    }
+    None
 }
 
 /// Lets the calling thread receive a signal.
@@ -149,18 +157,31 @@ impl Look {
             let boot_ns = read(ClockId::Boottime);
             // A stop between the two readings would look like a suspended machine.
             if read(ClockId::Monotonic) < monotonic_ns + SUSPENDED_NS_MIN / 4 {
-                let kept = last.filter(|last| last.covers(monotonic_ns));
+                let process_ns = read(ClockId::ProcessCPUTime);
+                let (waited_ns, counted_ns) = match (last, schedstat) {
+                    (Some(last), _) if last.covers(monotonic_ns) => {
+                        (last.waited_ns, last.counted_ns)
+                    }
+                    (_, Some(file)) => (read_waited_ns(file), monotonic_ns),
+                    (_, None) => (None, monotonic_ns),
+                };
                 return Self {
                     monotonic_ns,
                     boot_ns,
-                    process_ns: read(ClockId::ProcessCPUTime),
-                    waited_ns: match kept {
-                        Some(last) => last.waited_ns,
-                        None => schedstat.and_then(waited_ns),
-                    },
-                    counted_ns: kept.map_or(monotonic_ns, |last| last.counted_ns),
+                    process_ns,
+                    waited_ns,
+                    counted_ns,
                 };
             }
+        }
+    }
+
+    fn interruption(&self, kind: InterruptionKind, length_ns: u64) -> Interruption {
+        Interruption {
+            start_ns: self.monotonic_ns,
+            length_ns,
+            kind,
+            requests: 0,
         }
     }
 
@@ -178,10 +199,10 @@ pub(crate) fn read(clock: ClockId) -> u64 {
 }
 
 /// The second figure of schedstat (Linux, Documentation/scheduler/sched-stats.rst).
-fn waited_ns(schedstat: &File) -> Option<u64> {
-    let mut text = [0; 96];
-    let length = schedstat.read_at(&mut text, 0).ok()?;
-    let text = std::str::from_utf8(&text[..length]).ok()?;
+fn read_waited_ns(schedstat: &File) -> Option<u64> {
+    let mut bytes = [0; 96];
+    let length = schedstat.read_at(&mut bytes, 0).ok()?;
+    let text = std::str::from_utf8(&bytes[..length]).ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
@@ -190,36 +211,43 @@ fn waited_ns(schedstat: &File) -> Option<u64> {
 fn judge(before: &Look, after: &Look, was_continued: impl FnOnce() -> bool) -> Option<Gap> {
     let elapsed_ns = after.monotonic_ns - before.monotonic_ns;
     let boot_ns = after.boot_ns.saturating_sub(before.boot_ns);
-    let gap = |kind, length_ns| Gap {
-        interruption: Interruption {
-            start_ns: before.monotonic_ns,
-            length_ns,
-            kind,
-            requests: 0,
-        },
-        to_ns: after.monotonic_ns,
-    };
+    let to_ns = after.monotonic_ns;
     if boot_ns.saturating_sub(elapsed_ns) >= SUSPENDED_NS_MIN {
-        return Some(gap(InterruptionKind::Suspended, boot_ns));
+        let interruption = before.interruption(InterruptionKind::Suspended, boot_ns);
+        return Some(Gap {
+            interruption,
+            to_ns,
+        });
     }
     let gap_ns = elapsed_ns.saturating_sub(TICK.as_nanos() as u64);
     if gap_ns < STOPPED_NS_MIN {
         return None;
     }
     let used_ns = after.process_ns.saturating_sub(before.process_ns);
-    let waited_ns = after
-        .waited_ns
-        .zip(before.waited_ns)
-        .map(|(after, before)| after.saturating_sub(before));
+    let waited_ns = match (after.waited_ns, before.waited_ns) {
+        (Some(after_ns), Some(before_ns)) => Some(after_ns.saturating_sub(before_ns)),
+        _ => None,
+    };
     // A busy machine lets a process wait both before it is stopped and after it is continued.
     let unexplained_ns = gap_ns.saturating_sub(used_ns.max(waited_ns.unwrap_or(0)));
     if unexplained_ns >= STOPPED_NS_MIN && was_continued() {
-        return Some(gap(InterruptionKind::Stopped, elapsed_ns));
+        let interruption = before.interruption(InterruptionKind::Stopped, elapsed_ns);
+        return Some(Gap {
+            interruption,
+            to_ns,
+        });
     }
     // Where the kernel does not count the waiting, the gap may have been that.
-    let is_idle = used_ns <= gap_ns / RUN_PART
-        && waited_ns.is_some_and(|waited_ns| waited_ns <= gap_ns / RUN_PART);
-    (is_idle && gap_ns >= FROZEN_NS_MIN).then(|| gap(InterruptionKind::Frozen, elapsed_ns))
+    let waited_ns = waited_ns?;
+    let is_idle = used_ns <= gap_ns / RUN_PART && waited_ns <= gap_ns / RUN_PART;
+    if !is_idle || gap_ns < FROZEN_NS_MIN {
+        return None;
+    }
+    let interruption = before.interruption(InterruptionKind::Frozen, elapsed_ns);
+    Some(Gap {
+        interruption,
+        to_ns,
+    })
 }
 
 /// What a clock skips: the interruptions since it was made.
@@ -272,7 +300,10 @@ impl SkippedTime {
 
     fn skip(&mut self, gaps: &[Gap], now_ns: u64, since_ns: u64) -> Vec<Interruption> {
         let mut found = Vec::new();
-        for gap in gaps.iter().filter(|gap| gap.to_ns > since_ns) {
+        for gap in gaps {
+            if gap.to_ns <= since_ns {
+                continue;
+            }
             let from_ns = gap.interruption.start_ns.max(since_ns);
             self.ns += gap.to_ns.min(now_ns).saturating_sub(from_ns);
             found.push(gap.interruption);

@@ -80,7 +80,7 @@ impl RingMemory {
     }
 
     /// The address at `offset`, which the kernel returned for this mapping.
-    fn at<T>(&self, offset: u32) -> *mut T {
+    fn field<T>(&self, offset: u32) -> *mut T {
         debug_assert!(offset as usize + size_of::<T>() <= self.length);
         // SAFETY: within the mapping, see above.
         unsafe { self.base.as_ptr().add(offset as usize).cast() }
@@ -185,23 +185,23 @@ impl Ring {
         // them.
         let (sq_mask, cq_mask) = unsafe {
             (
-                rings.at::<u32>(sq.ring_mask).read(),
-                rings.at::<u32>(cq.ring_mask).read(),
+                rings.field::<u32>(sq.ring_mask).read(),
+                rings.field::<u32>(cq.ring_mask).read(),
             )
         };
         Ok(Self {
-            sq_tail: rings.at::<AtomicU32>(sq.tail),
-            sq_array: rings.at::<u32>(sq.array),
+            sq_tail: rings.field::<AtomicU32>(sq.tail),
+            sq_array: rings.field::<u32>(sq.array),
             sq_mask,
             queued: 0,
             sent: 0,
-            cq_head: rings.at::<AtomicU32>(cq.head),
-            cq_tail: rings.at::<AtomicU32>(cq.tail),
+            cq_head: rings.field::<AtomicU32>(cq.head),
+            cq_tail: rings.field::<AtomicU32>(cq.tail),
             cq_mask,
-            completions: rings.at::<CompletionEntry>(cq.cqes),
+            completions: rings.field::<CompletionEntry>(cq.cqes),
             taken: 0,
             seen: 0,
-            entries: memory.at::<SubmissionEntry>(0),
+            entries: memory.field::<SubmissionEntry>(0),
             entries_len: params.sq_entries,
             fd,
             _rings: rings,

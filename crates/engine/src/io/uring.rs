@@ -245,7 +245,7 @@ impl UringBackend {
                 tv_nsec: WAIT_MAX_NS as i64,
             }),
             timer_armed: false,
-            batch: BatchSize::of(depth, submission),
+            batch: BatchSize::for_depth(depth, submission),
             features,
         })
     }

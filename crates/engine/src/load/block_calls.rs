@@ -16,16 +16,22 @@ pub(crate) struct BlockCalls {
 
 impl BlockCalls {
     /// The calls of a workload, as `call_of` has them; `None` where it moves data only.
-    pub(crate) fn of(
+    pub(crate) fn for_workload(
         workload: &Workload,
         call_of: impl Fn(OpKind) -> Option<BlockCall>,
     ) -> Option<Self> {
-        let kinds = workload.streams.iter().flat_map(|stream| &stream.does);
-        let calls = kinds
-            .filter(|kind| !kind.moves_data())
-            .filter_map(|kind| Some((*kind, call_of(*kind)?)));
-        let calls: Vec<_> = calls.collect();
-        (!calls.is_empty()).then(|| Self {
+        let mut calls = Vec::new();
+        for kind in workload.streams.iter().flat_map(|stream| &stream.does) {
+            if !kind.moves_data()
+                && let Some(call) = call_of(*kind)
+            {
+                calls.push((*kind, call));
+            }
+        }
+        if calls.is_empty() {
+            return None;
+        }
+        Some(Self {
             calls,
             streams: workload.streams.clone(),
         })

@@ -104,12 +104,13 @@ impl RequestGenerator {
     ) -> Self {
         let bytes_left = budget.bytes.clone();
         let is_counted = matches!(after_write, AfterWrite::SyncEvery(..));
-        let options = (bytes_left.is_some() || is_counted).then(|| {
-            Box::new(GeneratorOptions {
+        let mut options = None;
+        if bytes_left.is_some() || is_counted {
+            options = Some(Box::new(GeneratorOptions {
                 bytes_left,
                 ..GeneratorOptions::default()
-            })
-        });
+            }));
+        }
         let left = budget.take_portion();
         Self {
             left,

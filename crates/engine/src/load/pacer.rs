@@ -66,7 +66,7 @@ impl Pacer {
     }
 
     /// The schedule of a workload, from time zero on; `None` in a closed loop.
-    pub(crate) fn of(workload: &Workload, seed: u64) -> Option<Self> {
+    pub(crate) fn for_workload(workload: &Workload, seed: u64) -> Option<Self> {
         let rate = workload.rate?;
         Some(Self::new(0, rate, workload.shape.arrivals, seed))
     }

@@ -55,46 +55,53 @@ impl BlockSignature {
     }
 
     /// The signature of a block.
-    pub(crate) fn of(block: &[u8]) -> Result<Self, SignatureFault> {
-        let word = |index: usize| {
-            block
-                .get(index * 8..index * 8 + 8)
-                .and_then(|bytes| bytes.try_into().ok())
-                .map_or(0, u64::from_le_bytes)
-        };
+    pub(crate) fn read(block: &[u8]) -> Result<Self, SignatureFault> {
+        let generation = header_word(block, 3);
         let found = Self {
-            seed: word(1),
-            offset: word(2),
-            generation: word(3) & u64::from(u32::MAX),
+            seed: header_word(block, 1),
+            offset: header_word(block, 2),
+            generation: generation & u64::from(u32::MAX),
         };
-        let size = (word(3) >> 32) as usize;
-        let is_sum_of = |block: &[u8]| {
-            word(4) == found.checksum(word(3), block.get(HEADER_WORDS * 8..).unwrap_or_default())
-        };
+        let size = (generation >> 32) as usize;
         // A flipped bit of the header is damage, too: the checksum covers it.
-        if word(0) != MAGIC {
-            match block.iter().all(|byte| *byte == 0) {
-                true => Err(SignatureFault::Zero),
+        if header_word(block, 0) != MAGIC {
+            if block.iter().all(|byte| *byte == 0) {
+                Err(SignatureFault::Zero)
+            } else if found.has_checksum_of(block) {
                 // Only the mark is damaged.
-                false if is_sum_of(block) => Err(SignatureFault::Checksum),
-                false => Err(SignatureFault::Foreign),
+                Err(SignatureFault::Checksum)
+            } else {
+                Err(SignatureFault::Foreign)
             }
         } else if size != 0 && size != block.len() {
-            // Of a larger block, only the header is here.
-            if block.get(..size).is_none_or(is_sum_of) {
-                Err(SignatureFault::OtherSize(size as u32))
-            } else {
-                Err(SignatureFault::Checksum)
+            match block.get(..size) {
+                Some(smaller) if !found.has_checksum_of(smaller) => Err(SignatureFault::Checksum),
+                // Of a larger block, only the header is here.
+                _ => Err(SignatureFault::OtherSize(size as u32)),
             }
-        } else if is_sum_of(block) {
+        } else if found.has_checksum_of(block) {
             Ok(found)
         } else {
             Err(SignatureFault::Checksum)
         }
     }
 
+    /// Whether the checksum in the header of a block is that of its content.
+    fn has_checksum_of(self, block: &[u8]) -> bool {
+        let payload = block.get(HEADER_WORDS * 8..).unwrap_or_default();
+        header_word(block, 4) == self.checksum(header_word(block, 3), payload)
+    }
+
     fn checksum(self, generation: u64, payload: &[u8]) -> u64 {
         checksum(payload) ^ self.seed ^ self.offset ^ generation
+    }
+}
+
+/// A word of the header; 0 where the block ends before.
+fn header_word(block: &[u8], index: usize) -> u64 {
+    match block.get(index * 8..).and_then(<[u8]>::first_chunk) {
+        Some(bytes) => u64::from_le_bytes(*bytes),
+        None => 0,
     }
 }
 
@@ -187,10 +194,14 @@ impl WriteJournal {
     /// Offsets of all blocks that were written and whose content is known, with their generation;
     /// ascending.
     pub(crate) fn written(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        (0..).zip(&self.generations).filter_map(|(index, entry)| {
-            let generation = entry.load(Ordering::Relaxed) & !BUSY;
-            (generation != 0 && generation != UNKNOWN)
-                .then_some((self.start + index * self.block_bytes, generation))
+        let mut offset = self.start;
+        self.generations.iter().filter_map(move |entry| {
+            let own_offset = offset;
+            offset += self.block_bytes;
+            match entry.load(Ordering::Relaxed) & !BUSY {
+                0 | UNKNOWN => None,
+                generation => Some((own_offset, generation)),
+            }
         })
     }
 
@@ -223,7 +234,7 @@ impl WriteJournal {
                 written_to_bytes: None,
             });
         }
-        let found = BlockSignature::of(block);
+        let found = BlockSignature::read(block);
         let why = match found {
             Err(SignatureFault::Zero) => "only zeros: the write is lost".to_owned(),
             Err(SignatureFault::Foreign) => {

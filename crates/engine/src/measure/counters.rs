@@ -42,6 +42,22 @@ struct OpCounters {
     op: OpMeasurement,
 }
 
+impl OpCounters {
+    /// Nothing counted yet; `intended` is as for [`Counters::new`].
+    fn new(intended: Option<&LatencyHistogram>) -> Self {
+        Self {
+            cell: Cell::default(),
+            latency_min_ns: u64::MAX,
+            window_range_ns: NO_RANGE,
+            seen: None,
+            op: OpMeasurement {
+                latency_intended: intended.cloned(),
+                ..OpMeasurement::default()
+            },
+        }
+    }
+}
+
 /// The distributions of an operation at the end of a window.
 #[derive(Debug, Default)]
 struct SeenLatencies {
@@ -102,18 +118,15 @@ impl Counters {
     /// `intended` is an empty distribution in an open loop, where latencies count from the intended
     /// start, too.
     pub(crate) fn new(start_ns: u64, measure_ns: u64, intended: Option<&LatencyHistogram>) -> Self {
-        let of_kind = || OpCounters {
-            cell: Cell::default(),
-            latency_min_ns: u64::MAX,
-            window_range_ns: NO_RANGE,
-            seen: None,
-            op: OpMeasurement {
-                latency_intended: intended.cloned(),
-                ..OpMeasurement::default()
-            },
-        };
+        let mut warmup = None;
+        if measure_ns > start_ns {
+            warmup = Some(Box::new(WarmupCells {
+                start_ns,
+                ..WarmupCells::default()
+            }));
+        }
         Self {
-            by_kind: std::array::from_fn(|_| of_kind()),
+            by_kind: OpKind::ALL.map(|_| OpCounters::new(intended)),
             streak: Streak::NONE,
             measure_ns,
             measuring: false,
@@ -122,12 +135,7 @@ impl Counters {
             last_ns: 0,
             asked: ByteCount::default(),
             errnos: BTreeMap::new(),
-            warmup: (measure_ns > start_ns).then(|| {
-                Box::new(WarmupCells {
-                    start_ns,
-                    ..WarmupCells::default()
-                })
-            }),
+            warmup,
             failures_in_row: 0,
             uncounted_ns: 0,
             last_errno: 0,
@@ -256,16 +264,23 @@ impl Counters {
     /// The errno that ends the worker.
     pub(crate) fn fatal_errno(&self, failures_max: u32) -> Option<i32> {
         let at_once = self.failures_in_row > 0 && FATAL_ERRNOS.contains(&self.last_errno);
-        (at_once || self.failures_in_row >= failures_max).then_some(self.last_errno)
+        if at_once || self.failures_in_row >= failures_max {
+            Some(self.last_errno)
+        } else {
+            None
+        }
     }
 
     /// Sum of the latencies of all operations up to the last cell, failed ones included. A commit
     /// counts once.
     pub(crate) fn busy_ns(&self) -> u128 {
-        let kinds = self.by_kind.iter().zip(OpKind::ALL);
-        let once = kinds.filter(|(_, kind)| *kind != OpKind::Commit);
-        let sums = once.map(|(of_kind, _)| of_kind.op.latency.sum_ns());
-        self.uncounted_ns + sums.sum::<u128>()
+        let mut busy_ns = self.uncounted_ns;
+        for kind in OpKind::ALL {
+            if kind != OpKind::Commit {
+                busy_ns += self.by_kind[kind as usize].op.latency.sum_ns();
+            }
+        }
+        busy_ns
     }
 
     /// Completed operations of the measured time, up to now; `writes` is the kind that counts
@@ -276,15 +291,16 @@ impl Counters {
         if !self.measuring {
             return 0;
         }
-        let done = |kind: OpKind| {
-            let of_kind = &self.by_kind[kind as usize];
-            of_kind.op.latency.count() + of_kind.cell.ops
-        };
-        let counted = |kind| if kind == OpKind::Write { writes } else { kind };
-        OpKind::REQUESTS
-            .map(|kind| done(counted(kind)))
-            .iter()
-            .sum()
+        let mut done = 0;
+        for kind in OpKind::REQUESTS {
+            let counted = match kind {
+                OpKind::Write => writes,
+                other => other,
+            };
+            let of_kind = &self.by_kind[counted as usize];
+            done += of_kind.op.latency.count() + of_kind.cell.ops;
+        }
+        done
     }
 
     /// Ends the current cell, which goes to `snapshot`; `now` begins the next. The first cell after
@@ -378,13 +394,13 @@ impl Counters {
             if latency.count() == 0 {
                 continue;
             }
-            let intended = of_kind.op.latency_intended.as_ref();
-            let window = WindowLatency {
+            let mut window = WindowLatency {
                 latency: latency.with_range(min_ns, max_ns),
-                intended: intended
-                    .map(|intended| seen.intended.take_since(intended))
-                    .unwrap_or_default(),
+                ..WindowLatency::default()
             };
+            if let Some(intended) = &of_kind.op.latency_intended {
+                window.intended = seen.intended.take_since(intended);
+            }
             ops.insert(kind, window);
         }
         ops
@@ -403,8 +419,11 @@ impl Counters {
         if !self.measuring {
             return;
         }
-        let kinds = self.by_kind.iter().zip(OpKind::ALL);
-        for (of_kind, kind) in kinds.filter(|(of_kind, _)| of_kind.op.latency.count() > 0) {
+        for kind in OpKind::ALL {
+            let of_kind = &self.by_kind[kind as usize];
+            if of_kind.op.latency.count() == 0 {
+                continue;
+            }
             let op = snapshot.so_far.ops.entry(kind).or_default();
             op.latency.catch_up_with(&of_kind.op.latency);
             op.short = of_kind.op.short;
@@ -423,25 +442,29 @@ impl Counters {
     /// All counts. Kinds that never occurred are skipped; kinds that occurred only in the warm-up,
     /// or completed after the end, are kept. Only after a last [`Counters::end_cell`].
     pub(crate) fn finish(self, snapshot: &mut WorkerSnapshot) -> (PerOp<OpMeasurement>, ByteCount) {
-        let errnos = self.errnos;
-        let kinds = self.by_kind.into_iter().zip(OpKind::ALL);
-        let ops = kinds.filter_map(|(of_kind, kind)| {
+        let mut ops = BTreeMap::new();
+        for (of_kind, kind) in self.by_kind.into_iter().zip(OpKind::ALL) {
             let mut op = of_kind.op;
             (op.count, op.bytes, op.series) = snapshot.take(kind);
-            let errnos = errnos.iter().filter(|((of, _), _)| *of == kind);
-            let named = errnos.map(|((_, errno), n)| (errno_name(*errno), *n));
-            op.errors = named.collect();
-            let occurred = op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty();
-            occurred.then_some((kind, op))
-        });
-        (ops.collect(), self.asked)
+            op.errors = BTreeMap::new();
+            for ((failed_kind, errno), count) in &self.errnos {
+                if *failed_kind == kind {
+                    op.errors.insert(errno_name(*errno), *count);
+                }
+            }
+            if op.count > 0 || op.latency.count() > 0 || !op.errors.is_empty() {
+                ops.insert(kind, op);
+            }
+        }
+        (ops, self.asked)
     }
 }
 
 fn clear_latencies(op: &mut OpMeasurement) {
     op.latency.clear();
-    let intended = op.latency_intended.iter_mut();
-    intended.for_each(LatencyHistogram::clear);
+    if let Some(intended) = &mut op.latency_intended {
+        intended.clear();
+    }
 }
 
 #[cfg(test)]

@@ -16,87 +16,83 @@ const SETTLE_NS: u64 = 2_000_000_000;
 #[derive(Debug)]
 pub(crate) struct LoadLimits {
     latency_ns: Option<u64>,
-    floors: Vec<RateFloor>,
+    floors: Vec<FloorWatch>,
     start_ns: u64,
-    /// Reads, and writes.
-    done: [Cell; 2],
-    /// The same when each floor was last checked, and when that was.
-    checked: Vec<(u64, Cell)>,
+    reads: Cell,
+    writes: Cell,
     steady: Option<SteadyWatch>,
 }
 
 impl LoadLimits {
     /// The limits of a workload that starts at `start_ns`; `None` without any.
-    pub(crate) fn of(shape: &LoadShape, start_ns: u64) -> Option<Box<Self>> {
-        let has_any = shape.latency_limit_ns.is_some()
-            || !shape.rate_floors.is_empty()
-            || shape.steady.is_some();
-        has_any.then(|| {
-            Box::new(Self {
-                latency_ns: shape.latency_limit_ns,
-                floors: shape.rate_floors.clone(),
-                start_ns,
-                done: [Cell::default(); 2],
-                checked: vec![(start_ns, Cell::default()); shape.rate_floors.len()],
-                steady: shape.steady.map(|end| SteadyWatch::new(end, start_ns)),
-            })
-        })
+    pub(crate) fn from_shape(shape: &LoadShape, start_ns: u64) -> Option<Box<Self>> {
+        if shape.latency_limit_ns.is_none()
+            && shape.rate_floors.is_empty()
+            && shape.steady.is_none()
+        {
+            return None;
+        }
+        let mut floors = Vec::new();
+        for floor in &shape.rate_floors {
+            floors.push(FloorWatch {
+                floor: *floor,
+                checked_ns: start_ns,
+                checked: Cell::default(),
+            });
+        }
+        Some(Box::new(Self {
+            latency_ns: shape.latency_limit_ns,
+            floors,
+            start_ns,
+            reads: Cell::default(),
+            writes: Cell::default(),
+            steady: shape.steady.map(|end| SteadyWatch::new(end, start_ns)),
+        }))
     }
 
     /// Why the worker ends at `now`, after a cell with these events of each kind.
     pub(crate) fn check(&mut self, cell: impl Fn(OpKind) -> Cell, now: u64) -> Option<EndReason> {
-        let mut longest_ns = 0;
+        let reads = cell(OpKind::Read);
+        let mut writes = Cell::default();
+        let mut longest_ns = reads.latency_max_ns;
         // A write that is a commit by itself counts as that only, and a trim before a write not at
         // all.
-        let is_other = |kind: &OpKind| !matches!(kind, OpKind::Read | OpKind::Write);
-        let others = OpKind::REQUESTS.into_iter().filter(is_other);
-        let mut changes = [OpKind::Write, OpKind::Commit].into_iter().chain(others);
-        let before = self.done.map(|done| done.ops);
-        let mut count = |done: &mut Cell, kinds: &mut dyn Iterator<Item = OpKind>| {
-            let counted = kinds
-                .map(&cell)
-                .inspect(|cell| longest_ns = longest_ns.max(cell.latency_max_ns))
-                .reduce(|one, next| if one.ops > 0 { one } else { next });
-            done.merge(&counted.unwrap_or_default());
-        };
-        let [reads, writes] = &mut self.done;
-        count(reads, &mut [OpKind::Read].into_iter());
-        count(writes, &mut changes);
-        if self.latency_ns.is_some_and(|most_ns| longest_ns > most_ns) {
+        let others = OpKind::REQUESTS
+            .into_iter()
+            .filter(|kind| !matches!(kind, OpKind::Read | OpKind::Write));
+        for kind in [OpKind::Write, OpKind::Commit].into_iter().chain(others) {
+            let events = cell(kind);
+            longest_ns = longest_ns.max(events.latency_max_ns);
+            if writes.ops == 0 {
+                writes = events;
+            }
+        }
+        self.reads.merge(&reads);
+        self.writes.merge(&writes);
+        if let Some(most_ns) = self.latency_ns
+            && longest_ns > most_ns
+        {
             return Some(EndReason::TooSlow);
         }
-        let [mut all, writes] = self.done;
-        all.merge(&writes);
-        if self
-            .steady
-            .as_mut()
-            .is_some_and(|steady| steady.check(all, now))
+        let mut all = self.reads;
+        all.merge(&self.writes);
+        if let Some(steady) = &mut self.steady
+            && steady.check(all, now)
         {
             return Some(EndReason::Steady);
         }
         if now < self.start_ns.saturating_add(SETTLE_NS) {
             return None;
         }
-        for (floor, checked) in self.floors.iter().zip(&mut self.checked) {
-            let direction = usize::from(floor.of_writes);
-            let done = self.done[direction];
+        for watch in &mut self.floors {
+            let (new, done) = if watch.floor.of_writes {
+                (writes, self.writes)
+            } else {
+                (reads, self.reads)
+            };
             // As in fio, which checks when a request ends: a slow rate may be less than one each
             // time.
-            if done.ops == before[direction] {
-                continue;
-            }
-            let (at_ns, before) = *checked;
-            // The first check after settling only sets the base.
-            let is_base = at_ns == self.start_ns;
-            if !is_base && now < at_ns.saturating_add(floor.over_ns) {
-                continue;
-            }
-            *checked = (now, done);
-            let moved = match floor.unit {
-                FloorUnit::Ops => done.ops - before.ops,
-                FloorUnit::Bytes => done.bytes - before.bytes,
-            };
-            if !is_base && (moved as f64 * 1e9 / (now - at_ns) as f64) < floor.floor {
+            if new.ops > 0 && watch.is_missed(done, self.start_ns, now) {
                 return Some(EndReason::BelowFloor);
             }
         }
@@ -106,6 +102,35 @@ impl LoadLimits {
     /// Whether the rate was steady, where that ends the worker.
     pub(crate) fn steady(&self) -> Option<SteadyOutcome> {
         self.steady.as_ref().map(SteadyWatch::outcome)
+    }
+}
+
+/// A floor of the rate.
+#[derive(Debug)]
+struct FloorWatch {
+    floor: RateFloor,
+    /// When it was checked last, and what was done until then.
+    checked_ns: u64,
+    checked: Cell,
+}
+
+impl FloorWatch {
+    /// Whether the rate since the last check is too low at `now`, after so much was done; not
+    /// before its time is over.
+    fn is_missed(&mut self, done: Cell, start_ns: u64, now: u64) -> bool {
+        // The first check after settling only sets the base.
+        let is_base = self.checked_ns == start_ns;
+        if !is_base && now < self.checked_ns.saturating_add(self.floor.over_ns) {
+            return false;
+        }
+        let moved = match self.floor.unit {
+            FloorUnit::Ops => done.ops - self.checked.ops,
+            FloorUnit::Bytes => done.bytes - self.checked.bytes,
+        };
+        let elapsed_ns = now - self.checked_ns;
+        self.checked_ns = now;
+        self.checked = done;
+        !is_base && (moved as f64 * 1e9 / elapsed_ns as f64) < self.floor.floor
     }
 }
 
@@ -125,16 +150,17 @@ pub(crate) struct SteadyWatch {
 
 /// The rates of a part of the time, and as its sum of latencies their mean.
 fn rates(before: Cell, done: Cell, elapsed_ns: u64) -> Cell {
-    let rate = |from: u64, to: u64| {
-        (u128::from(to - from) * 1_000_000_000 / u128::from(elapsed_ns)) as u64
-    };
     let latency_ns = done.latency_sum_ns - before.latency_sum_ns;
     Cell {
-        ops: rate(before.ops, done.ops),
-        bytes: rate(before.bytes, done.bytes),
+        ops: per_second(done.ops - before.ops, elapsed_ns),
+        bytes: per_second(done.bytes - before.bytes, elapsed_ns),
         latency_sum_ns: latency_ns.checked_div(done.ops - before.ops).unwrap_or(0),
         ..Cell::default()
     }
+}
+
+fn per_second(amount: u64, elapsed_ns: u64) -> u64 {
+    (u128::from(amount) * 1_000_000_000 / u128::from(elapsed_ns)) as u64
 }
 
 impl SteadyWatch {
@@ -167,57 +193,84 @@ impl SteadyWatch {
         if self.samples.len() > wanted {
             self.samples.pop_front();
         }
-        self.criterion = (self.samples.len() == wanted)
-            .then(|| self.judge())
-            .flatten();
-        self.is_attained = self
-            .criterion
-            .is_some_and(|found| found.abs() < self.end.limit);
+        self.criterion = None;
+        if self.samples.len() == wanted {
+            self.criterion = self.judge();
+        }
+        self.is_attained = match self.criterion {
+            Some(criterion) => criterion.abs() < self.end.limit,
+            None => false,
+        };
         self.is_attained
     }
 
+    /// The criterion of the test; `None` where it has none, as with a mean of 0.
     fn judge(&self) -> Option<f64> {
-        let value = |sample: &Cell| match self.end.figure {
+        let values: Vec<f64> = self
+            .samples
+            .iter()
+            .map(|sample| self.figure(sample))
+            .collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let absolute = match self.end.test {
+            SteadyTest::Deviation => largest_deviation(&values, mean),
+            SteadyTest::Slope => slope(&values, mean),
+        };
+        let criterion = if self.end.is_percent {
+            100.0 * absolute / mean
+        } else {
+            absolute
+        };
+        if criterion.is_finite() {
+            Some(criterion)
+        } else {
+            None
+        }
+    }
+
+    fn figure(&self, sample: &Cell) -> f64 {
+        match self.end.figure {
             SteadyFigure::Ops => sample.ops as f64,
             SteadyFigure::Bytes => sample.bytes as f64,
             SteadyFigure::Latency => sample.latency_sum_ns as f64,
-        };
-        let values: Vec<f64> = self.samples.iter().map(value).collect();
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let found = match self.end.test {
-            SteadyTest::Deviation => values
-                .iter()
-                .map(|value| (value - mean).abs())
-                .fold(0.0, f64::max),
-            SteadyTest::Slope => {
-                let middle = (count - 1.0) / 2.0;
-                let at = |index: usize| index as f64 - middle;
-                let products = values.iter().enumerate();
-                let products: f64 = products.map(|(i, value)| at(i) * (value - mean)).sum();
-                let squares: f64 = (0..values.len()).map(|i| at(i).powi(2)).sum();
-                products / squares
-            }
-        };
-        let found = if self.end.is_percent {
-            100.0 * found / mean
-        } else {
-            found
-        };
-        found.is_finite().then_some(found)
+        }
     }
 
     /// What was found last.
     pub(crate) fn outcome(&self) -> SteadyOutcome {
-        let each = |of: fn(&Cell) -> u64| self.samples.iter().map(of).collect();
-        SteadyOutcome {
+        let mut outcome = SteadyOutcome {
             is_attained: self.is_attained,
             criterion: self.criterion,
-            iops_samples: each(|sample| sample.ops),
-            rate_samples: each(|sample| sample.bytes),
-            latency_samples: each(|sample| sample.latency_sum_ns),
+            iops_samples: Vec::new(),
+            rate_samples: Vec::new(),
+            latency_samples: Vec::new(),
+        };
+        for sample in &self.samples {
+            outcome.iops_samples.push(sample.ops);
+            outcome.rate_samples.push(sample.bytes);
+            outcome.latency_samples.push(sample.latency_sum_ns);
         }
+        outcome
     }
+}
+
+fn largest_deviation(values: &[f64], mean: f64) -> f64 {
+    values
+        .iter()
+        .map(|value| (value - mean).abs())
+        .fold(0.0, f64::max)
+}
+
+/// The slope of the line through the values by least squares, for each step from one to the next.
+fn slope(values: &[f64], mean: f64) -> f64 {
+    let middle = (values.len() as f64 - 1.0) / 2.0;
+    let (mut products, mut squares) = (0.0, 0.0);
+    for (index, value) in values.iter().enumerate() {
+        let x = index as f64 - middle;
+        products += x * (value - mean);
+        squares += x.powi(2);
+    }
+    products / squares
 }
 
 #[cfg(test)]
@@ -244,11 +297,11 @@ mod tests {
             latency_limit_ns: Some(5000),
             ..LoadShape::default()
         };
-        let mut limits = LoadLimits::of(&shape, SECOND).unwrap();
+        let mut limits = LoadLimits::from_shape(&shape, SECOND).unwrap();
         assert_eq!(limits.check(cell(1, 5000), 2 * SECOND), None);
         let ending = limits.check(cell(1, 5001), 2 * SECOND);
         assert_eq!(ending, Some(EndReason::TooSlow));
-        assert!(LoadLimits::of(&LoadShape::default(), 0).is_none());
+        assert!(LoadLimits::from_shape(&LoadShape::default(), 0).is_none());
     }
 
     fn floor(unit: FloorUnit, floor: f64) -> RateFloor {
@@ -268,7 +321,7 @@ mod tests {
                 rate_floors: vec![floor(FloorUnit::Bytes, 1024.0)],
                 ..LoadShape::default()
             };
-            let mut limits = LoadLimits::of(&shape, 0).unwrap();
+            let mut limits = LoadLimits::from_shape(&shape, 0).unwrap();
             let mut seen = None;
             for second in 1..20 {
                 let ops = u64::from(second % pause == 0);
@@ -289,7 +342,7 @@ mod tests {
                     rate_floors: vec![floor(unit, least)],
                     ..LoadShape::default()
                 };
-                let mut limits = LoadLimits::of(&shape, 10 * SECOND).unwrap();
+                let mut limits = LoadLimits::from_shape(&shape, 10 * SECOND).unwrap();
                 // Nothing at all in the first two seconds; then one write each 10 ms.
                 assert_eq!(limits.check(cell(0, 0), 12 * SECOND - 1), None);
                 assert_eq!(limits.check(cell(1, 0), 12 * SECOND), None);

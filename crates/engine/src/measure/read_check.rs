@@ -62,7 +62,7 @@ impl ReadVerdict {
     pub(crate) fn check(&mut self, block: &[u8], offset: u64) {
         self.blocks += 1;
         self.seeds.get_or_insert_default();
-        let mismatch = match BlockSignature::of(block) {
+        let mismatch = match BlockSignature::read(block) {
             Ok(found) if found.offset == offset => {
                 let seeds = self.seeds.get_or_insert_default();
                 if seeds.len() < RUNS_MAX {
@@ -117,35 +117,32 @@ impl ReadVerdict {
 
     /// The outcome as a record keeps it.
     pub(crate) fn result(self) -> VerifyResult {
-        let count = |wanted: fn(&Mismatch) -> bool| {
-            self.bad
-                .values()
-                .filter(|mismatch| wanted(mismatch))
-                .count() as u64
-        };
-        let unsigned = count(|mismatch| *mismatch == Mismatch::Unsigned);
-        let other_size = count(|mismatch| matches!(mismatch, Mismatch::OtherSize(_)));
+        let [more_bad, more_unsigned, more_of_other_size] = self.more;
+        let bad_blocks = self.bad.len() as u64 + more_bad;
+        let mut unsigned = more_unsigned;
+        let mut of_other_size = more_of_other_size;
+        let mut other_size_bytes = None;
+        let mut named = Vec::new();
+        for mismatch in self.bad.into_values() {
+            match mismatch {
+                Mismatch::Unsigned => unsigned += 1,
+                Mismatch::OtherSize(bytes) => {
+                    of_other_size += 1;
+                    other_size_bytes.get_or_insert(bytes);
+                }
+                Mismatch::Wrong(bad) if named.len() < NAMED_MAX => named.push(bad),
+                Mismatch::Wrong(_) => {}
+            }
+        }
         let runs = self.seeds.as_ref().map(|seeds| seeds.len() as u64);
-        let named = |(_, mismatch)| match mismatch {
-            Mismatch::Wrong(bad) => Some(bad),
-            _ => None,
-        };
         VerifyResult {
             blocks: self.blocks,
-            bad_blocks: self.bad.len() as u64 + self.more[0],
-            unsigned_blocks: runs.map(|_| unsigned + self.more[1]),
-            other_size_blocks: runs.map(|_| other_size + self.more[2]),
-            other_size_bytes: self.bad.values().find_map(|mismatch| match mismatch {
-                Mismatch::OtherSize(bytes) => Some(*bytes),
-                _ => None,
-            }),
+            bad_blocks,
+            unsigned_blocks: runs.map(|_| unsigned),
+            other_size_blocks: runs.map(|_| of_other_size),
+            other_size_bytes,
             runs,
-            bad: self
-                .bad
-                .into_iter()
-                .filter_map(named)
-                .take(NAMED_MAX)
-                .collect(),
+            bad: named,
             places: self.places,
             ..VerifyResult::default()
         }

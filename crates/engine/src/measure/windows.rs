@@ -38,7 +38,10 @@ impl WindowLog {
     }
 
     fn start_ns(&self) -> u64 {
-        self.windows.last().map_or(0, |window| window.end_ns)
+        match self.windows.last() {
+            Some(window) => window.end_ns,
+            None => 0,
+        }
     }
 
     /// Ends the current window at its end.
@@ -82,9 +85,14 @@ impl WindowLog {
 /// The sum of the windows of workers that measured together until `flow_ns` after the start of the
 /// measured time; empty where one of them has none. What was counted later belongs to the last one.
 pub(crate) fn add_up(mut workers: Vec<Vec<Window>>, flow_ns: u64) -> Vec<Window> {
-    let longest_ns = |windows: &Vec<Window>| windows.first().map_or(0, Window::length_ns);
-    let interval_ns = workers.iter().map(longest_ns).max().unwrap_or(0);
-    if workers.iter().any(Vec::is_empty) || interval_ns == 0 {
+    let mut interval_ns = 0;
+    for windows in &workers {
+        let Some(first) = windows.first() else {
+            return Vec::new();
+        };
+        interval_ns = interval_ns.max(first.length_ns());
+    }
+    if interval_ns == 0 {
         return Vec::new();
     }
     let mut sum: Vec<Window> = Vec::new();
@@ -112,13 +120,13 @@ pub(crate) fn add_up(mut workers: Vec<Vec<Window>>, flow_ns: u64) -> Vec<Window>
 /// Ends the windows at `flow_ns`. The latencies of what starts there or later go to the last window
 /// before, and so does a rest that is too short to be one.
 fn close_at(windows: &mut Vec<Window>, flow_ns: u64) {
-    let is_late = |window: &Window| window.start_ns >= flow_ns || window.length_ns() == 0;
-    while windows.len() > 1 && windows.last().is_some_and(is_late) {
-        if let (Some(late), Some(last)) = (windows.pop(), windows.last_mut()) {
-            for (kind, latency) in &late.ops {
-                last.ops.entry(*kind).or_default().merge(latency);
-            }
+    while let [.., last, late] = windows.as_mut_slice()
+        && (late.start_ns >= flow_ns || late.length_ns() == 0)
+    {
+        for (kind, latency) in &late.ops {
+            last.ops.entry(*kind).or_default().merge(latency);
         }
+        windows.pop();
     }
     if let Some(last) = windows.last_mut()
         && last.end_ns > flow_ns

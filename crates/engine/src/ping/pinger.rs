@@ -99,8 +99,22 @@ struct NextRequest {
 impl NextRequest {
     /// Whether the idle time before it, if one was planned, became another one.
     fn is_late(&self, submitted_ns: u64) -> bool {
-        self.idle_ns
-            .is_some_and(|idle_ns| submitted_ns > self.due_ns + idle_ns / LATE_PARTS + LATE_NS)
+        match self.idle_ns {
+            Some(idle_ns) => submitted_ns > self.due_ns + idle_ns / LATE_PARTS + LATE_NS,
+            None => false,
+        }
+    }
+}
+
+impl PingOrders {
+    /// The offsets of the requests in one direction.
+    fn pattern(&self, read_permille: u16) -> Pattern {
+        let one_way = Workload {
+            streams: Streams::with_reads(read_permille),
+            ..self.known.workload.clone()
+        };
+        let stream = self.known.target as u64;
+        Pattern::new(&one_way, self.extent, self.seed, stream)
     }
 }
 
@@ -116,21 +130,9 @@ pub(crate) struct Pinger<B, C> {
 impl<B: Backend, C: Clock> Pinger<B, C> {
     /// Nothing is sent yet.
     pub(crate) fn new(sampler: Sampler<B, C>, orders: PingOrders) -> Self {
-        let pattern = |read_permille: u16| {
-            let one_way = Workload {
-                streams: Streams::with_reads(read_permille),
-                ..orders.known.workload.clone()
-            };
-            Pattern::new(
-                &one_way,
-                orders.extent,
-                orders.seed,
-                orders.known.target as u64,
-            )
-        };
         Self {
-            reads: pattern(1000),
-            writes: pattern(0),
+            reads: orders.pattern(1000),
+            writes: orders.pattern(0),
             sampler,
             orders,
             failures_in_row: 0,
@@ -284,14 +286,18 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             (_, Some(Err(errno))) => Some((if commits { OpKind::Sync } else { kind }, errno)),
             _ => None,
         };
-        let is_interrupted = first.interrupted || second.is_some_and(|second| second.interrupted);
-        let ignored = if is_interrupted {
+        let ignored = if first.interrupted || last.interrupted {
             Some(IgnoredBecause::Interrupted)
         } else if next.number <= self.orders.plan.warmup_requests {
             Some(IgnoredBecause::Warmup)
+        } else if next.is_late(first.submitted_ns) {
+            Some(IgnoredBecause::Late)
         } else {
-            next.is_late(first.submitted_ns)
-                .then_some(IgnoredBecause::Late)
+            None
+        };
+        let parts = match second {
+            Some(second) if commits => Some((first.latency_ns(), second.latency_ns())),
+            _ => None,
         };
         PingAnswer {
             request: SingleRequest {
@@ -306,9 +312,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             },
             completed_ns: last.completed_ns,
             bytes: step.len,
-            parts: second
-                .filter(|_| commits)
-                .map(|second| (first.latency_ns(), second.latency_ns())),
+            parts,
             failed,
         }
     }
@@ -321,7 +325,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         };
         self.failures_in_row += 1;
         let is_fatal = FATAL_ERRNOS.contains(&errno) || self.failures_in_row >= FAILURES_MAX;
-        is_fatal.then_some(errno)
+        if is_fatal { Some(errno) } else { None }
     }
 }
 

@@ -74,6 +74,16 @@ pub(crate) struct FinalSync {
     pub interruption: Option<Interruption>,
 }
 
+impl FinalSync {
+    /// Whether it had not returned when the run ended, but did afterwards.
+    fn is_late(&self) -> bool {
+        match self.hang {
+            Some(hang) => hang.late,
+            None => false,
+        }
+    }
+}
+
 /// Adds `results`, which measured together for `flow_ns` from `measure_ns` on. Returns how many
 /// starts were made late, or never.
 fn add_results(
@@ -82,11 +92,14 @@ fn add_results(
     measure_ns: u64,
     flow_ns: u64,
 ) -> u64 {
-    let (mut verdict, mut late): (Option<ReadVerdict>, u64) = (None, 0);
+    let mut verdict: Option<ReadVerdict> = None;
+    let mut late = 0;
     // Time with nothing in flight, of the last worker: used only where it is the only one.
     let mut dead_ns: f64 = 0.0;
-    let shares = results.iter().filter_map(|part| part.done_before_wait);
-    sum.engine.done_before_wait = shares.reduce(f64::min);
+    sum.engine.done_before_wait = results
+        .iter()
+        .flat_map(|part| part.done_before_wait)
+        .reduce(f64::min);
     let mut windows = Vec::new();
     for part in results {
         // A worker that ended earlier had nothing in flight for the rest of the time.
@@ -115,11 +128,20 @@ fn add_results(
 
 /// Time between two requests of a worker with one request in flight, in nanoseconds.
 fn dead_time_ns(sum: &Measurement, dead_ns: f64) -> Option<f64> {
-    let transfers = sum.ops.iter().filter(|(kind, _)| **kind != OpKind::Commit);
-    let done: u64 = transfers.map(|(_, op)| op.count).sum();
     let workload = &sum.workload;
-    let is_alone = workload.depth * workload.workers == 1 && workload.rate.is_none();
-    (is_alone && done > 0).then(|| dead_ns / done as f64)
+    if workload.depth * workload.workers != 1 || workload.rate.is_some() {
+        return None;
+    }
+    let mut done = 0;
+    for (kind, op) in &sum.ops {
+        if *kind != OpKind::Commit {
+            done += op.count;
+        }
+    }
+    if done == 0 {
+        return None;
+    }
+    Some(dead_ns / done as f64)
 }
 
 /// Combines the results of the workers of one target. The caller fills in the CPU time and the IOPS
@@ -132,38 +154,42 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         final_sync,
         ..
     } = context;
-    let hang = match final_sync.and_then(|sync| sync.hang) {
-        Some(of_sync) => Some(join(context.hang, of_sync)),
-        None => context.hang,
-    };
+    let mut hang = context.hang;
+    if let Some(sync) = final_sync
+        && let Some(of_sync) = sync.hang
+    {
+        hang = Some(join(hang, of_sync));
+    }
     sum.start_ns = measure_ns - origin_ns;
     sum.stopped = match hang {
         Some(hang) if context.control != Control::Interrupt && !hang.late => StopReason::Hung,
         _ => stop_reason(&sum.workload, context.control, &results),
     };
-    let (flow_ns, edge) = within(context.all_until_ns, flow(&results, measure_ns), &results);
+    let (common_ns, edge) = within(context.all_until_ns, flow(&results, measure_ns), &results);
     sum.starved = starvation(&results, measure_ns);
     let interrupted = results
         .iter()
         .flat_map(|part| &part.interruptions)
         .chain(final_sync.iter().flat_map(|sync| &sync.interruption));
     sum.interruptions = join_interruptions(interrupted.copied(), origin_ns);
-    let mut late = add_results(&mut sum, results, measure_ns, flow_ns);
+    let mut late = add_results(&mut sum, results, measure_ns, common_ns);
     let flow_ns = match edge {
-        FlowEnd::Ragged => cut(&mut sum, flow_ns),
-        FlowEnd::Aligned => flow_ns,
+        FlowEnd::Ragged => cut(&mut sum, common_ns),
+        FlowEnd::Aligned => common_ns,
     };
     if let Some(pacer) = &context.pacer
         && !matches!(sum.stopped, StopReason::Ops | StopReason::Bytes)
     {
-        let waiting = pacer.waiting(measure_ns, measure_ns + flow_ns);
-        let waiting = waiting
+        let waiting = pacer
+            .waiting(measure_ns, measure_ns + flow_ns)
             .into_iter()
             .filter(|(waited_ns, _)| *waited_ns > LATE_NS);
         late += add_waiting(&mut sum, waiting);
     }
     sum.wall_ns = flow_ns;
-    if let Some(sync) = final_sync.filter(|sync| sync.hang.is_none_or(|hang| !hang.late)) {
+    if let Some(sync) = final_sync
+        && !sync.is_late()
+    {
         add_final_sync(&mut sum, flow_ns, sync.ns, sync.errno);
         sum.wall_ns += sync.ns;
     }
@@ -209,7 +235,10 @@ pub(crate) fn measured_schedule(
     if !results.is_empty() && results.iter().all(|result| result.is_warmup) {
         return schedule.measuring_from(schedule.start_ns);
     }
-    for result in results.iter_mut().filter(|result| result.is_warmup) {
+    for result in results.iter_mut() {
+        if !result.is_warmup {
+            continue;
+        }
         *result = WorkerResult {
             asked: result.asked,
             stop_ns: schedule.measure_ns,
@@ -226,27 +255,34 @@ pub(crate) fn measured_schedule(
 /// with its next completion, on a slow disk later than the others; the common time ends with the
 /// first.
 pub(crate) fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) {
-    let of = |wanted: fn(&EndReason) -> bool| {
-        results
-            .iter()
-            .filter(move |y| wanted(&y.ending))
-            .map(|y| y.stop_ns - measure_ns)
-    };
-    if results.iter().any(|y| y.ending == EndReason::Budget) {
-        let last = results
-            .iter()
-            .map(|y| y.stop_ns.max(y.last_ns) - measure_ns)
-            .max();
-        return (last.unwrap_or(0), FlowEnd::Aligned);
+    let mut last_answer_ns = 0;
+    let mut last_end_ns = 0;
+    let mut last_in_time_ns = None;
+    let mut first_stopped_ns = None;
+    let mut has_budget = false;
+    for result in results {
+        let end_ns = result.stop_ns - measure_ns;
+        last_end_ns = last_end_ns.max(end_ns);
+        last_answer_ns = last_answer_ns.max(result.stop_ns.max(result.last_ns) - measure_ns);
+        match result.ending {
+            EndReason::Budget => has_budget = true,
+            EndReason::Stopped => {
+                first_stopped_ns = Some(end_ns.min(first_stopped_ns.unwrap_or(end_ns)));
+            }
+            EndReason::Time => {
+                last_in_time_ns = Some(end_ns.max(last_in_time_ns.unwrap_or(end_ns)));
+            }
+            _ => {}
+        }
     }
-    if let Some(first) = of(|ending| *ending == EndReason::Stopped).min() {
-        return (first, FlowEnd::Ragged);
+    if has_budget {
+        (last_answer_ns, FlowEnd::Aligned)
+    } else if let Some(first_ns) = first_stopped_ns {
+        (first_ns, FlowEnd::Ragged)
+    } else {
+        // A worker that ended with errors does not limit the time of the others.
+        (last_in_time_ns.unwrap_or(last_end_ns), FlowEnd::Aligned)
     }
-    // A worker that ended with errors does not limit the time of the others.
-    let last = of(|ending| *ending == EndReason::Time)
-        .max()
-        .or_else(|| of(|_| true).max());
-    (last.unwrap_or(0), FlowEnd::Aligned)
 }
 
 /// Limits the time to the first end among workloads that run together. A budget in bytes or
@@ -269,22 +305,26 @@ fn within(
 
 /// How the workers waited for processors in their measured time.
 fn starvation(results: &[WorkerResult], measure_ns: u64) -> Starvation {
-    let sum = |of: fn(&WorkerResult) -> u64| results.iter().map(of).sum::<u64>();
-    let (waited_ns, turns) = (
-        sum(|y| y.processor_wait.ns) as f64,
-        sum(|y| y.processor_wait.turns),
-    );
-    let measured_ns: u64 = results.iter().map(|y| y.stop_ns - measure_ns).sum();
+    let (mut waited_ns, mut turns, mut measured_ns) = (0, 0, 0);
+    for result in results {
+        waited_ns += result.processor_wait.ns;
+        turns += result.processor_wait.turns;
+        measured_ns += result.stop_ns - measure_ns;
+    }
     Starvation {
-        share: (waited_ns / measured_ns.max(1) as f64).min(1.0),
-        mean_wait_ns: waited_ns / turns.max(1) as f64,
+        share: (waited_ns as f64 / measured_ns.max(1) as f64).min(1.0),
+        mean_wait_ns: waited_ns as f64 / turns.max(1) as f64,
     }
 }
 
 /// Cuts the counts at the last full cell within the common time, and returns its end.
 fn cut(sum: &mut Measurement, flow_ns: u64) -> u64 {
-    let intervals_ns = sum.ops.values().map(|op| op.series.interval_ns);
-    let interval_ns = intervals_ns.max().unwrap_or(SERIES_INTERVAL_NS);
+    let interval_ns = sum
+        .ops
+        .values()
+        .map(|op| op.series.interval_ns)
+        .max()
+        .unwrap_or(SERIES_INTERVAL_NS);
     let whole_ns = flow_ns / interval_ns * interval_ns;
     if whole_ns == 0 {
         return flow_ns;
@@ -372,19 +412,33 @@ fn add_final_sync(sum: &mut Measurement, flow_ns: u64, sync_ns: u64, errno: i32)
 }
 
 fn stop_reason(workload: &Workload, control: Control, results: &[WorkerResult]) -> StopReason {
-    let any = |wanted: fn(&EndReason) -> bool| results.iter().any(|y| wanted(&y.ending));
-    match control {
-        Control::Interrupt => StopReason::Interrupted,
-        _ if any(|e| matches!(e, EndReason::Errors(_))) => StopReason::Errors,
-        _ if any(|e| matches!(e, EndReason::TooSlow)) => StopReason::TooSlow,
-        _ if any(|e| matches!(e, EndReason::BelowFloor)) => StopReason::BelowFloor,
-        _ if any(|e| matches!(e, EndReason::Steady)) => StopReason::Steady,
-        _ if any(|e| matches!(e, EndReason::Time)) => StopReason::Time,
-        Control::Enough if any(|e| matches!(e, EndReason::Stopped)) => StopReason::Precision,
-        // Only the end of another workload stopped it.
-        Control::Continue if any(|e| matches!(e, EndReason::Stopped)) => StopReason::Companion,
-        _ if workload.stop.ops.is_some() && workload.stop.bytes.is_none() => StopReason::Ops,
-        _ => StopReason::Bytes,
+    if control == Control::Interrupt {
+        return StopReason::Interrupted;
+    }
+    let endings: Vec<EndReason> = results.iter().map(|result| result.ending).collect();
+    if endings
+        .iter()
+        .any(|ending| matches!(ending, EndReason::Errors(_)))
+    {
+        StopReason::Errors
+    } else if endings.contains(&EndReason::TooSlow) {
+        StopReason::TooSlow
+    } else if endings.contains(&EndReason::BelowFloor) {
+        StopReason::BelowFloor
+    } else if endings.contains(&EndReason::Steady) {
+        StopReason::Steady
+    } else if endings.contains(&EndReason::Time) {
+        StopReason::Time
+    } else if endings.contains(&EndReason::Stopped) {
+        match control {
+            Control::Enough => StopReason::Precision,
+            // Only the end of another workload stopped it.
+            _ => StopReason::Companion,
+        }
+    } else if workload.stop.ops.is_some() && workload.stop.bytes.is_none() {
+        StopReason::Ops
+    } else {
+        StopReason::Bytes
     }
 }
 

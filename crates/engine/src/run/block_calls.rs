@@ -16,7 +16,7 @@ const UNIT_BYTES: u64 = 4096;
 /// The calls of a workload on a target; `None` where it moves data only.
 pub(crate) fn calls_of(workload: &Workload, target: &OpenTarget) -> Option<BlockCalls> {
     let is_device = target.identity().kind == TargetKind::BlockDevice;
-    BlockCalls::of(workload, |kind| match (kind, is_device) {
+    BlockCalls::for_workload(workload, |kind| match (kind, is_device) {
         (OpKind::Trim, true) => Some(BlockCall::DISCARD),
         (OpKind::Trim, false) => Some(BlockCall::PUNCH_HOLE),
         (OpKind::Read | OpKind::Write | OpKind::Sync | OpKind::Commit, _) => None,

@@ -116,8 +116,9 @@ pub enum RunError {
 impl RunError {
     /// The watcher ended the run before this workload began.
     pub(crate) fn interrupted(workload: &str) -> Self {
-        let workload = workload.to_owned();
-        Self::Interrupted { workload }
+        Self::Interrupted {
+            workload: workload.to_owned(),
+        }
     }
 
     /// The target at `path` was silent for so long during this workload.
@@ -131,8 +132,9 @@ impl RunError {
 
     /// A worker of this workload ended without a report.
     pub(crate) fn lost(workload: &str) -> Self {
-        let workload = workload.to_owned();
-        Self::Lost { workload }
+        Self::Lost {
+            workload: workload.to_owned(),
+        }
     }
 
     /// The name of the error that the system returned, such as `EDQUOT`, where it returned one.

@@ -13,7 +13,6 @@ use diskproof_device::OpenTarget;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
 use diskproof_model::progress::{Phase, Watch};
-use diskproof_model::series::TimeSeries;
 use rustix::io::{pread, pwrite};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -49,15 +48,18 @@ pub(crate) fn find_slow(
         workload.engine,
         EngineChoice::Fixed(EngineKind::Uring | EngineKind::Aio)
     );
-    let Some(mut first) = FirstRequest::new(workload, target).filter(|_| {
-        // The request goes to one file.
-        let is_real = workload.engine != EngineChoice::Fixed(EngineKind::Null)
-            && target.part_bytes().is_none();
-        is_real && (workload.depth > 1 || is_ring)
-    }) else {
+    let has_queue = workload.depth > 1 || is_ring;
+    let moves_nothing = workload.engine == EngineChoice::Fixed(EngineKind::Null);
+    let is_of_files = target.part_bytes().is_some();
+    // The request goes to one file.
+    if !has_queue || moves_nothing || is_of_files {
+        return Ok(None);
+    }
+    let Some(mut first) = FirstRequest::new(workload, target) else {
         return Ok(None);
     };
-    let (answered, stop) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
+    let answered = Arc::new(AtomicBool::new(false));
+    let stop = AtomicBool::new(false);
     let answer = Arc::clone(&answered);
     let call = WatchedCall {
         workload,
@@ -68,19 +70,23 @@ pub(crate) fn find_slow(
         stall_ns: stall_timeout.ns(),
         stop: &stop,
     };
-    let look = |_: &mut TimeSeries, _, _| (answered.swap(false, Ordering::Relaxed), 0.0);
-    let waited = call.run(watch, look, move |files| {
-        files.first().and_then(|fd| first.time(fd, &answer))
-    })?;
-    let timed = waited.map_err(|(lasted, _)| {
-        target.leave_open();
-        if stop.load(Ordering::Relaxed) {
-            RunError::interrupted(&workload.name)
-        } else {
-            RunError::stalled(&target.identity().path, &workload.name, lasted)
+    let waited = call.run(
+        watch,
+        |_, _, _| (answered.swap(false, Ordering::Relaxed), 0.0),
+        move |files| first.time(files.first()?, &answer),
+    )?;
+    match waited {
+        Ok(Some(timed)) if timed.limits(workload) => Ok(Some(timed)),
+        Ok(_) => Ok(None),
+        Err((lasted, _)) => {
+            target.leave_open();
+            if stop.load(Ordering::Relaxed) {
+                return Err(RunError::interrupted(&workload.name));
+            }
+            let path = &target.identity().path;
+            Err(RunError::stalled(path, &workload.name, lasted))
         }
-    })?;
-    Ok(timed.filter(|slow| slow.limits(workload)))
+    }
 }
 
 /// A target where a request of `bytes` takes `ns`.
@@ -125,7 +131,10 @@ impl SlowTarget {
         };
         let drain_ns = (time_ns? / DRAIN_SHARE).clamp(least_ns, most_ns);
         let depth = drain_ns / all_ns;
-        (depth < u64::from(workload.depth)).then_some(depth.max(1) as u32)
+        if depth >= u64::from(workload.depth) {
+            return None;
+        }
+        Some(depth.max(1) as u32)
     }
 }
 
@@ -152,13 +161,17 @@ impl FirstRequest {
                 0,
             );
         }
+        if extent.length == 0 && !target.is_scratch() {
+            return None;
+        }
         let writes = workload.makes(OpKind::Write) && target.is_writable();
-        let is_asked = |large: &u32| *large > bytes && extent.length >= u64::from(*large);
-        (extent.length > 0 || target.is_scratch()).then_some(Self {
+        let mut large_bytes = largest.min(LARGE_BYTES);
+        if large_bytes < bytes || extent.length < u64::from(large_bytes) {
+            large_bytes = bytes;
+        }
+        Some(Self {
             bytes,
-            large_bytes: Some(largest.min(LARGE_BYTES))
-                .filter(is_asked)
-                .unwrap_or(bytes),
+            large_bytes,
             reads: workload.reads() || !writes,
             writes,
             extent,
@@ -172,20 +185,18 @@ impl FirstRequest {
         let (small, large) = (self.bytes, self.large_bytes);
         let mut buffers = Buffers::new(1, large as usize).ok()?;
         buffers.fill_random(&mut self.random);
-        let mut send = |bytes: u32| {
-            let ns = self.send(fd, buffers.bytes_mut(0, bytes as usize))?;
+        let mut ns = self.send(fd, buffers.bytes_mut(0, small as usize))?;
+        answered.store(true, Ordering::Relaxed);
+        if ns < WAKE_UP_NS {
+            ns = self.send(fd, buffers.bytes_mut(0, small as usize))?;
             answered.store(true, Ordering::Relaxed);
-            Some(ns)
-        };
-        let ns = match send(small)? {
-            ns if ns < WAKE_UP_NS => send(small)?,
-            ns => ns,
-        };
-        let (bytes, ns) = if ns <= SLOW_NS && large > small {
-            (large, send(large)?)
-        } else {
-            (small, ns)
-        };
+        }
+        let mut bytes = small;
+        if ns <= SLOW_NS && large > small {
+            bytes = large;
+            ns = self.send(fd, buffers.bytes_mut(0, large as usize))?;
+            answered.store(true, Ordering::Relaxed);
+        }
         Some(SlowTarget {
             bytes: u64::from(bytes),
             ns,
@@ -195,28 +206,33 @@ impl FirstRequest {
     /// How long the slower of both directions takes. Another place each time, which no cache
     /// knows. A write puts back what was there, since the workload may leave this place alone.
     fn send(&mut self, fd: &OwnedFd, memory: &mut [u8]) -> Option<u64> {
-        let (bytes, Extent { start, length }) = (memory.len() as u64, self.extent);
-        let timed = |call: &mut dyn FnMut() -> rustix::io::Result<usize>| {
-            let start_ns = MonotonicClock.now();
-            let is_whole = call().ok()? as u64 == bytes;
-            is_whole.then(|| MonotonicClock.now() - start_ns)
-        };
+        let bytes = memory.len() as u64;
+        let Extent { start, length } = self.extent;
         if length == 0 {
-            return timed(&mut || pwrite(fd, memory, start));
+            return timed(bytes, || pwrite(fd, memory, start));
         }
-        let at = start + self.random.below(length / bytes) * bytes;
-        let read_ns = timed(&mut || pread(fd, &mut *memory, at))?;
-        let write_ns = if self.writes {
-            timed(&mut || pwrite(fd, memory, at))?
+        let offset = start + self.random.below(length / bytes) * bytes;
+        let read_ns = timed(bytes, || pread(fd, &mut *memory, offset))?;
+        let mut write_ns = 0;
+        if self.writes {
+            write_ns = timed(bytes, || pwrite(fd, memory, offset))?;
+        }
+        if self.reads {
+            Some(read_ns.max(write_ns))
         } else {
-            0
-        };
-        Some(if self.reads {
-            read_ns.max(write_ns)
-        } else {
-            write_ns
-        })
+            Some(write_ns)
+        }
     }
+}
+
+/// How long a call takes; `None` where it does not move all of the bytes.
+fn timed(bytes: u64, call: impl FnOnce() -> rustix::io::Result<usize>) -> Option<u64> {
+    let start_ns = MonotonicClock.now();
+    let moved = call().ok()? as u64;
+    if moved != bytes {
+        return None;
+    }
+    Some(MonotonicClock.now() - start_ns)
 }
 
 #[cfg(test)]

@@ -17,16 +17,19 @@ pub(crate) fn time_out(
     now: u64,
 ) -> (WorkerResult, Hang) {
     let mut snapshot = lock(snapshot);
-    let in_flight = in_flight(&snapshot, asked);
-    let since_ns = in_flight.iter().map(|request| request.since_ns).min();
-    let since_ns = since_ns.unwrap_or(asked.start_ns);
+    let unanswered = unanswered_requests(&snapshot, asked);
+    let since_ns = unanswered
+        .iter()
+        .map(|request| request.since_ns)
+        .min()
+        .unwrap_or(asked.start_ns);
     let hang = Hang {
         since_ns,
         lasted_ns: now.saturating_sub(since_ns),
-        requests: in_flight.len() as u64,
+        requests: unanswered.len() as u64,
         late: asked.late,
     };
-    (snapshot.take_unanswered(&in_flight, asked), hang)
+    (snapshot.take_unanswered(&unanswered, asked), hang)
 }
 
 /// A worker that has ended no cell for this long waits in a system call: cells last 10 ms, and a
@@ -40,15 +43,24 @@ pub(crate) fn silence_ns(
     start_ns: u64,
     now: u64,
 ) -> Option<u64> {
-    let (mut asked_ns, mut answered_ns): (Option<u64>, u64) = (None, start_ns);
+    let mut is_waiting = false;
+    let mut asked_ns = u64::MAX;
+    let mut answered_ns = start_ns;
     for snapshot in workers {
-        let within_call = now.saturating_sub(snapshot.rolled_ns.max(start_ns)) > WITHIN_CALL_NS;
-        let waiting = snapshot.in_flight.iter().map(|request| request.since_ns);
-        let waiting = waiting.chain(within_call.then_some(snapshot.rolled_ns));
-        asked_ns = asked_ns.into_iter().chain(waiting).min();
+        for request in &snapshot.in_flight {
+            is_waiting = true;
+            asked_ns = asked_ns.min(request.since_ns);
+        }
+        if now.saturating_sub(snapshot.rolled_ns.max(start_ns)) > WITHIN_CALL_NS {
+            is_waiting = true;
+            asked_ns = asked_ns.min(snapshot.rolled_ns);
+        }
         answered_ns = answered_ns.max(snapshot.so_far.last_ns);
     }
-    asked_ns.map(|asked_ns| now.saturating_sub(asked_ns.max(answered_ns)))
+    if !is_waiting {
+        return None;
+    }
+    Some(now.saturating_sub(asked_ns.max(answered_ns)))
 }
 
 /// A hang on the clock as one after the start of the run.
@@ -62,10 +74,8 @@ pub(crate) fn since(hang: Hang, origin_ns: u64) -> Hang {
 /// Combines two hangs of one target.
 pub(crate) fn join(one: Option<Hang>, other: Hang) -> Hang {
     let Some(one) = one else { return other };
-    let (since_ns, end_ns) = (
-        one.since_ns.min(other.since_ns),
-        (one.since_ns + one.lasted_ns).max(other.since_ns + other.lasted_ns),
-    );
+    let since_ns = one.since_ns.min(other.since_ns);
+    let end_ns = (one.since_ns + one.lasted_ns).max(other.since_ns + other.lasted_ns);
     Hang {
         since_ns,
         lasted_ns: end_ns - since_ns,
@@ -76,28 +86,33 @@ pub(crate) fn join(one: Option<Hang>, other: Hang) -> Hang {
 
 /// Queue-based workers publish their requests in flight periodically. A worker blocked in a system
 /// call entered it after its last cell, so the pending operation is inferred.
-fn in_flight(snapshot: &WorkerSnapshot, asked: StuckWorker<'_>) -> Vec<PendingRequest> {
-    let called = snapshot
-        .thread
-        .and_then(|thread| system_call(thread, &asked.workload.streams));
+fn unanswered_requests(snapshot: &WorkerSnapshot, asked: StuckWorker<'_>) -> Vec<PendingRequest> {
+    let streams = &asked.workload.streams;
+    let called = match snapshot.thread {
+        Some(thread) => system_call(thread, streams),
+        None => None,
+    };
     let waits_within_call = matches!(asked.engine, EngineKind::Sync | EngineKind::Mmap);
     let since_ns = snapshot.rolled_ns.max(asked.start_ns);
     if !waits_within_call && !snapshot.in_flight.is_empty() {
         let mut in_flight = snapshot.in_flight.clone();
         // Linux AIO does not queue some syncs: such a sync came after the last published request.
-        let sync = called.map(|kind| PendingRequest { kind, since_ns });
-        if let (Some(latest), Some(sync)) = (
-            in_flight.iter_mut().max_by_key(|request| request.since_ns),
-            sync,
-        ) {
-            *latest = sync;
+        if let Some(kind) = called
+            && let Some(latest) = in_flight.iter_mut().max_by_key(|request| request.since_ns)
+        {
+            *latest = PendingRequest { kind, since_ns };
         }
         return in_flight;
     }
-    let first = asked.workload.streams.firsts().next();
-    let only = first.map_or(OpKind::Read, |(kind, _)| kind);
-    let before = snapshot.in_flight.first().map(|request| request.kind);
-    let kind = called.or(before).unwrap_or(only);
+    let kind = if let Some(kind) = called {
+        kind
+    } else if let Some(request) = snapshot.in_flight.first() {
+        request.kind
+    } else if let Some((kind, _)) = streams.firsts().next() {
+        kind
+    } else {
+        OpKind::Read
+    };
     vec![PendingRequest { kind, since_ns }]
 }
 
@@ -108,10 +123,11 @@ fn system_call(thread: i32, streams: &Streams) -> Option<OpKind> {
     match text.split_whitespace().next()?.parse().ok()? {
         libc::SYS_pread64 => Some(OpKind::Read),
         libc::SYS_pwrite64 | libc::SYS_sync_file_range => Some(OpKind::Write),
-        libc::SYS_ioctl | libc::SYS_fallocate => {
-            let kinds = streams.iter().flat_map(|stream| &stream.does);
-            kinds.copied().find(|kind| !kind.moves_data())
-        }
+        libc::SYS_ioctl | libc::SYS_fallocate => streams
+            .iter()
+            .flat_map(|stream| &stream.does)
+            .copied()
+            .find(|kind| !kind.moves_data()),
         libc::SYS_fsync | libc::SYS_fdatasync => Some(OpKind::Sync),
         _ => None,
     }

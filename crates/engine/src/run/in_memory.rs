@@ -100,6 +100,6 @@ fn loading_workload(bytes: &Range<u64>, is_read: bool) -> Workload {
             ..through_cache(layout)
         }
     } else {
-        LayoutWay::Kept.of(layout)
+        LayoutWay::Kept.adapt(layout)
     }
 }

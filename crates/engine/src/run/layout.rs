@@ -49,7 +49,7 @@ impl LayoutWay {
     }
 
     /// The layout done this way.
-    pub(crate) fn of(self, layout: Workload) -> Workload {
+    pub(crate) fn adapt(self, layout: Workload) -> Workload {
         match self {
             Self::Direct => layout,
             Self::Kept => Workload {

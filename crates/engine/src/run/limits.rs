@@ -19,19 +19,23 @@ pub(crate) fn largest_block(workload: &Workload) -> u32 {
 /// A span within `limit` bytes.
 pub(crate) fn extent_of(span: Span, limit: u64) -> Extent {
     let start = span.start_bytes.min(limit);
-    let length = span
-        .length_bytes
-        .map_or(limit - start, |length| length.min(limit - start));
+    let length = match span.length_bytes {
+        Some(length) => length.min(limit - start),
+        None => limit - start,
+    };
     Extent { start, length }
 }
 
 /// Requests of a group in flight on so many targets together.
 pub(crate) fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
-    let of_one = |workload: &Workload| {
-        let places = (0..targets).filter(|target| workload.runs_on(*target));
-        u64::from(workload.workers) * u64::from(workload.depth) * places.count() as u64
-    };
-    group.workloads.iter().map(of_one).sum()
+    let mut in_flight = 0;
+    for workload in group.workloads {
+        let places = (0..targets)
+            .filter(|target| workload.runs_on(*target))
+            .count();
+        in_flight += u64::from(workload.workers) * u64::from(workload.depth) * places as u64;
+    }
+    in_flight
 }
 
 /// Threads of each worker: an I/O engine with one request at a time gets its depth from threads.
@@ -66,9 +70,10 @@ pub(crate) fn schedule_of(group: Group<'_>, start_ns: u64) -> WorkerSchedule {
     WorkerSchedule {
         start_ns,
         measure_ns,
-        end_ns: group
-            .time_ns()
-            .map_or(u64::MAX / 2, |time| measure_ns.saturating_add(time)),
+        end_ns: match group.time_ns() {
+            Some(time_ns) => measure_ns.saturating_add(time_ns),
+            None => u64::MAX / 2,
+        },
     }
 }
 
@@ -79,43 +84,53 @@ pub(crate) fn gate_of(
     schedule: WorkerSchedule,
     workers: usize,
 ) -> Option<Arc<MeasureGate>> {
-    let is_filling = |workload: &Workload| {
-        workload.rate.is_none() && workload.shape.start_delay_ns == 0 && has_room(workload)
-    };
-    let is_gated = group.warmup_ns() > 0 && group.workloads.iter().all(is_filling);
-    let gate = || MeasureGate::new(workers, schedule.measure_ns, group.time_ns());
-    is_gated.then(|| Arc::new(gate()))
+    if group.warmup_ns() == 0 || !group.workloads.iter().all(fills_queues) {
+        return None;
+    }
+    let gate = MeasureGate::new(workers, schedule.measure_ns, group.time_ns());
+    Some(Arc::new(gate))
+}
+
+/// Whether a workload fills its queues in its warm-up, and has enough left to do afterwards.
+fn fills_queues(workload: &Workload) -> bool {
+    workload.rate.is_none() && workload.shape.start_delay_ns == 0 && has_room(workload)
 }
 
 /// Whether the limits of a workload leave enough to measure after a full turnover of its queues,
 /// which a fast disk notices only some milliseconds later.
 fn has_room(workload: &Workload) -> bool {
     let queued = u64::from(workload.depth) * u64::from(workload.workers);
-    steps_max(workload, block_range(workload).1).is_none_or(|limit| limit >= queued * TURNOVERS_MIN)
+    let (_, longest) = block_range(workload);
+    match steps_max(workload, longest) {
+        Some(limit) => limit >= queued * TURNOVERS_MIN,
+        None => true,
+    }
 }
 
 /// The most steps of a workload, whose longest block is this long; `None` without a limit.
 fn steps_max(workload: &Workload, longest: u32) -> Option<u64> {
-    let Stop { ops, bytes, .. } = workload.stop;
-    let by_bytes = bytes.map(|bytes| bytes / u64::from(longest));
-    ops.into_iter().chain(by_bytes).min()
+    let by_ops = workload.stop.ops;
+    let by_bytes = workload.stop.bytes.map(|bytes| bytes / u64::from(longest));
+    match (by_ops, by_bytes) {
+        (Some(ops), Some(blocks)) => Some(ops.min(blocks)),
+        (only, None) | (None, only) => only,
+    }
 }
 
 /// The budget that the `threads` of a workload share. In whole blocks: a rest of less than one
 /// block stays unused, of the longest where they differ.
 pub(crate) fn budget_of(workload: &Workload, threads: u64) -> Budget {
     let Stop { ops, bytes, .. } = workload.stop;
-    let pot = |amount: u64| SharedBudget::new(amount, threads);
     let (shortest, longest) = block_range(workload);
     if shortest != longest {
         return Budget {
-            steps: ops.map(pot),
-            bytes: bytes.map(|bytes| (pot(bytes), u64::from(longest))),
+            steps: ops.map(|ops| SharedBudget::new(ops, threads)),
+            bytes: bytes.map(|bytes| (SharedBudget::new(bytes, threads), u64::from(longest))),
             part: None,
         };
     }
     Budget {
-        steps: steps_max(workload, longest).map(pot),
+        steps: steps_max(workload, longest).map(|steps| SharedBudget::new(steps, threads)),
         ..Budget::default()
     }
 }
@@ -133,21 +148,22 @@ pub(crate) fn within_part(
         workload.access,
         Access::Sequential | Access::Backward | Access::Stride { .. }
     );
-    let steps = budget
-        .steps
-        .as_ref()
-        .filter(|_| is_ordered && shortest == longest && part != whole);
-    let steps_in = |extent: Extent| extent.length / u64::from(longest);
-    let most = |steps: &Arc<SharedBudget>| {
-        steps
-            .left()
-            .div_ceil(steps_in(whole).max(1))
-            .saturating_mul(steps_in(part))
-    };
-    Budget {
-        part: steps.map(|steps| SharedBudget::new(most(steps), 1)),
+    let mut limited = Budget {
+        part: None,
         ..budget.clone()
+    };
+    if let Some(steps) = &budget.steps
+        && is_ordered
+        && shortest == longest
+        && part != whole
+    {
+        let block_bytes = u64::from(longest);
+        let steps_of_lap = (whole.length / block_bytes).max(1);
+        let laps = steps.left().div_ceil(steps_of_lap);
+        let steps_of_part = laps.saturating_mul(part.length / block_bytes);
+        limited.part = Some(SharedBudget::new(steps_of_part, 1));
     }
+    limited
 }
 
 /// What follows each write, given the cache mode that holds.

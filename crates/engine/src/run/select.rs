@@ -58,16 +58,14 @@ pub(crate) fn select(
     in_flight_max: u64,
     slow: Option<SlowTarget>,
 ) -> Result<(EngineUse, Option<bool>), RunError> {
-    let candidates = candidates(workload, cache, target)?;
+    let engines = candidates(workload, cache, target)?;
     let aio_fits = in_flight_max <= aio_left(Path::new(AIO_LIMITS));
     let mut fallbacks = Vec::new();
-    let depth = slow
-        .and_then(|slow| slow.depth_of(workload))
-        .filter(|depth| *depth < workload.depth);
-    for kind in candidates.iter().copied() {
+    let depth = reduced_depth(workload, slow);
+    for kind in engines.iter().copied() {
         let tried = match kind {
             EngineKind::Aio if !aio_fits => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
-            _ => try_out(kind, (workload, cache), target, slow.is_none()),
+            _ => try_out(kind, workload, cache, target, slow.is_none()),
         };
         match tried {
             Ok(()) => {
@@ -86,7 +84,7 @@ pub(crate) fn select(
                     done_before_wait: None,
                 };
                 if punted == Some(true)
-                    && candidates.contains(&EngineKind::Aio)
+                    && engines.contains(&EngineKind::Aio)
                     && aio_fits
                     && let Some(why) = aio_is_faster(workload, cache, target)
                 {
@@ -99,12 +97,22 @@ pub(crate) fn select(
                 }
                 return Ok((chosen, punted));
             }
-            Err(error) if candidates.len() > 1 => fallbacks.push(refused(kind, &error)),
+            Err(error) if engines.len() > 1 => fallbacks.push(refused(kind, &error)),
             Err(error) => return Err(unusable(kind, target, refused(kind, &error).why)),
         }
     }
     let tried: Vec<String> = fallbacks.into_iter().map(|tried| tried.why).collect();
     Err(unusable(EngineKind::Sync, target, tried.join("; ")))
+}
+
+/// The depth on a slow target, where the workload has a larger one.
+fn reduced_depth(workload: &Workload, slow: Option<SlowTarget>) -> Option<u32> {
+    let depth = slow?.depth_of(workload)?;
+    if depth < workload.depth {
+        Some(depth)
+    } else {
+        None
+    }
 }
 
 fn unusable(kind: EngineKind, target: &OpenTarget, why: String) -> RunError {
@@ -131,9 +139,10 @@ fn refused(from: EngineKind, error: &io::Error) -> Fallback {
         EngineKind::Aio => ("Linux AIO", "io_setup"),
         _ => (from.as_str(), "a read"),
     };
-    let errno = error
-        .raw_os_error()
-        .map_or_else(|| error.to_string(), errno_name);
+    let errno = match error.raw_os_error() {
+        Some(errno) => errno_name(errno),
+        None => error.to_string(),
+    };
     let (cause, why) = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => (
             FallbackCause::Refused,
@@ -185,38 +194,50 @@ const AIO_LIMITS: &str = "/proc/sys/fs";
 /// Requests left for new AIO contexts on this machine; databases use the same limit. Unlimited
 /// where it is unknown.
 fn aio_left(limits: &Path) -> u64 {
-    let number = |name: &str| {
-        let text = std::fs::read_to_string(limits.join(name)).ok()?;
-        text.trim().parse::<u64>().ok()
-    };
-    match (number("aio-max-nr"), number("aio-nr")) {
+    let most = read_number(&limits.join("aio-max-nr"));
+    let taken = read_number(&limits.join("aio-nr"));
+    match (most, taken) {
         (Some(most), Some(taken)) => most.saturating_sub(taken),
         _ => u64::MAX,
     }
 }
 
+fn read_number(path: &Path) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
 /// Sets the I/O engine up and reads a block with it where there is data and `reads` says so.
 fn try_out(
     kind: EngineKind,
-    (workload, cache): (&Workload, CachePolicy),
+    workload: &Workload,
+    cache: CachePolicy,
     target: &OpenTarget,
     reads: bool,
 ) -> io::Result<()> {
-    let fd = || target.fd().try_clone_to_owned();
+    let batched = SubmitPolicy::Batched;
     let block = tried_bytes(workload, target);
-    let (buffers, batched) = (|| Buffers::new(1, block as usize), SubmitPolicy::Batched);
-    let readable = reads && workload.reads() && target.usable_bytes() >= u64::from(block);
+    let is_readable = reads && workload.reads() && target.usable_bytes() >= u64::from(block);
     match kind {
         EngineKind::Uring => {
-            let mut backend = UringBackend::new(fd()?, buffers()?, 1, cache, batched)?;
+            let fd = target.fd().try_clone_to_owned()?;
+            let buffers = Buffers::new(1, block as usize)?;
+            let mut backend = UringBackend::new(fd, buffers, 1, cache, batched)?;
             if let Some(call) = device_call(workload, target) {
                 try_call(&mut backend, call, punted(workload, target))?;
             }
-            read_one(backend, block, readable)
+            if is_readable {
+                read_one(backend, block)?;
+            }
+            Ok(())
         }
         EngineKind::Aio => {
-            let backend = AioBackend::new(fd()?, buffers()?, 1, batched)?;
-            read_one(backend, block, readable)
+            let fd = target.fd().try_clone_to_owned()?;
+            let buffers = Buffers::new(1, block as usize)?;
+            let backend = AioBackend::new(fd, buffers, 1, batched)?;
+            if is_readable {
+                read_one(backend, block)?;
+            }
+            Ok(())
         }
         EngineKind::Sync | EngineKind::Mmap | EngineKind::Null => Ok(()),
     }
@@ -229,10 +250,7 @@ fn tried_bytes(workload: &Workload, target: &OpenTarget) -> u32 {
         .min(FIRST_BYTES.max(target.alignment_bytes()))
 }
 
-fn read_one(mut backend: impl Backend, len: u32, readable: bool) -> io::Result<()> {
-    if !readable {
-        return Ok(());
-    }
+fn read_one(mut backend: impl Backend, len: u32) -> io::Result<()> {
     match result_of(&mut backend, Op::Read, len)? {
         // An I/O error comes from the disk, not from the I/O engine: the run will count it.
         result if result < 0 && -result != libc::EIO => Err(io::Error::from_raw_os_error(-result)),
@@ -334,27 +352,55 @@ fn best_of_each(
 /// completes in the submission) or far slower (a filesystem that blocks in it). Both run a few
 /// milliseconds of random reads. Returns the reason where AIO wins.
 fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Option<String> {
-    let (block, depth) = (workload.block_bytes, workload.depth);
-    let extent = Extent::new(0, target.usable_bytes());
-    let reads = random_reads(workload);
-    let buffers = || Buffers::new(depth as usize, block as usize);
-    let fd = || target.fd().try_clone_to_owned();
-    let batched = SubmitPolicy::Batched;
-    let by_uring = || {
-        let backend = UringBackend::new(fd().ok()?, buffers().ok()?, depth, cache, batched);
-        measure_rate(backend.ok()?, &reads, extent)
+    let trial = EngineTrial {
+        reads: random_reads(workload),
+        depth: workload.depth,
+        block_bytes: workload.block_bytes,
+        cache,
+        target,
     };
-    let by_aio = || {
-        let backend = AioBackend::new(fd().ok()?, buffers().ok()?, depth, batched);
-        measure_rate(backend.ok()?, &reads, extent)
-    };
-    let (uring, aio) = best_of_each(by_uring, by_aio)?;
-    (aio > uring * TRIAL_GAIN).then(|| {
-        format!(
-            "io_uring passes every request to a worker thread here (no RWF_NOWAIT): {uring:.0} \
-             reads/s in a trial, {aio:.0} with Linux AIO"
-        )
-    })
+    let (uring, aio) = best_of_each(|| trial.uring_rate(), || trial.aio_rate())?;
+    if aio <= uring * TRIAL_GAIN {
+        return None;
+    }
+    Some(format!(
+        "io_uring passes every request to a worker thread here (no RWF_NOWAIT): {uring:.0} \
+         reads/s in a trial, {aio:.0} with Linux AIO"
+    ))
+}
+
+/// Random reads for a few milliseconds by one I/O engine or the other.
+struct EngineTrial<'a> {
+    reads: Workload,
+    depth: u32,
+    block_bytes: u32,
+    cache: CachePolicy,
+    target: &'a OpenTarget,
+}
+
+impl EngineTrial<'_> {
+    fn uring_rate(&self) -> Option<f64> {
+        let batched = SubmitPolicy::Batched;
+        let fd = self.target.fd().try_clone_to_owned().ok()?;
+        let buffers = self.buffers()?;
+        let backend = UringBackend::new(fd, buffers, self.depth, self.cache, batched).ok()?;
+        measure_rate(backend, &self.reads, self.extent())
+    }
+
+    fn aio_rate(&self) -> Option<f64> {
+        let fd = self.target.fd().try_clone_to_owned().ok()?;
+        let buffers = self.buffers()?;
+        let backend = AioBackend::new(fd, buffers, self.depth, SubmitPolicy::Batched).ok()?;
+        measure_rate(backend, &self.reads, self.extent())
+    }
+
+    fn buffers(&self) -> Option<Buffers> {
+        Buffers::new(self.depth as usize, self.block_bytes as usize).ok()
+    }
+
+    fn extent(&self) -> Extent {
+        Extent::new(0, self.target.usable_bytes())
+    }
 }
 
 #[cfg(test)]

@@ -112,43 +112,45 @@ impl Session {
         targets: &mut [OpenTarget],
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        group.clash().map_or(Ok(()), Err)?;
+        if let Some(clash) = group.clash() {
+            return Err(RunError::from(clash));
+        }
         // Preparing a workload lays out no more than that one needs.
-        for workload in group.workloads.iter().filter(|_| !group.is_alone()) {
-            for (index, target) in targets.iter_mut().enumerate() {
-                if workload.runs_on(index) {
-                    self.give_content(workload, target, watch)?;
+        if !group.is_alone() {
+            for workload in group.workloads {
+                for (index, target) in targets.iter_mut().enumerate() {
+                    if workload.runs_on(index) {
+                        self.give_content(workload, target, watch)?;
+                    }
                 }
             }
         }
-        let mut seats = seats(group, targets)?;
-        let in_flight_max = in_flight_max(group, targets.len());
+        let mut seats = take_seats(group, targets)?;
+        let requests_max = in_flight_max(group, targets.len());
         let mut ready = Vec::new();
         for seat in &mut seats {
             let workload = &group.workloads[seat.member];
-            let target = match &mut seat.own {
-                Some(own) => own,
-                None => &mut targets[seat.target],
-            };
-            let mut one = self.prepare(workload, target, in_flight_max, watch)?;
-            one.known.target = seat.target;
+            let target_index = seat.target;
+            let target = seat.open_target(targets);
+            let mut one = self.prepare(workload, target, requests_max, watch)?;
+            one.known.target = target_index;
             ready.push(one);
         }
         // After all of them: some empty the page cache.
         let mut prepared = Vec::new();
         for (mut one, seat) in ready.into_iter().zip(&mut seats) {
-            let target = match &mut seat.own {
-                Some(own) => own,
-                None => &mut targets[seat.target],
-            };
-            self.hold_in_memory(&mut one, target, watch)?;
+            self.hold_in_memory(&mut one, seat.open_target(targets), watch)?;
             prepared.push(Arc::new(one));
         }
         for target in 0..targets.len() {
-            let known = prepared.iter().map(|prepared| &prepared.known);
-            let known = known.filter(|known| known.target == target);
-            let used = known.map(|known| (known.workload.name.as_str(), known.cache.used));
-            page_cache_clash(used).map_or(Ok(()), Err)?;
+            let used = prepared
+                .iter()
+                .map(|prepared| &prepared.known)
+                .filter(|known| known.target == target)
+                .map(|known| (known.workload.name.as_str(), known.cache.used));
+            if let Some(clash) = page_cache_clash(used) {
+                return Err(RunError::from(clash));
+            }
         }
         let mut assignments = Vec::new();
         for (seat, prepared) in seats.iter().zip(&prepared) {
@@ -219,7 +221,7 @@ impl Session {
         let length = wanted
             .next_multiple_of(u64::from(LAYOUT_BLOCK_BYTES))
             .min(most);
-        let workload = within_files(way.of(layout_workload(from, length, time_ns)), target);
+        let workload = within_files(way.adapt(layout_workload(from, length, time_ns)), target);
         let measured = self.move_content(&workload, target, watch)?;
         mark_laid_out(target, &measured);
         refuse_errors(&measured, target)?;
@@ -251,16 +253,17 @@ impl Session {
             open: target,
             prepared: &Arc::new(prepared),
         };
-        let mut measured = self.measure(group, &[&*target], &[assignment], Phase::Layout, watch)?;
-        let measured = measured.remove(0);
-        match measured.hang.filter(|hang| !hang.late) {
-            Some(hang) => {
-                let silence = Duration::from_nanos(hang.lasted_ns);
-                let path = &target.identity().path;
-                Err(RunError::stalled(path, &workload.name, silence))
-            }
-            None => Ok(measured),
+        let measured = self
+            .measure(group, &[&*target], &[assignment], Phase::Layout, watch)?
+            .remove(0);
+        if let Some(hang) = measured.hang
+            && !hang.late
+        {
+            let silence = Duration::from_nanos(hang.lasted_ns);
+            let path = &target.identity().path;
+            return Err(RunError::stalled(path, &workload.name, silence));
         }
+        Ok(measured)
     }
 
     /// How long a slow target takes to write so many bytes, in nanoseconds, by one or two small
@@ -361,11 +364,11 @@ impl Session {
         )?;
         let cpu_before = usage::process();
         let clock = ActiveClock::new();
-        let schedule = workers.release();
+        let planned = workers.release();
         let mut counter_log = CounterLog::new(&snapshots);
-        let control = workers.follow(phase, schedule, &clock, &mut counter_log, watch)?;
+        let control = workers.follow(phase, planned, &clock, &mut counter_log, watch)?;
         counter_log.read(clock.now());
-        let schedule = workers.decided(schedule, clock.now());
+        let schedule = workers.decided(planned, clock.now());
         let total = ProcessTotal::since(cpu_before, schedule.start_ns, clock.now());
         let of_threads: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
         let mut measurements = self.assemble_all(assignments, workers, schedule, control, watch)?;
@@ -392,32 +395,34 @@ impl Session {
         let mut schedules: Vec<WorkerSchedule> = Vec::new();
         let mut ends_ns: Vec<u64> = Vec::new();
         for (state, assignment) in workers.states.iter_mut().zip(assignments) {
-            let own = schedule.delayed(assignment.workload);
-            let own = measured_schedule(own, &mut state.results);
-            ends_ns.push(own.measure_ns + flow(&state.results, own.measure_ns).0);
-            schedules.push(own);
+            let planned = schedule.delayed(assignment.workload);
+            let measured = measured_schedule(planned, &mut state.results);
+            let (flow_ns, _) = flow(&state.results, measured.measure_ns);
+            ends_ns.push(measured.measure_ns + flow_ns);
+            schedules.push(measured);
         }
         let mut syncs: Vec<Option<FinalSync>> = vec![None; assignments.len()];
         let mut measurements = Vec::new();
         for (index, assignment) in assignments.iter().enumerate() {
-            let others = || {
-                let same_target = |number: &usize| {
-                    *number != index && assignments[*number].target == assignment.target
-                };
-                (0..assignments.len()).filter(same_target)
-            };
-            let is_wanted =
-                wants_final_sync(assignment.workload, assignment.prepared.known.cache.used);
-            // One call makes the writes of all workloads durable, and none is durable before it.
-            // So its time counts in full for each of them, and their rates add up to what the disk
-            // wrote.
-            syncs[index] = match others().find_map(|other| syncs[other]) {
-                Some(shared) => is_wanted.then_some(shared),
-                None if is_wanted && !assignment.open.is_left_open() => {
-                    Some(self.final_sync(assignments, index, watch)?)
+            let others = others_on_target(assignments, index);
+            if wants_final_sync(assignment.workload, assignment.prepared.known.cache.used) {
+                // One call makes the writes of all workloads durable, and none is durable before
+                // it. So its time counts in full for each of them, and their rates add up to what
+                // the disk wrote.
+                let shared = others.iter().find_map(|other| syncs[*other]);
+                if shared.is_some() {
+                    syncs[index] = shared;
+                } else if !assignment.open.is_left_open() {
+                    syncs[index] = Some(self.final_sync(assignments, index, watch)?);
                 }
-                None => None,
-            };
+            }
+            let mut all_until_ns = None;
+            for other in others {
+                if !assignments[other].workload.ends_alone {
+                    let until_ns = ends_ns[other].saturating_sub(schedules[index].measure_ns);
+                    all_until_ns = Some(until_ns.min(all_until_ns.unwrap_or(u64::MAX)));
+                }
+            }
             let state = std::mem::take(&mut workers.states[index]);
             let WorkerSchedule {
                 start_ns,
@@ -428,10 +433,7 @@ impl Session {
                 pacer: state.pacer.map(|pacer| pacer.starting_at(start_ns)),
                 final_sync: syncs[index],
                 hang: state.hang,
-                all_until_ns: others()
-                    .filter(|other| !assignments[*other].workload.ends_alone)
-                    .map(|other| ends_ns[other].saturating_sub(measure_ns))
-                    .min(),
+                all_until_ns,
                 measure_ns,
                 ..assignment.context(schedule, self.origin_ns, control)
             };
@@ -440,6 +442,14 @@ impl Session {
         }
         Ok(measurements)
     }
+}
+
+/// The other assignments on the target of this one.
+fn others_on_target(assignments: &[Assignment<'_>], index: usize) -> Vec<usize> {
+    let target = assignments[index].target;
+    (0..assignments.len())
+        .filter(|other| *other != index && assignments[*other].target == target)
+        .collect()
 }
 
 /// Ends the run where a part of the content could not be written.
@@ -468,9 +478,18 @@ struct Seat {
     own: Option<OpenTarget>,
 }
 
+impl Seat {
+    fn open_target<'a>(&'a mut self, targets: &'a mut [OpenTarget]) -> &'a mut OpenTarget {
+        match &mut self.own {
+            Some(own) => own,
+            None => &mut targets[self.target],
+        }
+    }
+}
+
 /// The workloads of a group on their targets. Page cache mode and read-ahead belong to an open file
 /// description, so each has its own.
-fn seats(group: Group<'_>, targets: &[OpenTarget]) -> Result<Vec<Seat>, RunError> {
+fn take_seats(group: Group<'_>, targets: &[OpenTarget]) -> Result<Vec<Seat>, RunError> {
     let mut seats: Vec<Seat> = Vec::new();
     for (member, workload) in group.workloads.iter().enumerate() {
         for (target, open) in targets.iter().enumerate() {

@@ -163,7 +163,7 @@ fn work(
     }
     let shift = write_shift(workload, depth);
     let buffers = filled_buffers(&config, depth + shift)?;
-    let submission = SubmitPolicy::of(&workload.access, cache);
+    let submission = SubmitPolicy::for_access(&workload.access, cache);
     // Only the engine of blocking calls knows several files; no other one is selected for them.
     if known.engine.used != EngineKind::Sync && files.are_several() {
         return Err(io::ErrorKind::Unsupported.into());
@@ -333,7 +333,7 @@ fn run_worker<B: Backend>(
     .checking_reads(read_check)
     .counting_as(&workload.shape)
     .gated(gate);
-    worker.limits = LoadLimits::of(&workload.shape, schedule.start_ns);
+    worker.limits = LoadLimits::from_shape(&workload.shape, schedule.start_ns);
     worker.snapshot = config.snapshot;
     while worker.advance()? == AdvanceOutcome::Running {}
     let done = worker.finish();

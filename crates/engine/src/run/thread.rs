@@ -15,14 +15,21 @@ pub(crate) fn own_descriptors(files: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
     // on theirs.
     if unsafe { libc::unshare(libc::CLONE_FILES) } == 0 {
         close_others(files);
-        // SAFETY: the table is this thread's alone now, and so are its entries for these files,
-        // which were open when the table was copied.
-        let own = |fd: &RawFd| unsafe { OwnedFd::from_raw_fd(*fd) };
-        return Ok(files.iter().map(own).collect());
+        let mut own = Vec::new();
+        for fd in files {
+            // SAFETY: the table is this thread's alone now, and so are its entries for these
+            // files, which were open when the table was copied.
+            own.push(unsafe { OwnedFd::from_raw_fd(*fd) });
+        }
+        return Ok(own);
     }
-    // SAFETY: the owner keeps the files open until this thread has reported ready.
-    let duplicate = |fd: &RawFd| unsafe { BorrowedFd::borrow_raw(*fd) }.try_clone_to_owned();
-    files.iter().map(duplicate).collect()
+    let mut duplicates = Vec::new();
+    for fd in files {
+        // SAFETY: the owner keeps the files open until this thread has reported ready.
+        let shared = unsafe { BorrowedFd::borrow_raw(*fd) };
+        duplicates.push(shared.try_clone_to_owned()?);
+    }
+    Ok(duplicates)
 }
 
 /// Empties a table of the thread's own but for these files and standard error: a thread that is
@@ -42,7 +49,9 @@ fn close_others(files: &[RawFd]) {
 
 /// Closes descriptors of a table of the thread's own.
 fn close_range(first: libc::c_uint, last: Option<libc::c_uint>) {
-    if let Some(last) = last.filter(|last| *last >= first) {
+    if let Some(last) = last
+        && last >= first
+    {
         // SAFETY: nothing in this thread uses these descriptors. Before Linux 5.9 there is no such
         // call, and all stay open.
         unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };

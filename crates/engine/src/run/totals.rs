@@ -17,6 +17,12 @@ struct CounterReading {
     disks: Vec<Option<DiskCounts>>,
 }
 
+impl CounterReading {
+    fn disk_counts(&self, target: usize) -> Option<DiskCounts> {
+        *self.disks.get(target)?
+    }
+}
+
 /// The counters over time.
 pub(crate) struct CounterLog<'a> {
     snapshots: &'a [Snapshot],
@@ -79,9 +85,10 @@ impl<'a> CounterLog<'a> {
     pub(crate) fn fill(&self, measurements: &mut [Measurement], measure_ns: u64) {
         for measurement in measurements {
             let target = measurement.target;
-            let measure_ns = measure_ns + measurement.workload.shape.start_delay_ns;
+            let first_ns = measure_ns + measurement.workload.shape.start_delay_ns;
             for window in &mut measurement.windows {
-                let (start_ns, end_ns) = (measure_ns + window.start_ns, measure_ns + window.end_ns);
+                let start_ns = first_ns + window.start_ns;
+                let end_ns = first_ns + window.end_ns;
                 let (Some(from), Some(to)) = (self.nearest(start_ns), self.nearest(end_ns)) else {
                     continue;
                 };
@@ -90,11 +97,14 @@ impl<'a> CounterLog<'a> {
                 }
                 let scale = (end_ns - start_ns) as f64 / (to.at_ns - from.at_ns) as f64;
                 let used = usage::since(to.cpu, from.cpu);
-                window.cpu = usage::each(|of| (of(&used) as f64 * scale) as u64);
-                let of = |reading: &CounterReading| reading.disks.get(target).copied().flatten();
-                window.disks = of(to)
-                    .zip(of(from))
-                    .map(|(after, before)| after.since(before).times(scale));
+                window.cpu = CpuTime {
+                    user_ns: (used.user_ns as f64 * scale) as u64,
+                    system_ns: (used.system_ns as f64 * scale) as u64,
+                };
+                window.disks = match (to.disk_counts(target), from.disk_counts(target)) {
+                    (Some(after), Some(before)) => Some(after.since(before).times(scale)),
+                    _ => None,
+                };
             }
             share_cpu(measurement);
         }
@@ -110,13 +120,17 @@ impl<'a> CounterLog<'a> {
 /// The windows hold the CPU time of the process; the measurement has its share of it. What the
 /// windows have together becomes that share.
 fn share_cpu(measurement: &mut Measurement) {
-    let windows = &measurement.windows;
-    let all = usage::each(|of| windows.iter().map(|window| of(&window.cpu)).sum());
+    let mut all = CpuTime::default();
+    for window in &measurement.windows {
+        all += window.cpu;
+    }
+    let user_share = measurement.cpu.user_ns as f64 / (all.user_ns as f64).max(1.0);
+    let system_share = measurement.cpu.system_ns as f64 / (all.system_ns as f64).max(1.0);
     for window in &mut measurement.windows {
-        window.cpu = usage::each(|of| {
-            let share = of(&measurement.cpu) as f64 / (of(&all) as f64).max(1.0);
-            (of(&window.cpu) as f64 * share) as u64
-        });
+        window.cpu = CpuTime {
+            user_ns: (window.cpu.user_ns as f64 * user_share) as u64,
+            system_ns: (window.cpu.system_ns as f64 * system_share) as u64,
+        };
     }
 }
 
@@ -144,20 +158,32 @@ impl ProcessTotal {
 /// count only for the process (io_uring/io-wq.c), and this program's display. Scaled to the
 /// measured time.
 pub(crate) fn share_out(measurements: &mut [Measurement], own: &[CpuTime], total: ProcessTotal) {
-    let ops = |m: &Measurement| m.ops.values().map(|op| op.count).sum::<u64>();
-    let all: u64 = measurements.iter().map(ops).sum();
-    let alone = measurements.len() == 1;
-    let rest = usage::each(|of| of(&total.cpu).saturating_sub(own.iter().map(of).sum()));
+    let all: u64 = measurements.iter().map(operations).sum();
+    let is_alone = measurements.len() == 1;
+    let mut of_threads = CpuTime::default();
+    for cpu in own {
+        of_threads += *cpu;
+    }
+    let rest = usage::since(total.cpu, of_threads);
     for (measurement, own) in measurements.iter_mut().zip(own) {
-        let part = if alone {
+        let part = if is_alone {
             1.0
         } else {
-            ops(measurement) as f64 / all.max(1) as f64
+            operations(measurement) as f64 / all.max(1) as f64
         };
         let within = (measurement.wall_ns as f64 / total.ns as f64).min(1.0);
-        measurement.cpu =
-            usage::each(|of| ((of(own) as f64 + of(&rest) as f64 * part) * within) as u64);
+        let user_ns = (own.user_ns as f64 + rest.user_ns as f64 * part) * within;
+        let system_ns = (own.system_ns as f64 + rest.system_ns as f64 * part) * within;
+        measurement.cpu = CpuTime {
+            user_ns: user_ns as u64,
+            system_ns: system_ns as u64,
+        };
     }
+}
+
+/// Operations of all kinds.
+fn operations(measurement: &Measurement) -> u64 {
+    measurement.ops.values().map(|op| op.count).sum()
 }
 
 /// Compares the devices' counters with the bytes requested by all workloads on all targets on the
@@ -167,34 +193,49 @@ pub(crate) fn count_devices(
     targets: &[&OpenTarget],
     snapshots: Vec<Snapshot>,
 ) {
-    let names = |target: &&OpenTarget| -> BTreeSet<String> {
-        let disks = target.identity().disks();
-        disks.map(|disk| disk.name.clone()).collect()
-    };
-    let disks: Vec<_> = targets.iter().map(names).collect();
-    let asked: Vec<(usize, ByteCount)> = measurements.iter().map(|m| (m.target, m.asked)).collect();
+    let disks: Vec<BTreeSet<String>> = targets.iter().map(|target| disk_names(target)).collect();
+    // Those of each workload: a measurement gets the sum.
+    let asked: Vec<ByteCount> = measurements
+        .iter()
+        .map(|measurement| measurement.asked)
+        .collect();
     for (target, snapshot) in snapshots.into_iter().enumerate() {
-        let is_sharing =
-            |other: usize| other == target || !disks[target].is_disjoint(&disks[other]);
+        let sharing = sharing_targets(&disks, target);
         let mut all = ByteCount::default();
-        for (_, more) in asked.iter().filter(|(other, _)| is_sharing(*other)) {
-            all += *more;
+        for (measurement, asked) in measurements.iter().zip(&asked) {
+            if sharing.contains(&measurement.target) {
+                all += *asked;
+            }
         }
         let device = snapshot.finish(all);
-        ask_windows(measurements, target, is_sharing);
-        for measurement in measurements.iter_mut().filter(|m| m.target == target) {
-            (measurement.asked, measurement.device) = (all, device.clone());
+        ask_windows(measurements, target, &sharing);
+        for measurement in measurements.iter_mut() {
+            if measurement.target == target {
+                measurement.asked = all;
+                measurement.device = device.clone();
+            }
         }
     }
 }
 
-/// Gives every window on `target` the bytes that all workloads on targets for which `is_sharing`
+fn disk_names(target: &OpenTarget) -> BTreeSet<String> {
+    target
+        .identity()
+        .disks()
+        .map(|disk| disk.name.clone())
+        .collect()
+}
+
+/// The targets that have a disk in common with this one, and itself.
+fn sharing_targets(disks: &[BTreeSet<String>], target: usize) -> Vec<usize> {
+    (0..disks.len())
+        .filter(|other| *other == target || !disks[target].is_disjoint(&disks[*other]))
+        .collect()
+}
+
+/// Gives every window on `target` the bytes that all workloads on the targets that share its disks
 /// requested in its time.
-fn ask_windows(
-    measurements: &mut [Measurement],
-    target: usize,
-    is_sharing: impl Fn(usize) -> bool,
-) {
+fn ask_windows(measurements: &mut [Measurement], target: usize, sharing: &[usize]) {
     for index in 0..measurements.len() {
         if measurements[index].target != target {
             continue;
@@ -202,11 +243,15 @@ fn ask_windows(
         let mut windows = std::mem::take(&mut measurements[index].windows);
         for window in &mut windows {
             window.asked = ByteCount::default();
-            let sharing = measurements.iter().filter(|m| is_sharing(m.target));
-            for (kind, op) in sharing.flat_map(|m| &m.ops) {
-                if kind.is_request() {
-                    let moved = op.series.total_between(window.start_ns, window.end_ns);
-                    window.asked.add(*kind, moved.bytes);
+            for measurement in measurements.iter() {
+                if !sharing.contains(&measurement.target) {
+                    continue;
+                }
+                for (kind, op) in &measurement.ops {
+                    if kind.is_request() {
+                        let moved = op.series.total_between(window.start_ns, window.end_ns);
+                        window.asked.add(*kind, moved.bytes);
+                    }
                 }
             }
         }

@@ -170,16 +170,14 @@ pub(crate) fn call_with_timeout<'a, T: Send + 'static>(
 ) -> io::Result<Result<T, Duration>> {
     let numbers: Vec<RawFd> = files.map(|file| file.as_raw_fd()).collect();
     let (owned, is_owned) = channel();
-    let call = move || {
+    let deferred = Deferred::start("diskproof-call", move || {
         let own = own_descriptors(&numbers);
         // The receiver is gone when the caller has failed.
         let _ = owned.send(());
         own.map(work)
-    };
-    let deferred = Deferred::start("diskproof-call", call)?;
-    let lost = || io::Error::other("a helper thread ended unexpectedly");
+    })?;
     // Until then the thread needs the caller's descriptor.
-    is_owned.recv().map_err(|_| lost())?;
+    is_owned.recv().map_err(|_| lost_thread())?;
     let stall = Duration::from_nanos(stall_ns);
     match deferred.supervise(
         CHECK_EVERY,
@@ -188,8 +186,12 @@ pub(crate) fn call_with_timeout<'a, T: Send + 'static>(
     ) {
         Waited::Done(done) => done.map(Ok),
         Waited::TimedOut(lasted) => Ok(Err(lasted)),
-        Waited::Lost => Err(lost()),
+        Waited::Lost => Err(lost_thread()),
     }
+}
+
+fn lost_thread() -> io::Error {
+    io::Error::other("a helper thread ended unexpectedly")
 }
 
 /// Counts signs of life of a thread; clones share the count.

@@ -41,7 +41,7 @@ impl WatchedCall<'_> {
     ) -> Result<Result<T, (Duration, u64)>, RunError> {
         let mut series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
         let (mut elapsed_ns, mut before_ns) = (0, 0);
-        let look = |silent_ns: u64| {
+        let tick = |silent_ns: u64| {
             elapsed_ns += silent_ns.saturating_sub(before_ns);
             let (has_moved, done) = look(&mut series, elapsed_ns, silent_ns);
             let control = watch.tick(&Progress {
@@ -55,15 +55,17 @@ impl WatchedCall<'_> {
             if control == Control::Interrupt {
                 self.stop.store(true, Ordering::Relaxed);
             }
-            let sign = match has_moved {
-                _ if self.stop.load(Ordering::Relaxed) => Sign::Unwanted,
-                true => Sign::Progress,
-                false => Sign::Silence,
+            let sign = if self.stop.load(Ordering::Relaxed) {
+                Sign::Unwanted
+            } else if has_moved {
+                Sign::Progress
+            } else {
+                Sign::Silence
             };
             before_ns = if sign == Sign::Progress { 0 } else { silent_ns };
             sign
         };
-        let waited = call_with_timeout(self.open.files(), self.stall_ns, look, work)
+        let waited = call_with_timeout(self.open.files(), self.stall_ns, tick, work)
             .map_err(|source| worker_error(self.workload, self.open, source))?;
         Ok(waited.map_err(|lasted| (lasted, before_ns)))
     }

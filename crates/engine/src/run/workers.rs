@@ -50,8 +50,10 @@ pub(crate) struct Assignment<'a> {
 
 /// No further request goes to this target, through any of its descriptors.
 pub(crate) fn leave_open(assignments: &[Assignment<'_>], target: usize) {
-    for assignment in assignments.iter().filter(|one| one.target == target) {
-        assignment.open.leave_open();
+    for assignment in assignments {
+        if assignment.target == target {
+            assignment.open.leave_open();
+        }
     }
 }
 
@@ -99,6 +101,15 @@ struct WorkerHandle {
     is_running: bool,
 }
 
+/// The open file descriptions that the threads of an assignment take their descriptors from.
+#[derive(Default)]
+struct WorkerDescriptions {
+    /// For each worker that has its own; empty where they use that of the target.
+    of_workers: Vec<Vec<OwnedFd>>,
+    /// The one that syncs what the others wrote.
+    synced: Option<OwnedFd>,
+}
+
 impl<'a> WorkerGroup<'a> {
     /// Starts all threads, and waits until each has its backend. `assignments` holds, workload by
     /// workload, one per target.
@@ -110,14 +121,20 @@ impl<'a> WorkerGroup<'a> {
         assignments: &'a [Assignment<'a>],
     ) -> Result<Self, RunError> {
         let (sender, reports) = channel();
-        let published = || Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
-        let states = assignments.iter().enumerate();
-        let states = states.map(|(index, assignment)| AssignmentState {
-            pacer: Pacer::of(assignment.workload, seed ^ index as u64),
-            ..AssignmentState::default()
-        });
-        let places = assignments.iter().map(|assignment| assignment.target + 1);
-        let targets = places.max().unwrap_or(0);
+        let mut states = Vec::new();
+        let mut targets = 0;
+        for (index, assignment) in assignments.iter().enumerate() {
+            targets = targets.max(assignment.target + 1);
+            states.push(AssignmentState {
+                pacer: Pacer::for_workload(assignment.workload, seed ^ index as u64),
+                ..AssignmentState::default()
+            });
+        }
+        let published = group
+            .workloads
+            .iter()
+            .map(|_| Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS))))
+            .collect();
         let mut workers = Self {
             group,
             origin_ns,
@@ -127,8 +144,8 @@ impl<'a> WorkerGroup<'a> {
             starts: Vec::new(),
             gate: None,
             stops: (0..targets).map(|_| Arc::default()).collect(),
-            published: group.workloads.iter().map(|_| published()).collect(),
-            states: states.collect(),
+            published,
+            states,
             handles: Vec::new(),
         };
         for (index, flow) in flow_parts(assignments).into_iter().enumerate() {
@@ -147,49 +164,54 @@ impl<'a> WorkerGroup<'a> {
         sender: &Sender<WorkerReport>,
     ) -> Result<(), RunError> {
         let Assignment { open, workload, .. } = self.assignments[index];
+        let mut descriptions = WorkerDescriptions::default();
+        if matches!(workload.sync, SyncPolicy::OtherDescriptor { .. }) {
+            descriptions.synced = Some(open.for_worker(WriteDurability::BySync)?);
+        }
+        let spawned = self.spawn_each(index, config, &mut descriptions, sender);
+        // Until then the threads use the descriptions.
+        let ready = self.await_ready(index);
+        spawned.and(ready)
+    }
+
+    fn spawn_each(
+        &mut self,
+        index: usize,
+        config: Vec<Vec<WorkerConfig>>,
+        descriptions: &mut WorkerDescriptions,
+        sender: &Sender<WorkerReport>,
+    ) -> Result<(), RunError> {
+        let Assignment { open, workload, .. } = self.assignments[index];
         let durability = durability_of(workload);
         let is_shared = config.len() == 1 && durability == WriteDurability::BySync;
-        let mut descriptions: Vec<Vec<OwnedFd>> = Vec::new();
-        let mut outcome = Ok(());
-        let mut sync_fd = None;
-        if matches!(workload.sync, SyncPolicy::OtherDescriptor { .. }) {
-            sync_fd = Some(open.for_worker(WriteDurability::BySync)?);
-        }
         for worker in config {
-            if !is_shared && outcome.is_ok() {
-                outcome = open
-                    .files_for_worker(durability)
-                    .map(|files| descriptions.push(files))
-                    .map_err(RunError::from);
+            if !is_shared {
+                let own = open.files_for_worker(durability)?;
+                descriptions.of_workers.push(own);
             }
             let files = WorkerFiles {
-                target: match descriptions.last() {
+                target: match descriptions.of_workers.last() {
                     Some(own) => own.iter().map(AsFd::as_fd).collect(),
                     None => open.files().collect(),
                 },
                 part_bytes: open.part_bytes(),
-                synced: sync_fd.as_ref().map(AsFd::as_fd),
+                synced: descriptions.synced.as_ref().map(AsFd::as_fd),
             };
             for mut config in worker {
                 config.number = self.handles.len();
                 let snapshot = Arc::clone(&config.snapshot);
                 let (start, started) = channel();
-                outcome = outcome.and_then(|()| {
-                    spawn(config, &files, started, sender.clone()).map_err(RunError::Thread)
+                spawn(config, &files, started, sender.clone()).map_err(RunError::Thread)?;
+                self.starts.push(start);
+                self.states[index].working += 1;
+                self.handles.push(WorkerHandle {
+                    assignment: index,
+                    snapshot,
+                    is_running: true,
                 });
-                if outcome.is_ok() {
-                    self.starts.push(start);
-                    self.states[index].working += 1;
-                    self.handles.push(WorkerHandle {
-                        assignment: index,
-                        snapshot,
-                        is_running: true,
-                    });
-                }
             }
         }
-        let ready = self.await_ready(index);
-        outcome.and(ready)
+        Ok(())
     }
 
     /// The configuration of each thread, by worker.
@@ -204,28 +226,33 @@ impl<'a> WorkerGroup<'a> {
         let engine = &prepared.known.engine;
         let in_flight = engine.depth.unwrap_or(workload.depth);
         let per_worker = threads_per_worker(in_flight, engine.used);
-        let (workers, depth) = (u64::from(workload.workers), in_flight / per_worker);
-        let per_worker = u64::from(per_worker);
-        let threads = workers * per_worker;
+        let depth = in_flight / per_worker;
+        let workers = u64::from(workload.workers);
+        let threads = workers * u64::from(per_worker);
         let block = u64::from(largest_block(workload));
         let budget = budget_of(workload, threads);
         let mut all = Vec::new();
-        let shared_sync =
-            matches!(workload.sync, SyncPolicy::Shared { .. }).then(Arc::<SharedSync>::default);
+        let mut shared_sync = None;
+        if matches!(workload.sync, SyncPolicy::Shared { .. }) {
+            shared_sync = Some(Arc::<SharedSync>::default());
+        }
         let order = SharedCursors::default();
         let first_stream = (assignment as u64) << 32;
+        let whole = prepared.extent;
+        let is_ordered = matches!(workload.access, Access::Sequential);
         for worker in 0..workers {
             let cursors = SharedCursors::default();
-            let share = |part, parts| prepared.extent.share(&workload.access, part, parts, block);
-            let of_worker = within_part(&budget, workload, share(worker, workers), prepared.extent);
+            let part_of_worker = whole.share(&workload.access, worker, workers, block);
+            let budget_of_worker = within_part(&budget, workload, part_of_worker, whole);
             let mut threads_of_worker = Vec::new();
-            for slot in 0..per_worker {
-                let index = worker * per_worker + slot;
-                let ordered = matches!(workload.access, Access::Sequential);
-                let extent = if ordered {
-                    share(worker, workers)
+            for slot in 0..u64::from(per_worker) {
+                let index = worker * u64::from(per_worker) + slot;
+                // The threads of a worker share its part of an ordered pattern.
+                let (extent, own_budget) = if is_ordered {
+                    (part_of_worker, budget_of_worker.clone())
                 } else {
-                    share(index, threads)
+                    let extent = whole.share(&workload.access, index, threads, block);
+                    (extent, within_part(&budget, workload, extent, whole))
                 };
                 let mut pattern = Pattern::new(workload, extent, seed, first_stream | index);
                 pattern.skip(prepared.skip_bytes / workers);
@@ -245,12 +272,7 @@ impl<'a> WorkerGroup<'a> {
                     pattern,
                     shared_sync: shared_sync.clone(),
                     depth,
-                    // The threads of a worker share its part of an ordered pattern.
-                    budget: if ordered {
-                        of_worker.clone()
-                    } else {
-                        within_part(&budget, workload, extent, prepared.extent)
-                    },
+                    budget: own_budget,
                     pacer: self.states[assignment].pacer.clone(),
                     flow: flow.clone(),
                     seed,
@@ -285,8 +307,11 @@ impl<'a> WorkerGroup<'a> {
 
     /// The error of a thread that ended without a report.
     fn lost_worker(&self) -> RunError {
-        let assignment = self.states.iter().position(|state| state.working > 0);
-        let assignment = assignment.unwrap_or(0);
+        let assignment = self
+            .states
+            .iter()
+            .position(|state| state.working > 0)
+            .unwrap_or(0);
         RunError::lost(&self.assignments[assignment].workload.name)
     }
 
@@ -304,10 +329,9 @@ impl<'a> WorkerGroup<'a> {
         let schedule = schedule_of(self.group, MonotonicClock.now() + LEAD_NS);
         self.gate = gate_of(self.group, schedule, self.handles.len());
         for (sender, handle) in self.starts.drain(..).zip(&self.handles) {
-            let gate = self.gate.clone();
-            let schedule = schedule.delayed(self.assignments[handle.assignment].workload);
+            let workload = self.assignments[handle.assignment].workload;
             // A worker that has ended has reported why.
-            let _ = sender.send((schedule, gate));
+            let _ = sender.send((schedule.delayed(workload), self.gate.clone()));
         }
         schedule
     }
@@ -315,22 +339,27 @@ impl<'a> WorkerGroup<'a> {
     /// The schedule as far as it is decided at `now`; before that, the measured time is taken to
     /// start as late as it may.
     pub(crate) fn decided(&self, schedule: WorkerSchedule, now: u64) -> WorkerSchedule {
-        self.gate.as_ref().map_or(schedule, |gate| {
-            schedule.measuring_from(gate.start_ns(now).unwrap_or(gate.latest_ns))
-        })
+        match &self.gate {
+            Some(gate) => schedule.measuring_from(gate.start_ns(now).unwrap_or(gate.latest_ns)),
+            None => schedule,
+        }
     }
 }
 
 /// For each assignment the part that it is of a flow.
 fn flow_parts(assignments: &[Assignment<'_>]) -> Vec<Option<Arc<FlowPart>>> {
     let mut flows: BTreeMap<u32, Arc<Flow>> = BTreeMap::new();
-    let part = |assignment: &Assignment<'_>| {
-        let share = assignment.workload.shape.flow?;
+    let mut parts = Vec::new();
+    for assignment in assignments {
+        let Some(share) = assignment.workload.shape.flow else {
+            parts.push(None);
+            continue;
+        };
         let flow = flows.entry(share.number).or_default();
         let part = FlowPart::new(flow, share, assignment.workload.workers);
-        Some(Arc::new(part))
-    };
-    assignments.iter().map(part).collect()
+        parts.push(Some(Arc::new(part)));
+    }
+    parts
 }
 
 /// When the writes of a workload are durable. The descriptions of its workers have the flag.

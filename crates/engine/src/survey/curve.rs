@@ -85,29 +85,39 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     /// request at a time: eight large ones would keep a slow disk busy for minutes.
     fn first_rate(&mut self) -> io::Result<f64> {
         let (target, log) = (self.target, self.log);
-        let mut at = target.aligned(target.extent.start + target.extent.length / 2);
-        let mut one = |bytes: u64| {
-            let bytes = target.fitting(bytes).min(target.extent.length / 4);
-            let completion = self.read_one(block_at(at, bytes))?;
-            at += bytes;
-            io::Result::Ok((bytes as f64, completion.latency_ns.max(1)))
-        };
-        let (bytes, mut ns) = one(FIRST_BYTES)?;
-        if ns > SLOW_NS && !log.is_stopped() {
+        let middle = target.aligned(target.extent.start + target.extent.length / 2);
+        let first = self.read_alone(middle, FIRST_BYTES)?;
+        let mut end = middle + first.bytes;
+        let mut latency_ns = first.latency_ns;
+        if latency_ns > SLOW_NS && !log.is_stopped() {
             // The disk may have slept.
-            ns = ns.min(one(FIRST_BYTES)?.1);
+            let second = self.read_alone(end, FIRST_BYTES)?;
+            end += second.bytes;
+            latency_ns = latency_ns.min(second.latency_ns);
         }
-        if ns > SLOW_NS {
-            let rate = bytes * 1e9 / ns as f64;
-            if log.is_stopped() {
-                return Ok(rate);
-            }
-            // A limiter lets the smallest request pass at once.
-            let (bytes, ns) = one(UNIT_BYTES)?;
-            return Ok(rate.min(bytes * 1e9 / ns as f64));
+        let rate = first.bytes as f64 * 1e9 / latency_ns as f64;
+        if latency_ns <= SLOW_NS {
+            return Ok(self.trial(rate)?.unwrap_or(RATE_UNKNOWN));
         }
-        let trial = self.trial(bytes * 1e9 / ns as f64)?;
-        Ok(trial.unwrap_or(RATE_UNKNOWN))
+        if log.is_stopped() {
+            return Ok(rate);
+        }
+        // A limiter lets the smallest request pass at once.
+        let smallest = self.read_alone(end, UNIT_BYTES)?;
+        Ok(rate.min(smallest.bytes as f64 * 1e9 / smallest.latency_ns as f64))
+    }
+
+    /// Moves about so much while nothing else is in flight.
+    fn read_alone(&mut self, offset: u64, wanted: u64) -> io::Result<AloneRequest> {
+        let bytes = self
+            .target
+            .fitting(wanted)
+            .min(self.target.extent.length / 4);
+        let completion = self.read_one(block_at(offset, bytes))?;
+        Ok(AloneRequest {
+            bytes,
+            latency_ns: completion.latency_ns.max(1),
+        })
     }
 
     /// A sample at each point.
@@ -147,33 +157,25 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         if request == 0 {
             return Ok(None);
         }
-        let mut best = None;
+        let mut best: Option<f64> = None;
         // Away from the points, which the disk's cache must not serve.
-        for parts in [(length / 3) + length / 400, (length / 3 * 2) + length / 400] {
-            let end = (start + parts + TRIAL_BYTES_MAX).min(start + parts + length / 4);
-            let (at, busy_ns, bytes, landed) = (
-                Cell::new(align(start + parts)),
-                Cell::new(0u64),
-                Cell::new(0u64),
-                Cell::new(0u32),
-            );
-            let next = || {
-                let enough = busy_ns.get() >= TRIAL_NS && landed.get() >= 2 * target.depth;
-                (!enough && !log.is_stopped() && at.get() + request <= end).then(|| {
-                    let offset = at.replace(at.get() + request);
-                    block_at(offset, request)
-                })
+        for distance in [(length / 3) + length / 400, (length / 3 * 2) + length / 400] {
+            let from = start + distance;
+            let place = TrialPlace {
+                request_bytes: request,
+                depth: target.depth,
+                end: (from + TRIAL_BYTES_MAX).min(from + length / 4),
+                next: Cell::new(align(from)),
+                busy_ns: Cell::new(0),
+                bytes: Cell::new(0),
+                landed: Cell::new(0),
             };
-            self.run(next, |completion| {
-                landed.set(landed.get() + 1);
-                if landed.get() > target.depth && completion.errno == 0 && !completion.interrupted {
-                    busy_ns.set(busy_ns.get() + completion.share_ns);
-                    bytes.set(bytes.get() + u64::from(completion.request.len));
-                }
-            })?;
-            if bytes.get() > 0 {
-                let rate = bytes.get() as f64 * 1e9 / busy_ns.get().max(1) as f64;
-                best = Some(best.map_or(rate, |other: f64| other.max(rate)));
+            self.run(
+                || place.next_request(log),
+                |completion| place.add(completion),
+            )?;
+            if let Some(found) = place.rate() {
+                best = Some(found.max(best.unwrap_or(0.0)));
             }
         }
         Ok(best)
@@ -187,29 +189,15 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let end = align(start + length);
         let tail_start = align(end - sizing.tail_bytes.min(length / 4));
         let timed = Extent::new(lead_end, tail_start - lead_end);
-        let cells = cells(target.extent, sizing.points, timed);
-        let (mut at, mut cell) = (align(start), 0);
-        let next = || {
-            if log.is_stopped() {
-                return None;
-            }
-            if at >= lead_end {
-                cell += usize::from(cells.get(cell).is_some_and(|extent| at >= extent.end()));
-            }
-            let (edge, tag) = if at < lead_end {
-                (lead_end, LEAD)
-            } else if at >= tail_start {
-                (end, LEAD)
-            } else {
-                (cells.get(cell)?.end(), cell as u32)
-            };
-            let bytes = u64::from(sizing.request_bytes).min(edge - at);
-            let request = SampleRequest {
-                tag,
-                ..block_at(at, bytes)
-            };
-            at += u64::from(request.len);
-            (request.len > 0).then_some(request)
+        let cells = timed_cells(target.extent, sizing.points, timed);
+        let mut requests = WholeRequests {
+            cells: &cells,
+            request_bytes: u64::from(sizing.request_bytes),
+            next: align(start),
+            cell: 0,
+            lead_end,
+            tail_start,
+            end,
         };
         let clock = self.sampler.clock();
         let mut pass = WholePass {
@@ -220,14 +208,116 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             finished: 0,
             places: Vec::with_capacity(cells.len()),
         };
-        self.run(next, |completion| pass.add(completion, &clock))?;
+        self.run(
+            || requests.next_request(log),
+            |completion| pass.add(completion, &clock),
+        )?;
         let places = pass.places;
         let flush_ns = self.flush()?;
-        if let Some(last) = log.seen().curve.last_mut().filter(|_| flush_ns > 0) {
+        if flush_ns > 0
+            && let Some(last) = log.seen().curve.last_mut()
+        {
             last.busy_ns += flush_ns;
             last.bytes_per_second = last.bytes as f64 * 1e9 / last.busy_ns as f64;
         }
         Ok(places)
+    }
+}
+
+/// A request while nothing else was in flight.
+struct AloneRequest {
+    bytes: u64,
+    latency_ns: u64,
+}
+
+/// A place where the trial measures the rate. Each field that changes is shared by what makes the
+/// requests and what counts them.
+struct TrialPlace {
+    request_bytes: u64,
+    /// Requests in flight; as many are not timed.
+    depth: u32,
+    end: u64,
+    /// Where the next request begins.
+    next: Cell<u64>,
+    busy_ns: Cell<u64>,
+    bytes: Cell<u64>,
+    /// Completed requests.
+    landed: Cell<u32>,
+}
+
+impl TrialPlace {
+    fn next_request(&self, log: &SurveyLog) -> Option<SampleRequest> {
+        let is_enough = self.busy_ns.get() >= TRIAL_NS && self.landed.get() >= 2 * self.depth;
+        let offset = self.next.get();
+        let request_end = offset + self.request_bytes;
+        if is_enough || log.is_stopped() || request_end > self.end {
+            return None;
+        }
+        self.next.set(request_end);
+        Some(block_at(offset, self.request_bytes))
+    }
+
+    fn add(&self, completion: &BlockCompletion) {
+        self.landed.set(self.landed.get() + 1);
+        let is_timed = self.landed.get() > self.depth;
+        if is_timed && completion.errno == 0 && !completion.interrupted {
+            let bytes = u64::from(completion.request.len);
+            self.busy_ns.set(self.busy_ns.get() + completion.share_ns);
+            self.bytes.set(self.bytes.get() + bytes);
+        }
+    }
+
+    /// Bytes per second; `None` where nothing was timed.
+    fn rate(&self) -> Option<f64> {
+        match self.bytes.get() {
+            0 => None,
+            bytes => Some(bytes as f64 * 1e9 / self.busy_ns.get().max(1) as f64),
+        }
+    }
+}
+
+/// The requests of a pass over the whole span.
+struct WholeRequests<'a> {
+    cells: &'a [Extent],
+    request_bytes: u64,
+    /// Where the next request begins, and its cell.
+    next: u64,
+    cell: usize,
+    lead_end: u64,
+    tail_start: u64,
+    end: u64,
+}
+
+impl WholeRequests<'_> {
+    fn next_request(&mut self, log: &SurveyLog) -> Option<SampleRequest> {
+        if log.is_stopped() {
+            return None;
+        }
+        let offset = self.next;
+        if offset >= self.lead_end
+            && let Some(cell) = self.cells.get(self.cell)
+            && offset >= cell.end()
+        {
+            self.cell += 1;
+        }
+        // No request crosses a border.
+        let (border, tag) = if offset < self.lead_end {
+            (self.lead_end, LEAD)
+        } else if offset >= self.tail_start {
+            (self.end, LEAD)
+        } else {
+            (self.cells.get(self.cell)?.end(), self.cell as u32)
+        };
+        let bytes = self.request_bytes.min(border - offset);
+        let request = SampleRequest {
+            tag,
+            ..block_at(offset, bytes)
+        };
+        if request.len == 0 {
+            return None;
+        }
+        self.next += u64::from(request.len);
+        Some(request)
     }
 }
 
@@ -251,9 +341,39 @@ fn asked_bytes(coverage: Coverage) -> Option<u64> {
 
 /// How to sample a curve on a target of about this rate; `None` where there is no time for it.
 pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option<CurveSizing> {
-    let span = target.extent.length;
-    let asked = asked_bytes(plan.coverage);
     let points = u64::from(plan.points.max(1));
+    let in_flight = in_flight_bytes(plan, target, rate);
+    let tail_bytes = match target.operation {
+        OpKind::Write => 0,
+        _ => in_flight,
+    };
+    let whole = CurveSizing {
+        request_bytes: (in_flight / u64::from(target.depth)) as u32,
+        lead_bytes: in_flight,
+        tail_bytes,
+        points: points_in(target.extent.length, in_flight, points),
+        sample_bytes: None,
+    };
+    match plan.coverage {
+        Coverage::Full => Some(whole),
+        Coverage::Blocks { block_bytes } => Some(CurveSizing {
+            sample_bytes: Some(block_bytes - in_flight - tail_bytes),
+            ..whole
+        }),
+        Coverage::Sampled { sample_bytes } => {
+            size_of_samples(plan, target, rate, whole, sample_bytes)
+        }
+    }
+}
+
+/// As many points as wanted, or as parts of this size fit into the span.
+fn points_in(span: u64, part_bytes: u64, wanted: u64) -> u64 {
+    wanted.min(span / part_bytes).max(1)
+}
+
+/// Bytes in flight at once.
+fn in_flight_bytes(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> u64 {
+    let span = target.extent.length;
     let least = UNIT_BYTES * u64::from(target.depth);
     // Small requests end in time. Without a limit they would show how many requests a disk answers.
     let in_flight_min = if rate < SLOW_RATE && plan.time_ns.is_some() {
@@ -264,64 +384,74 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option
     let wanted =
         power_of_two_below((rate * IN_FLIGHT_S) as u64).clamp(in_flight_min, IN_FLIGHT_MAX);
     // In a small span, or for small samples, the lead must not use everything.
-    let room = power_of_two_below(asked.unwrap_or(span / 8).min(span / 8) / SAMPLE_BATCHES_MIN);
-    let in_flight = wanted.min(room).max(least);
-    let request_bytes = (in_flight / u64::from(target.depth)) as u32;
-    let tail_bytes = match target.operation {
-        OpKind::Write => 0,
-        _ => in_flight,
+    let sample_max = match asked_bytes(plan.coverage) {
+        Some(bytes) => bytes.min(span / 8),
+        None => span / 8,
     };
-    let whole = |points: u64| CurveSizing {
-        request_bytes,
-        lead_bytes: in_flight,
-        tail_bytes,
-        points: points.min(span / in_flight).max(1),
-        sample_bytes: None,
-    };
-    match plan.coverage {
-        Coverage::Full => return Some(whole(points)),
-        Coverage::Blocks { block_bytes } => {
-            return Some(CurveSizing {
-                sample_bytes: Some(block_bytes - in_flight - tail_bytes),
-                ..whole(points)
-            });
-        }
-        Coverage::Sampled { .. } => {}
-    }
+    let room = power_of_two_below(sample_max / SAMPLE_BATCHES_MIN);
+    wanted.min(room).max(least)
+}
+
+/// The time that so much takes where the disk is slower, in seconds.
+fn slow_seconds(bytes: u64, rate: f64) -> f64 {
+    bytes as f64 / rate * SLOWER_ELSEWHERE
+}
+
+/// The sizing with samples, of this size where it is `asked`, instead of `whole`.
+fn size_of_samples(
+    plan: &CurvePlan,
+    target: &SurveyTarget,
+    rate: f64,
+    whole: CurveSizing,
+    asked: Option<u64>,
+) -> Option<CurveSizing> {
+    let span = target.extent.length;
+    let in_flight = whole.lead_bytes;
+    let untimed_bytes = whole.lead_bytes + whole.tail_bytes;
     let floor = in_flight * SAMPLE_BATCHES_MIN;
-    let seconds = |bytes: u64| bytes as f64 / rate * SLOWER_ELSEWHERE;
-    let time_s = plan.time_ns.map_or(f64::INFINITY, |ns| ns as f64 / 1e9);
-    let cost_s = ACCESS_S + seconds(in_flight + tail_bytes + asked.unwrap_or(floor));
+    let time_s = match plan.time_ns {
+        Some(time_ns) => time_ns as f64 / 1e9,
+        None => f64::INFINITY,
+    };
+    let cost_s = ACCESS_S + slow_seconds(untimed_bytes + asked.unwrap_or(floor), rate);
     if time_s < SLOW_POINTS_MIN * cost_s && rate < SLOW_RATE {
         return None;
     }
-    let points = points
+    let wanted = u64::from(plan.points.max(1));
+    let points = wanted
         .min((time_s / cost_s) as u64)
-        .max(points.min(POINTS_MIN));
-    let sample_bytes = asked.map_or_else(
-        || {
-            let nominal = rate
-                * if target.operation == OpKind::Write {
-                    WRITE_SAMPLE_S
-                } else {
-                    SAMPLE_S
-                };
+        .max(wanted.min(POINTS_MIN));
+    let sample_bytes = match asked {
+        Some(bytes) => {
+            let request_bytes = u64::from(whole.request_bytes);
+            (bytes / request_bytes).max(1) * request_bytes
+        }
+        None => {
+            let nominal_s = match target.operation {
+                OpKind::Write => WRITE_SAMPLE_S,
+                _ => SAMPLE_S,
+            };
+            let nominal = rate * nominal_s;
             let in_time = (time_s / points as f64 - ACCESS_S) * rate / SLOWER_ELSEWHERE
-                - (in_flight + tail_bytes) as f64;
-            let share = (span / SPAN_PARTS / points).saturating_sub(in_flight + tail_bytes);
-            ((nominal.min(in_time.max(0.0)) as u64).min(share).max(floor)) / in_flight * in_flight
-        },
-        |asked| (asked / u64::from(request_bytes)).max(1) * u64::from(request_bytes),
-    );
-    let each = in_flight + sample_bytes + tail_bytes;
-    Some(match () {
-        // The samples would touch: one stream reads the same bytes better.
-        () if each.saturating_mul(points) >= span && seconds(span) <= time_s => whole(points),
-        () => CurveSizing {
-            points: points.min(span / each).max(1),
-            sample_bytes: Some(sample_bytes),
-            ..whole(points)
-        },
+                - untimed_bytes as f64;
+            let share = (span / SPAN_PARTS / points).saturating_sub(untimed_bytes);
+            let bytes = (nominal.min(in_time.max(0.0)) as u64).min(share).max(floor);
+            bytes / in_flight * in_flight
+        }
+    };
+    let each = untimed_bytes + sample_bytes;
+    let would_touch = each.saturating_mul(points) >= span;
+    if would_touch && slow_seconds(span, rate) <= time_s {
+        // One stream reads the same bytes better.
+        return Some(CurveSizing {
+            points: points_in(span, in_flight, points),
+            ..whole
+        });
+    }
+    Some(CurveSizing {
+        points: points_in(span, each, points),
+        sample_bytes: Some(sample_bytes),
+        ..whole
     })
 }
 
@@ -334,26 +464,27 @@ fn places(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
         .end()
         .saturating_sub(sample_bytes + sizing.tail_bytes)
         .max(first);
-    let place = |index: u64| {
-        first
-            + (u128::from(last - first) * u128::from(index) / u128::from((points - 1).max(1)))
-                as u64
-    };
-    (0..points).map(|index| align(place(index))).collect()
+    let mut starts = Vec::new();
+    for index in 0..points {
+        let distance = share(last - first, index, (points - 1).max(1));
+        starts.push(align(first + distance));
+    }
+    starts
+}
+
+/// So many of `parts` equal parts of a length.
+fn share(length: u64, index: u64, parts: u64) -> u64 {
+    (u128::from(length) * u128::from(index) / u128::from(parts)) as u64
 }
 
 /// The timed parts of the span, one for each point.
-fn cells(span: Extent, points: u64, timed: Extent) -> Vec<Extent> {
-    let edge = |index: u64| {
-        let share = u128::from(span.length) * u128::from(index) / u128::from(points);
-        align(span.start + share as u64)
-    };
+fn timed_cells(span: Extent, points: u64, timed: Extent) -> Vec<Extent> {
     let mut cells = Vec::new();
     for index in 0..points {
-        let (from, until) = (
-            edge(index).max(timed.start),
-            edge(index + 1).min(timed.end()),
-        );
+        let start = align(span.start + share(span.length, index, points));
+        let end = align(span.start + share(span.length, index + 1, points));
+        let from = start.max(timed.start);
+        let until = end.min(timed.end());
         if from < until {
             cells.push(Extent::new(from, until - from));
         }

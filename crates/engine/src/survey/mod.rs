@@ -14,12 +14,12 @@ mod scan_log;
 mod tests;
 
 use crate::io::Extent;
-use crate::io::any_backend::QueueConfig;
-use crate::io::clock::ActiveClock;
+use crate::io::any_backend::{AnyBackend, QueueConfig};
+use crate::io::clock::{ActiveClock, WorkerClock};
 use crate::measure::sampler::FileSampler;
 use crate::run::assemble::join_interruptions;
 use crate::run::error::{RunError, worker_error};
-use crate::run::first_request::find_slow;
+use crate::run::first_request::{SlowTarget, find_slow};
 use crate::run::hang::since;
 use crate::run::layout::{LayoutOrder, LayoutWay};
 use crate::run::limits::{extent_of, in_flight_max};
@@ -35,13 +35,13 @@ use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::stream::Streams;
-use diskproof_model::surface::{SurfaceMeasurement, Survey};
+use diskproof_model::surface::{CurvePlan, SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetKind;
 use log::{SECTOR_BYTES, SurveyLog, SurveyTarget, UNIT_BYTES};
 use queue::RequestQueue;
 pub use resample::ChoosePoints;
 use rustix::fs::{Advice, fadvise};
-use sample::{STREAM_DEPTH, STREAM_REQUEST_MAX};
+use sample::{MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -60,21 +60,29 @@ impl Session {
         let clock = ActiveClock::new();
         let start_ns = clock.now();
         let log = Arc::new(SurveyLog::default());
-        let (seen, fd) = (Arc::clone(&log), target.fd().try_clone_to_owned());
-        let fd = fd.map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
-        let plan = survey.clone();
-        let working = Deferred::start("diskproof-survey", move || {
-            work(&plan, &surveyed, choose, &fd, &seen)
-        });
-        let working = working.map_err(RunError::Thread)?;
-        let limit_ns = survey.time_ns_max();
-        let place = (index, &*target, self.stall_timeout);
-        let (control, hang) = follow(&working, limit_ns, &log, place, watch)?;
+        let fd = target
+            .fd()
+            .try_clone_to_owned()
+            .map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
+        let worker = SurveyWorker {
+            survey: survey.clone(),
+            target: surveyed,
+            choose,
+            fd,
+            log: Arc::clone(&log),
+        };
+        let working =
+            Deferred::start("diskproof-survey", move || worker.work()).map_err(RunError::Thread)?;
+        let place = SurveyPlace {
+            index,
+            target,
+            stall_timeout: self.stall_timeout,
+        };
+        let (control, hang) = follow(&working, survey.time_ns_max(), &log, place, watch)?;
         let wall_ns = clock.now() - start_ns;
         let mut asked = ByteCount::default();
         asked.add(survey.operation, log.bytes());
         let device = snapshot.finish(asked);
-        let since_start = |hang| since(hang, self.origin_ns);
         let seen = std::mem::take(&mut *log.seen());
         Ok(SurfaceMeasurement {
             target: index,
@@ -96,8 +104,12 @@ impl Session {
             asked,
             device,
             interrupted: control == Control::Interrupt,
-            stalls: seen.stalls.into_iter().map(since_start).collect(),
-            hang: hang.map(since_start),
+            stalls: seen
+                .stalls
+                .into_iter()
+                .map(|stall| since(stall, self.origin_ns))
+                .collect(),
+            hang: hang.map(|hang| since(hang, self.origin_ns)),
             interruptions: join_interruptions(seen.interruptions.into_iter(), self.origin_ns),
         })
     }
@@ -136,18 +148,15 @@ impl Session {
         };
         let cache = set_cache(&streaming, target)?;
         let slow = find_slow(&streaming, target, self.stall_timeout, watch)?;
-        let selected = |workload: &Workload| {
-            let in_flight_max = in_flight_max(Group::alone(workload), 1);
-            let (engine, _) = select(workload, cache.used, target, in_flight_max, slow)?;
-            Ok::<_, RunError>(engine.used)
-        };
-        let stream = selected(&streaming)?;
-        let read_one = selected(&Workload {
+        let single = Workload {
             depth: 1,
             block_bytes: target.alignment_bytes(),
             ..streaming.clone()
-        })?;
-        let engines = (stream, read_one);
+        };
+        let engines = SurveyEngines {
+            stream: select_engine(&streaming, cache.used, target, slow)?,
+            read_one: select_engine(&single, cache.used, target, slow)?,
+        };
         let surveyed = survey_target(survey, target, cache.used, self.seed, engines);
         check_span(&streaming, target, SPAN_BYTES_MIN, surveyed.extent.length)?;
         Ok((surveyed, cache))
@@ -159,31 +168,43 @@ const SURVEY: &str = "curve";
 /// A span needs room for a few requests.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
 
+/// The I/O engines of a survey.
+struct SurveyEngines {
+    stream: EngineKind,
+    /// For one request at a time.
+    read_one: EngineKind,
+}
+
+fn select_engine(
+    workload: &Workload,
+    cache: CachePolicy,
+    target: &OpenTarget,
+    slow: Option<SlowTarget>,
+) -> Result<EngineKind, RunError> {
+    let requests = in_flight_max(Group::alone(workload), 1);
+    let (engine, _) = select(workload, cache, target, requests, slow)?;
+    Ok(engine.used)
+}
+
 fn survey_target(
     survey: &Survey,
     target: &OpenTarget,
     cache: CachePolicy,
     seed: u64,
-    (stream, read_one): (EngineKind, EngineKind),
+    SurveyEngines { stream, read_one }: SurveyEngines,
 ) -> SurveyTarget {
     let whole = extent_of(survey.span, target.usable_bytes());
     let alignment_bytes = u64::from(target.alignment_bytes());
     let unit = UNIT_BYTES.max(alignment_bytes);
-    let (start, end) = (
-        whole.start.next_multiple_of(unit),
-        whole.end() / unit * unit,
-    );
-    let device = target
-        .identity()
-        .layers
-        .first()
-        .filter(|_| target.identity().kind == TargetKind::BlockDevice);
-    let lba_bytes = device
-        .and_then(|layer| layer.logical_block_bytes)
-        .unwrap_or(SECTOR_BYTES);
-    let physical_bytes = device
-        .and_then(|layer| layer.physical_block_bytes)
-        .unwrap_or(SECTOR_BYTES);
+    let start = whole.start.next_multiple_of(unit);
+    let end = whole.end() / unit * unit;
+    let (mut lba_bytes, mut physical_bytes) = (SECTOR_BYTES, SECTOR_BYTES);
+    if target.identity().kind == TargetKind::BlockDevice
+        && let Some(device) = target.identity().layers.first()
+    {
+        lba_bytes = device.logical_block_bytes.unwrap_or(SECTOR_BYTES);
+        physical_bytes = device.physical_block_bytes.unwrap_or(SECTOR_BYTES);
+    }
     // A disk with 4 KiB sectors loses all eight logical sectors at once; reading each would only
     // take longer.
     let sector_bytes = alignment_bytes
@@ -209,17 +230,30 @@ fn survey_target(
     }
 }
 
+/// What is surveyed, as the thread that waits sees it.
+struct SurveyPlace<'a> {
+    /// The index of the target.
+    index: usize,
+    target: &'a OpenTarget,
+    stall_timeout: StallTimeout,
+}
+
 /// Waits until the thread that surveys ends, or until the target has not answered for too long. The
 /// survey stops after `limit_ns`. Returns the watcher's last answer, and the hang, on the clock.
 fn follow(
     working: &Deferred<io::Result<()>>,
     limit_ns: Option<u64>,
     log: &SurveyLog,
-    (index, target, stall_timeout): (usize, &OpenTarget, StallTimeout),
+    place: SurveyPlace<'_>,
     watch: &mut dyn Watch,
 ) -> Result<(Control, Option<Hang>), RunError> {
-    let (mut control, mut progress) =
-        (Control::Continue, SurveyProgress::new(index, working.now()));
+    let SurveyPlace {
+        index,
+        target,
+        stall_timeout,
+    } = place;
+    let mut control = Control::Continue;
+    let mut progress = SurveyProgress::new(index, working.now());
     let limits = WaitLimits {
         silence_ns: Some(stall_timeout.without_deadline_ns()),
         silence_at_end_ns: Some(stall_timeout.without_deadline_ns()),
@@ -316,13 +350,15 @@ impl SurveyProgress {
         }
         self.series
             .add(now - self.start_ns, &cell, PROGRESS_CELLS_MAX + 1);
-        let (found, judged_to) = log
-            .seen()
-            .scan
-            .as_mut()
-            .map(|log| (log.take_found(), log.found.to_bytes))
-            .unzip();
-        found.iter().flatten().for_each(|place| watch.found(place));
+        let mut found = Vec::new();
+        let mut judged_to = None;
+        if let Some(scan) = &mut log.seen().scan {
+            found = scan.take_found();
+            judged_to = Some(scan.found.to_bytes);
+        }
+        for place in &found {
+            watch.found(place);
+        }
         watch.tick(&Progress {
             done: Some(log.share_done()),
             silence: Some(Silence {
@@ -335,76 +371,116 @@ impl SurveyProgress {
     }
 }
 
-/// All parts of the survey, in order.
-fn work(
-    survey: &Survey,
-    target: &SurveyTarget,
+/// What the thread that surveys has.
+struct SurveyWorker {
+    survey: Survey,
+    target: SurveyTarget,
     choose: ChoosePoints,
-    fd: &OwnedFd,
-    log: &SurveyLog,
-) -> io::Result<()> {
-    let queue = |kind: EngineKind, size: QueueConfig| {
-        let sampler = FileSampler::open(fd.try_clone()?, kind, size)?;
-        io::Result::Ok(RequestQueue::new(sampler, *target, log))
-    };
-    let sized = |depth: u32, request_bytes: u32| QueueConfig {
-        depth,
-        request_bytes,
-        cache: target.cache,
-        seed: target.seed,
-        write_shift: 0,
-    };
-    let one_queue = |block_bytes: u32| {
-        let request_bytes = target.fitting(u64::from(block_bytes)) as u32;
-        queue(target.read_one, sized(1, request_bytes))
-    };
-    // Advice only, for buffered reads.
-    let _ = fadvise(fd, 0, None, Advice::Sequential);
-    let stream_size = sized(
-        target.depth,
-        STREAM_REQUEST_MAX * (STREAM_DEPTH / target.depth),
-    );
-    let mut measured = None;
-    if survey.curve.is_some() || survey.burst.is_some() {
-        let queue = &mut queue(target.stream, stream_size)?;
-        if let Some(plan) = &survey.curve {
-            let curve = queue.measure_curve(plan)?;
-            measured = curve.map(|curve| (curve, plan.time_ns));
-            queue.conclude_step();
+    fd: OwnedFd,
+    log: Arc<SurveyLog>,
+}
+
+/// The requests to the target.
+type SurveyQueue<'a> = RequestQueue<'a, AnyBackend, WorkerClock>;
+
+impl SurveyWorker {
+    /// Carries out all parts of the survey, in order.
+    fn work(&self) -> io::Result<()> {
+        let Survey {
+            curve,
+            burst,
+            access,
+            scan,
+            ..
+        } = &self.survey;
+        self.advise(Advice::Sequential);
+        let mut measured = None;
+        if curve.is_some() || burst.is_some() {
+            let mut queue = self.stream_queue()?;
+            if let Some(plan) = curve {
+                measured = queue.measure_curve(plan)?;
+                queue.conclude_step();
+            }
+            // The page cache would serve the reads, so the rate would not be the disk's.
+            if let Some(plan) = burst
+                && self.target.cache == CachePolicy::Direct
+                && !self.log.is_stopped()
+            {
+                queue.measure_burst(plan)?;
+                queue.conclude_step();
+            }
         }
-        // The page cache would serve the reads, so the rate would not be the disk's.
-        if let Some(plan) = survey
-            .burst
-            .as_ref()
-            .filter(|_| target.cache == CachePolicy::Direct && !log.is_stopped())
+        if let Some(plan) = access
+            && !self.log.is_stopped()
         {
-            queue.measure_burst(plan)?;
-            queue.conclude_step();
-        }
-    }
-    if let Some(plan) = survey.access.as_ref().filter(|_| !log.is_stopped()) {
-        let _ = fadvise(fd, 0, None, Advice::Random);
-        let queue = &mut one_queue(plan.block_bytes)?;
-        queue.drop_if_buffered();
-        queue.measure_access(plan)?;
-        queue.conclude_step();
-    }
-    if let Some((mut curve, time_ns)) = measured.filter(|_| !log.is_stopped()) {
-        let points = choose(&log.seen().curve);
-        if !points.is_empty() {
-            let _ = fadvise(fd, 0, None, Advice::Sequential);
-            let queue = &mut queue(target.stream, stream_size)?;
+            self.advise(Advice::Random);
+            let mut queue = self.single_queue(plan.block_bytes)?;
             queue.drop_if_buffered();
-            queue.confirm(&mut curve, points, time_ns)?;
+            queue.measure_access(plan)?;
             queue.conclude_step();
         }
+        if let Some(plan) = curve
+            && let Some(measured) = &mut measured
+            && !self.log.is_stopped()
+        {
+            self.confirm(plan, measured)?;
+        }
+        if let Some(plan) = scan
+            && !self.log.is_stopped()
+        {
+            self.advise(Advice::Sequential);
+            let mut queue = self.single_queue(plan.block_bytes)?;
+            queue.drop_if_buffered();
+            queue.measure_scan(plan)?;
+            queue.conclude_step();
+        }
+        Ok(())
     }
-    if let Some(plan) = survey.scan.as_ref().filter(|_| !log.is_stopped()) {
-        let _ = fadvise(fd, 0, None, Advice::Sequential);
-        let queue = &mut one_queue(plan.block_bytes)?;
+
+    /// Reads the points a second time that the caller chooses.
+    fn confirm(&self, plan: &CurvePlan, measured: &mut MeasuredCurve) -> io::Result<()> {
+        let points = (self.choose)(&self.log.seen().curve);
+        if points.is_empty() {
+            return Ok(());
+        }
+        self.advise(Advice::Sequential);
+        let mut queue = self.stream_queue()?;
         queue.drop_if_buffered();
-        queue.measure_scan(plan)?;
+        queue.confirm(measured, points, plan.time_ns)?;
         queue.conclude_step();
+        Ok(())
     }
-    Ok(())
+
+    /// Tells the kernel how buffered reads go on; they work without that.
+    fn advise(&self, advice: Advice) {
+        let _ = fadvise(&self.fd, 0, None, advice);
+    }
+
+    fn stream_queue(&self) -> io::Result<SurveyQueue<'_>> {
+        let depth = self.target.depth;
+        let request_bytes = STREAM_REQUEST_MAX * (STREAM_DEPTH / depth);
+        self.queue(self.target.stream, depth, request_bytes)
+    }
+
+    fn single_queue(&self, block_bytes: u32) -> io::Result<SurveyQueue<'_>> {
+        let request_bytes = self.target.fitting(u64::from(block_bytes)) as u32;
+        self.queue(self.target.read_one, 1, request_bytes)
+    }
+
+    fn queue(
+        &self,
+        engine: EngineKind,
+        depth: u32,
+        request_bytes: u32,
+    ) -> io::Result<SurveyQueue<'_>> {
+        let config = QueueConfig {
+            depth,
+            request_bytes,
+            cache: self.target.cache,
+            seed: self.target.seed,
+            write_shift: 0,
+        };
+        let sampler = FileSampler::open(self.fd.try_clone()?, engine, config)?;
+        Ok(RequestQueue::new(sampler, self.target, &self.log))
+    }
 }

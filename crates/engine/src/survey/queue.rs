@@ -138,10 +138,6 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
         mut on_completion: impl FnMut(&BlockCompletion),
     ) -> io::Result<()> {
         let log = self.log;
-        let mut counted = |completion: &BlockCompletion| {
-            log.count(completion.moved_bytes());
-            on_completion(completion);
-        };
         let mut batch = Vec::new();
         let mut before_ns = self.sampler.resync_clock();
         loop {
@@ -157,7 +153,10 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
                 return Ok(());
             }
             self.sampler.wait(&mut batch)?;
-            before_ns = share_time(&batch, before_ns, &mut counted);
+            before_ns = share_time(&batch, before_ns, |completion| {
+                log.count(completion.moved_bytes());
+                on_completion(completion);
+            });
         }
     }
 
@@ -175,8 +174,10 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
         }
         let flush = Op::Sync(SyncCall::Fdatasync);
         self.sampler.submit(SampleRequest::new(flush, 0, 0))?;
-        let flushed = self.sampler.next_completion()?;
-        Ok(flushed.map_or(0, |completion| completion.latency_ns()))
+        match self.sampler.next_completion()? {
+            Some(flushed) => Ok(flushed.latency_ns()),
+            None => Ok(0),
+        }
     }
 }
 
@@ -184,7 +185,7 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
 fn share_time(
     batch: &[Completion],
     before_ns: u64,
-    on_completion: &mut impl FnMut(&BlockCompletion),
+    mut on_completion: impl FnMut(&BlockCompletion),
 ) -> u64 {
     let Some(last) = batch.last() else {
         return before_ns;

@@ -113,7 +113,10 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             return Ok(());
         }
         log.begin("second reading");
-        let limit_ns = time_ns.map_or(SECOND_NS, |time_ns| (time_ns / SECOND_PARTS).min(SECOND_NS));
+        let limit_ns = match time_ns {
+            Some(time_ns) => (time_ns / SECOND_PARTS).min(SECOND_NS),
+            None => SECOND_NS,
+        };
         let end_ns = self.sampler.now() + limit_ns;
         // From the end: the requests behind a sample reach into the next place of a whole pass.
         points.sort_unstable_by(|a, b| b.cmp(a));
@@ -148,14 +151,14 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let Some(place) = measured.places.get(index).copied() else {
             return Ok(None);
         };
-        let away_bytes = away_bytes(&self.target, measured.rate);
-        let missing_bytes = away_bytes.saturating_sub(log.bytes() - place.moved_bytes);
+        let moved_since = log.bytes() - place.moved_bytes;
+        let missing_bytes = away_bytes(&self.target, measured.rate).saturating_sub(moved_since);
         let cost_ns = (missing_bytes + place.extent.length) as f64 / measured.rate * 1e9;
         if self.sampler.now() + cost_ns as u64 > end_ns {
             return Ok(None);
         }
-        let away = (measured.washed_bytes, missing_bytes);
-        measured.washed_bytes = self.read_elsewhere(place.extent.start, away)?;
+        measured.washed_bytes =
+            self.read_elsewhere(place.extent.start, measured.washed_bytes, missing_bytes)?;
         let sample = self.sample(measured.sizing, place.extent)?;
         if matches!(sample, Sample::Done(_)) {
             measured.places[index].moved_bytes = log.bytes();
@@ -163,30 +166,36 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         Ok(Some(sample))
     }
 
-    /// Reads that much elsewhere, untimed, after what was read there before; returns the total.
+    /// Reads `missing_bytes` elsewhere, untimed, behind the `washed_bytes` that were read there
+    /// before; returns the total.
     fn read_elsewhere(
         &mut self,
         from: u64,
-        (washed_bytes, missing_bytes): (u64, u64),
+        washed_bytes: u64,
+        missing_bytes: u64,
     ) -> io::Result<u64> {
         let log = self.log;
         let Extent { start, length } = self.target.extent;
-        let request = u64::from(STREAM_REQUEST_MAX);
+        let step_bytes = u64::from(STREAM_REQUEST_MAX);
+        let request_bytes = step_bytes.min(length / 2);
         // Half the span further on, around its end.
         let opposite = (from - start + length / 2) % length;
         let mut left_bytes = missing_bytes;
-        let mut at = washed_bytes;
-        let next = || {
-            if left_bytes == 0 || log.is_stopped() {
-                return None;
-            }
-            let offset =
-                (opposite + at) % (length - request.min(length / 2)) / UNIT_BYTES * UNIT_BYTES;
-            (at, left_bytes) = (at + request, left_bytes.saturating_sub(request));
-            Some(block_at(start + offset, request.min(length / 2)))
-        };
-        self.run_unwatched(next, |_| ())?;
-        Ok(at)
+        let mut total_bytes = washed_bytes;
+        self.run_unwatched(
+            || {
+                if left_bytes == 0 || log.is_stopped() {
+                    return None;
+                }
+                let offset = (opposite + total_bytes) % (length - request_bytes);
+                total_bytes += step_bytes;
+                left_bytes = left_bytes.saturating_sub(step_bytes);
+                let aligned = offset / UNIT_BYTES * UNIT_BYTES;
+                Some(block_at(start + aligned, request_bytes))
+            },
+            |_| (),
+        )?;
+        Ok(total_bytes)
     }
 }
 
@@ -223,30 +232,35 @@ fn median_reading(readings: &[CurvePoint]) -> Option<CurvePoint> {
 /// larger error of their own than elsewhere; the largest deviation first. A zone boundary is not a
 /// deviation.
 fn outliers(curve: &[CurvePoint]) -> Vec<usize> {
-    let is_good = |(_, p): &(usize, &CurvePoint)| p.errors == 0 && p.bytes_per_second > 0.0;
-    let good: Vec<(usize, &CurvePoint)> = curve.iter().enumerate().filter(is_good).collect();
-    if good.len() < POINTS_MIN {
+    // Of the points without an error: their place in the curve, logarithms of the rates, errors.
+    let mut indices = Vec::new();
+    let mut rates = Vec::new();
+    let mut errors = Vec::new();
+    for (index, point) in curve.iter().enumerate() {
+        if point.errors == 0 && point.bytes_per_second > 0.0 {
+            indices.push(index);
+            rates.push(point.bytes_per_second.ln());
+            errors.push(point.standard_error.unwrap_or(0.0));
+        }
+    }
+    if indices.len() < POINTS_MIN {
         return Vec::new();
     }
-    let of = |value: fn(&CurvePoint) -> f64| good.iter().map(move |(_, p)| value(p)).collect();
-    let values: Vec<f64> = of(|p| p.bytes_per_second.ln());
-    let distances: Vec<f64> = (0..values.len()).map(|i| distance(&values, i)).collect();
-    let errors: Vec<f64> = of(|p| p.standard_error.unwrap_or(0.0));
-    let usual_rate = quartile(&values, 2).exp();
+    let distances: Vec<f64> = (0..rates.len()).map(|i| distance(&rates, i)).collect();
+    let usual_rate = quartile(&rates, 2).exp();
     let scatter = quartile(&distances, 3) / NORMAL_QUARTILE;
-    let (distance_max, error_max) = (
-        DISTANCE_MIN.max(SCATTERS * scatter),
-        DISTANCE_MIN.max(SCATTERS * quartile(&errors, 2)),
-    );
-    let mut out: Vec<(usize, f64)> = good
-        .iter()
-        .zip(distances.iter().zip(&errors))
-        .filter(|(_, (distance, error))| **distance > distance_max || **error > error_max)
-        .filter(|((_, p), _)| p.bytes as f64 / usual_rate * 1e9 <= BUSY_NS_MAX)
-        .map(|((index, _), (distance, error))| (*index, distance.max(*error)))
-        .collect();
-    out.sort_by(|a, b| b.1.total_cmp(&a.1));
-    out.into_iter().map(|(index, _)| index).collect()
+    let distance_max = DISTANCE_MIN.max(SCATTERS * scatter);
+    let error_max = DISTANCE_MIN.max(SCATTERS * quartile(&errors, 2));
+    let mut outliers: Vec<(usize, f64)> = Vec::new();
+    for (i, index) in indices.into_iter().enumerate() {
+        let stands_out = distances[i] > distance_max || errors[i] > error_max;
+        let usual_ns = curve[index].bytes as f64 / usual_rate * 1e9;
+        if stands_out && usual_ns <= BUSY_NS_MAX {
+            outliers.push((index, distances[i].max(errors[i])));
+        }
+    }
+    outliers.sort_by(|a, b| b.1.total_cmp(&a.1));
+    outliers.into_iter().map(|(index, _)| index).collect()
 }
 
 /// A quartile of some values.
@@ -262,10 +276,8 @@ fn quartile(values: &[f64], number: usize) -> f64 {
 /// Distance of a value from the interval between the medians on its left and on its right; at an
 /// end, from the extrapolation of the others.
 fn distance(values: &[f64], i: usize) -> f64 {
-    let (before, after) = (
-        &values[i.saturating_sub(NEIGHBOURS)..i],
-        &values[i + 1..(i + 1 + NEIGHBOURS).min(values.len())],
-    );
+    let before = &values[i.saturating_sub(NEIGHBOURS)..i];
+    let after = &values[i + 1..(i + 1 + NEIGHBOURS).min(values.len())];
     let (one, other) = match (median(before), median(after)) {
         (Some(left), Some(right)) => (left, right),
         (Some(only), None) => (only, 2.0 * before[before.len() - 1] - before[0]),
@@ -277,7 +289,10 @@ fn distance(values: &[f64], i: usize) -> f64 {
 }
 
 fn median(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| quartile(values, 2))
+    if values.is_empty() {
+        return None;
+    }
+    Some(quartile(values, 2))
 }
 
 #[cfg(test)]

@@ -116,8 +116,10 @@ impl SampleSum {
         let n = f64::from(parts);
         let variance = ((squares - sum * sum / n) / (n - 1.0)).max(0.0);
         // Six digits are plenty, and a record holds many points.
-        (parts >= PARTS_MIN && sum > 0.0)
-            .then(|| ((variance / n).sqrt() / (sum / n) * 1e6).round() / 1e6)
+        if parts < PARTS_MIN || sum <= 0.0 {
+            return None;
+        }
+        Some(((variance / n).sqrt() / (sum / n) * 1e6).round() / 1e6)
     }
 
     /// The finished point.
@@ -187,29 +189,34 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let mut at = from;
         // Once all timed requests have completed, the tail has done its work.
         let left_bytes = Cell::new(timed.length);
-        let next = || {
-            let wanted = at < until || (at < tail_until && left_bytes.get() > 0);
-            (wanted && !log.is_stopped()).then(|| {
+        self.run(
+            || {
+                let is_wanted = at < until || (at < tail_until && left_bytes.get() > 0);
+                if !is_wanted || log.is_stopped() {
+                    return None;
+                }
                 // No request crosses a border of the sample.
-                let (edge, tag) = match at {
-                    _ if at < timed_from => (timed_from, LEAD),
-                    _ if at < until => (until, 0),
-                    _ => (tail_until, LEAD),
+                let (border, tag) = if at < timed_from {
+                    (timed_from, LEAD)
+                } else if at < until {
+                    (until, 0)
+                } else {
+                    (tail_until, LEAD)
                 };
-                let bytes = u64::from(sizing.request_bytes).min(edge - at);
+                let bytes = u64::from(sizing.request_bytes).min(border - at);
                 let request = SampleRequest {
                     tag,
                     ..block_at(at, bytes)
                 };
                 at += u64::from(request.len);
-                request
-            })
-        };
-        self.run(next, |completion| {
-            if completion.request.tag != LEAD {
-                left_bytes.set(left_bytes.get() - u64::from(completion.request.len));
-                sum.add(completion);
-            }
-        })
+                Some(request)
+            },
+            |completion| {
+                if completion.request.tag != LEAD {
+                    left_bytes.set(left_bytes.get() - u64::from(completion.request.len));
+                    sum.add(completion);
+                }
+            },
+        )
     }
 }

@@ -22,7 +22,8 @@ pub(crate) struct ScanLog {
     /// The last block that was read without an error.
     read_at: u64,
     /// How many slow blocks and unreadable ranges the watcher has been told.
-    reported: (usize, usize),
+    reported_slow: usize,
+    reported_unreadable: usize,
     map_start: u64,
     cell_bytes: u64,
 }
@@ -32,13 +33,16 @@ impl ScanLog {
     pub(crate) fn new(extent: Extent, lba_bytes: u64, block_bytes: u64, from: u64) -> Self {
         let Extent { start, length } = extent;
         let cell_bytes = length.div_ceil(CELLS_MAX).next_multiple_of(block_bytes);
-        let cell = |index: u64| ScanCell {
-            offset_bytes: start + index * cell_bytes,
-            blocks: 0,
-            latency_mean_ns: 0,
-            latency_max_ns: 0,
-            errors: 0,
-        };
+        let mut map = Vec::new();
+        for index in 0..length.div_ceil(cell_bytes) {
+            map.push(ScanCell {
+                offset_bytes: start + index * cell_bytes,
+                blocks: 0,
+                latency_mean_ns: 0,
+                latency_max_ns: 0,
+                errors: 0,
+            });
+        }
         Self {
             found: Scan {
                 block_bytes: block_bytes as u32,
@@ -52,12 +56,13 @@ impl ScanLog {
                 slow: Vec::new(),
                 unreadable_bytes: 0,
                 unreadable: Vec::new(),
-                map: (0..length.div_ceil(cell_bytes)).map(cell).collect(),
+                map,
             },
             lba_bytes,
             latencies: LatencyHistogram::default(),
             read_at: from,
-            reported: (0, 0),
+            reported_slow: 0,
+            reported_unreadable: 0,
             map_start: start,
             cell_bytes,
         }
@@ -87,7 +92,9 @@ impl ScanLog {
         if let Some(cell) = self.count(offset) {
             cell.errors += 1;
         }
-        ranges.into_iter().for_each(|bad| self.add_bad(bad));
+        for bad in ranges {
+            self.add_bad(bad);
+        }
     }
 
     fn add_bad(&mut self, bad: UnreadableRange) {
@@ -114,9 +121,8 @@ impl ScanLog {
             lba: offset / self.lba_bytes,
             latency_ns,
         });
-        let by_latency = |(_, slow): &(usize, &SlowBlock)| slow.latency_ns;
         if slow.len() > LIST_MAX
-            && let Some((fastest, _)) = slow.iter().enumerate().min_by_key(by_latency)
+            && let Some(fastest) = (0..slow.len()).min_by_key(|index| slow[*index].latency_ns)
         {
             slow.swap_remove(fastest);
         }
@@ -124,27 +130,26 @@ impl ScanLog {
 
     /// Slow and unreadable places found since the last call, as far as a record lists them.
     pub(crate) fn take_found(&mut self) -> Vec<Found> {
+        let mut found = Vec::new();
         // Once the list of slow blocks is full, its entries move.
-        let slow = if self.found.slow_blocks > LIST_MAX as u64 {
-            &[]
-        } else {
-            &self.found.slow[self.reported.0..]
-        };
+        if self.found.slow_blocks <= LIST_MAX as u64 {
+            for slow in &self.found.slow[self.reported_slow..] {
+                found.push(Found::Slow(*slow));
+            }
+            self.reported_slow = self.found.slow.len();
+        }
+        let unreadable = &self.found.unreadable;
+        let mut ended = unreadable.len();
         // The last range may continue in the next block.
-        let whole =
-            |range: &UnreadableRange| range.offset_bytes + range.length_bytes <= self.read_at;
-        let whole = self.found.unreadable.len()
-            - usize::from(
-                self.found
-                    .unreadable
-                    .last()
-                    .is_some_and(|last| !whole(last)),
-            );
-        let unreadable = &self.found.unreadable[self.reported.1.min(whole)..whole];
-        let unreadable = unreadable.iter().cloned().map(Found::Unreadable);
-        let found = slow.iter().copied().map(Found::Slow).chain(unreadable);
-        let found = found.collect();
-        self.reported = (self.reported.0 + slow.len(), whole);
+        if let Some(last) = unreadable.last()
+            && last.offset_bytes + last.length_bytes > self.read_at
+        {
+            ended -= 1;
+        }
+        for range in &unreadable[self.reported_unreadable.min(ended)..ended] {
+            found.push(Found::Unreadable(range.clone()));
+        }
+        self.reported_unreadable = ended;
         found
     }
 
@@ -153,11 +158,13 @@ impl ScanLog {
         let mut scan = self.found;
         scan.slow.sort_by_key(|block| block.offset_bytes);
         // A resumed scan finds again what lies behind the border.
-        let is_judged = |bad: &UnreadableRange| bad.offset_bytes < scan.to_bytes;
-        let (unreadable, again): (Vec<_>, Vec<_>) =
-            scan.unreadable.into_iter().partition(is_judged);
-        scan.unreadable = unreadable;
-        scan.unreadable_bytes -= again.iter().map(|bad| bad.length_bytes).sum::<u64>();
+        for bad in &scan.unreadable {
+            if bad.offset_bytes >= scan.to_bytes {
+                scan.unreadable_bytes -= bad.length_bytes;
+            }
+        }
+        scan.unreadable
+            .retain(|bad| bad.offset_bytes < scan.to_bytes);
         if self.latencies.count() > 0 {
             scan.latency_p50_ns = self.latencies.value_at(0.5);
         }

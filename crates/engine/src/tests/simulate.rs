@@ -224,7 +224,7 @@ pub fn simulate_on(
         length: workload.span.length_bytes.unwrap_or(disk.size_bytes),
     };
     let schedule = schedule_of(Group::alone(workload), 0);
-    let pacer = Pacer::of(workload, seed);
+    let pacer = Pacer::for_workload(workload, seed);
     let generator = RequestGenerator::new(
         Pattern::new(workload, extent, seed, 0),
         workload.depth,
@@ -234,7 +234,7 @@ pub fn simulate_on(
     .with_options(GeneratorOptions {
         pacer: pacer.clone(),
         measure_ns: schedule.measure_ns,
-        calls: BlockCalls::of(workload, |_| Some(BlockCall::DISCARD)),
+        calls: BlockCalls::for_workload(workload, |_| Some(BlockCall::DISCARD)),
         ..GeneratorOptions::default()
     })
     .with_buffers(shift, seed);

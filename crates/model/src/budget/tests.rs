@@ -4,7 +4,7 @@ use super::*;
 use crate::plan::Scratch;
 use crate::stream::Streams;
 use crate::target::WriteCache;
-use crate::task::Workloads;
+use crate::task::{LivePlan, Workloads};
 use crate::workload::{CachePolicy, HELD_BYTES_MAX, Stop};
 
 /// 1 MiB of buffered writes.

@@ -116,7 +116,7 @@ pub(super) fn index_below(
 }
 
 /// serde_json quotes an unexpected string whole.
-pub(super) fn told(error: &serde_json::Error) -> String {
+pub(super) fn explained(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let why = text.strip_suffix(&place).unwrap_or(&text);

@@ -12,7 +12,7 @@ use crate::comparison::{COMPARISON_SCHEMA, Comparison};
 use crate::record::{FIRST_RESULT, RECORD_SCHEMA, Record};
 use crate::saved::SavedRun;
 use data::check_data;
-use error::{index_below, quoted, told};
+use error::{explained, index_below, quoted};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use walk::check;
@@ -38,7 +38,7 @@ impl AnyDocument {
         }
         check(text)?;
         let head: Head =
-            serde_json::from_str(text).map_err(|error| DocumentError::Syntax(told(&error)))?;
+            serde_json::from_str(text).map_err(|error| DocumentError::Syntax(explained(&error)))?;
         match head.schema.as_deref() {
             Some(RECORD_SCHEMA) => {
                 let record: Record = parse(text, "record")?;
@@ -96,7 +96,7 @@ impl SavedRun {
 fn parse<T: DeserializeOwned>(text: &str, kind: &'static str) -> Result<T, DocumentError> {
     serde_json::from_str(text).map_err(|error| DocumentError::Shape {
         kind,
-        why: told(&error),
+        why: explained(&error),
     })
 }
 
@@ -216,9 +216,12 @@ mod tests {
             (CHECK, "/measurements/1/data/target", 7, 1),
             (SCAN, strokes, 99, count),
         ] {
-            let told = error(&with(text, path, json!(index)));
-            assert!(told.starts_with(&format!("{path} is {index}, ")), "{told}");
-            assert!(told.contains(&format!(" {count} ")), "{told}");
+            let message = error(&with(text, path, json!(index)));
+            assert!(
+                message.starts_with(&format!("{path} is {index}, ")),
+                "{message}"
+            );
+            assert!(message.contains(&format!(" {count} ")), "{message}");
         }
     }
 
@@ -263,8 +266,8 @@ mod tests {
     #[test]
     fn damaged_histograms_are_named() {
         let path = "/measurements/2/data/ops/read/latency/hdr";
-        let told = error(&with(CHECK, path, json!("AAAA")));
-        assert!(told.contains("histogram"), "{told}");
+        let message = error(&with(CHECK, path, json!("AAAA")));
+        assert!(message.contains("histogram"), "{message}");
     }
 
     #[test]
@@ -301,8 +304,11 @@ mod tests {
             ),
         ];
         for (text, part) in cases {
-            let told = error(&text);
-            assert!(told.contains(part) && told.len() < 500, "{part}: {told}");
+            let message = error(&text);
+            assert!(
+                message.contains(part) && message.len() < 500,
+                "{part}: {message}"
+            );
         }
     }
 }

@@ -119,6 +119,12 @@ impl<'r> Key<'r> {
         }
     }
 
+    pub(super) fn part(mut self, part: Part, subject: impl Into<Cow<'r, str>>) -> Self {
+        self.part = part;
+        self.subject = subject.into();
+        self
+    }
+
     pub(super) fn target(mut self, target: usize) -> Self {
         self.target = target;
         self
@@ -144,7 +150,7 @@ impl<'r> Key<'r> {
         self
     }
 
-    pub(super) fn at(mut self, offset_bytes: u64) -> Self {
+    pub(super) fn offset(mut self, offset_bytes: u64) -> Self {
         self.offset_bytes = Some(offset_bytes);
         self
     }
@@ -174,8 +180,8 @@ impl Figure<'_> {
     pub fn name(&self) -> Cow<'static, str> {
         match self.key.phase {
             Some(phase) => {
-                let phase = phase.as_str().replace('-', "_");
-                format!("phase_{phase}_{}", self.metric.name).into()
+                let phase_name = phase.as_str().replace('-', "_");
+                format!("phase_{phase_name}_{}", self.metric.name).into()
             }
             None => self.metric.name.into(),
         }

@@ -20,8 +20,10 @@ pub struct Named<'t> {
 }
 
 fn metrics<T>(table: &'static [CatalogueRow<T>]) -> impl Iterator<Item = &'static Metric> {
-    let metrics = table.iter().map(|row| &row.metric);
-    metrics.filter(|metric| !metric.threshold.is_empty())
+    table
+        .iter()
+        .map(|row| &row.metric)
+        .filter(|metric| !metric.threshold.is_empty())
 }
 
 /// The metrics of workloads and of steps on files.
@@ -44,18 +46,30 @@ fn before<'t>(text: &'t str, last: &str) -> Option<&'t str> {
 /// Parses `random-read-d32.iops`, `mixed-random.read.p99.9` or `curve.average`; `None` without a
 /// known metric.
 pub fn named(text: &str) -> Option<Named<'_>> {
-    let surveyed = [
-        (Part::Curve, "curve", metrics(CURVE).collect::<Vec<_>>()),
-        (
-            Part::Access(SeekPattern::Random),
-            "access",
-            metrics(ACCESS).collect(),
-        ),
-        (Part::Burst, "burst", metrics(BURST).collect()),
-    ];
-    for (part, subject, metrics) in surveyed {
-        let of_subject = |metric: &&&Metric| before(text, metric.threshold) == Some(subject);
-        if let Some(metric) = metrics.iter().find(of_subject) {
+    let random = Part::Access(SeekPattern::Random);
+    let of_survey = named_part(text, Part::Curve, "curve", metrics(CURVE))
+        .or_else(|| named_part(text, random, "access", metrics(ACCESS)))
+        .or_else(|| named_part(text, Part::Burst, "burst", metrics(BURST)));
+    if of_survey.is_some() {
+        return of_survey;
+    }
+    for metric in of_workloads() {
+        if let Some(place) = before(text, metric.threshold) {
+            return named_workload(place, metric);
+        }
+    }
+    None
+}
+
+/// The metric of a part of a survey that has this subject.
+fn named_part<'t>(
+    text: &str,
+    part: Part,
+    subject: &'t str,
+    metrics: impl Iterator<Item = &'static Metric>,
+) -> Option<Named<'t>> {
+    for metric in metrics {
+        if before(text, metric.threshold) == Some(subject) {
             return Some(Named {
                 part,
                 subject,
@@ -64,13 +78,23 @@ pub fn named(text: &str) -> Option<Named<'_>> {
             });
         }
     }
-    let (place, metric) =
-        of_workloads().find_map(|metric| Some((before(text, metric.threshold)?, metric)))?;
-    let op = OpKind::ALL
-        .into_iter()
-        .find_map(|op| Some((before(place, op.as_str())?, op)));
-    let (subject, op) = op.map_or((place, None), |(subject, op)| (subject, Some(op)));
-    (!subject.is_empty()).then_some(Named {
+    None
+}
+
+/// The metric of the workload that `place` names, perhaps with a kind of operation.
+fn named_workload<'t>(place: &'t str, metric: &'static Metric) -> Option<Named<'t>> {
+    let (mut subject, mut op) = (place, None);
+    for kind in OpKind::ALL {
+        if let Some(before_kind) = before(place, kind.as_str()) {
+            subject = before_kind;
+            op = Some(kind);
+            break;
+        }
+    }
+    if subject.is_empty() {
+        return None;
+    }
+    Some(Named {
         part: Part::Workload,
         subject,
         op,
@@ -82,8 +106,10 @@ pub fn named(text: &str) -> Option<Named<'_>> {
 /// number.
 pub fn unit_of(threshold: &str) -> Option<&'static str> {
     let figure = threshold.split(['<', '>', '=']).next()?;
-    let unit = named(figure.trim())?.metric.unit;
-    Some(unit).filter(|unit| *unit != "1")
+    match named(figure.trim())?.metric.unit {
+        "1" => None,
+        unit => Some(unit),
+    }
 }
 
 #[cfg(test)]

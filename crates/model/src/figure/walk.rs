@@ -12,6 +12,7 @@ use crate::row::{OpRow, Row};
 use crate::surface::SurfaceRecord;
 use crate::sweep::{CellState, SweepMatrix};
 use crate::verdict::UseGrade;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// All figures except single points, in the order of the record.
@@ -120,13 +121,14 @@ impl Metric {
 
 /// The labels of a target.
 fn target_labels(record: &Record, target: usize) -> Labels {
-    let identity = record.targets.get(target);
-    let path = identity.map(|identity| identity.path.clone());
-    let serial = identity.and_then(|identity| identity.disks().next()?.serial.clone());
-    vec![
-        ("target", path.unwrap_or_default()),
-        ("serial", serial.unwrap_or_default()),
-    ]
+    let (mut path, mut serial) = (String::new(), None);
+    if let Some(identity) = record.targets.get(target) {
+        path.clone_from(&identity.path);
+        if let Some(disk) = identity.disks().next() {
+            serial = disk.serial.clone();
+        }
+    }
+    vec![("target", path), ("serial", serial.unwrap_or_default())]
 }
 
 fn of_workload(index: usize, m: &Row) -> Key<'_> {
@@ -156,14 +158,17 @@ impl<'r> Walk<'r> {
             let Some(known) = (row.value)(of) else {
                 continue;
             };
-            let own_unit = Some(row.metric.unit).filter(|unit| !unit.is_empty());
+            let unit = match row.metric.unit {
+                "" => key.unit,
+                own => own,
+            };
             self.figures.push(Figure {
                 key: key.clone(),
                 metric: &row.metric,
                 value: known.value,
                 half_width_95: known.half_width_95,
                 n: known.n.or(key.n),
-                unit: own_unit.unwrap_or(key.unit),
+                unit,
                 group: self.group,
             });
         }
@@ -202,10 +207,10 @@ impl<'r> Walk<'r> {
         self.table(&key, OPERATION_COUNTS, op.data);
         self.same_group(&key, OPERATION, op.figures);
         if op.data.count > 0 {
-            let key = key.resting_on(op.data.count);
-            self.table(&key, LATENCY, &op.figures.latency);
+            let timed = key.resting_on(op.data.count);
+            self.table(&timed, LATENCY, &op.figures.latency);
             if let Some(intended) = &op.figures.latency_intended {
-                self.table(&key, LATENCY_INTENDED, intended);
+                self.table(&timed, LATENCY_INTENDED, intended);
             }
         }
     }
@@ -224,33 +229,31 @@ impl<'r> Walk<'r> {
     }
 
     fn surface(&mut self, s: &'r SurfaceRecord, labels: Labels) {
-        let part = |part, subject: &str| Key {
-            labels: labels.clone(),
-            ..Key::of(part, subject.to_owned()).target(s.data.target).op(s
-                .data
-                .survey
-                .operation
-                .as_str())
+        let whole = Key {
+            labels,
+            ..surface_key(s, "")
         };
         if let Some(rate) = &s.figures.rate {
-            let key = part(Part::Curve, "curve");
+            let key = whole.clone().part(Part::Curve, "curve");
             self.table(&key, CURVE, rate);
             self.table(&key, CURVE_COST, s);
         }
         if let Some(burst) = &s.data.burst {
-            self.table(&part(Part::Burst, "burst"), BURST, burst);
+            let key = whole.clone().part(Part::Burst, "burst");
+            self.table(&key, BURST, burst);
         }
         for (seek, summary) in &s.figures.seeks {
-            let key = part(Part::Access(*seek), &seek.subject()).label("seek", seek.as_str());
-            self.table(&key, ACCESS, summary);
+            let key = whole.clone().part(Part::Access(*seek), seek.subject());
+            self.table(&key.label("seek", seek.as_str()), ACCESS, summary);
         }
         for stroke in &s.figures.short_strokes {
             let percent = stroke.percent.to_string();
-            let key = part(Part::Other, &format!("short-stroke-{percent}"));
+            let name = format!("short-stroke-{percent}");
+            let key = whole.clone().part(Part::Other, name);
             self.table(&key.label("percent", &percent), SHORT_STROKE, stroke);
         }
         if let Some(scan) = &s.data.scan {
-            self.table(&part(Part::Other, "scan"), SCAN, scan);
+            self.table(&whole.part(Part::Other, "scan"), SCAN, scan);
         }
     }
 
@@ -258,10 +261,11 @@ impl<'r> Walk<'r> {
     fn matrix(&mut self, matrix: &'r SweepMatrix) {
         let name = format!("sweep-{}", matrix.operation.as_str());
         self.table(&Key::of(Part::Other, name), MATRIX, matrix);
-        let cells = matrix.cells.iter();
-        for cell in cells.filter(|cell| cell.state == CellState::Predicted) {
-            let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
-            self.table(&Key::of(Part::Other, name), PREDICTED_CELL, cell);
+        for cell in &matrix.cells {
+            if cell.state == CellState::Predicted {
+                let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
+                self.table(&Key::of(Part::Other, name), PREDICTED_CELL, cell);
+            }
         }
     }
 
@@ -290,64 +294,74 @@ impl<'r> Walk<'r> {
         self.table(&key, GRADE, grade);
         key.labels.push(("source", grade.thresholds.source.clone()));
         for (name, table) in [("limited", LIMITED_FROM), ("good", GOOD_FROM)] {
-            let key = key.clone().label("grade", name);
-            self.table(&key, table, &grade.thresholds);
+            let of_grade = key.clone().label("grade", name);
+            self.table(&of_grade, table, &grade.thresholds);
         }
     }
 
     /// The latencies after each idle time, and single requests.
     fn ping(&mut self, m: &'r Row, ping: &'r PingFigures) {
-        let own = |subject| Key::of(Part::Other, subject).target(m.data.target);
+        let workload = m.data.workload.name.as_str();
         for point in &ping.after_idle {
-            let name = format!(
-                "{}-after-{}",
-                m.data.workload.name,
-                idle_word(point.idle_ns)
-            );
-            let key = own(name).resting_on(point.mean.n);
+            let name = format!("{workload}-after-{}", idle_word(point.idle_ns));
+            let key = Key::of(Part::Other, name)
+                .target(m.data.target)
+                .resting_on(point.mean.n);
             self.table(&key, AFTER_IDLE, point);
         }
         for request in &m.data.requests {
-            let key = own(m.data.workload.name.clone()).op(request.op.as_str());
+            let key = Key::of(Part::Other, workload)
+                .target(m.data.target)
+                .op(request.op.as_str());
             let sent_s = (request.at_ns as f64 - m.data.start_ns as f64) / 1e9;
-            self.table(&key.time(sent_s).at(request.offset_bytes), REQUEST, request);
+            let sent = key.time(sent_s).offset(request.offset_bytes);
+            self.table(&sent, REQUEST, request);
         }
     }
 
     /// Points of the curve, of accesses and of a scan.
     fn positions(&mut self, record: &'r Record) {
-        let surface = record.surface();
-        let (target, op) = surface.map_or((0, "read"), |s| {
-            (s.data.target, s.data.survey.operation.as_str())
-        });
-        let place = |subject: String, offset_bytes| {
-            let key = Key::of(Part::Other, subject).target(target);
-            key.op(op).at(offset_bytes)
+        let Some(surface) = record.surface() else {
+            return;
         };
-        let curve = |offset_bytes| place("curve".to_owned(), offset_bytes);
+        let curve = surface_key(surface, "curve");
         for point in record.curve() {
-            self.table(&curve(point.offset_bytes), CURVE_POINT, point);
+            let key = curve.clone().offset(point.offset_bytes);
+            self.table(&key, CURVE_POINT, point);
         }
         for point in record.curve() {
-            self.table(&curve(point.offset_bytes), CURVE_POINT_ERRORS, point);
+            let key = curve.clone().offset(point.offset_bytes);
+            self.table(&key, CURVE_POINT_ERRORS, point);
         }
         for point in record.access() {
-            let mut key = place(point.seek.subject(), point.offset_bytes);
+            let mut key = surface_key(surface, point.seek.subject()).offset(point.offset_bytes);
             key.distance_bytes = Some(point.distance_bytes);
             self.table(&key, ACCESS_POINT, point);
         }
-        let scan = |offset_bytes| place("scan".to_owned(), offset_bytes);
-        let of_scan = surface.and_then(|surface| surface.data.scan.as_ref());
-        for cell in of_scan.iter().flat_map(|scan| &scan.map) {
-            self.table(&scan(cell.offset_bytes), SCAN_CELL, cell);
+        let Some(scan) = &surface.data.scan else {
+            return;
+        };
+        let place = surface_key(surface, "scan");
+        for cell in &scan.map {
+            let key = place.clone().offset(cell.offset_bytes);
+            self.table(&key, SCAN_CELL, cell);
         }
-        for block in of_scan.iter().flat_map(|scan| &scan.slow) {
-            self.table(&scan(block.offset_bytes), SLOW_BLOCK, block);
+        for block in &scan.slow {
+            let key = place.clone().offset(block.offset_bytes);
+            self.table(&key, SLOW_BLOCK, block);
         }
-        for range in of_scan.iter().flat_map(|scan| &scan.unreadable) {
-            self.table(&scan(range.offset_bytes), UNREADABLE, range);
+        for range in &scan.unreadable {
+            let key = place.clone().offset(range.offset_bytes);
+            self.table(&key, UNREADABLE, range);
         }
     }
+}
+
+/// The key of a part of a survey that has points.
+fn surface_key<'r>(surface: &'r SurfaceRecord, subject: impl Into<Cow<'r, str>>) -> Key<'r> {
+    Key::of(Part::Other, subject)
+        .target(surface.data.target)
+        .op(surface.data.survey.operation.as_str())
 }
 
 /// `20ms`, `5s`

@@ -30,7 +30,7 @@ pub(super) fn read(bytes: &[u8], mut each: impl FnMut(u64, u64)) -> Result<(), &
     if number(plain, 0)? != COOKIE {
         return Err("its content is not an HdrHistogram V2");
     }
-    let layout = BucketLayout::of(plain)?;
+    let layout = BucketLayout::read(plain)?;
     let payload = plain.get(HEADER_BYTES..).unwrap_or_default();
     if number(plain, 4)? as usize != payload.len() {
         return Err("it is truncated, or longer than its header says");
@@ -99,7 +99,7 @@ struct BucketLayout {
 }
 
 impl BucketLayout {
-    fn of(plain: &[u8]) -> Result<Self, &'static str> {
+    fn read(plain: &[u8]) -> Result<Self, &'static str> {
         let (offset, digits) = (number(plain, 8)?, number(plain, 12)?);
         let (lowest, ratio) = (long_number(plain, 16)?, long_number(plain, 32)?);
         if offset != 0 || f64::from_bits(ratio) != 1.0 {

@@ -30,7 +30,7 @@ impl Permutation {
     }
 
     /// The number at `index`; every `n` indices make a lap.
-    pub(crate) fn at(&self, index: u64) -> u64 {
+    pub(crate) fn place(&self, index: u64) -> u64 {
         let (lap, mut value) = (index / self.n, index % self.n);
         // The network orders the numbers below a power of four; what is beyond `n` goes through it
         // again until it is not. That takes four passes on average at most.
@@ -176,7 +176,7 @@ mod tests {
             let order = Permutation::new(n, 7);
             let mut laps = Vec::new();
             for lap in 0..2 {
-                let numbers: Vec<u64> = (lap * n..(lap + 1) * n).map(|i| order.at(i)).collect();
+                let numbers: Vec<u64> = (lap * n..(lap + 1) * n).map(|i| order.place(i)).collect();
                 let mut sorted = numbers.clone();
                 sorted.sort_unstable();
                 assert!(sorted.into_iter().eq(0..n), "{n}");

@@ -73,18 +73,20 @@ fn visit_map(workload: &Workload, extent: Extent) -> Option<Box<VisitMap>> {
         && shape.random_run.is_none()
         && shape.align_bytes.is_none()
         && smallest < largest;
-    is_needed
-        .then(|| VisitMap::new(extent.start, extent.length, u64::from(smallest)))?
-        .map(Box::new)
+    if !is_needed {
+        return None;
+    }
+    let map = VisitMap::new(extent.start, extent.length, u64::from(smallest))?;
+    Some(Box::new(map))
 }
 
 /// The blocks of a uniformly random walk, each once per lap.
 fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<OffsetWalk> {
     let all = match walk {
         OffsetWalk::Runs(runs) => {
-            let mut runs = runs.clone();
-            runs.walk = each_once(&runs.walk, next, seed)?;
-            return Some(OffsetWalk::Runs(runs));
+            let mut own = runs.clone();
+            own.walk = each_once(&own.walk, next, seed)?;
+            return Some(OffsetWalk::Runs(own));
         }
         OffsetWalk::Uniform(all) | OffsetWalk::EachOnce { all, .. } => *all,
         _ => return None,
@@ -130,20 +132,20 @@ struct BlockSizes {
 
 impl BlockSizes {
     /// The sizes of a stream of a workload.
-    fn of(stream: &Stream, workload: &Workload) -> Self {
+    fn for_stream(stream: &Stream, workload: &Workload) -> Self {
         let mix = if stream.sizes.is_empty() {
             &workload.block_mix
         } else {
             &stream.sizes
         };
         let mut total = 0;
-        let weighted = mix.iter().filter(|share| share.weight > 0);
-        let mut sizes: Vec<(u64, u32)> = weighted
-            .map(|share| {
+        let mut sizes = Vec::new();
+        for share in mix {
+            if share.weight > 0 {
                 total += u64::from(share.weight);
-                (total, share.block_bytes)
-            })
-            .collect();
+                sizes.push((total, share.block_bytes));
+            }
+        }
         if sizes.is_empty() {
             sizes.push((1, workload.block_bytes));
         }
@@ -177,14 +179,16 @@ impl BlockSizes {
 
 /// Bytes of the shortest and of the longest step of `workload`.
 pub fn block_range(workload: &Workload) -> (u32, u32) {
-    let sizes = || {
-        let streams = workload.streams.iter();
-        streams.map(|stream| BlockSizes::of(stream, workload))
-    };
-    (
-        sizes().map(|sizes| sizes.smallest()).min().unwrap_or(1),
-        sizes().map(|sizes| sizes.largest()).max().unwrap_or(1),
-    )
+    let mut range: Option<(u32, u32)> = None;
+    for stream in workload.streams.iter() {
+        let sizes = BlockSizes::for_stream(stream, workload);
+        let (smallest, largest) = (sizes.smallest(), sizes.largest());
+        range = match range {
+            Some((least, most)) => Some((least.min(smallest), most.max(largest))),
+            None => Some((smallest, largest)),
+        };
+    }
+    range.unwrap_or((1, 1))
 }
 
 /// A share of the steps in permille, as a fraction of 2⁶⁴.
@@ -206,59 +210,60 @@ fn uniform_reads(streams: &[StreamWalk]) -> Option<(u32, UniformBlocks)> {
     }
 }
 
+/// Where the operations of a kind go, without runs.
+fn plain_walk(workload: &Workload, extent: Extent, sizes: &BlockSizes, kind: OpKind) -> OffsetWalk {
+    let shape = &workload.shape;
+    let access = if shape.in_order.contains(&kind) {
+        &Access::Sequential
+    } else {
+        &workload.access
+    };
+    if let Access::Sequential = access
+        && let Some(stride) = shape.zone_stride
+    {
+        return OffsetWalk::ZonesInTurn(Box::new(ZoneWalk::new(extent, stride)));
+    }
+    let align = match (access, shape.align_bytes) {
+        (Access::Random { .. } | Access::Zoned { .. }, Some(bytes)) => bytes,
+        _ => sizes.smallest(),
+    };
+    OffsetWalk::new(access, extent, align, sizes.largest())
+}
+
 impl Pattern {
     /// The steps of `workload` inside `extent`, which must hold at least one block. Workers and
     /// targets have different values of `stream`.
     pub fn new(workload: &Workload, extent: Extent, seed: u64, stream: u64) -> Self {
         let countdown = Arc::default();
-        let shape = &workload.shape;
-        let walk = |sizes: &BlockSizes, kind: OpKind| {
-            let access = match workload.access {
-                _ if shape.in_order.contains(&kind) => &Access::Sequential,
-                _ => &workload.access,
-            };
-            let align = match access {
-                Access::Random { .. } | Access::Zoned { .. } => shape.align_bytes,
-                _ => None,
-            };
-            let align = align.unwrap_or(sizes.smallest());
-            let walk = match (access, shape.zone_stride) {
-                (Access::Sequential, Some(stride)) => {
-                    OffsetWalk::ZonesInTurn(Box::new(ZoneWalk::new(extent, stride)))
-                }
-                (access, _) => OffsetWalk::new(access, extent, align, sizes.largest()),
-            };
-            match shape.random_run {
-                Some(run) => OffsetWalk::Runs(Box::new(RandomRuns::new(
-                    walk,
-                    run,
-                    extent,
-                    Arc::clone(&countdown),
-                ))),
-                None => walk,
-            }
-        };
         let mut upto = 0;
-        let streams = workload.streams.iter().zip(workload.streams.firsts());
-        let streams = streams.map(|(stream, (kind, permille))| {
+        let mut streams = Vec::new();
+        for (one, (kind, permille)) in workload.streams.iter().zip(workload.streams.firsts()) {
             upto += permille;
-            let sizes = BlockSizes::of(stream, workload);
-            StreamWalk {
+            let sizes = BlockSizes::for_stream(one, workload);
+            let mut walk = plain_walk(workload, extent, &sizes, kind);
+            if let Some(run) = workload.shape.random_run {
+                let runs = RandomRuns::new(walk, run, extent, Arc::clone(&countdown));
+                walk = OffsetWalk::Runs(Box::new(runs));
+            }
+            streams.push(StreamWalk {
                 kind,
                 below: fraction(upto),
-                walk: walk(&sizes, kind),
+                walk,
                 sizes,
                 reported: WalkPosition::default(),
-            }
-        });
-        let streams: Vec<StreamWalk> = streams.collect();
+            });
+        }
+        let mut turns = None;
+        if workload.shape.even_mix && workload.streams.is_mix() {
+            // The first stream begins.
+            turns = Some(u64::MAX);
+        }
         let pattern = Self {
             plain: uniform_reads(&streams),
             streams,
             random: Random::new(seed, stream),
             map: visit_map(workload, extent),
-            // The first stream begins.
-            turns: (shape.even_mix && workload.streams.is_mix()).then_some(u64::MAX),
+            turns,
         };
         if workload.shape.each_block_once {
             pattern.with_each_block_once(&SharedCursors::default(), order_key(seed, stream))
@@ -291,22 +296,26 @@ impl Pattern {
             return self.with_each_block_once(cursors, key);
         }
         let len = first.sizes.only;
-        let is_shared = |one: &StreamWalk| {
-            matches!(one.walk, OffsetWalk::Sequential(_)) && one.sizes.only == len
-        };
-        if len > 0 && self.streams.iter().all(is_shared) {
-            let len = u64::from(len);
-            for (stream, next) in self.streams.iter_mut().zip(&cursors.0) {
-                let all = UniformBlocks {
-                    start: extent.start,
-                    blocks: extent.length / len,
-                    align: len,
-                };
-                // The walk may have skipped some blocks.
-                next.store(stream.walk.passed(extent) / len, Ordering::Relaxed);
-                let next = Arc::clone(next);
-                stream.walk = OffsetWalk::Shared { all, next };
-            }
+        let are_shared = self.streams.iter().all(|stream| {
+            matches!(stream.walk, OffsetWalk::Sequential(_)) && stream.sizes.only == len
+        });
+        if len == 0 || !are_shared {
+            return self;
+        }
+        let block_bytes = u64::from(len);
+        for (stream, cursor) in self.streams.iter_mut().zip(&cursors.0) {
+            let all = UniformBlocks {
+                start: extent.start,
+                blocks: extent.length / block_bytes,
+                align: block_bytes,
+            };
+            // The walk may have skipped some blocks.
+            let passed_blocks = stream.walk.passed(extent) / block_bytes;
+            cursor.store(passed_blocks, Ordering::Relaxed);
+            stream.walk = OffsetWalk::Shared {
+                all,
+                next: Arc::clone(cursor),
+            };
         }
         self
     }
@@ -314,10 +323,10 @@ impl Pattern {
     /// Begins this many bytes further on, where the steps are sequential; each stream by an equal
     /// part of them.
     pub fn skip(&mut self, bytes: u64) {
-        let bytes = bytes / self.streams.len() as u64;
+        let part_bytes = bytes / self.streams.len() as u64;
         let len = u64::from(self.streams[0].sizes.largest());
         for stream in &mut self.streams {
-            stream.walk.skip(bytes, len);
+            stream.walk.skip(part_bytes, len);
         }
     }
 
@@ -338,9 +347,12 @@ impl Pattern {
     /// Visits each block of a uniformly random pattern once before it visits one again, together
     /// with all patterns that share the cursors and the seed. All streams share one lap.
     pub fn with_each_block_once(mut self, cursors: &SharedCursors, seed: u64) -> Self {
-        let streams = self.streams.iter();
-        let walks = streams.map(|stream| each_once(&stream.walk, &cursors.0[0], seed));
-        if let Some(walks) = walks.collect::<Option<Vec<_>>>() {
+        let walks: Option<Vec<OffsetWalk>> = self
+            .streams
+            .iter()
+            .map(|stream| each_once(&stream.walk, &cursors.0[0], seed))
+            .collect();
+        if let Some(walks) = walks {
             for (stream, walk) in self.streams.iter_mut().zip(walks) {
                 stream.walk = walk;
             }

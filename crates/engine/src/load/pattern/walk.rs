@@ -54,12 +54,12 @@ impl UniformBlocks {
     /// The next offset.
     #[inline(always)]
     pub(crate) fn draw(&self, random: &mut Random) -> u64 {
-        self.at(random.below(self.blocks))
+        self.offset_of(random.below(self.blocks))
     }
 
     /// The offset of this block.
     #[inline(always)]
-    fn at(&self, block: u64) -> u64 {
+    fn offset_of(&self, block: u64) -> u64 {
         self.start + block * self.align
     }
 }
@@ -231,9 +231,11 @@ impl OffsetWalk {
         match self {
             Self::Sequential(walk) => walk.next(len),
             Self::Uniform(blocks) => blocks.draw(random),
-            Self::Shared { all, next } => all.at(next.fetch_add(1, Ordering::Relaxed) % all.blocks),
+            Self::Shared { all, next } => {
+                all.offset_of(next.fetch_add(1, Ordering::Relaxed) % all.blocks)
+            }
             Self::EachOnce { all, order, next } => {
-                all.at(order.at(next.fetch_add(1, Ordering::Relaxed)))
+                all.offset_of(order.place(next.fetch_add(1, Ordering::Relaxed)))
             }
             Self::Backward(walk) => {
                 let is_over = walk.at < walk.start + len;
@@ -260,7 +262,7 @@ impl OffsetWalk {
                 offset
             }
             Self::Zones(zones) => zone_at(zones, random.bits()).draw(random),
-            Self::Skewed { all, law } => all.at(law.block(random)),
+            Self::Skewed { all, law } => all.offset_of(law.block(random)),
             Self::ZonesInTurn(walk) => walk.next(len),
             Self::Runs(runs) => runs.next(len, random),
         }
@@ -296,8 +298,8 @@ impl OffsetWalk {
                 let next = next.load(Ordering::Relaxed);
                 OrderedWalk {
                     start: all.start,
-                    end: all.at(all.blocks),
-                    at: all.at(next % all.blocks),
+                    end: all.offset_of(all.blocks),
+                    at: all.offset_of(next % all.blocks),
                     lap: next / all.blocks,
                 }
             }

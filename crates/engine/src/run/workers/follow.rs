@@ -2,7 +2,7 @@
 //! snapshots. Shows the watcher how far each workload is, how long its target is silent, and the
 //! results so far.
 
-use super::{Assignment, WorkerGroup, WorkerHandle, leave_open};
+use super::{Assignment, WorkerGroup, leave_open};
 use crate::io::clock::ActiveClock;
 use crate::lock::lock;
 use crate::measure::result::{EndReason, StuckWorker, WorkerResult};
@@ -29,7 +29,8 @@ impl WorkerGroup<'_> {
     ) -> Result<Control, RunError> {
         let limits = self.wait_limits();
         let mut supervisor = Supervisor::new(clock.now(), self.stops.len(), limits);
-        let (mut control, mut failure) = (Control::Continue, None);
+        let mut control = Control::Continue;
+        let mut failure = None;
         let mut known = vec![false; self.group.workloads.len()];
         while self.states.iter().any(|state| state.working > 0) {
             let before_ns = clock.now();
@@ -73,7 +74,10 @@ impl WorkerGroup<'_> {
             }
             self.note_stops(now, &mut supervisor);
         }
-        failure.map_or(Ok(control), Err)
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(control),
+        }
     }
 
     /// Time ends the workers, whatever their target answers. Where only a budget of operations or
@@ -130,18 +134,20 @@ impl WorkerGroup<'_> {
 
     /// The schedule with the end of the workload that ends last.
     fn latest(&self, schedule: WorkerSchedule) -> WorkerSchedule {
-        let ends = self.group.workloads.iter();
-        let ends = ends.map(|workload| schedule.delayed(workload).end_ns);
-        WorkerSchedule {
-            end_ns: ends.max().unwrap_or(schedule.end_ns),
-            ..schedule
-        }
+        let end_ns = self
+            .group
+            .workloads
+            .iter()
+            .map(|workload| schedule.delayed(workload).end_ns)
+            .max()
+            .unwrap_or(schedule.end_ns);
+        WorkerSchedule { end_ns, ..schedule }
     }
 
     fn stop_all(&self) {
-        self.stops
-            .iter()
-            .for_each(|stop| stop.store(true, Ordering::Relaxed));
+        for stop in &self.stops {
+            stop.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Marks a thread as finished; returns its assignment.
@@ -160,8 +166,7 @@ impl WorkerGroup<'_> {
         let state = &mut self.states[assignment];
         state.results.push(done);
         state.cpu += cpu;
-        let is_early = |y: &WorkerResult| !matches!(y.ending, EndReason::Time | EndReason::Stopped);
-        let is_over = state.working == 0 && state.results.iter().all(is_early);
+        let is_over = state.working == 0 && state.results.iter().all(ended_early);
         let ends_alone = self.assignments[assignment].workload.ends_alone;
         if is_over && !ends_alone && !self.group.is_alone() {
             self.stops[self.assignments[assignment].target].store(true, Ordering::Relaxed);
@@ -188,12 +193,12 @@ impl WorkerGroup<'_> {
         now: u64,
         ending: (EndReason, u64),
     ) {
-        let is_stuck = |handle: &WorkerHandle| {
-            handle.is_running && self.assignments[handle.assignment].target == target
-        };
-        let stuck: Vec<usize> = (0..self.handles.len())
-            .filter(|number| is_stuck(&self.handles[*number]))
-            .collect();
+        let mut stuck = Vec::new();
+        for (number, handle) in self.handles.iter().enumerate() {
+            if handle.is_running && self.assignments[handle.assignment].target == target {
+                stuck.push(number);
+            }
+        }
         if stuck.is_empty() {
             return;
         }
@@ -222,6 +227,11 @@ impl WorkerGroup<'_> {
     }
 }
 
+/// Whether a worker ended before its time, and nobody stopped it.
+fn ended_early(result: &WorkerResult) -> bool {
+    !matches!(result.ending, EndReason::Time | EndReason::Stopped)
+}
+
 impl Assignment<'_> {
     /// What is known of it before its workers have ended.
     pub(crate) fn context(
@@ -247,7 +257,7 @@ impl WorkerGroup<'_> {
     ) -> Control {
         let silence = self.silence(schedule, now);
         for (member, known) in known.iter_mut().enumerate() {
-            match self.tick_one(member, (phase, silence), schedule, now, watch) {
+            match self.tick_one(member, phase, silence, schedule, now, watch) {
                 Control::Interrupt => return Control::Interrupt,
                 Control::Enough => *known = true,
                 Control::Continue => {}
@@ -263,63 +273,70 @@ impl WorkerGroup<'_> {
     /// How long requests of a target have been in flight without any completion; 0 where none is in
     /// flight.
     pub(super) fn silence_of(&self, target: usize, schedule: WorkerSchedule, now: u64) -> u64 {
-        let handles = self.handles.iter().filter(|handle| {
-            self.states[handle.assignment].working > 0
-                && self.assignments[handle.assignment].target == target
-        });
-        silence_ns(
-            handles.map(|handle| lock(&handle.snapshot)),
-            schedule.start_ns,
-            now,
-        )
-        .unwrap_or(0)
+        let snapshots = self
+            .handles
+            .iter()
+            .filter(|handle| {
+                self.states[handle.assignment].working > 0
+                    && self.assignments[handle.assignment].target == target
+            })
+            .map(|handle| lock(&handle.snapshot));
+        silence_ns(snapshots, schedule.start_ns, now).unwrap_or(0)
     }
 
     /// The target with the longest silence.
     fn silence(&self, schedule: WorkerSchedule, now: u64) -> Option<Silence> {
-        let of_target = |target| Silence {
-            target,
-            length_ns: self.silence_of(target, schedule, now),
-        };
-        (0..self.stops.len())
-            .map(of_target)
-            .filter(|silence| silence.length_ns > 0)
-            .max_by_key(|silence| silence.length_ns)
+        let mut longest: Option<Silence> = None;
+        for target in 0..self.stops.len() {
+            let length_ns = self.silence_of(target, schedule, now);
+            let is_longest = match &longest {
+                Some(other) => length_ns >= other.length_ns,
+                None => length_ns > 0,
+            };
+            if is_longest {
+                longest = Some(Silence { target, length_ns });
+            }
+        }
+        longest
     }
 
     fn tick_one(
         &self,
         member: usize,
-        (phase, silence): (Phase, Option<Silence>),
+        phase: Phase,
+        silence: Option<Silence>,
         schedule: WorkerSchedule,
         now: u64,
         watch: &mut dyn Watch,
     ) -> Control {
         let workload = &self.group.workloads[member];
         let series = lock(&self.published[member]).clone();
-        let (phase, since) = match phase {
+        let (shown_phase, since_ns) = match phase {
             Phase::Measure if now < schedule.measure_ns => (Phase::Warmup, schedule.start_ns),
             other => (other, schedule.measure_ns),
         };
-        let elapsed_ns = now.saturating_sub(since);
+        let elapsed_ns = now.saturating_sub(since_ns);
         let total = series.total();
-        let share =
-            |part: u64, whole: Option<u64>| whole.map(|whole| part as f64 / whole.max(1) as f64);
         // Bytes and operations are counted over all targets, but limited for each.
-        let own = self.assignments.iter().filter(|one| one.member == member);
-        let targets = own.count() as u64;
-        let all = |each: Option<u64>| each.map(|each| each.saturating_mul(targets));
-        let limits = [
-            share(elapsed_ns, self.group.time_ns()),
-            share(total.bytes, all(workload.stop.bytes)),
-            share(total.ops, all(workload.stop.ops)),
+        let targets = self
+            .assignments
+            .iter()
+            .filter(|assignment| assignment.member == member)
+            .count() as u64;
+        let shares = [
+            share_done(elapsed_ns, self.group.time_ns(), 1),
+            share_done(total.bytes, workload.stop.bytes, targets),
+            share_done(total.ops, workload.stop.ops, targets),
         ];
-        let done = limits.into_iter().flatten().reduce(f64::max);
-        let done = done.map(|share| share.min(1.0));
+        let done = shares
+            .into_iter()
+            .flatten()
+            .reduce(f64::max)
+            .map(|share| share.min(1.0));
         watch.tick(&Progress {
             done,
             silence,
-            ..Progress::new(&workload.name, phase, elapsed_ns, &series)
+            ..Progress::new(&workload.name, shown_phase, elapsed_ns, &series)
         })
     }
 
@@ -348,21 +365,24 @@ impl WorkerGroup<'_> {
 
     /// `None` while the result of a worker that has ended is on its way.
     fn results_so_far(&self, schedule: WorkerSchedule) -> Option<Vec<Measurement>> {
-        let each = self.assignments.iter().enumerate();
-        let measured = each.map(|(index, assignment)| {
+        let mut measurements = Vec::new();
+        for (index, assignment) in self.assignments.iter().enumerate() {
             let context = assignment.context(schedule, self.origin_ns, Control::Continue);
-            let is_running = |number: &usize| {
-                let handle = &self.handles[*number];
-                handle.assignment == index && handle.is_running
-            };
-            let running = (0..self.handles.len()).filter(is_running);
-            let so_far = running.map(|number| {
-                lock(&self.handles[number].snapshot).result_so_far(context.measure_ns)
-            });
-            let ended = self.states[index].results.iter().cloned().map(Some);
-            let results = ended.chain(so_far).collect::<Option<Vec<_>>>()?;
-            Some(assemble(context, results))
-        });
-        measured.collect()
+            let mut results = self.states[index].results.clone();
+            for handle in &self.handles {
+                if handle.assignment == index && handle.is_running {
+                    let snapshot = lock(&handle.snapshot);
+                    results.push(snapshot.result_so_far(context.measure_ns)?);
+                }
+            }
+            measurements.push(assemble(context, results));
+        }
+        Some(measurements)
     }
+}
+
+/// The share that is done of a limit that each of the targets has.
+fn share_done(done: u64, limit: Option<u64>, targets: u64) -> Option<f64> {
+    let whole = limit?.saturating_mul(targets);
+    Some(done as f64 / whole.max(1) as f64)
 }
