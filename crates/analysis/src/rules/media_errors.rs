@@ -28,7 +28,7 @@ const MEDIA_ERRORS_MAX: u64 = 0;
 
 fn check(disk: &DiskHealth) -> Option<Diagnosis> {
     let count = disk.media_errors?;
-    if count <= MEDIA_ERRORS_MAX {
+    if count == MEDIA_ERRORS_MAX {
         return None;
     }
     let errors = counted(count, "error");

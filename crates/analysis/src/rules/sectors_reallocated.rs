@@ -26,7 +26,7 @@ pub(super) const RULE: Rule = Rule {
 /// Merchant: Flash Reliability in Production, FAST '16). `worn-out` examines its spare blocks.
 fn check(disk: &DiskHealth) -> Option<Diagnosis> {
     let count = disk.reallocated_sectors?;
-    if count <= SECTORS_MAX || is_flash(disk) {
+    if count == SECTORS_MAX || is_flash(disk) {
         return None;
     }
     Some(Diagnosis::new(

@@ -113,12 +113,10 @@ fn volatile_disks(index: usize, target: &TargetIdentity) -> Vec<VolatileDisk<'_>
 
 fn option_without_flushes(target: &TargetIdentity) -> Option<&str> {
     let options = &target.filesystem.as_ref()?.options;
-    for option in options {
-        if WITHOUT_FLUSHES.contains(&option.as_str()) {
-            return Some(option);
-        }
-    }
-    None
+    options
+        .iter()
+        .map(String::as_str)
+        .find(|option| WITHOUT_FLUSHES.contains(option))
 }
 
 #[cfg(test)]
