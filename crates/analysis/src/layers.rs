@@ -137,11 +137,13 @@ impl SliceFigures {
     fn from_row(m: &Row) -> Self {
         let (mut rates, mut latencies_ns) = (Vec::new(), Vec::new());
         for slice in &m.data.slices {
-            let Some(read) = slice.ops.get(&OpKind::Read) else {
-                continue;
-            };
-            rates.push(read.iops);
-            latencies_ns.push(match read.latency {
+            // A slice without a read keeps its place: slices of two layers are compared by number.
+            let read = slice.ops.get(&OpKind::Read);
+            rates.push(match read {
+                Some(read) => read.iops,
+                None => f64::NAN,
+            });
+            latencies_ns.push(match read.and_then(|read| read.latency) {
                 Some(SliceLatency {
                     p50_ns: Some(ns), ..
                 }) => ns as f64,
@@ -293,6 +295,19 @@ mod tests {
         // Shares of all layers are the whole.
         assert!((file.share.difference + disk.share.difference - 1.0).abs() < 1e-9);
         assert_eq!((disk.meaning, disk.below), (CostMeaning::Lowest, None));
+    }
+
+    /// The second slice of the file had no read; the others still stand against their own.
+    #[test]
+    fn slice_without_a_read_shifts_no_other() {
+        let mut file = measured(0, &[110.0, 121.0, 129.0, 140.0]);
+        file.data.slices[1].ops.clear();
+        let disk = measured(1, &[100.0, 110.0, 120.0, 130.0]);
+        let (own, below) = (SliceFigures::from_row(&file), SliceFigures::from_row(&disk));
+        let cost = difference(&own.latencies_ns, &below.latencies_ns);
+        assert_eq!(cost.n, 3);
+        assert!((cost.difference - 29_000.0 / 3.0).abs() < 1e-6, "{cost:?}");
+        assert_eq!(rate_change(&own, &below).n, 3);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Zeroes data of an unknown format that the user released with --wipe-unknown. Inspects the ends
 //! again first, and writes nothing where it recognises a format.
 
-use crate::admit::device::inspect;
+use crate::admit::device::scan_again;
 use crate::direct_io::{AlignedBlock, clear_flags, is_direct};
 use crate::failure::OpenError;
 use crate::held::changed;
@@ -16,7 +16,9 @@ const PIECE_BYTES: u64 = 64 << 10;
 
 /// Zeroes each end that holds data of an unknown format, durably.
 pub(crate) fn wipe_unknown(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> Result<(), OpenError> {
-    let found = inspect(identity, &Inspector::through(fd));
+    let Some(found) = scan_again(identity, &Inspector::through(fd)) else {
+        return Err(changed(&identity.path, "its device is gone"));
+    };
     if !found.signatures.is_empty() || !found.unreadable.is_empty() {
         return Err(changed(&identity.path, "its content changed"));
     }

@@ -39,6 +39,8 @@ struct AmplifiedWorkload<'a> {
     /// What the disk moved.
     bytes: u64,
     asked_bytes: u64,
+    /// It would have been too much from here on.
+    threshold_bytes: f64,
     /// Excess over all bytes requested.
     share: f64,
 }
@@ -49,10 +51,8 @@ impl AmplifiedWorkload<'_> {
             OpKind::Read => "data/device/read_bytes",
             _ => "data/device/write_bytes",
         };
-        let share_bytes = SHARE_MIN * self.measured.row.data.asked.total() as f64;
-        let threshold = self.asked_bytes as f64 + share_bytes.max(EXCESS_BYTES_MIN as f64);
         self.measured
-            .evidence(place, self.bytes as f64, threshold, "B")
+            .evidence(place, self.bytes as f64, self.threshold_bytes, "B")
     }
 }
 
@@ -118,16 +118,18 @@ fn amplified_workload<'a>(
         (_, true) => OpKind::Write,
         (false, false) => return None,
     };
-    let (excess_bytes, bytes, asked_bytes) = match kind {
+    let (excess_bytes, bytes, asked_bytes, excess_min) = match kind {
         OpKind::Read => (
             own.reads,
             row.data.device.read_bytes,
             row.data.asked.read_bytes,
+            reads_min,
         ),
         _ => (
             own.writes,
             row.data.device.write_bytes,
             row.data.asked.write_bytes,
+            EXCESS_BYTES_MIN,
         ),
     };
     Some(AmplifiedWorkload {
@@ -136,6 +138,7 @@ fn amplified_workload<'a>(
         kind,
         bytes,
         asked_bytes,
+        threshold_bytes: asked_bytes as f64 + share_bytes.max(excess_min as f64),
         share: excess_bytes as f64 / total_bytes.max(1) as f64,
     })
 }
@@ -325,6 +328,25 @@ mod tests {
         for (i, record) in [journal, mirror, last_windows].iter().enumerate() {
             assert_eq!(check(record), None, "{i}");
         }
+    }
+
+    /// The evidence names the limit by which it was judged, read-ahead included.
+    #[test]
+    fn threshold_includes_what_may_be_read_ahead() {
+        let record = fixture::changed(|run| {
+            for layer in &mut run.0.targets[0].layers {
+                layer.read_ahead_bytes = Some(4 << 20);
+            }
+            let scan = run
+                .1
+                .iter_mut()
+                .find(|m| m.workload.name == "sequential-read")
+                .unwrap();
+            (scan.asked.read_bytes, scan.device.read_bytes) = (4 << 20, 100 << 20);
+            scan.cache.used = CachePolicy::Buffered;
+        });
+        let evidence = &check(&record).unwrap().evidence[0];
+        assert_eq!(evidence.threshold, f64::from(20 << 20));
     }
 
     /// Healthy disks, with every variation that is no fault.

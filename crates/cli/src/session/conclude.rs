@@ -90,6 +90,7 @@ impl MeasuredRun<'_> {
             // The end of the run decides, unless it has no reason of its own.
             match ended {
                 Err(_) | Ok(Exit::Signal(_)) => eprint_line(&format!("error: {error:#}")),
+                Ok(_) if not_restored.is_some() => eprint_line(&format!("error: {error:#}")),
                 Ok(_) => return Err(error),
             }
         }

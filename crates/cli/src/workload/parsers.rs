@@ -390,18 +390,7 @@ impl FromStr for SpanBounds {
             None => ("0", text.trim()),
         };
         let end = position(last)?;
-        let start = match (position(start)?, end, number(start)) {
-            (Position::Bytes(0), _, _) => Position::Bytes(0),
-            // `10-20%`: the unit applies to both numbers.
-            (Position::Bytes(_), Position::Percent(_), Some(share)) => Position::Percent(share),
-            (Position::Bytes(bytes), Position::Bytes(_), Some(_)) if number(last).is_none() => {
-                return Err(ValueError::Value(format!(
-                    "'{text}': the start could be {bytes} bytes, or have the unit of the end; \
-                     write the unit after both numbers"
-                )));
-            }
-            (start, _, _) => start,
-        };
+        let start = span_start(text, start, last, end)?;
         let is_empty = match (start, end) {
             (Position::Bytes(start), Position::Bytes(end)) => start >= end,
             (Position::Percent(start), Position::Percent(end)) => start >= end,
@@ -414,6 +403,25 @@ impl FromStr for SpanBounds {
             )));
         }
         Ok(Self { start, end })
+    }
+}
+
+/// The start of a span that ends at `last`, which is `end`.
+fn span_start(text: &str, start: &str, last: &str, end: Position) -> Result<Position, ValueError> {
+    let Some(bare) = number(start) else {
+        return position(start);
+    };
+    if bare == 0.0 {
+        return Ok(Position::Bytes(0));
+    }
+    match end {
+        // `10-20%`: the unit applies to both numbers.
+        Position::Percent(_) => Ok(Position::Percent(bare)),
+        Position::Bytes(_) if number(last).is_none() => Err(ValueError::Value(format!(
+            "'{text}': the start could be {start} bytes, or have the unit of the end; write the \
+             unit after both numbers"
+        ))),
+        Position::Bytes(_) => position(start),
     }
 }
 

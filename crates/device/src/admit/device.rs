@@ -218,13 +218,13 @@ fn family(
     Some(family)
 }
 
-/// What an open device holds now.
-pub(crate) fn inspect(identity: &TargetIdentity, inspector: &Inspector<impl AsFd>) -> ScanResult {
-    let slices = match DeviceFamily::read(&SysRoot::default(), &identity.device) {
-        Some(family) => family.slices,
-        None => Vec::new(),
-    };
-    inspector.scan_device(identity.size_bytes, &slices)
+/// What an open device and its partitions hold now; `None` where sysfs does not show it any more.
+pub(crate) fn scan_again(
+    identity: &TargetIdentity,
+    inspector: &Inspector<impl AsFd>,
+) -> Option<ScanResult> {
+    let family = DeviceFamily::read(&SysRoot::default(), &identity.device)?;
+    Some(inspector.scan_device(identity.size_bytes, &family.slices))
 }
 
 fn judge_contents(
@@ -251,7 +251,10 @@ fn judge_contents(
 fn judge_disk_around(family: &DeviceFamily, reasons: &mut RefusalReasons) -> Option<ScanResult> {
     let disk = &family.whole;
     let node = disk.node();
-    let size_bytes = crate::disk::size_bytes(&disk.at).unwrap_or(0);
+    let Some(size_bytes) = crate::disk::size_bytes(&disk.at) else {
+        reasons.add_uninspected("the size of its whole disk is unknown".to_owned());
+        return None;
+    };
     match Inspector::of_relative(&node, &disk.device) {
         Ok(inspector) => {
             contents::judge_around(&node, &inspector.scan_around(size_bytes), reasons);
@@ -353,4 +356,23 @@ fn add_uninspected(file: &BackingFile, why: &str, reasons: &mut RefusalReasons) 
         ),
         "run where that file can be read, or recreate the loop device on a file that has a name",
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake_sysfs::FakeSysfs;
+
+    /// A scan of no bytes finds nothing, which is no reason to write.
+    #[test]
+    fn partition_of_a_disk_of_unknown_size_is_refused() {
+        let sysfs = FakeSysfs::new();
+        sysfs.block("x/sda", "8:0", &[]);
+        let attributes = [("partition", "1"), ("start", "0"), ("size", "1024")];
+        sysfs.block("x/sda/sda1", "8:1", &attributes);
+        let family = DeviceFamily::read(&sysfs.root(), "8:1").unwrap();
+        let mut reasons = RefusalReasons::default();
+        assert!(judge_disk_around(&family, &mut reasons).is_none());
+        assert_eq!(reasons.count(), 1);
+    }
 }

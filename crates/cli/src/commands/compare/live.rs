@@ -203,19 +203,20 @@ fn looks_like_document(path: &Path) -> bool {
     {
         return true;
     }
-    // What is no text, or cannot be read, is no document.
+    // What cannot be read is no document.
     let Ok(start) = read_start(path) else {
         return false;
     };
-    start
+    // The 64 bytes may end within a letter.
+    String::from_utf8_lossy(&start)
         .trim_start_matches('\u{feff}')
         .trim_start()
         .starts_with(['{', '<'])
 }
 
-fn read_start(path: &Path) -> io::Result<String> {
-    let mut start = String::new();
-    File::open(path)?.take(64).read_to_string(&mut start)?;
+fn read_start(path: &Path) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    File::open(path)?.take(64).read_to_end(&mut start)?;
     Ok(start)
 }
 

@@ -108,6 +108,7 @@ fn spans_take_bytes_and_percent() {
         ("10%", Bytes(0), Percent(10.0)),
         ("0-50%", Bytes(0), Percent(50.0)),
         ("10-20%", Percent(10.0), Percent(20.0)),
+        ("10.5-20%", Percent(10.5), Percent(20.0)),
         ("25% - 75.5%", Percent(25.0), Percent(75.5)),
         // Decimal sizes are rounded down to pages.
         ("0-100GB", Bytes(0), Bytes(99_999_997_952)),
