@@ -78,7 +78,8 @@ impl Rw {
         ..Self::RANDREAD
     };
 
-    /// What a workload with this access and these streams does; `None` where fio has no word for it.
+    /// What a workload with this access and these streams does; `None` where fio has no word for
+    /// it.
     pub fn for_workload(access: &Access, streams: &Streams) -> Option<Self> {
         let order = match access {
             Access::Random { .. } | Access::Zoned { .. } => Order::Random,

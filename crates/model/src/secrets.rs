@@ -156,8 +156,8 @@ fn value_length(text: &str, kind: ValueKind) -> usize {
 }
 
 /// Hides what stands between the colon behind a user and the last `@` of a word, with a scheme
-/// before the user or without one. A text in quotes is one word. A password behind a scheme may have
-/// blanks without them: it ends at the next `@`.
+/// before the user or without one. A text in quotes is one word. A password behind a scheme may
+/// have blanks without them: it ends at the next `@`.
 fn hide_logins(text: &str) -> String {
     let mut hidden = String::with_capacity(text.len());
     let mut rest = text;

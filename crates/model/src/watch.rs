@@ -106,7 +106,7 @@ pub struct DeviceStep {
 }
 
 impl DeviceStep {
-    /// Whether anything happened.
+    /// Whether nothing happened.
     pub fn is_idle(&self) -> bool {
         self.read.ops == 0
             && self.write.ops == 0

@@ -204,9 +204,9 @@ impl Steps {
         has_edges && is_below_line
     }
 
-    /// The stretch from which on the curve is one dip to its end, because the step down to it is out
-    /// of all proportion to the others: an inner zone is slower than the one before, but by no more
-    /// than its neighbours are.
+    /// The stretch from which on the curve is one dip to its end, because the step down to it is
+    /// out of all proportion to the others: an inner zone is slower than the one before, but by no
+    /// more than its neighbours are.
     fn last_dip(&self) -> Option<usize> {
         let mut falls: Vec<f64> = self
             .levels

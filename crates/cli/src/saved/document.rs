@@ -6,10 +6,11 @@ use crate::input_files::{InputRole, register, register_stdin};
 use crate::stdio::eprint_line;
 use diskproof_analysis::again::{Rejudged, judged_again};
 use diskproof_engine::watchdog::{Deferred, Waited};
-use diskproof_history::StoredRun;
+use diskproof_history::{History, StoredRun};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::document::{AnyDocument, DocumentError};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
+use diskproof_model::record::Record;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -165,6 +166,13 @@ pub(super) fn judged_quietly(stored: StoredRun) -> StoredRun {
         record: judged_again(stored.record).0,
         ..stored
     }
+}
+
+/// The record of a run as this program judges it; `None` where it cannot be read, or where another
+/// process has removed it.
+pub(crate) fn saved_record(history: &History, id: &str) -> Option<Record> {
+    let stored = history.get(id).ok().flatten()?;
+    Some(judged_quietly(stored).record)
 }
 
 #[cfg(test)]

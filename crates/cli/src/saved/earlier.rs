@@ -2,8 +2,8 @@
 //! do, and its access time as a whole. Their absence is never an error.
 
 use super::document::judged_quietly;
+use super::document::saved_record;
 use super::place::{Destination, HistoryEnvironment, open_if_there, place};
-use super::saved_record;
 use crate::failure::Failure;
 use diskproof_analysis::watch::disk_capacity;
 use diskproof_history::{Filter, History, HistoryError, HistoryPlace, StoredRun};

@@ -16,8 +16,8 @@ use diskproof_history::{
 };
 use diskproof_model::record::Record;
 use diskproof_report::terminal::Detail;
-pub(crate) use document::{SavedDocument, read_document};
-use document::{from_file, is_file, judged, judged_quietly};
+pub(crate) use document::{SavedDocument, read_document, saved_record};
+use document::{from_file, is_file, judged};
 pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
 use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, reached};
 pub(crate) use place::{empty_text, open, open_if_there, place, register_history, state_folder};
@@ -310,13 +310,6 @@ fn get(history: &History, id: &str) -> Result<StoredRun, Failure> {
             "another process has just removed run {id} from the history"
         ))),
     }
-}
-
-/// The record of a run as this program judges it; `None` where it cannot be read, or where another
-/// process has removed it.
-pub(crate) fn saved_record(history: &History, id: &str) -> Option<Record> {
-    let stored = history.get(id).ok().flatten()?;
-    Some(judged_quietly(stored).record)
 }
 
 /// The complete id of the run that `reference` names.

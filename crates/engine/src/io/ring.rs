@@ -111,7 +111,7 @@ impl SubmissionQueue<'_> {
     /// [`Ring::enter`] that submits it; afterwards the kernel has a copy.
     #[inline(always)]
     pub(crate) fn entry(&mut self, index: u32) -> &mut SubmissionEntry {
-        debug_assert!(index < self.entries_len);
+        assert!(index < self.entries_len, "an entry of the ring");
         // SAFETY: within the mapping, which the ring keeps; the kernel only reads entries, and only
         // inside io_uring_enter, which needs the ring for itself.
         unsafe { &mut *self.entries.add(index as usize) }

@@ -4,7 +4,7 @@
 //! Each sample is the end of a stream; see [`super::sample`].
 
 use super::log::{SurveyLog, SurveyTarget, UNIT_BYTES};
-use super::queue::{BlockCompletion, RequestQueue, block_at};
+use super::queue::{BlockCompletion, RequestQueue, add_flush, block_at};
 use super::sample::{
     CurveSizing, LEAD, MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX, Sample, SamplePlace,
     SampleSum,
@@ -213,12 +213,10 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             |completion| pass.add(completion, &clock),
         )?;
         let places = pass.places;
-        let flush_ns = self.flush()?;
-        if flush_ns > 0
+        if let Some(flushed) = self.flush()?
             && let Some(last) = log.seen().curve.last_mut()
         {
-            last.busy_ns += flush_ns;
-            last.bytes_per_second = last.bytes as f64 * 1e9 / last.busy_ns as f64;
+            add_flush(last, &flushed);
         }
         Ok(places)
     }

@@ -3,10 +3,11 @@
 
 use super::log::{SurveyLog, SurveyTarget};
 use crate::io::clock::Clock;
-use crate::io::{Backend, Op};
+use crate::io::{Backend, Op, errno_name};
 use crate::measure::sampler::{Completion, SampleRequest, Sampler};
 use diskproof_model::measurement::{Hang, OpKind};
 use diskproof_model::plan::{CachePolicy, SyncCall};
+use diskproof_model::surface::CurvePoint;
 use std::io;
 
 /// A request for a part of the target. The queue decides what it does.
@@ -167,18 +168,48 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
         completed.ok_or_else(|| io::Error::other("a request was lost"))
     }
 
-    /// Makes what was written durable; the time it took, in nanoseconds.
-    pub(crate) fn flush(&mut self) -> io::Result<u64> {
+    /// Makes what was written durable; `None` where nothing was.
+    pub(crate) fn flush(&mut self) -> io::Result<Option<Flushed>> {
         if self.op != Op::Write {
-            return Ok(0);
+            return Ok(None);
         }
         let flush = Op::Sync(SyncCall::Fdatasync);
         self.sampler.submit(SampleRequest::new(flush, 0, 0))?;
-        match self.sampler.next_completion()? {
-            Some(flushed) => Ok(flushed.latency_ns()),
-            None => Ok(0),
+        let Some(completion) = self.sampler.next_completion()? else {
+            return Ok(None);
+        };
+        Ok(Some(Flushed {
+            latency_ns: completion.latency_ns(),
+            errno: completion.result.err(),
+            interrupted: completion.interrupted,
+        }))
+    }
+}
+
+/// A flush of what was written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Flushed {
+    /// The time it took, in nanoseconds.
+    pub latency_ns: u64,
+    /// Why it failed: nothing that was written before is durable then.
+    pub errno: Option<i32>,
+    /// Whether the process did not run meanwhile.
+    pub interrupted: bool,
+}
+
+/// Adds a flush to the point whose bytes it made durable. Bytes that are not durable were not
+/// written, so a failed one leaves none, and no rate.
+pub(crate) fn add_flush(point: &mut CurvePoint, flushed: &Flushed) {
+    match flushed.errno {
+        None => point.busy_ns += flushed.latency_ns,
+        Some(errno) => {
+            point.errors += 1;
+            *point.errnos.entry(errno_name(errno)).or_default() += 1;
+            point.bytes = 0;
+            point.busy_ns = 0;
         }
     }
+    point.bytes_per_second = point.bytes as f64 * 1e9 / point.busy_ns.max(1) as f64;
 }
 
 /// Divides the time since `before_ns` among the blocks of a batch; when the last of them completed.
@@ -205,4 +236,31 @@ fn share_time(
         });
     }
     last.completed_ns.max(before_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flush_counts_in_the_time_and_a_failed_one_leaves_no_rate() {
+        let written = CurvePoint::read_once(0, 8 << 20, 40_000_000);
+        let flushed = Flushed {
+            latency_ns: 10_000_000,
+            errno: None,
+            interrupted: false,
+        };
+        let mut point = written.clone();
+        add_flush(&mut point, &flushed);
+        assert_eq!((point.bytes, point.busy_ns), (8 << 20, 50_000_000));
+        assert!((point.bytes_per_second - f64::from(8 << 20) / 0.05).abs() < 1.0);
+        let failed = Flushed {
+            errno: Some(libc::EIO),
+            ..flushed
+        };
+        let mut point = written;
+        add_flush(&mut point, &failed);
+        assert_eq!((point.errors, point.errnos["EIO"]), (1, 1));
+        assert_eq!((point.bytes, point.bytes_per_second), (0, 0.0));
+    }
 }

@@ -5,7 +5,7 @@
 //! has completed: a disk or a link that works on all requests in flight at once has half of the
 //! last ones done when the queue begins to drain, which makes the end of a stream too fast.
 
-use super::queue::{BlockCompletion, RequestQueue, block_at};
+use super::queue::{BlockCompletion, Flushed, RequestQueue, add_flush, block_at};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent, errno_name};
 use crate::measure::sampler::SampleRequest;
@@ -110,6 +110,12 @@ impl SampleSum {
         }
     }
 
+    /// Adds the flush that ends the sample.
+    fn add_flush(&mut self, flushed: &Flushed) {
+        self.interrupted |= flushed.interrupted;
+        add_flush(&mut self.so_far, flushed);
+    }
+
     /// Standard error of the mean time per byte, as a share; to first order that of the rate.
     fn standard_error(&self) -> Option<f64> {
         let (parts, sum, squares) = self.parts;
@@ -159,9 +165,13 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             // From one flushed state to the next. Otherwise this would measure the disk's write
             // cache.
             self.stream(sizing, (from, start), Extent::new(start, 0), &mut sum)?;
-            self.flush()?;
+            if let Some(flushed) = self.flush()? {
+                sum.interrupted |= flushed.interrupted;
+            }
             self.stream(sizing, (start, until), place, &mut sum)?;
-            sum.so_far.busy_ns += self.flush()?;
+            if let Some(flushed) = self.flush()? {
+                sum.add_flush(&flushed);
+            }
         } else {
             let tail_until = (until + sizing.tail_bytes).min(target.extent.end());
             self.stream(sizing, (from, tail_until), place, &mut sum)?;

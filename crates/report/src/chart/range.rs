@@ -87,7 +87,8 @@ impl Chart {
         })
     }
 
-    /// All values of a vertical axis: points with their error bars, and guides.
+    /// All values of a vertical axis: points, the upper ends of their error bars, and guides. The
+    /// lower ends may be cut off: an axis of rates begins at zero.
     fn heights(&self, side: AxisSide) -> Vec<f64> {
         let mut heights = self.guided(side);
         for series in self.drawn() {

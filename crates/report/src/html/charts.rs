@@ -88,11 +88,12 @@ fn legend(chart: &Chart) -> Markup {
 
 fn key(chart: &Chart, series: &Series, index: usize) -> Markup {
     let color = index % COLORS.len();
+    let middle = Point::new(12.0, 6.0);
     html! {
         @match series.mark {
             SeriesMark::Line => path class={"s" (color)} d="M1 6h22"
                 stroke-dasharray=[dashes(chart, index)] {},
-            SeriesMark::Dots => path class={"f" (color)} d=(dot(index, Point::new(12.0, 6.0), 4.0)) {},
+            SeriesMark::Dots => path class={"f" (color)} d=(dot(index, middle, 4.0)) {},
             SeriesMark::Bars => rect class={"f" (color)} x="7" y="1" width="10" height="10" {},
         }
     }

@@ -33,6 +33,9 @@ pub(super) struct Picture<'a> {
     pub(super) content: Markup,
 }
 
+/// The fonts of systems' own text.
+const FONTS: &str = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
+
 impl Picture<'_> {
     /// Writes the picture as a file of its own.
     pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -41,7 +44,7 @@ impl Picture<'_> {
             (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
             svg xmlns="http://www.w3.org/2000/svg" width=(width) height=(height)
                 viewBox=(format!("0 0 {width} {height}")) role="img"
-                font-family="system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+                font-family=(FONTS)
             {
                 title { (allowed(self.title)) }
                 @if let Some(text) = self.description { desc { (allowed(text)) } }

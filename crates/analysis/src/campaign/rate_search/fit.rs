@@ -2,9 +2,10 @@
 //! is late, with its 95 % interval. A grid of rates and slopes is weighed by the likelihood of the
 //! late requests, which are over-dispersed, because lateness comes in clusters.
 
-use super::MeasuredRate;
+use super::cell::MeasuredRate;
 
-/// Over-dispersion of the late requests: the variance of their counts over that of independent ones.
+/// Over-dispersion of the late requests: the variance of their counts over that of independent
+/// ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dispersion {
     /// Of cells at or below the wanted rate.
