@@ -580,6 +580,12 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt, chown, lchown, symlink};
 
+    /// A directory whose files have numbers that no input of another test had: tmpfs gives none a
+    /// second time.
+    fn place() -> tempfile::TempDir {
+        tempfile::tempdir_in("/dev/shm").unwrap()
+    }
+
     /// More steps than a save has.
     const STEPS_MAX: usize = 20;
 
@@ -659,7 +665,7 @@ mod tests {
     }
 
     fn never_follows_a_foreign_link(mode: u32, owner: u32) {
-        let (outside, shared) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (outside, shared) = (place(), place());
         let precious = outside.path().join("precious");
         std::fs::write(&precious, "precious").unwrap();
         let before = std::fs::metadata(&precious).unwrap().ino();
@@ -699,7 +705,7 @@ mod tests {
     #[test]
     fn output_stays_in_its_directory_when_that_is_exchanged() {
         for step in 1..STEPS_MAX {
-            let place = tempfile::tempdir().unwrap();
+            let place = place();
             let (folder, trap) = (place.path().join("folder"), place.path().join("trap"));
             std::fs::create_dir(&folder).unwrap();
             std::fs::create_dir(&trap).unwrap();
@@ -723,7 +729,7 @@ mod tests {
 
     #[test]
     fn file_in_the_place_of_the_unfinished_one_stays() {
-        let place = tempfile::tempdir().unwrap();
+        let place = place();
         let path = place.path().join("out.json");
         let unfinished = temporary_path(&path);
         for step in 1..STEPS_MAX {
@@ -746,7 +752,7 @@ mod tests {
 
     #[test]
     fn replaced_output_keeps_owner_and_mode() {
-        let place = tempfile::tempdir().unwrap();
+        let place = place();
         let path = place.path().join("out.json");
         for (mode, owner) in [(0o600, None), (0o444, None), (0o640, Some(65534))] {
             if owner.is_some() && !geteuid().is_root() {

@@ -206,8 +206,8 @@ pub(crate) struct MovedInCell<'a> {
     pub(crate) is_own: bool,
 }
 
-/// What the cells of a campaign moved on the disk of a side. The row is the place of the workload in
-/// `names`.
+/// What the cells of a campaign moved on the disk of a side. The row is the place of the workload
+/// in `names`.
 pub(crate) fn stretches_of_cells<'a>(
     cells: impl Iterator<Item = MovedInCell<'a>>,
     names: &[String],
