@@ -1,4 +1,4 @@
-//! The figures of operations on many small files. Pure; knows no filesystem and no printer.
+//! The figures of operations on many small files. Pure.
 
 use crate::estimate::{Settling, rate_after};
 use crate::slices::widen_estimate;

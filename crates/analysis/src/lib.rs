@@ -1,6 +1,5 @@
 //! Measurements in, judgements out: estimates with their uncertainty, findings with their evidence,
-//! advice with its reason, comparisons, the verdict. Pure: no I/O, no clock, no environment; knows
-//! only the nouns of `model`.
+//! advice with its reason, comparisons, the verdict. Pure: no I/O, no clock, no environment.
 #![forbid(unsafe_code)]
 
 pub mod advice;

@@ -1,6 +1,5 @@
 //! What kind of disk was surveyed, and how much of it: whether an arm moves over a turning surface,
-//! as its access times tell, and what the system says where they do not. Knows the record, not the
-//! findings.
+//! as its access times tell, and what the system says where they do not.
 
 use crate::shape::Reach;
 use diskproof_model::record::Record;

@@ -1,5 +1,5 @@
 //! What single requests say: the mean latency of each kind of operation, and how long the first
-//! request after an idle time takes. Pure; knows no target and no printer.
+//! request after an idle time takes. Pure.
 
 use crate::estimate::mean_latency;
 use diskproof_model::measurement::Measurement;

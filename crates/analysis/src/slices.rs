@@ -2,7 +2,7 @@
 //! between parts that lie apart in time (docs/verdict.md and docs/compare.md explain it). And one
 //! fall that the workloads of a run share: burst credit that is used up while they are measured in
 //! turns. The last slices of a single workload may be slow by chance; several workloads that fall
-//! at one moment to one rate are behind a limiter. Knows neither disks nor findings.
+//! at one moment to one rate are behind a limiter.
 
 use crate::estimate;
 use crate::estimate::student::multiple_95;

@@ -1,6 +1,6 @@
 //! What a PostgreSQL server measured alongside this run's own commits: the rates of INSERTs, where
 //! the time of one goes, and settings that the server tried: which value is tried where the INSERTs
-//! of the run decide it, and how much faster it is. Pure; knows no server and no printer.
+//! of the run decide it, and how much faster it is. Pure.
 
 use crate::estimate::{PairedDifference, largest_by, mean, mean_rate};
 use diskproof_model::measurement::OpKind;

@@ -1,6 +1,6 @@
-//! The documented limits of cloud volumes, by type, and what makes a figure round. Knows no
-//! measurement. Sources: docs.aws.amazon.com/ebs (volume types), learn.microsoft.com/azure
-//! (managed disk types), cloud.google.com/compute/docs/disks/performance; read in November 2026.
+//! The documented limits of cloud volumes, by type, and what makes a figure round. Sources:
+//! docs.aws.amazon.com/ebs (volume types), learn.microsoft.com/azure (managed disk types),
+//! cloud.google.com/compute/docs/disks/performance; read in November 2026.
 
 use diskproof_model::target::{Layer, TargetIdentity};
 

@@ -1,6 +1,5 @@
 //! The gate: an identity and an intent become an [`Admission`], or a [`Refusal`] with every reason
-//! found. Opens a target only to look at what it holds, and never for writing; does not know
-//! workloads.
+//! found. Opens a target only to look at what it holds, and never for writing.
 
 mod ancestry;
 mod contents;

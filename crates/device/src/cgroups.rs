@@ -1,6 +1,6 @@
 //! What the control groups of this process allow it: its I/O (`io.max` of its group and of every
 //! ancestor that is visible in cgroup v2, `blkio.throttle` of its group in v1), and memory before
-//! the machine swaps. An unreadable file counts as no limit. Does not know targets.
+//! the machine swaps. An unreadable file counts as no limit.
 
 use crate::sysroot::{SysRoot, read_number, read_text, value_of};
 use diskproof_model::target::IoLimit;

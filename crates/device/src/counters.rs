@@ -1,6 +1,6 @@
 //! What the disks at the bottom did between two moments, by the kernel's counters, and which other
-//! processes used storage meanwhile. Judges nothing and syncs nothing: to have buffered writes
-//! counted, sync before [`Snapshot::finish`].
+//! processes used storage meanwhile. To have buffered writes counted, sync before
+//! [`Snapshot::finish`].
 
 use crate::exits::ExitListener;
 use crate::processes::ProcessCounters;

@@ -1,4 +1,4 @@
-//! One block device as sysfs describes it → [`Layer`]. Does not know what lies above or below.
+//! One block device as sysfs describes it → [`Layer`].
 
 use crate::link::link_of;
 use crate::sysroot::{SysRoot, first_text, read_number, read_text};

@@ -1,6 +1,6 @@
 //! Runs programs, each in its own process group, which ends with diskproof. What one prints is
 //! waited for, but never longer than a deadline: a disk that hangs keeps its caller in the kernel,
-//! where no signal reaches it. Does not know what the text means.
+//! where no signal reaches it.
 //!
 //! And what a process of ours and the program that started it as a guard say to each other: lines
 //! on its standard output. Such a process outlives the program and undoes what that has done.

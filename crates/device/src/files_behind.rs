@@ -1,6 +1,5 @@
 //! The regular files in which the blocks of a target lie, where the kernel or a program on this
-//! machine makes a disk of a file: who replaces such a file has destroyed the target. Judges
-//! nothing.
+//! machine makes a disk of a file: who replaces such a file has destroyed the target.
 
 use crate::naming::node;
 use crate::syscalls::file_behind_loop;

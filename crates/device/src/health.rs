@@ -1,6 +1,6 @@
 //! The health that disks report. Runs smartctl (smartmontools) for every disk at the bottom of a
 //! target's layers and reads its JSON. Starts no self-test, changes no setting, wakes no sleeping
-//! disk. What is unavailable becomes a clause, never an error. Judges nothing: that is analysis.
+//! disk. What is unavailable becomes a clause, never an error.
 
 mod protocols;
 mod report;

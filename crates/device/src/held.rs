@@ -1,6 +1,6 @@
 //! A path held by a descriptor without the right to read or write (O_PATH). It can be checked
 //! before anything is opened, and opened without resolving the path again. Whatever another process
-//! renames, exchanges or links meanwhile, the descriptor stays with the inode. Judges nothing.
+//! renames, exchanges or links meanwhile, the descriptor stays with the inode.
 
 pub(crate) use crate::failure::changed;
 use crate::failure::{OpenError, open_failed};

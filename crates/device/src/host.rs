@@ -1,5 +1,5 @@
-//! Facts about the machine, from uname, /proc and /sys. An unknown fact stays empty. Does not know
-//! targets. And the CPU time that the hypervisor gave to other virtual machines.
+//! Facts about the machine, from uname, /proc and /sys. An unknown fact stays empty. And the CPU
+//! time that the hypervisor gave to other virtual machines.
 
 use crate::cgroups::{io_limits, meminfo_bytes};
 use crate::sysroot::{SysRoot, first_text, read_text, value_of};

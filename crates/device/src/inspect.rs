@@ -1,5 +1,5 @@
 //! Reads the ends of a device or file for the gate. Bypasses the page cache of a device, because
-//! each node of a disk has its own cache. Opens for reading only; judges nothing.
+//! each node of a disk has its own cache. Opens for reading only.
 
 use crate::direct_io::{AlignedBlock, clear_flags, is_direct};
 use crate::failure::{OpenError, open_failed};

@@ -1,6 +1,5 @@
 //! Our own directory that has a name: for a test that goes on after a power cut, and for tests of
 //! many small files. It is made inside an admitted directory, and every file in it is a new one.
-//! Knows no workload.
 
 use crate::admit::{Admission, Consent, Grant, Intent, Overwriting, Permit, admit};
 use crate::claimed::{self, CLAIM, OwnDirectory, TRIAL, UNFINISHED, remove_emptied};

@@ -1,6 +1,6 @@
 //! The only crate that opens anything under test: probe (read-only), admit (every reason for a
-//! refusal at once), open (identity re-checked), the kernel's counters to compare the figures
-//! with, and the health that disks report. It knows no workloads, statistics or printing.
+//! refusal at once), open (identity re-checked), the kernel's counters to compare the figures with,
+//! and the health that disks report.
 //!
 //! Two kinds of target are writable: an unlinked scratch file that this crate created, and a device
 //! or file that the user released by name and that passed every check. Only the gate makes a

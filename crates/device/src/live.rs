@@ -1,6 +1,6 @@
 //! What the machine's disks do at this moment: which block devices there are to watch, where the
 //! requests of each appear in the kernel's tracing (request_trace.rs), and the counters of all in
-//! /proc/diskstats. A device needs no node in /dev. Opens none, and judges nothing.
+//! /proc/diskstats. A device needs no node in /dev. Opens none.
 
 use crate::counters::DiskCounters;
 use crate::layers;

@@ -1,4 +1,4 @@
-//! /proc/self/mountinfo: which filesystem holds a path. Does not know disks.
+//! /proc/self/mountinfo: which filesystem holds a path.
 
 use crate::sysroot::SysRoot;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The mounts of every mount namespace that can be reached: our own, those in which a process or a
 //! thread lives, those that a descriptor of a process or a mount of the namespace itself keeps
-//! (`unshare --mount=FILE`, snapd). Judges nothing.
+//! (`unshare --mount=FILE`, snapd).
 
 use crate::mounts::{self, MountEntry};
 use crate::naming::errno_of;

@@ -1,6 +1,5 @@
 //! Admission → open target. The identity is checked again on the descriptor, and everything after
-//! that uses the descriptor. Knows no workload; the engine does its own I/O on
-//! [`OpenTarget::fd`].
+//! that uses the descriptor. The engine does its own I/O on [`OpenTarget::fd`].
 
 use crate::admit::{Admission, Grant, Permit, UnknownContent, judge_open_directory};
 use crate::direct_io::{AlignedBlock, clear_flags};

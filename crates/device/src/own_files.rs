@@ -1,5 +1,5 @@
 //! The files that we make in directories of our own, and how they are told from those that another
-//! program puts there: by their owner and by their mode. Knows no names.
+//! program puts there: by their owner and by their mode.
 
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;

@@ -1,5 +1,5 @@
 //! Path → [`TargetIdentity`], from stat, statvfs, mountinfo and sysfs. Never opens the target, so
-//! it works where opening is forbidden. Judges nothing: that is admit.rs.
+//! it works where opening is forbidden. What follows from it is decided by admit.rs.
 
 use crate::disk;
 use crate::layers::{self, Stack};

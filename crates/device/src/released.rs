@@ -1,6 +1,6 @@
 //! Opens what the user released for writing: exclusively, with the disk locked. Then every check of
 //! the gate runs again on the descriptor, because the target may have changed since. Writes
-//! nothing; knows no workload.
+//! nothing.
 
 use crate::admit::refusal::RefusalReasons;
 use crate::admit::{Consent, HiddenUsers, Permit, VisibilityGaps, device, file, overwriting_asked};

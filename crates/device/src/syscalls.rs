@@ -1,6 +1,5 @@
 //! The system calls of this crate that no safe wrapper offers: FIEMAP, leases, loop devices, masks
-//! and dispositions of signals, write-back of pages, tables of descriptors. Raw answers only;
-//! judges nothing.
+//! and dispositions of signals, write-back of pages, tables of descriptors. Raw answers only.
 #![allow(unsafe_code)]
 
 use crate::naming::{errno_of, is_device};

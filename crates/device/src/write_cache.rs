@@ -1,5 +1,5 @@
 //! The volatile write cache of disks, by their own report, and its switch: hdparm for ATA disks,
-//! nvme for NVMe, sdparm for SCSI. Judges nothing.
+//! nvme for NVMe, sdparm for SCSI.
 
 #[cfg(test)]
 mod tests;

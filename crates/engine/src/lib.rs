@@ -1,10 +1,8 @@
 //! The measuring engine: runs workloads and surveys on open targets.
 //!
-//! Knows the plan (crate `model`) and open targets (crate `device`). Judges nothing, prints
-//! nothing, reads no argument. Imports point one way: `io`, `load`, `measure`, `run`, then
-//! `survey`, `ping`, `files` and `primes`; `lock` and `allocator` stand alone.
-//! `unsafe` lives in `allocator`, `io`, `primes`, `run/{thread,select,spawn}.rs` and
-//! `measure/usage.rs`.
+//! Imports point one way: `io`, `load`, `measure`, `run`, then `survey`, `ping`, `files` and
+//! `primes`; `lock` and `allocator` stand alone. `unsafe` lives in `allocator`, `io`, `primes`,
+//! `run/{thread,select,spawn}.rs` and `measure/usage.rs`.
 
 pub mod allocator;
 mod files;

@@ -1,5 +1,4 @@
-//! Saved runs in one SQLite file. The only crate that knows SQL. Knows neither arguments nor the
-//! environment nor the terminal: the caller names the file.
+//! Saved runs in one SQLite file. The only crate that knows SQL.
 //!
 //! Promises: a saved run survives `kill -9` and a power cut. Several processes may use the file at
 //! the same time. A damaged file is renamed, never deleted, and a new one begins. A file that is

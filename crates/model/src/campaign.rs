@@ -1,5 +1,5 @@
 //! What a record keeps of the campaign that it belongs to: a series of short measurements whose
-//! order follows from what the earlier ones gave. Does not know how a campaign decides.
+//! order follows from what the earlier ones gave.
 
 use crate::series::TimeSeries;
 use schemars::JsonSchema;

@@ -1,6 +1,6 @@
 //! Two or more runs compared: metric by metric two figures, their ratio with its interval, a
 //! verdict, or the reasons why they cannot be compared. Its JSON form is the published contract
-//! `schema/comparison.v1.schema.json`. Does not know how any of it is found.
+//! `schema/comparison.v1.schema.json`.
 
 use crate::estimate::Estimate;
 use crate::op::OpKind;

@@ -1,5 +1,5 @@
 //! What the errors of I/O mean and what to do about them: one table for the engine, the program and
-//! the findings. Knows the kernel's names of errors, and the engine's `EOF`.
+//! the findings.
 
 /// The names of an error, what it means and what to do, both as clauses.
 type Entry = (&'static [&'static str], &'static str, &'static str);

@@ -1,5 +1,5 @@
-//! Many small files: what a run plans to do with them, what the engine measured, and the parts
-//! that the record shares. Knows no filesystem and no clock.
+//! Many small files: what a run plans to do with them, what the engine measured, and the parts that
+//! the record shares.
 
 use crate::measurement::{ByteCount, CpuTime, OpMeasurement, StopReason};
 use schemars::JsonSchema;

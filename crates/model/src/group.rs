@@ -1,5 +1,4 @@
-//! Workloads that run at the same time: when they end together, and what cannot run together. Does
-//! not know how they are run.
+//! Workloads that run at the same time: when they end together, and what cannot run together.
 
 use crate::workload::{CachePolicy, Layout, Span, Stop, Verify, Workload};
 

@@ -1,5 +1,4 @@
 //! The search for the greatest depth at which most requests meet a latency limit: what it found.
-//! Does not know how it is searched or printed.
 
 use crate::measurement::{Measurement, OpKind};
 use crate::shape::LatencyTarget;

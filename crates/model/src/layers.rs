@@ -1,5 +1,5 @@
 //! The layers between a file and its disk, each measured on the same blocks, and what each of them
-//! costs. Does not know how the blocks are found.
+//! costs.
 
 use crate::target::LayerKind;
 use schemars::JsonSchema;

@@ -1,5 +1,4 @@
-//! A limiter with a burst credit, as cloud volumes have: what a run showed of it. Does not know how
-//! it is found.
+//! A limiter with a burst credit, as cloud volumes have: what a run showed of it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

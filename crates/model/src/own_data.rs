@@ -1,5 +1,5 @@
 //! The mark that diskproof leaves in every sector that it writes, so that a later run recognises
-//! its own data on a device. Pure; does not know devices or of who writes.
+//! its own data on a device. Pure.
 //!
 //! The mark is a relation between two words of a sector: word 6 XOR word 7 is a constant. It is
 //! part of the data from the first write on, so a killed run leaves marked sectors only. It

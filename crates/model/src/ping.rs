@@ -1,5 +1,4 @@
-//! Single requests, one after the other: what a ping plans, and what it saw of each request. Does
-//! not know how a request is sent or printed.
+//! Single requests, one after the other: what a ping plans, and what it saw of each request.
 
 use crate::estimate::Estimate;
 use crate::op::{OpKind, PerOp};

@@ -1,6 +1,5 @@
 //! PostgreSQL servers: INSERTs of a temporary one (what is planned, what a slice measured, what the
 //! record says), the settings that it tries, and what the user's own server counts of its I/O.
-//! Knows no server.
 
 use crate::estimate::Estimate;
 use crate::histogram::LatencyHistogram;

@@ -1,5 +1,5 @@
 //! A sweep: block size × depth × operation. What was requested, the matrix that was measured, and
-//! what follows from it. Does not know how it is measured or printed.
+//! what follows from it.
 
 use crate::estimate::{Estimate, positive_interval};
 use crate::stream::Streams;

@@ -1,5 +1,4 @@
-//! What `watch` reads from the kernel, and what one of its steps shows. Knows neither /proc nor a
-//! printer.
+//! What `watch` reads from the kernel, and what one of its steps shows.
 
 use crate::postgres::ServerView;
 use schemars::JsonSchema;

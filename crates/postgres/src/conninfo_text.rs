@@ -1,7 +1,7 @@
 //! The texts in which libpq finds the settings of a connection: the two spellings of a connection
 //! string, service files and password files (documentation of PostgreSQL, "Connection Strings",
-//! "The Connection Service File", "The Password File"). Knows no names. No message repeats a value,
-//! as it may be a password.
+//! "The Connection Service File", "The Password File"). No message repeats a value, as it may be a
+//! password.
 
 use diskproof_device::{SmallFile, read_small_file};
 use std::os::unix::fs::MetadataExt as _;

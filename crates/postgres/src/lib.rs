@@ -1,7 +1,7 @@
 //! Sessions of PostgreSQL. A throw-away cluster in the directory under test: its programs are
 //! found, a server is started on a Unix socket only, loaded with INSERTs, stopped and removed. And
 //! a look at the counters of a server that the user runs, which changes nothing there. The only
-//! crate that speaks to PostgreSQL. Does not know plans, figures and their meaning.
+//! crate that speaks to PostgreSQL.
 #![forbid(unsafe_code)]
 
 mod client;

@@ -1,6 +1,6 @@
 //! Scans of a table that is larger than the server's cache, with the pages that the server had to
-//! read from files. The page cache is emptied of the table before the reads count. Does not know
-//! disks: whether the reads reached one, the caller counts.
+//! read from files. The page cache is emptied of the table before the reads count. Whether the
+//! reads reached a disk, the caller counts.
 
 use crate::client::PostgresClient;
 use crate::cluster::Cluster;

@@ -1,5 +1,5 @@
 //! The socket of a session: Unix or TCP, with a deadline for connecting, and as what the client
-//! reads and writes through. Knows no message.
+//! reads and writes through.
 
 use crate::conninfo::{ServerHost, ServerPlace};
 use crate::error::PostgresError;

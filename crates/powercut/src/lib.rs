@@ -1,7 +1,6 @@
 //! Whether a disk keeps, across a power cut, what it acknowledged as durable. A writer fills the
 //! target and reports to a log on a second machine; after the cut the target is compared with the
-//! log. Protocol, log and judgement are pure; only `diskproof-device` opens targets. Knows no
-//! command line and no terminal.
+//! log. Protocol, log and judgement are pure; only `diskproof-device` opens targets.
 #![forbid(unsafe_code)]
 
 mod client;

@@ -1,5 +1,5 @@
 //! A page that names itself: each sector carries the run, the place, the number of the write and a
-//! checksum, so that a page of two writes shows both. Pure; does not know disks.
+//! checksum, so that a page of two writes shows both. Pure.
 
 use diskproof_model::own_data::mark_sectors;
 

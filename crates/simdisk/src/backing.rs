@@ -1,5 +1,5 @@
 //! The bytes of a simulated disk: a sparse file in memory or on disk, and before it the volatile
-//! write cache. Must not know when requests end, nor FUSE.
+//! write cache.
 
 use crate::models::write_cache::{CacheModel, SECTOR_BYTES};
 use rustix::fs::FallocateFlags;

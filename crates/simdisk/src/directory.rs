@@ -1,5 +1,5 @@
 //! `SimDirectory`: a directory over FUSE with files in memory, in which O_DIRECT is refused. One
-//! thread serves it, without delays. Must not know models, nor how the protocol is laid out.
+//! thread serves it, without delays.
 
 use crate::fuse::connection::{Channel, Connection, Root, ServeError};
 use crate::fuse::wire::{

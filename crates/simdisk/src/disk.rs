@@ -1,5 +1,4 @@
 //! `SimDisk`: a model served as one regular file over FUSE, by threads of this process.
-//! Must not know how a model decides, nor how the protocol is laid out.
 
 use crate::backing::{Backing, Medium};
 use crate::fuse::connection::{Channel, Connection, Root, ServeError};

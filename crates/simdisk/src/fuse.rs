@@ -1,5 +1,5 @@
 //! The FUSE protocol over a raw `/dev/fuse`: its numbers and layouts (`wire`) and a mounted
-//! connection (`connection`). Must not know disks, models or files.
+//! connection (`connection`).
 //!
 //! Not `fuser` 0.18 (tried 2026-11-22). It serves a regular file as root with O_DIRECT and 512-byte
 //! requests at 46k to 97k IOPS, so speed is no reason. But after a lazy unmount its threads never

@@ -1,5 +1,4 @@
-//! Named disks: the numbers of real kinds of disk, written as in `spec`. Must not know how a model
-//! is served.
+//! Named disks: the numbers of real kinds of disk, written as in `spec`.
 //!
 //! The numbers are those of data sheets and published measurements, rounded; they need not be those
 //! of any one drive.

@@ -3,7 +3,7 @@
 //!
 //! A [`models::Model`] says in numbers what a disk is. [`SimDisk`] serves it over FUSE as one
 //! regular file that takes O_DIRECT; [`LoopDevice`] makes a block device of it; [`SimDirectory`] is
-//! a directory in which O_DIRECT is refused. All need root. Must not know what the tests measure.
+//! a directory in which O_DIRECT is refused. All need root.
 
 mod backing;
 mod directory;

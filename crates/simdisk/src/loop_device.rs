@@ -1,5 +1,4 @@
-//! `LoopDevice`: a block device over a file, through the loop driver's ioctls. Must not know what
-//! the file is.
+//! `LoopDevice`: a block device over a file, through the loop driver's ioctls.
 #![allow(unsafe_code)]
 
 use rustix::fd::{AsFd, AsRawFd};

@@ -1,5 +1,5 @@
-//! The program `simdisk`: serves one simulated disk until SIGTERM, SIGINT, SIGHUP or SIGQUIT.
-//! `kill -9` is the power cut. Must not know anything the library does not.
+//! The program `simdisk`: serves one simulated disk until SIGTERM, SIGINT, SIGHUP or SIGQUIT. `kill
+//! -9` is the power cut.
 
 mod arguments;
 mod signals;

@@ -1,5 +1,5 @@
 //! A simulated disk as plain data (`Model`) and as a pure state machine in virtual time
-//! (`DiskMachine`). Must not know real time, FUSE, threads or the disk's content.
+//! (`DiskMachine`).
 
 pub mod cliff;
 pub mod counterfeit;

@@ -1,5 +1,4 @@
 //! Runs the timer thread before ordinary threads, so that a busy machine does not slow the disk.
-//! Must not know what the thread does.
 #![allow(unsafe_code)]
 
 /// Puts the calling thread into SCHED_FIFO at the lowest real-time priority. On two cores with two

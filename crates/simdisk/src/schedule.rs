@@ -1,5 +1,4 @@
-//! Drives a `TimingModel` in real time: replies leave when the model says so. Must not know FUSE,
-//! nor what a reply is.
+//! Drives a `TimingModel` in real time: replies leave when the model says so.
 
 use crate::models::{DiskRequest, TimingModel};
 use crate::precedence::take_precedence;

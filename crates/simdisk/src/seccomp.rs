@@ -1,5 +1,4 @@
 //! Forbids system calls to a child process, as containers do (seccomp(2), SECCOMP_MODE_FILTER).
-//! Must not know who the child is.
 #![allow(unsafe_code)]
 
 use std::io;

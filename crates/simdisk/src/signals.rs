@@ -1,5 +1,5 @@
 //! Waits for the signals of Ctrl-C, `kill`, a closed terminal and Ctrl-\. Each would leave a dead
-//! mount behind if it ended the program at once. Must not know what ends then.
+//! mount behind if it ended the program at once.
 #![allow(unsafe_code)]
 
 use std::io;

@@ -1,5 +1,4 @@
 //! Reads a model from text: `NAME`, `key=value,…`, or both, as `momentus-7200.4,stall=5s+1500ms`.
-//! Must not know how it is served.
 
 use crate::gallery;
 use crate::models::cliff::Cliff;

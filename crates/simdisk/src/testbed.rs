@@ -1,6 +1,6 @@
 //! Loop devices, mounts, zram and small filesystems for tests: made by the system's own tools,
-//! taken down when dropped, on failure too. Must not know what is measured on them. Here a failed
-//! step fails the test that took it, so that this file panics where others return errors.
+//! taken down when dropped, on failure too. Here a failed step fails the test that took it, so that
+//! this file panics where others return errors.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};

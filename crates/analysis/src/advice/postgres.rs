@@ -1,5 +1,4 @@
-//! Settings of PostgreSQL that follow from the figures of `check`, and those to leave alone. Knows
-//! the names of `check`'s workloads and the documented relations, nothing of a server.
+//! Settings of PostgreSQL that follow from the figures of `check`, and those to leave alone.
 
 use super::fitness::{leave_alone, measured, op, unfit_rate, width};
 use super::io_concurrency::{BITMAP_SCANS, GAIN_MIN, effective_setting, from_knee};

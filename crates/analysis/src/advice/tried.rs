@@ -1,5 +1,5 @@
 //! What a server says of settings that it tried: their gain becomes part of the advice, and decides
-//! it where it is known. Does not know how they were tried.
+//! it where it is known.
 
 use super::fitness::leave_alone;
 use diskproof_model::digits::{figure_to_digits, rounded};

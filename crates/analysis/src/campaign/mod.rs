@@ -1,6 +1,6 @@
 //! Campaigns: series of short measurements in which the results so far decide what comes next. Each
-//! is a pure decision in its own file. Does not know targets, threads or clocks: the program
-//! measures the cells in whatever way it can, tests in virtual time.
+//! is a pure decision in its own file. The program measures the cells in whatever way it can, tests
+//! in virtual time.
 
 mod compare_live;
 mod decision;

@@ -1,5 +1,5 @@
 //! Latency distributions for comparing: quick quantiles, and how many independent latencies a run
-//! is worth. Does not know ratios.
+//! is worth.
 
 use crate::estimate::widening;
 use diskproof_model::comparison::PercentilePoint;

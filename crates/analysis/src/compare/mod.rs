@@ -8,8 +8,6 @@
 //!   must agree; `differences`: what need not. `limit`: conditions of the user.
 //! * `blocks`: what the slices of a live comparison show.
 //! * `earlier`: runs of the history that show how figures vary, of both sides or of a single run.
-//!
-//! Knows records only, not where they come from or how a comparison is printed.
 
 mod blocks;
 mod comparable;

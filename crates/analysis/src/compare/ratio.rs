@@ -1,6 +1,5 @@
 //! The ratio of two figures: its interval, how likely chance alone would make it, and what it comes
-//! to. Works on logarithms, so that B over A and A over B are exact inverses in everything. Does
-//! not know workloads.
+//! to. Works on logarithms, so that B over A and A over B are exact inverses in everything.
 //!
 //! Intervals of the two sides are joined by the method of variance estimates recovery (Zou & Donner
 //! 2008), which keeps their asymmetry; for symmetric ones this is Student's or Welch's t. The

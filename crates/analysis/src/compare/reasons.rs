@@ -1,5 +1,5 @@
 //! Reasons why two figures do not compare, and what workloads and surveys share of them: method,
-//! load, spans, findings. Does not know what a workload or a survey is.
+//! load, spans, findings.
 
 use super::sides::is_live_pair;
 use crate::headline::uncapitalised;

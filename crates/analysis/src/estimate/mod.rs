@@ -1,5 +1,5 @@
 //! Rates with an honest 95 % interval: where the warm-up ends, what the rate is after it, its
-//! uncertainty. Works on counts per cell of time; does not know workloads, disks or latencies.
+//! uncertainty. Works on counts per cell of time.
 
 mod batches;
 mod fall;

@@ -1,6 +1,6 @@
 //! Student's t distribution, the only place that asks for it, and differences of pairs that were
 //! measured one after the other: changes over time affect both members of a pair and cancel out
-//! (Student 1908). Does not know what is estimated.
+//! (Student 1908).
 
 use super::stats::{mean, variance};
 use statrs::distribution::ContinuousCDF as _;

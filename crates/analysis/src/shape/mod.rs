@@ -1,6 +1,5 @@
 //! What a curve looks like: how far its points scatter, which levels it keeps, where it dips below
 //! what lies on both sides. All of it in logarithms of the rate, so that a deviation is a share.
-//! Knows the points of a curve only, neither disks nor findings.
 //!
 //! The healthy curve of a rotating disk is a staircase that only falls: zones of one rate each,
 //! from two to dozens of them, with any length. So nothing here may take a step down for a fault,

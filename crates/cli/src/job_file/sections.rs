@@ -1,7 +1,6 @@
 //! Splits the text of a job file into sections and settings. Resolves comments, `include`,
 //! `${VARIABLE}` and `$keyword`, and keeps the line of every setting. No INI crate reads this
-//! dialect: keys without a value, line numbers across includes, arithmetic. Knows the form of
-//! options, not their meaning.
+//! dialect: keys without a value, line numbers across includes, arithmetic.
 
 use super::environment::{Environment, Keywords};
 use super::translation::{JobFileError, Translated};

@@ -3,7 +3,7 @@
 //!
 //! A bind mount shows a part of a filesystem elsewhere, and the way up from there misses the
 //! directory of a server that holds it: the root field of mountinfo names that part. An overlay
-//! writes to a directory elsewhere, too. Judges nothing.
+//! writes to a directory elsewhere, too.
 
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed, proc_path};

@@ -1,7 +1,7 @@
 //! A block device and every other device that shares its blocks: its partitions, the disk that it
 //! is a part of, partitions that overlap it, other paths to the same disk, what lies behind a loop
 //! device. And whether a path, a descriptor or a device number belongs to what must not be in use.
-//! Reads sysfs only; judges nothing, and does not look for users.
+//! Reads sysfs only.
 
 use super::names::wwid_of;
 use crate::disk::size_bytes;

@@ -1,5 +1,5 @@
 //! Which processes hold something open, have it registered in an io_uring or mapped into memory,
-//! from fd, fdinfo and maps of /proc/PID and its threads. Judges nothing.
+//! from fd, fdinfo and maps of /proc/PID and its threads.
 
 use super::family::{Node, Subject};
 use crate::mounts::unescape;

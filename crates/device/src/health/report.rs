@@ -1,5 +1,5 @@
 //! smartctl's JSON document, with access that never fails, and the phrases that all protocols
-//! share. Knows no protocol.
+//! share.
 
 use diskproof_model::health::SelfTest;
 use serde_json::Value;

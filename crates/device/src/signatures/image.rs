@@ -1,5 +1,4 @@
-//! Reads a disk or file in places, each place once, and remembers what could not be read. Knows no
-//! format.
+//! Reads a disk or file in places, each place once, and remembers what could not be read.
 
 use rustix::io::Errno;
 use std::cell::RefCell;

@@ -1,6 +1,6 @@
 //! The signatures of filesystems, partition tables, volume managers, RAID, swap and databases at
-//! the ends of a disk or file. Reads only; prefers a false alarm to a missed signature. Must not
-//! know what follows from one: the gate decides.
+//! the ends of a disk or file. Reads only; prefers a false alarm to a missed signature. The gate
+//! decides what follows from one.
 
 mod image;
 mod magics;

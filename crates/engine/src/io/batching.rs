@@ -1,4 +1,4 @@
-//! How many requests go to the kernel in one call. Knows no I/O engine.
+//! How many requests go to the kernel in one call.
 
 use diskproof_model::plan::{Access, CachePolicy};
 

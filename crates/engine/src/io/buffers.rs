@@ -1,5 +1,4 @@
-//! The memory for I/O: one aligned block per slot, filled with incompressible data. Does not know
-//! the requests.
+//! The memory for I/O: one aligned block per slot, filled with incompressible data.
 #![allow(unsafe_code)]
 
 use crate::random::{Random, splitmix64};

@@ -1,6 +1,5 @@
 //! Finds the times in which this process did not run: it was stopped (SIGSTOP, Ctrl-Z), frozen (a
-//! paused container or virtual machine), or suspended with the whole machine. Knows no disk and no
-//! workload.
+//! paused container or virtual machine), or suspended with the whole machine.
 //!
 //! A thread wakes up every 10 ms. A long gap between two wake-ups is an interruption where a
 //! SIGCONT arrived in it. Without that signal it is one only if the process used no processor and

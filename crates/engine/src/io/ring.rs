@@ -1,6 +1,6 @@
 //! The memory that an io_uring shares with the kernel, and the calls on it. Submission entries stay
 //! where they are: a slot that is used again stores only the changed fields instead of 64 new
-//! bytes. Knows no target, buffer or slot.
+//! bytes.
 //!
 //! The crate `io-uring` stores all 64 each time: a NOP takes 106 ns with it and 97 ns here (32 at
 //! once, medians of five interleaved rounds).

@@ -1,6 +1,6 @@
 //! What all workers of a workload may use up together, exact to the last operation. Each takes a
 //! portion, and another when that is used up, so that all end at about the same time and the queue
-//! depth holds. Knows no steps, slots or time.
+//! depth holds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,4 @@
-//! Data of writes that is not new and random each time: compressible, repeated or a pattern. Knows
-//! no request.
+//! Data of writes that is not new and random each time: compressible, repeated or a pattern.
 
 use crate::io::buffers::Buffers;
 use crate::random::Random;

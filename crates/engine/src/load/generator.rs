@@ -1,5 +1,5 @@
 //! What a worker starts next: steps of the pattern, follow-ups of completed requests, at the
-//! pacer's times, within the budget. Knows slots and requests; no backend, clock or counter.
+//! pacer's times, within the budget.
 
 mod chain;
 

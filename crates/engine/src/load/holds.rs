@@ -1,5 +1,5 @@
 //! What holds back the operations of a worker: pauses between them (think time), and the shares of
-//! the operations that several workloads start together. Knows counts and times, no requests.
+//! the operations that several workloads start together.
 
 use diskproof_model::shape::{FlowShare, ThinkCount, ThinkTime};
 use std::sync::Arc;

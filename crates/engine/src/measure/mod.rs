@@ -1,5 +1,5 @@
 //! The worker: takes requests from `load`, sends them through a backend of `io`, and counts the
-//! completions. Knows no thread, no target file and no other worker.
+//! completions.
 
 mod completion;
 pub(crate) mod counters;

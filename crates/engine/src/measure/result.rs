@@ -1,6 +1,5 @@
 //! What a worker returns, why it ended, and what it has measured so far, published for the
-//! supervisor. If the target never answers, that becomes the worker's result. Knows no clock, no
-//! backend and no thread.
+//! supervisor. If the target never answers, that becomes the worker's result.
 
 use crate::io::clock::ProcessorWait;
 use crate::io::errno_name;

@@ -1,5 +1,5 @@
 //! The windows of one worker. All workers end them at the same times, which follow from the start
-//! of the measured time alone, so that their windows add up. Knows no clock and no request.
+//! of the measured time alone, so that their windows add up.
 
 use crate::io::clock::ProcessorWait;
 use diskproof_model::measurement::PerOp;

@@ -1,6 +1,5 @@
 //! Follows the threads that ping: passes each request on, adds up the requests of each target, and
-//! ends all of them when the user or the watcher wants it, or when a target does not answer. Knows
-//! no pattern and no pace.
+//! ends all of them when the user or the watcher wants it, or when a target does not answer.
 
 use super::pinger::{PingAnswer, PingSignals};
 use crate::io::clock::ActiveClock;

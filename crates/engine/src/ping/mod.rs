@@ -1,6 +1,6 @@
 //! Single requests on open targets, one at a time per target, at a given pace: what is sent, how it
 //! is followed, and the measurement that it becomes. Reports each request when it completes. Built
-//! on the sampler; judges nothing.
+//! on the sampler.
 
 mod follow;
 mod pinger;

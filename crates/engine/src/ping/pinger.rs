@@ -1,5 +1,5 @@
 //! The requests of one target: when each starts, where it goes, what follows it. Runs alike in real
-//! and in virtual time; knows no target, thread or statistics.
+//! and in virtual time.
 
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent, Op, errno_name};

@@ -1,5 +1,5 @@
 //! The first requests to a target: small, timed, outside of any measurement. Where they are slow, a
-//! full queue of large blocks would not be answered before the run ends. Knows no I/O engine.
+//! full queue of large blocks would not be answered before the run ends.
 
 use crate::io::Extent;
 use crate::io::buffers::{ALIGNMENT_BYTES, Buffers};

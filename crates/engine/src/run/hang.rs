@@ -1,5 +1,4 @@
-//! A target that hangs: what its workers have in flight, and the results that they leave. Knows no
-//! plans.
+//! A target that hangs: what its workers have in flight, and the results that they leave.
 
 use crate::load::slots::PendingRequest;
 use crate::lock::lock;

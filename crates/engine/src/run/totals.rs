@@ -1,6 +1,6 @@
 //! Figures that all workloads of a run share: CPU time of the process and counters of the devices,
 //! read before, after, and at the ends of the workers' windows, as far as the supervisor wakes up
-//! in time; what a window used is scaled to its length. Judges nothing.
+//! in time; what a window used is scaled to its length.
 
 use crate::measure::usage;
 use diskproof_device::{OpenTarget, Snapshot};

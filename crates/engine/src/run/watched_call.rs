@@ -1,5 +1,5 @@
 //! A call on one target outside of its workers, such as a sync or a read-back: what the watcher
-//! sees meanwhile, and how its answer ends the wait. Does not know what the call does.
+//! sees meanwhile, and how its answer ends the wait.
 
 use crate::run::error::{RunError, worker_error};
 use crate::run::supervise::CHECK_EVERY;

@@ -1,5 +1,5 @@
 //! Access time by seek distance: one small request after the other, in patterns that send the heads
-//! far or near. Does not know the other parts of a survey.
+//! far or near.
 
 use super::log::SurveyTarget;
 use super::queue::{RequestQueue, block_at};

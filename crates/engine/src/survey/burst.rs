@@ -1,5 +1,5 @@
 //! Rate of reading the same bytes repeatedly: what the disk's cache and its link deliver without
-//! the medium. Does not know the other parts of a survey.
+//! the medium.
 
 use super::queue::{RequestQueue, block_at};
 use crate::io::Backend;

@@ -1,5 +1,4 @@
-//! Transfer rate by position: how large the samples are, where they lie, and each one's rate. Does
-//! not know the other parts of a survey.
+//! Transfer rate by position: how large the samples are, where they lie, and each one's rate.
 //!
 //! Each sample is the end of a stream; see [`super::sample`].
 

@@ -1,5 +1,5 @@
 //! The survey of a target: transfer rate by position, burst rate, access times, every block.
-//! Prepared here, measured by one separate thread, watched by the caller's. Judges nothing.
+//! Prepared here, measured by one separate thread, watched by the caller's.
 
 mod access;
 mod burst;

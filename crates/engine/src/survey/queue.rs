@@ -1,5 +1,5 @@
 //! Blocks of a target moved in order through a [`Sampler`], each with the part of the time that was
-//! its own. Curve, burst, access times and scan are built on it. Knows no statistics and no disk.
+//! its own. Curve, burst, access times and scan are built on it.
 
 use super::log::{SurveyLog, SurveyTarget};
 use crate::io::clock::Clock;

@@ -1,5 +1,5 @@
 //! Reads points of the curve again that stand out from their neighbours, so that a brief
-//! disturbance does not count as a property of the disk. Does not know the other parts of a survey.
+//! disturbance does not count as a property of the disk.
 //!
 //! A pause of this program or of the host makes a sample too slow where it falls into the timed
 //! part. Where it falls before, the sample is too fast, because the disk reads ahead into its cache

@@ -1,5 +1,5 @@
 //! Reads every block once, in order. Compares each with its neighbours to find slow ones, and
-//! narrows unreadable ones down to sectors. Does not know the other parts of a survey.
+//! narrows unreadable ones down to sectors.
 
 use super::queue::{BlockCompletion, RequestQueue, block_at};
 use super::scan_log::{ScanLog, SlowBlockDetector, SlowCandidate};

@@ -1,5 +1,5 @@
 //! What a scan has found so far: slow blocks, which take longer than their neighbours, unreadable
-//! ranges, a map of latencies. Knows no disk.
+//! ranges, a map of latencies.
 
 use crate::io::Extent;
 use diskproof_model::histogram::LatencyHistogram;

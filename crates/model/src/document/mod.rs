@@ -1,6 +1,5 @@
 //! Records and comparisons from outside: files, report pages, pipes, the history. Every number and
-//! every list is compared with its limit before anything is built from the text. Knows JSON text
-//! only, not where it comes from.
+//! every list is compared with its limit before anything is built from the text.
 
 mod data;
 mod error;

@@ -1,6 +1,6 @@
 //! Reads the wire format HdrHistogram V2, plain or deflated (`HistogramEncoding` in the README of
 //! HdrHistogram_c). Our own reader, because the crate `hdrhistogram` allocates what the text
-//! claims: 4 GiB for a text of 60 bytes. Knows neither base64 nor what is done with the values.
+//! claims: 4 GiB for a text of 60 bytes.
 
 use flate2::read::ZlibDecoder;
 use std::io::Read as _;

@@ -44,6 +44,31 @@ fn lines_fit_the_columns() {
     check("lines over 100 columns", &long);
 }
 
+/// What a head must not say: whom a file may know is checked by what it imports.
+const DENIALS: [&str; 5] = [
+    "Does not know",
+    "Must not know",
+    "Knows no ",
+    "Knows neither",
+    "Judges nothing",
+];
+
+#[test]
+fn heads_say_what_a_file_does() {
+    let mut found = Vec::new();
+    for file in text_sources() {
+        for line in file.text.lines() {
+            let Some(head) = line.strip_prefix("//!") else {
+                break;
+            };
+            if DENIALS.iter().any(|denial| head.contains(denial)) {
+                found.push(format!("{}:{head}", file.path));
+            }
+        }
+    }
+    check("heads that say what a file does not know", &found);
+}
+
 #[test]
 fn modules_have_no_cycles() {
     let mut found = Vec::new();

@@ -1,6 +1,6 @@
-//! Parts of a record in words and as blocks: what every page says. Does not know how a page is laid
-//! out. Here the page of a run: its sections in order. The only place that decides what a page
-//! contains; a renderer decides how it looks.
+//! Parts of a record in words and as blocks: what every page says. Here the page of a run: its
+//! sections in order. The only place that decides what a page contains; a renderer decides how it
+//! looks.
 
 pub(crate) mod changes;
 pub(crate) mod comparison;

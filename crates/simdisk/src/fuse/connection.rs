@@ -1,5 +1,5 @@
 //! A mounted FUSE connection: opens `/dev/fuse`, mounts, hands cloned channels to server threads,
-//! ends them, unmounts. Must not know what is served.
+//! ends them, unmounts.
 #![allow(unsafe_code)]
 
 use super::wire::{IN_HEADER_BYTES, TRANSFER_BYTES, TRANSFER_MAX_BYTES};

@@ -1,5 +1,5 @@
 //! Layouts and numbers of the FUSE protocol, version 7.31 and later (`linux/fuse.h`), read and
-//! written byte by byte. Must not know what a request is for, nor where bytes come from.
+//! written byte by byte.
 
 /// Operation numbers (`enum fuse_opcode`), only those served here.
 pub(crate) mod opcode {

@@ -1,6 +1,5 @@
 //! A fast write cache with an end: the first bytes written are fast, all later ones slow (an SSD's
-//! SLC share). Must not know channels, reads or queues. It never recovers: a test that wants it
-//! fresh starts a new disk.
+//! SLC share). It never recovers: a test that wants it fresh starts a new disk.
 
 use super::timing::transfer_ns;
 

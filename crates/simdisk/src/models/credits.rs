@@ -1,6 +1,5 @@
 //! Burst credits: a bucket of operations or of bytes that fills at the baseline rate and empties at
 //! the burst rate, as cloud volumes have. It refills in every pause and under every smaller load.
-//! Must not know what the operations do.
 
 /// The numbers of a bucket, in operations or in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

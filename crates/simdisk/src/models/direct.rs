@@ -1,4 +1,4 @@
-//! Whether O_DIRECT is possible, and where it is refused. Must not know timing.
+//! Whether O_DIRECT is possible, and where it is refused.
 
 /// How O_DIRECT is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,4 +1,4 @@
-//! Requests whose end is already known, in order of ending. Must not know why they end then.
+//! Requests whose end is already known, in order of ending.
 
 use super::timing::DiskCompletion;
 use std::cmp::Reverse;

@@ -1,5 +1,5 @@
-//! What goes wrong: errors by place and by volume, and transfers that end early. Must not know
-//! timing: a failed request takes the time of a good one.
+//! What goes wrong: errors by place and by volume, and transfers that end early. A failed request
+//! takes the time of a good one.
 
 use super::timing::{Operation, overlaps};
 use std::ops::Range;

@@ -1,6 +1,5 @@
 //! A disk without moving parts: latency on parallel channels, limits of rate, an optional cliff and
-//! optional credits. Must not know the order in which a host would like to be served: first come,
-//! first served.
+//! optional credits. First come, first served.
 
 use super::cliff::{Cliff, CliffEdge};
 use super::credits::{CreditBucket, Credits};

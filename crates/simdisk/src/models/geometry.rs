@@ -1,5 +1,5 @@
 //! Where bytes lie on a rotating disk: zones of tracks from the outer edge inwards, and the time
-//! the head takes between them. Must not know requests or queues.
+//! the head takes between them.
 //!
 //! The model: tracks are equally wide, the speed is constant, so a zone's rate is proportional to
 //! its track's length; zones are bands of equally many tracks, so an outer zone holds more bytes.

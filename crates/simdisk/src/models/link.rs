@@ -1,5 +1,4 @@
-//! A link between disk and host that is slower than the disk may be: the curve's flat top. Must not
-//! know the mechanism behind.
+//! A link between disk and host that is slower than the disk may be: the curve's flat top.
 
 use super::done::DoneQueue;
 use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel, transfer_ns};

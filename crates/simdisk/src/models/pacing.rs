@@ -1,5 +1,4 @@
-//! A hard limit of operations per second: one queue, evenly spaced. Must not know what the
-//! operations do.
+//! A hard limit of operations per second: one queue, evenly spaced.
 
 /// A server that takes 1/`iops` for each operation, one after the other.
 #[derive(Debug, Clone)]

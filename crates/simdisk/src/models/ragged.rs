@@ -1,5 +1,5 @@
 //! An uneven surface: the time per byte differs from one cell of the disk to the next, always in
-//! the same way. Must not know the mechanism.
+//! the same way.
 
 use std::ops::Range;
 

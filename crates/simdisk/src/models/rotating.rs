@@ -1,5 +1,5 @@
 //! A rotating disk: arm, turning platter, look-ahead buffer, and a queue from which the nearest
-//! request is chosen (NCQ). Must not know what the host is or how it waits.
+//! request is chosen (NCQ).
 
 use super::geometry::{Geometry, Surface};
 use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel};

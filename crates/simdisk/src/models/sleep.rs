@@ -1,5 +1,5 @@
 //! A disk that falls asleep when nothing is requested for a while, and takes its time to wake up: a
-//! platter that stops, a power state that is slow to leave. Must not know the mechanism.
+//! platter that stops, a power state that is slow to leave.
 
 /// When a disk sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,4 @@
-//! Places on the disk that take longer: sectors the drive reads repeatedly. Must not know the
-//! mechanism.
+//! Places on the disk that take longer: sectors the drive reads repeatedly.
 
 use super::timing::overlaps;
 use std::ops::Range;

@@ -1,5 +1,4 @@
-//! A disk that stands still for a while: garbage collection, a reset of the link. Must not know the
-//! mechanism.
+//! A disk that stands still for a while: garbage collection, a reset of the link.
 
 use super::timing::{DiskCompletion, DiskRequest, TimingModel};
 

@@ -1,5 +1,4 @@
-//! RAID-0: equal disks, a chunk on each in turn. A request ends when its last part does. Must not
-//! know what the members are.
+//! RAID-0: equal disks, a chunk on each in turn. A request ends when its last part does.
 
 use super::done::DoneQueue;
 use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel};

@@ -1,5 +1,4 @@
 //! A request, its completion, and the interface of every part that decides when a request ends.
-//! Must not know any particular disk.
 
 use std::ops::Range;
 

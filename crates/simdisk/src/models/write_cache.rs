@@ -1,5 +1,4 @@
-//! What becomes of acknowledged writes when the power fails. Must not know timing, nor where the
-//! bytes are kept.
+//! What becomes of acknowledged writes when the power fails.
 
 /// The cache's honesty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

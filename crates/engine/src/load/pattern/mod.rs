@@ -1,5 +1,5 @@
-//! Where the next operation goes, and what it does. Pure and reproducible;
-//! allocates only while it is made. Knows no file, time or result.
+//! Where the next operation goes, and what it does. Pure and reproducible; allocates only while it
+//! is made.
 
 mod each_once;
 mod skewed;
