@@ -25,7 +25,7 @@ pub use judge::{
 pub use log_store::LogStore;
 pub use page::{PAGE_BYTES, SlotState};
 pub use protocol::Token;
-pub use reader::{boot_id, change_before, content_before, read_content};
+pub use reader::{boot_id, directory_change_time, read_content, region_fingerprint};
 pub use rehearsal::{RehearsedCut, rehearse};
 pub use run::{
     CutMethod, CutTarget, LogEnd, RunDescription, RunLog, RunProgress, StreamKind, WORKERS_MAX,

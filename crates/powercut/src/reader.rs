@@ -53,31 +53,34 @@ pub fn read_content(
     Ok(content)
 }
 
-/// What shows after the cut that nothing of a run is left because all of it was lost: the checksum
-/// of the region that the run is going to fill, or that it is blank. `None` where it cannot be
-/// read.
-/// Calls `read` after each page.
-pub fn content_before(run: &RunDescription, pages: &OpenTarget, read: &dyn Fn()) -> Option<String> {
+/// Returns the checksum of the region that a run fills, or its byte if all bytes are equal; `None`
+/// where it cannot be read. A run compares it before and after the cut to recognise that all its
+/// writes were lost. Calls `on_page_read` after each page.
+pub fn region_fingerprint(
+    run: &RunDescription,
+    pages: &OpenTarget,
+    on_page_read: &dyn Fn(),
+) -> Option<String> {
     pages.drop_cache();
     let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
-    let (mut hash, mut first, mut is_even) = (Sha256::new(), None, true);
+    let (mut hash, mut first, mut is_uniform) = (Sha256::new(), None, true);
     for number in 0..run.region_bytes() / PAGE_BYTES as u64 {
         let length = read_page(pages, &mut page, number * PAGE_BYTES as u64).ok()?;
-        read();
+        on_page_read();
         let content = &page.0[..length];
         let byte = *first.get_or_insert(*content.first()?);
-        is_even &= content.iter().all(|other| *other == byte);
+        is_uniform &= content.iter().all(|other| *other == byte);
         hash.update(content);
     }
-    if is_even {
+    if is_uniform {
         return first.map(|byte| format!("{BLANK} {byte:02x}"));
     }
     let digest = hash.finalize();
     Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The same of a directory: the time of its last change.
-pub fn change_before(directory: &Path) -> Option<String> {
+/// Returns the time of the last change of a directory, for the same comparison.
+pub fn directory_change_time(directory: &Path) -> Option<String> {
     let found = std::fs::metadata(directory).ok()?;
     Some(format!("{}.{:09}", found.ctime(), found.ctime_nsec()))
 }

@@ -245,7 +245,8 @@ pub struct RunDescription {
     pub is_control_evidence: bool,
     /// The run writes these streams.
     pub streams: Vec<WriteStream>,
-    /// What the target was before the run ([`crate::content_before`]); `None` where it is unknown.
+    /// What the target was before the run ([`crate::region_fingerprint`]); `None` where it is
+    /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
 }

@@ -218,11 +218,11 @@ impl SweptCell {
     }
 
     /// Whether its slices are too few for an interval.
-    fn is_rough(&self) -> bool {
+    fn lacks_interval(&self) -> bool {
         self.rates.len() < SLICES_MIN
     }
 
-    fn is_like(&self, other: &Self) -> bool {
+    fn has_same_operation(&self, other: &Self) -> bool {
         let (asked, other) = (&self.workload, &other.workload);
         other.access == asked.access && other.streams == asked.streams
     }
@@ -233,7 +233,7 @@ impl SweptCell {
         let count = self.rates.len() as f64;
         let rate = self.rate();
         let operations = self.operations.max(1) as f64;
-        if self.is_rough() || self.is_burst || rate <= 0.0 {
+        if self.lacks_interval() || self.is_burst || rate <= 0.0 {
             return 1.0 + 1.96 / operations.sqrt();
         }
         let half_width = multiple_95(count - 1.0) * (variance(&self.rates) / count).sqrt();
@@ -379,7 +379,7 @@ impl Sweep {
         let mut expected_ns = 0.0;
         for other in &self.cells {
             let known_ns = match other.latency_ns {
-                Some(known_ns) if cell.is_like(other) => known_ns,
+                Some(known_ns) if cell.has_same_operation(other) => known_ns,
                 _ => continue,
             };
             let deeper = f64::from(asked.depth) / f64::from(other.workload.depth.max(1));
@@ -429,10 +429,10 @@ impl Sweep {
     }
 
     /// The next slice of a cell, if it fits into the time that is left.
-    fn slice_of(&self, index: usize, now_ns: u64) -> Option<CampaignCell> {
+    fn plan_slice(&self, index: usize, now_ns: u64) -> Option<CampaignCell> {
         let cell = &self.cells[index];
         let latency_ns = self.latency_ns(index);
-        let measured_ns = self.measured_ns(index, now_ns);
+        let measured_ns = self.planned_measure_ns(index, now_ns);
         // Once around the queue; the engine extends the warm-up where that takes longer.
         let turn_ns = (latency_ns * 1.1) as u64 / CELL_NS * CELL_NS;
         let queue_ns = turn_ns.clamp(WARMUP_NS, (measured_ns / 2).max(WARMUP_NS));
@@ -455,7 +455,7 @@ impl Sweep {
     }
 
     /// How long a slice of a cell is measured.
-    fn measured_ns(&self, index: usize, now_ns: u64) -> u64 {
+    fn planned_measure_ns(&self, index: usize, now_ns: u64) -> u64 {
         // A matrix that is coarse as a whole is measured at once.
         let is_coarse = self.has_fine && self.coarse.contains(&index);
         let usual_ns = self.slice_ns() / if is_coarse { COARSE_PARTS } else { 1 };
@@ -474,7 +474,7 @@ impl Sweep {
     /// The first of these cells of which a slice fits, with that slice.
     fn first_slice(&self, cells: Vec<usize>, now_ns: u64) -> Option<(usize, CampaignCell)> {
         for index in cells {
-            if let Some(slice) = self.slice_of(index, now_ns) {
+            if let Some(slice) = self.plan_slice(index, now_ns) {
                 return Some((index, slice));
             }
         }
@@ -482,7 +482,7 @@ impl Sweep {
     }
 
     /// The next cell of a pass that fits, in its order.
-    fn next_of_pass(&mut self, now_ns: u64) -> Option<CampaignCell> {
+    fn next_unmeasured(&mut self, now_ns: u64) -> Option<CampaignCell> {
         let waiting: Vec<usize> = self.coarse.iter().chain(&self.fine).copied().collect();
         let (index, cell) = self.first_slice(waiting, now_ns)?;
         self.coarse.retain(|other| *other != index);
@@ -499,7 +499,7 @@ impl Sweep {
         }
         let distance = cell.distance_to_page();
         for other in &self.cells {
-            if !cell.is_like(other) {
+            if !cell.has_same_operation(other) {
                 continue;
             }
             let is_nearer = other.distance_to_page() < distance;
@@ -519,10 +519,10 @@ impl Sweep {
         let mut open = Vec::new();
         let mut needed_ns = 0;
         for (index, cell) in self.cells.iter().enumerate() {
-            if cell.is_rough() && !cell.is_over && self.is_knee(index) {
+            if cell.lacks_interval() && !cell.is_over && self.is_knee(index) {
                 open.push(index);
                 let missing = SLICES_MIN - cell.rates.len();
-                needed_ns += missing as u64 * self.whole_ns(index, now_ns);
+                needed_ns += missing as u64 * self.slice_cost_ns(index, now_ns);
             }
         }
         // One more slice of another cell fits before them.
@@ -533,14 +533,14 @@ impl Sweep {
         let index = open
             .into_iter()
             .min_by_key(|index| self.cells[*index].rates.len())?;
-        let cell = self.slice_of(index, now_ns)?;
+        let cell = self.plan_slice(index, now_ns)?;
         self.begin_slice(index);
         Some(cell)
     }
 
     /// The time of a slice of this cell, until the next one can begin.
-    fn whole_ns(&self, index: usize, now_ns: u64) -> u64 {
-        let measured_ns = match self.slice_of(index, now_ns) {
+    fn slice_cost_ns(&self, index: usize, now_ns: u64) -> u64 {
+        let measured_ns = match self.plan_slice(index, now_ns) {
             Some(slice) => slice.workload.warmup_ns + slice.workload.stop.time_ns.unwrap_or(0),
             None => 0,
         };
@@ -576,7 +576,7 @@ impl Campaign for Sweep {
         self.end_slice(done);
         let now_ns = self.now_ns(done);
         self.next_knee(now_ns)
-            .or_else(|| self.next_of_pass(now_ns))
+            .or_else(|| self.next_unmeasured(now_ns))
             .or_else(|| self.next_worst(now_ns))
     }
 

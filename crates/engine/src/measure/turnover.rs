@@ -5,11 +5,12 @@
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Longest extension of a warm-up as a share of the measured time, and without a time limit.
-const EXTENSION_SHARE: u64 = 4;
+/// A warm-up is extended by a quarter of the measured time at most.
+const EXTENSION_DIVISOR: u64 = 4;
 /// Least extension, however short the measured time is: a disk with 70 operations a second turns a
 /// queue of 32 over in 460 ms, and the slices of a short check are shorter than that.
 const EXTENSION_NS_MIN: u64 = 500_000_000;
+/// The longest extension, also of a measurement without a time limit.
 const EXTENSION_NS_MAX: u64 = 20_000_000_000;
 
 /// Decides once for all workers when the measured time starts.
@@ -20,7 +21,7 @@ pub(crate) struct MeasureGate {
     pub latest_ns: u64,
     /// Workers whose first requests have not completed.
     filling: AtomicUsize,
-    /// The decision; 0 before it.
+    /// The decision; 0 before it: no measurement starts with its run.
     decided_ns: AtomicU64,
 }
 
@@ -29,7 +30,7 @@ impl MeasureGate {
     /// `time_ns`.
     pub(crate) fn new(workers: usize, planned_ns: u64, time_ns: Option<u64>) -> Self {
         let extension_ns = time_ns.map_or(EXTENSION_NS_MAX, |time| {
-            (time / EXTENSION_SHARE).max(EXTENSION_NS_MIN)
+            (time / EXTENSION_DIVISOR).max(EXTENSION_NS_MIN)
         });
         Self {
             planned_ns,
@@ -40,7 +41,7 @@ impl MeasureGate {
     }
 
     /// A worker's first requests have completed by `now`, the end of one of its cells.
-    pub(crate) fn turn_over(&self, now: u64) {
+    pub(crate) fn first_fill_completed(&self, now: u64) {
         if self.filling.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.decide(self.planned_ns.max(now + SERIES_INTERVAL_NS));
         }
@@ -77,18 +78,18 @@ mod tests {
     #[test]
     fn measured_time_starts_as_planned_where_queues_turn_over_in_the_warm_up() {
         let gate = MeasureGate::new(2, SECOND, Some(8 * SECOND));
-        gate.turn_over(CELL);
+        gate.first_fill_completed(CELL);
         assert_eq!(gate.start_ns(CELL), None);
-        gate.turn_over(2 * CELL);
+        gate.first_fill_completed(2 * CELL);
         assert_eq!(gate.start_ns(2 * CELL), Some(SECOND));
     }
 
     #[test]
     fn measured_time_waits_for_the_slowest_queue() {
         let gate = MeasureGate::new(2, SECOND, Some(8 * SECOND));
-        gate.turn_over(CELL);
+        gate.first_fill_completed(CELL);
         assert_eq!(gate.start_ns(2 * SECOND), None);
-        gate.turn_over(2 * SECOND);
+        gate.first_fill_completed(2 * SECOND);
         assert_eq!(gate.start_ns(2 * SECOND), Some(2 * SECOND + CELL));
         assert_eq!(gate.start_ns(9 * SECOND), Some(2 * SECOND + CELL));
     }

@@ -239,7 +239,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 .is_none_or(|oldest_ns| oldest_ns > fill_ns)
         {
             self.first_fill = FirstFill::Completed;
-            gate.turn_over(now);
+            gate.first_fill_completed(now);
         }
         if let Some(measure_ns) = gate.start_ns(now) {
             self.measure_from(measure_ns);

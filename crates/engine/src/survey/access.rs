@@ -34,7 +34,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     pub(crate) fn measure_access(&mut self, plan: &AccessPlan) -> io::Result<()> {
         let (target, log) = (self.target, self.log);
         log.begin("access times");
-        let block = target.fitting(u64::from(plan.block_bytes));
+        let block = target.rounded_request_bytes(u64::from(plan.block_bytes));
         let mut places = Places::new(&target, block);
         let start_ns = self.sampler.now();
         let total = f64::from(plan.random_reads)

@@ -16,7 +16,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     pub(crate) fn measure_burst(&mut self, plan: &BurstPlan) -> io::Result<()> {
         let (target, log) = (self.target, self.log);
         log.begin("burst");
-        let bytes = target.fitting(plan.bytes);
+        let bytes = target.rounded_request_bytes(plan.bytes);
         let middle = target.extent.start + target.extent.length / 2;
         let request = block_at(target.aligned(middle), bytes);
         let first = self.read_one(request)?;

@@ -110,7 +110,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     fn read_alone(&mut self, offset: u64, wanted: u64) -> io::Result<AloneRequest> {
         let bytes = self
             .target
-            .fitting(wanted)
+            .rounded_request_bytes(wanted)
             .min(self.target.extent.length / 4);
         let completion = self.read_one(block_at(offset, bytes))?;
         Ok(AloneRequest {
@@ -135,7 +135,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 extent,
                 moved_bytes: self.log.bytes(),
             });
-            self.log.enter(
+            self.log.add_curve_point(
                 self.sampler.now(),
                 point,
                 read.len() as f64 / starts.len() as f64,
@@ -529,7 +529,7 @@ impl WholePass<'_> {
                 ..sum.point(extent.start)
             };
             let share = self.finished as f64 / self.cells.len() as f64;
-            self.log.enter(completion.at_ns, point, share);
+            self.log.add_curve_point(completion.at_ns, point, share);
         }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct SurveyTarget {
 
 impl SurveyTarget {
     /// A length that the target takes: rounded up to its unit, and no longer than the span.
-    pub(crate) fn fitting(&self, bytes: u64) -> u64 {
+    pub(crate) fn rounded_request_bytes(&self, bytes: u64) -> u64 {
         bytes
             .max(1)
             .next_multiple_of(self.alignment_bytes)
@@ -116,7 +116,7 @@ impl SurveyLog {
     }
 
     /// A point of the curve is finished.
-    pub(crate) fn enter(&self, now_ns: u64, point: CurvePoint, share: f64) {
+    pub(crate) fn add_curve_point(&self, now_ns: u64, point: CurvePoint, share: f64) {
         self.seen().curve.push(point);
         self.report_curve(now_ns, share);
     }
@@ -138,7 +138,7 @@ impl SurveyLog {
     }
 
     /// The share that was reported last.
-    pub(crate) fn share_done(&self) -> f64 {
+    pub(crate) fn step_share(&self) -> f64 {
         self.done_ppm.load(Ordering::Relaxed) as f64 / 1e6
     }
 

@@ -360,7 +360,7 @@ impl SurveyProgress {
             watch.found(place);
         }
         watch.tick(&Progress {
-            done: Some(log.share_done()),
+            done: Some(log.step_share()),
             silence: Some(Silence {
                 target: self.target,
                 length_ns: now.saturating_sub(self.answered_ns),
@@ -463,7 +463,7 @@ impl SurveyWorker {
     }
 
     fn single_queue(&self, block_bytes: u32) -> io::Result<SurveyQueue<'_>> {
-        let request_bytes = self.target.fitting(u64::from(block_bytes)) as u32;
+        let request_bytes = self.target.rounded_request_bytes(u64::from(block_bytes)) as u32;
         self.queue(self.target.read_one, 1, request_bytes)
     }
 

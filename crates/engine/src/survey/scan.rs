@@ -33,7 +33,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     pub(crate) fn measure_scan(&mut self, plan: &ScanPlan) -> io::Result<()> {
         let (target, log) = (self.target, self.log);
         log.begin("scan");
-        let block = target.fitting(u64::from(plan.block_bytes));
+        let block = target.rounded_request_bytes(u64::from(plan.block_bytes));
         let Extent { start, length } = target.extent;
         // A resumed run uses the same block borders.
         let passed = plan.resume_bytes.clamp(start, start + length) - start;

@@ -140,7 +140,7 @@ impl<'r> Key<'r> {
         self
     }
 
-    pub(super) fn resting_on(mut self, n: u64) -> Self {
+    pub(super) fn sample_count(mut self, n: u64) -> Self {
         self.n = Some(n);
         self
     }

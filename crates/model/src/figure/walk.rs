@@ -22,59 +22,20 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
     if let Some(surface) = record.surface() {
         walk.surface(surface, target_labels(record, surface.data.target));
     }
-    for of in record.files().into_iter().flat_map(|files| &files.steps) {
-        let step = &of.data.step;
-        let key = Key::of(Part::FileStep, step.name()).op(step.operation.as_str());
-        walk.table(&key, FILE_STEP, of);
-        walk.operation(key, of.op());
-    }
-    for of in record.layers().into_iter().flat_map(|layers| &layers.costs) {
-        let key = Key::of(Part::Other, of.workload.as_str()).op("read");
-        walk.table(&key.target(of.target), LAYER, of);
-    }
-    for device in record.observed().into_iter().flat_map(|all| &all.devices) {
-        let name = format!("observed-{}", device.name);
-        let key = Key::of(Part::Observed, name).target(device.target);
-        walk.table(&key, OBSERVED, device);
-        for (kind, op) in &device.ops {
-            walk.table(&key.clone().op(kind.as_str()), OBSERVED_OPERATION, op);
-        }
-    }
+    walk.file_steps(record);
+    walk.layers(record);
+    walk.observed(record);
     for matrix in record.sweep().into_iter().flat_map(|sweep| &sweep.matrices) {
         walk.matrix(matrix);
     }
-    for of in record
-        .postgres()
-        .into_iter()
-        .flat_map(|server| &server.loads)
-    {
-        let name = format!("postgres-{}", of.data.load.name);
-        walk.table(&Key::of(Part::Other, name).op("insert"), SERVER_LOAD, of);
-    }
-    for of in record
-        .postgres()
-        .into_iter()
-        .flat_map(|server| &server.trials)
-    {
-        let name = format!("postgres-tried-{}", of.data.trial.setting);
-        let key = Key::of(Part::Other, name).resting_on(of.data.pairs.len() as u64);
-        walk.table(&key, TRIAL, of);
-    }
+    walk.server(record);
     for expectation in &record.expectations {
         walk.expectation(expectation);
     }
     for grade in record.verdict.iter().flat_map(|verdict| &verdict.grades) {
         walk.grade(record, grade);
     }
-    for disk in &record.health {
-        let mut key = Key::of(Part::Other, "");
-        key.labels = vec![
-            ("disk", disk.disk.clone()),
-            ("serial", disk.serial.clone().unwrap_or_default()),
-            ("model", disk.model.clone().unwrap_or_default()),
-        ];
-        walk.table(&key, HEALTH, disk);
-    }
+    walk.health(record);
     walk.figures
 }
 
@@ -90,11 +51,9 @@ pub fn points(record: &Record) -> Vec<Figure<'_>> {
     walk.positions(record);
     for (index, m) in record.measurements.iter().enumerate() {
         for (kind, op) in m.headline_ops() {
-            for of_cell in m.cells_over_time(op) {
-                let key = of_workload(index, m)
-                    .op(kind.as_str())
-                    .time(of_cell.middle_s);
-                walk.table(&key, CELL, &of_cell);
+            for cell in m.cells_over_time(op) {
+                let key = workload_key(index, m).op(kind.as_str()).time(cell.middle_s);
+                walk.table(&key, CELL, &cell);
             }
         }
     }
@@ -106,7 +65,7 @@ pub fn survey_figure<'r>(record: &'r Record, part: Part, threshold: &str) -> Opt
     let mut walk = Walk::default();
     walk.surface(record.surface()?, Labels::new());
     let mut figures = walk.figures.into_iter();
-    figures.find(|of| of.key.part == part && of.metric.threshold == threshold)
+    figures.find(|figure| figure.key.part == part && figure.metric.threshold == threshold)
 }
 
 impl Metric {
@@ -131,7 +90,7 @@ fn target_labels(record: &Record, target: usize) -> Labels {
     vec![("target", path), ("serial", serial.unwrap_or_default())]
 }
 
-fn of_workload(index: usize, m: &Row) -> Key<'_> {
+fn workload_key(index: usize, m: &Row) -> Key<'_> {
     Key {
         measurement: Some(index),
         together_with: &m.figures.together_with,
@@ -147,15 +106,15 @@ struct Walk<'r> {
 
 impl<'r> Walk<'r> {
     /// Adds the figures of a table that a part of the record holds.
-    fn table<T>(&mut self, key: &Key<'r>, table: &'static [CatalogueRow<T>], of: &T) {
+    fn table<T>(&mut self, key: &Key<'r>, table: &'static [CatalogueRow<T>], part: &T) {
         self.group += 1;
-        self.same_group(key, table, of);
+        self.add_to_group(key, table, part);
     }
 
     /// Adds the figures of another table to those of the one before.
-    fn same_group<T>(&mut self, key: &Key<'r>, table: &'static [CatalogueRow<T>], of: &T) {
+    fn add_to_group<T>(&mut self, key: &Key<'r>, table: &'static [CatalogueRow<T>], part: &T) {
         for row in table {
-            let Some(known) = (row.value)(of) else {
+            let Some(known) = (row.value)(part) else {
                 continue;
             };
             let unit = match row.metric.unit {
@@ -177,7 +136,7 @@ impl<'r> Walk<'r> {
     fn workloads(&mut self, record: &'r Record) {
         let mut seen: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         for (index, m) in record.measurements.iter().enumerate() {
-            let mut whole = of_workload(index, m);
+            let mut whole = workload_key(index, m);
             let count = seen
                 .entry((m.data.target, &m.data.workload.name))
                 .or_insert(0);
@@ -205,13 +164,68 @@ impl<'r> Walk<'r> {
 
     fn operation(&mut self, key: Key<'r>, op: OpRow<'_>) {
         self.table(&key, OPERATION_COUNTS, op.data);
-        self.same_group(&key, OPERATION, op.figures);
+        self.add_to_group(&key, OPERATION, op.figures);
         if op.data.count > 0 {
-            let timed = key.resting_on(op.data.count);
+            let timed = key.sample_count(op.data.count);
             self.table(&timed, LATENCY, &op.figures.latency);
             if let Some(intended) = &op.figures.latency_intended {
                 self.table(&timed, LATENCY_INTENDED, intended);
             }
+        }
+    }
+
+    fn file_steps(&mut self, record: &'r Record) {
+        for step in record.files().into_iter().flat_map(|files| &files.steps) {
+            let planned = &step.data.step;
+            let key = Key::of(Part::FileStep, planned.name()).op(planned.operation.as_str());
+            self.table(&key, FILE_STEP, step);
+            self.operation(key, step.op());
+        }
+    }
+
+    fn layers(&mut self, record: &'r Record) {
+        for cost in record.layers().into_iter().flat_map(|layers| &layers.costs) {
+            let key = Key::of(Part::Other, cost.workload.as_str()).op("read");
+            self.table(&key.target(cost.target), LAYER, cost);
+        }
+    }
+
+    fn observed(&mut self, record: &'r Record) {
+        for device in record.observed().into_iter().flat_map(|all| &all.devices) {
+            let name = format!("observed-{}", device.name);
+            let key = Key::of(Part::Observed, name).target(device.target);
+            self.table(&key, OBSERVED, device);
+            for (kind, op) in &device.ops {
+                self.table(&key.clone().op(kind.as_str()), OBSERVED_OPERATION, op);
+            }
+        }
+    }
+
+    /// The INSERTs of a temporary server, and the settings that it tried.
+    fn server(&mut self, record: &'r Record) {
+        let Some(server) = record.postgres() else {
+            return;
+        };
+        for load in &server.loads {
+            let name = format!("postgres-{}", load.data.load.name);
+            self.table(&Key::of(Part::Other, name).op("insert"), SERVER_LOAD, load);
+        }
+        for trial in &server.trials {
+            let name = format!("postgres-tried-{}", trial.data.trial.setting);
+            let key = Key::of(Part::Other, name).sample_count(trial.data.pairs.len() as u64);
+            self.table(&key, TRIAL, trial);
+        }
+    }
+
+    fn health(&mut self, record: &'r Record) {
+        for disk in &record.health {
+            let mut key = Key::of(Part::Other, "");
+            key.labels = vec![
+                ("disk", disk.disk.clone()),
+                ("serial", disk.serial.clone().unwrap_or_default()),
+                ("model", disk.model.clone().unwrap_or_default()),
+            ];
+            self.table(&key, HEALTH, disk);
         }
     }
 
@@ -270,21 +284,26 @@ impl<'r> Walk<'r> {
     }
 
     /// What was promised, and the result.
-    fn expectation(&mut self, of: &'r Expectation) {
-        let promised_unit = of.promise.as_ref().map(|promise| promise.unit.as_str());
-        let mut key = Key::of(Part::Other, of.expression.as_str());
-        key.labels = vec![("condition", of.expression.clone())];
-        key.unit = promised_unit.or(unit_of(&of.expression)).unwrap_or("1");
-        if let Some(promise) = &of.promise {
+    fn expectation(&mut self, expectation: &'r Expectation) {
+        let promised_unit = expectation
+            .promise
+            .as_ref()
+            .map(|promise| promise.unit.as_str());
+        let mut key = Key::of(Part::Other, expectation.expression.as_str());
+        key.labels = vec![("condition", expectation.expression.clone())];
+        key.unit = promised_unit
+            .or(unit_of(&expectation.expression))
+            .unwrap_or("1");
+        if let Some(promise) = &expectation.promise {
             self.table(&key.clone().label("name", &promise.name), PROMISE, promise);
         }
-        self.table(&key, EXPECTATION, of);
+        self.table(&key, EXPECTATION, expectation);
     }
 
     fn grade(&mut self, record: &'r Record, grade: &'r UseGrade) {
         let m = record.measurements.get(grade.measurement);
         let mut key = match m {
-            Some(m) => of_workload(grade.measurement, m),
+            Some(m) => workload_key(grade.measurement, m),
             None => Key::of(Part::Other, ""),
         };
         key.part = Part::Other;
@@ -294,8 +313,8 @@ impl<'r> Walk<'r> {
         self.table(&key, GRADE, grade);
         key.labels.push(("source", grade.thresholds.source.clone()));
         for (name, table) in [("limited", LIMITED_FROM), ("good", GOOD_FROM)] {
-            let of_grade = key.clone().label("grade", name);
-            self.table(&of_grade, table, &grade.thresholds);
+            let threshold_key = key.clone().label("grade", name);
+            self.table(&threshold_key, table, &grade.thresholds);
         }
     }
 
@@ -306,7 +325,7 @@ impl<'r> Walk<'r> {
             let name = format!("{workload}-after-{}", idle_word(point.idle_ns));
             let key = Key::of(Part::Other, name)
                 .target(m.data.target)
-                .resting_on(point.mean.n);
+                .sample_count(point.mean.n);
             self.table(&key, AFTER_IDLE, point);
         }
         for request in &m.data.requests {

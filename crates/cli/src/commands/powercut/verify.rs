@@ -13,7 +13,7 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::format_duration;
 use diskproof_powercut::{
     CutError, CutReport, CutTarget, CutVerdict, NotProvenReason, PAGES_FILE, RunDescription,
-    RunLog, StreamContent, VerifyFacts, boot_id, change_before, content_before,
+    RunLog, StreamContent, VerifyFacts, boot_id, directory_change_time, region_fingerprint,
     holds_only_files_of_run, judge, read_content, short, write_report,
 };
 use serde_json::json;
@@ -133,8 +133,8 @@ fn read_remains(
     let path = target.path.clone();
     let reading = Deferred::start("diskproof-verify", move || -> Result<Remains, CutError> {
         let state = match (&directory, &pages) {
-            (Some(_), _) => change_before(Path::new(&path)),
-            (None, Some(pages)) => content_before(&description, pages, &|| heartbeat.beat()),
+            (Some(_), _) => directory_change_time(Path::new(&path)),
+            (None, Some(pages)) => region_fingerprint(&description, pages, &|| heartbeat.beat()),
             (None, None) => None,
         };
         let content = read_content(&description, pages, directory.as_deref(), &|| {

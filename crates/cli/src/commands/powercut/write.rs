@@ -11,7 +11,7 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
 use diskproof_powercut::{
     CutMethod, CutTarget, NextStep, PAGES_FILE, RunDescription, RunProgress, StreamKind,
-    WORKERS_MAX, WriteRun, boot_id, change_before, content_before,
+    WORKERS_MAX, WriteRun, boot_id, directory_change_time, region_fingerprint,
 };
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -146,7 +146,7 @@ fn lay_out_region(
     admission: Admission,
 ) -> anyhow::Result<WriteRun> {
     let pages = OpenTarget::open(admission).map_err(Failure::Open)?;
-    description.before = content_before(&description, &pages, &|| ());
+    description.before = region_fingerprint(&description, &pages, &|| ());
     Ok(WriteRun::lay_out(description, pages, None)?)
 }
 
@@ -162,7 +162,7 @@ fn describe(flags: &CutWriteFlags, identity: &TargetIdentity) -> RunDescription 
         is_control_evidence: false,
         streams: RunDescription::streams(flags.workers, is_directory),
         before: if is_directory {
-            change_before(Path::new(&identity.path))
+            directory_change_time(Path::new(&identity.path))
         } else {
             None
         },
