@@ -51,11 +51,9 @@ pub(super) fn by_credit(record: &Record) -> Option<Diagnosis> {
 
 /// A fall of single workloads, to a rate that need not be even.
 fn by_fall(record: &Record) -> Option<Diagnosis> {
-    let hits = slowed_workloads(record);
-    // Where reads fall, too, the writes fall for the same reason.
-    if !hits.iter().any(|hit| hit.kind == OpKind::Read) {
-        return None;
-    }
+    let hits = slowed_on_each_target(record)
+        .into_iter()
+        .find(|hits| have_reads(hits))?;
     let mut fast: Vec<&SlowedWorkload<'_>> = hits.iter().collect();
     // Commits and single requests wait for more than the limiter.
     let fastest = largest_by(&hits, |hit| hit.fall.before)?.fall.before;
@@ -111,6 +109,33 @@ mod tests {
         // 800 writes/s of 1 MiB for 3 s.
         let claim = cache_cliff::check(&cliff()).unwrap().claim;
         states(&claim, &["839 MB/s", "2.5 GB", "210 MB/s"]);
+    }
+
+    /// A volume whose credit ends, beside a disk whose write cache is full.
+    #[test]
+    fn falls_of_two_disks_have_their_own_causes() {
+        let record = fixture::changed(|run| {
+            let mut other = run.0.targets[0].clone();
+            other.path.push_str("/other");
+            for layer in &mut other.layers {
+                layer.device = "99:0".to_owned();
+            }
+            run.0.targets.push(other);
+            for m in &mut run.1 {
+                match m.workload.name.as_str() {
+                    "random-read-d32" => fast_until(m, 2_500_000_000, 6),
+                    "sequential-write" => {
+                        fast_until(m, 2_500_000_000, 4);
+                        m.target = 1;
+                    }
+                    _ => {}
+                }
+            }
+        });
+        let exhausted = check(&record).unwrap();
+        assert_eq!(exhausted.evidence.len(), 1, "{:?}", exhausted.evidence);
+        let cliff = cache_cliff::check(&record).unwrap();
+        states(&cliff.claim, &["839 MB/s", "210 MB/s"]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::{estimate, moved, slices};
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::row::{PhaseKind, PhaseRecord};
 use diskproof_model::series::TimeSeries;
+use std::collections::BTreeMap;
 
 /// No disk or controller has a smaller write cache. Less is the page cache or chance.
 pub(super) const CLIFF_BYTES_MIN: f64 = 32e6;
@@ -101,7 +102,7 @@ impl SlowedWorkload<'_> {
 
 /// The workloads that became slower because of the disk. One that others disturbed, or that
 /// waited for a processor, became slower because of the machine.
-pub(super) fn slowed_workloads(record: &Record) -> Vec<SlowedWorkload<'_>> {
+fn slowed_workloads(record: &Record) -> Vec<SlowedWorkload<'_>> {
     let slices: Vec<WorkloadSlices> = record
         .measurements
         .iter()
@@ -127,6 +128,22 @@ pub(super) fn slowed_workloads(record: &Record) -> Vec<SlowedWorkload<'_>> {
         }
     }
     slowed
+}
+
+/// The same apart for each target, because disks become slower for reasons of their own.
+pub(super) fn slowed_on_each_target(record: &Record) -> Vec<Vec<SlowedWorkload<'_>>> {
+    let mut by_target: BTreeMap<usize, Vec<SlowedWorkload<'_>>> = BTreeMap::new();
+    for slowed in slowed_workloads(record) {
+        let target = slowed.measured.row.data.target;
+        by_target.entry(target).or_default().push(slowed);
+    }
+    by_target.into_values().collect()
+}
+
+/// Whether a workload that reads is among them: where reads fall, too, the writes fall for the same
+/// reason.
+pub(super) fn have_reads(slowed: &[SlowedWorkload<'_>]) -> bool {
+    slowed.iter().any(|hit| hit.kind == OpKind::Read)
 }
 
 /// Whether other workloads became slower at the same time.

@@ -29,13 +29,12 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     if by_credit(record).is_some() {
         return None;
     }
-    let hits = slowed_workloads(record);
-    if hits.iter().any(|hit| hit.kind == OpKind::Read) {
-        return None;
-    }
-    let Some(first) = hits.first() else {
+    let slowed = slowed_on_each_target(record);
+    if slowed.is_empty() {
         return cache_or_credit(record);
-    };
+    }
+    let hits = slowed.into_iter().find(|hits| !have_reads(hits))?;
+    let first = hits.first()?;
     let index = first.measured.index;
     let row = first.measured.row;
     let written = moved::before(record, index, first.fall.at_ns, true);
