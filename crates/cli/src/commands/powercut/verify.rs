@@ -13,8 +13,8 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::format_duration;
 use diskproof_powercut::{
     CutError, CutReport, CutTarget, CutVerdict, NotProvenReason, PAGES_FILE, RunDescription,
-    RunLog, StreamContent, VerifyFacts, boot_id, directory_change_time, region_fingerprint,
-    holds_only_files_of_run, judge, read_content, short, write_report,
+    RunLog, StreamContent, VerifyFacts, boot_id, directory_change_time, holds_only_files_of_run,
+    judge, read_content, region_fingerprint, short, write_report,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
