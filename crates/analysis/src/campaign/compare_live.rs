@@ -73,7 +73,7 @@ impl LiveSetup {
                 Sides::Layers(layers) => layers.measured().count(),
                 Sides::Settings { prepare, .. } => prepare.len(),
             },
-            disks: SideDisks::of_sides(&live.sides, targets),
+            disks: SideDisks::from_sides(&live.sides, targets),
             margin: live.margin,
             time_ns: live.cells_ns,
             seed: plan.seed,

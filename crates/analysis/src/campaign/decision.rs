@@ -106,26 +106,26 @@ pub enum SideDisks {
 }
 
 impl SideDisks {
-    /// Of the sides of a planned comparison of these targets.
+    /// Reads it from the plan of a comparison of these targets.
     pub fn planned(plan: &Plan, targets: &[TargetIdentity]) -> Self {
         let Some(workloads) = plan.workload_task() else {
             return Self::One;
         };
         match &workloads.decide {
-            Decide::Compare(live) => Self::of_sides(&live.sides, targets),
+            Decide::Compare(live) => Self::from_sides(&live.sides, targets),
             Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth => Self::One,
         }
     }
 
-    /// Of these sides of a comparison.
-    pub fn of_sides(sides: &Sides, targets: &[TargetIdentity]) -> Self {
+    /// Tells which sides of a comparison of these targets share a disk.
+    pub fn from_sides(sides: &Sides, targets: &[TargetIdentity]) -> Self {
         match sides {
-            Sides::Targets { .. } => Self::of_targets(targets),
+            Sides::Targets { .. } => Self::from_targets(targets),
             Sides::Layers(_) | Sides::Settings { .. } => Self::One,
         }
     }
 
-    fn of_targets(targets: &[TargetIdentity]) -> Self {
+    fn from_targets(targets: &[TargetIdentity]) -> Self {
         let mut disks = Vec::new();
         for target in targets {
             let first = targets

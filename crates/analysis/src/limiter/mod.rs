@@ -178,11 +178,7 @@ const OTHER_SIDE: usize = usize::MAX;
 /// What a side of a comparison moved, slice by slice with the warm-ups, for the record of another
 /// side on the same disk. `data` holds all sides, as its targets.
 pub fn moved_by_side(data: &RunData, side: usize, plan: &Plan) -> Vec<MovedBeside> {
-    let own = RunData {
-        beside: Vec::new(),
-        ..data.clone()
-    };
-    stretches_of(&own, plan, &TargetsOfDisk::new(side, &[]))
+    stretches_of(data, plan, &TargetsOfDisk::new(side, &[]))
         .iter()
         .map(|stretch| MovedBeside {
             start_ns: stretch.start_ns as u64,

@@ -313,27 +313,16 @@ mod tests {
                 .iter_mut()
                 .for_each(|m| m.device.write_bytes = m.asked.write_bytes * 2);
         });
-        let last_windows = fixture::changed(|run| {
-            for layer in &mut run.0.targets[0].layers {
-                layer.read_ahead_bytes = Some(4 << 20);
-            }
-            let scan = run
-                .1
-                .iter_mut()
-                .find(|m| m.workload.name == "sequential-read")
-                .unwrap();
-            (scan.asked.read_bytes, scan.device.read_bytes) = (4 << 20, 16 << 20);
-            scan.cache.used = CachePolicy::Buffered;
-        });
+        let last_windows = read_ahead(16 << 20);
         for (i, record) in [journal, mirror, last_windows].iter().enumerate() {
             assert_eq!(check(record), None, "{i}");
         }
     }
 
-    /// The evidence names the limit by which it was judged, read-ahead included.
-    #[test]
-    fn threshold_includes_what_may_be_read_ahead() {
-        let record = fixture::changed(|run| {
+    /// A scan of 4 MiB through the page cache, for which the disk read so many bytes. The kernel
+    /// reads up to 4 MiB ahead.
+    fn read_ahead(device_bytes: u64) -> Record {
+        fixture::changed(|run| {
             for layer in &mut run.0.targets[0].layers {
                 layer.read_ahead_bytes = Some(4 << 20);
             }
@@ -342,10 +331,15 @@ mod tests {
                 .iter_mut()
                 .find(|m| m.workload.name == "sequential-read")
                 .unwrap();
-            (scan.asked.read_bytes, scan.device.read_bytes) = (4 << 20, 100 << 20);
+            (scan.asked.read_bytes, scan.device.read_bytes) = (4 << 20, device_bytes);
             scan.cache.used = CachePolicy::Buffered;
-        });
-        let evidence = &check(&record).unwrap().evidence[0];
+        })
+    }
+
+    /// The evidence names the limit by which it was judged, read-ahead included.
+    #[test]
+    fn threshold_includes_what_may_be_read_ahead() {
+        let evidence = &check(&read_ahead(100 << 20)).unwrap().evidence[0];
         assert_eq!(evidence.threshold, f64::from(20 << 20));
     }
 

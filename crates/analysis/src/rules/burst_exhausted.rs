@@ -93,7 +93,7 @@ fn by_fall(record: &Record) -> Option<Diagnosis> {
 mod tests {
     use super::*;
     use crate::fixture::{self, states};
-    use crate::rules::bursts::tests::{burst, cliff, fast_until};
+    use crate::rules::bursts::tests::{burst, cliff, credit, fast_until};
     use crate::rules::cache_cliff;
 
     pub(super) const EXAMPLES: Examples = Examples::new(burst, cliff);
@@ -142,16 +142,9 @@ mod tests {
     fn credits_of_all_targets_are_named() {
         let mut record = burst();
         let credit = BurstCredit {
-            target: 0,
-            unit: "1/s".to_owned(),
-            base: 1500.0,
-            burst: 3000.0,
-            credit: 20_000.0,
-            burst_ns: 13_333_333_333,
-            refill_ns: 13_333_333_333,
             at_base: vec![3],
             in_burst: Vec::new(),
-            has_reads: true,
+            ..credit()
         };
         let other = BurstCredit {
             base: 200.0,

@@ -97,7 +97,7 @@ fn workload_claim(record: &Record, row: &Row, hang: Hang) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::fixture::{self, states, surveyed};
     use diskproof_model::measurement::Measurement;
@@ -110,11 +110,11 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn reads(change: impl Fn(&mut Measurement)) -> Record {
+    pub(in crate::rules) fn reads(change: impl Fn(&mut Measurement)) -> Record {
         fixture::faulty("random-read-d32", change)
     }
 
-    fn hang(since_ns: u64, seconds: u64, requests: u64) -> Option<Hang> {
+    pub(in crate::rules) fn hang(since_ns: u64, seconds: u64, requests: u64) -> Option<Hang> {
         Some(Hang {
             since_ns,
             lasted_ns: seconds * SECOND,

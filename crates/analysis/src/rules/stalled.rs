@@ -212,6 +212,7 @@ mod tests {
     use super::*;
     use crate::fixture::surveyed::{self, codes};
     use crate::fixture::{self, states};
+    use crate::rules::hung::tests::{hang, reads};
     use diskproof_model::measurement::{Hang, Measurement};
 
     const MS: u64 = 1_000_000;
@@ -219,19 +220,6 @@ mod tests {
 
     pub(super) const EXAMPLES: Examples =
         Examples::new(|| reads(|m| pause(m, 2600 * MS)), fixture::record);
-
-    fn reads(change: impl Fn(&mut Measurement)) -> Record {
-        fixture::faulty("random-read-d32", change)
-    }
-
-    fn hang(since_ns: u64, seconds: u64, requests: u64) -> Option<Hang> {
-        Some(Hang {
-            since_ns,
-            lasted_ns: seconds * SECOND,
-            requests,
-            late: false,
-        })
-    }
 
     /// Nothing completes from 1.0 s for `ns`, and 32 requests wait.
     fn pause(m: &mut Measurement, ns: u64) {

@@ -6,7 +6,8 @@
 //! each rate was simulated, too: its interval holds the truth in 40 of 100 runs, because late
 //! requests come in clusters; that of this search in 98. On stations that they were not fixed on
 //! (`rate_study`, 50 runs each) the interval holds the truth in 48 to 50, with credits of a minute
-//! or two in 42, and none promises more than the truth.
+//! or two in 42, and none promises more than the truth. A credit that outlasts the search passes
+//! for capacity: the answer says how much of one would not have shown.
 
 mod cell;
 mod fit;
@@ -183,8 +184,6 @@ pub struct RateSearch {
     times: RateSearchTimes,
     order: RandomOrder,
     phase: Phase,
-    /// What is measured now; `None` before the first.
-    asked: Option<RateCell>,
     /// Cells that count.
     cells: Vec<MeasuredRate>,
     /// What was served in all cells, for the credit that would not have shown.
@@ -220,7 +219,6 @@ impl RateSearch {
             times,
             order: RandomOrder::new(seed),
             phase: Phase::Doubling,
-            asked: None,
             cells: Vec::new(),
             all: Vec::new(),
             now_s: 0.0,
@@ -240,7 +238,7 @@ impl RateSearch {
     /// What comes after the cell that was asked for last; `None` before the first.
     pub fn next(&mut self, measured: Option<MeasuredRate>) -> SearchStep {
         let Some(measured) = measured else {
-            return self.ask(self.doubling(FIRST_RATE));
+            return SearchStep::Cell(self.doubling(FIRST_RATE));
         };
         self.now_s = measured.end_s;
         self.all.push(ServedCell {
@@ -257,11 +255,6 @@ impl RateSearch {
             Phase::Hold => self.after_hold(measured),
             Phase::Control { tried } => self.after_control(measured, tried),
         }
-    }
-
-    fn ask(&mut self, cell: RateCell) -> SearchStep {
-        self.asked = Some(cell);
-        SearchStep::Cell(cell)
     }
 
     /// A batch is at least a second, so that it holds several requests.
@@ -300,12 +293,12 @@ impl RateSearch {
         if !measured.is_over && !has_no_gain {
             self.best_served = self.best_served.max(served);
             if rate < LAST_RATE {
-                return self.ask(self.doubling(2.0 * rate));
+                return SearchStep::Cell(self.doubling(2.0 * rate));
             }
         }
         self.phase = Phase::Saturation { left: SATURATIONS };
         let offered = rate.max(SATURATION_TIMES * self.best_served);
-        self.ask(RateCell {
+        SearchStep::Cell(RateCell {
             warmup_s: 0.0,
             batch_s: 1.0,
             give_up_s: SATURATION_S,
@@ -319,7 +312,7 @@ impl RateSearch {
         self.cells.push(measured);
         if left > 1 {
             self.phase = Phase::Saturation { left: left - 1 };
-            return self.ask(cell);
+            return SearchStep::Cell(cell);
         }
         let mut points = Vec::new();
         for _ in 0..CURVE_ROUNDS {
@@ -348,7 +341,7 @@ impl RateSearch {
         } else {
             CURVE_SLOW_S
         };
-        self.ask(RateCell {
+        SearchStep::Cell(RateCell {
             warmup_s: self.warmup_s().min(0.5),
             batch_s: time_s / 2.0,
             ..self.paced(RateCellKind::Curve, rate, time_s)
@@ -405,7 +398,7 @@ impl RateSearch {
             NEAR_RATE_MIN * self.saturated,
             NEAR_RATE_MAX * self.saturated,
         );
-        self.ask(self.paced(RateCellKind::Near, rate, NEAR_S))
+        SearchStep::Cell(self.paced(RateCellKind::Near, rate, NEAR_S))
     }
 
     fn after_near(&mut self, measured: MeasuredRate) -> SearchStep {
@@ -414,7 +407,7 @@ impl RateSearch {
         self.cells.push(measured);
         if is_over && self.near >= 2 && is_below {
             self.phase = Phase::Repeated;
-            return self.ask(self.paced(RateCellKind::Near, rate, REPEATED_S));
+            return SearchStep::Cell(self.paced(RateCellKind::Near, rate, REPEATED_S));
         }
         self.learn_near()
     }
@@ -464,7 +457,7 @@ impl RateSearch {
         }
         self.falls += 1;
         self.phase = Phase::Fallen;
-        self.ask(RateCell {
+        SearchStep::Cell(RateCell {
             warmup_s: FALLEN_WARMUP_S,
             batch_s: 1.0,
             give_up_s: FALLEN_GIVE_UP_S,
@@ -503,7 +496,7 @@ impl RateSearch {
     fn hold(&mut self) -> SearchStep {
         self.phase = Phase::Hold;
         let rate = self.fit.interval.low.max(NEAR_RATE_MIN * self.saturated);
-        self.ask(self.paced(RateCellKind::Hold, rate, self.times.hold_s))
+        SearchStep::Cell(self.paced(RateCellKind::Hold, rate, self.times.hold_s))
     }
 
     fn after_hold(&mut self, measured: MeasuredRate) -> SearchStep {
@@ -552,7 +545,7 @@ impl RateSearch {
         let factor = self.control_factor.unwrap_or(CONTROL_FACTORS[0]);
         self.phase = Phase::Control { tried };
         let rate = factor * self.fit.interval.rate;
-        self.ask(self.paced(RateCellKind::Control, rate, CONTROL_S))
+        SearchStep::Cell(self.paced(RateCellKind::Control, rate, CONTROL_S))
     }
 
     fn after_control(&mut self, measured: MeasuredRate, tried: usize) -> SearchStep {
