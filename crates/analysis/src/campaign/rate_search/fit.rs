@@ -19,7 +19,7 @@ pub(super) struct Dispersion {
 }
 
 impl Dispersion {
-    fn at(&self, rate: f64) -> f64 {
+    fn near_rate(&self, rate: f64) -> f64 {
         if rate > self.border {
             self.above
         } else {
@@ -209,7 +209,7 @@ fn misfit(
         }
         let growth = (guess.slope * (cell.rate() / guess.rate - 1.0)).clamp(-30.0, 4.0);
         let expected = cell.requests() * (guess.late_share * growth.exp()).min(0.9);
-        let phi = dispersion.at(cell.rate());
+        let phi = dispersion.near_rate(cell.rate());
         squares += (cell.late() - expected).powi(2) / phi;
         expected_total += expected;
         episodes += cell.late() / phi;
@@ -308,7 +308,7 @@ impl Evidence<'_> {
             }
             let share_log = (self.known.late_share.ln() + slope * (cell.rate() / rate - 1.0))
                 .clamp(-40.0, 0.9f64.ln());
-            let phi = self.dispersion.at(cell.rate());
+            let phi = self.dispersion.near_rate(cell.rate());
             sum += (cell.late() * share_log - cell.requests() * share_log.exp()) / phi;
         }
         sum
