@@ -84,6 +84,10 @@ fn measured(record: &Record) -> Option<RunData> {
         dropped: record.dropped.clone(),
         beside: record.beside.clone(),
         surface: record.surface().map(|surface| surface.data.clone()),
+        trials: match record.load() {
+            Some(load) => load.data.trials.clone(),
+            None => Vec::new(),
+        },
         postgres: record.postgres().map(inserts_data),
         files,
         layer_places,

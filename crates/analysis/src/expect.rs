@@ -3,7 +3,7 @@
 
 use crate::estimate::sum_of;
 use crate::mechanics::reported_rpm;
-use diskproof_model::figure::{Metric, Named, Part, named, survey_figure, threshold_names};
+use diskproof_model::figure::{Metric, Named, Part, named, part_figure, threshold_names};
 use diskproof_model::finding::Severity;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
@@ -370,9 +370,14 @@ impl Expected {
             Quantity::Rpm => return vec![Observation::of_reported_rpm(record)],
         };
         if self.part != Part::Workload {
+            // An answer of a search that is not the disk's promises nothing.
+            let source = match self.part {
+                Part::Load => None,
+                _ => Some(FigureSource::Survey),
+            };
             return vec![Observation {
-                seen: observe_survey(record, self.part, metric),
-                source: Some(FigureSource::Survey),
+                seen: observe_part(record, self.part, metric),
+                source,
             }];
         }
         if let Some(files) = record.files() {
@@ -565,16 +570,17 @@ pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFi
     None
 }
 
-fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observed> {
-    let figure = survey_figure(record, part, metric.threshold)?;
+fn observe_part(record: &Record, part: Part, metric: &Metric) -> Option<Observed> {
+    let figure = part_figure(record, part, metric.threshold)?;
     Some(match part {
         Part::Curve if figure.n.is_none() => at_point(figure.value, record.curve()),
         // One access after the other: the rate is the inverse of the mean time.
         Part::Access(_) if metric.unit == "1/s" => {
-            let mean = survey_figure(record, part, "mean")?.estimate();
+            let mean = part_figure(record, part, "mean")?.estimate();
             let half_width = mean.relative_half_width().map(|width| figure.value * width);
             Observed::within(figure.value, half_width)
         }
+        Part::Load => Observed::within(figure.value, figure.half_width_95),
         _ if figure.n.is_none() => Observed::exact(figure.value),
         _ => Observed::of(&figure.estimate()),
     })

@@ -13,6 +13,7 @@ use crate::measurement::MovedTotal;
 use crate::observed::ObservedRecord;
 use crate::plan::Plan;
 use crate::postgres::PostgresRecord;
+use crate::rate::LoadRecord;
 use crate::row::{OpFigures, OpRow, Row};
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::sweep::SweepRecord;
@@ -141,6 +142,8 @@ pub enum TaskResult {
     Sweep(SweepRecord),
     /// The greatest depth at which most requests meet a latency limit.
     Depth(LatencySearch),
+    /// The highest rate that keeps a promise.
+    Load(Box<LoadRecord>),
     /// What each layer between a file and its disk costs.
     Layers(LayersRecord),
     /// The comparison that the record is one side of.
@@ -169,6 +172,14 @@ impl Record {
     pub fn latency_search(&self) -> Option<&LatencySearch> {
         self.results.iter().find_map(|result| match result {
             TaskResult::Depth(found) => Some(found),
+            _ => None,
+        })
+    }
+
+    /// The highest rate that keeps a promise; `None` of a run that searched none.
+    pub fn load(&self) -> Option<&LoadRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Load(found) => Some(&**found),
             _ => None,
         })
     }

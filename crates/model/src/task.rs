@@ -8,6 +8,7 @@ use crate::observed::LikePlan;
 use crate::op::OpKind;
 use crate::ping::PingPlan;
 use crate::postgres::PostgresPlan;
+use crate::rate::RatePlan;
 use crate::surface::Survey;
 use crate::sweep::SweepPlan;
 use crate::target::{TargetIdentity, TargetKind};
@@ -89,6 +90,8 @@ pub enum Decide {
     Depth,
     /// What the sides of a comparison have given so far.
     Compare(LivePlan),
+    /// The rates so far: the only workload is offered at those that are tried.
+    Rate(RatePlan),
 }
 
 /// A comparison of sides that are measured in alternation.
@@ -166,8 +169,10 @@ impl Workloads {
     /// The longest that they may take together, warm-up included, in nanoseconds; `None` when one
     /// has no time limit.
     fn time_ns_max(&self) -> Option<u64> {
-        if self.decide == Decide::Depth {
-            return self.search_ns_max();
+        match &self.decide {
+            Decide::Depth => return self.search_ns_max(),
+            Decide::Rate(search) => return Some(search.time_ns),
+            Decide::AsPlanned | Decide::Sweep(_) | Decide::Compare(_) => {}
         }
         let mut sum_ns = 0;
         for group in groups(&self.list) {
@@ -191,7 +196,11 @@ impl Workloads {
                 sides: Sides::Layers(layers),
                 ..
             }) => Some(layers),
-            Decide::Compare(_) | Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth => None,
+            Decide::Compare(_)
+            | Decide::AsPlanned
+            | Decide::Sweep(_)
+            | Decide::Depth
+            | Decide::Rate(_) => None,
         }
     }
 }

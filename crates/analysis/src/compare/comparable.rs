@@ -85,6 +85,7 @@ impl Compared for Measured<'_> {
             | StopReason::Companion
             | StopReason::TooSlow
             | StopReason::BelowFloor
+            | StopReason::Overloaded
             | StopReason::Steady
             | StopReason::Unread => None,
         };

@@ -18,7 +18,7 @@ use crate::estimate::student::multiple_95;
 use crate::estimate::{variance, widening};
 use diskproof_model::comparison::{Basis, Figure, Unmatched};
 use diskproof_model::figure;
-use diskproof_model::figure::survey_figure;
+use diskproof_model::figure::part_figure;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::surface::{Coverage, SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
@@ -129,7 +129,7 @@ fn row(
 }
 
 fn of_catalogue(s: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<Estimate> {
-    Some(survey_figure(s.run.record, part, figure.as_str())?.estimate())
+    Some(part_figure(s.run.record, part, figure.as_str())?.estimate())
 }
 
 /// Error of the logarithm of the ratio of two curves at one position, and its degrees of freedom;

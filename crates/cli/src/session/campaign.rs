@@ -8,7 +8,9 @@ use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use crate::failure::Failure;
 use crate::tool_lines::ToolLines;
-use diskproof_analysis::campaign::{Campaign, CampaignCell, CampaignRow, MeasuredCell};
+use diskproof_analysis::campaign::{
+    Campaign, CampaignCell, CampaignRow, CellPurpose, MeasuredCell,
+};
 use diskproof_device::{OpenTarget, probe, same_blocks};
 use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::group::Group;
@@ -156,7 +158,9 @@ fn engine_sharing(plan: &Plan) -> EngineSharing {
             Sides::Targets { .. } | Sides::Settings { .. } => EngineSharing::ByWorkload,
             Sides::Layers(_) => EngineSharing::ByQueue,
         },
-        Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth => EngineSharing::ByQueue,
+        Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Rate(_) => {
+            EngineSharing::ByQueue
+        }
     }
 }
 
@@ -339,6 +343,21 @@ impl PreparedCells<'_> {
         slice
     }
 
+    /// Keeps what a cell says of the rate that it was offered.
+    fn add_trial(&mut self, measured: &MeasuredCell) {
+        let mut results = self.sink.results();
+        results.data.trials.extend(measured.trial.clone());
+    }
+
+    /// Removes the row of the cell's workload where it was offered at another rate.
+    fn drop_other_rate(&mut self, cell: &CampaignCell) {
+        let Workload { name, rate, .. } = &cell.workload;
+        let mut results = self.sink.results();
+        results.data.measurements.retain(|measurement| {
+            measurement.workload.name != *name || measurement.workload.rate == *rate
+        });
+    }
+
     /// Adds what a cell gave to the results of its side.
     fn add(&mut self, cell: &CampaignCell, warmup_ns: u64, mut measurement: Measurement) {
         let bytes: u64 = measurement.ops.values().map(|op| op.bytes).sum();
@@ -399,7 +418,16 @@ impl CampaignBench for PreparedCells<'_> {
         measurement.target = index;
         let ended = self.bench.check(std::slice::from_ref(&measurement));
         let measured_cell = MeasuredCell::new(cell.clone(), &measurement);
-        self.add(cell, slice.warmup_ns, measurement);
+        match cell.purpose {
+            CellPurpose::Row => self.add(cell, slice.warmup_ns, measurement),
+            CellPurpose::Trial(kind) => {
+                self.add_trial(&measured_cell);
+                if kind.makes_a_row() {
+                    self.drop_other_rate(cell);
+                    self.add(cell, slice.warmup_ns, measurement);
+                }
+            }
+        }
         ended?;
         Ok(measured_cell)
     }

@@ -11,7 +11,9 @@ use diskproof_model::budget::{Budget, TargetUse};
 use diskproof_model::files::{FILES_DIRECTORY, FileStep};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{ByteLimit, CachePolicy, Ping, Plan, Span, Start, Task, Workload};
+use diskproof_model::plan::{
+    ByteLimit, CachePolicy, Decide, Ping, Plan, Span, Start, Task, Workload,
+};
 use diskproof_model::surface::{Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
@@ -60,6 +62,9 @@ fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
         Task::Survey(survey) => facts.push(("survey", survey_text(survey))),
         Task::Ping(_) => {}
         Task::Workloads(workloads) => {
+            if let Decide::Rate(search) = &workloads.decide {
+                facts.push(("search", super::load::planned_text(search)));
+            }
             if let Some(layers) = workloads.layers() {
                 facts.push(("layers", planned_text(layers)));
                 facts.extend(unread(layers));
