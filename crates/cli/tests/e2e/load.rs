@@ -74,6 +74,22 @@ fn transactions_of_a_directory_leave_nothing_and_count_their_parts() {
     assert!(count(OpKind::Sync).abs_diff(transactions) <= in_flight);
     assert!(count(OpKind::Write).abs_diff(2 * transactions) <= in_flight);
     assert_eq!(row.headline_ops()[0].0, OpKind::Transaction);
+    refuses_transactions_that_nothing_makes_durable(&record, target);
+}
+
+/// A record is a file from anybody.
+fn refuses_transactions_that_nothing_makes_durable(record: &Record, target: &str) {
+    let mut changed = serde_json::to_value(record).unwrap();
+    let workload = &mut changed["plan"]["tasks"][0]["list"][0];
+    assert_eq!(workload["sync"]["policy"], "shared", "{workload}");
+    workload["sync"] = serde_json::json!({"policy": "none"});
+    let elsewhere = place();
+    let saved = elsewhere.path().join("changed.json");
+    std::fs::write(&saved, changed.to_string()).unwrap();
+    let saved = saved.to_str().unwrap();
+    diskproof!("run {saved} {target} --json")
+        .exits(4)
+        .tells("sync after each log record");
 }
 
 #[test]
@@ -110,7 +126,8 @@ fn repeated_search_is_that_of_the_record() {
     let first =
         diskproof!("load {target} --rw randread --size 64M --slo p90<=100ms --time 20s --json");
     let record = first.record();
-    let saved = here.path().join("first.json");
+    let elsewhere = place();
+    let saved = elsewhere.path().join("first.json");
     std::fs::write(&saved, serde_json::to_vec(&record).unwrap()).unwrap();
     let saved = saved.to_str().unwrap();
     let planned = diskproof!("run {saved} {target} --dry-run --json");

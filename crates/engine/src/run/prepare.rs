@@ -139,6 +139,30 @@ fn unverifiable(workload: &Workload, target: &OpenTarget, why: &str) -> RunError
     unsuitable(workload, target, format!("cannot be verified: {why}"))
 }
 
+/// What contradicts the transactions of a workload: a plan from a file may say anything.
+fn why_no_transactions(workload: &Workload) -> Option<&'static str> {
+    let is_synced = match workload.sync {
+        SyncPolicy::Every { writes, .. } => writes <= 1,
+        SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. } => true,
+        SyncPolicy::None | SyncPolicy::AtEnd | SyncPolicy::WithWrite { .. } => false,
+    };
+    if !is_synced {
+        Some("needs a sync after each log record to make transactions durable")
+    } else if workload.stop.bytes.is_some() {
+        Some("cannot limit transactions by bytes; limit operations or time")
+    } else if workload.verify != Verify::Off {
+        Some("cannot verify what transactions write")
+    } else if !workload.block_mix.is_empty() || !workload.streams.other_sizes().is_empty() {
+        Some("needs blocks of one size in its transactions")
+    } else if !matches!(workload.access, Access::Random { .. }) {
+        Some("needs random blocks for its transactions")
+    } else if workload.layout == Layout::Provides {
+        Some("cannot give a file its content by transactions")
+    } else {
+        None
+    }
+}
+
 /// The data and the log of a workload of transactions; `None` of others.
 fn log_for(
     workload: &Workload,
@@ -148,6 +172,9 @@ fn log_for(
     let Some(transaction) = workload.transaction else {
         return Ok(None);
     };
+    if let Some(why) = why_no_transactions(workload) {
+        return Err(unsuitable(workload, target, why.to_owned()));
+    }
     let block_bytes = u64::from(workload.block_bytes);
     match Log::part(extent, transaction) {
         Some((data, log)) if data.length >= block_bytes => Ok(Some((data, log))),
