@@ -208,11 +208,12 @@ fn add_label(labels: &mut Labels, name: &'static str, value: &str) {
 const FAMILIES: &str = include_str!("openmetrics.txt");
 
 /// The unit of a family and the end of its name, in the order of writing.
-const UNITS: [(&str, &str); 5] = [
+const UNITS: [(&str, &str); 6] = [
     ("B/s", "_bytes_per_second"),
     ("1/s", "_iops"),
     ("ns", "_seconds"),
     ("rpm", "_rpm"),
+    ("B", "_bytes"),
     ("1", ""),
 ];
 

@@ -264,6 +264,7 @@ mod tests {
             write_bytes_per_second: None,
             read_iops: None,
             write_iops: None,
+            size_bytes: None,
         }
     }
 
