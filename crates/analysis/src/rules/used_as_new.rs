@@ -7,8 +7,9 @@ use diskproof_model::health::DiskHealth;
 pub(super) const RULE: Rule = Rule {
     code: "used-as-new",
     title: "The disk is older than its hour counter",
-    meaning: "Another counter of the disk contradicts its power-on hours, so these were reset, have \
-              overflowed or are not counted. Used disks have been sold as new after such a reset.",
+    meaning: "Another counter of the disk contradicts its power-on hours, so these were reset, \
+              have overflowed or are not counted. Used disks have been sold as new after such a \
+              reset.",
     remedy: Remedy::Always(
         "If the disk was sold as new, ask the seller and the vendor's warranty check about its \
          serial number. smartctl -x and smartctl -l farm show the counters.",
@@ -38,8 +39,8 @@ const LOGGED_HOURS_MAX: u64 = (1 << 16) - 1;
 /// Written bytes need this many times the claimed hours: some counters are in other units than
 /// smartctl's database says, and the last hour is not yet counted.
 const WRITING_TIMES_MIN: f64 = 2.0;
-/// No disk writes faster than its link: SATA carries 600 MB/s, which no rotating disk exceeds on any
-/// link; two ports of SAS-4 carry 4.8 GB/s; four lanes of PCIe 6.0 carry 32 GB/s.
+/// No disk writes faster than its link: SATA carries 600 MB/s, which no rotating disk exceeds on
+/// any link; two ports of SAS-4 carry 4.8 GB/s; four lanes of PCIe 6.0 carry 32 GB/s.
 const SATA_OR_ROTATING: f64 = 600e6;
 const SAS: f64 = 4.8e9;
 const NVME: f64 = 32e9;
