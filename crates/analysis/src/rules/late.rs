@@ -56,15 +56,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let late = late_requests(record);
     let mut sentences = Vec::new();
     let mut evidence = Vec::new();
-    for statement in [
+    let statements = [
         requests_without_answer(&late),
         limit_of_a_group(record, &late),
         curve_without_time(record),
-    ] {
-        if let Some(statement) = statement {
-            sentences.push(statement.sentence);
-            evidence.extend(statement.evidence);
-        }
+    ];
+    for statement in statements.into_iter().flatten() {
+        sentences.push(statement.sentence);
+        evidence.extend(statement.evidence);
     }
     if evidence.is_empty() {
         return None;

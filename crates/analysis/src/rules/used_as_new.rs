@@ -55,15 +55,14 @@ fn check(disk: &DiskHealth) -> Option<Diagnosis> {
     let claimed_hours = disk.power_on_hours?;
     let mut claims = Vec::new();
     let mut evidence = Vec::new();
-    for contradiction in [
+    let contradictions = [
         farm_log(disk, claimed_hours),
         self_test_log(disk, claimed_hours),
         written_bytes(disk, claimed_hours),
-    ] {
-        if let Some(found) = contradiction {
-            claims.push(found.claim);
-            evidence.push(found.evidence);
-        }
+    ];
+    for contradiction in contradictions.into_iter().flatten() {
+        claims.push(contradiction.claim);
+        evidence.push(contradiction.evidence);
     }
     if claims.is_empty() {
         return None;
