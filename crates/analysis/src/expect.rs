@@ -2,7 +2,7 @@
 //! and compared with the figures of a record, each with its interval.
 
 use crate::estimate::sum_of;
-use crate::mechanics::reported_rpm;
+use crate::mechanics::{reported_rpm, sold_bytes};
 use diskproof_model::figure::{Metric, Named, Part, named, part_figure, threshold_names};
 use diskproof_model::finding::Severity;
 use diskproof_model::histogram::LatencyHistogram;
@@ -13,6 +13,7 @@ use diskproof_model::record::{
 };
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::surface::CurvePoint;
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units;
 use std::str::FromStr;
 
@@ -37,6 +38,15 @@ pub enum Quantity {
     Findings,
     /// Revolutions per minute, as the disk reports them.
     Rpm,
+    /// Bytes that the disk reports to hold.
+    DiskSize,
+}
+
+impl Quantity {
+    /// Whether a plan must measure it. The others are known of any run, or of none.
+    pub fn is_measured(self) -> bool {
+        matches!(self, Self::Figure(_))
+    }
 }
 
 /// How a figure must relate to its threshold.
@@ -366,8 +376,12 @@ impl Expected {
     fn observations(&self, record: &Record) -> Vec<Observation> {
         let metric = match self.quantity {
             Quantity::Figure(metric) => metric,
-            Quantity::Findings => return vec![Observation::of_findings(record)],
-            Quantity::Rpm => return vec![Observation::of_reported_rpm(record)],
+            Quantity::Findings => return vec![Observation::findings(record)],
+            Quantity::Rpm => return vec![Observation::reported_rpm(record)],
+            Quantity::DiskSize => {
+                let targets = record.targets.iter();
+                return targets.map(Observation::disk_size).collect();
+            }
         };
         if self.part != Part::Workload {
             // An answer of a search that is not the disk's promises nothing.
@@ -488,7 +502,7 @@ struct Observation {
 
 impl Observation {
     /// Warnings and failures among the findings.
-    fn of_findings(record: &Record) -> Self {
+    fn findings(record: &Record) -> Self {
         let count = record
             .findings
             .iter()
@@ -500,9 +514,16 @@ impl Observation {
         }
     }
 
-    fn of_reported_rpm(record: &Record) -> Self {
+    fn reported_rpm(record: &Record) -> Self {
         Self {
             seen: reported_rpm(record).map(|rpm| Observed::exact(f64::from(rpm))),
+            source: None,
+        }
+    }
+
+    fn disk_size(target: &TargetIdentity) -> Self {
+        Self {
+            seen: sold_bytes(target).map(|bytes| Observed::exact(bytes as f64)),
             source: None,
         }
     }

@@ -377,7 +377,7 @@ pub struct Promise {
     /// The limit from which on, or up to which, a measured figure passes. Data sheets round, and
     /// omit the electronics.
     pub passes: f64,
-    /// The unit of both and of what was measured: `1/s`, `B/s`, `ns` or `rpm`.
+    /// The unit of both and of what was measured: `1/s`, `B/s`, `ns`, `rpm` or `B`.
     pub unit: String,
 }
 

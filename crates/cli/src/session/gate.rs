@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::inspection::stall_timeout;
 use crate::saved::refuse_foreign_history;
 use diskproof_analysis::campaign::planned_campaign;
-use diskproof_analysis::expect::{Expected, Quantity};
+use diskproof_analysis::expect::Expected;
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit, admit_requests};
 use diskproof_model::budget::{BeyondTargets, Budget, TargetUse};
@@ -97,14 +97,14 @@ fn refuse_unless_agreed(beyond: BeyondTargets, job: &MeasuringJob<'_>) -> Result
 /// Refuses thresholds that the plan cannot answer.
 fn refuse_unanswerable(plan: &Plan, thresholds: &[Expected]) -> Result<(), Failure> {
     for expected in thresholds {
-        if expected.quantity != Quantity::Findings {
+        if expected.quantity.is_measured() {
             let text = &expected.expression;
             check_answerable(plan, expected)
                 .map_err(|why| Failure::Usage(format!("--expect '{text}': {why}")))?;
         }
     }
     for Promised { expected, .. } in promised(plan) {
-        if expected.quantity != Quantity::Rpm {
+        if expected.quantity.is_measured() {
             let text = &expected.expression;
             check_answerable(plan, &expected)
                 .map_err(|why| Failure::Usage(format!("--spec, which means '{text}': {why}")))?;

@@ -103,7 +103,8 @@ fn is_measured(record: &Record, target: usize, workload: &str) -> bool {
 
 /// The workloads that the plan skips, a fact per reason.
 pub(crate) fn skipped_facts(plan: &Plan) -> impl Iterator<Item = Block> {
-    grouped(plan.skipped.iter().map(|one| (&one.why, &one.workload)))
+    let skipped = plan.skipped.iter();
+    grouped(skipped.map(|skipped| (&skipped.why, &skipped.workload)))
         .into_iter()
         .map(|(why, names)| Block::fact("skipped", format!("{}: {why}", list(names))))
 }
