@@ -85,6 +85,7 @@ fn measured(record: &Record) -> Option<RunData> {
         beside: record.beside.clone(),
         surface: record.surface().map(|surface| surface.data.clone()),
         postgres: record.postgres().map(inserts_data),
+        accept: record.accept().map(|accept| accept.data.clone()),
         files,
         layer_places,
         observed: record.observed().cloned(),

@@ -16,6 +16,7 @@ mod bursts;
 mod cache_answered;
 mod cache_cliff;
 mod commits;
+mod counterfeit_capacity;
 mod cpu_limited;
 mod cpu_stolen;
 mod depth_not_held;
@@ -66,6 +67,7 @@ mod varies_between_runs;
 mod virtual_disk;
 mod volatile_write_cache;
 mod worn_out;
+mod wrong_content;
 
 pub use rule::{Check, Rule};
 
@@ -79,6 +81,8 @@ static RULES: &[Rule] = &[
     implausible_flush::RULE,
     sync_method_differs::RULE,
     slow_flush::RULE,
+    counterfeit_capacity::RULE,
+    wrong_content::RULE,
     bad_blocks::RULE,
     unverified_blocks::RULE,
     unreadable_blocks::RULE,

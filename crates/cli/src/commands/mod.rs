@@ -41,6 +41,7 @@ verbs! {
     sweep: Sweep(SweepFlags),
     run: Run(RunFlags),
     curve: Curve(CurveFlags),
+    accept: Accept(AcceptFlags),
     powercut: Powercut(PowercutFlags),
     ping: Ping(PingFlags),
     files: Files(FilesFlags),

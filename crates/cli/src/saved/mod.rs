@@ -5,6 +5,7 @@ mod anonymous;
 mod document;
 mod earlier;
 mod place;
+mod unfinished;
 
 use crate::failure::Failure;
 use crate::stdio::{Verbosity, eprint_line, record_page};
@@ -22,6 +23,7 @@ pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_bef
 use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, reached};
 pub(crate) use place::{empty_text, open, open_if_there, place, register_history, state_folder};
 use std::path::{Path, PathBuf};
+pub(crate) use unfinished::TestJournal;
 
 /// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
 pub(crate) const SHORT_ID: usize = 8;

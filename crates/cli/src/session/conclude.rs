@@ -19,6 +19,7 @@ use diskproof_analysis::rules::{Check, rule};
 use diskproof_compat::ToolText;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Waited};
+use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
@@ -564,8 +565,26 @@ fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> Result<
         Some(signal) if record.partial => Exit::Signal(signal),
         _ if !end.results.hung.is_empty() || has_errors(record) => Exit::Failed,
         _ if has_verified_nothing(record) => Exit::Undecided,
+        _ if is_rejected(record) => Exit::ThresholdMissed,
+        _ if is_not_decided(record) => Exit::Undecided,
         _ => exit_of_expectations(record, undecided),
     })
+}
+
+/// Whether an acceptance test found that the disk is not what its label says.
+fn is_rejected(record: &Record) -> bool {
+    match record.accept() {
+        Some(accept) => accept.figures.verdict == AcceptVerdict::Reject,
+        None => false,
+    }
+}
+
+/// Whether an acceptance test could not decide.
+fn is_not_decided(record: &Record) -> bool {
+    match record.accept() {
+        Some(accept) => accept.figures.verdict == AcceptVerdict::Undecided,
+        None => false,
+    }
 }
 
 fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
