@@ -3,9 +3,7 @@
 
 use super::lowest_bad;
 use super::rates::slow_from;
-use diskproof_model::accept::{
-    AcceptMeasurement, BadContent, Fraud, Piece, PieceState, Procedure,
-};
+use diskproof_model::accept::{AcceptMeasurement, BadContent, Fraud, Piece, PieceState, Procedure};
 
 /// A border between right and wrong places leaves out at most this share of those beyond it.
 const BEYOND_SHARE: f64 = 0.97;
@@ -83,7 +81,11 @@ impl Places<'_> {
             return None;
         }
         let is_flipped = bad.flipped > half;
-        let share = if is_flipped { FLIPPED_SHARE } else { BEYOND_SHARE };
+        let share = if is_flipped {
+            FLIPPED_SHARE
+        } else {
+            BEYOND_SHARE
+        };
         if beyond.bad_share < share || !(is_flipped || self.goes_on_to_end_of_piece()) {
             return self.thin();
         }

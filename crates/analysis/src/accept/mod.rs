@@ -71,6 +71,7 @@ impl AcceptTest {
     pub fn add(&mut self, batch: &Batch, moved: &[MovedPiece]) {
         for (piece, result) in batch.pieces.iter().zip(moved) {
             self.measured.wall_ns += result.ns;
+            self.measured.run_ns += result.ns;
             let total = match batch.pass {
                 Pass::Write => &mut self.measured.writes,
                 Pass::Read => &mut self.measured.reads,

@@ -30,8 +30,11 @@ const TRIED_BLOCKS: u64 = 64;
 const TRIED_BYTES: u64 = 16 * MIB;
 /// Places of the filler that are read.
 const FILLER_PLACES: u64 = 1000;
-/// Bytes of one write of the first part and of the filler.
+/// Sizes of what is written at once; each is waited for.
 const WRITE_BYTES: u64 = MIB;
+const WRITE_BYTES_MAX: u64 = 16 * MIB;
+/// Parts of the window and of the filler.
+const WINDOW_PARTS: u64 = 16;
 /// Blocks between the last right and the first wrong place: one in each MiB, and no more than this.
 const EDGE_BLOCKS_MAX: u64 = 16_384;
 /// Pieces of one batch.
@@ -196,7 +199,8 @@ impl Probe {
             }
             Step::ReadSample => {
                 let number = (piece.order - first_order()) as usize;
-                measured.states.0[number] = PieceState::of_piece(piece.length_bytes, moved.bad_bytes);
+                measured.states.0[number] =
+                    PieceState::of_piece(piece.length_bytes, moved.bad_bytes);
                 measured.add_bad(moved);
             }
             Step::ReadFiller => {
@@ -262,22 +266,32 @@ fn filler_start(size_bytes: u64, filler_bytes: u64, salt: u64) -> u64 {
 
 /// The blocks and bytes that were tried for the speed have the orders before this one.
 fn first_order() -> u64 {
-    TRIED_BLOCKS + TRIED_BYTES / WRITE_BYTES
+    TRIED_BLOCKS + 1
 }
 
 fn tried_bytes(measured: &AcceptMeasurement) -> Vec<Piece> {
     let bytes = TRIED_BYTES.min(measured.plan.size_bytes / WINDOWS_MIN);
-    pieces_of(0, bytes, TRIED_BLOCKS)
+    vec![Piece {
+        offset_bytes: 0,
+        length_bytes: bytes,
+        order: TRIED_BLOCKS,
+    }]
 }
 
-/// A range in pieces of 1 MiB, with order numbers from `first` on.
-fn pieces_of(start_bytes: u64, length_bytes: u64, first: u64) -> Vec<Piece> {
+/// The size of one of so many parts of a range, in whole MiB.
+fn part_bytes(length_bytes: u64, parts: u64) -> u64 {
+    let whole = length_bytes / parts / WRITE_BYTES * WRITE_BYTES;
+    whole.clamp(WRITE_BYTES, WRITE_BYTES_MAX)
+}
+
+/// A range in pieces of a size, with order numbers from `first` on.
+fn pieces_of(start_bytes: u64, length_bytes: u64, size_bytes: u64, first: u64) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    for index in 0..length_bytes.div_ceil(WRITE_BYTES) {
-        let at = index * WRITE_BYTES;
+    for index in 0..length_bytes.div_ceil(size_bytes) {
+        let at = index * size_bytes;
         pieces.push(Piece {
             offset_bytes: start_bytes + at,
-            length_bytes: WRITE_BYTES.min(length_bytes - at),
+            length_bytes: size_bytes.min(length_bytes - at),
             order: first + index,
         });
     }
@@ -289,7 +303,7 @@ fn pieces_of(start_bytes: u64, length_bytes: u64, first: u64) -> Vec<Piece> {
 pub(super) fn sample(measured: &AcceptMeasurement) -> Vec<Piece> {
     let plan = measured.plan;
     let window = measured.chunk_bytes;
-    let mut pieces = pieces_of(0, window, first_order());
+    let mut pieces = pieces_of(0, window, part_bytes(window, WINDOW_PARTS), first_order());
     let offsets = single_offsets(measured);
     for number in shuffled(offsets.len() as u64, plan.salt, Pass::Write) {
         pieces.push(Piece {
@@ -332,12 +346,20 @@ pub(super) fn random_blocks(measured: &AcceptMeasurement) -> u64 {
 
 fn filler(measured: &AcceptMeasurement) -> Vec<Piece> {
     let first = first_order() + sample(measured).len() as u64;
-    pieces_of(measured.filler_start_bytes, measured.filler_bytes, first)
+    let size_bytes = part_bytes(measured.filler_bytes, COURSE_CELLS);
+    pieces_of(
+        measured.filler_start_bytes,
+        measured.filler_bytes,
+        size_bytes,
+        first,
+    )
 }
 
 /// The window in order, then the single blocks in another random order than that of the writes.
 fn in_reading_order(pieces: Vec<Piece>, measured: &AcceptMeasurement) -> Vec<Piece> {
-    let whole = measured.chunk_bytes.div_ceil(WRITE_BYTES) as usize;
+    let window_bytes = measured.chunk_bytes;
+    let size_bytes = part_bytes(window_bytes, WINDOW_PARTS);
+    let whole = window_bytes.div_ceil(size_bytes) as usize;
     let (window, singles) = pieces.split_at(whole);
     let mut ordered = window.to_vec();
     for number in shuffled(singles.len() as u64, measured.plan.salt, Pass::Read) {
@@ -351,11 +373,12 @@ fn filler_places(measured: &AcceptMeasurement) -> Vec<Piece> {
     let blocks = measured.filler_bytes / BLOCK_BYTES;
     let count = blocks.min(FILLER_PLACES);
     let pieces = filler(measured);
+    let size_bytes = part_bytes(measured.filler_bytes, COURSE_CELLS);
     let mut places = Vec::new();
     for number in 0..count {
         let at = (u128::from(blocks) * u128::from(number) / u128::from(count.max(1))) as u64;
         let offset = at * BLOCK_BYTES;
-        let piece = pieces[(offset / WRITE_BYTES) as usize];
+        let piece = pieces[(offset / size_bytes) as usize];
         places.push(Piece {
             offset_bytes: measured.filler_start_bytes + offset,
             length_bytes: BLOCK_BYTES,

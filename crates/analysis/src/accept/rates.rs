@@ -22,8 +22,10 @@ const SLOW_PART: f64 = 2.5;
 const NEIGHBOURS: usize = 8;
 /// Slow parts that are kept.
 const SLOW_PARTS_MAX: usize = 20;
-/// A single slow cell may be a pause.
-const SLOW_CELLS_MIN: usize = 2;
+/// A part takes so long at least, in nanoseconds: a pause of some milliseconds is no part of it.
+const PART_NS: u64 = 250_000_000;
+const PARTS_MIN: usize = 8;
+const PARTS_MAX: u64 = 100;
 
 /// The rates of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +64,11 @@ pub(super) fn border(rates: &[f64], factor: f64, apart: f64) -> Option<Border> {
     };
     let is_steep = found.before >= factor * found.behind;
     let is_apart = quantile(&before, 0.1) >= apart * quantile(&behind, 0.9);
-    if is_steep && is_apart { Some(found) } else { None }
+    if is_steep && is_apart {
+        Some(found)
+    } else {
+        None
+    }
 }
 
 /// Where two constants describe the logarithms best.
@@ -124,22 +130,59 @@ pub(super) fn slow_from(measured: &AcceptMeasurement) -> Option<u64> {
     None
 }
 
-/// Slowest, average and fastest rate by position.
-pub(super) fn rate_by_position(measured: &AcceptMeasurement, direction: Direction) -> Option<RateByPosition> {
+/// Average rate, and that of the slowest and of the fastest part.
+pub(super) fn rate_by_position(
+    measured: &AcceptMeasurement,
+    direction: Direction,
+) -> Option<RateByPosition> {
     let mut all = MovedBytes::default();
-    let mut rates = Vec::new();
     for cell in &measured.cells {
         let moved = direction.moved(cell);
         all.add(moved.bytes, moved.ns);
-        rates.extend(moved.bytes_per_second());
     }
-    let average = all.bytes_per_second()?;
-    let by_rate = sorted(&rates);
-    Some(RateByPosition {
-        min: quantile(&by_rate, 0.01),
-        average,
-        max: quantile(&by_rate, 0.99),
-    })
+    let mut found = RateByPosition {
+        min: None,
+        average: all.bytes_per_second()?,
+        max: None,
+    };
+    if let Some(parts) = parts(measured, direction) {
+        let rates = sorted(&parts.rates);
+        found.min = rates.first().copied();
+        found.max = rates.last().copied();
+    }
+    Some(found)
+}
+
+/// Rates of neighbouring cells together.
+struct Parts {
+    /// Cells of a part.
+    cells: usize,
+    rates: Vec<f64>,
+}
+
+/// The device in parts that are large enough for their rates to mean something; `None` where it has
+/// too few of them, or was not moved whole.
+fn parts(measured: &AcceptMeasurement, direction: Direction) -> Option<Parts> {
+    let mut all_ns = 0;
+    for cell in &measured.cells {
+        all_ns += direction.moved(cell).ns;
+    }
+    let count = (all_ns / PART_NS).min(PARTS_MAX) as usize;
+    if count < PARTS_MIN {
+        return None;
+    }
+    let cells = measured.cells.len().div_ceil(count);
+    let mut rates = Vec::new();
+    for part in measured.cells.chunks(cells) {
+        let mut moved = MovedBytes::default();
+        for cell in part {
+            let one = direction.moved(cell);
+            one.bytes_per_second()?;
+            moved.add(one.bytes, one.ns);
+        }
+        rates.push(moved.bytes_per_second()?);
+    }
+    Some(Parts { cells, rates })
 }
 
 /// Where the rate of the writes fell for good.
@@ -158,40 +201,38 @@ pub(super) fn cliff(course: &[MovedBytes]) -> Option<WriteCliff> {
 
 /// Parts that are read much more slowly than what lies beside them.
 pub(super) fn slow_parts(measured: &AcceptMeasurement) -> Vec<SlowPart> {
-    let Some(rates) = cell_rates(measured, Direction::Read) else {
+    let Some(parts) = parts(measured, Direction::Read) else {
         return Vec::new();
     };
-    let mut parts = Vec::new();
-    let mut from = None;
-    for number in 0..=rates.len() {
-        let is_slow = number < rates.len() && rates[number] * SLOW_PART < usual(&rates, number);
-        match (is_slow, from) {
-            (true, None) => from = Some(number),
-            (false, Some(first)) => {
-                if number - first >= SLOW_CELLS_MIN {
-                    parts.push(slow_part(measured, &rates, first, number));
-                }
-                from = None;
+    let rates = &parts.rates;
+    let mut found: Vec<SlowPart> = Vec::new();
+    for (number, rate) in rates.iter().enumerate() {
+        let usual = usual(rates, number);
+        if rate * SLOW_PART >= usual {
+            continue;
+        }
+        let offset_bytes = cell_offset(measured, number * parts.cells);
+        let end_bytes = cell_offset(measured, (number + 1) * parts.cells);
+        match found.last_mut() {
+            Some(last) if last.offset_bytes + last.length_bytes == offset_bytes => {
+                last.length_bytes = end_bytes - last.offset_bytes;
+                last.bytes_per_second = last.bytes_per_second.min(*rate);
             }
-            _ => {}
+            _ => found.push(SlowPart {
+                offset_bytes,
+                length_bytes: end_bytes - offset_bytes,
+                bytes_per_second: *rate,
+                usual,
+            }),
         }
     }
-    parts.truncate(SLOW_PARTS_MAX);
-    parts
+    found.truncate(SLOW_PARTS_MAX);
+    found
 }
 
+/// The median of a part and its neighbours.
 fn usual(rates: &[f64], number: usize) -> f64 {
     let from = number.saturating_sub(NEIGHBOURS);
     let to = rates.len().min(number + NEIGHBOURS + 1);
     quantile(&sorted(&rates[from..to]), 0.5)
-}
-
-fn slow_part(measured: &AcceptMeasurement, rates: &[f64], first: usize, end: usize) -> SlowPart {
-    let offset_bytes = cell_offset(measured, first);
-    SlowPart {
-        offset_bytes,
-        length_bytes: cell_offset(measured, end) - offset_bytes,
-        bytes_per_second: quantile(&sorted(&rates[first..end]), 0.5),
-        usual: usual(rates, first),
-    }
 }

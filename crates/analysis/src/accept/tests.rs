@@ -237,8 +237,8 @@ fn whole_pass_finds_each_fake_and_its_size() {
         for seed in 1..=12 {
             let mut random = TestRng(seed);
             let size_bytes = 128 * MIB + (random.share() * 64.0) as u64 * BLOCK;
-            let real_bytes = (size_bytes as f64 * (0.06 + 0.88 * random.share())) as u64 / BLOCK
-                * BLOCK;
+            let real_bytes =
+                (size_bytes as f64 * (0.06 + 0.88 * random.share())) as u64 / BLOCK * BLOCK;
             let mut disk = SimulatedDisk::new(kind, size_bytes, real_bytes, seed);
             let found = judged(&mut disk, Procedure::Whole, 1000 + seed);
             let case = format!("{kind:?}, seed {seed}, {real_bytes} of {size_bytes}: {found:?}");
@@ -259,8 +259,8 @@ fn probe_finds_each_fake_and_its_size() {
         for seed in 1..=12 {
             let mut random = TestRng(seed + 50);
             let size_bytes = 256 * MIB + (random.share() * 64.0) as u64 * BLOCK;
-            let real_bytes = (size_bytes as f64 * (0.02 + 0.9 * random.share())) as u64 / BLOCK
-                * BLOCK;
+            let real_bytes =
+                (size_bytes as f64 * (0.02 + 0.9 * random.share())) as u64 / BLOCK * BLOCK;
             let mut disk = SimulatedDisk::new(kind, size_bytes, real_bytes, seed);
             let found = judged(&mut disk, PROBE, 2000 + seed);
             let case = format!("{kind:?}, seed {seed}, {real_bytes} of {size_bytes}: {found:?}");
@@ -282,7 +282,10 @@ fn wrap_of_a_small_window_is_sized_by_its_end() {
             assert_eq!(found.verdict, AcceptVerdict::Reject, "{found:?}");
             let error = found.real_bytes.unwrap().abs_diff(real_bytes);
             // The window itself is lost, too.
-            assert!(error <= 8 * MIB, "{procedure:?} {seed} {real_bytes} {found:?}");
+            assert!(
+                error <= 8 * MIB,
+                "{procedure:?} {seed} {real_bytes} {found:?}"
+            );
         }
     }
 }
@@ -324,13 +327,24 @@ fn very_uneven(_: f64, _: u64, random: f64) -> f64 {
 
 /// A part in the middle is slow.
 fn slow_in_the_middle(share: f64, _: u64, random: f64) -> f64 {
-    let factor = if (0.4..0.5).contains(&share) { 30.0 } else { 1.0 };
+    let factor = if (0.4..0.5).contains(&share) {
+        30.0
+    } else {
+        1.0
+    };
     even(share, 0, random) * factor
 }
 
 #[test]
 fn honest_disks_are_never_accused() {
-    let paces = [even, zoned, shingled, pausing, very_uneven, slow_in_the_middle];
+    let paces = [
+        even,
+        zoned,
+        shingled,
+        pausing,
+        very_uneven,
+        slow_in_the_middle,
+    ];
     for seed in 1..=20 {
         let size_bytes = (60 + 7 * seed) * MIB + 4096 * seed;
         for pace in paces {

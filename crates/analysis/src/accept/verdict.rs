@@ -46,7 +46,7 @@ fn figures(
         },
     };
     let fraud = places.fraud();
-    let health_changes = health_changes(health_before, &data.health_after);
+    let health_changes = health_changes(health_before, &data.health);
     let is_bad = fraud.is_some() || data.bad_bytes.sum() > 0 || data.failed_writes_bytes > 0;
     let undecided = if is_bad {
         None

@@ -186,7 +186,8 @@ impl WholePass {
         match pass {
             Pass::Write if measured.written < count => {
                 let cells = measured.write_course.len() as u64;
-                let course = &mut measured.write_course[(measured.written * cells / count) as usize];
+                let course =
+                    &mut measured.write_course[(measured.written * cells / count) as usize];
                 course.add(piece.length_bytes, moved.ns);
                 let cell = cell_of(measured, piece);
                 cell.write.add(piece.length_bytes, moved.ns);

@@ -93,7 +93,9 @@ pub(crate) fn fraud_text(accept: &AcceptRecord) -> Option<String> {
         ),
         Fraud::Fails => format!("requests from {end} on fail{}", errnos(&accept.data)),
         Fraud::Flips => format!("bits from {end} on come back wrong"),
-        Fraud::Thin => "it stores any address until its flash is full, and loses the rest".to_owned(),
+        Fraud::Thin => {
+            "it stores any address until its flash is full, and loses the rest".to_owned()
+        }
         Fraud::Slow => {
             return Some(format!(
                 "fast capacity {real} of {claimed}: from {end} on the disk is many times slower"

@@ -49,9 +49,16 @@ impl DiskKey {
     /// A part of the name of a file.
     fn file_name(&self) -> String {
         let mut name = String::new();
-        for text in [&self.model, &self.serial, &self.place].into_iter().flatten() {
+        for text in [&self.model, &self.serial, &self.place]
+            .into_iter()
+            .flatten()
+        {
             for letter in text.chars() {
-                name.push(if letter.is_ascii_alphanumeric() { letter } else { '_' });
+                name.push(if letter.is_ascii_alphanumeric() {
+                    letter
+                } else {
+                    '_'
+                });
             }
             name.push('-');
         }

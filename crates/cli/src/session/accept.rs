@@ -16,9 +16,7 @@ use diskproof_model::accept::{AcceptMeasurement, AcceptPlan, Batch, Pass, Proced
 use diskproof_model::measurement::{ByteCount, OpKind};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::series::TimeSeries;
-use diskproof_model::units::{
-    format_bytes, format_duration, format_percent, format_throughput,
-};
+use diskproof_model::units::{format_bytes, format_duration, format_percent, format_throughput};
 use std::time::Duration;
 
 /// The time of a step: as much is lost by a kill, and a flush ends each step that writes.
@@ -61,6 +59,7 @@ impl AcceptRun {
         {
             measured = AcceptMeasurement {
                 earlier_runs: saved.earlier_runs + 1,
+                run_ns: 0,
                 ..saved
             };
         }
@@ -128,7 +127,7 @@ impl AcceptRun {
     /// Everything was done: takes the health of the disks once more.
     fn finish(&mut self, bench: &Bench) {
         if !bench.facts.health.is_empty() {
-            self.test.measured.health_after = read_health(&bench.facts.targets, false);
+            self.test.measured.health = read_health(&bench.facts.targets, false);
         }
         if let Some(counters) = self.counters.take() {
             self.test.measured.device = counters.finish(self.asked);

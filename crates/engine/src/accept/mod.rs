@@ -264,11 +264,7 @@ impl Session {
 }
 
 /// A place that cannot be read does not count.
-fn count_own(
-    file: &File,
-    places: &[Piece],
-    content: &SectorContent,
-) -> io::Result<usize> {
+fn count_own(file: &File, places: &[Piece], content: &SectorContent) -> io::Result<usize> {
     let mut own = 0;
     let mut buffers = Buffers::new(1, PLACE_BYTES)?;
     for place in places {

@@ -1,14 +1,13 @@
-//! The thread that moves pieces: it cuts them into requests, keeps the queue full, fills what it
-//! writes, checks what it reads, and narrows what fails down to blocks.
+//! The thread that moves pieces: it cuts each into requests, keeps the queue full, fills what it
+//! writes, checks what it reads, and narrows what fails down to blocks. A piece begins when the one
+//! before it has ended, so that its time is its own.
 
 use super::{LostDevice, MoveEnd, MoveLog, REQUEST_BYTES};
 use crate::io::any_backend::{AnyBackend, QueueConfig};
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::{Backend as _, END_OF_FILE, Op, Request, WaitMode, errno_name};
-use diskproof_model::accept::{
-    BadContent, BadRange, Batch, MovedPiece, Pass, SectorContent,
-};
+use diskproof_model::accept::{BadContent, BadRange, Batch, MovedPiece, Pass, SectorContent};
 use diskproof_model::plan::{EngineKind, SyncCall};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -29,21 +28,22 @@ const FAILED_MAX: u32 = 64;
 /// down.
 const GONE: [i32; 4] = [libc::ENXIO, libc::ENODEV, libc::ENOMEDIUM, libc::ESHUTDOWN];
 
-/// A request, and the piece that it belongs to.
+/// A request of the piece that is under way.
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    /// The number of the piece in the batch.
-    piece: usize,
     offset: u64,
     len: u32,
     /// Bytes that earlier, short transfers have moved.
     moved: u32,
 }
 
-/// A piece that is under way.
+/// The piece that is under way.
 #[derive(Debug, Default)]
 struct OpenPiece {
-    ns: u64,
+    /// Its number in the batch.
+    number: usize,
+    /// Bytes that were cut into requests.
+    cut_bytes: u64,
     bad: Vec<BadRange>,
     /// Requests that are not done.
     left: usize,
@@ -61,11 +61,7 @@ pub(super) struct Mover<'a> {
     free: Vec<u32>,
     /// What comes before the next piece: rests of short transfers, parts of failed requests.
     again: VecDeque<Part>,
-    /// The piece that is cut into requests, and how far.
-    cut: (usize, u64),
-    open: VecDeque<OpenPiece>,
-    /// The number of the first open piece.
-    first_open: usize,
+    piece: OpenPiece,
     narrowings: u32,
     failed_in_row: u32,
     lost: Option<LostDevice>,
@@ -96,9 +92,7 @@ impl<'a> Mover<'a> {
             in_flight: vec![None; config.depth as usize],
             free: (0..config.depth).rev().collect(),
             again: VecDeque::new(),
-            cut: (0, 0),
-            open: VecDeque::new(),
-            first_open: 0,
+            piece: OpenPiece::default(),
             narrowings: 0,
             failed_in_row: 0,
             lost: None,
@@ -112,17 +106,25 @@ impl<'a> Mover<'a> {
     pub(super) fn run(&mut self, time_ns: u64) -> io::Result<MoveEnd> {
         let clock = MonotonicClock;
         let end_ns = clock.now().saturating_add(time_ns);
-        let mut before_ns = clock.now();
-        loop {
-            self.submit(before_ns >= end_ns)?;
-            if self.free.len() == self.in_flight.len() {
+        for (number, piece) in self.batch.pieces.iter().enumerate() {
+            let begin_ns = clock.now();
+            if begin_ns >= end_ns || self.has_to_end() {
                 break;
             }
-            self.backend.wait(WaitMode::Completion)?;
-            let now = clock.now();
-            before_ns = self.reap(before_ns, now)?;
+            self.piece = OpenPiece {
+                number,
+                left: piece.length_bytes.div_ceil(u64::from(REQUEST_BYTES)) as usize,
+                ..OpenPiece::default()
+            };
+            self.move_piece()?;
+            if self.piece.left > 0 {
+                break;
+            }
+            let bad = joined(std::mem::take(&mut self.piece.bad));
+            let ns = clock.now().saturating_sub(begin_ns);
+            self.log.add(MovedPiece::new(ns, bad));
         }
-        if self.batch.pass == Pass::Write && self.lost.is_none() && !self.log.is_stopped() {
+        if self.batch.pass == Pass::Write && !self.has_to_end() {
             self.flush()?;
         }
         Ok(MoveEnd {
@@ -131,10 +133,26 @@ impl<'a> Mover<'a> {
         })
     }
 
+    fn has_to_end(&self) -> bool {
+        self.log.is_stopped() || self.lost.is_some()
+    }
+
+    /// Moves the piece that is under way; not all of it where that has to end.
+    fn move_piece(&mut self) -> io::Result<()> {
+        loop {
+            self.submit()?;
+            if self.free.len() == self.in_flight.len() {
+                return Ok(());
+            }
+            self.backend.wait(WaitMode::Completion)?;
+            self.reap();
+        }
+    }
+
     /// Fills the queue.
-    fn submit(&mut self, is_late: bool) -> io::Result<()> {
+    fn submit(&mut self) -> io::Result<()> {
         while !self.free.is_empty() {
-            let Some(part) = self.next_part(is_late) else {
+            let Some(part) = self.next_part() else {
                 break;
             };
             let Some(slot) = self.free.pop() else {
@@ -155,7 +173,7 @@ impl<'a> Mover<'a> {
             Pass::Write => Op::Write,
             Pass::Read => Op::Read,
         };
-        let order = self.batch.pieces[part.piece].order;
+        let order = self.batch.pieces[self.piece.number].order;
         let mut request = Some(Request {
             slot,
             buffer: slot,
@@ -176,74 +194,54 @@ impl<'a> Mover<'a> {
     }
 
     /// The next request; `None` where nothing is left to begin.
-    fn next_part(&mut self, is_late: bool) -> Option<Part> {
-        if self.log.is_stopped() || self.lost.is_some() {
+    fn next_part(&mut self) -> Option<Part> {
+        if self.has_to_end() {
             return None;
         }
         if let Some(part) = self.again.pop_front() {
             return Some(part);
         }
-        let (number, done) = self.cut;
-        if is_late && done == 0 {
+        let piece = self.batch.pieces[self.piece.number];
+        let left = piece.length_bytes - self.piece.cut_bytes;
+        if left == 0 {
             return None;
         }
-        let piece = self.batch.pieces.get(number)?;
-        let left = piece.length_bytes - done;
         let len = left.min(u64::from(REQUEST_BYTES)) as u32;
-        if done == 0 {
-            let requests = piece.length_bytes.div_ceil(u64::from(REQUEST_BYTES));
-            self.open.push_back(OpenPiece {
-                left: requests as usize,
-                ..OpenPiece::default()
-            });
-        }
-        self.cut = if u64::from(len) == left {
-            (number + 1, 0)
-        } else {
-            (number, done + u64::from(len))
-        };
+        let offset = piece.offset_bytes + self.piece.cut_bytes;
+        self.piece.cut_bytes += u64::from(len);
         Some(Part {
-            piece: number,
-            offset: piece.offset_bytes + done,
+            offset,
             len,
             moved: 0,
         })
     }
 
-    /// Takes what was completed. The time since the last completion belongs to what completed now,
-    /// in equal shares.
-    fn reap(&mut self, before_ns: u64, now: u64) -> io::Result<u64> {
+    /// Takes what was completed.
+    fn reap(&mut self) {
         let mut completed = Vec::new();
         self.backend
             .reap(&mut |slot, result| completed.push((slot, result)));
-        if completed.is_empty() {
-            return Ok(before_ns);
-        }
-        let share_ns = now.saturating_sub(before_ns) / completed.len() as u64;
         for (slot, result) in completed {
             let Some(part) = self.in_flight[slot as usize].take() else {
                 continue;
             };
-            self.open[part.piece - self.first_open].ns += share_ns;
-            self.complete(slot, part, result)?;
+            self.complete(slot, part, result);
             self.free.push(slot);
         }
-        self.close_pieces();
-        Ok(now)
     }
 
-    fn complete(&mut self, slot: u32, part: Part, result: i32) -> io::Result<()> {
+    fn complete(&mut self, slot: u32, part: Part, result: i32) {
         if result > 0 {
             let moved = part.moved + result as u32;
             if moved < part.len {
                 self.again.push_front(Part { moved, ..part });
-                return Ok(());
+            } else {
+                self.succeed(slot, part);
             }
-            self.succeed(slot, part);
-            return Ok(());
+            return;
         }
         let errno = if result == 0 { END_OF_FILE } else { -result };
-        self.fail(part, errno)
+        self.fail(part, errno);
     }
 
     fn succeed(&mut self, slot: u32, part: Part) {
@@ -252,26 +250,29 @@ impl<'a> Mover<'a> {
         self.failed_in_row = 0;
         let mut bad = Vec::new();
         if self.batch.pass == Pass::Read {
-            let order = self.batch.pieces[part.piece].order;
-            let found = self.backend.buffers().bytes(slot as usize, part.len as usize);
+            let order = self.batch.pieces[self.piece.number].order;
+            let found = self
+                .backend
+                .buffers()
+                .bytes(slot as usize, part.len as usize);
             bad = self.content.check(part.offset, order, found);
         }
-        let piece = &mut self.open[part.piece - self.first_open];
+        let piece = &mut self.piece;
         piece.was_good = true;
         piece.left -= 1;
         piece.bad.extend(bad);
     }
 
-    fn fail(&mut self, part: Part, errno: i32) -> io::Result<()> {
+    fn fail(&mut self, part: Part, errno: i32) {
         self.log.count(0);
         if GONE.contains(&errno) {
             self.lost = Some(LostDevice::Gone {
                 errno: errno_name(errno),
             });
-            return Ok(());
+            return;
         }
         let is_request = part.len > NARROW_BYTES;
-        let piece = &mut self.open[part.piece - self.first_open];
+        let piece = &mut self.piece;
         let is_narrowed = if part.len <= BLOCK_BYTES {
             false
         } else if is_request {
@@ -281,7 +282,11 @@ impl<'a> Mover<'a> {
             true
         };
         if is_narrowed {
-            let part_bytes = if is_request { NARROW_BYTES } else { BLOCK_BYTES };
+            let part_bytes = if is_request {
+                NARROW_BYTES
+            } else {
+                BLOCK_BYTES
+            };
             if is_request {
                 self.narrowings += 1;
             }
@@ -293,7 +298,6 @@ impl<'a> Mover<'a> {
                     offset: part.offset + u64::from(at),
                     len: part_bytes.min(part.len - at),
                     moved: 0,
-                    ..part
                 });
             }
         } else {
@@ -311,7 +315,6 @@ impl<'a> Mover<'a> {
             self.failed_in_row = 0;
             self.find_out_whether_it_is_there(errno);
         }
-        Ok(())
     }
 
     /// Many requests in a row failed: a device that fails, too, where it has answered is gone.
@@ -324,18 +327,6 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Hands over the first open pieces that are done.
-    fn close_pieces(&mut self) {
-        while self.open.front().is_some_and(|piece| piece.left == 0) {
-            let Some(mut piece) = self.open.pop_front() else {
-                return;
-            };
-            self.first_open += 1;
-            self.log
-                .add(MovedPiece::new(piece.ns, joined(&mut piece.bad)));
-        }
-    }
-
     /// Makes what was written durable.
     fn flush(&mut self) -> io::Result<()> {
         let mut request = Some(Request::new(0, Op::Sync(SyncCall::Fdatasync), 0, 0));
@@ -343,7 +334,8 @@ impl<'a> Mover<'a> {
         let mut result = None;
         while result.is_none() {
             self.backend.wait(WaitMode::Completion)?;
-            self.backend.reap(&mut |_, returned| result = Some(returned));
+            self.backend
+                .reap(&mut |_, returned| result = Some(returned));
         }
         if let Some(failed) = result
             && failed < 0
@@ -357,10 +349,10 @@ impl<'a> Mover<'a> {
 }
 
 /// The ranges by position, with neighbours of one fault joined.
-fn joined(bad: &mut Vec<BadRange>) -> Vec<BadRange> {
+fn joined(mut bad: Vec<BadRange>) -> Vec<BadRange> {
     bad.sort_by_key(|range| range.offset_bytes);
     let mut joined: Vec<BadRange> = Vec::new();
-    for range in bad.drain(..) {
+    for range in bad {
         match joined.last_mut() {
             Some(last) if last.goes_on_with(&range) => last.append(&range),
             _ => joined.push(range),

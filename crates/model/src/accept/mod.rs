@@ -337,6 +337,8 @@ pub struct AcceptMeasurement {
     pub start_ns: u64,
     /// Time of writing and reading, of all runs, in nanoseconds.
     pub wall_ns: u64,
+    /// The same, of this run.
+    pub run_ns: u64,
     /// Runs before this one, which wrote and read a part of it.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub earlier_runs: u32,
@@ -388,7 +390,7 @@ pub struct AcceptMeasurement {
     pub device: DeviceUse,
     /// The health of the disks after the test.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub health_after: Vec<DiskHealth>,
+    pub health: Vec<DiskHealth>,
     /// A hang that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
@@ -548,12 +550,14 @@ pub struct AcceptFigures {
 /// Rates in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateByPosition {
-    /// Of the slowest part.
-    pub min: f64,
+    /// Of the slowest part; absent where the test was too short for parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
     /// Of everything.
     pub average: f64,
     /// Of the fastest part.
-    pub max: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
 }
 
 /// A fall of the rate of writes.
@@ -633,6 +637,7 @@ impl AcceptMeasurement {
             filler_start_bytes: 0,
             start_ns: 0,
             wall_ns: 0,
+            run_ns: 0,
             earlier_runs: 0,
             engine: EngineKind::Sync,
             cache: CacheUse {
@@ -656,7 +661,7 @@ impl AcceptMeasurement {
             write_course: Vec::new(),
             asked: ByteCount::default(),
             device: DeviceUse::default(),
-            health_after: Vec::new(),
+            health: Vec::new(),
             hang: None,
             errors: BTreeMap::new(),
         }

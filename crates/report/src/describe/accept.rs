@@ -3,8 +3,8 @@
 
 use crate::text::glue;
 use diskproof_model::accept::{
-    AcceptFigures, AcceptMeasurement, AcceptPlan, AcceptRecord, BadContent, BadRange, HealthCounter,
-    Procedure, RateByPosition,
+    AcceptFigures, AcceptMeasurement, AcceptPlan, AcceptRecord, BadContent, BadRange,
+    HealthCounter, Procedure, RateByPosition,
 };
 use diskproof_model::block::{Block, Tone};
 use diskproof_model::units::{
@@ -147,10 +147,18 @@ fn rates(figures: &AcceptFigures) -> Option<Block> {
 fn rate_row(name: &str, rate: RateByPosition) -> Vec<String> {
     vec![
         name.to_owned(),
-        format_throughput(rate.min),
+        part_text(rate.min),
         format_throughput(rate.average),
-        format_throughput(rate.max),
+        part_text(rate.max),
     ]
+}
+
+/// Empty where the test was too short for parts.
+fn part_text(rate: Option<f64>) -> String {
+    match rate {
+        Some(rate) => format_throughput(rate),
+        None => String::new(),
+    }
 }
 
 fn counter_text(counter: HealthCounter) -> &'static str {
