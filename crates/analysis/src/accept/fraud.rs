@@ -166,7 +166,8 @@ impl Places<'_> {
                 return end_bytes >= piece_end;
             }
         }
-        false
+        // A place of the filler of a probe.
+        self.is_probe()
     }
 
     /// Other addresses came back, and their distances have one divisor.

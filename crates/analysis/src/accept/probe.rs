@@ -23,8 +23,6 @@ const WINDOWS_MIN: u64 = 16;
 const FILLER_S: f64 = 215.0;
 const FILLER_MAX: u64 = 64 * GIB;
 const FILLER_PARTS: u64 = 20;
-/// The filler begins in the last tenth, beyond the real end of a fake.
-const LAST_PARTS: u64 = 10;
 /// Random blocks and bytes whose time says how fast the device is.
 const TRIED_BLOCKS: u64 = 64;
 const TRIED_BYTES: u64 = 16 * MIB;
@@ -46,7 +44,6 @@ const COURSE_CELLS: u64 = 64;
 const TRIED: u64 = 1 << 60;
 const PHASE: u64 = 2 << 60;
 const STRATUM: u64 = 3 << 60;
-const FILLER: u64 = 4 << 60;
 
 /// The steps of a probe, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,7 +154,7 @@ impl Probe {
             Step::ReadSample => in_reading_order(sample(measured), measured),
             Step::ReadFiller => filler_places(measured),
             Step::WriteEdge | Step::ReadEdge => self.edge_blocks.clone(),
-            Step::EmptyCache => filler(measured),
+            Step::EmptyCache => filler_beside(&self.edge_blocks, measured),
         };
         if self.step == Step::Done {
             measured.finished = true;
@@ -172,7 +169,7 @@ impl Probe {
         let blocks = self.blocks.bytes_per_second().unwrap_or(1.0) / BLOCK_BYTES as f64;
         measured.chunk_bytes = window_bytes(size_bytes, rate, blocks.max(1.0));
         measured.filler_bytes = filler_bytes(size_bytes, rate, self.asked_filler_bytes);
-        measured.filler_start_bytes = filler_start(size_bytes, measured.filler_bytes, plan.salt);
+        measured.filler_start_bytes = filler_start(size_bytes, measured.filler_bytes);
         measured.states = PieceStates::pending(sample(measured).len());
         let cells = (measured.filler_bytes / WRITE_BYTES).clamp(1, COURSE_CELLS);
         measured.write_course = vec![MovedBytes::default(); cells as usize];
@@ -257,11 +254,10 @@ fn filler_bytes(size_bytes: u64, rate: f64, asked: Option<u64>) -> u64 {
     (wanted / WRITE_BYTES).max(1) * WRITE_BYTES
 }
 
-/// A random place in the last tenth, in whole MiB, so that it ends before the last block.
-fn filler_start(size_bytes: u64, filler_bytes: u64, salt: u64) -> u64 {
-    let latest = (size_bytes - BLOCK_BYTES).saturating_sub(filler_bytes) / MIB;
-    let earliest = ((size_bytes - size_bytes / LAST_PARTS) / MIB).min(latest);
-    (earliest + salted(salt, FILLER, latest - earliest + 1)) * MIB
+/// Where the filler begins, in whole MiB: it ends before the last block, so that it lies beyond the
+/// real end of a fake, or shows it.
+fn filler_start(size_bytes: u64, filler_bytes: u64) -> u64 {
+    (size_bytes - BLOCK_BYTES).saturating_sub(filler_bytes) / MIB * MIB
 }
 
 /// The blocks and bytes that were tried for the speed have the orders before this one.
@@ -353,6 +349,19 @@ fn filler(measured: &AcceptMeasurement) -> Vec<Piece> {
         size_bytes,
         first,
     )
+}
+
+/// The filler, without what would overwrite these blocks.
+fn filler_beside(blocks: &[Piece], measured: &AcceptMeasurement) -> Vec<Piece> {
+    let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
+        return Vec::new();
+    };
+    let mut pieces = filler(measured);
+    pieces.retain(|piece| {
+        piece.offset_bytes > last.offset_bytes
+            || piece.offset_bytes + piece.length_bytes <= first.offset_bytes
+    });
+    pieces
 }
 
 /// The window in order, then the single blocks in another random order than that of the writes.

@@ -260,7 +260,7 @@ fn probe_finds_each_fake_and_its_size() {
             let mut random = TestRng(seed + 50);
             let size_bytes = 256 * MIB + (random.share() * 64.0) as u64 * BLOCK;
             let real_bytes =
-                (size_bytes as f64 * (0.02 + 0.9 * random.share())) as u64 / BLOCK * BLOCK;
+                (size_bytes as f64 * (0.02 + 0.965 * random.share())) as u64 / BLOCK * BLOCK;
             let mut disk = SimulatedDisk::new(kind, size_bytes, real_bytes, seed);
             let found = judged(&mut disk, PROBE, 2000 + seed);
             let case = format!("{kind:?}, seed {seed}, {real_bytes} of {size_bytes}: {found:?}");

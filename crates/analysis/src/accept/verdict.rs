@@ -122,7 +122,11 @@ fn why_undecided(
     let has_lost_sectors = health_changes
         .iter()
         .any(|change| change.counter != HealthCounter::LinkErrors);
-    has_lost_sectors.then_some(Undecided::Remapped)
+    if has_lost_sectors {
+        Some(Undecided::Remapped)
+    } else {
+        None
+    }
 }
 
 /// What the disks count more of than before.
