@@ -1,7 +1,7 @@
 //! What a disk does with data beyond its real size, and that size: by which places came back wrong,
 //! and whether their addresses or the order of their writes explain it.
 
-use super::lowest_bad;
+use super::lowest::lowest_bad;
 use super::rates::slow_from;
 use diskproof_model::accept::{AcceptMeasurement, BadContent, Fraud, Piece, PieceState, Procedure};
 

@@ -1,121 +1,19 @@
 //! Acceptance tests of disks: which pieces are written and read next, and what follows from what
 //! came back. Pure; the engine moves the pieces.
 
+mod cells;
 mod fraud;
+mod lowest;
 mod probe;
+mod progress;
 mod rates;
+mod test_run;
 #[cfg(test)]
 mod tests;
 mod verdict;
 mod whole;
 pub(crate) mod words;
 
-use diskproof_model::accept::{
-    AcceptMeasurement, BadRange, Batch, MovedPiece, Pass, Piece, Procedure,
-};
-use probe::Probe;
-use whole::WholePass;
-
+pub use progress::TestProgress;
+pub use test_run::AcceptTest;
 pub(crate) use verdict::accept_record;
-
-/// An acceptance test while it is carried out. It is a function of the plan's salt and of what came
-/// back so far, so that one that was stopped goes on.
-#[derive(Debug, Clone)]
-pub struct AcceptTest {
-    /// What came back so far.
-    pub measured: AcceptMeasurement,
-    steps: Steps,
-}
-
-/// The steps of a procedure.
-#[derive(Debug, Clone)]
-enum Steps {
-    Whole(WholePass),
-    Probe(Probe),
-}
-
-/// How far a test is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TestProgress {
-    /// What is done now, such as `writing`.
-    pub step: &'static str,
-    /// The share of all bytes that is done, 0 to 1.
-    pub share: f64,
-    /// Bytes that are left.
-    pub left_bytes: u64,
-}
-
-impl AcceptTest {
-    /// A test that begins, or goes on from what was measured before.
-    pub fn new(measured: AcceptMeasurement) -> Self {
-        let mut own = measured;
-        let steps = match own.plan.procedure {
-            Procedure::Whole => Steps::Whole(WholePass::start(&mut own)),
-            Procedure::Probe { filler_bytes } => Steps::Probe(Probe::start(&own, filler_bytes)),
-        };
-        Self {
-            measured: own,
-            steps,
-        }
-    }
-
-    /// The pieces that are moved next; `None` once the test is over.
-    pub fn next_batch(&mut self) -> Option<Batch> {
-        match &mut self.steps {
-            Steps::Whole(pass) => pass.next_batch(&mut self.measured),
-            Steps::Probe(probe) => probe.next_batch(&mut self.measured),
-        }
-    }
-
-    /// Takes what came back of the first pieces of the last batch.
-    pub fn add(&mut self, batch: &Batch, moved: &[MovedPiece]) {
-        for (piece, result) in batch.pieces.iter().zip(moved) {
-            self.measured.wall_ns += result.ns;
-            self.measured.run_ns += result.ns;
-            let total = match batch.pass {
-                Pass::Write => &mut self.measured.writes,
-                Pass::Read => &mut self.measured.reads,
-            };
-            total.add(piece.length_bytes, result.ns);
-            if batch.pass == Pass::Write {
-                for range in &result.bad {
-                    self.measured.add_failed_write(range);
-                }
-            }
-            match &mut self.steps {
-                Steps::Whole(pass) => pass.add(&mut self.measured, batch.pass, *piece, result),
-                Steps::Probe(probe) => probe.add(&mut self.measured, batch.pass, *piece, result),
-            }
-        }
-    }
-
-    /// How far it is.
-    pub fn progress(&self) -> TestProgress {
-        match &self.steps {
-            Steps::Whole(pass) => pass.progress(&self.measured),
-            Steps::Probe(probe) => probe.progress(&self.measured),
-        }
-    }
-
-    /// Some of the places that were written, with their order numbers, for a run that goes on: what
-    /// they hold shows whether the disk still has the content of the test.
-    pub fn written_places(&self) -> Vec<Piece> {
-        match &self.steps {
-            Steps::Whole(pass) => pass.written_places(&self.measured),
-            Steps::Probe(_) => Vec::new(),
-        }
-    }
-}
-
-/// The lowest address that came back wrong, and up to where that goes on without a gap.
-fn lowest_bad(bad: &[BadRange]) -> Option<(u64, u64)> {
-    let first = bad.first()?;
-    let mut end_bytes = first.end_bytes();
-    for range in &bad[1..] {
-        if range.offset_bytes > end_bytes {
-            break;
-        }
-        end_bytes = end_bytes.max(range.end_bytes());
-    }
-    Some((first.offset_bytes, end_bytes))
-}

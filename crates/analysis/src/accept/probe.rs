@@ -3,8 +3,8 @@
 //! of caches; then all are read. For every real size R one giant step lies within the first part
 //! beyond R, so that it overwrites what was written there, or is lost: no power of two is assumed.
 
-use super::TestProgress;
 use super::fraud::Places;
+use super::progress::TestProgress;
 use diskproof_model::accept::{
     AcceptMeasurement, BLOCK_BYTES, Batch, Edge, MovedBytes, MovedPiece, Pass, Piece, PieceState,
     PieceStates, salted, shuffled,

@@ -1,7 +1,7 @@
 //! Rates by position and over the writes: a cliff, slow parts, and a border beyond which a device
 //! is many times slower.
 
-use super::whole::cell_offset;
+use super::cells::cell_offset;
 use diskproof_model::accept::{
     AcceptMeasurement, MovedBytes, PositionCell, RateByPosition, SlowPart, WriteCliff,
 };

@@ -4,7 +4,8 @@
 use super::*;
 use crate::fixture::test_rng::TestRng;
 use diskproof_model::accept::{
-    AcceptFigures, AcceptPlan, AcceptVerdict, BadContent, Fraud, Undecided,
+    AcceptFigures, AcceptMeasurement, AcceptPlan, AcceptVerdict, BadContent, BadRange, Batch,
+    Fraud, MovedPiece, Pass, Piece, Procedure, Undecided,
 };
 use diskproof_model::measurement::ByteCount;
 use std::collections::{BTreeMap, VecDeque};

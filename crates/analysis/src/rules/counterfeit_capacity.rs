@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
          really has meanwhile, make a partition that ends before the real capacity, and test that \
          with diskproof accept.",
     ),
-    check: Check::Run(check),
+    check: Check::Acceptance(check),
     says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::EXAMPLES,

@@ -254,9 +254,10 @@ mod tests {
         for rule in rules() {
             let record = (rule.examples.fires)();
             let diagnosis = match rule.check {
-                Check::Workloads(check) | Check::Survey(check) | Check::Run(check) => {
-                    check(&record)
-                }
+                Check::Workloads(check)
+                | Check::Survey(check)
+                | Check::Run(check)
+                | Check::Acceptance(check) => check(&record),
                 Check::Health { examine, .. } => record.health.iter().find_map(examine),
             };
             let is_by_case = matches!(rule.remedy, Remedy::ByCase);

@@ -6,7 +6,7 @@ use diskproof_model::surface::UnreadableRange;
 
 pub(super) const RULE: Rule = Rule {
     code: "unreadable-blocks",
-    title: "The disk has unreadable sectors",
+    title: "Sectors could not be read",
     meaning: "A scan or an acceptance test found sectors that the disk cannot read. Their content \
               is lost unless a copy exists.",
     remedy: Remedy::Always(
@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
          the controller. smartctl -a counts pending sectors, which a write replaces; if the count \
          grows again, the disk is failing.",
     ),
-    check: Check::Run(check),
+    check: Check::Survey(check),
     says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::EXAMPLES,

@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
         "Do not use this disk before the cause is known. Test it again on another cable, port and \
          machine, and the memory with memtest; return the disk if blocks are wrong there, too.",
     ),
-    check: Check::Run(check),
+    check: Check::Acceptance(check),
     says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::EXAMPLES,

@@ -1,11 +1,13 @@
 //! Moves the pieces of an acceptance test: one thread writes them with large direct requests at a
 //! queue, or reads and checks them; the caller's waits for it.
 
+mod move_log;
 mod mover;
+
+pub use move_log::LostDevice;
 
 use crate::io::any_backend::QueueConfig;
 use crate::io::buffers::Buffers;
-use crate::lock::lock;
 use crate::run::error::{RunError, worker_error};
 use crate::run::first_request::find_slow;
 use crate::run::hang::since;
@@ -23,19 +25,18 @@ use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::stream::Streams;
+use move_log::{MoveEnd, MoveLog, REQUEST_BYTES};
 use mover::Mover;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Stands for the name of a workload.
 const ACCEPT: &str = "accept";
-/// Requests in flight, and bytes of each: as for the curve of a survey.
+/// Requests in flight: as for the curve of a survey.
 const DEPTH: u32 = 8;
-pub(crate) const REQUEST_BYTES: u32 = 1 << 20;
 /// Cells of the rate that the watcher sees.
 const PROGRESS_NS: u64 = 250_000_000;
 const PROGRESS_CELLS_MAX: usize = 240;
@@ -64,46 +65,6 @@ pub struct MovedBatch {
     pub lost: Option<LostDevice>,
     /// A hang that ended it.
     pub hang: Option<Hang>,
-}
-
-/// Why a device is given up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LostDevice {
-    /// It answers nothing any more, not even where it has answered before.
-    Gone {
-        /// Name of the errno.
-        errno: String,
-    },
-    /// What was written cannot be made durable.
-    NotDurable {
-        /// Name of the errno.
-        errno: String,
-    },
-}
-
-/// Shared by the thread that moves and the one that watches.
-#[derive(Debug, Default)]
-pub(crate) struct MoveLog {
-    /// The first pieces, as far as they are done.
-    moved: Mutex<Vec<MovedPiece>>,
-    bytes: AtomicU64,
-    requests: AtomicU64,
-    stop: AtomicBool,
-}
-
-impl MoveLog {
-    pub(crate) fn add(&self, piece: MovedPiece) {
-        lock(&self.moved).push(piece);
-    }
-
-    pub(crate) fn count(&self, bytes: u64) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.requests.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
 }
 
 impl Session {
@@ -172,7 +133,7 @@ impl Session {
         if let Some(ended) = &followed.ended {
             device.answered = ended.answered;
         }
-        let moved = std::mem::take(&mut *lock(&log.moved));
+        let moved = log.take_moved();
         Ok(MovedBatch {
             moved,
             control: followed.control,
@@ -215,7 +176,7 @@ impl Session {
                     supervisor.heard(0, progress.answered_ns);
                     if control == Control::Continue && wanted != Control::Continue {
                         control = wanted;
-                        log.stop.store(true, Ordering::Relaxed);
+                        log.stop();
                         let after_order = WaitLimits {
                             end_ns: Some(self.stall_timeout.ended().ns()),
                             ..limits
@@ -224,7 +185,7 @@ impl Session {
                     }
                 }
                 Event::Overdue(Overdue { silence_ns, .. }) => {
-                    log.stop.store(true, Ordering::Relaxed);
+                    log.stop();
                     target.leave_open();
                     let hang = self.stall_timeout.hang(progress.answered_ns, silence_ns);
                     return Ok(Followed {
@@ -278,13 +239,6 @@ fn count_own(file: &File, places: &[Piece], content: &SectorContent) -> io::Resu
 
 const PLACE_BYTES: usize = 4096;
 
-/// How the thread that moves has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct MoveEnd {
-    pub lost: Option<LostDevice>,
-    pub answered: u64,
-}
-
 /// How waiting for it has ended.
 struct Followed {
     control: Control,
@@ -313,8 +267,7 @@ impl MoveProgress {
     }
 
     fn tick(&mut self, now: u64, log: &MoveLog, watch: &mut dyn Watch) -> Control {
-        let bytes = log.bytes.load(Ordering::Relaxed);
-        let requests = log.requests.load(Ordering::Relaxed);
+        let (bytes, requests) = (log.bytes(), log.requests());
         if requests != self.requests {
             self.answered_ns = now;
         }

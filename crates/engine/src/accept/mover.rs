@@ -2,7 +2,7 @@
 //! writes, checks what it reads, and narrows what fails down to blocks. A piece begins when the one
 //! before it has ended, so that its time is its own.
 
-use super::{LostDevice, MoveEnd, MoveLog, REQUEST_BYTES};
+use super::move_log::{LostDevice, MoveEnd, MoveLog, REQUEST_BYTES};
 use crate::io::any_backend::{AnyBackend, QueueConfig};
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, MonotonicClock};
