@@ -1,7 +1,7 @@
 //! The measuring engine: runs workloads and surveys on open targets.
 //!
-//! Imports point one way: `io`, `load`, `measure`, `run`, then `survey`, `ping`, `files`,
-//! `primes` and `accept`; `lock` and `allocator` stand alone. `unsafe` lives in `allocator`, `io`, `primes`,
+//! Imports point one way: `io`, `load`, `measure`, `run`, then `survey`, `ping`, `files`, `primes`
+//! and `accept`; `lock` and `allocator` stand alone. `unsafe` lives in `allocator`, `io`, `primes`,
 //! `run/{thread,select,spawn}.rs` and `measure/usage.rs`.
 
 mod accept;

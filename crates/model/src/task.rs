@@ -235,8 +235,8 @@ impl Task {
         }
     }
 
-    /// About how long a survey or an acceptance test takes on a target of this size, in nanoseconds;
-    /// 0 of every other task.
+    /// About how long a survey or an acceptance test takes on a target of this size, in
+    /// nanoseconds; 0 of every other task.
     pub fn survey_ns_guess(
         &self,
         target: Option<&TargetIdentity>,

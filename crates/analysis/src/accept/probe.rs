@@ -196,8 +196,7 @@ impl Probe {
             }
             Step::ReadSample => {
                 let number = (piece.order - first_order()) as usize;
-                measured.states.0[number] =
-                    PieceState::of_piece(piece.length_bytes, moved.bad_bytes);
+                measured.states.0[number] = moved.bad_bytes.state(piece.length_bytes);
                 measured.add_bad(moved);
             }
             Step::ReadFiller => {

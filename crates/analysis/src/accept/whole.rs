@@ -1,5 +1,6 @@
-//! The whole pass: every chunk is written in one random order, then read in another one. Where the
-//! last writes seem to lie in a cache beyond the real end, that is emptied, and they are read again.
+//! The whole pass: every chunk is written in one random order, then read in another one. Where
+//! the last writes seem to lie in a cache beyond the real end, that is emptied, and they are read
+//! again.
 
 use super::cells::cell_of;
 use super::lowest::lowest_bad;
@@ -198,8 +199,7 @@ impl WholePass {
             Pass::Read if measured.read < count => {
                 let cell = cell_of(measured, piece);
                 cell.read.add(piece.length_bytes, moved.ns);
-                measured.states.0[piece.order as usize] =
-                    PieceState::of_piece(piece.length_bytes, moved.bad_bytes);
+                measured.states.0[piece.order as usize] = moved.bad_bytes.state(piece.length_bytes);
                 measured.add_bad(moved);
                 measured.read += 1;
             }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
-use crate::saved::TestJournal;
+use crate::saved::test_journal;
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::eprint_line;
 use diskproof_model::accept::{
@@ -135,7 +135,7 @@ fn stopped_test(
         return Ok(None);
     }
     let flags = &accept.measuring;
-    let Some(journal) = TestJournal::of_disk(&flags.history, identity)? else {
+    let Some(journal) = test_journal(&flags.history, identity)? else {
         if accept.resume {
             return Err(Failure::Usage(
                 "--resume: no history is kept, in which a test that was stopped would be"

@@ -1,10 +1,9 @@
 //! An acceptance test that was stopped: what it has done lies in a journal beside the history, from
 //! which a later run goes on.
 
-use super::HistoryOptions;
-use super::place::{Destination, HistoryEnvironment, history_answer, reached};
+use super::place::history_answer;
 use crate::failure::Failure;
-use diskproof_history::AcceptJournal;
+use diskproof_history::{AcceptJournal, HistoryPlace};
 use diskproof_model::accept::AcceptMeasurement;
 use diskproof_model::target::TargetIdentity;
 use serde::{Deserialize, Serialize};
@@ -84,27 +83,15 @@ pub(crate) struct TestJournal {
 }
 
 impl TestJournal {
-    /// The journal of this disk; `None` where no history is kept.
-    pub(crate) fn of_disk(
-        options: &HistoryOptions,
-        identity: &TargetIdentity,
-    ) -> Result<Option<Self>, Failure> {
-        if options.no_history {
-            return Ok(None);
-        }
-        let Destination::At(place) = HistoryEnvironment::real().place(options.history.as_deref())
-        else {
-            return Ok(None);
-        };
+    /// The journal of this disk, beside a history that answers.
+    pub(super) fn beside(place: &HistoryPlace, identity: &TargetIdentity) -> Result<Self, Failure> {
         let disk = DiskKey::new(identity);
         let name = disk.file_name();
-        let journal = history_answer(&reached(place)?, move |place| {
-            AcceptJournal::of_disk(place, &name)
-        })?;
-        Ok(Some(Self {
+        let journal = history_answer(place, move |place| AcceptJournal::of_disk(place, &name))?;
+        Ok(Self {
             journal: Arc::new(journal),
             disk,
-        }))
+        })
     }
 
     /// What an earlier run has done; `None` where there was none. A journal of another disk is

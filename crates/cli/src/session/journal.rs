@@ -1,7 +1,7 @@
 //! Saves what a run has measured so far, between its slices: a run that is killed loses one slice
 //! at most, and a ping, which has none, a tenth of its time.
 
-use crate::saved::{HistoryOptions, TestJournal, start_journal};
+use crate::saved::{HistoryOptions, TestJournal, start_journal, test_journal};
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::watchdog::{Deferred, Waited};
@@ -52,7 +52,7 @@ impl RunJournal {
         };
         let test = match (facts.plan.accept(), facts.targets.first()) {
             // Trouble with it was reported before the run.
-            (Some(_), Some(target)) => TestJournal::of_disk(options, target).ok().flatten(),
+            (Some(_), Some(target)) => test_journal(options, target).ok().flatten(),
             _ => None,
         };
         Self {

@@ -131,16 +131,14 @@ fn honest_disk_is_accepted_and_its_reads_are_proved_by_counters() {
 }
 
 #[test]
-fn disk_with_an_unreadable_block_is_rejected_without_a_size() {
+fn disk_with_a_block_that_cannot_be_written_is_rejected_without_a_size() {
     needs!("losetup", "fusermount3");
-    let drive = Drive::new("eio-read=22056960-22061056", 64 * MIB);
+    let drive = Drive::new("eio-write=22581248-22585344", 64 * MIB);
     let record = drive.accept(&["--json"]).exits(1).record();
     let accept = accepted(&record);
-    assert_eq!(
-        (accept.figures.fraud, accept.data.bad_bytes.failed),
-        (None, 4096)
-    );
-    assert_eq!(record.findings[0].code, "unreadable-blocks");
+    assert_eq!(accept.figures.fraud, None);
+    assert_eq!(accept.data.failed_writes_bytes, 4096);
+    assert_eq!(record.findings[0].code, "wrong-content");
 }
 
 #[test]

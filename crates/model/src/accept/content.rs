@@ -2,7 +2,8 @@
 //! of its write, and incompressible filler that follows from the three. A sector that comes back
 //! thus proves where and when it was written. Pure.
 
-use super::{BadContent, BadRange};
+use super::data::{BadContent, BadRange};
+use super::scatter::scattered;
 use crate::own_data::mark_sectors;
 use crate::units::SECTOR_BYTES;
 
@@ -124,14 +125,6 @@ fn differing_bits(one: &[u8], other: &[u8]) -> u32 {
         bits += (a ^ b).count_ones();
     }
     bits
-}
-
-/// The finaliser of splitmix64: a bijection that scatters neighbouring numbers.
-pub(super) fn scattered(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! Where an acceptance test writes and reads, and in which order: all of it follows from the salt,
 //! so that a run that was killed goes on, and a record can be judged again. Pure.
 
-use super::Piece;
-use super::content::scattered;
+use super::scatter::scattered;
 
 const MIB: u64 = 1 << 20;
 /// A pass of larger chunks loses less to seeks. One seek of 15 ms in 64 MiB costs a disk of
-/// 180 MB/s 4 %; that is how a pass in random order takes at most 1.1 times as long as one in order.
+/// 180 MB/s 4 %, so that a pass in random order takes at most 1.1 times as long as one in order.
 const CHUNK_BYTES_MAX: u64 = 64 * MIB;
 const CHUNK_BYTES_MIN: u64 = MIB;
 /// As many chunks at least, where they are large enough: a test of a small card has many, too.
@@ -19,6 +18,26 @@ pub const BLOCK_BYTES: u64 = 4096;
 pub fn chunk_bytes(size_bytes: u64) -> u64 {
     let wanted = (size_bytes / CHUNKS_MIN).max(1).next_power_of_two();
     wanted.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
+}
+
+/// A part of the device that is written or read at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it begins.
+    pub offset_bytes: u64,
+    /// Its length.
+    pub length_bytes: u64,
+    /// The number of its write, which each of its sectors carries.
+    pub order: u64,
+}
+
+/// Pieces that are written, or read and checked, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Whether they are written or read.
+    pub pass: Pass,
+    /// The pieces.
+    pub pieces: Vec<Piece>,
 }
 
 /// Two different orders of one set.

@@ -1,11 +1,71 @@
 //! What came back of each piece of an acceptance test, in a short text: runs of letters with their
 //! lengths, such as `119209R` for a good disk.
 
-use super::PieceState;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
+
+/// What came back of a piece: the fault of most of its bad bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PieceState {
+    /// It was not read yet.
+    Pending,
+    /// All of it is right.
+    Right,
+    /// None of it came back.
+    Lost,
+    /// A part of it did not come back.
+    PartlyLost,
+    /// It holds what was written elsewhere.
+    Displaced,
+    /// A part of it holds what was written elsewhere.
+    PartlyDisplaced,
+    /// It has wrong bits.
+    Flipped,
+    /// None of it could be written or read.
+    Failed,
+    /// A part of it could not be written or read.
+    PartlyFailed,
+}
+
+/// Every state with its letter.
+const LETTERS: [(PieceState, char); 9] = [
+    (PieceState::Pending, '-'),
+    (PieceState::Right, 'R'),
+    (PieceState::Lost, 'L'),
+    (PieceState::PartlyLost, 'l'),
+    (PieceState::Displaced, 'D'),
+    (PieceState::PartlyDisplaced, 'd'),
+    (PieceState::Flipped, 'f'),
+    (PieceState::Failed, 'E'),
+    (PieceState::PartlyFailed, 'e'),
+];
+
+impl PieceState {
+    fn letter(self) -> char {
+        for (state, letter) in LETTERS {
+            if state == self {
+                return letter;
+            }
+        }
+        '-'
+    }
+
+    fn from_letter(wanted: char) -> Option<Self> {
+        for (state, letter) in LETTERS {
+            if letter == wanted {
+                return Some(state);
+            }
+        }
+        None
+    }
+
+    /// Whether it was read, and something in it was wrong.
+    pub fn is_bad(self) -> bool {
+        !matches!(self, Self::Pending | Self::Right)
+    }
+}
 
 /// More pieces than this are on no disk: 64 MiB each would be 1 EiB.
 const PIECES_MAX: usize = 1 << 34;
