@@ -108,7 +108,9 @@ fn content_text(data: &AcceptMeasurement) -> String {
             parts.push(format!("{} {what}", glue(&format_bytes(bytes))));
         }
     }
-    if parts.is_empty() {
+    if parts.is_empty() && data.reads.bytes == 0 {
+        "nothing was read yet".to_owned()
+    } else if parts.is_empty() {
         "every sector that was read held its own address, its number and its content".to_owned()
     } else {
         parts.join("; ")
