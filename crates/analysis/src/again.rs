@@ -89,6 +89,7 @@ fn measured(record: &Record) -> Option<RunData> {
             None => Vec::new(),
         },
         postgres: record.postgres().map(inserts_data),
+        accept: record.accept().map(|accept| accept.data.clone()),
         files,
         layer_places,
         observed: record.observed().cloned(),

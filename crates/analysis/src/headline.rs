@@ -1,6 +1,7 @@
 //! The headline of a verdict: the answer of a run in a sentence, or its first figures.
 //! docs/verdict.md explains it.
 
+use crate::accept::words;
 use crate::limiter::words::credit_text;
 use crate::load::load_clause;
 use diskproof_model::digits::{figure_text, rounded};
@@ -92,6 +93,9 @@ fn uses_of_grade(grades: &[UseGrade], grade: Option<Grade>) -> Vec<&str> {
 
 /// The first figures themselves, where nothing is graded.
 pub(crate) fn plain_headline(record: &Record) -> String {
+    if let Some(accept) = record.accept() {
+        return words::headline(accept);
+    }
     let mut clauses = survey_clauses(record);
     if let Some(sweep) = record.sweep() {
         clauses.extend(

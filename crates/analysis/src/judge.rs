@@ -1,6 +1,7 @@
 //! Facts and measurements in, the record out: estimates, latencies in short, commands, findings,
 //! advice, expectations. Puts the parts of this crate together; holds no threshold of its own.
 
+use crate::accept::accept_record;
 use crate::advice::postgres;
 use crate::compare::{run_to_run, widen_to_runs};
 use crate::expect::Expected;
@@ -109,6 +110,11 @@ fn measured_results(data: &RunData, facts: &RunFacts, measurements: &[Row]) -> V
     }
     if let Some(files) = files_part(data, &facts.plan) {
         results.push(TaskResult::Files(files));
+    }
+    if let Some(accept) = &data.accept {
+        let target = facts.targets.get(accept.target);
+        let record = accept_record(accept, target, &facts.health);
+        results.push(TaskResult::Accept(Box::new(record)));
     }
     if let Some(observed) = &data.observed {
         results.push(TaskResult::Observed(Box::new(observed.clone())));

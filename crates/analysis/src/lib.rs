@@ -2,6 +2,7 @@
 //! advice with its reason, comparisons, the verdict. Pure: no I/O, no clock, no environment.
 #![forbid(unsafe_code)]
 
+pub mod accept;
 pub mod advice;
 pub mod again;
 pub mod campaign;

@@ -1,6 +1,7 @@
 //! The verdict: grades for what a database does with a disk, the most severe finding, and whether
 //! the figures can be relied on. docs/verdict.md explains the thresholds.
 
+use crate::accept::words;
 use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;
 use crate::headline::{
@@ -93,14 +94,16 @@ pub fn verdict(record: &Record) -> RunVerdict {
         Some(outcome) => format!("{outcome} {figures}"),
         None => figures,
     };
-    let caveats = [span_caveat(record), unseen_burst(record), no_scan(record)];
+    let own = [span_caveat(record), unseen_burst(record), no_scan(record)];
+    let mut caveats: Vec<String> = own.into_iter().flatten().collect();
+    caveats.extend(words::caveats(record));
     RunVerdict {
         headline,
         grades,
         worst: most_severe(record.findings.iter()).map(leading),
         weakness: weakness(record).map(leading),
         trust: trust(record),
-        caveats: caveats.into_iter().flatten().collect(),
+        caveats,
     }
 }
 
@@ -429,6 +432,11 @@ fn has_figures(record: &Record) -> bool {
     }
     if let Some(surface) = record.surface()
         && has_part_figures(surface)
+    {
+        return true;
+    }
+    if let Some(accept) = record.accept()
+        && accept.data.writes.bytes > 0
     {
         return true;
     }

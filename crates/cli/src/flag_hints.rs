@@ -54,8 +54,11 @@ const WORDS: &str = "\
 bandwidth bench benchmark measure perf performance rate slow speed test \
  throughput: diskproof check TARGET
 health identify list-disks smart smartctl status temp temperature wear: diskproof info DEVICE
-badblock badblocks bad-blocks scan surface: diskproof curve DEVICE --scan
-capacity f3 fake h2testw verify: diskproof run DIRECTORY --rw write --verify (diskproof help verify)
+badblock badblocks bad-blocks burn-in burnin capacity counterfeit f3 f3probe f3read f3write fake \
+ h2testw: diskproof accept DEVICE --destroy NAME, which overwrites all of it (diskproof help \
+ accept.md); to only read it, diskproof curve DEVICE --scan
+scan surface: diskproof curve DEVICE --scan
+verify: diskproof run DIRECTORY --rw write --verify (diskproof help verify)
 pdf print report result: diskproof show latest, or -o report.html
 iostat iotop live monitor top: diskproof watch
 pg postgres postgresql: diskproof check TARGET --for postgresql, or diskproof commit TARGET

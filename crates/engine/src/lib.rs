@@ -1,9 +1,10 @@
 //! The measuring engine: runs workloads and surveys on open targets.
 //!
-//! Imports point one way: `io`, `load`, `measure`, `run`, then `survey`, `ping`, `files` and
-//! `primes`; `lock` and `allocator` stand alone. `unsafe` lives in `allocator`, `io`, `primes`,
+//! Imports point one way: `io`, `load`, `measure`, `run`, then `survey`, `ping`, `files`, `primes`
+//! and `accept`; `lock` and `allocator` stand alone. `unsafe` lives in `allocator`, `io`, `primes`,
 //! `run/{thread,select,spawn}.rs` and `measure/usage.rs`.
 
+mod accept;
 pub mod allocator;
 mod files;
 mod io;
@@ -18,6 +19,7 @@ mod survey;
 #[cfg(any(test, feature = "simulate"))]
 mod tests;
 
+pub use accept::{AcceptDevice, LostDevice, MovedBatch};
 pub use files::{FilesEnding, KeepFiles};
 pub use io::any_backend::QueueConfig;
 pub use io::clock::{self, StartInstant, measure as measure_clock};

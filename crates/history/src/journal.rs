@@ -141,7 +141,7 @@ pub fn runs_left_behind(place: &HistoryPlace) -> Result<Vec<LeftRun>, HistoryErr
 }
 
 /// A new file that only this user may read; an error where there is one already.
-fn new_file(path: &Path) -> io::Result<File> {
+pub(crate) fn new_file(path: &Path) -> io::Result<File> {
     File::options()
         .write(true)
         .create_new(true)
@@ -149,7 +149,7 @@ fn new_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),

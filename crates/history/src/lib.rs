@@ -6,6 +6,7 @@
 //! make is never changed.
 #![forbid(unsafe_code)]
 
+mod accept_journal;
 mod error;
 mod journal;
 mod lock;
@@ -16,6 +17,7 @@ mod query;
 mod save;
 mod store;
 
+pub use accept_journal::AcceptJournal;
 pub use error::HistoryError;
 pub use journal::{Journal, LeftRecord, LeftRun, runs_left_behind};
 pub use migrations::SCHEMA_VERSION;

@@ -163,7 +163,7 @@ impl Plan {
     fn written_data(&self) -> Option<ByteLimit> {
         let writes_data = self.tasks.iter().any(|task| match task {
             Task::Survey(survey) => survey.operation == OpKind::Write,
-            Task::Files(_) => true,
+            Task::Files(_) | Task::Accept(_) => true,
             Task::Workloads(_) | Task::Ping(_) | Task::Inserts(_) => {
                 task.workloads().iter().any(Workload::fills_blocks)
             }
@@ -280,6 +280,10 @@ impl Plan {
 
     fn deadline_ns(&self, expected_ns: Option<u64>) -> Option<u64> {
         let expected_ns = expected_ns?;
+        // It ends with the last block of the disk.
+        if self.accept().is_some() {
+            return None;
+        }
         let Some(survey) = self.survey() else {
             return Some(expected_ns);
         };

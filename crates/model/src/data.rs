@@ -1,5 +1,6 @@
 //! What a run measured, before any judgement.
 
+use crate::accept::AcceptMeasurement;
 use crate::campaign::{DroppedSlice, MovedBeside};
 use crate::files::FilesMeasurement;
 use crate::layers::LayerPlace;
@@ -25,6 +26,8 @@ pub struct RunData {
     pub trials: Vec<RateTrial>,
     /// What a temporary PostgreSQL server measured on the first target.
     pub postgres: Option<PostgresMeasurement>,
+    /// An acceptance test.
+    pub accept: Option<AcceptMeasurement>,
     /// Operations on many small files.
     pub files: Option<FilesMeasurement>,
     /// Where each layer of the target is read.

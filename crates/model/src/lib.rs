@@ -2,6 +2,7 @@
 //! `Measurement`s, which a `Record` reports. No I/O, no threads, no clock, no command line.
 #![forbid(unsafe_code)]
 
+pub mod accept;
 pub mod block;
 pub mod budget;
 pub mod campaign;

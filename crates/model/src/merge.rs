@@ -80,6 +80,7 @@ impl RunData {
         self.surface.is_none()
             && self.postgres.is_none()
             && self.files.is_none()
+            && self.accept.is_none()
             && self.observed.is_none()
             && self.trials.is_empty()
     }

@@ -1,5 +1,6 @@
 //! What one run does: its tasks in order, each complete enough to be repeated elsewhere.
 
+use crate::accept::AcceptPlan;
 use crate::files::FilesPlan;
 use crate::group::Group;
 use crate::layers::LayersPlan;
@@ -190,7 +191,7 @@ impl Plan {
             match task {
                 Task::Workloads(workloads) => return Some(workloads),
                 Task::Inserts(inserts) => return Some(&inserts.between),
-                Task::Survey(_) | Task::Ping(_) | Task::Files(_) => {}
+                Task::Survey(_) | Task::Ping(_) | Task::Files(_) | Task::Accept(_) => {}
             }
         }
         None
@@ -202,7 +203,7 @@ impl Plan {
             match task {
                 Task::Workloads(workloads) => return Some(workloads),
                 Task::Inserts(inserts) => return Some(&mut inserts.between),
-                Task::Survey(_) | Task::Ping(_) | Task::Files(_) => {}
+                Task::Survey(_) | Task::Ping(_) | Task::Files(_) | Task::Accept(_) => {}
             }
         }
         None
@@ -221,6 +222,14 @@ impl Plan {
     pub fn survey(&self) -> Option<&Survey> {
         self.tasks.iter().find_map(|task| match task {
             Task::Survey(survey) => Some(survey),
+            _ => None,
+        })
+    }
+
+    /// The acceptance test; `None` where the plan has none.
+    pub fn accept(&self) -> Option<&AcceptPlan> {
+        self.tasks.iter().find_map(|task| match task {
+            Task::Accept(accept) => Some(accept),
             _ => None,
         })
     }

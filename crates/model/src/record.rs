@@ -2,6 +2,7 @@
 //! saved and compared by others. Its JSON form is the published contract
 //! `schema/record.v3.schema.json`.
 
+use crate::accept::AcceptRecord;
 use crate::campaign::{CampaignPart, DroppedSlice, MovedBeside};
 use crate::files::{CacheDrop, FileStepMeasurement};
 use crate::finding::Finding;
@@ -152,6 +153,8 @@ pub enum TaskResult {
     Files(FilesRecord),
     /// INSERTs of a temporary PostgreSQL server, alongside this run's own commits.
     Inserts(PostgresRecord),
+    /// Whether the disk is what its label says. It stands first, at [`FIRST_RESULT`].
+    Accept(Box<AcceptRecord>),
     /// The real load of the targets, which this program watched and did not make.
     Observed(Box<ObservedRecord>),
 }
@@ -220,6 +223,14 @@ impl Record {
     pub fn observed(&self) -> Option<&ObservedRecord> {
         self.results.iter().find_map(|result| match result {
             TaskResult::Observed(observed) => Some(&**observed),
+            _ => None,
+        })
+    }
+
+    /// The acceptance test; `None` of a run without one.
+    pub fn accept(&self) -> Option<&AcceptRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Accept(accept) => Some(&**accept),
             _ => None,
         })
     }

@@ -168,6 +168,8 @@ impl Record {
         let survey = self.surface().into_iter();
         let survey =
             survey.map(|surface| surface.data.start_ns.saturating_add(surface.data.wall_ns));
+        let test = self.accept().into_iter();
+        let tested = test.map(|accept| accept.data.start_ns.saturating_add(accept.data.run_ns));
         let steps = self.files().into_iter().flat_map(|files| &files.steps);
         let observed = self
             .observed()
@@ -179,6 +181,7 @@ impl Record {
             .iter()
             .map(Row::end_ns)
             .chain(survey)
+            .chain(tested)
             .chain(watched)
             .chain(
                 self.postgres()

@@ -1,6 +1,7 @@
 //! The kinds of measuring that a plan consists of, and what is true of each. [`Task`] is their only
 //! list: a new kind is a variant here, and the compiler names every place that must know it.
 
+use crate::accept::{AcceptPlan, Procedure};
 use crate::files::FilesPlan;
 use crate::group::Group;
 use crate::layers::LayersPlan;
@@ -34,6 +35,8 @@ pub enum Task {
     Files(FilesPlan),
     /// INSERTs of a temporary PostgreSQL server around workloads.
     Inserts(Inserts),
+    /// Whether the first target, a block device, is what its label says. Overwrites all of it.
+    Accept(AcceptPlan),
 }
 
 /// Workloads, and what decides which of them is measured next.
@@ -223,15 +226,15 @@ impl Task {
             Self::Workloads(workloads) => &workloads.list,
             Self::Ping(ping) => std::slice::from_ref(&ping.workload),
             Self::Inserts(inserts) => &inserts.between.list,
-            Self::Survey(_) | Self::Files(_) => &[],
+            Self::Survey(_) | Self::Files(_) | Self::Accept(_) => &[],
         }
     }
 
     /// The longest that it may take, in nanoseconds; `None` without a limit. The time of a survey
-    /// is not among it: [`Self::survey_ns_guess`].
+    /// and of an acceptance test is not among it: [`Self::survey_ns_guess`].
     pub fn time_ns_max(&self) -> Option<u64> {
         match self {
-            Self::Survey(_) => Some(0),
+            Self::Survey(_) | Self::Accept(_) => Some(0),
             Self::Workloads(workloads) => workloads.time_ns_max(),
             Self::Ping(ping) => ping.requests.time_ns_max(&ping.workload.stop),
             Self::Files(files) => Some(files.time_ns),
@@ -241,15 +244,19 @@ impl Task {
         }
     }
 
-    /// About how long a survey takes on a target of this size, in nanoseconds; 0 of every other
-    /// task.
+    /// About how long a survey or an acceptance test takes on a target of this size, in
+    /// nanoseconds; 0 of every other task.
     pub fn survey_ns_guess(
         &self,
         target: Option<&TargetIdentity>,
         scratch_bytes: Option<u64>,
     ) -> u64 {
-        let Self::Survey(survey) = self else {
-            return 0;
+        let survey = match self {
+            Self::Survey(survey) => survey,
+            Self::Accept(accept) => {
+                return accept.time_ns_guess(target.and_then(TargetIdentity::rotational));
+            }
+            Self::Workloads(_) | Self::Ping(_) | Self::Files(_) | Self::Inserts(_) => return 0,
         };
         let Some(target) = target else {
             return survey.time_ns_guess(0, None);
@@ -265,7 +272,7 @@ impl Task {
     pub fn writes(&self) -> bool {
         match self {
             Self::Survey(survey) => survey.operation != OpKind::Read,
-            Self::Files(_) => true,
+            Self::Files(_) | Self::Accept(_) => true,
             Self::Workloads(_) | Self::Ping(_) | Self::Inserts(_) => {
                 self.workloads().iter().any(Workload::writes)
             }
@@ -278,6 +285,11 @@ impl Task {
         match self {
             Self::Survey(_) if self.writes() => ByteLimit::Unlimited,
             Self::Survey(_) | Self::Files(_) => ByteLimit::AtMost(0),
+            Self::Accept(accept) => match accept.procedure {
+                // Chunks are written a second time to empty a cache.
+                Procedure::Whole => ByteLimit::AtMost(accept.size_bytes.saturating_mul(2)),
+                Procedure::Probe { .. } => ByteLimit::Unlimited,
+            },
             Self::Workloads(_) | Self::Ping(_) | Self::Inserts(_) => {
                 let mut sum = 0;
                 for workload in self.workloads() {

@@ -6,7 +6,7 @@ use crate::fuse::wire::{
     self, Attributes, Body, IN_HEADER_BYTES, InHeader, TRANSFER_BYTES, Transfer, init_flag, opcode,
     open_flag,
 };
-use crate::models::counterfeit::{Beyond, Counterfeit};
+use crate::models::counterfeit::{Beyond, Counterfeit, FakeDisk, Store};
 use crate::models::direct::DirectAccess;
 use crate::models::faults::Faults;
 use crate::models::{DiskMachine, DiskRequest, Model, Operation};
@@ -58,7 +58,7 @@ pub struct SimDisk {
 struct Server {
     backing: Backing,
     direct: DirectAccess,
-    counterfeit: Counterfeit,
+    counterfeit: FakeDisk,
     faults: Mutex<Faults>,
     schedule: ReplySchedule<PendingReply>,
     counters: RequestCounts,
@@ -132,10 +132,10 @@ impl SimDisk {
         let server = Arc::new(Server {
             backing,
             direct: model.direct,
-            counterfeit: model.counterfeit.unwrap_or(Counterfeit {
+            counterfeit: FakeDisk::new(model.counterfeit.unwrap_or(Counterfeit {
                 real_bytes: size_bytes.max(1),
                 beyond: Beyond::Drops,
-            }),
+            })),
             faults: Mutex::new(Faults::new(model.faults.clone())),
             schedule: ReplySchedule::new(Box::new(DiskMachine::start(&model, size_bytes))),
             counters: RequestCounts::default(),
@@ -247,6 +247,20 @@ impl std::fmt::Debug for Server {
             .field("backing", &self.backing)
             .finish_non_exhaustive()
     }
+}
+
+impl Store for Backing {
+    fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> Result<(), i32> {
+        Self::read_at(self, bytes, offset_bytes).map_err(errno_of)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> Result<(), i32> {
+        Self::write_at(self, bytes, offset_bytes).map_err(errno_of)
+    }
+}
+
+fn errno_of(error: std::io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
 }
 
 impl Server {
@@ -379,7 +393,6 @@ impl Server {
             Operation::Flush => &counters.flushes,
         };
         requests.fetch_add(1, Ordering::Relaxed);
-        let errno = |e: std::io::Error| e.raw_os_error().unwrap_or(libc::EIO);
         if request.operation == Operation::Write && request.length_bytes == 0 {
             return Err(libc::ENOSPC);
         }
@@ -391,15 +404,9 @@ impl Server {
         match request.operation {
             Operation::Read => {
                 let mut buffer = self.take_buffer(length);
-                for part in self.counterfeit.parts(request.offset_bytes, length) {
-                    let bytes = &mut buffer[part.buffer];
-                    match part.offset_bytes {
-                        Some(offset_bytes) => {
-                            self.backing.read_at(bytes, offset_bytes).map_err(errno)?;
-                        }
-                        None => bytes.fill(0),
-                    }
-                }
+                let bytes = &mut buffer[..length];
+                self.counterfeit
+                    .read(&self.backing, request.offset_bytes, bytes)?;
                 counters
                     .read_bytes
                     .fetch_add(length as u64, Ordering::Relaxed);
@@ -407,13 +414,8 @@ impl Server {
             }
             Operation::Write => {
                 let data = data.get(..length).ok_or(libc::EIO)?;
-                for part in self.counterfeit.parts(request.offset_bytes, length) {
-                    if let Some(offset_bytes) = part.offset_bytes {
-                        self.backing
-                            .write_at(&data[part.buffer], offset_bytes)
-                            .map_err(errno)?;
-                    }
-                }
+                self.counterfeit
+                    .write(&self.backing, request.offset_bytes, data)?;
                 counters
                     .written_bytes
                     .fetch_add(length as u64, Ordering::Relaxed);
@@ -422,13 +424,17 @@ impl Server {
             Operation::Trim => {
                 self.backing
                     .trim(request.offset_bytes, length as u64)
-                    .map_err(errno)?;
+                    .map_err(errno_of)?;
                 counters
                     .trimmed_bytes
                     .fetch_add(length as u64, Ordering::Relaxed);
                 Ok(Reply::Trimmed)
             }
-            Operation::Flush => self.backing.flush().map(|()| Reply::Flushed).map_err(errno),
+            Operation::Flush => self
+                .backing
+                .flush()
+                .map(|()| Reply::Flushed)
+                .map_err(errno_of),
         }
     }
 

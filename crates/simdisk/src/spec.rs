@@ -40,7 +40,10 @@ Keys (SIZE as 4GiB or 100MB, bandwidths per second; TIME as 500us or 2s):
   eio=FROM-TO  eio-read=FROM-TO  eio-write=FROM-TO  eio-after=SIZE  enospc-after=SIZE
   short=FROM-TO/SIZE  short-read=FROM-TO/SIZE  short-write=FROM-TO/SIZE
   cache=durable | honest | lying | honest/N% | lying/N% (share of sectors destaged at once)
-  wrap=SIZE | drop=SIZE   a counterfeit that really holds so much
+  wrap=SIZE | drop=SIZE | fail=SIZE | flip=SIZE | thin=SIZE   a counterfeit that holds so much:
+                          beyond it addresses wrap, writes are lost, writes fail, bits flip; or
+                          it stores any address until so much was written
+  cached=SIZE/SIZE        a counterfeit that holds so much / beyond it only the last so much
   direct=accepted | refused-at-open | refused-at-transfer";
 
 /// Why a text is no model.
@@ -139,15 +142,9 @@ fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
         }
         "eio" | "eio-read" | "eio-write" | "eio-after" | "enospc-after" | "short"
         | "short-read" | "short-write" => fault(key, value).map(|fault| model.faults.push(fault)),
-        "wrap" | "drop" => size(value)
-            .filter(|real_bytes| *real_bytes > 0)
-            .map(|real_bytes| {
-                let beyond = match key {
-                    "wrap" => Beyond::Wraps,
-                    _ => Beyond::Drops,
-                };
-                model.counterfeit = Some(Counterfeit { real_bytes, beyond });
-            }),
+        "wrap" | "drop" | "fail" | "flip" | "thin" | "cached" => {
+            counterfeit(key, value).map(|fake| model.counterfeit = Some(fake))
+        }
         "stripe" | "link" | "ragged" | "stall" | "sleep" | "slow" | "cache" | "direct" => {
             set_any(model, key, value)
         }
@@ -310,6 +307,25 @@ fn set_any(model: &mut Model, key: &str, value: &str) -> Option<()> {
         }
     }
     Some(())
+}
+
+fn counterfeit(key: &str, value: &str) -> Option<Counterfeit> {
+    let (real, beyond) = match key {
+        "wrap" => (value, Beyond::Wraps),
+        "drop" => (value, Beyond::Drops),
+        "fail" => (value, Beyond::Fails),
+        "flip" => (value, Beyond::Flips),
+        "thin" => (value, Beyond::Thin),
+        _ => {
+            let (real, cache) = value.split_once('/')?;
+            let bytes = rate(cache)?;
+            (real, Beyond::Caches { bytes })
+        }
+    };
+    Some(Counterfeit {
+        real_bytes: rate(real)?,
+        beyond,
+    })
 }
 
 fn fault(key: &str, value: &str) -> Option<MediaFault> {
@@ -491,6 +507,15 @@ mod tests {
             let is_mixed = matches!(parse(bad), Err(SpecError::Mechanism { .. }));
             assert!(is_mixed, "{bad}: {:?}", parse(bad));
         }
+    }
+
+    #[test]
+    fn spec_reads_counterfeits() {
+        let fake = parse("cached=100MiB/2MiB").unwrap().counterfeit.unwrap();
+        let beyond = Beyond::Caches { bytes: 2 << 20 };
+        assert_eq!((fake.real_bytes, fake.beyond), (100 << 20, beyond));
+        let fake = parse("thin=1GiB").unwrap().counterfeit.unwrap();
+        assert_eq!((fake.real_bytes, fake.beyond), (1 << 30, Beyond::Thin));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod bursts;
 mod cache_answered;
 mod cache_cliff;
 mod commits;
+mod counterfeit_capacity;
 mod cpu_limited;
 mod cpu_stolen;
 mod depth_not_held;
@@ -67,6 +68,7 @@ mod varies_between_runs;
 mod virtual_disk;
 mod volatile_write_cache;
 mod worn_out;
+mod wrong_content;
 
 pub use rule::{Check, Rule};
 
@@ -80,6 +82,8 @@ static RULES: &[Rule] = &[
     implausible_flush::RULE,
     sync_method_differs::RULE,
     slow_flush::RULE,
+    counterfeit_capacity::RULE,
+    wrong_content::RULE,
     bad_blocks::RULE,
     unverified_blocks::RULE,
     unreadable_blocks::RULE,
@@ -252,9 +256,10 @@ mod tests {
         for rule in rules() {
             let record = (rule.examples.fires)();
             let diagnosis = match rule.check {
-                Check::Workloads(check) | Check::Survey(check) | Check::Run(check) => {
-                    check(&record)
-                }
+                Check::Workloads(check)
+                | Check::Survey(check)
+                | Check::Run(check)
+                | Check::Acceptance(check) => check(&record),
                 Check::Health { examine, .. } => record.health.iter().find_map(examine),
             };
             let is_by_case = matches!(rule.remedy, Remedy::ByCase);

@@ -63,6 +63,8 @@ pub enum Check {
     Survey(fn(&Record) -> Option<Diagnosis>),
     /// Workloads and survey.
     Run(fn(&Record) -> Option<Diagnosis>),
+    /// The acceptance test of a disk.
+    Acceptance(fn(&Record) -> Option<Diagnosis>),
     /// What the disks report about themselves, with or without a measurement.
     Health {
         /// Finds the issue in the report of one disk. The claim is what follows the disk's name
@@ -80,6 +82,7 @@ impl Check {
             Self::Workloads(_) => "workloads",
             Self::Survey(_) => "survey",
             Self::Run(_) => "workloads, survey",
+            Self::Acceptance(_) => "acceptance test",
             Self::Health { .. } => "disk health",
         }
     }
@@ -165,7 +168,10 @@ impl Rule {
     /// The finding on a record.
     pub fn find(&self, record: &Record) -> Option<Finding> {
         match self.check {
-            Check::Workloads(check) | Check::Survey(check) | Check::Run(check) => {
+            Check::Workloads(check)
+            | Check::Survey(check)
+            | Check::Run(check)
+            | Check::Acceptance(check) => {
                 let diagnosis = check(record)?;
                 Some(self.finding(diagnosis))
             }

@@ -1,13 +1,14 @@
-//! `unreadable-blocks`: a scan met sectors that could not be read.
+//! `unreadable-blocks`: a scan or an acceptance test met sectors that could not be read.
 
 use super::rule::*;
+use crate::accept::words::unreadable_text;
 use diskproof_model::surface::UnreadableRange;
 
 pub(super) const RULE: Rule = Rule {
     code: "unreadable-blocks",
-    title: "The scan found unreadable sectors",
-    meaning: "The scan found sectors that the disk cannot read. Their content is lost unless a \
-              copy exists.",
+    title: "Sectors could not be read",
+    meaning: "A scan or an acceptance test found sectors that the disk cannot read. Their content \
+              is lost unless a copy exists.",
     remedy: Remedy::Always(
         "Copy the readable data to another disk first (ddrescue), restore the rest from a backup, \
          then replace the disk. If dmesg names the link instead of the medium, check the cable and \
@@ -24,6 +25,29 @@ pub(super) const RULE: Rule = Rule {
 const NAMED: usize = 4;
 
 fn check(record: &Record) -> Option<Diagnosis> {
+    match record.accept() {
+        Some(_) => check_accept(record),
+        None => check_scan(record),
+    }
+}
+
+/// A counterfeit has a finding of its own.
+fn check_accept(record: &Record) -> Option<Diagnosis> {
+    let accept = record.accept()?;
+    if accept.figures.fraud.is_some() {
+        return None;
+    }
+    let text = unreadable_text(&accept.data)?;
+    let bytes = accept.data.bad_bytes.failed as f64;
+    let observation = evidence_at("/results/0/data/bad_bytes/failed", bytes, 0.0, "B");
+    Some(Diagnosis::new(
+        Severity::Failure,
+        format!("{text}."),
+        [observation],
+    ))
+}
+
+fn check_scan(record: &Record) -> Option<Diagnosis> {
     let scan = record.surface()?.data.scan.as_ref()?;
     if scan.unreadable_bytes == 0 {
         return None;
@@ -64,6 +88,7 @@ fn describe_range(range: &UnreadableRange) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::fixture::accepted::{Fault, accepted};
     use crate::fixture::states;
     use crate::fixture::surveyed;
     use diskproof_model::surface::Scan;
@@ -76,7 +101,8 @@ pub(super) mod tests {
             })
         },
         || scanned(|_| ()),
-    );
+    )
+    .and_fires_on(&[|| accepted(Fault::Unreadable)]);
 
     pub(in crate::rules) fn scanned(change: impl FnOnce(&mut Scan)) -> Record {
         surveyed::faulty(|survey| change(survey.scan.insert(surveyed::scan())))

@@ -42,6 +42,7 @@ verbs! {
     load: Load(LoadFlags),
     run: Run(RunFlags),
     curve: Curve(CurveFlags),
+    accept: Accept(AcceptFlags),
     powercut: Powercut(PowercutFlags),
     ping: Ping(PingFlags),
     files: Files(FilesFlags),

@@ -5,6 +5,7 @@ mod anonymous;
 mod document;
 mod earlier;
 mod place;
+mod unfinished;
 
 use crate::failure::Failure;
 use crate::stdio::{Verbosity, eprint_line, record_page};
@@ -15,6 +16,7 @@ use diskproof_history::{
     StoredRun, refuse_foreign, runs_left_behind, save,
 };
 use diskproof_model::record::Record;
+use diskproof_model::target::TargetIdentity;
 use diskproof_report::terminal::Detail;
 pub(crate) use document::{SavedDocument, read_document, saved_record};
 use document::{from_file, is_file, judged};
@@ -22,6 +24,7 @@ pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_bef
 use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, reached};
 pub(crate) use place::{empty_text, open, open_if_there, place, register_history, state_folder};
 use std::path::{Path, PathBuf};
+pub(crate) use unfinished::TestJournal;
 
 /// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
 pub(crate) const SHORT_ID: usize = 8;
@@ -166,6 +169,21 @@ pub(crate) fn start_journal(options: &HistoryOptions, run_id: &str) -> Option<Jo
     let real_place = reached(place).ok()?;
     let id = run_id.to_owned();
     history_answer(&real_place, move |place| Journal::start(place, &id)).ok()
+}
+
+/// The journal from which an acceptance test of this disk goes on; `None` where no history is kept.
+pub(crate) fn test_journal(
+    options: &HistoryOptions,
+    identity: &TargetIdentity,
+) -> Result<Option<TestJournal>, Failure> {
+    if options.no_history {
+        return Ok(None);
+    }
+    let Destination::At(place) = HistoryEnvironment::real().place(options.history.as_deref())
+    else {
+        return Ok(None);
+    };
+    TestJournal::beside(&reached(place)?, identity).map(Some)
 }
 
 /// Adds the runs that were killed to the history, as far as they got. Returns notes for the user.

@@ -19,6 +19,7 @@ use diskproof_analysis::rules::{Check, rule};
 use diskproof_compat::ToolText;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Waited};
+use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
@@ -563,17 +564,34 @@ fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> Result<
     Ok(match signal {
         Some(signal) if record.partial => Exit::Signal(signal),
         _ if !end.results.hung.is_empty() || has_errors(record) => Exit::Failed,
-        _ if has_verified_nothing(record) || promises_nothing(record) => Exit::Undecided,
-        _ => exit_of_expectations(record, undecided),
+        _ if is_rejected(record) => Exit::ThresholdMissed,
+        _ => match exit_of_expectations(record, undecided) {
+            Exit::ThresholdMissed => Exit::ThresholdMissed,
+            _ if has_verified_nothing(record) || answers_nothing(record) => Exit::Undecided,
+            decided => decided,
+        },
     })
 }
 
-/// Whether a search found no rate that may be promised.
-fn promises_nothing(record: &Record) -> bool {
-    match record.load() {
-        Some(load) => !load.figures.outcome.is_promise(),
+/// Whether an acceptance test found that the disk is not what its label says.
+fn is_rejected(record: &Record) -> bool {
+    match record.accept() {
+        Some(accept) => accept.figures.verdict == AcceptVerdict::Reject,
         None => false,
     }
+}
+
+/// Whether an acceptance test, or a search for a rate, could not decide.
+fn answers_nothing(record: &Record) -> bool {
+    let undecided_test = match record.accept() {
+        Some(accept) => accept.figures.verdict == AcceptVerdict::Undecided,
+        None => false,
+    };
+    let undecided_rate = match record.load() {
+        Some(load) => !load.figures.outcome.is_promise(),
+        None => false,
+    };
+    undecided_test || undecided_rate
 }
 
 fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {

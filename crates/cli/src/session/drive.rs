@@ -1,5 +1,6 @@
 //! The driver: begins the tasks of a plan one after the other, and carries each out step by step.
 
+use super::accept::AcceptRun;
 use super::bench::Bench;
 use super::campaign::CampaignRun;
 use super::files::FilesRun;
@@ -53,6 +54,7 @@ fn start<'p>(
         },
         Task::Ping(ping) => Box::new(PingRun::start(plan, ping, sink)?),
         Task::Files(files) => Box::new(FilesRun::start(files, bench, sink)?),
+        Task::Accept(accept) => Box::new(AcceptRun::start(accept, bench, sink)?),
         Task::Inserts(inserts) => Box::new(InsertsRun::start(plan, inserts, bench, sink)?),
     })
 }

@@ -1,7 +1,7 @@
 //! Saves what a run has measured so far, between its slices: a run that is killed loses one slice
 //! at most, and a ping, which has none, a tenth of its time.
 
-use crate::saved::{HistoryOptions, start_journal};
+use crate::saved::{HistoryOptions, TestJournal, start_journal, test_journal};
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::watchdog::{Deferred, Waited};
@@ -30,6 +30,8 @@ const LIMIT: Duration = Duration::from_millis(500);
 pub(super) struct RunJournal {
     /// `None` where there is no history, or where it does not answer.
     journal: Option<Arc<Journal>>,
+    /// The journal from which an acceptance test goes on.
+    test: Option<TestJournal>,
     facts: Arc<RunFacts>,
     expected: Vec<Expected>,
     kept_at: Instant,
@@ -48,8 +50,14 @@ impl RunJournal {
         } else {
             start_journal(options, &facts.run_id).map(Arc::new)
         };
+        let test = match (facts.plan.accept(), facts.targets.first()) {
+            // Trouble with it was reported before the run.
+            (Some(_), Some(target)) => test_journal(options, target).ok().flatten(),
+            _ => None,
+        };
         Self {
             journal,
+            test,
             facts: Arc::clone(facts),
             expected: expected.to_vec(),
             kept_at: Instant::now(),
@@ -60,6 +68,11 @@ impl RunJournal {
     /// The journal itself, for the one who ends it once the run is in the history.
     pub(super) fn handle(&self) -> Option<Arc<Journal>> {
         self.journal.clone()
+    }
+
+    /// The journal from which an acceptance test goes on; `None` where no history is kept.
+    pub(super) fn test(&self) -> Option<&TestJournal> {
+        self.test.as_ref()
     }
 
     /// Whether it is time to keep what was measured so far.

@@ -2,6 +2,7 @@
 //! the driver measures on a thread that another one watches, and what came of it is judged, saved
 //! and printed. Or the plan is only shown.
 
+mod accept;
 mod bench;
 mod campaign;
 mod conclude;

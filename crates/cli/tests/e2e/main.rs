@@ -2,6 +2,7 @@
 //! that `cargo test` links the program's crates once.
 #![allow(clippy::unwrap_used)] // a failed step fails the test
 
+mod accept;
 mod accepted;
 mod anonymous;
 mod cli;

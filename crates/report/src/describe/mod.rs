@@ -2,6 +2,7 @@
 //! sections in order. The only place that decides what a page contains; a renderer decides how it
 //! looks.
 
+pub(crate) mod accept;
 pub(crate) mod changes;
 pub(crate) mod comparison;
 pub(crate) mod figures;
@@ -151,6 +152,8 @@ fn task_blocks(record: &Record) -> Option<Vec<Block>> {
         Some(sweep::blocks(record, sweep))
     } else if let Some(files) = record.files() {
         Some(files::blocks(record, files))
+    } else if let Some(accept) = record.accept() {
+        Some(accept::blocks(accept))
     } else if let Some(layers) = record.layers() {
         Some(layers::blocks(record, layers))
     } else if let Some(found) = record.load() {

@@ -60,6 +60,7 @@ fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     match task {
         Task::Survey(survey) => facts.push(("survey", survey_text(survey))),
+        Task::Accept(accept) => facts.push(("test", super::accept::plan_text(accept))),
         Task::Ping(_) => {}
         Task::Workloads(workloads) => {
             if let Decide::Rate(search) = &workloads.decide {

@@ -1,6 +1,11 @@
 //! A device that claims more than it holds: where the bytes beyond its real size go.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+/// Blocks in which caches and thin devices keep their content.
+const BLOCK_BYTES: u64 = 4096;
 
 /// What a counterfeit does beyond its real size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +14,19 @@ pub enum Beyond {
     Wraps,
     /// Writes are lost, and reads return zeros.
     Drops,
+    /// Writes fail, and reads return zeros.
+    Fails,
+    /// Everything is stored, and reads return one wrong bit in each block of 4096 bytes that was
+    /// written.
+    Flips,
+    /// Writes are lost, except for the last so many bytes.
+    Caches {
+        /// Bytes of the cache.
+        bytes: u64,
+    },
+    /// Any address is stored until the real size was written, whatever the addresses. Later writes
+    /// to others are lost.
+    Thin,
 }
 
 /// A device that claims more than it holds.
@@ -38,12 +56,17 @@ impl Counterfeit {
             let at = offset_bytes + done as u64;
             let left = (length - done) as u64;
             let (offset_bytes, part_bytes) = match self.beyond {
-                Beyond::Drops if at >= self.real_bytes => (None, left),
-                Beyond::Drops => (Some(at), left.min(self.real_bytes - at)),
+                Beyond::Drops | Beyond::Fails | Beyond::Caches { .. } if at >= self.real_bytes => {
+                    (None, left)
+                }
+                Beyond::Drops | Beyond::Fails | Beyond::Caches { .. } => {
+                    (Some(at), left.min(self.real_bytes - at))
+                }
                 Beyond::Wraps => {
                     let place = at % self.real_bytes;
                     (Some(place), left.min(self.real_bytes - place))
                 }
+                Beyond::Flips | Beyond::Thin => (Some(at), left),
             };
             parts.push(Part {
                 buffer: done..done + part_bytes as usize,
@@ -53,6 +76,132 @@ impl Counterfeit {
         }
         parts
     }
+}
+
+/// A medium that stores what it is given.
+pub trait Store {
+    /// Reads from a place.
+    fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> Result<(), i32>;
+    /// Writes to a place.
+    fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> Result<(), i32>;
+}
+
+/// A counterfeit with what it remembers of its writes.
+#[derive(Debug)]
+pub struct FakeDisk {
+    model: Counterfeit,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    /// Blocks that a thin device has stored.
+    stored: BTreeSet<u64>,
+    /// Blocks of a cache, by their offset.
+    cached: BTreeMap<u64, Vec<u8>>,
+    /// The same, the oldest first.
+    oldest: VecDeque<u64>,
+}
+
+impl FakeDisk {
+    /// One that was never written to.
+    pub fn new(model: Counterfeit) -> Self {
+        Self {
+            model,
+            memory: Mutex::default(),
+        }
+    }
+
+    /// What a read returns.
+    pub fn read(&self, store: &dyn Store, offset: u64, buffer: &mut [u8]) -> Result<(), i32> {
+        let end = offset + buffer.len() as u64;
+        for part in self.model.parts(offset, buffer.len()) {
+            let bytes = &mut buffer[part.buffer];
+            match part.offset_bytes {
+                Some(place) => store.read_at(bytes, place)?,
+                None => bytes.fill(0),
+            }
+        }
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        for at in blocks(offset, buffer.len()) {
+            let from = at.max(offset);
+            let to = (at + BLOCK_BYTES).min(end);
+            let bytes = &mut buffer[(from - offset) as usize..(to - offset) as usize];
+            match self.model.beyond {
+                Beyond::Thin if !memory.stored.contains(&at) => bytes.fill(0),
+                Beyond::Flips if at >= self.model.real_bytes => {
+                    if let Some(last) = bytes.last_mut()
+                        && *last != 0
+                    {
+                        *last ^= 1;
+                    }
+                }
+                Beyond::Caches { .. } => {
+                    if let Some(kept) = memory.cached.get(&at) {
+                        bytes.copy_from_slice(&kept[(from - at) as usize..(to - at) as usize]);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores what a write leaves. Caches and thin devices take whole blocks.
+    pub fn write(&self, store: &dyn Store, offset: u64, data: &[u8]) -> Result<(), i32> {
+        let end = offset + data.len() as u64;
+        if end > self.model.real_bytes && self.model.beyond == Beyond::Fails {
+            return Err(libc::EIO);
+        }
+        if self.model.beyond == Beyond::Thin {
+            return self.write_thin(store, offset, data);
+        }
+        for part in self.model.parts(offset, data.len()) {
+            if let Some(place) = part.offset_bytes {
+                store.write_at(&data[part.buffer], place)?;
+            }
+        }
+        if let Beyond::Caches { bytes } = self.model.beyond {
+            self.cache(bytes, offset, data);
+        }
+        Ok(())
+    }
+
+    fn write_thin(&self, store: &dyn Store, offset: u64, data: &[u8]) -> Result<(), i32> {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        for (at, bytes) in blocks(offset, data.len()).zip(data.chunks(BLOCK_BYTES as usize)) {
+            let is_full = (memory.stored.len() as u64 + 1) * BLOCK_BYTES > self.model.real_bytes;
+            if memory.stored.contains(&at) || !is_full {
+                memory.stored.insert(at);
+                store.write_at(bytes, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn cache(&self, cache_bytes: u64, offset: u64, data: &[u8]) {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        for (at, bytes) in blocks(offset, data.len()).zip(data.chunks(BLOCK_BYTES as usize)) {
+            if at < self.model.real_bytes || bytes.len() as u64 != BLOCK_BYTES {
+                continue;
+            }
+            if memory.cached.insert(at, bytes.to_vec()).is_none() {
+                memory.oldest.push_back(at);
+            }
+            while memory.oldest.len() as u64 * BLOCK_BYTES > cache_bytes {
+                if let Some(oldest) = memory.oldest.pop_front() {
+                    memory.cached.remove(&oldest);
+                }
+            }
+        }
+    }
+}
+
+/// The offsets of the blocks that a request touches.
+fn blocks(offset: u64, length: usize) -> impl Iterator<Item = u64> {
+    let first = offset / BLOCK_BYTES;
+    let end = (offset + length as u64).div_ceil(BLOCK_BYTES);
+    (first..end).map(|block| block * BLOCK_BYTES)
 }
 
 #[cfg(test)]
@@ -81,5 +230,57 @@ mod tests {
             [(10, Some(90)), (10, Some(0))]
         );
         assert_eq!(parts(Beyond::Wraps, 350, 20), [(20, Some(50))]);
+    }
+
+    #[derive(Default)]
+    struct Bytes(Mutex<Vec<u8>>);
+
+    impl Store for Bytes {
+        fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> Result<(), i32> {
+            let from = offset_bytes as usize;
+            bytes.copy_from_slice(&self.0.lock().unwrap()[from..from + bytes.len()]);
+            Ok(())
+        }
+
+        fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> Result<(), i32> {
+            let from = offset_bytes as usize;
+            self.0.lock().unwrap()[from..from + bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        }
+    }
+
+    /// Writes sixteen blocks, each full of its number, the last one first; then the last byte of
+    /// each as it is read.
+    fn read_back(beyond: Beyond) -> Vec<Result<u8, i32>> {
+        let fake = FakeDisk::new(Counterfeit {
+            real_bytes: 4 * BLOCK_BYTES,
+            beyond,
+        });
+        let store = Bytes(Mutex::new(vec![0; 16 * BLOCK_BYTES as usize]));
+        for number in (0..16).rev() {
+            let data = vec![2 * number as u8 + 2; BLOCK_BYTES as usize];
+            let _ = fake.write(&store, number * BLOCK_BYTES, &data);
+        }
+        (0..16)
+            .map(|number| {
+                let mut buffer = vec![0; BLOCK_BYTES as usize];
+                fake.read(&store, number * BLOCK_BYTES, &mut buffer)
+                    .map(|()| *buffer.last().unwrap())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_fake_loses_what_lies_beyond_its_real_size_in_its_own_way() {
+        let failing = read_back(Beyond::Fails);
+        assert_eq!((failing[3], failing[4]), (Ok(8), Ok(0)));
+        let flipping = read_back(Beyond::Flips);
+        assert_eq!((flipping[3], flipping[4]), (Ok(8), Ok(11)));
+        let caching = read_back(Beyond::Caches {
+            bytes: 2 * BLOCK_BYTES,
+        });
+        assert_eq!(caching[3..7], [Ok(8), Ok(10), Ok(12), Ok(0)]);
+        let thin = read_back(Beyond::Thin);
+        assert_eq!((thin[0], thin[11], thin[12]), (Ok(0), Ok(0), Ok(26)));
     }
 }

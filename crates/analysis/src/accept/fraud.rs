@@ -1,0 +1,273 @@
+//! What a disk does with data beyond its real size, and that size: by which places came back wrong,
+//! and whether their addresses or the order of their writes explain it.
+
+use super::lowest::lowest_bad;
+use super::rates::slow_from;
+use diskproof_model::accept::{AcceptMeasurement, BadContent, Fraud, Piece, PieceState, Procedure};
+
+/// A border between right and wrong places leaves out at most this share of those beyond it.
+const BEYOND_SHARE: f64 = 0.97;
+/// Wrong bits do not hit every place.
+const FLIPPED_SHARE: f64 = 0.85;
+/// The order of the writes explains at least this share of the places.
+const ORDER_SHARE: f64 = 0.95;
+/// A lost tail of less than this is a defect.
+const TAIL_BYTES_MIN: u64 = 1 << 20;
+/// Wrong places of fewer bytes than this are a defect, whatever explains them.
+const ORDER_PARTS: u64 = 100;
+/// Chance, as the exponent of e, that all places up to the first wrong one survived a wrap.
+const SURVIVED: f64 = 25.0;
+/// Distances of addresses with one content have this divisor at least: smaller ones are no size of
+/// a disk.
+const DIVISOR_MIN: u64 = 1 << 20;
+
+/// A fraud and its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FoundFraud {
+    pub fraud: Fraud,
+    pub real_bytes: u64,
+    /// Bytes of a cache that held the last writes.
+    pub cache_bytes: Option<u64>,
+}
+
+impl FoundFraud {
+    fn new(fraud: Fraud, real_bytes: u64) -> Self {
+        Self {
+            fraud,
+            real_bytes,
+            cache_bytes: None,
+        }
+    }
+}
+
+/// What came back of the pieces, in the order of their writes.
+pub(super) struct Places<'a> {
+    pub measured: &'a AcceptMeasurement,
+    pub pieces: Vec<Piece>,
+}
+
+/// How far the places beyond the lowest wrong one are wrong, too.
+struct Beyond {
+    from_bytes: u64,
+    /// The share of those that are wrong, apart from those that a cache held.
+    bad_share: f64,
+    cached_bytes: u64,
+}
+
+impl Places<'_> {
+    /// The fraud that explains what came back; `None` where nothing is wrong, or only some places
+    /// are.
+    pub(super) fn fraud(&self) -> Option<FoundFraud> {
+        let bad = self.measured.bad_bytes;
+        if bad.sum() == 0 {
+            return match self.measured.plan.procedure {
+                Procedure::Whole => {
+                    let from_bytes = slow_from(self.measured)?;
+                    Some(FoundFraud::new(Fraud::Slow, from_bytes))
+                }
+                Procedure::Probe { .. } => None,
+            };
+        }
+        let beyond = self.beyond()?;
+        let failed = bad.failed.max(self.measured.failed_writes_bytes);
+        let half = bad.sum() / 2;
+        if bad.displaced > half || (bad.displaced > 0 && self.is_probe()) {
+            if let Some(wrap) = self.wrap(&beyond) {
+                return Some(wrap);
+            }
+            return self.thin();
+        }
+        if beyond.from_bytes + TAIL_BYTES_MIN > self.measured.plan.size_bytes {
+            return None;
+        }
+        let is_flipped = bad.flipped > half;
+        let share = if is_flipped {
+            FLIPPED_SHARE
+        } else {
+            BEYOND_SHARE
+        };
+        if beyond.bad_share < share || !(is_flipped || self.goes_on_to_end_of_piece()) {
+            return self.thin();
+        }
+        let real_bytes = match self.measured.edge {
+            Some(edge) => edge.bad_from_bytes,
+            None => beyond.from_bytes,
+        };
+        let fraud = if is_flipped {
+            Fraud::Flips
+        } else if failed > half {
+            Fraud::Fails
+        } else if beyond.cached_bytes > 0 || self.filler_cache_bytes().is_some() {
+            return Some(FoundFraud {
+                fraud: Fraud::Cached,
+                real_bytes,
+                cache_bytes: Some(self.filler_cache_bytes().unwrap_or(beyond.cached_bytes)),
+            });
+        } else {
+            Fraud::Drops
+        };
+        Some(FoundFraud::new(fraud, real_bytes))
+    }
+
+    fn is_probe(&self) -> bool {
+        matches!(self.measured.plan.procedure, Procedure::Probe { .. })
+    }
+
+    /// The places beyond the lowest wrong one. Those that came back right, although nothing near
+    /// them did, and that were written last, lay in a cache.
+    fn beyond(&self) -> Option<Beyond> {
+        let (from_bytes, _) = lowest_bad(&self.measured.bad)?;
+        let mut right = Vec::new();
+        let mut bad = Vec::new();
+        for (piece, state) in self.pieces.iter().zip(&self.measured.states.0) {
+            if piece.offset_bytes < from_bytes && !state.is_bad() {
+                continue;
+            }
+            match state {
+                PieceState::Pending => {}
+                PieceState::Right => right.push(*piece),
+                _ => bad.push(*piece),
+            }
+        }
+        let count = right.len() + bad.len();
+        // As many of the last writes as came back, and a few more: a queue mixes neighbours.
+        let mut orders: Vec<u64> = right.iter().chain(&bad).map(|piece| piece.order).collect();
+        orders.sort_unstable();
+        let latest = orders
+            .len()
+            .saturating_sub(right.len() + right.len() / 4 + 2);
+        let latest_order = orders.get(latest).copied().unwrap_or(u64::MAX);
+        let cached: Vec<&Piece> = right
+            .iter()
+            .filter(|piece| piece.order >= latest_order)
+            .collect();
+        let is_few = 4 * right.len() < count;
+        let cached_count = if is_few { cached.len() } else { 0 };
+        let cached_bytes = if is_few {
+            cached.iter().map(|piece| piece.length_bytes).sum()
+        } else {
+            0
+        };
+        Some(Beyond {
+            from_bytes,
+            bad_share: bad.len() as f64 / (count - cached_count).max(1) as f64,
+            cached_bytes,
+        })
+    }
+
+    /// Whether the lowest fault reaches the end of its piece: a defect ends before.
+    fn goes_on_to_end_of_piece(&self) -> bool {
+        let Some((from_bytes, end_bytes)) = lowest_bad(&self.measured.bad) else {
+            return false;
+        };
+        for piece in &self.pieces {
+            let piece_end = piece.offset_bytes + piece.length_bytes;
+            if (piece.offset_bytes..piece_end).contains(&from_bytes) {
+                return end_bytes >= piece_end;
+            }
+        }
+        // A place of the filler of a probe.
+        self.is_probe()
+    }
+
+    /// Other addresses came back, and their distances have one divisor.
+    fn wrap(&self, beyond: &Beyond) -> Option<FoundFraud> {
+        let found = self.measured.displacement?;
+        let divisor = found.divisor_bytes;
+        if divisor < DIVISOR_MIN {
+            return None;
+        }
+        let copies = self.measured.plan.size_bytes as f64 / divisor as f64;
+        let before: Vec<&Piece> = self
+            .pieces
+            .iter()
+            .filter(|piece| piece.offset_bytes + piece.length_bytes <= beyond.from_bytes)
+            .collect();
+        let survived = before.len() as f64 * copies.max(1.0).ln();
+        // Only a part of the disk is written again and again.
+        let is_part = beyond.from_bytes >= divisor && (self.is_probe() || survived > SURVIVED);
+        if !is_part {
+            return Some(FoundFraud::new(Fraud::Wraps, divisor));
+        }
+        let real_bytes = match self.measured.edge {
+            Some(edge) => edge.bad_from_bytes,
+            None if self.is_probe() => beyond.from_bytes,
+            None => beyond.from_bytes + divisor,
+        };
+        Some(FoundFraud::new(Fraud::Wraps, real_bytes))
+    }
+
+    /// Whether a place came back depends on when it was written, not on where it lies: the disk
+    /// stores any address until its flash is full, or keeps only what was written last.
+    fn thin(&self) -> Option<FoundFraud> {
+        let size_bytes = self.measured.plan.size_bytes;
+        let mut read = self.measured.states.0.clone();
+        read.retain(|state| *state != PieceState::Pending);
+        let count = read.len();
+        let right = read
+            .iter()
+            .filter(|state| **state == PieceState::Right)
+            .count();
+        if (count - right) as u64 * ORDER_PARTS < count as u64 || right == 0 {
+            return None;
+        }
+        // With the first `n` right and all others wrong, or the other way round.
+        let mut agreeing = count - right;
+        let mut best = 0;
+        for state in read {
+            if state == PieceState::Right {
+                agreeing += 1;
+            } else {
+                agreeing -= 1;
+            }
+            best = best.max(agreeing).max(count - agreeing);
+        }
+        if (best as f64) < ORDER_SHARE * count as f64 {
+            return None;
+        }
+        let bad_bytes = self.measured.bad_bytes.sum();
+        let real_bytes = if self.is_probe() {
+            self.measured.writes.bytes.saturating_sub(bad_bytes)
+        } else {
+            size_bytes.saturating_sub(bad_bytes)
+        };
+        Some(FoundFraud::new(Fraud::Thin, real_bytes))
+    }
+
+    /// Bytes of the filler of a probe behind its oldest place that came back, where older ones did
+    /// not; `None` where all or none came back.
+    fn filler_cache_bytes(&self) -> Option<u64> {
+        let places = &self.measured.filler;
+        let kept = places.iter().filter(|is_right| **is_right).count();
+        let oldest = places.iter().position(|is_right| *is_right)?;
+        if kept == places.len() {
+            return None;
+        }
+        let newer = (places.len() - oldest) as u64;
+        let bytes = u128::from(self.measured.filler_bytes) * u128::from(newer);
+        Some((bytes / places.len().max(1) as u128) as u64)
+    }
+}
+
+/// A place that held the content of another address.
+pub(super) struct DisplacedExample {
+    pub at_bytes: u64,
+    pub from_bytes: u64,
+}
+
+/// The lowest such place.
+pub(super) fn displaced_example(measured: &AcceptMeasurement) -> Option<DisplacedExample> {
+    for range in &measured.bad {
+        if let BadContent::Displaced { from_bytes, .. } = range.content {
+            return Some(DisplacedExample {
+                at_bytes: range.offset_bytes,
+                from_bytes,
+            });
+        }
+    }
+    let found = measured.displacement?;
+    Some(DisplacedExample {
+        at_bytes: found.at_bytes,
+        from_bytes: found.from_bytes,
+    })
+}

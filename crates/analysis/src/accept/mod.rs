@@ -1,0 +1,19 @@
+//! Acceptance tests of disks: which pieces are written and read next, and what follows from what
+//! came back. Pure; the engine moves the pieces.
+
+mod cells;
+mod fraud;
+mod lowest;
+mod probe;
+mod progress;
+mod rates;
+mod test_run;
+#[cfg(test)]
+mod tests;
+mod verdict;
+mod whole;
+pub(crate) mod words;
+
+pub use progress::TestProgress;
+pub use test_run::AcceptTest;
+pub(crate) use verdict::accept_record;

@@ -1,0 +1,454 @@
+//! The probe: the first part of the device whole, a block in steps of that part's size ("giant
+//! steps"), a random block in each stratum, the last block, and filler that pushes all of them out
+//! of caches; then all are read. For every real size R one giant step lies within the first part
+//! beyond R, so that it overwrites what was written there, or is lost: no power of two is assumed.
+
+use super::fraud::Places;
+use super::progress::TestProgress;
+use diskproof_model::accept::{
+    AcceptMeasurement, BLOCK_BYTES, Batch, Edge, MovedBytes, MovedPiece, Pass, Piece, PieceState,
+    PieceStates, salted, shuffled,
+};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+/// Limits of the part that is written whole. On a disk of 4 TB with 20 MB/s and 200 writes/s,
+/// 512 MiB and 1 GiB take the least time.
+const WINDOW_MIN: u64 = 256 * MIB;
+const WINDOW_MAX: u64 = 8 * GIB;
+/// Small devices have so many windows at least.
+const WINDOWS_MIN: u64 = 16;
+/// The filler takes at most so long, is at most so large, and takes at most this part of the
+/// device.
+const FILLER_S: f64 = 215.0;
+const FILLER_MAX: u64 = 64 * GIB;
+const FILLER_PARTS: u64 = 20;
+/// Random blocks and bytes whose time says how fast the device is.
+const TRIED_BLOCKS: u64 = 64;
+const TRIED_BYTES: u64 = 16 * MIB;
+/// Places of the filler that are read.
+const FILLER_PLACES: u64 = 1000;
+/// Sizes of what is written at once; each is waited for.
+const WRITE_BYTES: u64 = MIB;
+const WRITE_BYTES_MAX: u64 = 16 * MIB;
+/// Parts of the window and of the filler.
+const WINDOW_PARTS: u64 = 16;
+/// Blocks between the last right and the first wrong place: one in each MiB, and no more than this.
+const EDGE_BLOCKS_MAX: u64 = 16_384;
+/// Pieces of one batch.
+const BATCH_PIECES: usize = 4096;
+/// Cells of the course of the filler.
+const COURSE_CELLS: u64 = 64;
+
+/// Purposes of random numbers.
+const TRIED: u64 = 1 << 60;
+const PHASE: u64 = 2 << 60;
+const STRATUM: u64 = 3 << 60;
+
+/// The steps of a probe, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    TryBlocks,
+    TryBytes,
+    WriteSample,
+    WriteFiller,
+    ReadSample,
+    ReadFiller,
+    WriteEdge,
+    EmptyCache,
+    ReadEdge,
+    Done,
+}
+
+/// A probe while it is carried out.
+#[derive(Debug, Clone)]
+pub(super) struct Probe {
+    asked_filler_bytes: Option<u64>,
+    step: Step,
+    /// What the step moves, and how much of it is done.
+    pieces: Vec<Piece>,
+    done: usize,
+    /// What was found of the speed.
+    blocks: MovedBytes,
+    bytes: MovedBytes,
+    /// Blocks near the end of the capacity, and whether each was right.
+    edge_blocks: Vec<Piece>,
+    edge_right: Vec<bool>,
+}
+
+impl Probe {
+    pub(super) fn start(measured: &AcceptMeasurement, asked_filler_bytes: Option<u64>) -> Self {
+        let plan = measured.plan;
+        let blocks = plan.size_bytes / BLOCK_BYTES;
+        let mut pieces = Vec::new();
+        for index in 0..TRIED_BLOCKS {
+            pieces.push(Piece {
+                offset_bytes: salted(plan.salt, TRIED + index, blocks) * BLOCK_BYTES,
+                length_bytes: BLOCK_BYTES,
+                order: index,
+            });
+        }
+        Self {
+            asked_filler_bytes,
+            step: Step::TryBlocks,
+            pieces,
+            done: 0,
+            blocks: MovedBytes::default(),
+            bytes: MovedBytes::default(),
+            edge_blocks: Vec::new(),
+            edge_right: Vec::new(),
+        }
+    }
+
+    pub(super) fn next_batch(&mut self, measured: &mut AcceptMeasurement) -> Option<Batch> {
+        while self.done == self.pieces.len() {
+            if self.step == Step::Done {
+                return None;
+            }
+            self.advance(measured);
+        }
+        let end = self.pieces.len().min(self.done + BATCH_PIECES);
+        let pass = match self.step {
+            Step::ReadSample | Step::ReadFiller | Step::ReadEdge => Pass::Read,
+            _ => Pass::Write,
+        };
+        Some(Batch {
+            pass,
+            pieces: self.pieces[self.done..end].to_vec(),
+        })
+    }
+
+    /// Begins the next step.
+    fn advance(&mut self, measured: &mut AcceptMeasurement) {
+        self.done = 0;
+        self.step = match self.step {
+            Step::TryBlocks => Step::TryBytes,
+            Step::TryBytes => {
+                self.lay_out(measured);
+                Step::WriteSample
+            }
+            Step::WriteSample => Step::WriteFiller,
+            Step::WriteFiller => Step::ReadSample,
+            Step::ReadSample => Step::ReadFiller,
+            Step::ReadFiller => {
+                self.edge_blocks = edge_blocks(measured);
+                if self.edge_blocks.is_empty() {
+                    Step::Done
+                } else {
+                    Step::WriteEdge
+                }
+            }
+            Step::WriteEdge => Step::EmptyCache,
+            Step::EmptyCache => Step::ReadEdge,
+            Step::ReadEdge => {
+                measured.edge = edge(&self.edge_blocks, &self.edge_right);
+                Step::Done
+            }
+            Step::Done => Step::Done,
+        };
+        self.pieces = match self.step {
+            Step::TryBlocks | Step::Done => Vec::new(),
+            Step::TryBytes => tried_bytes(measured),
+            Step::WriteSample => sample(measured),
+            Step::WriteFiller => filler(measured),
+            Step::ReadSample => in_reading_order(sample(measured), measured),
+            Step::ReadFiller => filler_places(measured),
+            Step::WriteEdge | Step::ReadEdge => self.edge_blocks.clone(),
+            Step::EmptyCache => filler_beside(&self.edge_blocks, measured),
+        };
+        if self.step == Step::Done {
+            measured.finished = true;
+        }
+    }
+
+    /// Chooses the sizes once the speed of the device is known.
+    fn lay_out(&self, measured: &mut AcceptMeasurement) {
+        let plan = measured.plan;
+        let size_bytes = plan.size_bytes;
+        let rate = self.bytes.bytes_per_second().unwrap_or(1.0);
+        let blocks = self.blocks.bytes_per_second().unwrap_or(1.0) / BLOCK_BYTES as f64;
+        measured.chunk_bytes = window_bytes(size_bytes, rate, blocks.max(1.0));
+        measured.filler_bytes = filler_bytes(size_bytes, rate, self.asked_filler_bytes);
+        measured.filler_start_bytes = filler_start(size_bytes, measured.filler_bytes);
+        measured.states = PieceStates::pending(sample(measured).len());
+        let cells = (measured.filler_bytes / WRITE_BYTES).clamp(1, COURSE_CELLS);
+        measured.write_course = vec![MovedBytes::default(); cells as usize];
+    }
+
+    pub(super) fn add(
+        &mut self,
+        measured: &mut AcceptMeasurement,
+        pass: Pass,
+        piece: Piece,
+        moved: &MovedPiece,
+    ) {
+        match pass {
+            Pass::Write => measured.written += 1,
+            Pass::Read => measured.read += 1,
+        }
+        match self.step {
+            Step::TryBlocks => self.blocks.add(piece.length_bytes, moved.ns),
+            Step::TryBytes => self.bytes.add(piece.length_bytes, moved.ns),
+            Step::WriteFiller => {
+                let cells = measured.write_course.len();
+                let cell = self.done * cells / self.pieces.len().max(1);
+                measured.write_course[cell].add(piece.length_bytes, moved.ns);
+            }
+            Step::ReadSample => {
+                let number = (piece.order - first_order()) as usize;
+                measured.states.0[number] = moved.bad_bytes.state(piece.length_bytes);
+                measured.add_bad(moved);
+            }
+            Step::ReadFiller => {
+                measured.filler.push(moved.bad.is_empty());
+                measured.add_bad(moved);
+            }
+            Step::ReadEdge => self.edge_right.push(moved.bad.is_empty()),
+            Step::WriteSample | Step::WriteEdge | Step::EmptyCache | Step::Done => {}
+        }
+        self.done += 1;
+    }
+
+    pub(super) fn progress(&self, measured: &AcceptMeasurement) -> TestProgress {
+        let (step, from, to) = match self.step {
+            Step::TryBlocks | Step::TryBytes => ("measuring the speed", 0.0, 0.02),
+            Step::WriteSample => ("writing the sample", 0.02, 0.25),
+            Step::WriteFiller => ("writing filler", 0.25, 0.6),
+            Step::ReadSample => ("reading the sample", 0.6, 0.9),
+            Step::ReadFiller => ("reading filler", 0.9, 1.0),
+            Step::WriteEdge | Step::EmptyCache | Step::ReadEdge | Step::Done => {
+                ("looking for the end", 1.0, 1.0)
+            }
+        };
+        let done = self.done as f64 / self.pieces.len().max(1) as f64;
+        let mut left_bytes = 0;
+        for piece in &self.pieces[self.done..] {
+            left_bytes += piece.length_bytes;
+        }
+        if self.step == Step::WriteSample {
+            left_bytes += measured.filler_bytes;
+        }
+        TestProgress {
+            step,
+            share: from + (to - from) * done,
+            left_bytes,
+        }
+    }
+}
+
+/// 2 to the rounded logarithm of the size at which writing the whole window and writing the giant
+/// steps take equally long.
+fn window_bytes(size_bytes: u64, rate: f64, blocks_per_s: f64) -> u64 {
+    let best = (size_bytes as f64 * rate / blocks_per_s).sqrt();
+    let rounded = 2f64.powf(best.max(1.0).log2().round()) as u64;
+    let most = (size_bytes / WINDOWS_MIN / WRITE_BYTES).max(1) * WRITE_BYTES;
+    rounded.clamp(WINDOW_MIN, WINDOW_MAX).min(most)
+}
+
+fn filler_bytes(size_bytes: u64, rate: f64, asked: Option<u64>) -> u64 {
+    let usual = ((FILLER_S * rate) as u64)
+        .min(FILLER_MAX)
+        .min(size_bytes / FILLER_PARTS);
+    let wanted = asked.unwrap_or(usual).min(size_bytes / 2);
+    (wanted / WRITE_BYTES).max(1) * WRITE_BYTES
+}
+
+/// Where the filler begins, in whole MiB: it ends before the last block, so that it lies beyond the
+/// real end of a fake, or shows it.
+fn filler_start(size_bytes: u64, filler_bytes: u64) -> u64 {
+    (size_bytes - BLOCK_BYTES).saturating_sub(filler_bytes) / MIB * MIB
+}
+
+/// The blocks and bytes that were tried for the speed have the orders before this one.
+fn first_order() -> u64 {
+    TRIED_BLOCKS + 1
+}
+
+fn tried_bytes(measured: &AcceptMeasurement) -> Vec<Piece> {
+    let bytes = TRIED_BYTES.min(measured.plan.size_bytes / WINDOWS_MIN);
+    vec![Piece {
+        offset_bytes: 0,
+        length_bytes: bytes,
+        order: TRIED_BLOCKS,
+    }]
+}
+
+/// The size of one of so many parts of a range, in whole MiB.
+fn part_bytes(length_bytes: u64, parts: u64) -> u64 {
+    let whole = length_bytes / parts / WRITE_BYTES * WRITE_BYTES;
+    whole.clamp(WRITE_BYTES, WRITE_BYTES_MAX)
+}
+
+/// A range in pieces of a size, with order numbers from `first` on.
+fn pieces_of(start_bytes: u64, length_bytes: u64, size_bytes: u64, first: u64) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for index in 0..length_bytes.div_ceil(size_bytes) {
+        let at = index * size_bytes;
+        pieces.push(Piece {
+            offset_bytes: start_bytes + at,
+            length_bytes: size_bytes.min(length_bytes - at),
+            order: first + index,
+        });
+    }
+    pieces
+}
+
+/// What is written and read: the window whole, then the single blocks in random order. Places that
+/// the filler overwrites are left out.
+pub(super) fn sample(measured: &AcceptMeasurement) -> Vec<Piece> {
+    let plan = measured.plan;
+    let window = measured.chunk_bytes;
+    let mut pieces = pieces_of(0, window, part_bytes(window, WINDOW_PARTS), first_order());
+    let offsets = single_offsets(measured);
+    for number in shuffled(offsets.len() as u64, plan.salt, Pass::Write) {
+        pieces.push(Piece {
+            offset_bytes: offsets[number as usize],
+            length_bytes: BLOCK_BYTES,
+            order: first_order() + pieces.len() as u64,
+        });
+    }
+    pieces
+}
+
+/// Offsets of the giant steps, of a random block in each stratum, and of the last block.
+fn single_offsets(measured: &AcceptMeasurement) -> Vec<u64> {
+    let plan = measured.plan;
+    let window = measured.chunk_bytes;
+    let blocks = window / BLOCK_BYTES;
+    let phase = salted(plan.salt, PHASE, blocks) * BLOCK_BYTES;
+    let last = plan.size_bytes - BLOCK_BYTES;
+    let filler = measured.filler_start_bytes..measured.filler_start_bytes + measured.filler_bytes;
+    let mut offsets = vec![last];
+    for stratum in 1..plan.size_bytes.div_ceil(window) {
+        let start = stratum * window;
+        let random = salted(plan.salt, STRATUM + stratum, blocks) * BLOCK_BYTES;
+        for offset in [start + phase, start + random] {
+            if offset < last && !filler.contains(&offset) {
+                offsets.push(offset);
+            }
+        }
+    }
+    offsets.sort_unstable();
+    offsets.dedup();
+    offsets
+}
+
+/// Random blocks of a probe, one in each stratum.
+pub(super) fn random_blocks(measured: &AcceptMeasurement) -> u64 {
+    let strata = measured.plan.size_bytes / measured.chunk_bytes.max(1);
+    strata.saturating_sub(1)
+}
+
+fn filler(measured: &AcceptMeasurement) -> Vec<Piece> {
+    let first = first_order() + sample(measured).len() as u64;
+    let size_bytes = part_bytes(measured.filler_bytes, COURSE_CELLS);
+    pieces_of(
+        measured.filler_start_bytes,
+        measured.filler_bytes,
+        size_bytes,
+        first,
+    )
+}
+
+/// The filler, without what would overwrite these blocks.
+fn filler_beside(blocks: &[Piece], measured: &AcceptMeasurement) -> Vec<Piece> {
+    let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
+        return Vec::new();
+    };
+    let mut pieces = filler(measured);
+    pieces.retain(|piece| {
+        piece.offset_bytes > last.offset_bytes
+            || piece.offset_bytes + piece.length_bytes <= first.offset_bytes
+    });
+    pieces
+}
+
+/// The window in order, then the single blocks in another random order than that of the writes.
+fn in_reading_order(pieces: Vec<Piece>, measured: &AcceptMeasurement) -> Vec<Piece> {
+    let window_bytes = measured.chunk_bytes;
+    let size_bytes = part_bytes(window_bytes, WINDOW_PARTS);
+    let whole = window_bytes.div_ceil(size_bytes) as usize;
+    let (window, singles) = pieces.split_at(whole);
+    let mut ordered = window.to_vec();
+    for number in shuffled(singles.len() as u64, measured.plan.salt, Pass::Read) {
+        ordered.push(singles[number as usize]);
+    }
+    ordered
+}
+
+/// Blocks of the filler, evenly spaced from the oldest to the newest.
+fn filler_places(measured: &AcceptMeasurement) -> Vec<Piece> {
+    let blocks = measured.filler_bytes / BLOCK_BYTES;
+    let count = blocks.min(FILLER_PLACES);
+    let pieces = filler(measured);
+    let size_bytes = part_bytes(measured.filler_bytes, COURSE_CELLS);
+    let mut places = Vec::new();
+    for number in 0..count {
+        let at = (u128::from(blocks) * u128::from(number) / u128::from(count.max(1))) as u64;
+        let offset = at * BLOCK_BYTES;
+        let piece = pieces[(offset / size_bytes) as usize];
+        places.push(Piece {
+            offset_bytes: measured.filler_start_bytes + offset,
+            length_bytes: BLOCK_BYTES,
+            order: piece.order,
+        });
+    }
+    places
+}
+
+/// Blocks between the last right and the first wrong place, where a fraud has an end between them.
+fn edge_blocks(measured: &AcceptMeasurement) -> Vec<Piece> {
+    let places = Places {
+        measured,
+        pieces: sample(measured),
+    };
+    let Some(found) = places.fraud() else {
+        return Vec::new();
+    };
+    let Some(lowest) = measured.bad.first().map(|range| range.offset_bytes) else {
+        return Vec::new();
+    };
+    // A wrap that reaches the beginning has its size from the addresses.
+    if found.real_bytes != lowest {
+        return Vec::new();
+    }
+    let mut right_to = 0;
+    for (piece, state) in places.pieces.iter().zip(&measured.states.0) {
+        let end = piece.offset_bytes + piece.length_bytes;
+        if *state == PieceState::Right && end <= lowest {
+            right_to = right_to.max(end);
+        }
+    }
+    let step = MIB.max((lowest - right_to).div_ceil(EDGE_BLOCKS_MAX) / BLOCK_BYTES * BLOCK_BYTES);
+    let first = measured.written + first_order();
+    let mut blocks = Vec::new();
+    let mut offset_bytes = right_to;
+    while offset_bytes < lowest {
+        blocks.push(Piece {
+            offset_bytes,
+            length_bytes: BLOCK_BYTES,
+            order: first + blocks.len() as u64,
+        });
+        offset_bytes += step;
+    }
+    blocks.push(Piece {
+        offset_bytes: lowest,
+        length_bytes: BLOCK_BYTES,
+        order: first + blocks.len() as u64,
+    });
+    blocks
+}
+
+/// The border between the blocks that were right and the first one that was not.
+fn edge(blocks: &[Piece], right: &[bool]) -> Option<Edge> {
+    let first_bad = right.iter().position(|is_right| !is_right)?;
+    let bad_from_bytes = blocks.get(first_bad)?.offset_bytes;
+    let right_to_bytes = match first_bad.checked_sub(1) {
+        Some(last_right) => blocks[last_right].offset_bytes + BLOCK_BYTES,
+        None => bad_from_bytes,
+    };
+    Some(Edge {
+        right_to_bytes,
+        bad_from_bytes,
+    })
+}

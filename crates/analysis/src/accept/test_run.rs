@@ -1,0 +1,84 @@
+//! An acceptance test while it is carried out, whatever its procedure.
+
+use super::probe::Probe;
+use super::progress::TestProgress;
+use super::whole::WholePass;
+use diskproof_model::accept::{AcceptMeasurement, Batch, MovedPiece, Pass, Piece, Procedure};
+
+/// An acceptance test while it is carried out. It is a function of the plan's salt and of what came
+/// back so far, so that one that was stopped goes on.
+#[derive(Debug, Clone)]
+pub struct AcceptTest {
+    /// What came back so far.
+    pub measured: AcceptMeasurement,
+    steps: Steps,
+}
+
+/// The steps of a procedure.
+#[derive(Debug, Clone)]
+enum Steps {
+    Whole(WholePass),
+    Probe(Probe),
+}
+
+impl AcceptTest {
+    /// A test that begins, or goes on from what was measured before.
+    pub fn new(measured: AcceptMeasurement) -> Self {
+        let mut own = measured;
+        let steps = match own.plan.procedure {
+            Procedure::Whole => Steps::Whole(WholePass::start(&mut own)),
+            Procedure::Probe { filler_bytes } => Steps::Probe(Probe::start(&own, filler_bytes)),
+        };
+        Self {
+            measured: own,
+            steps,
+        }
+    }
+
+    /// The pieces that are moved next; `None` once the test is over.
+    pub fn next_batch(&mut self) -> Option<Batch> {
+        match &mut self.steps {
+            Steps::Whole(pass) => pass.next_batch(&mut self.measured),
+            Steps::Probe(probe) => probe.next_batch(&mut self.measured),
+        }
+    }
+
+    /// Takes what came back of the first pieces of the last batch.
+    pub fn add(&mut self, batch: &Batch, moved: &[MovedPiece]) {
+        for (piece, result) in batch.pieces.iter().zip(moved) {
+            self.measured.wall_ns += result.ns;
+            self.measured.run_ns += result.ns;
+            let total = match batch.pass {
+                Pass::Write => &mut self.measured.writes,
+                Pass::Read => &mut self.measured.reads,
+            };
+            total.add(piece.length_bytes, result.ns);
+            if batch.pass == Pass::Write {
+                for range in &result.bad {
+                    self.measured.add_failed_write(range);
+                }
+            }
+            match &mut self.steps {
+                Steps::Whole(pass) => pass.add(&mut self.measured, batch.pass, *piece, result),
+                Steps::Probe(probe) => probe.add(&mut self.measured, batch.pass, *piece, result),
+            }
+        }
+    }
+
+    /// How far it is.
+    pub fn progress(&self) -> TestProgress {
+        match &self.steps {
+            Steps::Whole(pass) => pass.progress(&self.measured),
+            Steps::Probe(probe) => probe.progress(&self.measured),
+        }
+    }
+
+    /// Some of the places that were written, with their order numbers, for a run that goes on: what
+    /// they hold shows whether the disk still has the content of the test.
+    pub fn written_places(&self) -> Vec<Piece> {
+        match &self.steps {
+            Steps::Whole(pass) => pass.written_places(&self.measured),
+            Steps::Probe(_) => Vec::new(),
+        }
+    }
+}

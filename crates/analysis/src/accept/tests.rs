@@ -1,0 +1,435 @@
+//! Acceptance tests in virtual time, on disks of each kind: every fake is found and sized, no
+//! honest disk is accused.
+
+use super::*;
+use crate::fixture::test_rng::TestRng;
+use diskproof_model::accept::{
+    AcceptFigures, AcceptMeasurement, AcceptPlan, AcceptVerdict, BadContent, BadRange, Batch,
+    Fraud, MovedPiece, Pass, Piece, Procedure, Undecided,
+};
+use diskproof_model::measurement::ByteCount;
+use std::collections::{BTreeMap, VecDeque};
+
+const MIB: u64 = 1 << 20;
+/// The simulated disks know blocks of this size; the real size of a fake is a multiple of it.
+const BLOCK: u64 = 4096;
+
+/// What a simulated disk does with a block beyond its real size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Honest,
+    Wraps,
+    /// Only the last so many bytes before the real size are written again and again.
+    WrapsWindow(u64),
+    Drops,
+    Fails,
+    /// The last so many bytes written beyond the real size are kept.
+    Cached(u64),
+    Flips,
+    /// Slower by this factor.
+    Slow(u64),
+    /// Any address is stored until so much was written.
+    Thin,
+}
+
+/// A block as the disk stores it: where and when it was written.
+type Stored = (u64, u64);
+
+struct SimulatedDisk {
+    kind: Kind,
+    real_bytes: u64,
+    stored: BTreeMap<u64, Stored>,
+    cached: BTreeMap<u64, Stored>,
+    cached_order: VecDeque<u64>,
+    /// Nanoseconds per MiB by address and by what was written so far.
+    pace: fn(share: f64, written: u64, random: f64) -> f64,
+    size_bytes: u64,
+    written: u64,
+    random: TestRng,
+    /// Blocks that cannot be read.
+    broken: Vec<u64>,
+}
+
+impl SimulatedDisk {
+    fn new(kind: Kind, size_bytes: u64, real_bytes: u64, seed: u64) -> Self {
+        Self {
+            kind,
+            real_bytes,
+            stored: BTreeMap::new(),
+            cached: BTreeMap::new(),
+            cached_order: VecDeque::new(),
+            pace: even,
+            size_bytes,
+            written: 0,
+            random: TestRng(seed),
+            broken: Vec::new(),
+        }
+    }
+
+    fn place(&self, at: u64) -> Option<u64> {
+        if at < self.real_bytes {
+            return Some(at);
+        }
+        match self.kind {
+            Kind::Wraps => Some(at % self.real_bytes),
+            Kind::WrapsWindow(window) => {
+                Some(self.real_bytes - window + (at - self.real_bytes) % window)
+            }
+            Kind::Honest | Kind::Flips | Kind::Slow(_) => Some(at),
+            Kind::Drops | Kind::Fails | Kind::Cached(_) | Kind::Thin => None,
+        }
+    }
+
+    fn write(&mut self, at: u64, order: u64, bytes: u64) -> Option<BadContent> {
+        self.written += bytes;
+        let content = (at, order);
+        if self.kind == Kind::Thin {
+            let is_known = self.stored.contains_key(&at);
+            if is_known || (self.stored.len() as u64) * BLOCK < self.real_bytes {
+                self.stored.insert(at, content);
+            }
+            return None;
+        }
+        if let Some(place) = self.place(at) {
+            self.stored.insert(place, content);
+            return None;
+        }
+        match self.kind {
+            Kind::Cached(bytes) => {
+                self.cached.insert(at, content);
+                self.cached_order.push_back(at);
+                while self.cached_order.len() as u64 * BLOCK > bytes {
+                    let oldest = self.cached_order.pop_front().unwrap();
+                    if !self.cached_order.contains(&oldest) {
+                        self.cached.remove(&oldest);
+                    }
+                }
+                None
+            }
+            Kind::Fails => Some(failed()),
+            _ => None,
+        }
+    }
+
+    fn read(&self, at: u64, order: u64) -> Option<BadContent> {
+        if self.broken.contains(&at) {
+            return Some(failed());
+        }
+        if at >= self.real_bytes {
+            match self.kind {
+                Kind::Fails => return Some(failed()),
+                Kind::Flips => return Some(BadContent::Flipped { bits: 1 }),
+                Kind::Cached(_) => {
+                    let known = self.cached.contains_key(&at);
+                    return if known { None } else { Some(BadContent::Blank) };
+                }
+                _ => {}
+            }
+        }
+        let stored = match self.kind {
+            Kind::Thin => self.stored.get(&at),
+            _ => self.place(at).and_then(|place| self.stored.get(&place)),
+        };
+        match stored {
+            None => Some(BadContent::Blank),
+            Some((from, found)) if *from == at && *found == order => None,
+            Some((from, found)) if *from == at => Some(BadContent::Stale { order: *found }),
+            Some((from, found)) => Some(BadContent::Displaced {
+                from_bytes: *from,
+                order: *found,
+            }),
+        }
+    }
+
+    fn ns(&mut self, piece: Piece) -> u64 {
+        let share = piece.offset_bytes as f64 / self.size_bytes as f64;
+        let mut per_mib = (self.pace)(share, self.written, self.random.share());
+        if let Kind::Slow(factor) = self.kind
+            && piece.offset_bytes >= self.real_bytes
+        {
+            per_mib *= factor as f64;
+        }
+        (per_mib * piece.length_bytes as f64 / MIB as f64) as u64 + 5_000
+    }
+
+    fn carry_out(&mut self, batch: &Batch) -> Vec<MovedPiece> {
+        let mut moved = Vec::new();
+        for piece in &batch.pieces {
+            let mut bad: Vec<BadRange> = Vec::new();
+            let mut at = piece.offset_bytes / BLOCK * BLOCK;
+            let end = piece.offset_bytes + piece.length_bytes;
+            while at < end {
+                let content = match batch.pass {
+                    Pass::Write => self.write(at, piece.order, piece.length_bytes.min(BLOCK)),
+                    Pass::Read => self.read(at, piece.order),
+                };
+                let from = at.max(piece.offset_bytes);
+                if let Some(content) = content {
+                    let range = BadRange {
+                        offset_bytes: from,
+                        length_bytes: (at + BLOCK).min(end) - from,
+                        content,
+                    };
+                    match bad.last_mut() {
+                        Some(last) if last.goes_on_with(&range) => last.append(&range),
+                        _ => bad.push(range),
+                    }
+                }
+                at += BLOCK;
+            }
+            moved.push(MovedPiece::new(self.ns(*piece), bad));
+        }
+        moved
+    }
+}
+
+fn failed() -> BadContent {
+    BadContent::Failed {
+        errno: "EIO".to_owned(),
+    }
+}
+
+fn even(_: f64, _: u64, random: f64) -> f64 {
+    2e6 * (1.0 + 0.2 * random)
+}
+
+fn run(disk: &mut SimulatedDisk, procedure: Procedure, salt: u64) -> AcceptMeasurement {
+    let plan = AcceptPlan {
+        procedure,
+        size_bytes: disk.size_bytes,
+        salt,
+    };
+    let mut test = AcceptTest::new(AcceptMeasurement::new(plan));
+    while let Some(batch) = test.next_batch() {
+        let moved = disk.carry_out(&batch);
+        test.add(&batch, &moved);
+    }
+    // The counters of the disk confirm all of it.
+    let asked = ByteCount {
+        read_bytes: test.measured.reads.bytes,
+        write_bytes: test.measured.writes.bytes,
+        ..ByteCount::default()
+    };
+    test.measured.asked = asked;
+    test.measured.device.read_bytes = asked.read_bytes;
+    test.measured
+}
+
+fn judged(disk: &mut SimulatedDisk, procedure: Procedure, salt: u64) -> AcceptFigures {
+    let measured = run(disk, procedure, salt);
+    accept_record(&measured, None, &[]).figures
+}
+
+const PROBE: Procedure = Procedure::Probe { filler_bytes: None };
+
+/// A fake with its name, and the fraud that it commits.
+const FAKES: [(Kind, Fraud); 6] = [
+    (Kind::Wraps, Fraud::Wraps),
+    (Kind::Drops, Fraud::Drops),
+    (Kind::Fails, Fraud::Fails),
+    (Kind::Cached(2 * MIB), Fraud::Cached),
+    (Kind::Flips, Fraud::Flips),
+    (Kind::Slow(20), Fraud::Slow),
+];
+
+#[test]
+fn whole_pass_finds_each_fake_and_its_size() {
+    for (kind, fraud) in FAKES {
+        for seed in 1..=12 {
+            let mut random = TestRng(seed);
+            let size_bytes = 128 * MIB + (random.share() * 64.0) as u64 * BLOCK;
+            let real_bytes =
+                (size_bytes as f64 * (0.06 + 0.88 * random.share())) as u64 / BLOCK * BLOCK;
+            let mut disk = SimulatedDisk::new(kind, size_bytes, real_bytes, seed);
+            let found = judged(&mut disk, Procedure::Whole, 1000 + seed);
+            let case = format!("{kind:?}, seed {seed}, {real_bytes} of {size_bytes}: {found:?}");
+            assert_eq!(found.verdict, AcceptVerdict::Reject, "{case}");
+            assert_eq!(found.fraud, Some(fraud), "{case}");
+            let error = found.real_bytes.unwrap().abs_diff(real_bytes);
+            assert!(error <= MIB, "{error} {case}");
+        }
+    }
+}
+
+#[test]
+fn probe_finds_each_fake_and_its_size() {
+    for (kind, fraud) in FAKES {
+        if fraud == Fraud::Slow {
+            continue;
+        }
+        for seed in 1..=12 {
+            let mut random = TestRng(seed + 50);
+            let size_bytes = 256 * MIB + (random.share() * 64.0) as u64 * BLOCK;
+            let real_bytes =
+                (size_bytes as f64 * (0.02 + 0.965 * random.share())) as u64 / BLOCK * BLOCK;
+            let mut disk = SimulatedDisk::new(kind, size_bytes, real_bytes, seed);
+            let found = judged(&mut disk, PROBE, 2000 + seed);
+            let case = format!("{kind:?}, seed {seed}, {real_bytes} of {size_bytes}: {found:?}");
+            assert_eq!(found.verdict, AcceptVerdict::Reject, "{case}");
+            let error = found.real_bytes.map(|bytes| bytes.abs_diff(real_bytes));
+            assert!(error.is_some_and(|error| error <= MIB), "{error:?} {case}");
+        }
+    }
+}
+
+#[test]
+fn wrap_of_a_small_window_is_sized_by_its_end() {
+    for seed in 1..=8 {
+        let (size_bytes, real_bytes) = (256 * MIB, (50 + 7 * seed) * MIB);
+        let window = Kind::WrapsWindow(8 * MIB);
+        for procedure in [Procedure::Whole, PROBE] {
+            let mut disk = SimulatedDisk::new(window, size_bytes, real_bytes, seed);
+            let found = judged(&mut disk, procedure, seed);
+            assert_eq!(found.verdict, AcceptVerdict::Reject, "{found:?}");
+            let error = found.real_bytes.unwrap().abs_diff(real_bytes);
+            // The window itself is lost, too.
+            assert!(
+                error <= 8 * MIB,
+                "{procedure:?} {seed} {real_bytes} {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn thin_disk_is_sized_by_the_whole_pass_and_never_accepted_by_the_probe() {
+    for seed in 1..=12 {
+        let mut random = TestRng(seed);
+        let size_bytes = 128 * MIB;
+        let real_bytes = (size_bytes as f64 * (0.1 + 0.8 * random.share())) as u64 / BLOCK * BLOCK;
+        let mut disk = SimulatedDisk::new(Kind::Thin, size_bytes, real_bytes, seed);
+        let found = judged(&mut disk, Procedure::Whole, seed);
+        assert_eq!(found.fraud, Some(Fraud::Thin), "{seed}: {found:?}");
+        assert!(found.real_bytes.unwrap().abs_diff(real_bytes) <= MIB);
+        let mut disk = SimulatedDisk::new(Kind::Thin, size_bytes, real_bytes, seed);
+        let found = judged(&mut disk, PROBE, seed);
+        assert_ne!(found.verdict, AcceptVerdict::Accept, "{found:?}");
+    }
+}
+
+fn zoned(share: f64, _: u64, random: f64) -> f64 {
+    5e6 * (1.0 + share) * (1.0 + 0.3 * random)
+}
+
+/// Shingled: writes fall by twenty once the media cache is full.
+fn shingled(share: f64, written: u64, random: f64) -> f64 {
+    let factor = if written > 30 * MIB { 20.0 } else { 1.0 };
+    zoned(share, written, random) * factor
+}
+
+/// One request in fifty takes a hundred times longer.
+fn pausing(_: f64, _: u64, random: f64) -> f64 {
+    if random < 0.02 { 2e8 } else { 2e6 }
+}
+
+fn very_uneven(_: f64, _: u64, random: f64) -> f64 {
+    1e6 + 2e7 * random * random
+}
+
+/// A part in the middle is slow.
+fn slow_in_the_middle(share: f64, _: u64, random: f64) -> f64 {
+    let factor = if (0.4..0.5).contains(&share) {
+        30.0
+    } else {
+        1.0
+    };
+    even(share, 0, random) * factor
+}
+
+#[test]
+fn honest_disks_are_never_accused() {
+    let paces = [
+        even,
+        zoned,
+        shingled,
+        pausing,
+        very_uneven,
+        slow_in_the_middle,
+    ];
+    for seed in 1..=20 {
+        let size_bytes = (60 + 7 * seed) * MIB + 4096 * seed;
+        for pace in paces {
+            let mut disk = SimulatedDisk::new(Kind::Honest, size_bytes, size_bytes, seed);
+            disk.pace = pace;
+            let found = judged(&mut disk, Procedure::Whole, seed);
+            assert_eq!(found.verdict, AcceptVerdict::Accept, "{seed}: {found:?}");
+            let mut disk = SimulatedDisk::new(Kind::Honest, size_bytes, size_bytes, seed);
+            disk.pace = pace;
+            let found = judged(&mut disk, PROBE, seed);
+            let is_known = match found.verdict {
+                AcceptVerdict::NoFraudFound => true,
+                AcceptVerdict::Undecided => found.undecided == Some(Undecided::RateFell),
+                AcceptVerdict::Accept | AcceptVerdict::Reject => false,
+            };
+            assert!(is_known, "{seed}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn disk_with_unreadable_blocks_is_rejected_and_called_no_fake() {
+    for seed in 1..=10 {
+        let size_bytes = 256 * MIB;
+        let mut disk = SimulatedDisk::new(Kind::Honest, size_bytes, size_bytes, seed);
+        disk.broken = vec![seed * 17 * BLOCK, 100 * MIB + seed * BLOCK];
+        let found = judged(&mut disk, Procedure::Whole, seed);
+        assert_eq!(found.verdict, AcceptVerdict::Reject);
+        assert_eq!((found.fraud, found.real_bytes), (None, None), "{found:?}");
+    }
+}
+
+#[test]
+fn cliff_of_the_writes_is_found() {
+    let mut disk = SimulatedDisk::new(Kind::Honest, 256 * MIB, 256 * MIB, 3);
+    disk.pace = shingled;
+    let cliff = judged(&mut disk, Procedure::Whole, 3).cliff.unwrap();
+    assert!(cliff.after_bytes.abs_diff(30 * MIB) <= 4 * MIB, "{cliff:?}");
+    assert!(cliff.before > 10.0 * cliff.behind);
+}
+
+#[test]
+fn pass_that_was_stopped_anywhere_goes_on_to_the_same_result() {
+    for stop_after in [0, 1, 300, 600] {
+        let mut disk = SimulatedDisk::new(Kind::Wraps, 256 * MIB, 90 * MIB, 5);
+        let whole = run(&mut disk, Procedure::Whole, 9);
+        let mut disk = SimulatedDisk::new(Kind::Wraps, 256 * MIB, 90 * MIB, 5);
+        let mut test = AcceptTest::new(AcceptMeasurement::new(whole.plan));
+        let mut batches = 0;
+        while let Some(mut batch) = test.next_batch() {
+            batch.pieces.truncate(1);
+            let moved = disk.carry_out(&batch);
+            test.add(&batch, &moved);
+            batches += 1;
+            if batches == stop_after {
+                let saved = serde_json::to_string(&test.measured).unwrap();
+                test = AcceptTest::new(serde_json::from_str(&saved).unwrap());
+            }
+        }
+        assert_eq!(test.measured.states, whole.states, "{stop_after}");
+        assert_eq!(test.measured.displacement, whole.displacement);
+        assert_eq!(test.measured.bad, whole.bad);
+    }
+}
+
+#[test]
+fn unfinished_pass_is_undecided_and_reads_that_may_be_cached_are_too() {
+    let mut disk = SimulatedDisk::new(Kind::Honest, 64 * MIB, 64 * MIB, 5);
+    let measured = run(&mut disk, Procedure::Whole, 9);
+    let unfinished = AcceptMeasurement {
+        finished: false,
+        ..measured.clone()
+    };
+    let mut buffered = measured.clone();
+    buffered.cache.used = diskproof_model::plan::CachePolicy::Buffered;
+    let mut unproven = measured;
+    unproven.device.read_bytes /= 2;
+    for (measured, why) in [
+        (unfinished, Undecided::Unfinished),
+        (buffered, Undecided::NotDirect),
+        (unproven, Undecided::Unproven),
+    ] {
+        let found = accept_record(&measured, None, &[]).figures;
+        assert_eq!(found.verdict, AcceptVerdict::Undecided);
+        assert_eq!(found.undecided, Some(why));
+    }
+}

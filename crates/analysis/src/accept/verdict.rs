@@ -1,0 +1,188 @@
+//! What an acceptance test says: accept, reject or undecided, with the reason.
+
+use super::fraud::Places;
+use super::probe::{random_blocks, sample};
+use super::rates::{Direction, cliff, rate_by_position, slow_parts};
+use diskproof_model::accept::{
+    AcceptFigures, AcceptMeasurement, AcceptRecord, AcceptVerdict, HealthChange, HealthCounter,
+    Procedure, Undecided, chunks,
+};
+use diskproof_model::health::DiskHealth;
+use diskproof_model::plan::CachePolicy;
+use diskproof_model::target::TargetIdentity;
+
+/// The disk read at least so much of what was asked: the rest may have been in flight when the
+/// counters were read.
+const READ_SHARE_MIN: f64 = 0.98;
+/// The filler of a probe fell by this factor: the flash behind a cache may be full.
+const FELL: f64 = 5.0;
+/// The chance that a probe of `n` blocks misses a larger share of bad ones is below 0.1 %:
+/// 1 - 0.001^(1/n).
+const MISSED: f64 = 0.001;
+
+/// The record of a test, with what the disks reported about their health before it.
+pub(crate) fn accept_record(
+    data: &AcceptMeasurement,
+    target: Option<&TargetIdentity>,
+    health_before: &[DiskHealth],
+) -> AcceptRecord {
+    AcceptRecord {
+        data: data.clone(),
+        figures: figures(data, target, health_before),
+    }
+}
+
+fn figures(
+    data: &AcceptMeasurement,
+    target: Option<&TargetIdentity>,
+    health_before: &[DiskHealth],
+) -> AcceptFigures {
+    let places = Places {
+        measured: data,
+        pieces: match data.plan.procedure {
+            Procedure::Whole => chunks(data.plan.size_bytes, data.chunk_bytes, data.plan.salt),
+            Procedure::Probe { .. } if data.states.0.is_empty() => Vec::new(),
+            Procedure::Probe { .. } => sample(data),
+        },
+    };
+    let fraud = places.fraud();
+    let health_changes = health_changes(health_before, &data.health);
+    let is_bad = fraud.is_some() || data.bad_bytes.sum() > 0 || data.failed_writes_bytes > 0;
+    let undecided = if is_bad {
+        None
+    } else {
+        why_undecided(data, target, &health_changes)
+    };
+    let verdict = match (undecided, data.plan.procedure) {
+        _ if is_bad => AcceptVerdict::Reject,
+        (Some(_), _) => AcceptVerdict::Undecided,
+        (None, Procedure::Whole) => AcceptVerdict::Accept,
+        (None, Procedure::Probe { .. }) => AcceptVerdict::NoFraudFound,
+    };
+    let (blocks, bad_share_max) = match data.plan.procedure {
+        Procedure::Whole => (None, None),
+        Procedure::Probe { .. } => probed(data),
+    };
+    AcceptFigures {
+        verdict,
+        undecided,
+        fraud: fraud.map(|found| found.fraud),
+        real_bytes: fraud.map(|found| found.real_bytes),
+        cache_bytes: fraud.and_then(|found| found.cache_bytes),
+        bad_share_max,
+        blocks,
+        write_rate: rate_by_position(data, Direction::Write),
+        read_rate: rate_by_position(data, Direction::Read),
+        cliff: cliff(&data.write_course),
+        slow_zones: slow_parts(data),
+        health_changes,
+    }
+}
+
+/// The number of blocks of a probe that came back right, and the share of bad ones that is the
+/// most, where none was bad.
+fn probed(data: &AcceptMeasurement) -> (Option<u64>, Option<f64>) {
+    if !data.finished {
+        return (None, None);
+    }
+    let count = random_blocks(data);
+    let mut share_max = None;
+    if data.bad_bytes.sum() == 0 && count > 0 {
+        share_max = Some(1.0 - MISSED.powf(1.0 / count as f64));
+    }
+    (Some(data.states.0.len() as u64), share_max)
+}
+
+fn why_undecided(
+    data: &AcceptMeasurement,
+    target: Option<&TargetIdentity>,
+    health_changes: &[HealthChange],
+) -> Option<Undecided> {
+    if !data.finished {
+        return Some(Undecided::Unfinished);
+    }
+    let is_in_memory = match target {
+        Some(target) => target.has_buffered_loop(),
+        None => false,
+    };
+    if data.cache.used != CachePolicy::Direct || is_in_memory {
+        return Some(Undecided::NotDirect);
+    }
+    let needed = data.asked.read_bytes as f64 * READ_SHARE_MIN;
+    if data.device.unresolved.is_some() || (data.device.read_bytes as f64) < needed {
+        return Some(Undecided::Unproven);
+    }
+    let is_probe = matches!(data.plan.procedure, Procedure::Probe { .. });
+    if is_probe
+        && let Some(fall) = cliff(&data.write_course)
+        && fall.before >= FELL * fall.behind
+    {
+        return Some(Undecided::RateFell);
+    }
+    let has_lost_sectors = health_changes
+        .iter()
+        .any(|change| change.counter != HealthCounter::LinkErrors);
+    if has_lost_sectors {
+        Some(Undecided::Remapped)
+    } else {
+        None
+    }
+}
+
+/// What the disks count more of than before.
+fn health_changes(before: &[DiskHealth], after: &[DiskHealth]) -> Vec<HealthChange> {
+    let mut changes = Vec::new();
+    for disk in after {
+        let Some(earlier) = before.iter().find(|known| known.disk == disk.disk) else {
+            continue;
+        };
+        for counter in COUNTERS {
+            if let (Some(before), Some(after)) = (counter.count(earlier), counter.count(disk))
+                && after > before
+            {
+                changes.push(HealthChange {
+                    disk: disk.disk.clone(),
+                    counter: counter.counter,
+                    before,
+                    after,
+                });
+            }
+        }
+    }
+    changes
+}
+
+/// A counter of a disk.
+struct Counter {
+    counter: HealthCounter,
+    field: fn(&DiskHealth) -> Option<u64>,
+}
+
+impl Counter {
+    fn count(&self, health: &DiskHealth) -> Option<u64> {
+        (self.field)(health)
+    }
+}
+
+const COUNTERS: [Counter; 5] = [
+    Counter {
+        counter: HealthCounter::Reallocated,
+        field: |health| health.reallocated_sectors,
+    },
+    Counter {
+        counter: HealthCounter::Pending,
+        field: |health| health.pending_sectors,
+    },
+    Counter {
+        counter: HealthCounter::Uncorrectable,
+        field: |health| health.uncorrectable_sectors,
+    },
+    Counter {
+        counter: HealthCounter::MediaErrors,
+        field: |health| health.media_errors,
+    },
+    Counter {
+        counter: HealthCounter::LinkErrors,
+        field: |health| health.link_errors,
+    },
+];

@@ -1,0 +1,218 @@
+//! What an acceptance test says, in sentences.
+
+use super::fraud::displaced_example;
+use diskproof_model::accept::{
+    AcceptMeasurement, AcceptRecord, AcceptVerdict, BadContent, Fraud, Procedure, Undecided,
+};
+use diskproof_model::record::Record;
+use diskproof_model::units::{SECTOR_BYTES, counted, format_bytes, format_percent};
+
+/// Bytes as labels of disks count them: `123 GB`, `4 TB`.
+pub(crate) fn capacity_text(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        1_000_000_000_000.. => (1e12, "TB"),
+        1_000_000_000.. => (1e9, "GB"),
+        _ => (1e6, "MB"),
+    };
+    let number = format!("{:.2}", bytes as f64 / unit);
+    let short = number.trim_end_matches('0').trim_end_matches('.');
+    format!("{short} {name}")
+}
+
+/// `block 0x3b9aca00`, in sectors of 512 bytes.
+fn block(offset_bytes: u64) -> String {
+    format!("block {:#x}", offset_bytes / SECTOR_BYTES)
+}
+
+/// The answer in a sentence or two.
+pub(crate) fn headline(accept: &AcceptRecord) -> String {
+    let claimed = capacity_text(accept.data.plan.size_bytes);
+    match accept.figures.verdict {
+        AcceptVerdict::Accept => {
+            format!("Accepted: all {claimed} hold what was written to them.")
+        }
+        AcceptVerdict::NoFraudFound => format!(
+            "No fraud found in {} written; only the full pass proves all {claimed}.",
+            format_bytes(accept.data.writes.bytes)
+        ),
+        AcceptVerdict::Undecided => format!("Undecided: {}.", undecided_text(accept)),
+        AcceptVerdict::Reject => match fraud_text(accept) {
+            Some(text) => format!("Rejected: {text}."),
+            None => format!("Rejected: {}.", damage_text(&accept.data)),
+        },
+    }
+}
+
+fn undecided_text(accept: &AcceptRecord) -> String {
+    let data = &accept.data;
+    match accept.figures.undecided {
+        None | Some(Undecided::Unfinished) => format!(
+            "the test ended after {} of {} were written and {} were read; nothing was wrong so far",
+            capacity_text(data.writes.bytes),
+            capacity_text(data.plan.size_bytes),
+            capacity_text(data.reads.bytes)
+        ),
+        Some(Undecided::NotDirect) => "reads may have come from the memory of this machine, not \
+                                       from the disk; use a device that takes direct I/O (losetup \
+                                       --direct-io=on)"
+            .to_owned(),
+        Some(Undecided::Unproven) => "the counters of the disk do not confirm that it was read; \
+                                      name the disk itself"
+            .to_owned(),
+        Some(Undecided::RateFell) => "the rate of writing fell by five or more while the filler \
+                                      was written, as it does when real flash is full: run the \
+                                      full pass (without --probe)"
+            .to_owned(),
+        Some(Undecided::Remapped) => "every block came back, and the disk replaced or lost \
+                                      sectors meanwhile: run the test again, and reject the disk \
+                                      if the count rises again"
+            .to_owned(),
+    }
+}
+
+/// `real capacity 123 GB of 4 TB: block 0x7 came back with the content of block 0x3b9aca07, …`
+pub(crate) fn fraud_text(accept: &AcceptRecord) -> Option<String> {
+    let fraud = accept.figures.fraud?;
+    let real_bytes = accept.figures.real_bytes?;
+    let real = capacity_text(real_bytes);
+    let claimed = capacity_text(accept.data.plan.size_bytes);
+    let end = block(real_bytes);
+    let how = match fraud {
+        Fraud::Wraps => match displaced_example(&accept.data) {
+            Some(example) => format!(
+                "{} came back with the content of {}",
+                block(example.at_bytes),
+                block(example.from_bytes)
+            ),
+            None => "addresses beyond it are those of earlier ones".to_owned(),
+        },
+        Fraud::Drops => format!("what is written from {end} on is lost"),
+        Fraud::Cached => format!(
+            "what is written from {end} on is lost, except for the last {} in a cache",
+            format_bytes(accept.figures.cache_bytes.unwrap_or(0))
+        ),
+        Fraud::Fails => format!("requests from {end} on fail{}", errnos(&accept.data)),
+        Fraud::Flips => format!("bits from {end} on come back wrong"),
+        Fraud::Thin => {
+            "it stores any address until its flash is full, and loses the rest".to_owned()
+        }
+        Fraud::Slow => {
+            return Some(format!(
+                "fast capacity {real} of {claimed}: from {end} on the disk is many times slower"
+            ));
+        }
+    };
+    Some(format!("real capacity {real} of {claimed}: {how}"))
+}
+
+fn errnos(data: &AcceptMeasurement) -> String {
+    let names: Vec<&str> = data.errors.keys().map(String::as_str).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", names.join(", "))
+    }
+}
+
+/// `24 KiB of 4 TB could not be read (EIO), the first at block 0x4a; 8 KiB came back wrong`
+pub(crate) fn damage_text(data: &AcceptMeasurement) -> String {
+    let mut parts = Vec::new();
+    let claimed = capacity_text(data.plan.size_bytes);
+    if let Some(text) = unreadable_text(data) {
+        parts.push(text);
+    }
+    if let Some(text) = wrong_text(data) {
+        parts.push(text);
+    }
+    if parts.is_empty() {
+        parts.push(format!(
+            "{} could not be written{}",
+            format_bytes(data.failed_writes_bytes),
+            errnos(data)
+        ));
+    }
+    format!("of {claimed}, {}", parts.join("; "))
+}
+
+/// `24 KiB could not be read (EIO), the first at block 0x4a`; `None` where all could.
+pub(crate) fn unreadable_text(data: &AcceptMeasurement) -> Option<String> {
+    if data.bad_bytes.failed == 0 {
+        return None;
+    }
+    let first = data
+        .bad
+        .iter()
+        .find(|range| matches!(range.content, BadContent::Failed { .. }));
+    Some(format!(
+        "{} could not be read{}{}",
+        format_bytes(data.bad_bytes.failed),
+        errnos(data),
+        first_at(first.map(|range| range.offset_bytes))
+    ))
+}
+
+/// `8 KiB came back wrong, the first at block 0x4a`; `None` where nothing did.
+pub(crate) fn wrong_text(data: &AcceptMeasurement) -> Option<String> {
+    let bytes = data.bad_bytes.sum() - data.bad_bytes.failed;
+    if bytes == 0 {
+        return None;
+    }
+    let first = data
+        .bad
+        .iter()
+        .find(|range| !matches!(range.content, BadContent::Failed { .. }));
+    Some(format!(
+        "{} came back wrong{}",
+        format_bytes(bytes),
+        first_at(first.map(|range| range.offset_bytes))
+    ))
+}
+
+fn first_at(offset_bytes: Option<u64>) -> String {
+    match offset_bytes {
+        Some(offset_bytes) => format!(", the first at {}", block(offset_bytes)),
+        None => String::new(),
+    }
+}
+
+/// What a test does not cover, and what it leaves on the device.
+pub(crate) fn caveats(record: &Record) -> Vec<String> {
+    let Some(accept) = record.accept() else {
+        return Vec::new();
+    };
+    let mut caveats = Vec::new();
+    if let Procedure::Probe { .. } = accept.data.plan.procedure {
+        caveats.push(probe_caveat(accept));
+    }
+    if accept.data.writes.bytes > 0 {
+        caveats.push(
+            "The device now holds the pattern of this test: make a filesystem on it, or write to \
+             it what you like."
+                .to_owned(),
+        );
+    }
+    caveats
+}
+
+/// What no probe can find.
+fn probe_caveat(accept: &AcceptRecord) -> String {
+    let data = &accept.data;
+    let written = format_bytes(data.writes.bytes);
+    let filler = format_bytes(data.filler_bytes);
+    let mut text = String::new();
+    if let (Some(share), Some(blocks)) = (accept.figures.bad_share_max, accept.figures.blocks) {
+        text = format!(
+            "{} came back: every wrap and every end below 99.9 % of the claim would have been \
+             found if at most {filler} of the last writes are cached, and less than {} of the \
+             capacity is bad (99.9 %). ",
+            counted(blocks, "piece"),
+            format_percent(share)
+        );
+    }
+    text.push_str(&format!(
+        "A disk that stores any address until its flash is full passes this probe if that is more \
+         than {written}; so do slow or worn parts, and data lost without power. Only the full pass \
+         excludes them."
+    ));
+    text
+}

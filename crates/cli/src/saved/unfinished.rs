@@ -1,0 +1,135 @@
+//! An acceptance test that was stopped: what it has done lies in a journal beside the history, from
+//! which a later run goes on.
+
+use super::place::history_answer;
+use crate::failure::Failure;
+use diskproof_history::{AcceptJournal, HistoryPlace};
+use diskproof_model::accept::AcceptMeasurement;
+use diskproof_model::target::TargetIdentity;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Version of the journal's shape.
+const FORMAT: &str = "diskproof.accept/1";
+/// The name of a journal has at most so many letters of the disk's.
+const NAME_MAX: usize = 60;
+
+/// What tells disks apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct DiskKey {
+    model: Option<String>,
+    serial: Option<String>,
+    /// The file of a loop device, or the path of a device without a serial number.
+    place: Option<String>,
+    size_bytes: u64,
+}
+
+impl DiskKey {
+    fn new(identity: &TargetIdentity) -> Self {
+        let device = identity.layers.first();
+        let serial = device.and_then(|device| device.serial.clone());
+        let place = match (&serial, device) {
+            (Some(_), _) => None,
+            (None, Some(device)) => device.backing_file.clone(),
+            (None, None) => None,
+        };
+        let path = identity.path.clone();
+        Self {
+            model: device.and_then(|device| device.model.clone()),
+            place: match serial {
+                Some(_) => None,
+                None => Some(place.unwrap_or(path)),
+            },
+            serial,
+            size_bytes: identity.size_bytes,
+        }
+    }
+
+    /// A part of the name of a file.
+    fn file_name(&self) -> String {
+        let mut name = String::new();
+        for text in [&self.model, &self.serial, &self.place]
+            .into_iter()
+            .flatten()
+        {
+            for letter in text.chars() {
+                name.push(if letter.is_ascii_alphanumeric() {
+                    letter
+                } else {
+                    '_'
+                });
+            }
+            name.push('-');
+        }
+        // The end of a path says more than its beginning.
+        let skipped = name.len().saturating_sub(NAME_MAX);
+        format!("{}{}", &name[skipped..], self.size_bytes)
+    }
+}
+
+/// A test that was stopped.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SavedTest {
+    format: String,
+    disk: DiskKey,
+    measured: AcceptMeasurement,
+}
+
+/// The journal of the acceptance test of a disk.
+#[derive(Debug, Clone)]
+pub(crate) struct TestJournal {
+    journal: Arc<AcceptJournal>,
+    disk: DiskKey,
+}
+
+impl TestJournal {
+    /// The journal of this disk, beside a history that answers.
+    pub(super) fn beside(place: &HistoryPlace, identity: &TargetIdentity) -> Result<Self, Failure> {
+        let disk = DiskKey::new(identity);
+        let name = disk.file_name();
+        let journal = history_answer(place, move |place| AcceptJournal::of_disk(place, &name))?;
+        Ok(Self {
+            journal: Arc::new(journal),
+            disk,
+        })
+    }
+
+    /// What an earlier run has done; `None` where there was none. A journal of another disk is
+    /// refused.
+    pub(crate) fn read(&self) -> Result<Option<AcceptMeasurement>, Failure> {
+        let Some(text) = self.journal.read()? else {
+            return Ok(None);
+        };
+        let why = match serde_json::from_str::<SavedTest>(&text) {
+            Err(error) => format!("cannot be read ({error})"),
+            Ok(saved) if saved.format != FORMAT => {
+                format!("has the format {}, not {FORMAT}", saved.format)
+            }
+            Ok(saved) if saved.disk != self.disk => "is of another disk".to_owned(),
+            Ok(saved) => return Ok(Some(saved.measured)),
+        };
+        let path = self.journal.path().display();
+        Err(Failure::Unconfirmed(format!(
+            "{path}: this journal of an acceptance test {why}. Remove it, or begin anew with \
+             --restart"
+        )))
+    }
+
+    /// Keeps what was done so far.
+    pub(crate) fn keep(&self, measured: &AcceptMeasurement) -> Result<(), Failure> {
+        let saved = SavedTest {
+            format: FORMAT.to_owned(),
+            disk: self.disk.clone(),
+            measured: measured.clone(),
+        };
+        let text = serde_json::to_string(&saved).map_err(|error| {
+            Failure::Unconfirmed(format!("the journal cannot be written: {error}"))
+        })?;
+        Ok(self.journal.keep(&text)?)
+    }
+
+    /// Removes the journal.
+    pub(crate) fn end(&self) -> Result<(), Failure> {
+        Ok(self.journal.end()?)
+    }
+}

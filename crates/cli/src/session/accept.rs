@@ -1,0 +1,254 @@
+//! An acceptance test while it is carried out: moves its pieces for some seconds a step, keeps what
+//! came back in its journal, and shows the progress.
+
+use super::bench::Bench;
+use super::running::{Running, Stepped};
+use super::sink::{EarlyEnd, Sink};
+use crate::failure::Failure;
+use crate::progress_display::ProgressDisplay;
+use crate::saved::TestJournal;
+use crate::stdio::ProgressLine;
+use crate::targets::read_health;
+use diskproof_analysis::accept::{AcceptTest, TestProgress};
+use diskproof_device::Snapshot;
+use diskproof_engine::{AcceptDevice, LostDevice, MovedBatch, RunError};
+use diskproof_model::accept::{AcceptMeasurement, AcceptPlan, Batch, Pass, Procedure};
+use diskproof_model::measurement::{ByteCount, OpKind};
+use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::series::TimeSeries;
+use diskproof_model::units::{format_bytes, format_duration, format_percent, format_throughput};
+use std::time::Duration;
+
+/// The time of a step: as much is lost by a kill, and a flush ends each step that writes.
+const STEP_NS: u64 = 5_000_000_000;
+/// Part of the progress over which the shown rate is taken.
+const READING: Duration = Duration::from_secs(2);
+const SECOND: u64 = 1_000_000_000;
+
+/// An acceptance test while it is carried out.
+pub(super) struct AcceptRun {
+    test: AcceptTest,
+    device: AcceptDevice,
+    counters: Option<Snapshot>,
+    asked: ByteCount,
+    journal: Option<TestJournal>,
+}
+
+impl AcceptRun {
+    /// Makes the device ready, and goes on where an earlier run of the same plan has stopped.
+    pub(super) fn start(
+        plan: &AcceptPlan,
+        bench: &mut Bench,
+        sink: &mut Sink,
+    ) -> Result<Self, EarlyEnd> {
+        sink.begin_step("the acceptance test");
+        let Some(target) = bench.targets.first_mut() else {
+            return Err(EarlyEnd::interrupted());
+        };
+        let device = bench
+            .session
+            .prepare_accept(plan.salt, target, &mut sink.progress)?;
+        let journal = match plan.procedure {
+            Procedure::Whole => sink.journal().test().cloned(),
+            Procedure::Probe { .. } => None,
+        };
+        let mut measured = AcceptMeasurement::new(*plan);
+        if let Some(journal) = &journal
+            && let Some(saved) = journal.read()?
+            && saved.plan == *plan
+        {
+            measured = AcceptMeasurement {
+                earlier_runs: saved.earlier_runs + 1,
+                run_ns: 0,
+                ..saved
+            };
+        }
+        measured.start_ns = bench.session.elapsed_ns();
+        measured.engine = device.engine;
+        measured.cache = device.cache.clone();
+        let test = AcceptTest::new(measured);
+        let places = test.written_places();
+        if !places.is_empty() {
+            let own = bench.session.count_own_places(&places, &device, target)?;
+            if own == 0 {
+                let path = &target.identity().path;
+                return Err(EarlyEnd::NotStarted(Failure::Unconfirmed(format!(
+                    "{path}: an earlier run wrote a part of this disk, but none of {} places \
+                     still holds what it wrote: something else has overwritten it. Use --restart \
+                     to begin a new test",
+                    places.len()
+                ))));
+            }
+        }
+        Ok(Self {
+            counters: Some(Snapshot::take(target.identity())),
+            test,
+            device,
+            asked: ByteCount::default(),
+            journal,
+        })
+    }
+
+    /// Hands over what came back so far.
+    fn publish(&self, sink: &Sink) {
+        sink.results().data.accept = Some(AcceptMeasurement {
+            asked: self.asked,
+            ..self.test.measured.clone()
+        });
+    }
+
+    /// Counts what was asked of the disk.
+    fn count(&mut self, batch: &Batch, moved: &MovedBatch) {
+        let kind = match batch.pass {
+            Pass::Write => OpKind::Write,
+            Pass::Read => OpKind::Read,
+        };
+        for piece in &batch.pieces[..moved.moved.len()] {
+            self.asked.add(kind, piece.length_bytes);
+        }
+    }
+
+    /// Keeps what was done in the journal. What was written since the last flush is not.
+    fn keep(&mut self, is_durable: bool, sink: &Sink) {
+        let Some(journal) = &self.journal else {
+            return;
+        };
+        if !is_durable {
+            return;
+        }
+        if let Err(error) = journal.keep(&self.test.measured) {
+            sink.verbosity.note(&format!(
+                "warning: this test cannot be resumed from here on: {error}"
+            ));
+            self.journal = None;
+        }
+    }
+
+    /// Everything was done: takes the health of the disks once more.
+    fn finish(&mut self, bench: &Bench) {
+        if !bench.facts.health.is_empty() {
+            self.test.measured.health = read_health(&bench.facts.targets, false);
+        }
+        if let Some(counters) = self.counters.take() {
+            self.test.measured.device = counters.finish(self.asked);
+        }
+        if let Some(journal) = self.journal.take() {
+            // A journal that stays is refused or goes on: nothing depends on its removal.
+            let _ = journal.end();
+        }
+    }
+
+    /// Why the test ends early; `None` where it goes on.
+    fn early_end(&self, moved: &MovedBatch, path: &str) -> Option<EarlyEnd> {
+        let remedy = match self.journal {
+            Some(_) => "; the same command goes on from here",
+            None => "",
+        };
+        if let Some(hang) = &moved.hang {
+            let lasted = format_duration(hang.lasted_ns);
+            return Some(EarlyEnd::Reason(format!(
+                "{path} stopped answering; diskproof stopped waiting after {lasted}. See the \
+                 kernel log (dmesg){remedy}"
+            )));
+        }
+        match &moved.lost {
+            Some(LostDevice::Gone { errno }) => Some(EarlyEnd::Reason(format!(
+                "{path} answers no request any more ({errno}): it was removed, or its link is \
+                 down. See the kernel log (dmesg){remedy}"
+            ))),
+            Some(LostDevice::NotDurable { errno }) => Some(EarlyEnd::Reason(format!(
+                "{path}: what was written cannot be made durable ({errno}). See the kernel log \
+                 (dmesg){remedy}"
+            ))),
+            None if moved.control != Control::Continue => Some(EarlyEnd::Reason(format!(
+                "{}{remedy}",
+                super::sink::INTERRUPTED
+            ))),
+            None => None,
+        }
+    }
+}
+
+impl Running for AcceptRun {
+    fn step(&mut self, bench: &mut Bench, sink: &mut Sink) -> Result<Stepped, EarlyEnd> {
+        let Some(batch) = self.test.next_batch() else {
+            self.finish(bench);
+            self.publish(sink);
+            return Ok(Stepped::Over);
+        };
+        let Some(target) = bench.targets.first() else {
+            return Ok(Stepped::Over);
+        };
+        let mut watch = AcceptProgress {
+            progress: self.test.progress(),
+            wrong_bytes: self.test.measured.bad_bytes.sum(),
+            line: ProgressLine::of(sink.verbosity),
+            display: &mut sink.progress,
+        };
+        let moved: Result<MovedBatch, RunError> =
+            bench
+                .session
+                .move_pieces(&batch, &mut self.device, STEP_NS, target, &mut watch);
+        watch.line.clear();
+        let moved = moved?;
+        self.test.add(&batch, &moved.moved);
+        self.count(&batch, &moved);
+        self.test.measured.hang = moved.hang;
+        let early = self.early_end(&moved, &target.identity().path);
+        let is_durable = batch.pass == Pass::Read || early.is_none();
+        self.keep(is_durable, sink);
+        self.publish(sink);
+        match early {
+            Some(early) => Err(early),
+            None => Ok(Stepped::More),
+        }
+    }
+}
+
+/// Watches a step.
+struct AcceptProgress<'a> {
+    progress: TestProgress,
+    wrong_bytes: u64,
+    line: ProgressLine,
+    display: &'a mut ProgressDisplay,
+}
+
+impl AcceptProgress<'_> {
+    /// `writing 43 %, 181 MB/s, 6 h left, nothing wrong so far`.
+    fn reading(&self, progress: &Progress<'_>) -> String {
+        let share = format_percent(self.progress.share);
+        let rate = recent_rate(progress.series);
+        let mut figures = vec![format!("{} {share}", self.progress.step)];
+        if rate > 0.0 {
+            figures.push(format_throughput(rate));
+            let left_s = (self.progress.left_bytes as f64 / rate) as u64;
+            figures.push(format!("{} left", format_duration(left_s * SECOND)));
+        }
+        figures.push(match self.wrong_bytes {
+            0 => "nothing wrong so far".to_owned(),
+            bytes => format!("{} came back wrong", format_bytes(bytes)),
+        });
+        figures.extend(self.display.silence_text(progress));
+        figures.join(", ")
+    }
+}
+
+/// Bytes per second in the newest cells.
+fn recent_rate(series: &TimeSeries) -> f64 {
+    let interval_ns = series.interval_ns.max(1);
+    let cells = (READING.as_nanos() as u64 / interval_ns).max(1) as usize;
+    let recent = &series.cells[series.cells.len().saturating_sub(cells)..];
+    let seconds = recent.len().max(1) as f64 * interval_ns as f64 / 1e9;
+    let bytes: u64 = recent.iter().map(|cell| cell.bytes).sum();
+    bytes as f64 / seconds
+}
+
+impl Watch for AcceptProgress<'_> {
+    fn tick(&mut self, progress: &Progress<'_>) -> Control {
+        if self.line.is_due() {
+            let text = self.reading(progress);
+            self.line.show(&text);
+        }
+        self.display.tick_silently(progress)
+    }
+}

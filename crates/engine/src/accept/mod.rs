@@ -1,0 +1,290 @@
+//! Moves the pieces of an acceptance test: one thread writes them with large direct requests at a
+//! queue, or reads and checks them; the caller's waits for it.
+
+mod move_log;
+mod mover;
+
+pub use move_log::LostDevice;
+
+use crate::io::any_backend::QueueConfig;
+use crate::io::buffers::Buffers;
+use crate::run::error::{RunError, worker_error};
+use crate::run::first_request::find_slow;
+use crate::run::hang::since;
+use crate::run::limits::in_flight_max;
+use crate::run::prepare::{check_writable, set_cache};
+use crate::run::select::select;
+use crate::run::session::Session;
+use crate::run::supervise::{Event, Inbox as _, Overdue, Supervisor, WaitLimits};
+use crate::run::watchdog::{Deferred, Waited};
+use diskproof_device::OpenTarget;
+use diskproof_model::accept::{Batch, MovedPiece, Piece, SectorContent};
+use diskproof_model::group::Group;
+use diskproof_model::measurement::{CacheUse, Hang};
+use diskproof_model::plan::{EngineKind, Workload};
+use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
+use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::stream::Streams;
+use move_log::{MoveEnd, MoveLog, REQUEST_BYTES};
+use mover::Mover;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Stands for the name of a workload.
+const ACCEPT: &str = "accept";
+/// Requests in flight: as for the curve of a survey.
+const DEPTH: u32 = 8;
+/// Cells of the rate that the watcher sees.
+const PROGRESS_NS: u64 = 250_000_000;
+const PROGRESS_CELLS_MAX: usize = 240;
+
+/// A device made ready for an acceptance test.
+#[derive(Debug, Clone)]
+pub struct AcceptDevice {
+    /// The I/O engine.
+    pub engine: EngineKind,
+    /// How the page cache is treated.
+    pub cache: CacheUse,
+    /// What is written and expected.
+    content: SectorContent,
+    /// A place that has answered, in bytes.
+    answered: u64,
+}
+
+/// What came of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MovedBatch {
+    /// The first pieces of the batch, as far as they were moved.
+    pub moved: Vec<MovedPiece>,
+    /// What the watcher wanted last.
+    pub control: Control,
+    /// Why the device has to be given up.
+    pub lost: Option<LostDevice>,
+    /// A hang that ended it.
+    pub hang: Option<Hang>,
+}
+
+impl Session {
+    /// Makes a device ready: direct I/O where it can be had, and the best I/O engine.
+    pub fn prepare_accept(
+        &self,
+        salt: u64,
+        target: &mut OpenTarget,
+        watch: &mut dyn Watch,
+    ) -> Result<AcceptDevice, RunError> {
+        let writes = Workload {
+            streams: Streams::with_reads(0),
+            ..Workload::named(ACCEPT)
+        };
+        check_writable(&writes, target)?;
+        let reads = Workload {
+            block_bytes: REQUEST_BYTES,
+            depth: DEPTH,
+            ..Workload::named(ACCEPT)
+        };
+        let cache = set_cache(&reads, target)?;
+        let slow = find_slow(&reads, target, self.stall_timeout, watch)?;
+        let requests = in_flight_max(Group::alone(&reads), 1);
+        let (engine, _) = select(&reads, cache.used, target, requests, slow)?;
+        Ok(AcceptDevice {
+            engine: engine.used,
+            cache,
+            content: SectorContent::new(salt),
+            answered: 0,
+        })
+    }
+
+    /// Moves the pieces of a batch, one after the other. Begins none after `time_ns`, and ends what
+    /// was written with a flush. What was moved before the watcher interrupted is returned.
+    pub fn move_pieces(
+        &self,
+        batch: &Batch,
+        device: &mut AcceptDevice,
+        time_ns: u64,
+        target: &OpenTarget,
+        watch: &mut dyn Watch,
+    ) -> Result<MovedBatch, RunError> {
+        let log = Arc::new(MoveLog::default());
+        let fd = target
+            .fd()
+            .try_clone_to_owned()
+            .map_err(|source| worker_error(&Workload::named(ACCEPT), target, source))?;
+        let is_sync = matches!(device.engine, EngineKind::Sync | EngineKind::Mmap);
+        let config = QueueConfig {
+            depth: if is_sync { 1 } else { DEPTH },
+            request_bytes: REQUEST_BYTES,
+            cache: device.cache.used,
+            seed: self.seed,
+            write_shift: 0,
+        };
+        let (engine, content) = (device.engine, device.content.clone());
+        let (own_batch, own_log) = (batch.clone(), Arc::clone(&log));
+        let answered = device.answered;
+        let working = Deferred::start("diskproof-accept", move || {
+            let mut mover = Mover::open(fd, engine, config, content, &own_batch, &own_log)?;
+            mover.answered = answered;
+            mover.run(time_ns)
+        })
+        .map_err(RunError::Thread)?;
+        let followed = self.follow_pieces(&working, &log, target, watch)?;
+        if let Some(ended) = &followed.ended {
+            device.answered = ended.answered;
+        }
+        let moved = log.take_moved();
+        Ok(MovedBatch {
+            moved,
+            control: followed.control,
+            lost: followed.ended.and_then(|ended| ended.lost),
+            hang: followed.hang,
+        })
+    }
+
+    /// Waits until the thread ends, or until the device has not answered for too long.
+    fn follow_pieces(
+        &self,
+        working: &Deferred<io::Result<MoveEnd>>,
+        log: &MoveLog,
+        target: &OpenTarget,
+        watch: &mut dyn Watch,
+    ) -> Result<Followed, RunError> {
+        let limits = WaitLimits {
+            silence_ns: Some(self.stall_timeout.without_deadline_ns()),
+            silence_at_end_ns: Some(self.stall_timeout.without_deadline_ns()),
+            end_ns: None,
+        };
+        let mut progress = MoveProgress::new(working.now());
+        let mut supervisor = Supervisor::new(progress.answered_ns, 1, limits);
+        let mut control = Control::Continue;
+        loop {
+            match supervisor.next(working) {
+                Event::Report(Ok(ended)) => {
+                    return Ok(Followed {
+                        control,
+                        ended: Some(ended),
+                        hang: None,
+                    });
+                }
+                Event::Report(Err(source)) => {
+                    return Err(worker_error(&Workload::named(ACCEPT), target, source));
+                }
+                Event::Lost => return Err(RunError::lost(ACCEPT)),
+                Event::Check(now) => {
+                    let wanted = progress.tick(now, log, watch);
+                    supervisor.heard(0, progress.answered_ns);
+                    if control == Control::Continue && wanted != Control::Continue {
+                        control = wanted;
+                        log.stop();
+                        let after_order = WaitLimits {
+                            end_ns: Some(self.stall_timeout.ended().ns()),
+                            ..limits
+                        };
+                        supervisor.cut_short(after_order, now);
+                    }
+                }
+                Event::Overdue(Overdue { silence_ns, .. }) => {
+                    log.stop();
+                    target.leave_open();
+                    let hang = self.stall_timeout.hang(progress.answered_ns, silence_ns);
+                    return Ok(Followed {
+                        control,
+                        ended: None,
+                        hang: Some(since(hang, self.origin_ns)),
+                    });
+                }
+            }
+        }
+    }
+
+    /// How many of these places hold something that the test with the salt of the device wrote.
+    pub fn count_own_places(
+        &self,
+        places: &[Piece],
+        device: &AcceptDevice,
+        target: &OpenTarget,
+    ) -> Result<usize, RunError> {
+        let fd = target
+            .fd()
+            .try_clone_to_owned()
+            .map_err(|source| worker_error(&Workload::named(ACCEPT), target, source))?;
+        let (places, content) = (places.to_vec(), device.content.clone());
+        let reading = Deferred::start("diskproof-accept", move || {
+            count_own(&File::from(fd), &places, &content)
+        })
+        .map_err(RunError::Thread)?;
+        let stall = Duration::from_nanos(self.stall_timeout.without_deadline_ns());
+        match reading.wait(stall) {
+            Waited::Done(counted) => {
+                counted.map_err(|source| worker_error(&Workload::named(ACCEPT), target, source))
+            }
+            _ => Err(RunError::stalled(&target.identity().path, ACCEPT, stall)),
+        }
+    }
+}
+
+/// A place that cannot be read does not count.
+fn count_own(file: &File, places: &[Piece], content: &SectorContent) -> io::Result<usize> {
+    let mut own = 0;
+    let mut buffers = Buffers::new(1, PLACE_BYTES)?;
+    for place in places {
+        let block = buffers.bytes_mut(0, PLACE_BYTES);
+        if file.read_exact_at(block, place.offset_bytes).is_ok() && content.is_of_run(block) {
+            own += 1;
+        }
+    }
+    Ok(own)
+}
+
+const PLACE_BYTES: usize = 4096;
+
+/// How waiting for it has ended.
+struct Followed {
+    control: Control,
+    ended: Option<MoveEnd>,
+    hang: Option<Hang>,
+}
+
+/// Shows the watcher the progress.
+struct MoveProgress {
+    start_ns: u64,
+    bytes: u64,
+    requests: u64,
+    answered_ns: u64,
+    series: TimeSeries,
+}
+
+impl MoveProgress {
+    fn new(now: u64) -> Self {
+        Self {
+            start_ns: now,
+            bytes: 0,
+            requests: 0,
+            answered_ns: now,
+            series: TimeSeries::new(PROGRESS_NS),
+        }
+    }
+
+    fn tick(&mut self, now: u64, log: &MoveLog, watch: &mut dyn Watch) -> Control {
+        let (bytes, requests) = (log.bytes(), log.requests());
+        if requests != self.requests {
+            self.answered_ns = now;
+        }
+        let cell = Cell {
+            ops: requests - self.requests,
+            bytes: bytes - self.bytes,
+            ..Cell::default()
+        };
+        (self.bytes, self.requests) = (bytes, requests);
+        self.series
+            .add(now - self.start_ns, &cell, PROGRESS_CELLS_MAX);
+        watch.tick(&Progress {
+            silence: Some(Silence {
+                target: 0,
+                length_ns: now.saturating_sub(self.answered_ns),
+            }),
+            ..Progress::new(ACCEPT, Phase::Survey, now - self.start_ns, &self.series)
+        })
+    }
+}

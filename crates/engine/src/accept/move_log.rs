@@ -1,0 +1,73 @@
+//! What the thread that moves pieces and the one that waits for it share, and how the first one
+//! ends.
+
+use crate::lock::lock;
+use diskproof_model::accept::MovedPiece;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Bytes of a request: as for the curve of a survey.
+pub(crate) const REQUEST_BYTES: u32 = 1 << 20;
+
+/// Why a device is given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LostDevice {
+    /// It answers nothing any more, not even where it has answered before.
+    Gone {
+        /// Name of the errno.
+        errno: String,
+    },
+    /// What was written cannot be made durable.
+    NotDurable {
+        /// Name of the errno.
+        errno: String,
+    },
+}
+
+/// Shared by the thread that moves and the one that watches.
+#[derive(Debug, Default)]
+pub(crate) struct MoveLog {
+    /// The first pieces, as far as they are done.
+    moved: Mutex<Vec<MovedPiece>>,
+    bytes: AtomicU64,
+    requests: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl MoveLog {
+    pub(crate) fn add(&self, piece: MovedPiece) {
+        lock(&self.moved).push(piece);
+    }
+
+    pub(crate) fn count(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn take_moved(&self) -> Vec<MovedPiece> {
+        std::mem::take(&mut *lock(&self.moved))
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// How the thread that moves has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MoveEnd {
+    pub lost: Option<LostDevice>,
+    pub answered: u64,
+}

@@ -1,0 +1,362 @@
+//! The thread that moves pieces: it cuts each into requests, keeps the queue full, fills what it
+//! writes, checks what it reads, and narrows what fails down to blocks. A piece begins when the one
+//! before it has ended, so that its time is its own.
+
+use super::move_log::{LostDevice, MoveEnd, MoveLog, REQUEST_BYTES};
+use crate::io::any_backend::{AnyBackend, QueueConfig};
+use crate::io::buffers::Buffers;
+use crate::io::clock::{Clock as _, MonotonicClock};
+use crate::io::{Backend as _, END_OF_FILE, Op, Request, WaitMode, errno_name};
+use diskproof_model::accept::{BadContent, BadRange, Batch, MovedPiece, Pass, SectorContent};
+use diskproof_model::plan::{EngineKind, SyncCall};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
+
+/// A failed request is moved again in parts of this size, and the failed ones of these in blocks:
+/// a lone bad block costs three failed requests.
+const NARROW_BYTES: u32 = 64 << 10;
+const BLOCK_BYTES: u32 = 4096;
+/// Whole requests that fail one after the other are narrowed so often in a batch; one that follows
+/// a good one in its piece always is. A device whose end lies far before its claim would need days.
+const NARROWINGS_MAX: u32 = 8;
+/// After so many failed requests in a row the device has to show that it is still there.
+const FAILED_MAX: u32 = 64;
+/// Errors that mean that the device is gone: no such device or address, no device, no medium, shut
+/// down.
+const GONE: [i32; 4] = [libc::ENXIO, libc::ENODEV, libc::ENOMEDIUM, libc::ESHUTDOWN];
+
+/// A request of the piece that is under way.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    offset: u64,
+    len: u32,
+    /// Bytes that earlier, short transfers have moved.
+    moved: u32,
+}
+
+/// The piece that is under way.
+#[derive(Debug, Default)]
+struct OpenPiece {
+    /// Its number in the batch.
+    number: usize,
+    /// Bytes that were cut into requests.
+    cut_bytes: u64,
+    bad: Vec<BadRange>,
+    /// Requests that are not done.
+    left: usize,
+    /// Whether its last request was good.
+    was_good: bool,
+}
+
+pub(super) struct Mover<'a> {
+    backend: AnyBackend,
+    content: SectorContent,
+    batch: &'a Batch,
+    log: &'a MoveLog,
+    /// By slot.
+    in_flight: Vec<Option<Part>>,
+    free: Vec<u32>,
+    /// What comes before the next piece: rests of short transfers, parts of failed requests.
+    again: VecDeque<Part>,
+    piece: OpenPiece,
+    narrowings: u32,
+    failed_in_row: u32,
+    lost: Option<LostDevice>,
+    /// A place that has answered.
+    pub(super) answered: u64,
+    /// For a single read beside the queue.
+    file: File,
+    /// Its buffer.
+    block: Buffers,
+}
+
+impl<'a> Mover<'a> {
+    /// The thread that opens it must be the one that runs it.
+    pub(super) fn open(
+        fd: OwnedFd,
+        engine: EngineKind,
+        config: QueueConfig,
+        content: SectorContent,
+        batch: &'a Batch,
+        log: &'a MoveLog,
+    ) -> io::Result<Self> {
+        let file = File::from(fd.try_clone()?);
+        Ok(Self {
+            backend: AnyBackend::new(engine, fd, config)?,
+            content,
+            batch,
+            log,
+            in_flight: vec![None; config.depth as usize],
+            free: (0..config.depth).rev().collect(),
+            again: VecDeque::new(),
+            piece: OpenPiece::default(),
+            narrowings: 0,
+            failed_in_row: 0,
+            lost: None,
+            answered: 0,
+            file,
+            block: Buffers::new(1, BLOCK_BYTES as usize)?,
+        })
+    }
+
+    /// Moves the pieces, begins none after this time, and flushes what was written.
+    pub(super) fn run(&mut self, time_ns: u64) -> io::Result<MoveEnd> {
+        let clock = MonotonicClock;
+        let end_ns = clock.now().saturating_add(time_ns);
+        for (number, piece) in self.batch.pieces.iter().enumerate() {
+            let begin_ns = clock.now();
+            if begin_ns >= end_ns || self.has_to_end() {
+                break;
+            }
+            self.piece = OpenPiece {
+                number,
+                left: piece.length_bytes.div_ceil(u64::from(REQUEST_BYTES)) as usize,
+                ..OpenPiece::default()
+            };
+            self.move_piece()?;
+            if self.piece.left > 0 {
+                break;
+            }
+            let bad = joined(std::mem::take(&mut self.piece.bad));
+            let ns = clock.now().saturating_sub(begin_ns);
+            self.log.add(MovedPiece::new(ns, bad));
+        }
+        if self.batch.pass == Pass::Write && !self.has_to_end() {
+            self.flush()?;
+        }
+        Ok(MoveEnd {
+            lost: self.lost.clone(),
+            answered: self.answered,
+        })
+    }
+
+    fn has_to_end(&self) -> bool {
+        self.log.is_stopped() || self.lost.is_some()
+    }
+
+    /// Moves the piece that is under way; not all of it where that has to end.
+    fn move_piece(&mut self) -> io::Result<()> {
+        loop {
+            self.submit()?;
+            if self.free.len() == self.in_flight.len() {
+                return Ok(());
+            }
+            self.backend.wait(WaitMode::Completion)?;
+            self.reap();
+        }
+    }
+
+    /// Fills the queue.
+    fn submit(&mut self) -> io::Result<()> {
+        while !self.free.is_empty() {
+            let Some(part) = self.next_part() else {
+                break;
+            };
+            let Some(slot) = self.free.pop() else {
+                break;
+            };
+            self.in_flight[slot as usize] = Some(part);
+            self.send(slot, part)?;
+            // Such a backend takes one request at a time.
+            if self.backend.ends_in_enqueue() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, slot: u32, part: Part) -> io::Result<()> {
+        let op = match self.batch.pass {
+            Pass::Write => Op::Write,
+            Pass::Read => Op::Read,
+        };
+        let order = self.batch.pieces[self.piece.number].order;
+        let mut request = Some(Request {
+            slot,
+            buffer: slot,
+            op,
+            offset: part.offset + u64::from(part.moved),
+            len: part.len - part.moved,
+            skip: part.moved,
+        });
+        let content = &self.content;
+        self.backend.enqueue(&mut |buffers| {
+            let next = request.take()?;
+            if next.op == Op::Write && next.skip == 0 {
+                let buffer = buffers.bytes_mut(slot as usize, part.len as usize);
+                content.fill(part.offset, order, buffer);
+            }
+            Some(next)
+        })
+    }
+
+    /// The next request; `None` where nothing is left to begin.
+    fn next_part(&mut self) -> Option<Part> {
+        if self.has_to_end() {
+            return None;
+        }
+        if let Some(part) = self.again.pop_front() {
+            return Some(part);
+        }
+        let piece = self.batch.pieces[self.piece.number];
+        let left = piece.length_bytes - self.piece.cut_bytes;
+        if left == 0 {
+            return None;
+        }
+        let len = left.min(u64::from(REQUEST_BYTES)) as u32;
+        let offset = piece.offset_bytes + self.piece.cut_bytes;
+        self.piece.cut_bytes += u64::from(len);
+        Some(Part {
+            offset,
+            len,
+            moved: 0,
+        })
+    }
+
+    /// Takes what was completed.
+    fn reap(&mut self) {
+        let mut completed = Vec::new();
+        self.backend
+            .reap(&mut |slot, result| completed.push((slot, result)));
+        for (slot, result) in completed {
+            let Some(part) = self.in_flight[slot as usize].take() else {
+                continue;
+            };
+            self.complete(slot, part, result);
+            self.free.push(slot);
+        }
+    }
+
+    fn complete(&mut self, slot: u32, part: Part, result: i32) {
+        if result > 0 {
+            let moved = part.moved + result as u32;
+            if moved < part.len {
+                self.again.push_front(Part { moved, ..part });
+            } else {
+                self.succeed(slot, part);
+            }
+            return;
+        }
+        let errno = if result == 0 { END_OF_FILE } else { -result };
+        self.fail(part, errno);
+    }
+
+    fn succeed(&mut self, slot: u32, part: Part) {
+        self.log.count(u64::from(part.len));
+        self.answered = part.offset;
+        self.failed_in_row = 0;
+        let mut bad = Vec::new();
+        if self.batch.pass == Pass::Read {
+            let order = self.batch.pieces[self.piece.number].order;
+            let found = self
+                .backend
+                .buffers()
+                .bytes(slot as usize, part.len as usize);
+            bad = self.content.check(part.offset, order, found);
+        }
+        let piece = &mut self.piece;
+        piece.was_good = true;
+        piece.left -= 1;
+        piece.bad.extend(bad);
+    }
+
+    fn fail(&mut self, part: Part, errno: i32) {
+        self.log.count(0);
+        if GONE.contains(&errno) {
+            self.lost = Some(LostDevice::Gone {
+                errno: errno_name(errno),
+            });
+            return;
+        }
+        let is_request = part.len > NARROW_BYTES;
+        let piece = &mut self.piece;
+        let is_narrowed = if part.len <= BLOCK_BYTES {
+            false
+        } else if is_request {
+            let is_first = std::mem::take(&mut piece.was_good);
+            is_first || self.narrowings < NARROWINGS_MAX
+        } else {
+            true
+        };
+        if is_narrowed {
+            let part_bytes = if is_request {
+                NARROW_BYTES
+            } else {
+                BLOCK_BYTES
+            };
+            if is_request {
+                self.narrowings += 1;
+            }
+            let parts = part.len.div_ceil(part_bytes);
+            piece.left += parts as usize - 1;
+            for number in 0..parts {
+                let at = number * part_bytes;
+                self.again.push_back(Part {
+                    offset: part.offset + u64::from(at),
+                    len: part_bytes.min(part.len - at),
+                    moved: 0,
+                });
+            }
+        } else {
+            piece.left -= 1;
+            piece.bad.push(BadRange {
+                offset_bytes: part.offset,
+                length_bytes: u64::from(part.len),
+                content: BadContent::Failed {
+                    errno: errno_name(errno),
+                },
+            });
+        }
+        self.failed_in_row += 1;
+        if self.failed_in_row >= FAILED_MAX {
+            self.failed_in_row = 0;
+            self.find_out_whether_it_is_there(errno);
+        }
+    }
+
+    /// Many requests in a row failed: a device that fails, too, where it has answered is gone.
+    fn find_out_whether_it_is_there(&mut self, errno: i32) {
+        let block = self.block.bytes_mut(0, BLOCK_BYTES as usize);
+        if self.file.read_exact_at(block, self.answered).is_err() {
+            self.lost = Some(LostDevice::Gone {
+                errno: errno_name(errno),
+            });
+        }
+    }
+
+    /// Makes what was written durable.
+    fn flush(&mut self) -> io::Result<()> {
+        let mut request = Some(Request::new(0, Op::Sync(SyncCall::Fdatasync), 0, 0));
+        self.backend.enqueue(&mut |_| request.take())?;
+        let mut result = None;
+        while result.is_none() {
+            self.backend.wait(WaitMode::Completion)?;
+            self.backend
+                .reap(&mut |_, returned| result = Some(returned));
+        }
+        if let Some(failed) = result
+            && failed < 0
+        {
+            self.lost = Some(LostDevice::NotDurable {
+                errno: errno_name(-failed),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The ranges by position, with neighbours of one fault joined.
+fn joined(mut bad: Vec<BadRange>) -> Vec<BadRange> {
+    bad.sort_by_key(|range| range.offset_bytes);
+    let mut joined: Vec<BadRange> = Vec::new();
+    for range in bad {
+        match joined.last_mut() {
+            Some(last) if last.goes_on_with(&range) => last.append(&range),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}

@@ -1,0 +1,94 @@
+//! What an acceptance test of a disk has done so far, in a file beside the history: a test of a day
+//! that was killed goes on. Its name follows from the disk. It is synced: after a power cut it must
+//! not be older than it says.
+
+use crate::error::{HistoryError, folder_of};
+use crate::journal::{new_file, remove_if_there};
+use crate::place::{HistoryPlace, open_own, with_suffix};
+use diskproof_model::limits::DOCUMENT_BYTES_MAX;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// What follows the name of the history.
+const INFIX: &str = ".accept-";
+const NEXT: &str = ".next";
+
+/// The journal of the acceptance test of a disk.
+#[derive(Debug)]
+pub struct AcceptJournal {
+    path: PathBuf,
+}
+
+impl AcceptJournal {
+    /// The journal of the disk that this name stands for: letters, digits, `-` and `_`.
+    pub fn of_disk(place: &HistoryPlace, disk: &str) -> Result<Self, HistoryError> {
+        let path = with_suffix(&place.resolved()?, &format!("{INFIX}{disk}.json"));
+        Ok(Self { path })
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it holds; `None` where there is none.
+    pub fn read(&self) -> Result<Option<String>, HistoryError> {
+        let Some(file) = open_own(&self.path, File::options().read(true))? else {
+            return Ok(None);
+        };
+        let mut text = String::new();
+        file.take(DOCUMENT_BYTES_MAX as u64)
+            .read_to_string(&mut text)
+            .map_err(|error| HistoryError::kernel(&self.path, error))?;
+        Ok(Some(text))
+    }
+
+    /// Replaces what it holds.
+    pub fn keep(&self, text: &str) -> Result<(), HistoryError> {
+        self.replace(text)
+            .map_err(|error| HistoryError::kernel(&self.path, error))
+    }
+
+    fn replace(&self, text: &str) -> io::Result<()> {
+        let next = with_suffix(&self.path, NEXT);
+        remove_if_there(&next)?;
+        let mut file = new_file(&next)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&next, &self.path)?;
+        File::open(folder_of(&self.path))?.sync_all()
+    }
+
+    /// Removes it: the test is over, or begins anew.
+    pub fn end(&self) -> Result<(), HistoryError> {
+        for path in [with_suffix(&self.path, NEXT), self.path.clone()] {
+            remove_if_there(&path).map_err(|error| HistoryError::kernel(&path, error))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Folders;
+
+    #[test]
+    fn accept_journal_keeps_the_last_text_until_it_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = HistoryPlace {
+            path: folder.path().join("history.db"),
+            folders: Folders::Expected,
+        };
+        let journal = AcceptJournal::of_disk(&place, "S1-1000").unwrap();
+        assert_eq!(journal.read().unwrap(), None);
+        journal.keep("one").unwrap();
+        journal.keep("two").unwrap();
+        assert_eq!(journal.read().unwrap().as_deref(), Some("two"));
+        let other = AcceptJournal::of_disk(&place, "S2-1000").unwrap();
+        assert_eq!(other.read().unwrap(), None);
+        journal.end().unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

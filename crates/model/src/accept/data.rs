@@ -1,0 +1,638 @@
+//! The plan, what came back, and what follows from it.
+
+use super::layout::chunk_bytes;
+use super::states::{PieceState, PieceStates};
+use crate::health::DiskHealth;
+use crate::measurement::{ByteCount, CacheUse, DeviceUse, Hang};
+use crate::workload::{CachePolicy, EngineKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A smaller device has too few chunks for a verdict.
+pub const ACCEPT_BYTES_MIN: u64 = 8 << 20;
+
+/// What is done to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceptPlan {
+    /// How much of it is written and read.
+    pub procedure: Procedure,
+    /// Bytes that the device claims to have, as far as whole blocks of 4096 bytes reach.
+    pub size_bytes: u64,
+    /// Key of everything that is random: contents, places and orders.
+    pub salt: u64,
+}
+
+/// How much of a device an acceptance test writes and reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Procedure {
+    /// Every block.
+    Whole,
+    /// A sample that finds every wrap and every end, and takes minutes.
+    Probe {
+        /// Bytes of filler that push the sample out of caches; absent: as many as fit into some
+        /// minutes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        filler_bytes: Option<u64>,
+    },
+}
+
+/// Rates assumed of a disk that was not measured yet, in bytes per second.
+const GUESS_ROTATING: u64 = 120_000_000;
+const GUESS_FLASH: u64 = 400_000_000;
+/// About how long a probe takes, in nanoseconds.
+const PROBE_NS: u64 = 420_000_000_000;
+
+impl AcceptPlan {
+    /// About how long it takes on a device that was not measured yet, in nanoseconds. A disk of
+    /// unknown kind counts as a rotating one.
+    pub fn time_ns_guess(&self, rotational: Option<bool>) -> u64 {
+        let rate = match rotational {
+            Some(false) => GUESS_FLASH,
+            _ => GUESS_ROTATING,
+        };
+        let whole_ns = (2.0 * self.size_bytes as f64 / rate as f64 * 1e9) as u64;
+        match self.procedure {
+            Procedure::Whole => whole_ns,
+            Procedure::Probe { .. } => whole_ns.min(PROBE_NS),
+        }
+    }
+}
+
+/// A piece that was written, or read and checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedPiece {
+    /// Its own part of the time, in nanoseconds.
+    pub ns: u64,
+    /// Bytes that were wrong with it.
+    pub bad_bytes: BadBytes,
+    /// What was wrong with it, by position; neighbouring sectors with one fault are one range, and
+    /// a write that failed is one, too. At most 500.
+    pub bad: Vec<BadRange>,
+}
+
+impl MovedPiece {
+    /// A piece with these faults, by position.
+    pub fn new(ns: u64, mut bad: Vec<BadRange>) -> Self {
+        let mut bad_bytes = BadBytes::default();
+        for range in &bad {
+            bad_bytes.add(range);
+        }
+        bad.truncate(BAD_RANGES_MAX);
+        Self { ns, bad_bytes, bad }
+    }
+}
+
+/// Neighbouring sectors that did not come back as they were written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BadRange {
+    /// Where it begins.
+    pub offset_bytes: u64,
+    /// Its length.
+    pub length_bytes: u64,
+    /// What came back.
+    pub content: BadContent,
+}
+
+/// What came back in place of what was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum BadContent {
+    /// Zeros, or ones.
+    Blank,
+    /// Something that this run did not write.
+    Foreign,
+    /// An earlier write to this place.
+    Stale {
+        /// The number of that write.
+        order: u64,
+    },
+    /// What was written to another address.
+    Displaced {
+        /// That address, of the first sector.
+        from_bytes: u64,
+        /// The number of that write.
+        order: u64,
+    },
+    /// The right content with wrong bits.
+    Flipped {
+        /// How many.
+        bits: u32,
+    },
+    /// An error.
+    Failed {
+        /// Name of the errno.
+        errno: String,
+    },
+}
+
+impl BadRange {
+    /// The first byte behind it.
+    pub fn end_bytes(&self) -> u64 {
+        self.offset_bytes + self.length_bytes
+    }
+
+    /// Whether `next` begins where this one ends and has the same fault.
+    pub fn goes_on_with(&self, next: &Self) -> bool {
+        if self.end_bytes() != next.offset_bytes {
+            return false;
+        }
+        match (&self.content, &next.content) {
+            (BadContent::Blank, BadContent::Blank) | (BadContent::Foreign, BadContent::Foreign) => {
+                true
+            }
+            (BadContent::Stale { order: one }, BadContent::Stale { order: other }) => one == other,
+            (
+                BadContent::Displaced { from_bytes, order },
+                BadContent::Displaced {
+                    from_bytes: next_from,
+                    order: next_order,
+                },
+            ) => from_bytes + self.length_bytes == *next_from && order == next_order,
+            (BadContent::Flipped { .. }, BadContent::Flipped { .. }) => true,
+            (BadContent::Failed { errno: one }, BadContent::Failed { errno: other }) => {
+                one == other
+            }
+            _ => false,
+        }
+    }
+
+    /// Adds the range that goes on where this one ends.
+    pub fn append(&mut self, next: &Self) {
+        self.length_bytes += next.length_bytes;
+        if let (BadContent::Flipped { bits }, BadContent::Flipped { bits: more }) =
+            (&mut self.content, &next.content)
+        {
+            *bits += more;
+        }
+    }
+}
+
+/// Bytes that did not come back as they were written, by fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct BadBytes {
+    /// Blank, foreign, or of an earlier write.
+    pub lost: u64,
+    /// What was written to another address.
+    pub displaced: u64,
+    /// Sectors with wrong bits.
+    pub flipped: u64,
+    /// Could not be written or read.
+    pub failed: u64,
+}
+
+impl BadBytes {
+    /// Counts a range.
+    pub fn add(&mut self, range: &BadRange) {
+        let bytes = match range.content {
+            BadContent::Blank | BadContent::Foreign | BadContent::Stale { .. } => &mut self.lost,
+            BadContent::Displaced { .. } => &mut self.displaced,
+            BadContent::Flipped { .. } => &mut self.flipped,
+            BadContent::Failed { .. } => &mut self.failed,
+        };
+        *bytes += range.length_bytes;
+    }
+
+    /// Adds those of another piece.
+    pub fn add_all(&mut self, other: Self) {
+        self.lost += other.lost;
+        self.displaced += other.displaced;
+        self.flipped += other.flipped;
+        self.failed += other.failed;
+    }
+
+    /// The state of a piece of this length with so many of its bytes bad.
+    pub fn state(self, length_bytes: u64) -> PieceState {
+        let is_whole = self.sum() >= length_bytes;
+        let most = self
+            .lost
+            .max(self.displaced)
+            .max(self.flipped)
+            .max(self.failed);
+        match most {
+            0 => PieceState::Right,
+            most if most == self.failed && is_whole => PieceState::Failed,
+            most if most == self.failed => PieceState::PartlyFailed,
+            most if most == self.displaced && is_whole => PieceState::Displaced,
+            most if most == self.displaced => PieceState::PartlyDisplaced,
+            most if most == self.lost && is_whole => PieceState::Lost,
+            most if most == self.lost => PieceState::PartlyLost,
+            _ => PieceState::Flipped,
+        }
+    }
+
+    /// All of them.
+    pub fn sum(self) -> u64 {
+        self.lost + self.displaced + self.flipped + self.failed
+    }
+}
+
+/// What an acceptance test has written and read so far, without judgement. A test that was stopped
+/// goes on from it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceptMeasurement {
+    /// Index into the plan's targets.
+    pub target: usize,
+    /// What was to be done; of a run that went on, the plan of the first one.
+    pub plan: AcceptPlan,
+    /// Bytes of a chunk of a whole pass, or of the span that a probe writes whole and of its steps.
+    pub chunk_bytes: u64,
+    /// Bytes of the filler of a probe.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub filler_bytes: u64,
+    /// The first byte of that filler.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub filler_start_bytes: u64,
+    /// Start, nanoseconds after the start of the run.
+    pub start_ns: u64,
+    /// Time of writing and reading, of all runs, in nanoseconds.
+    pub wall_ns: u64,
+    /// The same, of this run.
+    pub run_ns: u64,
+    /// Runs before this one, which wrote and read a part of it.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub earlier_runs: u32,
+    /// The I/O engine.
+    pub engine: EngineKind,
+    /// How the page cache was treated.
+    pub cache: CacheUse,
+    /// Pieces that were written, in their order.
+    pub written: u64,
+    /// Pieces that were read, in theirs.
+    pub read: u64,
+    /// Whether everything was done.
+    pub finished: bool,
+    /// Bytes that were written and their time, fillers and second writes included.
+    pub writes: MovedBytes,
+    /// Bytes that were read and checked.
+    pub reads: MovedBytes,
+    /// What came back of each piece, in the order of the writes, as a run-length text of letters:
+    /// `R` right, `L` lost, `D` of another address, `E` error, in small letters where only a part
+    /// is, `f` wrong bits, `-` not read.
+    pub states: PieceStates,
+    /// Bytes whose write failed.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub failed_writes_bytes: u64,
+    /// What came back wrong, by fault.
+    pub bad_bytes: BadBytes,
+    /// The ranges that came back wrong, those with the lowest addresses, by position; at most 500.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bad: Vec<BadRange>,
+    /// What the contents of other addresses have in common.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub displacement: Option<Displacement>,
+    /// Between which places the capacity ends, where a probe looked closer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edge: Option<Edge>,
+    /// Places of the filler that a probe read, from the oldest to the newest: whether each was
+    /// right.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filler: Vec<bool>,
+    /// Rates by position, of equal parts of the device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<PositionCell>,
+    /// Rate of the writes in their order, of equal parts of what is written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write_course: Vec<MovedBytes>,
+    /// What was asked of the disk in this run.
+    pub asked: ByteCount,
+    /// What the kernel's counters of the disks say of this run.
+    pub device: DeviceUse,
+    /// The health of the disks after the test.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub health: Vec<DiskHealth>,
+    /// A hang that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hang: Option<Hang>,
+    /// Errors by errno name, of writes and reads.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
+}
+
+/// Bytes that were moved, and the time that they took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MovedBytes {
+    /// Bytes.
+    pub bytes: u64,
+    /// In nanoseconds.
+    pub ns: u64,
+}
+
+impl MovedBytes {
+    /// Adds more.
+    pub fn add(&mut self, bytes: u64, ns: u64) {
+        self.bytes += bytes;
+        self.ns += ns;
+    }
+
+    /// Bytes per second; `None` where nothing was moved.
+    pub fn bytes_per_second(self) -> Option<f64> {
+        if self.bytes == 0 || self.ns == 0 {
+            return None;
+        }
+        Some(self.bytes as f64 * 1e9 / self.ns as f64)
+    }
+}
+
+/// Contents of other addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Displacement {
+    /// The greatest common divisor of all distances between two addresses with one content.
+    pub divisor_bytes: u64,
+    /// The smallest of these distances.
+    pub least_bytes: u64,
+    /// Ranges that held such a content.
+    pub ranges: u64,
+    /// The lowest of these addresses.
+    pub at_bytes: u64,
+    /// The address whose content it held.
+    pub from_bytes: u64,
+}
+
+/// Between which places a capacity ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Edge {
+    /// Up to here everything was right.
+    pub right_to_bytes: u64,
+    /// From here on it was not.
+    pub bad_from_bytes: u64,
+}
+
+/// Rates of a part of the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PositionCell {
+    /// Writes.
+    pub write: MovedBytes,
+    /// Reads.
+    pub read: MovedBytes,
+}
+
+/// What an acceptance test says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AcceptVerdict {
+    /// The disk holds what it claims, and every block came back.
+    Accept,
+    /// It does not.
+    Reject,
+    /// A probe found nothing wrong, which does not prove that nothing is.
+    NoFraudFound,
+    /// The test could not decide.
+    Undecided,
+}
+
+/// What a disk does with data beyond its real size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fraud {
+    /// Addresses beyond it are those of the beginning, or of a part before it.
+    Wraps,
+    /// Writes beyond it are lost.
+    Drops,
+    /// Writes beyond it are lost, except for the last ones, which a small cache holds.
+    Cached,
+    /// Requests beyond it fail.
+    Fails,
+    /// Bits beyond it are wrong.
+    Flips,
+    /// It stores whatever address is written until its flash is full.
+    Thin,
+    /// Everything is stored, and beyond this size it is many times slower.
+    Slow,
+}
+
+/// Why a test could not decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undecided {
+    /// It ended before it had read everything.
+    Unfinished,
+    /// Reads may have come from the memory of this machine.
+    NotDirect,
+    /// The disk's counters do not confirm the reads.
+    Unproven,
+    /// The rate of the writes fell steeply while a probe wrote its filler.
+    RateFell,
+    /// The disk replaced sectors during the test.
+    Remapped,
+}
+
+/// What follows from an acceptance test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceptFigures {
+    /// What it says.
+    pub verdict: AcceptVerdict,
+    /// Why it could not decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<Undecided>,
+    /// What the disk does beyond its real size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fraud: Option<Fraud>,
+    /// The size that it really has, in bytes; absent where the damage has no border.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real_bytes: Option<u64>,
+    /// Bytes of the cache that held the last writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_bytes: Option<u64>,
+    /// Of a probe that lost nothing: less than this share of the capacity is bad, with 99.9 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bad_share_max: Option<f64>,
+    /// Blocks that a probe wrote and read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u64>,
+    /// Rate of writing by position.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_rate: Option<RateByPosition>,
+    /// Rate of reading by position.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_rate: Option<RateByPosition>,
+    /// Where the rate of the writes fell for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cliff: Option<WriteCliff>,
+    /// Parts that were read or written much more slowly than what lies beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow_zones: Vec<SlowPart>,
+    /// What the disks counted more of after the test than before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub health_changes: Vec<HealthChange>,
+}
+
+/// Rates in bytes per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RateByPosition {
+    /// Of the slowest part; absent where the test was too short for parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// Of everything.
+    pub average: f64,
+    /// Of the fastest part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+}
+
+/// A fall of the rate of writes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WriteCliff {
+    /// Bytes that were written before it.
+    pub after_bytes: u64,
+    /// Rate before it, in bytes per second.
+    pub before: f64,
+    /// Rate behind it.
+    pub behind: f64,
+}
+
+/// A slow part.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SlowPart {
+    /// Where it begins.
+    pub offset_bytes: u64,
+    /// Its length.
+    pub length_bytes: u64,
+    /// Its rate, in bytes per second.
+    pub bytes_per_second: f64,
+    /// The usual rate there, in bytes per second.
+    pub usual: f64,
+}
+
+/// A counter of a disk that rose during the test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HealthChange {
+    /// Kernel name of the disk.
+    pub disk: String,
+    /// What it counts.
+    pub counter: HealthCounter,
+    /// Before the test.
+    pub before: u64,
+    /// After it.
+    pub after: u64,
+}
+
+/// What a disk counts of its own damage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HealthCounter {
+    /// Sectors that were replaced.
+    Reallocated,
+    /// Sectors that wait for it.
+    Pending,
+    /// Sectors that could not be corrected.
+    Uncorrectable,
+    /// Errors of the medium.
+    MediaErrors,
+    /// Errors of the cable.
+    LinkErrors,
+}
+
+/// An acceptance test: what came back, and what follows from it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceptRecord {
+    /// What came back.
+    pub data: AcceptMeasurement,
+    /// What follows from it.
+    pub figures: AcceptFigures,
+}
+
+/// Bad ranges that a measurement keeps, and a moved piece.
+pub const BAD_RANGES_MAX: usize = 500;
+
+impl AcceptMeasurement {
+    /// Of a test that has not begun.
+    pub fn new(plan: AcceptPlan) -> Self {
+        let chunk_bytes = chunk_bytes(plan.size_bytes);
+        Self {
+            target: 0,
+            plan,
+            chunk_bytes,
+            filler_bytes: 0,
+            filler_start_bytes: 0,
+            start_ns: 0,
+            wall_ns: 0,
+            run_ns: 0,
+            earlier_runs: 0,
+            engine: EngineKind::Sync,
+            cache: CacheUse {
+                asked: CachePolicy::Direct,
+                used: CachePolicy::Direct,
+                why: None,
+            },
+            written: 0,
+            read: 0,
+            finished: false,
+            writes: MovedBytes::default(),
+            reads: MovedBytes::default(),
+            states: PieceStates::default(),
+            failed_writes_bytes: 0,
+            bad_bytes: BadBytes::default(),
+            bad: Vec::new(),
+            displacement: None,
+            edge: None,
+            filler: Vec::new(),
+            cells: Vec::new(),
+            write_course: Vec::new(),
+            asked: ByteCount::default(),
+            device: DeviceUse::default(),
+            health: Vec::new(),
+            hang: None,
+            errors: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the part of a write that failed.
+    pub fn add_failed_write(&mut self, range: &BadRange) {
+        self.failed_writes_bytes += range.length_bytes;
+        if let BadContent::Failed { errno } = &range.content {
+            *self.errors.entry(errno.clone()).or_default() += 1;
+        }
+    }
+
+    /// Adds what was wrong with a piece that was read.
+    pub fn add_bad(&mut self, moved: &MovedPiece) {
+        self.bad_bytes.add_all(moved.bad_bytes);
+        for range in &moved.bad {
+            if let BadContent::Displaced { from_bytes, .. } = range.content {
+                self.add_displacement(range.offset_bytes, from_bytes);
+            }
+            if let BadContent::Failed { errno } = &range.content {
+                *self.errors.entry(errno.clone()).or_default() += 1;
+            }
+            let place = self
+                .bad
+                .partition_point(|known| known.offset_bytes < range.offset_bytes);
+            if place < BAD_RANGES_MAX {
+                self.bad.insert(place, range.clone());
+                self.bad.truncate(BAD_RANGES_MAX);
+            }
+        }
+    }
+
+    fn add_displacement(&mut self, at_bytes: u64, from_bytes: u64) {
+        let distance = at_bytes.abs_diff(from_bytes);
+        let Some(known) = &mut self.displacement else {
+            self.displacement = Some(Displacement {
+                divisor_bytes: distance,
+                least_bytes: distance,
+                ranges: 1,
+                at_bytes,
+                from_bytes,
+            });
+            return;
+        };
+        known.divisor_bytes = common_divisor(known.divisor_bytes, distance);
+        known.least_bytes = known.least_bytes.min(distance);
+        known.ranges += 1;
+        if at_bytes < known.at_bytes {
+            known.at_bytes = at_bytes;
+            known.from_bytes = from_bytes;
+        }
+    }
+}
+
+fn common_divisor(one: u64, other: u64) -> u64 {
+    let (mut greater, mut less) = (one.max(other), one.min(other));
+    while less > 0 {
+        (greater, less) = (less, greater % less);
+    }
+    greater
+}

@@ -1,0 +1,207 @@
+//! An acceptance test in words: what it does, what came back, the rates, and what the disk says of
+//! itself afterwards.
+
+use crate::text::glue;
+use diskproof_model::accept::{
+    AcceptFigures, AcceptMeasurement, AcceptPlan, AcceptRecord, BadContent, BadRange,
+    HealthCounter, Procedure, RateByPosition,
+};
+use diskproof_model::block::{Block, Tone};
+use diskproof_model::units::{
+    SECTOR_BYTES, format_bytes, format_duration, format_percent, format_throughput,
+};
+
+/// Bad ranges that a page names.
+const RANGES: usize = 8;
+const RATES: &str = " | slowest part | average | fastest part";
+const BAD: &str = "wrong | from block | bytes | what came back";
+
+/// Says what a test will do.
+pub(crate) fn plan_text(accept: &AcceptPlan) -> String {
+    let size = format_bytes(accept.size_bytes);
+    match accept.procedure {
+        Procedure::Whole => {
+            format!("writes all {size} in random order, then reads and checks all of it")
+        }
+        Procedure::Probe { .. } => {
+            format!("writes and reads a sample of {size}, and filler that empties caches")
+        }
+    }
+}
+
+/// Everything that came back.
+pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
+    let (data, figures) = (&accept.data, &accept.figures);
+    let mut blocks = vec![
+        Block::fact("test", test_text(data)),
+        Block::fact("content", content_text(data)),
+        Block::fact("proof", proof_text(data)),
+    ];
+    blocks.extend(rates(figures));
+    if let Some(cliff) = &figures.cliff {
+        let text = format!(
+            "writes fell from {} to {} after {}",
+            format_throughput(cliff.before),
+            format_throughput(cliff.behind),
+            format_bytes(cliff.after_bytes)
+        );
+        blocks.push(Block::fact("cliff", text));
+    }
+    for zone in &figures.slow_zones {
+        let text = format!(
+            "{} from block {:#x} on read {}, their neighbours {}",
+            format_bytes(zone.length_bytes),
+            zone.offset_bytes / SECTOR_BYTES,
+            format_throughput(zone.bytes_per_second),
+            format_throughput(zone.usual)
+        );
+        blocks.push(Block::toned_fact(Tone::Warning, "slow zone", text));
+    }
+    for change in &figures.health_changes {
+        let text = format!(
+            "{}: {} rose from {} to {} during the test",
+            change.disk,
+            counter_text(change.counter),
+            change.before,
+            change.after
+        );
+        blocks.push(Block::toned_fact(Tone::Warning, "health", text));
+    }
+    blocks.extend(bad_ranges(data));
+    blocks
+}
+
+/// `every chunk of 1 MiB once, in random order; 256 MiB written and 256 MiB read in 3 s`
+fn test_text(data: &AcceptMeasurement) -> String {
+    let chunk = glue(&format_bytes(data.chunk_bytes));
+    let what = match data.plan.procedure {
+        Procedure::Whole => format!("every chunk of {chunk} once, in random order"),
+        Procedure::Probe { .. } => format!(
+            "the first {chunk} whole, two blocks in each further {chunk}, {} of filler",
+            glue(&format_bytes(data.filler_bytes))
+        ),
+    };
+    let runs = match data.earlier_runs {
+        0 => String::new(),
+        1 => ", in two runs".to_owned(),
+        earlier => format!(", in {} runs", earlier + 1),
+    };
+    format!(
+        "{what}; {} written and {} read in {}{runs}",
+        glue(&format_bytes(data.writes.bytes)),
+        glue(&format_bytes(data.reads.bytes)),
+        glue(&format_duration(data.wall_ns))
+    )
+}
+
+fn content_text(data: &AcceptMeasurement) -> String {
+    let bad = data.bad_bytes;
+    let mut parts = Vec::new();
+    for (bytes, what) in [
+        (bad.displaced, "held what was written to another address"),
+        (bad.lost, "did not hold what was written"),
+        (bad.flipped, "had wrong bits"),
+        (bad.failed, "could not be read"),
+        (data.failed_writes_bytes, "could not be written"),
+    ] {
+        if bytes > 0 {
+            parts.push(format!("{} {what}", glue(&format_bytes(bytes))));
+        }
+    }
+    if parts.is_empty() && data.reads.bytes == 0 {
+        "nothing was read yet".to_owned()
+    } else if parts.is_empty() {
+        "every sector that was read held its own address, its number and its content".to_owned()
+    } else {
+        parts.join("; ")
+    }
+}
+
+/// What the counters of the disks say of the reads of this run.
+fn proof_text(data: &AcceptMeasurement) -> String {
+    if let Some(why) = &data.device.unresolved {
+        return format!("no counter of a disk confirms the reads ({why})");
+    }
+    if data.asked.read_bytes == 0 {
+        return "nothing was read".to_owned();
+    }
+    let share = data.device.read_bytes as f64 / data.asked.read_bytes as f64;
+    format!(
+        "the disk read {} of the bytes that were asked for, by its counters",
+        format_percent(share)
+    )
+}
+
+fn rates(figures: &AcceptFigures) -> Option<Block> {
+    let mut rows = Vec::new();
+    for (name, rate) in [("write", figures.write_rate), ("read", figures.read_rate)] {
+        if let Some(rate) = rate {
+            rows.push(rate_row(name, rate));
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let caption = "Transfer rate by position";
+    Some(Block::table(caption, RATES.split(" | "), rows))
+}
+
+fn rate_row(name: &str, rate: RateByPosition) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        part_text(rate.min),
+        format_throughput(rate.average),
+        part_text(rate.max),
+    ]
+}
+
+/// Empty where the test was too short for parts.
+fn part_text(rate: Option<f64>) -> String {
+    match rate {
+        Some(rate) => format_throughput(rate),
+        None => String::new(),
+    }
+}
+
+fn counter_text(counter: HealthCounter) -> &'static str {
+    match counter {
+        HealthCounter::Reallocated => "reallocated sectors",
+        HealthCounter::Pending => "pending sectors",
+        HealthCounter::Uncorrectable => "uncorrectable sectors",
+        HealthCounter::MediaErrors => "media errors",
+        HealthCounter::LinkErrors => "errors of the link",
+    }
+}
+
+fn bad_ranges(data: &AcceptMeasurement) -> Option<Block> {
+    if data.bad.is_empty() {
+        return None;
+    }
+    let mut rows = Vec::new();
+    for (number, range) in data.bad.iter().take(RANGES).enumerate() {
+        rows.push(vec![
+            (number + 1).to_string(),
+            format!("{:#x}", range.offset_bytes / SECTOR_BYTES),
+            format_bytes(range.length_bytes),
+            range_text(range),
+        ]);
+    }
+    Some(Block::table(
+        "What came back wrong, at the lowest addresses",
+        BAD.split(" | "),
+        rows,
+    ))
+}
+
+fn range_text(range: &BadRange) -> String {
+    match &range.content {
+        BadContent::Blank => "zeros or ones".to_owned(),
+        BadContent::Foreign => "content of something else".to_owned(),
+        BadContent::Stale { .. } => "an earlier write".to_owned(),
+        BadContent::Displaced { from_bytes, .. } => {
+            format!("content of block {:#x}", from_bytes / SECTOR_BYTES)
+        }
+        BadContent::Flipped { bits } => format!("{bits} wrong bits"),
+        BadContent::Failed { errno } => errno.clone(),
+    }
+}
