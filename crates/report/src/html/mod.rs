@@ -15,6 +15,7 @@ use diskproof_model::target::TargetIdentity;
 use document::RECORD_ID;
 pub use document::{PageError, page_json, read_record};
 use elements::{letters_and_digits, section, shown, wide_table};
+pub use fleet::write_fleet;
 use maud::{Markup, PreEscaped, html};
 use std::io::{self, Write};
 
@@ -23,6 +24,7 @@ mod charts;
 mod comparison;
 mod document;
 mod elements;
+mod fleet;
 mod map;
 mod overview;
 

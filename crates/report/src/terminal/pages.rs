@@ -6,6 +6,7 @@ use crate::Examined;
 use crate::describe::changes::short;
 use crate::describe::comparison::{self, MetricDetail};
 use crate::describe::findings::findings;
+use crate::describe::fleet::{self, FleetDetail};
 use crate::describe::method::commands;
 use crate::describe::run::saved_runs;
 use crate::describe::target::{host, sections};
@@ -14,6 +15,7 @@ use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use diskproof_model::block::{Block, Shown};
 use diskproof_model::comparison::Comparison;
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
@@ -93,6 +95,16 @@ pub fn write_comparison(
     page.blank();
     write_blocks(page, None, &comparison::blocks(comparison, detail));
     page.finish()
+}
+
+/// Writes the rows of a fleet that differ, or all.
+pub fn write_fleet(
+    fleet: &FleetRecord,
+    detail: FleetDetail,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write_only(&fleet::blocks(fleet, detail), style, out)
 }
 
 /// Writes all facts, layer by layer from the target down to the disks, then their health and the

@@ -1,0 +1,103 @@
+//! Many hosts: which disk is not like the others, and why. Records come one after the other, and of
+//! each only its figures, facts and latencies stay, so that memory grows with the number of rows.
+//!
+//! * `groups`: who is like whom: kinds of disks, and conditions of their workloads.
+//! * `spread`: how far a row lies from the others, and how surely; `verdicts`: which rows differ.
+//! * `reasons`: what most of the others do not have. `names`: what rows are called. `result`: the
+//!   document; `summary`: its sentence.
+
+mod groups;
+mod names;
+mod reasons;
+mod result;
+mod spread;
+mod summary;
+mod verdicts;
+
+use diskproof_model::fleet::{FleetRecord, MissingRow, RefusedInput};
+use diskproof_model::record::{Record, Tool};
+use groups::Groups;
+use std::collections::BTreeSet;
+
+/// Rows that differ by less count as alike, unless the user sets another margin: 10 %.
+pub const MARGIN: f64 = 0.10;
+
+/// Collects the records of many hosts.
+#[derive(Debug, Default)]
+pub struct Fleet {
+    groups: Groups,
+    /// Ids of the runs that were added.
+    seen: BTreeSet<String>,
+    reference: Option<Box<FleetRecord>>,
+}
+
+/// What came of adding a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It counts.
+    Counted,
+    /// The same run was added before.
+    Again,
+    /// It has no figure that could be compared.
+    NoFigures,
+}
+
+/// What is asked of a fleet.
+#[derive(Debug, Clone)]
+pub struct FleetQuestion {
+    /// The program that asks.
+    pub tool: Tool,
+    /// Rows that differ by less than this share are alike.
+    pub margin: f64,
+    /// Hosts and ranks without a record.
+    pub missing: Vec<MissingRow>,
+    /// Inputs that are no usable record.
+    pub refused: Vec<RefusedInput>,
+}
+
+impl Fleet {
+    /// Without a record yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Of which the records are judged by a saved fleet.
+    pub fn with_reference(reference: FleetRecord) -> Self {
+        Self {
+            groups: Groups::of_reference(&reference),
+            seen: BTreeSet::new(),
+            reference: Some(Box::new(reference)),
+        }
+    }
+
+    /// Adds a record, each run once.
+    pub fn add(&mut self, record: &Record) -> Added {
+        if !self.seen.insert(record.run_id.clone()) {
+            return Added::Again;
+        }
+        if self.groups.add(record) {
+            Added::Counted
+        } else {
+            Added::NoFigures
+        }
+    }
+
+    /// Whether a record of this run was added.
+    pub fn has_run(&self, run_id: &str) -> bool {
+        self.seen.contains(run_id)
+    }
+
+    /// The hosts of all rows, each with its rank.
+    pub fn hosts(&self) -> Vec<(&str, Option<u32>)> {
+        let rows = self.groups.rows.iter();
+        rows.map(|row| (row.host.as_str(), row.rank)).collect()
+    }
+
+    /// Judges the rows.
+    pub fn judge(self, question: FleetQuestion) -> FleetRecord {
+        result::fleet_record(self.groups, self.reference.as_deref(), question)
+    }
+}
+
+#[cfg(test)]
+mod tests;
