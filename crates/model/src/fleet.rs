@@ -8,6 +8,8 @@ use crate::target::TargetKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::comparison::RowState;
+
 /// Version of the shape of a fleet.
 pub const FLEET_SCHEMA: &str = "diskproof.fleet/1";
 
@@ -231,38 +233,6 @@ pub struct FleetRun {
     /// Whether it ended before its plan did.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub partial: bool,
-}
-
-/// What a row or one of its figures comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RowState {
-    /// Like the others, as far as these runs tell.
-    Alike,
-    /// Surely slower than the others, and by more than the margin.
-    Slower,
-    /// Surely faster than the others, and by more than the margin.
-    Faster,
-    /// Slower, but of so many rows one is by chance.
-    Suspect,
-    /// It failed requests.
-    Errors,
-    /// It could not be judged.
-    NotJudged,
-}
-
-impl RowState {
-    /// The word used in tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Alike => "alike",
-            Self::Slower => "slower",
-            Self::Faster => "faster",
-            Self::Suspect => "suspect",
-            Self::Errors => "errors",
-            Self::NotJudged => "not judged",
-        }
-    }
 }
 
 /// A figure of a row.

@@ -34,10 +34,29 @@ pub(super) struct Groups {
     /// Records whose workloads define the conditions of metrics, with their figures alone.
     pub examples: Vec<Record>,
     places: BTreeMap<RowKey, usize>,
+    likeness: Likeness,
 }
 
-/// What tells rows apart: host, rank, target, serial numbers and kind.
-type RowKey = (String, Option<u32>, String, Vec<String>, usize);
+/// Which targets are compared with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Likeness {
+    /// Disks of one kind.
+    #[default]
+    SameKind,
+    /// Whatever the user compares.
+    Everything,
+}
+
+/// What tells rows apart. Of sides that the user compares only their names do: their runs are
+/// repetitions, wherever they ran.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct RowKey {
+    host: String,
+    rank: Option<u32>,
+    target: String,
+    serials: Vec<String>,
+    kind: usize,
+}
 
 /// Disks of one kind.
 #[derive(Debug)]
@@ -130,11 +149,20 @@ impl Groups {
             rows: Vec::new(),
             examples: reference.examples.clone(),
             places: BTreeMap::new(),
+            likeness: Likeness::SameKind,
         }
     }
 
-    /// Adds each target of a record; false where it has no figure.
-    pub(super) fn add(&mut self, record: &Record) -> bool {
+    /// Of sides that the user compares, whatever their disks are.
+    pub(super) fn of_everything() -> Self {
+        Self {
+            likeness: Likeness::Everything,
+            ..Self::default()
+        }
+    }
+
+    /// Adds each target of a record as a row of this name; false where it has no figure.
+    pub(super) fn add(&mut self, host: &str, record: &Record) -> bool {
         let figures = own_figures(record);
         let mut is_example = false;
         let mut has_figures = false;
@@ -160,7 +188,7 @@ impl Groups {
                 facts: facts_of_target(record, target),
                 findings: findings_of_target(record, index),
             };
-            self.row_of(record, target, kind).runs.push(run);
+            self.row_of(host, record, target, kind).runs.push(run);
         }
         if is_example {
             self.examples.push(record.clone().figures_only());
@@ -169,9 +197,13 @@ impl Groups {
     }
 
     fn kind_of(&mut self, target: &TargetIdentity) -> usize {
-        let rotational = target.rotational();
-        let model = model_text(target);
-        let disk_bytes: u64 = target.disks().map(|disk| disk.size_bytes).sum();
+        let (rotational, model, disk_bytes) = match self.likeness {
+            Likeness::SameKind => {
+                let sizes = target.disks().map(|disk| disk.size_bytes);
+                (target.rotational(), model_text(target), sizes.sum())
+            }
+            Likeness::Everything => (None, String::new(), 0),
+        };
         let found = self.kinds.iter().position(|kind| {
             kind.kind == target.kind
                 && kind.rotational == rotational
@@ -243,28 +275,36 @@ impl Groups {
     }
 
     /// The row of a target. The name of a host alone is none: pods and clones share names.
-    fn row_of(&mut self, record: &Record, target: &TargetIdentity, kind: usize) -> &mut Row {
-        let rank = record.host.rank.map(|rank| rank.rank);
-        let serials: Vec<String> = target
-            .disks()
-            .flat_map(|disk| disk.serial.clone())
-            .collect();
-        let host = record.host.name.clone();
-        let key = (
-            host.clone(),
-            rank,
-            target.path.clone(),
-            serials.clone(),
+    fn row_of(
+        &mut self,
+        host: &str,
+        record: &Record,
+        target: &TargetIdentity,
+        kind: usize,
+    ) -> &mut Row {
+        let mut key = RowKey {
+            host: host.to_owned(),
             kind,
-        );
-        let index = *self.places.entry(key).or_insert(self.rows.len());
+            ..RowKey::default()
+        };
+        if self.likeness == Likeness::SameKind || record.targets.len() > 1 {
+            key.target.clone_from(&target.path);
+        }
+        if self.likeness == Likeness::SameKind {
+            key.rank = record.host.rank.map(|rank| rank.rank);
+            key.serials = target
+                .disks()
+                .flat_map(|disk| disk.serial.clone())
+                .collect();
+        }
+        let index = *self.places.entry(key.clone()).or_insert(self.rows.len());
         if index == self.rows.len() {
             self.rows.push(Row {
-                host,
-                rank,
-                target: target.path.clone(),
+                host: key.host,
+                rank: key.rank,
+                target: key.target,
                 disks: target.disks().map(|disk| disk.name.clone()).collect(),
-                serials,
+                serials: key.serials,
                 kind,
                 runs: Vec::new(),
             });

