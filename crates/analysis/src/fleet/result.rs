@@ -5,7 +5,8 @@ use super::groups::{Groups, Kind, Metric, Row};
 use super::names::names;
 use super::reasons::Usual;
 use super::spread::{
-    Distance, JudgedGroup, ROWS_MIN, Sample, judge, judge_again, judge_by, median, sorted,
+    Distance, JudgedGroup, ROWS_MIN, Sample, judge, judge_again, judge_by, median,
+    scale_without_odd, sorted,
 };
 use super::summary;
 use super::verdicts::{Measure, Test, Weight, tests, tests_of_measures};
@@ -469,7 +470,7 @@ fn metric_records(
 ) -> Vec<FleetMetric> {
     let mut records = Vec::new();
     for (index, metric) in kind.metrics.iter().enumerate() {
-        let mut values = Vec::new();
+        let (mut values, mut speeds) = (Vec::new(), Vec::new());
         let mut like = Vec::new();
         let mut count = 0;
         for row in of_kind {
@@ -479,8 +480,10 @@ fn metric_records(
             };
             count += 1;
             if is_like(&rows[*row]) && value.state != RowState::NotJudged {
+                let draft = &groups.rows[*row];
+                speeds.extend(draft.sample(*row, index).map(|sample| sample.value));
                 values.push(value.value);
-                like.push(&groups.rows[*row]);
+                like.push(draft);
             }
         }
         records.push(FleetMetric {
@@ -494,7 +497,7 @@ fn metric_records(
             target: metric.target,
             five_numbers: five_numbers(&sorted(values)),
             scale: match judged.columns.get(index) {
-                Some(Some(column)) => Some(column.scale),
+                Some(Some(column)) => Some(scale_without_odd(column.scale, speeds)),
                 _ => None,
             },
             latencies: merged_latencies(&like, index),

@@ -172,6 +172,21 @@ impl Tail {
     }
 }
 
+/// The scale that rows without the odd ones have; of fewer than two values the one of all stays.
+pub(super) fn scale_without_odd(scale: FleetScale, values: Vec<f64>) -> FleetScale {
+    if values.len() < 2 {
+        return scale;
+    }
+    let ordered = sorted(values);
+    let (center, spread) = median_and_spread(&ordered);
+    FleetScale {
+        rows: ordered.len(),
+        median: center,
+        spread,
+        ..scale
+    }
+}
+
 /// A spread that is assumed before any row is looked at, and how firmly.
 #[derive(Debug, Clone, Copy)]
 struct Prior {

@@ -15,7 +15,6 @@ use anyhow::Context as _;
 use diskproof_analysis::fleet::{Added, Fleet, FleetQuestion};
 use diskproof_model::document::AnyDocument;
 use diskproof_model::fleet::{FleetOutcome, FleetRecord, Hello, MissingRow, RefusedInput};
-use diskproof_model::record::Record;
 use diskproof_report::formats::format_of;
 use diskproof_report::json;
 use diskproof_report::terminal::FleetDetail;
@@ -106,11 +105,15 @@ pub fn run(merge: &MergeFlags) -> anyhow::Result<Exit> {
         Some(text) => Some(Expected::read(text)?),
         None => None,
     };
-    // Registers the files that are read before an output could replace one.
+    let mut sources = Vec::new();
     for reference in &merge.records {
-        collected.read(reference, history)?;
+        sources.extend(Source::find(reference)?);
     }
+    // Before a stream is read, which may take as long as the runs of all hosts.
     let outputs = open_outputs(&files(&[&merge.outputs, &merge.html]), history)?;
+    for source in &sources {
+        collected.read(source, history)?;
+    }
     let missing = collected.missing(expected.as_ref());
     if collected.fleet.hosts().is_empty() && missing.is_empty() {
         return Err(Failure::Usage(collected.nothing_text()).into());
@@ -197,6 +200,56 @@ fn load_reference(reference: &str, history: Option<&Path>) -> Result<FleetRecord
     }
 }
 
+/// Something that brings records.
+enum Source {
+    Stdin,
+    File(PathBuf),
+    /// A label, or the id of a run.
+    History(String),
+}
+
+impl Source {
+    /// The sources that an argument names. No output replaces one of them from here on.
+    fn find(reference: &str) -> Result<Vec<Self>, Failure> {
+        let path = Path::new(reference);
+        if reference == "-" {
+            register_stdin();
+            return Ok(vec![Self::Stdin]);
+        }
+        let paths = if path.is_dir() {
+            record_files(path)?
+        } else if path.exists() || reference.contains('/') || reference.ends_with(".json") {
+            vec![path.to_owned()]
+        } else {
+            return Ok(vec![Self::History(reference.to_owned())]);
+        };
+        for file in &paths {
+            register(file, InputRole::Document);
+        }
+        Ok(paths.into_iter().map(Self::File).collect())
+    }
+}
+
+/// The files of a folder that may hold records, in the order of their names.
+fn record_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let cannot = |error| {
+        let name = folder.display();
+        Failure::Usage(format!("cannot read the folder {name}: {error}"))
+    };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(cannot)? {
+        let path = entry.map_err(cannot)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let has_records = RECORD_FILES.iter().any(|end| name.ends_with(end));
+        // A record that is being written has a hidden name.
+        if has_records && !name.starts_with('.') && path.is_file() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
 /// What was read so far.
 struct Collected {
     fleet: Fleet,
@@ -206,50 +259,21 @@ struct Collected {
 }
 
 impl Collected {
-    /// Reads everything that a reference names. An unusable part is named, and the rest goes on.
-    fn read(&mut self, reference: &str, history: Option<&Path>) -> Result<(), Failure> {
-        let path = Path::new(reference);
-        if reference == "-" {
-            register_stdin();
-            self.read_stream("stdin", &mut std::io::stdin().lock());
-        } else if path.is_dir() {
-            self.read_folder(path)?;
-        } else if path.exists() || reference.contains('/') || reference.ends_with(".json") {
-            self.read_file(path);
-        } else {
-            for record in load_all_whole(reference, history)? {
-                self.add(&record);
+    /// Reads a source to its end. An unusable part is named, and the rest goes on.
+    fn read(&mut self, source: &Source, history: Option<&Path>) -> Result<(), Failure> {
+        match source {
+            Source::Stdin => self.read_stream("stdin", &mut std::io::stdin().lock()),
+            Source::File(path) => self.read_file(path),
+            Source::History(reference) => {
+                for record in load_all_whole(reference, history)? {
+                    self.fleet.add(&record);
+                }
             }
-        }
-        Ok(())
-    }
-
-    fn read_folder(&mut self, folder: &Path) -> Result<(), Failure> {
-        let cannot = |error| {
-            Failure::Usage(format!(
-                "cannot read the folder {}: {error}",
-                folder.display()
-            ))
-        };
-        let mut paths = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(cannot)? {
-            let path = entry.map_err(cannot)?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let has_records = RECORD_FILES.iter().any(|end| name.ends_with(end));
-            // A record that is being written has a hidden name.
-            if has_records && !name.starts_with('.') && path.is_file() {
-                paths.push(path);
-            }
-        }
-        paths.sort();
-        for path in paths {
-            self.read_file(&path);
         }
         Ok(())
     }
 
     fn read_file(&mut self, path: &Path) {
-        register(path, InputRole::Document);
         let name = path.display().to_string();
         let file = match File::open(path) {
             Ok(file) => file,
@@ -309,7 +333,7 @@ impl Collected {
             Streamed::Document(document) => match *document {
                 AnyDocument::Record(record) => {
                     let record = judged_record(*record);
-                    if self.add(&record) == Added::NoFigures {
+                    if self.fleet.add(&record) == Added::NoFigures {
                         let why = "the record has no figure of a workload";
                         self.refuse(name, &record.host.name, why.to_owned(), false);
                     }
@@ -324,10 +348,6 @@ impl Collected {
                 }
             },
         }
-    }
-
-    fn add(&mut self, record: &Record) -> Added {
-        self.fleet.add(record)
     }
 
     fn refuse(&mut self, name: &str, part: &str, why: String, is_lost: bool) {

@@ -1,7 +1,7 @@
 //! `merge`: fleets of simulated disks whose truth is known, through files, folders and streams; and
 //! records that real launchers bring back.
 
-use crate::program::{Ran, Unwatched, check, program, random_file, run, saved_record};
+use crate::program::{Ran, Unwatched, check, needs, program, random_file, run, saved_record};
 use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::data::RunData;
@@ -264,10 +264,7 @@ fn merge_reads_documents_one_after_the_other() {
 fn pieces(place: &TempDir) -> String {
     let file = place.path().join("data");
     random_file(&file, 4 << 20);
-    let ran = check(
-        &file,
-        &["--quick", "--time", "1s", "--pieces", "--no-history"],
-    );
+    let ran = check(&file, &["--time", "1s", "--pieces", "--no-history"]);
     ran.exits(0);
     ran.out.clone()
 }
@@ -277,7 +274,7 @@ fn pieces_are_short_lines_that_begin_with_a_hello() {
     let place = place();
     let text = pieces(&place);
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines.len() > 10);
+    assert!(lines.len() > 3);
     for line in &lines {
         assert!(
             line.starts_with("diskproof1 ") && line.len() < 900,
@@ -305,7 +302,7 @@ fn folder_output_names_each_record() {
     std::fs::create_dir(&results).unwrap();
     let folder = format!("{}/", results.to_str().unwrap());
     for rank in ["0", "1"] {
-        let arguments = ["check", file.to_str().unwrap(), "--quick", "--time", "1s"];
+        let arguments = ["check", file.to_str().unwrap(), "--time", "1s"];
         let mut command = program(arguments);
         command
             .args(["-o", &folder])
@@ -336,10 +333,7 @@ fn folder_output_names_each_record() {
 /// Hydra starts ranks without a daemon, so this takes no longer than the runs.
 #[test]
 fn pieces_survive_hydra() {
-    if !has_program("mpiexec.hydra") {
-        println!("SKIPPED: pieces_survive_hydra: mpiexec.hydra (package mpich)");
-        return;
-    }
+    needs!("mpiexec.hydra");
     let place = place();
     let file = place.path().join("data");
     random_file(&file, 4 << 20);
@@ -348,7 +342,7 @@ fn pieces_survive_hydra() {
     let mut command = Command::new("mpiexec.hydra");
     command
         .args(["-n", "3", "-launcher", "fork", &binary, "check", target])
-        .args(["--quick", "--time", "1s", "--pieces", "--no-history", "-q"])
+        .args(["--time", "1s", "--pieces", "--no-history", "-q"])
         .stdin(Stdio::null());
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -357,7 +351,24 @@ fn pieces_survive_hydra() {
     assert!(json.get("missing").is_none() && json.get("refused").is_none());
 }
 
-fn has_program(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+/// pdsh's module `exec` starts the command here, once for each name, without a daemon.
+#[test]
+fn pieces_survive_pdsh() {
+    needs!("pdsh");
+    let place = place();
+    for name in ["a", "b", "c"] {
+        random_file(&place.path().join(name), 4 << 20);
+    }
+    let binary = crate::program::program_path();
+    let target = format!("{}/%h", place.path().to_str().unwrap());
+    let mut command = Command::new("pdsh");
+    command
+        .args(["-R", "exec", "-w", "a,b,c", &binary, "check", &target])
+        .args(["--time", "1s", "--pieces", "--no-history", "-q"])
+        .stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let json = merge_stream(&text, &["--json"]).json();
+    assert_eq!(json["rows"].as_array().unwrap().len(), 3, "{text}");
+    assert!(json.get("missing").is_none() && json.get("refused").is_none());
 }

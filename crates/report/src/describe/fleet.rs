@@ -6,7 +6,7 @@ use crate::text::{glue, list};
 use diskproof_model::block::{
     Align, Block, Cell, Column, Mark, Narrow, Place, Table, TableRow, Tone,
 };
-use diskproof_model::comparison::Direction;
+use diskproof_model::comparison::{Direction, Reason};
 use diskproof_model::digits::figure_text;
 use diskproof_model::fleet::{
     FleetBasis, FleetGroup, FleetMetric, FleetRecord, FleetRow, FleetValue, RowState,
@@ -66,14 +66,18 @@ pub(crate) fn answer_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Blo
 
 /// One line for each reason, with the rows that it concerns; then what is missing and refused.
 fn not_judged(fleet: &FleetRecord) -> Vec<Block> {
-    let mut rows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    // Reasons of one kind are one line, although their figures differ from row to row.
+    let mut rows: BTreeMap<&str, NamedReason<'_>> = BTreeMap::new();
     for row in &fleet.rows {
         if let (RowState::NotJudged, Some(reason)) = (row.state, &row.not_judged) {
-            rows.entry(&reason.why).or_default().push(&row.name);
+            let entry = rows
+                .entry(&reason.code)
+                .or_insert_with(|| NamedReason::of(reason));
+            entry.names.push(&row.name);
         }
     }
     let mut blocks = Vec::new();
-    for (why, names) in rows {
+    for NamedReason { why, names } in rows.into_values() {
         let text = format!("{}: {why}", names_text(&names));
         blocks.push(Block::toned_fact(Tone::Warning, "not judged", text));
     }
@@ -97,9 +101,24 @@ fn not_judged(fleet: &FleetRecord) -> Vec<Block> {
     blocks
 }
 
+/// Why rows were not judged, in the words of the first of them.
+struct NamedReason<'f> {
+    why: &'f str,
+    names: Vec<&'f str>,
+}
+
+impl<'f> NamedReason<'f> {
+    fn of(reason: &'f Reason) -> Self {
+        Self {
+            why: &reason.why,
+            names: Vec::new(),
+        }
+    }
+}
+
 /// Single figures that could not be judged of rows that were.
 fn figures_not_judged(fleet: &FleetRecord) -> Vec<Block> {
-    let mut figures: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    let mut figures: BTreeMap<(&str, &str), NamedReason<'_>> = BTreeMap::new();
     for row in &fleet.rows {
         if row.state == RowState::NotJudged {
             continue;
@@ -108,13 +127,16 @@ fn figures_not_judged(fleet: &FleetRecord) -> Vec<Block> {
             if let (RowState::NotJudged, Some(reason)) = (value.state, &value.not_judged)
                 && let Some(metric) = metric_of(fleet, row, value)
             {
-                let key = (metric.subject.as_str(), reason.why.as_str());
-                figures.entry(key).or_default().push(&row.name);
+                let key = (metric.subject.as_str(), reason.code.as_str());
+                let entry = figures
+                    .entry(key)
+                    .or_insert_with(|| NamedReason::of(reason));
+                entry.names.push(&row.name);
             }
         }
     }
     let mut blocks = Vec::new();
-    for ((subject, why), names) in figures {
+    for ((subject, _), NamedReason { why, names }) in figures {
         let text = format!("{subject} of {}: {why}", names_text(&names));
         blocks.push(Block::toned_fact(Tone::Note, "not judged", text));
     }
