@@ -466,7 +466,8 @@ fn latencies(figure: &OwnFigure, record: &Record) -> Vec<(OpKind, LatencyPart)> 
     for (kind, op) in row.iter().flat_map(|row| row.ops()) {
         let part = op.seen_latencies().to_part();
         if !part.is_empty() {
-            parts.push((kind, part));
+            // A copy takes no more room than it needs, and each row keeps its own.
+            parts.push((kind, part.clone()));
         }
     }
     parts
