@@ -1,4 +1,5 @@
-//! A record, a comparison or a fleet as Markdown, for tickets and pull requests: the verdict and tables.
+//! A record, a comparison or a fleet as Markdown, for tickets and pull requests: the verdict and
+//! tables.
 
 use crate::describe::comparison::{MetricDetail, blocks};
 use crate::describe::fleet::{self, FleetDetail};

@@ -2,10 +2,12 @@
 //! what many runs are compared by at once.
 
 use super::comparable::Measured;
+use super::figures::of_estimates;
+use super::files::StepOfRun;
 use super::reasons::{Compared, Reasons};
+use super::rows::leading_of_one;
 use super::sides::Run;
-use super::survey::{Part, Surveyed};
-use super::{files::StepOfRun, rows, survey};
+use super::survey::{Part, Surveyed, leading_figures};
 use diskproof_model::comparison::{Direction, Figure, Reason};
 use diskproof_model::files::FileStep;
 use diskproof_model::plan::Workload;
@@ -54,7 +56,7 @@ pub(crate) fn own_figures(record: &Record) -> Vec<OwnFigure> {
             run: &run,
             index,
         };
-        let Some(leading) = rows::leading_of_one(measured) else {
+        let Some(leading) = leading_of_one(measured) else {
             continue;
         };
         let name = row.data.workload.name.clone();
@@ -64,7 +66,7 @@ pub(crate) fn own_figures(record: &Record) -> Vec<OwnFigure> {
         let estimate = leading.side.estimate;
         figures.extend(own_figure(place, names, leading.figure, &estimate, error));
     }
-    for (part, metric, figure, estimate) in survey::leading_of_one(&run) {
+    for (part, metric, figure, estimate) in leading_figures(&run) {
         let target = record.surface().map_or(0, |surface| surface.data.target);
         let place = match part {
             Part::Access => PartOfRun::Access,
@@ -109,7 +111,7 @@ fn own_figure(
 }
 
 fn relative_error(estimate: &Estimate) -> f64 {
-    let sample = super::figures::of_estimates(std::slice::from_ref(estimate));
+    let sample = of_estimates(std::slice::from_ref(estimate));
     sample.map_or(0.0, |side| side.sample.variance_within().sqrt())
 }
 

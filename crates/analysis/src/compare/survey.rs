@@ -91,7 +91,7 @@ fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
 }
 
 /// The figures that speak for the survey of one run.
-pub(super) fn leading_of_one(run: &Run<'_>) -> Vec<(Part, String, Figure, Estimate)> {
+pub(super) fn leading_figures(run: &Run<'_>) -> Vec<(Part, String, Figure, Estimate)> {
     let mut found = Vec::new();
     for part in [Part::Curve, Part::Access] {
         let Some(surveyed) = Surveyed::find("", run, part) else {

@@ -8,6 +8,7 @@
 
 mod groups;
 mod names;
+mod question;
 mod reasons;
 mod result;
 mod spread;
@@ -16,8 +17,10 @@ mod verdicts;
 
 use crate::compare::RunGroup;
 use diskproof_model::comparison::{SideVerdict, SideVerdicts};
-use diskproof_model::fleet::{FleetRecord, MissingRow, RefusedInput};
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::record::{Record, Tool};
+pub use question::FleetQuestion;
+
 use groups::Groups;
 use std::collections::BTreeSet;
 
@@ -42,19 +45,6 @@ pub enum Added {
     Again,
     /// It has no figure that could be compared.
     NoFigures,
-}
-
-/// What is asked of a fleet.
-#[derive(Debug, Clone)]
-pub struct FleetQuestion {
-    /// The program that asks.
-    pub tool: Tool,
-    /// Rows that differ by less than this share are alike.
-    pub margin: f64,
-    /// Hosts and ranks without a record.
-    pub missing: Vec<MissingRow>,
-    /// Inputs that are no usable record.
-    pub refused: Vec<RefusedInput>,
 }
 
 impl Fleet {

@@ -1,8 +1,8 @@
 //! The document of a fleet: rows, groups, and what they come to.
 
-use super::FleetQuestion;
 use super::groups::{Groups, Kind, Metric, Row};
 use super::names::names;
+use super::question::FleetQuestion;
 use super::reasons::Usual;
 use super::spread::{
     Distance, JudgedGroup, ROWS_MIN, Sample, judge, judge_again, judge_by, median,

@@ -1,5 +1,5 @@
-//! Records, comparisons and fleets from outside: files, report pages, pipes, the history. Every number and
-//! every list is compared with its limit before anything is built from the text.
+//! Records, comparisons and fleets from outside: files, report pages, pipes, the history. Every
+//! number and every list is compared with its limit before anything is built from the text.
 
 mod data;
 mod error;

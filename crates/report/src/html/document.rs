@@ -145,8 +145,8 @@ pub enum PageError {
     Unreadable(String),
 }
 
-/// The JSON text of the record, the comparison or the fleet in a page. The id decides: browsers that save a
-/// page may write the tag differently.
+/// The JSON text of the record, the comparison or the fleet in a page. The id decides: browsers
+/// that save a page may write the tag differently.
 pub fn page_json(page: &str) -> Result<String, PageError> {
     let ids = [RECORD_ID, COMPARISON_ID, FLEET_ID].map(|id| format!("id=\"{id}\""));
     let mut rest = page;
