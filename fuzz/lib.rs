@@ -2,13 +2,15 @@
 //! `compare` do with it.
 
 use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
+use diskproof_analysis::fleet::{self, Fleet, FleetQuestion};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::document::AnyDocument;
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::record::{Record, Tool};
 use diskproof_model::saved::SavedRun;
 use diskproof_report::formats::FORMATS;
 use diskproof_report::style::{Color, Style};
-use diskproof_report::terminal::{self, MetricDetail};
+use diskproof_report::terminal::{self, FleetDetail, MetricDetail};
 use std::path::Path;
 
 const STYLE: Style = Style {
@@ -21,8 +23,34 @@ pub fn use_text(text: &str) {
     match AnyDocument::from_json(text) {
         Ok(AnyDocument::Record(record)) => use_record(&record),
         Ok(AnyDocument::Comparison(comparison)) => use_comparison(&comparison),
+        Ok(AnyDocument::Fleet(fleet)) => use_fleet(*fleet),
         Err(error) => drop(error.to_string()),
     }
+}
+
+/// Prints the fleet in every format, and judges its examples by it.
+pub fn use_fleet(judged: FleetRecord) {
+    let mut out = Vec::new();
+    terminal::write_fleet(&judged, FleetDetail::All, &STYLE, &mut out)
+        .expect("writing to memory cannot fail");
+    for format in FORMATS {
+        if let Some(write) = format.fleet {
+            out.clear();
+            write(&judged, &mut out).expect("writing to memory cannot fail");
+        }
+    }
+    let question = FleetQuestion {
+        tool: judged.tool.clone(),
+        margin: fleet::MARGIN,
+        missing: Vec::new(),
+        refused: Vec::new(),
+    };
+    let examples = judged.examples.clone();
+    let mut by_reference = Fleet::with_reference(judged);
+    for example in &examples {
+        by_reference.add(example);
+    }
+    drop(by_reference.judge(question));
 }
 
 /// Prints the record in every format, and compares it with itself.

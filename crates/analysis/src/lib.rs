@@ -9,6 +9,7 @@ pub mod campaign;
 pub mod compare;
 pub mod estimate;
 pub mod expect;
+pub mod fleet;
 pub mod judge;
 pub mod promised;
 pub mod reproduce;

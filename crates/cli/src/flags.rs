@@ -48,6 +48,10 @@ pub struct MeasuringFlags {
     /// Print only the record, as JSON, on stdout; the same as -o -
     #[arg(long)]
     pub json: bool,
+    /// Print only the record, as short lines that any launcher brings back whole, for 'diskproof
+    /// merge'
+    #[arg(long, conflicts_with = "json")]
+    pub pieces: bool,
     /// Print no progress and no notes on stderr
     #[arg(short = 'q', long)]
     pub quiet: bool,
@@ -161,9 +165,14 @@ impl MeasuringFlags {
         scratch_file_bytes(self.size, wanted, scratch_bytes_max(identity)).map(Some)
     }
 
-    /// Whether the record goes to stdout instead of the page.
+    /// Whether the record goes to stdout as JSON.
     pub fn prints_json(&self) -> bool {
         self.json || self.outputs.iter().any(|path| is_stdout(path))
+    }
+
+    /// Whether the record goes to stdout, in whatever form, instead of the page.
+    pub fn prints_record(&self) -> bool {
+        self.pieces || self.prints_json()
     }
 
     /// The files to write.

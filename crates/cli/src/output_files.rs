@@ -12,6 +12,7 @@ use diskproof_model::units::{counted, format_file_size};
 use diskproof_report::format::{Format, OutputFile};
 use diskproof_report::formats::{extensions, format_of};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// A file that is written at the end. Its directory is held open from the start, so that no
@@ -25,7 +26,11 @@ pub(crate) struct Output {
 impl Output {
     /// Opens the file, and changes nothing.
     pub(crate) fn open(path: &Path, trial: Trial) -> Result<Self, OutputError> {
-        let sink = Sink::find(path)?;
+        let sink = if is_folder(path) {
+            Sink::find(&path.join(FOLDER_TRIAL))?
+        } else {
+            Sink::find(path)?
+        };
         sink.check(trial)?;
         Ok(Self {
             path: path.to_owned(),
@@ -36,6 +41,20 @@ impl Output {
     /// The path as it was named.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The format of what is written there.
+    pub(crate) fn format(&self) -> Option<&'static Format> {
+        format_of_output(&self.path)
+    }
+
+    /// The file of this record in a folder.
+    fn named_by(&self, record: &Record) -> io::Result<Self> {
+        let name = file_name(record);
+        Ok(Self {
+            sink: self.sink.renamed(&name)?,
+            path: self.path.join(&name),
+        })
     }
 
     /// The one of these outputs that is the same file.
@@ -58,6 +77,40 @@ impl Output {
     }
 }
 
+/// The name with which it is tried whether a folder takes files.
+const FOLDER_TRIAL: &str = "diskproof-record.json";
+
+/// Whether an output names a folder, in which each record gets a name of its own: `-o results/`.
+fn is_folder(path: &Path) -> bool {
+    path.as_os_str().as_bytes().ends_with(b"/")
+}
+
+fn format_of_output(path: &Path) -> Option<&'static Format> {
+    if is_folder(path) {
+        format_of(Path::new(FOLDER_TRIAL))
+    } else {
+        format_of(path)
+    }
+}
+
+/// The name of a record in a folder: `db17-3-4f2a91c0….json`. No two runs have the same.
+fn file_name(record: &Record) -> String {
+    let host: String = record
+        .host
+        .name
+        .chars()
+        .map(|letter| match letter {
+            letter if letter.is_ascii_alphanumeric() || "-_.".contains(letter) => letter,
+            _ => '_',
+        })
+        .take(64)
+        .collect();
+    match record.host.rank {
+        Some(rank) => format!("{host}-{}-{}.json", rank.rank, record.run_id),
+        None => format!("{host}-{}.json", record.run_id),
+    }
+}
+
 /// The files of a record: opened before the run, so that a wrong path is an error at once and not
 /// after an hour. `history` is the value of --history. Leaves nothing behind.
 pub(crate) fn open_outputs(
@@ -67,7 +120,7 @@ pub(crate) fn open_outputs(
 ) -> Result<Vec<Output>, Failure> {
     let formats = extensions(|_| true);
     let why = format!("unknown format. The format follows the extension; use one of {formats}.");
-    refuse_output(paths, |path| format_of(path).is_none(), &why)?;
+    refuse_output(paths, |path| format_of_output(path).is_none(), &why)?;
     open_all(paths, history, trial)
 }
 
@@ -156,7 +209,10 @@ pub(crate) fn save_record(record: &Record, output: &Output, verbosity: Verbosity
 }
 
 fn save_as_format(record: &Record, output: &Output, verbosity: Verbosity) -> Result<()> {
-    let format = format_of(&output.path).context("unknown format")?;
+    if is_folder(&output.path) {
+        return save_as_format(record, &output.named_by(record)?, verbosity);
+    }
+    let format = output.format().context("unknown format")?;
     let files = format.files(record, &output.path);
     anyhow::ensure!(!files.is_empty(), format.requires.missing_text());
     warn_of_left_out(record, format);

@@ -174,6 +174,18 @@ impl Sink {
         }
     }
 
+    /// A file of another name in the same directory.
+    pub(crate) fn renamed(&self, name: &str) -> io::Result<Self> {
+        match self {
+            Self::Replace(place) => Ok(Self::Replace(Place {
+                folder: place.folder.try_clone()?,
+                name: name.into(),
+                shown: place.shown.clone(),
+            })),
+            Self::Write(_) => Err(OutputError::is_directory().into()),
+        }
+    }
+
     /// Whether it is a pipe.
     pub(crate) fn is_pipe(&self) -> bool {
         match self {

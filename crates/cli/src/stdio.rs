@@ -3,10 +3,11 @@
 
 use anyhow::Result;
 use diskproof_model::comparison::Comparison;
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::record::Record;
 use diskproof_model::secrets::without_secret;
 use diskproof_report::style::{Color, Style};
-use diskproof_report::terminal::{self, Detail, MetricDetail};
+use diskproof_report::terminal::{self, Detail, FleetDetail, MetricDetail};
 use rustix::termios::tcgetwinsize;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
@@ -159,6 +160,11 @@ pub(crate) fn record_page(record: &Record, detail: Detail) -> String {
 /// The page of a comparison, with colours.
 pub(crate) fn comparison_page(comparison: &Comparison, detail: MetricDetail) -> String {
     text(|out| terminal::write_comparison(comparison, detail, &colored(), out))
+}
+
+/// The page of a fleet, with colours.
+pub(crate) fn fleet_page(fleet: &FleetRecord, detail: FleetDetail) -> String {
+    text(|out| terminal::write_fleet(fleet, detail, &colored(), out))
 }
 
 /// The page of a record's commands, with colours.

@@ -27,6 +27,61 @@ pub struct Comparison {
     /// Conditions that the user set, and how they came out; one entry for each condition and
     /// candidate.
     pub conditions: Vec<Condition>,
+    /// Which of five or more sides are not like the others; absent where there are fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub odd_sides: Option<SideVerdicts>,
+}
+
+/// What a row or one of its figures comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowState {
+    /// Like the others, as far as these runs tell.
+    Alike,
+    /// Surely slower than the others, and by more than the margin.
+    Slower,
+    /// Surely faster than the others, and by more than the margin.
+    Faster,
+    /// Slower, but of so many rows one is by chance.
+    Suspect,
+    /// It failed requests.
+    Errors,
+    /// It could not be judged.
+    NotJudged,
+}
+
+impl RowState {
+    /// The word used in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Alike => "alike",
+            Self::Slower => "slower",
+            Self::Faster => "faster",
+            Self::Suspect => "suspect",
+            Self::Errors => "errors",
+            Self::NotJudged => "not judged",
+        }
+    }
+}
+
+/// Which of many sides are not like the others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SideVerdicts {
+    /// What it comes to, in a sentence.
+    pub summary: String,
+    /// One for each side that was judged, those that differ first.
+    pub sides: Vec<SideVerdict>,
+}
+
+/// What one of many sides comes to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SideVerdict {
+    /// The side's label.
+    pub label: String,
+    /// What it comes to.
+    pub state: RowState,
+    /// What tells it from most of the others, the likeliest reason first.
+    pub reasons: Vec<String>,
 }
 
 /// One side of a comparison: a run, or several that count as repetitions of one experiment.

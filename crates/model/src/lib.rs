@@ -15,6 +15,7 @@ pub mod figure;
 pub mod files;
 pub mod finding;
 pub mod fio_bins;
+pub mod fleet;
 pub mod group;
 pub mod health;
 pub mod histogram;

@@ -276,6 +276,10 @@ pub struct HostFacts {
     pub governor: Option<String>,
     /// Effective user id of the process.
     pub uid: u32,
+    /// The place of this process among those that a launcher started (Slurm, MPI, an indexed Job);
+    /// absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<Rank>,
     /// Limits that control groups set on the I/O of this process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub io_limits: Vec<IoLimit>,
@@ -283,6 +287,16 @@ pub struct HostFacts {
     /// measured, from 0 to 1; absent where nothing reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_share: Option<f64>,
+}
+
+/// The place of a process among those that a launcher started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Rank {
+    /// Its number, from 0.
+    pub rank: u32,
+    /// How many there are, where the launcher tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u32>,
 }
 
 /// Why a target was not opened: every reason at once, and what the user can do.

@@ -2,9 +2,11 @@
 //! Quoted as in RFC 4180, but with Unix line ends: every reader accepts them, while many Unix tools
 //! mishandle CR LF.
 
+use crate::describe::fleet::{figures as figures_of_fleet, median_of};
 use crate::text::clean;
 use diskproof_model::comparison::{Comparison, MetricComparison};
 use diskproof_model::figure::{Figure, figures, points};
+use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue};
 use diskproof_model::record::Record;
 use std::io::{self, Write};
 
@@ -107,6 +109,53 @@ fn comparison_row(label_a: &str, label_b: &str, metric: &MetricComparison) -> St
         finite(ratio.and_then(|ratio| ratio.high_95)),
         finite(change),
         field(metric.verdict.as_str()),
+    ]
+    .join(",")
+}
+
+const FLEET_HEADING: &str = "disk,host,rank,target,serial,model,state,workload,metric,unit,value,\
+                             error,median,speed,t,p_value,p_adjusted,reason";
+
+/// Writes a heading and a row for each figure of each disk.
+pub(crate) fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{FLEET_HEADING}")?;
+    for (row, value, metric) in figures_of_fleet(fleet) {
+        writeln!(out, "{}", fleet_row(fleet, row, value, metric))?;
+    }
+    Ok(())
+}
+
+fn fleet_row(
+    fleet: &FleetRecord,
+    row: &FleetRow,
+    value: &FleetValue,
+    metric: &FleetMetric,
+) -> String {
+    let model = row.group.and_then(|group| fleet.groups.get(group));
+    let distance = value.distance;
+    let mut reasons: Vec<&str> = row.reasons.iter().map(|one| one.text.as_str()).collect();
+    if let Some(reason) = &value.not_judged {
+        reasons.insert(0, &reason.why);
+    }
+    [
+        field(&row.name),
+        field(&row.host),
+        number(row.rank),
+        field(&row.target),
+        field(&row.serials.join("; ")),
+        field(model.map_or("", |group| group.model.as_str())),
+        field(value.state.as_str()),
+        field(&metric.subject),
+        field(&metric.metric),
+        field(&metric.unit),
+        finite(Some(value.value)),
+        finite(Some(value.error * value.value)),
+        finite(median_of(metric)),
+        finite(distance.map(|one| one.speed)),
+        finite(distance.map(|one| one.t)),
+        finite(distance.map(|one| one.p_value)),
+        finite(distance.map(|one| one.p_adjusted)),
+        field(&reasons.join("; ")),
     ]
     .join(",")
 }

@@ -4,6 +4,7 @@ use crate::capacity;
 use crate::chart;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::finding::Finding;
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::record::Record;
 use diskproof_model::target::{HostFacts, TargetIdentity};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Writes the content of a file.
 pub type WriteContent<'a> = Box<dyn Fn(&mut dyn Write) -> io::Result<()> + 'a>;
 
-/// Writes a record or a comparison.
+/// Writes a record, a comparison or a fleet.
 pub type WriteOne<T> = fn(&T, &mut dyn Write) -> io::Result<()>;
 
 /// Writes the result of `info`.
@@ -43,6 +44,8 @@ pub struct Format {
     pub left_out: Option<fn(&Record) -> usize>,
     /// Writes a comparison, if the format supports it.
     pub comparison: Option<WriteOne<Comparison>>,
+    /// Writes a fleet, if the format supports it.
+    pub fleet: Option<WriteOne<FleetRecord>>,
     /// Writes the result of `info`, if the format supports it.
     pub identity: Option<WriteIdentity>,
 }
@@ -146,6 +149,7 @@ impl Format {
             left_out: None,
             record: RecordWriter::File(write),
             comparison: None,
+            fleet: None,
             identity: None,
         }
     }
@@ -169,5 +173,11 @@ impl Format {
     ) -> Option<OutputFile<'a>> {
         let write = self.comparison?;
         Some(OutputFile::new(path, move |out| write(comparison, out)))
+    }
+
+    /// The file of a fleet; `None` if the format does not support it.
+    pub fn fleet_file<'a>(&self, fleet: &'a FleetRecord, path: &Path) -> Option<OutputFile<'a>> {
+        let write = self.fleet?;
+        Some(OutputFile::new(path, move |out| write(fleet, out)))
     }
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 pub static FORMATS: &[&Format] = &[
     &Format {
         comparison: Some(json::write_comparison),
+        fleet: Some(json::write_fleet),
         identity: Some(json::write_identity),
         ..Format::new(
             ".json",
@@ -20,6 +21,7 @@ pub static FORMATS: &[&Format] = &[
     },
     &Format {
         comparison: Some(html::write_comparison),
+        fleet: Some(html::write_fleet),
         ..Format::new(
             ".html",
             "a page for a browser, with the record inside",
@@ -28,6 +30,7 @@ pub static FORMATS: &[&Format] = &[
     },
     &Format {
         comparison: Some(csv::write_comparison),
+        fleet: Some(csv::write_fleet),
         ..Format::new(
             ".csv",
             "one row per figure, for spreadsheets and scripts",
@@ -36,6 +39,7 @@ pub static FORMATS: &[&Format] = &[
     },
     &Format {
         comparison: Some(markdown::write_comparison),
+        fleet: Some(markdown::write_fleet),
         ..Format::new(
             ".md",
             "the verdict and tables, for tickets and pull requests",
@@ -49,6 +53,7 @@ pub static FORMATS: &[&Format] = &[
         requires: Requires::Charts,
         record: RecordWriter::Files(svg::pictures),
         comparison: Some(svg::write_comparison),
+        fleet: None,
         identity: None,
     },
     &Format {
@@ -58,6 +63,7 @@ pub static FORMATS: &[&Format] = &[
         requires: Requires::Nothing,
         record: RecordWriter::Files(gnuplot::files),
         comparison: None,
+        fleet: None,
         identity: None,
     },
     &Format::new(

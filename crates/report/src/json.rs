@@ -3,6 +3,7 @@
 use crate::Examined;
 use crate::text::is_hidden;
 use diskproof_model::comparison::Comparison;
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
@@ -37,6 +38,11 @@ pub fn write_plan(plan: &Plan, targets: &[TargetIdentity], out: &mut dyn Write) 
 /// Writes a comparison in its published schema.
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     write_document(&serde_json::to_string_pretty(comparison)?, out)
+}
+
+/// Writes a fleet in its published schema.
+pub fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
+    write_document(&serde_json::to_string_pretty(fleet)?, out)
 }
 
 /// Writes an array of saved runs in short, in the order given.

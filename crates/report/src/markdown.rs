@@ -1,6 +1,8 @@
-//! A record or a comparison as Markdown, for tickets and pull requests: the verdict and tables.
+//! A record, a comparison or a fleet as Markdown, for tickets and pull requests: the verdict and
+//! tables.
 
 use crate::describe::comparison::{MetricDetail, blocks};
+use crate::describe::fleet::{self, FleetDetail};
 use crate::describe::run::{request_text, start_text};
 use crate::describe::sections;
 use crate::describe::verdict::answer;
@@ -8,6 +10,7 @@ use crate::labels;
 use crate::text::clean;
 use diskproof_model::block::{Block, Group, Place, Shown, Table, Tone};
 use diskproof_model::comparison::Comparison;
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::record::Record;
 use std::io::{self, Write};
 
@@ -32,6 +35,11 @@ pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> 
         writeln!(out, "**{}**\n", cell(&candidate.summary))?;
     }
     write_blocks(&blocks(comparison, MetricDetail::Independent), out)
+}
+
+/// Writes the sentence and the tables of a fleet.
+pub(crate) fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
+    write_blocks(&fleet::blocks(fleet, FleetDetail::All), out)
 }
 
 /// Drawings have no form in Markdown.

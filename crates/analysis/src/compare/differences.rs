@@ -23,20 +23,23 @@ enum Fact {
     Target(fn(&TargetIdentity) -> Option<String>),
     Load(fn(&ObservedDevice) -> Option<String>),
     Host(fn(&HostFacts) -> Option<String>),
+    /// Also from what the disks report about themselves.
+    Health(fn(&Record, &[TargetIdentity]) -> Vec<String>),
     Record(fn(&Record) -> Vec<String>),
 }
 
 impl Fact {
-    /// The fact in one text for the whole record.
-    fn text(self, record: &Record) -> String {
+    /// The fact in one text, of these targets of a record.
+    fn text(self, record: &Record, targets: &[TargetIdentity]) -> String {
         let texts: Vec<String> = match self {
-            Self::Disk(say) => disks(record).flat_map(say).collect(),
-            Self::Target(say) => record.targets.iter().flat_map(say).collect(),
+            Self::Disk(say) => disks(targets).flat_map(say).collect(),
+            Self::Target(say) => targets.iter().flat_map(say).collect(),
             Self::Load(say) => match record.observed() {
                 Some(observed) => observed.devices.iter().flat_map(say).collect(),
                 None => Vec::new(),
             },
             Self::Host(say) => Vec::from_iter(say(&record.host)),
+            Self::Health(say) => say(record, targets),
             Self::Record(say) => say(record),
         };
         texts.join(" + ")
@@ -59,6 +62,10 @@ const fn host(what: &str, say: fn(&HostFacts) -> Option<String>) -> (&str, Fact)
     (what, Fact::Host(say))
 }
 
+const fn health(what: &str, say: fn(&Record, &[TargetIdentity]) -> Vec<String>) -> (&str, Fact) {
+    (what, Fact::Health(say))
+}
+
 const fn record(what: &str, say: fn(&Record) -> Vec<String>) -> (&str, Fact) {
     (what, Fact::Record(say))
 }
@@ -75,9 +82,11 @@ const FACTS: [(&str, Fact); 30] = [
         Some(format!("{:.1} requests", l.queue_depth))
     }),
     disk("disk", |d| Some(model_text(d))),
-    record("serial", |r| of_health(r, |d| &d.serial, |h| &h.serial)),
-    record("firmware", |r| {
-        of_health(r, |d| &d.firmware, |h| &h.firmware)
+    health("serial", |r, targets| {
+        of_health(r, targets, |d| &d.serial, |h| &h.serial)
+    }),
+    health("firmware", |r, targets| {
+        of_health(r, targets, |d| &d.firmware, |h| &h.firmware)
     }),
     disk("disk size", |d| Some(format_bytes(d.size_bytes))),
     disk("link", |d| d.link.as_ref().map(link_text)),
@@ -127,7 +136,9 @@ pub(super) fn differences(a: &[Run<'_>], b: &[Run<'_>]) -> Vec<Difference> {
 
 /// The values that a fact has in the runs of a side.
 fn values(side: &[Run<'_>], fact: Fact) -> BTreeSet<String> {
-    side.iter().map(|run| fact.text(run.record)).collect()
+    side.iter()
+        .map(|run| fact.text(run.record, &run.record.targets))
+        .collect()
 }
 
 fn values_text(values: &BTreeSet<String>) -> String {
@@ -146,13 +157,33 @@ fn values_text(values: &BTreeSet<String>) -> String {
 
 /// All facts of a record, in their order.
 pub(super) fn facts(record: &Record) -> Vec<String> {
-    FACTS.iter().map(|(_, fact)| fact.text(record)).collect()
+    let texts = FACTS.iter();
+    texts
+        .map(|(_, fact)| fact.text(record, &record.targets))
+        .collect()
+}
+
+/// Facts that tell rows of a fleet apart by their nature: no reason for a difference.
+const IDENTITY: [&str; 4] = ["serial", "path", "machine", "disk"];
+
+/// The facts of one target that may be a reason for its figures, each with its name.
+pub(crate) fn facts_of_target(
+    record: &Record,
+    target: &TargetIdentity,
+) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    for (what, fact) in FACTS {
+        if !IDENTITY.contains(&what) {
+            facts.push((what, fact.text(record, std::slice::from_ref(target))));
+        }
+    }
+    facts
 }
 
 /// The disks of a record in short: model and serial as far as they are known, else the kernel's
 /// name.
 pub(super) fn disk_names(record: &Record) -> Vec<String> {
-    disks(record).map(disk_name).collect()
+    disks(&record.targets).map(disk_name).collect()
 }
 
 fn disk_name(disk: &Layer) -> String {
@@ -181,17 +212,18 @@ fn share_text(share: f64) -> String {
     format!("{:.0} % of the requests", share * 100.0)
 }
 
-fn disks(record: &Record) -> impl Iterator<Item = &Layer> {
-    record.targets.iter().flat_map(TargetIdentity::disks)
+fn disks(targets: &[TargetIdentity]) -> impl Iterator<Item = &Layer> {
+    targets.iter().flat_map(TargetIdentity::disks)
 }
 
 fn of_health(
     record: &Record,
+    targets: &[TargetIdentity],
     own: fn(&Layer) -> &Option<String>,
     health: fn(&DiskHealth) -> &Option<String>,
 ) -> Vec<String> {
     let mut texts = Vec::new();
-    for disk in disks(record) {
+    for disk in disks(targets) {
         let report = record.health.iter().find(|report| report.disk == disk.name);
         if let Some(text) = own(disk) {
             texts.push(text.clone());

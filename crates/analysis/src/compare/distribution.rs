@@ -29,6 +29,14 @@ pub(super) struct LatencyDistribution {
     dispersion: f64,
 }
 
+/// The percentiles of a distribution, ascending: those with enough latencies beyond them.
+pub(crate) fn percentile_points(histogram: &LatencyHistogram) -> Vec<PercentilePoint> {
+    match LatencyDistribution::merged([histogram]) {
+        Some(distribution) => distribution.points(),
+        None => Vec::new(),
+    }
+}
+
 impl LatencyDistribution {
     /// The distribution of several histograms together; `None` where they are empty.
     pub(super) fn merged<'a>(

@@ -6,6 +6,7 @@
 //!   `survey`, `files`, `observed`: their figures and errors; `distribution`: latencies.
 //! * `ratio`: how figures vary from run to run, intervals, p-values, verdicts. `comparable`: what
 //!   must agree; `differences`: what need not. `limit`: conditions of the user.
+//! * `own`: the figures that speak for one run, for the comparison of many.
 //! * `blocks`: what the slices of a live comparison show.
 //! * `earlier`: runs of the history that show how figures vary, of both sides or of a single run.
 
@@ -18,6 +19,7 @@ mod figures;
 mod files;
 mod limit;
 mod observed;
+mod own;
 mod pair;
 mod ratio;
 mod reasons;
@@ -26,9 +28,13 @@ mod sides;
 mod summary;
 mod survey;
 
+pub(crate) use differences::facts_of_target;
+pub(crate) use distribution::percentile_points;
 pub(crate) use earlier::{run_to_run, widen as widen_to_runs};
 pub use limit::CompareError;
 pub use limit::{Limit, LimitError};
+pub(crate) use own::{OwnFigure, PartOfRun, own_figures};
+pub(crate) use ratio::holm;
 pub use sides::{Run, RunGroup};
 
 use comparable::Measured;
@@ -93,6 +99,7 @@ pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
         baseline: side(&question.baseline),
         candidates,
         conditions,
+        odd_sides: None,
     })
 }
 

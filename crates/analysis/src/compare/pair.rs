@@ -164,6 +164,16 @@ impl<T: Compared> Pair<T> {
         })
     }
 
+    /// A part that is compared with nothing yet: it stands on both sides.
+    pub(super) fn of_one(part: T) -> Self {
+        Self {
+            a: vec![part],
+            b: vec![part],
+            earlier: Vec::new(),
+            reasons: Vec::new(),
+        }
+    }
+
     /// The runs of both sides.
     pub(super) fn all(&self) -> impl Iterator<Item = &T> {
         self.a.iter().chain(&self.b)

@@ -149,7 +149,7 @@ impl SideFigure {
     }
 
     /// Variance of one run's figure by what varies within it; 0 where that is unknown.
-    fn variance_within(&self) -> f64 {
+    pub(super) fn variance_within(&self) -> f64 {
         let below = self.within_arm(Arm::Below, 1.0);
         let above = self.within_arm(Arm::Above, 1.0);
         let error = if above.is_finite() {
@@ -349,7 +349,7 @@ fn satterthwaite(a: &SideFigure, b: &SideFigure) -> f64 {
 
 /// Holm's adjusted p-values: the error over all of them stays below [`ALPHA`] however they depend
 /// on each other (rates and latencies do).
-pub(super) fn holm(p_values: &[f64]) -> Vec<f64> {
+pub(crate) fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|i, j| p_values[*i].total_cmp(&p_values[*j]));
     let mut adjusted = vec![1.0; p_values.len()];

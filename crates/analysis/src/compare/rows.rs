@@ -41,10 +41,7 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Compar
     }
     let mut rows = Vec::new();
     for op in kinds {
-        let kind = match op {
-            Some(op) if is_mix || op == OpKind::Sync => format!("{}.", op.as_str()),
-            _ => String::new(),
-        };
+        let kind = kind_prefix(op, is_mix);
         for figure in FIGURES {
             let estimates =
                 pair.side_estimates(|runs| side_figure(&measurements(runs), op, figure));
@@ -77,6 +74,36 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Compar
         }
     }
     rows
+}
+
+/// What stands before the figure in the name of a metric.
+fn kind_prefix(op: Option<OpKind>, is_mix: bool) -> String {
+    match op {
+        Some(op) if is_mix || op == OpKind::Sync => format!("{}.", op.as_str()),
+        _ => String::new(),
+    }
+}
+
+/// The figure that speaks for a workload of one run.
+pub(super) struct LeadingFigure {
+    pub metric: String,
+    pub figure: Figure,
+    pub side: SideEstimate,
+}
+
+/// The figure that speaks for a workload; `None` where it has none.
+pub(super) fn leading_of_one(measured: Measured<'_>) -> Option<LeadingFigure> {
+    let pair = Pair::of_one(measured);
+    let ops = common_ops(&pair);
+    let row = measured.measurement();
+    let LeadMetric { op, figure } = lead_metric(row, &ops, &pair);
+    let is_mix = ops.iter().filter(|op| **op != OpKind::Sync).count() > 1;
+    let kind = kind_prefix(op, is_mix);
+    Some(LeadingFigure {
+        metric: format!("{}.{kind}{}", row.data.workload.name, figure.as_str()),
+        figure,
+        side: side_figure(&[row], op, figure)?,
+    })
 }
 
 /// A figure of one side; reads and writes together have no latency.

@@ -89,6 +89,31 @@ fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
     rows
 }
 
+/// The figures that speak for the survey of one run.
+pub(super) fn leading_figures(run: &Run<'_>) -> Vec<(Part, String, Figure, Estimate)> {
+    let mut found = Vec::new();
+    for part in [Part::Curve, Part::Access] {
+        let Some(surveyed) = Surveyed::find("", run, part) else {
+            continue;
+        };
+        let (figure, estimate) = match part {
+            Part::Access => {
+                let seek = SeekPattern::Random;
+                (Figure::AccessTime, access_estimate(&surveyed, seek))
+            }
+            Part::Curve | Part::Burst => {
+                let figure = Figure::CurveAverage;
+                (figure, of_catalogue(&surveyed, figure::Part::Curve, figure))
+            }
+        };
+        if let Some(estimate) = estimate {
+            let metric = format!("{}.{}", part.subject(), figure.as_str());
+            found.push((part, metric, figure, estimate));
+        }
+    }
+    found
+}
+
 fn burst(pair: &SurveyPair<'_>) -> Option<ComparedRow> {
     let figure = Figure::Throughput;
     let estimates = pair.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
@@ -242,7 +267,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    fn subject(self) -> &'static str {
+    pub(super) fn subject(self) -> &'static str {
         match self {
             Self::Curve => "curve",
             Self::Burst => "burst",

@@ -288,7 +288,7 @@ fn run_loads(
     mut load: Box<dyn DropInLoad>,
     flags: &MeasuringFlags,
 ) -> Result<Exit> {
-    if load.next().is_some() && (flags.prints_json() || !flags.files().is_empty()) {
+    if load.next().is_some() && (flags.prints_record() || !flags.files().is_empty()) {
         let text = format!(
             "{}: this command line makes several records, but --json and -o accept only one. \
              Measure each part with a separate command",
@@ -520,7 +520,7 @@ fn register_kept_files(kept_files: &[Option<KeptFile>], targets: &[String]) {
 /// Opens the files that the tool writes, none of which may be an input. With --json the tool writes
 /// none.
 fn open_files(printer: &mut SharedPrinter, flags: &MeasuringFlags) -> Result<(), String> {
-    if flags.prints_json() {
+    if flags.prints_record() {
         return Ok(());
     }
     register_history(flags.history.file());
@@ -620,7 +620,7 @@ fn read_pipe(pipe: impl Read) -> Result<String, String> {
 
 /// Runs the computing load, and prints the tool's lines as they come.
 fn run_primes(tool: &DropIn, request: &PrimeRequest, flags: &MeasuringFlags) -> Result<Exit> {
-    if flags.prints_json() || flags.dry_run || !flags.outputs.is_empty() {
+    if flags.prints_record() || flags.dry_run || !flags.outputs.is_empty() {
         let text = "--json, --dry-run and --output do not apply: this test uses no disk".to_owned();
         return Err(Failure::Usage(text).into());
     }

@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use flags::CompareFlags;
+pub(crate) use flags::parse_margin;
 pub(crate) use question::{compared, group};
 
 /// A record, and what the page calls it.

@@ -1,15 +1,16 @@
 //! `diskproof export`: writes a saved run or comparison to files of any format. Measures nothing.
 
-use super::compare;
+use super::{compare, merge};
 use crate::failure::{Exit, Failure};
 use crate::flags::{files, is_stdout, output_help};
 use crate::output_files::{Trial, open_outputs, save_records};
 use crate::saved::{HistoryFileFlag, SavedDocument, anonymous, find};
 use crate::stdio::{ColorWhen, Verbosity, ignore_closed_pipe, to_stdout};
 use diskproof_model::comparison::Comparison;
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::record::Record;
 use diskproof_report::json;
-use diskproof_report::terminal::MetricDetail;
+use diskproof_report::terminal::{FleetDetail, MetricDetail};
 use std::path::PathBuf;
 
 /// Write a saved run to files
@@ -41,6 +42,7 @@ pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
     match find(&export.run, export.history_file.file())? {
         SavedDocument::Run(stored) => export_record(export, stored.record),
         SavedDocument::Comparison(comparison) => export_comparison(export, &comparison),
+        SavedDocument::Fleet(fleet) => export_fleet(export, &fleet),
     }
 }
 
@@ -76,6 +78,19 @@ fn export_record(export: &ExportFlags, original: Record) -> anyhow::Result<Exit>
     }
     for note in notes {
         export.verbosity().note(&note);
+    }
+    Ok(Exit::Done)
+}
+
+fn export_fleet(export: &ExportFlags, fleet: &FleetRecord) -> anyhow::Result<Exit> {
+    if export.anonymous {
+        let text = "--anonymous: a fleet names its hosts; export its runs instead";
+        return Err(Failure::Usage(text.to_owned()).into());
+    }
+    let outputs = merge::open_outputs(&export.files(), export.history_file.file())?;
+    merge::save(fleet, &outputs, export.verbosity())?;
+    if export.prints_json() {
+        merge::print(fleet, true, FleetDetail::All, ColorWhen::Never)?;
     }
     Ok(Exit::Done)
 }

@@ -54,7 +54,8 @@ macro_rules! pages {
 }
 
 const PAGES: &[Page] = pages! {
-    "": "accept.md", "commit.md", "compare.md", "curve.md", "drop-in.md", "files.md", "findings.md",
+    "": "accept.md", "cluster.md", "commit.md", "compare.md", "curve.md", "drop-in.md", "files.md",
+        "findings.md",
         "fio-json.md", "fitness.md", "for-bonnie-users.md", "for-fio-users.md",
         "for-hd-tune-users.md", "for-ioping-users.md", "formats.md", "health.md", "history.md",
         "job-files.md", "kubernetes.md", "latency-target.md", "layers.md", "load.md", "monitoring.md",

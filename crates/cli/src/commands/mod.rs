@@ -50,6 +50,7 @@ verbs! {
     info: Info(InfoFlags),
     show: Show(ShowFlags),
     compare: Compare(CompareFlags),
+    merge: Merge(MergeFlags),
     history: History(HistoryFlags),
     export: Export(ExportFlags),
     as_tool: As(AsFlags),

@@ -1,7 +1,7 @@
 //! `diskproof show`: prints a saved run as it was printed originally, or a record or comparison
 //! from a file. Measures nothing.
 
-use super::compare;
+use super::{compare, merge};
 use crate::failure::{Exit, Failure};
 use crate::flags::{files, is_stdout, parse_page_name};
 use crate::output_files::{Trial, open_outputs, save_records, warn_of_left_out};
@@ -13,11 +13,12 @@ use crate::stdio::{
 use diskproof_analysis::advice::postgres::advice;
 use diskproof_history::StoredRun;
 use diskproof_model::comparison::Comparison;
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::record::Record;
 use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
 use diskproof_report::json;
-use diskproof_report::terminal::{Detail, MetricDetail};
+use diskproof_report::terminal::{Detail, FleetDetail, MetricDetail};
 use std::path::{Path, PathBuf};
 
 /// Print a saved run exactly as it was printed originally, or a record from a file
@@ -101,6 +102,7 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
     } = match find(&show.run, show.history_file.file())? {
         SavedDocument::Run(stored) => *stored,
         SavedDocument::Comparison(comparison) => return show_comparison(show, &comparison),
+        SavedDocument::Fleet(fleet) => return show_fleet(show, &fleet),
     };
     if let Some(version) = show.pg_version {
         record.plan.questions.postgres_version = Some(version);
@@ -129,6 +131,28 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
         ignore_closed_pipe(to_stdout(|out| {
             write_record_page(&record, &page, show.color, out)
         }))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn show_fleet(show: &ShowFlags, fleet: &FleetRecord) -> anyhow::Result<Exit> {
+    if show.format.is_some() || show.pg_version.is_some() || show.commands {
+        let text = format!(
+            "{}: this is a fleet of runs; --format, --pg-version and --commands print single ones",
+            show.run
+        );
+        return Err(Failure::Usage(text).into());
+    }
+    let paths = files(&[&show.outputs, &show.html]);
+    let outputs = merge::open_outputs(&paths, show.history_file.file())?;
+    merge::save(fleet, &outputs, Verbosity::lines(show.quiet))?;
+    if show.prints_json() || outputs.is_empty() {
+        let detail = if show.verbose {
+            FleetDetail::All
+        } else {
+            FleetDetail::Differing
+        };
+        merge::print(fleet, show.prints_json(), detail, show.color)?;
     }
     Ok(Exit::Done)
 }

@@ -9,6 +9,7 @@ use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{History, StoredRun};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::document::{AnyDocument, DocumentError};
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
 use diskproof_model::record::Record;
 use std::fs::File;
@@ -33,6 +34,8 @@ pub(crate) enum SavedDocument {
     Run(Box<StoredRun>),
     /// A comparison; only files hold these.
     Comparison(Box<Comparison>),
+    /// Many hosts; only files hold these.
+    Fleet(Box<FleetRecord>),
 }
 
 /// Whether the reference looks like a file.
@@ -63,6 +66,7 @@ pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failur
             Ok(Some(SavedDocument::Run(Box::new(run))))
         }
         Ok(AnyDocument::Comparison(comparison)) => Ok(Some(SavedDocument::Comparison(comparison))),
+        Ok(AnyDocument::Fleet(fleet)) => Ok(Some(SavedDocument::Fleet(fleet))),
         Err(why) => Err(Failure::Usage(format!("{reference}: {why}"))),
     }
 }
@@ -158,6 +162,16 @@ pub(super) fn judged(stored: StoredRun, name: &str) -> StoredRun {
         page,
         ..stored
     }
+}
+
+/// A record as this program judges it, without a note: it is one of many.
+pub(crate) fn judged_record(record: Record) -> Record {
+    judged_again(record).0
+}
+
+/// The record, comparison or fleet in a report page.
+pub(crate) fn read_page(text: &str) -> Result<AnyDocument, String> {
+    parse(text)
 }
 
 /// The run as this program judges it, without a note: it is one of many.

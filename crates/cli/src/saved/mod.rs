@@ -5,6 +5,7 @@ mod anonymous;
 mod document;
 mod earlier;
 mod place;
+mod stream;
 mod unfinished;
 
 use crate::failure::Failure;
@@ -18,12 +19,13 @@ use diskproof_history::{
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::terminal::Detail;
-pub(crate) use document::{SavedDocument, read_document, saved_record};
+pub(crate) use document::{SavedDocument, judged_record, read_document, read_page, saved_record};
 use document::{from_file, is_file, judged};
 pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
 use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, reached};
 pub(crate) use place::{empty_text, open, open_if_there, place, register_history, state_folder};
 use std::path::{Path, PathBuf};
+pub(crate) use stream::{RefusedPart, Streamed, read_stream};
 pub(crate) use unfinished::TestJournal;
 
 /// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
@@ -300,6 +302,27 @@ pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Re
     Ok(records)
 }
 
+/// Every record of the history that `reference` names, with its data: all runs of a label, the
+/// newest first; otherwise one run.
+pub(crate) fn load_all_whole(
+    reference: &str,
+    history: Option<&Path>,
+) -> Result<Vec<Record>, Failure> {
+    let history = open(history)?;
+    let mut ids = match latest(reference) {
+        Some(_) => Vec::new(),
+        None => history.labelled(reference)?,
+    };
+    if ids.is_empty() {
+        ids.push(run_id(&history, reference)?);
+    }
+    let mut records = Vec::new();
+    for id in &ids {
+        records.push(get(&history, id)?.record);
+    }
+    Ok(records)
+}
+
 /// The run or the comparison that `reference` names.
 pub(crate) fn find(reference: &str, history: Option<&Path>) -> Result<SavedDocument, Failure> {
     if let Some(saved) = from_file(reference)? {
@@ -317,6 +340,10 @@ fn record_of_file(reference: &str) -> Result<Option<Record>, Failure> {
         Some(SavedDocument::Run(stored)) => Ok(Some(stored.record)),
         Some(SavedDocument::Comparison(_)) => Err(Failure::Usage(format!(
             "{reference} is a comparison, not a run. 'diskproof show' prints it and names its runs"
+        ))),
+        Some(SavedDocument::Fleet(_)) => Err(Failure::Usage(format!(
+            "{reference} is a fleet of runs, not a run. 'diskproof show' prints it and names its \
+             runs"
         ))),
     }
 }

@@ -7,6 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, UndecidedMeans};
 use crate::interrupt;
 use crate::output_files::{Output, save_record, temporary_path};
+use crate::pieces::write_pieces;
 use crate::saved::{self, HistoryOptions, RunKey, SaveNote};
 use crate::stdio::{
     Verbosity, close_stdout, commands_page, eprint_line, eprint_text, ignore_closed_pipe,
@@ -28,7 +29,6 @@ use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
 use diskproof_model::row::Row;
 use diskproof_model::units::format_duration;
-use diskproof_report::formats::format_of;
 use diskproof_report::terminal::Detail;
 use diskproof_report::{json, unmet_text};
 use std::cell::Cell;
@@ -122,6 +122,7 @@ pub(super) fn conclude<'a>(
     let record = Arc::new(judge(facts, &end.results.data, &flags.expected));
     let mut tool_saved = Ok(());
     let stdout = match shown {
+        _ if flags.pieces => FinalText::Pieces,
         _ if flags.prints_json() => FinalText::Json,
         Shown::Page => FinalText::Page,
         Shown::Nothing => FinalText::Nothing,
@@ -167,6 +168,8 @@ fn page_for_flags(record: &Record, flags: &MeasuringFlags) -> String {
 enum FinalText {
     /// The record.
     Json,
+    /// The record in short lines.
+    Pieces,
     /// Our page.
     Page,
     /// The text of a tool.
@@ -368,6 +371,7 @@ fn save_and_print(
     interrupt::end_at_once();
     let printed = to_stdout(|out| match stdout {
         FinalText::Json => json::write_record(record, out),
+        FinalText::Pieces => write_pieces(&**record, out),
         FinalText::Tool(text) => out.write_all(text.stdout.as_bytes()),
         FinalText::Nothing => Ok(()),
         FinalText::Page => write_record_page(record, page, flags.color, out),
@@ -377,7 +381,7 @@ fn save_and_print(
     }
     saved::print_notes("", &saved.notes, flags.verbosity());
     let print_outcome = match printed {
-        Err(error) if flags.prints_json() && is_closed_stdout(&error) => {
+        Err(error) if flags.prints_record() && is_closed_stdout(&error) => {
             closed_before_json(saved.is_kept)
         }
         other => ignore_closed_pipe(other),
@@ -464,7 +468,7 @@ fn start_history_save(
 
 impl SavedRecord {
     fn add_file(&mut self, output: &Output, outcome: Result<()>) {
-        if let Some(format) = format_of(output.path())
+        if let Some(format) = output.format()
             && format.extension == ".json"
         {
             self.is_kept |= outcome.is_ok();

@@ -10,8 +10,11 @@ use super::sink::Sink;
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::interrupt;
+use crate::launcher;
+use crate::pieces::{hello, write_pieces};
 use crate::plan_file::KeptFile;
 use crate::provenance::{run_id, timestamp, tool};
+use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::targets::{read_health, warn_of_failing};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::judge::{RunFacts, RunVariation};
@@ -20,7 +23,7 @@ use diskproof_device::{
 };
 use diskproof_engine::{RunError, Session, measure_clock};
 use diskproof_model::plan::Plan;
-use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::target::{HostFacts, TargetIdentity, TargetKind};
 use diskproof_report::terminal::budget_line;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
@@ -85,6 +88,10 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     let mut sink = Sink::new(&facts, &budget, journal, verbosity);
     let cpu_time = MachineCpuTime::now();
     start_lines(&mut sink, &facts, &shown, flags).map_err(Failure::Run)?;
+    if flags.pieces {
+        let hello = hello(&facts.run_id, &facts.host, &facts.targets);
+        ignore_closed_pipe(to_stdout(|out| write_pieces(&hello, out)))?;
+    }
     let mut bench = Bench {
         session,
         facts,
@@ -116,7 +123,7 @@ fn start_lines(
     flags: &MeasuringFlags,
 ) -> Result<(), RunError> {
     if let Some(tool) = shown.tool()
-        && !flags.prints_json()
+        && !flags.prints_record()
     {
         let started = ToolLines::start(tool.clone()).map_err(RunError::Thread)?;
         sink.progress.tool = Some(started);
@@ -174,7 +181,10 @@ pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIden
         ended_early: None,
         stalled: None,
         note: None,
-        host: host_facts(),
+        host: HostFacts {
+            rank: launcher::rank(),
+            ..host_facts()
+        },
         clock: measure_clock(),
         plan,
         targets,

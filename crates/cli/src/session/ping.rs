@@ -31,7 +31,7 @@ pub(super) fn request_lines(
     flags: &MeasuringFlags,
 ) -> Option<RequestLines> {
     let is_rapid = ping.requests.interval_ns == 0 && ping.requests.idle_ns.is_empty();
-    if flags.quiet || flags.prints_json() || is_rapid {
+    if flags.quiet || flags.prints_record() || is_rapid {
         return None;
     }
     let block_bytes = ping.workload.block_bytes;

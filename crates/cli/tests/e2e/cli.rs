@@ -213,7 +213,7 @@ fn a_flag_of_another_verb_is_named_as_such() {
         (
             "history -o x.json",
             "'-o' is a flag of check, commit, sweep, run, curve, ping, files, watch, info, show, \
-             compare, export and as",
+             compare, merge, export and as",
         ),
         ("check --fail-on x", "'--fail-on' is a flag of compare"),
         ("check --nonsense", "argument '--nonsense'"),

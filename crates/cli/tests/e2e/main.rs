@@ -34,6 +34,7 @@ mod latency_target;
 mod layers;
 mod load;
 mod manuals;
+mod merge;
 mod output_safety;
 mod outputs;
 mod ping;

@@ -88,6 +88,8 @@ const INPUTS_AS_OUTPUTS: &[&str] = &[
     "export r.json r.json",
     "export r.json -o hard-r.json",
     "compare r.json x.json -o r.json",
+    "merge r.json x.json -o r.json",
+    "merge . -o x.json",
     "compare r.json x.json -o x.json",
     // The history, its lock, and what SQLite puts beside it.
     "run . --rw randread --time 1s --size 16M --history h.json -o h.json",
@@ -330,6 +332,7 @@ const BEHIND_FOREIGN_LINK: &[(&str, i32)] = &[
         2,
     ),
     ("compare r.json x.json -o evil/victim.json", 2),
+    ("merge r.json x.json -o evil/victim.json", 2),
     ("show r.json -o evil/victim.json", 2),
     ("export r.json evil/victim.json", 2),
     ("watch -c 1 -o evil/victim.json", 2),

@@ -5,6 +5,7 @@ use crate::program;
 use crate::program::{SHORT, argv, check, needs, random_file};
 use boon::{Compiler, Schemas};
 use diskproof_model::comparison::{COMPARISON_SCHEMA, Comparison};
+use diskproof_model::fleet::{FLEET_SCHEMA, FleetRecord};
 use diskproof_model::plan::{METHOD_VERSION, PLAN_SCHEMA};
 use diskproof_model::record::{RECORD_SCHEMA, Record};
 use diskproof_simdisk::testbed::{Loop, place};
@@ -37,6 +38,14 @@ const COMPARISON: Contract = Contract {
     file: "comparison.v1.schema.json",
     schema: COMPARISON_SCHEMA,
     of_the_types: |generator| generator.into_root_schema_for::<Comparison>(),
+};
+
+const FLEET: Contract = Contract {
+    id: "urn:diskproof:schema:fleet.v1",
+    title: "diskproof fleet, version 1",
+    file: "fleet.v1.schema.json",
+    schema: FLEET_SCHEMA,
+    of_the_types: |generator| generator.into_root_schema_for::<FleetRecord>(),
 };
 
 impl Contract {
@@ -87,6 +96,7 @@ fn text_of(schema: &Value) -> String {
     let constants = [
         ("RECORD_SCHEMA", RECORD_SCHEMA),
         ("COMPARISON_SCHEMA", COMPARISON_SCHEMA),
+        ("FLEET_SCHEMA", FLEET_SCHEMA),
         ("PLAN_SCHEMA", PLAN_SCHEMA),
         ("METHOD_VERSION", &METHOD_VERSION.to_string()),
     ];
@@ -104,7 +114,7 @@ fn assert_valid(document: &str, what: &str) {
 
 #[test]
 fn the_committed_schemas_are_those_of_the_types() {
-    for contract in [RECORD, COMPARISON] {
+    for contract in [RECORD, COMPARISON, FLEET] {
         let text = text_of(&contract.generated());
         if std::env::var_os("UPDATE_SCHEMA").is_some_and(|value| value == "1") {
             std::fs::write(contract.path(), &text).unwrap();
@@ -117,6 +127,26 @@ fn the_committed_schemas_are_those_of_the_types() {
              diskproof --test schema"
         );
     }
+}
+
+#[test]
+fn fleets_are_valid() {
+    let place = place();
+    let file = place.path().join("data");
+    random_file(&file, 4 << 20);
+    let mut files = Vec::new();
+    for name in ["a.json", "b.json", "c.json"] {
+        let path = place.path().join(name);
+        let words = ["--time", "1s", "-o", path.to_str().unwrap()];
+        let mut command =
+            program::program([&["check", file.to_str().unwrap()], &words[..]].concat());
+        command.env("PMI_RANK", files.len().to_string());
+        program::Ran::of(command).exits(0);
+        files.push(path.to_str().unwrap().to_owned());
+    }
+    let names: Vec<&str> = files.iter().map(String::as_str).collect();
+    let ran = program::run([&["merge", "--json"], &names[..]].concat());
+    FLEET.assert_valid(&ran.out, "merge --json");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Why a text is no usable record or comparison.
 
 use crate::comparison::COMPARISON_SCHEMA;
+use crate::fleet::FLEET_SCHEMA;
 use crate::record::RECORD_SCHEMA;
 
 /// Characters that an error quotes of a path or a schema's name.
@@ -71,8 +72,8 @@ pub enum DocumentError {
     },
     /// A record or comparison of a version that this program does not know.
     #[error(
-        "its format is {found}; this diskproof reads {RECORD_SCHEMA} and {COMPARISON_SCHEMA}. \
-         Use the diskproof that wrote it, or a newer one"
+        "its format is {found}; this diskproof reads {RECORD_SCHEMA}, {COMPARISON_SCHEMA} and \
+         {FLEET_SCHEMA}. Use the diskproof that wrote it, or a newer one"
     )]
     OtherVersion {
         /// The value of `schema`.

@@ -1,5 +1,5 @@
-//! Records and comparisons from outside: files, report pages, pipes, the history. Every number and
-//! every list is compared with its limit before anything is built from the text.
+//! Records, comparisons and fleets from outside: files, report pages, pipes, the history. Every
+//! number and every list is compared with its limit before anything is built from the text.
 
 mod data;
 mod error;
@@ -8,6 +8,7 @@ mod walk;
 pub use error::DocumentError;
 
 use crate::comparison::{COMPARISON_SCHEMA, Comparison};
+use crate::fleet::{FLEET_SCHEMA, FleetRecord};
 use crate::record::{FIRST_RESULT, RECORD_SCHEMA, Record};
 use crate::saved::SavedRun;
 use data::check_data;
@@ -16,6 +17,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use walk::check;
 
+/// The beginning of every schema name of ours, which a version follows.
+const VERSIONED: [&str; 3] = [
+    "diskproof.record/",
+    "diskproof.comparison/",
+    "diskproof.fleet/",
+];
+
 /// What a file or a page holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnyDocument {
@@ -23,10 +31,12 @@ pub enum AnyDocument {
     Record(Box<Record>),
     /// A comparison of runs.
     Comparison(Box<Comparison>),
+    /// The records of many hosts, judged together.
+    Fleet(Box<FleetRecord>),
 }
 
 impl AnyDocument {
-    /// Reads the JSON text of a record or a comparison.
+    /// Reads the JSON text of a record, a comparison or a fleet.
     pub fn from_json(text: &str) -> Result<Self, DocumentError> {
         #[derive(serde::Deserialize)]
         struct Head {
@@ -45,10 +55,12 @@ impl AnyDocument {
                 Ok(Self::Record(Box::new(record)))
             }
             Some(COMPARISON_SCHEMA) => Ok(Self::Comparison(parse(text, "comparison")?)),
-            Some(other)
-                if other.starts_with("diskproof.record/")
-                    || other.starts_with("diskproof.comparison/") =>
-            {
+            Some(FLEET_SCHEMA) => {
+                let fleet: FleetRecord = parse(text, "fleet")?;
+                check_fleet(&fleet)?;
+                Ok(Self::Fleet(Box::new(fleet)))
+            }
+            Some(other) if VERSIONED.iter().any(|kind| other.starts_with(kind)) => {
                 Err(DocumentError::OtherVersion {
                     found: quoted(other),
                 })
@@ -66,6 +78,10 @@ impl Record {
             AnyDocument::Record(record) => Ok(*record),
             AnyDocument::Comparison(_) => Err(DocumentError::OtherKind {
                 found: "comparison",
+                needed: "record",
+            }),
+            AnyDocument::Fleet(_) => Err(DocumentError::OtherKind {
+                found: "fleet",
                 needed: "record",
             }),
         }
@@ -119,6 +135,48 @@ fn check_record(record: &Record) -> Result<(), DocumentError> {
             record.measurements.len(),
             "measurements",
         )?;
+    }
+    Ok(())
+}
+
+/// What a single number of a fleet cannot tell: indices, lists of a fixed length.
+fn check_fleet(fleet: &FleetRecord) -> Result<(), DocumentError> {
+    for record in &fleet.examples {
+        check_record(record)?;
+    }
+    for (place, group) in fleet.groups.iter().enumerate() {
+        for (number, metric) in group.metrics.iter().enumerate() {
+            let path = format!("/groups/{place}/metrics/{number}");
+            if let Some(index) = metric.example {
+                let count = fleet.examples.len();
+                index_below(format!("{path}/example"), index, count, "examples")?;
+                let targets = fleet.examples[index].targets.len();
+                index_below(format!("{path}/target"), metric.target, targets, "targets")?;
+            }
+            if !matches!(metric.five_numbers.len(), 0 | 5) {
+                return Err(DocumentError::Data {
+                    path: format!("{path}/five_numbers"),
+                    why: "it is neither empty nor five numbers",
+                });
+            }
+        }
+        for (number, overall) in group.overall.iter().enumerate() {
+            for index in &overall.metrics {
+                let path = format!("/groups/{place}/overall/{number}/metrics");
+                index_below(path, *index, group.metrics.len(), "metrics")?;
+            }
+        }
+    }
+    for (place, row) in fleet.rows.iter().enumerate() {
+        let Some(index) = row.group else {
+            continue;
+        };
+        let path = format!("/rows/{place}");
+        index_below(format!("{path}/group"), index, fleet.groups.len(), "groups")?;
+        let metrics = fleet.groups[index].metrics.len();
+        for value in &row.values {
+            index_below(format!("{path}/values"), value.metric, metrics, "metrics")?;
+        }
     }
     Ok(())
 }

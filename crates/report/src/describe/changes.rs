@@ -8,7 +8,10 @@ use super::comparison::{
 use crate::labels;
 use crate::text::{distinct, glue, list};
 use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow, Tone};
-use diskproof_model::comparison::{Candidate, Comparison, MetricComparison, Ratio, Side, Verdict};
+use diskproof_model::comparison::{
+    Candidate, Comparison, MetricComparison, Ratio, RowState, Side, SideVerdict, SideVerdicts,
+    Verdict,
+};
 use diskproof_model::digits::figure_text;
 use diskproof_model::record::Estimate;
 use diskproof_model::units::counted;
@@ -23,15 +26,13 @@ const NOTES_MAX: usize = 2;
 const SIDES_MAX: usize = 4;
 /// Figures of a side where there are many.
 const FIGURES_MAX: usize = 3;
-/// An outlier lies this many interquartile ranges beyond the quartiles.
-const OUTLIER_RANGES: f64 = 1.5;
 
 /// The page for a terminal.
 pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
     let mut blocks = answer_blocks(comparison);
     let legend = if comparison.candidates.len() >= SIDES_MAX {
-        "outlier: more than 1.5 interquartile ranges beyond the quartiles · each side against \
-         the first: --all"
+        "slower and faster: surely, and by more than 10 % (diskproof help cluster) · each side \
+         against the first: --all"
     } else {
         "A, B in the units shown; change with its 95 % interval · every metric, what differs \
          between the runs, and explanations: --all"
@@ -296,30 +297,32 @@ impl RankedSide<'_> {
     }
 }
 
-/// The quartiles of the sides' leading figures, by which outliers are marked.
-struct Quartiles {
-    low: f64,
+/// The median of the sides' leading figures, and what each side comes to.
+struct SideJudgement<'c> {
     median: f64,
-    high: f64,
+    verdicts: Option<&'c SideVerdicts>,
 }
 
-impl Quartiles {
-    fn from_sides(sides: &[RankedSide<'_>]) -> Self {
+impl<'c> SideJudgement<'c> {
+    fn new(sides: &[RankedSide<'_>], verdicts: Option<&'c SideVerdicts>) -> Self {
         let mut sorted: Vec<f64> = sides.iter().flat_map(RankedSide::leading_value).collect();
         sorted.sort_by(f64::total_cmp);
         Self {
-            low: quantile(&sorted, 0.25),
             median: quantile(&sorted, 0.5),
-            high: quantile(&sorted, 0.75),
+            verdicts,
         }
     }
 
-    fn is_outlier(&self, side: &RankedSide<'_>) -> bool {
-        let Some(value) = side.leading_value() else {
-            return false;
-        };
-        let reach = OUTLIER_RANGES * (self.high - self.low);
-        value < self.low - reach || value > self.high + reach
+    /// What a side comes to; `None` of one that is like the others, or was not judged.
+    fn verdict(&self, side: &RankedSide<'_>) -> Option<&'c SideVerdict> {
+        let sides = &self.verdicts?.sides;
+        let verdict = sides.iter().find(|one| one.label == side.label)?;
+        match verdict.state {
+            RowState::Slower | RowState::Faster | RowState::Suspect | RowState::Errors => {
+                Some(verdict)
+            }
+            RowState::Alike | RowState::NotJudged => None,
+        }
     }
 
     /// Says how far a side is from the median, in percent.
@@ -340,7 +343,7 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted.get(index).copied().unwrap_or(0.0)
 }
 
-fn side_row(side: &RankedSide<'_>, quartiles: &Quartiles) -> TableRow {
+fn side_row(side: &RankedSide<'_>, judgement: &SideJudgement<'_>) -> TableRow {
     let mut cells = vec![side.label.to_owned()];
     for figure in &side.figures {
         cells.push(match figure {
@@ -349,12 +352,12 @@ fn side_row(side: &RankedSide<'_>, quartiles: &Quartiles) -> TableRow {
         });
     }
     // Behind the name and the figure that it refers to.
-    cells.insert(2, quartiles.distance_text(side));
+    cells.insert(2, judgement.distance_text(side));
     let mut tone = Tone::Plain;
     let mut remark = "";
-    if quartiles.is_outlier(side) {
+    if let Some(verdict) = judgement.verdict(side) {
         tone = Tone::Warning;
-        remark = "outlier";
+        remark = verdict.state.as_str();
     }
     cells.push(remark.to_owned());
     TableRow {
@@ -376,37 +379,26 @@ fn ranking(comparison: &Comparison) -> Vec<Block> {
     let names = leading_names(comparison);
     let mut sides = ranked_sides(comparison, &names);
     sides.sort_by(|one, other| other.sort_value().total_cmp(&one.sort_value()));
-    let quartiles = Quartiles::from_sides(&sides);
-    let text = format!(
-        "{}, sorted by {}. {}",
-        counted(sides.len() as u64, "side"),
-        names.first().unwrap_or(&"nothing in common"),
-        outliers_text(&sides, &quartiles)
-    );
+    let judgement = SideJudgement::new(&sides, comparison.odd_sides.as_ref());
+    let sorted_by = names.first().unwrap_or(&"nothing in common");
+    let text = match &comparison.odd_sides {
+        Some(verdicts) => format!("{} Sorted by {sorted_by}.", verdicts.summary),
+        None => format!(
+            "{}, sorted by {sorted_by}.",
+            counted(sides.len() as u64, "side")
+        ),
+    };
     let mut blocks = vec![Block::text(Tone::Bold, text)];
     if !names.is_empty() {
         let rows = sides
             .iter()
-            .map(|side| side_row(side, &quartiles))
+            .map(|side| side_row(side, &judgement))
             .collect();
         let table = Table::new("Sides", ranking_columns(&names), rows);
         blocks.push(Block::Table(table));
     }
     blocks.extend(conditions(comparison));
     blocks
-}
-
-fn outliers_text(sides: &[RankedSide<'_>], quartiles: &Quartiles) -> String {
-    let mut labels = Vec::new();
-    for side in sides {
-        if quartiles.is_outlier(side) {
-            labels.push(side.label);
-        }
-    }
-    if labels.is_empty() {
-        return "No side is an outlier.".to_owned();
-    }
-    format!("Outliers: {}.", list(labels))
 }
 
 fn ranking_columns(names: &[&str]) -> Vec<Column> {

@@ -19,6 +19,9 @@ pub(super) const RECORD_ID: &str = "record";
 /// Id of a comparison's data block.
 pub(super) const COMPARISON_ID: &str = "comparison";
 
+/// Id of a fleet's data block.
+pub(super) const FLEET_ID: &str = "fleet";
+
 /// Why nothing could be read from a page.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
@@ -33,10 +36,10 @@ pub enum PageError {
     Unreadable(String),
 }
 
-/// The JSON text of the record or the comparison in a page. The id decides: browsers that save a
-/// page may write the tag differently.
+/// The JSON text of the record, the comparison or the fleet in a page. The id decides: browsers
+/// that save a page may write the tag differently.
 pub fn page_json(page: &str) -> Result<String, PageError> {
-    let ids = [RECORD_ID, COMPARISON_ID].map(|id| format!("id=\"{id}\""));
+    let ids = [RECORD_ID, COMPARISON_ID, FLEET_ID].map(|id| format!("id=\"{id}\""));
     let mut rest = page;
     while let Some(at) = rest.find("<script") {
         let Some((tag, after)) = rest[at..].split_once('>') else {

@@ -12,10 +12,11 @@ mod trend;
 mod watch;
 
 pub use crate::describe::comparison::MetricDetail;
+pub use crate::describe::fleet::FleetDetail;
 pub use crate::describe::plan::budget_line;
 pub use pages::{
-    Detail, write_commands, write_comparison, write_identity, write_plan, write_record, write_runs,
-    write_verdict_again,
+    Detail, write_commands, write_comparison, write_fleet, write_identity, write_plan,
+    write_record, write_runs, write_verdict_again,
 };
 pub use ping::RequestLines;
 pub use trend::write_trends;

@@ -6,6 +6,7 @@ use crate::Examined;
 use crate::describe::changes::short;
 use crate::describe::comparison::{self, MetricDetail};
 use crate::describe::findings::findings;
+use crate::describe::fleet::{self, FleetDetail};
 use crate::describe::method::commands;
 use crate::describe::run::saved_runs;
 use crate::describe::target::{host, sections};
@@ -14,6 +15,7 @@ use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use diskproof_model::block::{Block, Shown};
 use diskproof_model::comparison::Comparison;
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
@@ -93,6 +95,16 @@ pub fn write_comparison(
     page.blank();
     write_blocks(page, None, &comparison::blocks(comparison, detail));
     page.finish()
+}
+
+/// Writes the rows of a fleet that differ, or all.
+pub fn write_fleet(
+    fleet: &FleetRecord,
+    detail: FleetDetail,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write_only(&fleet::blocks(fleet, detail), style, out)
 }
 
 /// Writes all facts, layer by layer from the target down to the disks, then their health and the
@@ -232,7 +244,9 @@ mod tests {
 mod comparison_tests {
     use super::*;
     use crate::fixture::{self, plain, written};
-    use diskproof_model::comparison::{Candidate, Tally, Verdict};
+    use diskproof_model::comparison::{
+        Candidate, RowState, SideVerdict, SideVerdicts, Tally, Verdict,
+    };
 
     fn page(comparison: &Comparison) -> String {
         let detail = MetricDetail::Independent;
@@ -283,18 +297,26 @@ mod comparison_tests {
     }
 
     #[test]
-    fn fifty_sides_are_a_line_each_and_outliers_are_marked() {
+    fn fifty_sides_are_a_line_each_and_the_odd_one_is_marked() {
         let mut comparison = fixture::comparison();
         let candidate = comparison.candidates[0].clone();
         comparison.candidates = (1..50).map(|number| node(&candidate, number)).collect();
+        comparison.odd_sides = Some(SideVerdicts {
+            summary: "49 of 50 disks alike; 1 differs: node7.".to_owned(),
+            sides: vec![SideVerdict {
+                label: "node7".to_owned(),
+                state: RowState::Slower,
+                reasons: Vec::new(),
+            }],
+        });
         let text = page(&comparison);
         assert!(text.lines().count() <= 60, "{text}");
         let marked: Vec<&str> = text
             .lines()
-            .filter(|line| line.ends_with("outlier"))
+            .filter(|line| line.ends_with("slower"))
             .collect();
         assert_eq!(marked.len(), 1, "{text}");
         assert!(marked[0].starts_with("node7 "), "{text}");
-        assert!(text.contains("Outliers: node7"), "{text}");
+        assert!(text.contains("1 differs: node7"), "{text}");
     }
 }

@@ -269,7 +269,7 @@ impl LiveFlags {
 }
 
 /// Reads a share in percent.
-fn parse_margin(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_margin(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     match number.parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),

@@ -4,8 +4,12 @@
 use crate::failure::Failure;
 use crate::provenance::tool;
 use diskproof_analysis::compare::{Limit, Question, Run, RunGroup, compare};
+use diskproof_analysis::fleet::odd_sides;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
+
+/// From so many sides on the page says which of them is not like the others.
+const SIDES_JUDGED_MIN: usize = 5;
 
 /// Runs that have one label.
 pub(crate) fn group<'a>(
@@ -40,5 +44,11 @@ pub(crate) fn compared<'a>(
         history,
         limits: limits.to_vec(),
     };
-    compare(&question).map_err(|error| Failure::Usage(error.to_string()))
+    let mut comparison = compare(&question).map_err(|error| Failure::Usage(error.to_string()))?;
+    let mut sides = vec![question.baseline.clone()];
+    sides.extend(question.candidates.iter().cloned());
+    if sides.len() >= SIDES_JUDGED_MIN {
+        comparison.odd_sides = Some(odd_sides(tool(), &sides));
+    }
+    Ok(comparison)
 }

@@ -158,7 +158,7 @@ pub(super) fn repeat(
     let Measured::Run(mut again) = measure(job)? else {
         return Ok(Exit::Done);
     };
-    if again.printed.is_ok() && !flags.prints_json() {
+    if again.printed.is_ok() && !flags.prints_record() {
         again.printed = show_changes(&name, &record, &again.record, flags.color);
     }
     again.exit()

@@ -1,0 +1,527 @@
+//! Who is like whom. Disks of one kind form a group: kind of target, rotation, model, size. Within
+//! it, each metric is of the rows that measured it under the same conditions. Neither uses a hash
+//! of the plan: seeds, paths and free space differ on every host.
+
+use super::spread::Sample;
+use crate::compare::{OwnFigure, PartOfRun, facts_of_target, own_figures};
+use diskproof_model::comparison::{Direction, Figure, Reason};
+use diskproof_model::files::FileStep;
+use diskproof_model::finding::{Cause, Finding, Meaning, Severity};
+use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRun};
+use diskproof_model::histogram::LatencyPart;
+use diskproof_model::op::OpKind;
+use diskproof_model::record::Record;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use std::collections::BTreeMap;
+
+/// Disks whose sizes differ by less are of one kind.
+const SIZE_TOLERANCE: f64 = 0.01;
+/// Most sets of conditions under which one metric is compared. Rows beyond them have a plan of
+/// their own each, which is no fleet.
+const CONDITIONS_MAX: usize = 50;
+
+/// Differences that are symptoms where both plans ask for the same: the disk was too slow for its
+/// span, or did not take the depth or the engine.
+const SYMPTOMS: [&str; 3] = ["span-differs", "depth-differs", "engine-differs"];
+/// Reasons that mean that the disk failed.
+const FAILURES: [&str; 2] = ["io-errors", "hung"];
+
+/// All rows, and the groups that they form.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    pub kinds: Vec<Kind>,
+    pub rows: Vec<Row>,
+    /// Records whose workloads define the conditions of metrics, with their figures alone.
+    pub examples: Vec<Record>,
+    places: BTreeMap<RowKey, usize>,
+    likeness: Likeness,
+}
+
+/// Which targets are compared with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Likeness {
+    /// Disks of one kind.
+    #[default]
+    SameKind,
+    /// Whatever the user compares.
+    Everything,
+}
+
+/// What tells rows apart. Of sides that the user compares only their names do: their runs are
+/// repetitions, wherever they ran.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct RowKey {
+    host: String,
+    rank: Option<u32>,
+    target: String,
+    serials: Vec<String>,
+    kind: usize,
+}
+
+/// Disks of one kind.
+#[derive(Debug)]
+pub(super) struct Kind {
+    pub kind: TargetKind,
+    pub rotational: Option<bool>,
+    pub model: String,
+    pub disk_bytes: u64,
+    pub metrics: Vec<Metric>,
+}
+
+/// A figure of the rows that measured it under the same conditions.
+#[derive(Debug)]
+pub(super) struct Metric {
+    pub part: PartOfRun,
+    pub metric: String,
+    pub subject: String,
+    pub figure: Figure,
+    pub better: Direction,
+    pub unit: String,
+    /// Index of the record that defines its conditions; `None`: of a reference that keeps none.
+    pub example: Option<usize>,
+    /// Index of the target in that record.
+    pub target: usize,
+}
+
+/// A disk of a host.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub host: String,
+    pub rank: Option<u32>,
+    pub target: String,
+    pub disks: Vec<String>,
+    pub serials: Vec<String>,
+    pub kind: usize,
+    pub runs: Vec<RunOfRow>,
+}
+
+/// One run of a row.
+#[derive(Debug)]
+pub(super) struct RunOfRow {
+    pub run: FleetRun,
+    pub values: Vec<Value>,
+    pub facts: Vec<(&'static str, String)>,
+    pub findings: Vec<FindingOfRow>,
+}
+
+/// A finding, in short.
+#[derive(Debug, Clone)]
+pub(super) struct FindingOfRow {
+    pub code: String,
+    pub title: String,
+    pub severity: Severity,
+    pub is_failure: bool,
+}
+
+/// A figure of one run.
+#[derive(Debug)]
+pub(super) struct Value {
+    /// Index of the metric in the kind; `None` where it has no conditions to be compared under.
+    pub metric: Option<usize>,
+    pub value: f64,
+    /// The logarithm, so that more is faster.
+    pub speed: f64,
+    pub error: f64,
+    pub symptoms: Vec<Reason>,
+    pub fault: Option<Reason>,
+    pub latencies: Vec<(OpKind, LatencyPart)>,
+}
+
+impl Groups {
+    /// The groups of a saved fleet, without a row.
+    pub(super) fn of_reference(reference: &FleetRecord) -> Self {
+        let mut kinds = Vec::new();
+        for group in &reference.groups {
+            let mut metrics = Vec::new();
+            for metric in &group.metrics {
+                metrics.push(metric_of_reference(metric, &reference.examples));
+            }
+            kinds.push(Kind {
+                kind: group.kind,
+                rotational: group.rotational,
+                model: group.model.clone(),
+                disk_bytes: group.disk_bytes,
+                metrics,
+            });
+        }
+        Self {
+            kinds,
+            rows: Vec::new(),
+            examples: reference.examples.clone(),
+            places: BTreeMap::new(),
+            likeness: Likeness::SameKind,
+        }
+    }
+
+    /// Of sides that the user compares, whatever their disks are.
+    pub(super) fn of_everything() -> Self {
+        Self {
+            likeness: Likeness::Everything,
+            ..Self::default()
+        }
+    }
+
+    /// Adds each target of a record as a row of this name; false where it has no figure.
+    pub(super) fn add(&mut self, host: &str, record: &Record) -> bool {
+        let figures = own_figures(record);
+        let mut is_example = false;
+        let mut has_figures = false;
+        for (index, target) in record.targets.iter().enumerate() {
+            let own: Vec<&OwnFigure> = figures.iter().filter(|one| one.target == index).collect();
+            if own.is_empty() {
+                continue;
+            }
+            has_figures = true;
+            let kind = self.kind_of(target);
+            let mut values = Vec::new();
+            for figure in own {
+                let (metric, symptoms) = self.metric_of(kind, figure, record, &mut is_example);
+                values.push(value(figure, metric, symptoms, record));
+            }
+            let run = RunOfRow {
+                run: FleetRun {
+                    run_id: record.run_id.clone(),
+                    started: record.started.clone(),
+                    partial: record.partial,
+                },
+                values,
+                facts: facts_of_target(record, target),
+                findings: findings_of_target(record, index),
+            };
+            self.row_of(host, record, target, kind).runs.push(run);
+        }
+        if is_example {
+            self.examples.push(record.clone().figures_only());
+        }
+        has_figures
+    }
+
+    fn kind_of(&mut self, target: &TargetIdentity) -> usize {
+        let (rotational, model, disk_bytes) = match self.likeness {
+            Likeness::SameKind => {
+                let sizes = target.disks().map(|disk| disk.size_bytes);
+                (target.rotational(), model_text(target), sizes.sum())
+            }
+            Likeness::Everything => (None, String::new(), 0),
+        };
+        let found = self.kinds.iter().position(|kind| {
+            kind.kind == target.kind
+                && kind.rotational == rotational
+                && kind.model == model
+                && are_like(kind.disk_bytes, disk_bytes)
+        });
+        if let Some(index) = found {
+            return index;
+        }
+        self.kinds.push(Kind {
+            kind: target.kind,
+            rotational,
+            model,
+            disk_bytes,
+            metrics: Vec::new(),
+        });
+        self.kinds.len() - 1
+    }
+
+    /// The metric of a figure, and symptoms of its conditions. A new one where none has the same;
+    /// the record is then an example, which comes last.
+    fn metric_of(
+        &mut self,
+        kind: usize,
+        figure: &OwnFigure,
+        record: &Record,
+        is_example: &mut bool,
+    ) -> (Option<usize>, Vec<Reason>) {
+        let mut count = 0;
+        for (index, metric) in self.kinds[kind].metrics.iter().enumerate() {
+            if metric.part != figure.part || metric.metric != figure.metric {
+                continue;
+            }
+            count += 1;
+            // The record itself, where it has two targets of one kind, is an example not yet kept.
+            let example = metric.example.map(|place| self.examples.get(place));
+            let usual = match example {
+                Some(Some(kept)) => kept,
+                Some(None) => record,
+                None => continue,
+            };
+            let differences = figure
+                .part
+                .differences((record, figure.target), (usual, metric.target));
+            let is_symptom = |reason: &Reason| {
+                SYMPTOMS.contains(&reason.code.as_str())
+                    && figure.part.is_planned_alike(record, usual)
+            };
+            if differences.iter().all(is_symptom) {
+                return (Some(index), differences);
+            }
+        }
+        if count >= CONDITIONS_MAX {
+            return (None, Vec::new());
+        }
+        *is_example = true;
+        let metrics = &mut self.kinds[kind].metrics;
+        metrics.push(Metric {
+            part: figure.part.clone(),
+            metric: figure.metric.clone(),
+            subject: figure.subject.clone(),
+            figure: figure.figure,
+            better: figure.better,
+            unit: figure.unit.clone(),
+            example: Some(self.examples.len()),
+            target: figure.target,
+        });
+        (Some(metrics.len() - 1), Vec::new())
+    }
+
+    /// The row of a target. The name of a host alone is none: pods and clones share names.
+    fn row_of(
+        &mut self,
+        host: &str,
+        record: &Record,
+        target: &TargetIdentity,
+        kind: usize,
+    ) -> &mut Row {
+        let mut key = RowKey {
+            host: host.to_owned(),
+            kind,
+            ..RowKey::default()
+        };
+        if self.likeness == Likeness::SameKind || record.targets.len() > 1 {
+            key.target.clone_from(&target.path);
+        }
+        if self.likeness == Likeness::SameKind {
+            key.rank = record.host.rank.map(|rank| rank.rank);
+            key.serials = target
+                .disks()
+                .flat_map(|disk| disk.serial.clone())
+                .collect();
+        }
+        let index = *self.places.entry(key.clone()).or_insert(self.rows.len());
+        if index == self.rows.len() {
+            self.rows.push(Row {
+                host: key.host,
+                rank: key.rank,
+                target: key.target,
+                disks: target.disks().map(|disk| disk.name.clone()).collect(),
+                serials: key.serials,
+                kind,
+                runs: Vec::new(),
+            });
+        }
+        &mut self.rows[index]
+    }
+
+    /// The rows of a kind.
+    pub(super) fn rows_of(&self, kind: usize) -> impl Iterator<Item = (usize, &Row)> {
+        let rows = self.rows.iter().enumerate();
+        rows.filter(move |(_, row)| row.kind == kind)
+    }
+
+    /// The values of each metric of a kind, one a row.
+    pub(super) fn columns(&self, kind: usize) -> Vec<Vec<Sample>> {
+        let mut columns = vec![Vec::new(); self.kinds[kind].metrics.len()];
+        for (row, found) in self.rows_of(kind) {
+            for (metric, column) in columns.iter_mut().enumerate() {
+                column.extend(found.sample(row, metric));
+            }
+        }
+        columns
+    }
+
+    /// Spread of the runs of one row, over all rows of a kind that have several; `None` where none
+    /// has.
+    pub(super) fn repeats(&self, kind: usize) -> Option<f64> {
+        let (mut squares, mut freedom) = (0.0, 0);
+        for (_, row) in self.rows_of(kind) {
+            for metric in 0..self.kinds[kind].metrics.len() {
+                let speeds: Vec<f64> = row.judged(metric).map(|value| value.speed).collect();
+                if speeds.len() < 2 {
+                    continue;
+                }
+                let mean = speeds.iter().sum::<f64>() / speeds.len() as f64;
+                squares += speeds
+                    .iter()
+                    .map(|speed| (speed - mean).powi(2))
+                    .sum::<f64>();
+                freedom += speeds.len() - 1;
+            }
+        }
+        if freedom == 0 {
+            return None;
+        }
+        Some((squares / freedom as f64).sqrt())
+    }
+}
+
+impl Row {
+    /// The values of a metric that can be judged, run by run.
+    pub(super) fn judged(&self, metric: usize) -> impl Iterator<Item = &Value> {
+        let values = self.runs.iter().flat_map(|run| &run.values);
+        values.filter(move |value| value.metric == Some(metric) && value.fault.is_none())
+    }
+
+    /// The mean of the runs; `None` where none can be judged.
+    pub(super) fn sample(&self, row: usize, metric: usize) -> Option<Sample> {
+        let (mut count, mut speed, mut squares) = (0.0, 0.0, 0.0);
+        for value in self.judged(metric) {
+            count += 1.0;
+            speed += value.speed;
+            squares += value.error.powi(2);
+        }
+        if count == 0.0 {
+            return None;
+        }
+        Some(Sample {
+            row,
+            value: speed / count,
+            error: squares.sqrt() / count,
+        })
+    }
+
+    /// Why a disk counts as failed; `None` where it does not.
+    pub(super) fn failure(&self) -> Option<Reason> {
+        for run in &self.runs {
+            for value in &run.values {
+                if let Some(fault) = &value.fault
+                    && FAILURES.contains(&fault.code.as_str())
+                {
+                    return Some(fault.clone());
+                }
+            }
+            for finding in &run.findings {
+                if finding.is_failure {
+                    return Some(Reason {
+                        code: finding.code.clone(),
+                        why: finding.title.clone(),
+                    });
+                }
+            }
+        }
+        None
+    }
+}
+
+fn metric_of_reference(metric: &FleetMetric, examples: &[Record]) -> Metric {
+    Metric {
+        part: part_of_reference(metric, examples),
+        metric: metric.metric.clone(),
+        subject: metric.subject.clone(),
+        figure: metric.figure,
+        better: metric.better,
+        unit: metric.unit.clone(),
+        example: metric.example,
+        target: metric.target,
+    }
+}
+
+fn part_of_reference(metric: &FleetMetric, examples: &[Record]) -> PartOfRun {
+    let step: Option<FileStep> = metric
+        .example
+        .and_then(|place| examples.get(place)?.files())
+        .and_then(|files| {
+            let mut steps = files.steps.iter().map(|row| row.data.step);
+            steps.find(|step| step.name() == metric.subject)
+        });
+    match (metric.figure, step) {
+        (_, Some(step)) => PartOfRun::Step(step),
+        (Figure::CurveAverage, None) => PartOfRun::Curve,
+        (Figure::AccessTime, None) => PartOfRun::Access,
+        _ => PartOfRun::Workload(metric.subject.clone()),
+    }
+}
+
+fn value(
+    figure: &OwnFigure,
+    metric: Option<usize>,
+    symptoms: Vec<Reason>,
+    record: &Record,
+) -> Value {
+    let speed = match figure.better {
+        Direction::Higher => figure.value.ln(),
+        Direction::Lower => -figure.value.ln(),
+    };
+    let faults = figure.part.faults(record, figure.target);
+    Value {
+        metric,
+        value: figure.value,
+        speed,
+        error: figure.error,
+        symptoms,
+        fault: faults.into_iter().next(),
+        latencies: latencies(figure, record),
+    }
+}
+
+/// The latencies of a workload, for each kind of operation.
+fn latencies(figure: &OwnFigure, record: &Record) -> Vec<(OpKind, LatencyPart)> {
+    let PartOfRun::Workload(name) = &figure.part else {
+        return Vec::new();
+    };
+    let row = record
+        .measurements
+        .iter()
+        .find(|row| row.data.target == figure.target && row.data.workload.name == *name);
+    let mut parts = Vec::new();
+    for (kind, op) in row.iter().flat_map(|row| row.ops()) {
+        let part = op.seen_latencies().to_part();
+        if !part.is_empty() {
+            // A copy takes no more room than it needs, and each row keeps its own.
+            parts.push((kind, part.clone()));
+        }
+    }
+    parts
+}
+
+/// The findings of a target: those that concern none of the other targets' workloads alone.
+fn findings_of_target(record: &Record, target: usize) -> Vec<FindingOfRow> {
+    let mut findings = Vec::new();
+    for finding in &record.findings {
+        if concerns_target(record, finding, target) {
+            let failed = Meaning::NotTheDisk {
+                cause: Cause::Failed,
+            };
+            findings.push(FindingOfRow {
+                code: finding.code.clone(),
+                title: finding.heading().to_owned(),
+                severity: finding.severity,
+                is_failure: finding.says == failed,
+            });
+        }
+    }
+    findings
+}
+
+fn concerns_target(record: &Record, finding: &Finding, target: usize) -> bool {
+    let (mut own, mut others) = (false, false);
+    for (index, row) in record.measurements.iter().enumerate() {
+        if finding.concerns(index) {
+            if row.data.target == target {
+                own = true;
+            } else {
+                others = true;
+            }
+        }
+    }
+    own || !others
+}
+
+fn are_like(one: u64, other: u64) -> bool {
+    one.abs_diff(other) as f64 <= SIZE_TOLERANCE * one.max(other) as f64
+}
+
+/// Vendor and model of the disks, each once; of what lies on no disk the type of its filesystem.
+fn model_text(target: &TargetIdentity) -> String {
+    let mut models: Vec<String> = Vec::new();
+    for disk in target.disks() {
+        let words = [disk.vendor.as_deref(), disk.model.as_deref()];
+        let text = words.into_iter().flatten().collect::<Vec<&str>>().join(" ");
+        if !text.is_empty() && !models.contains(&text) {
+            models.push(text);
+        }
+    }
+    match &target.filesystem {
+        Some(filesystem) if target.layers.is_empty() => filesystem.kind.clone(),
+        _ => models.join(" + "),
+    }
+}

@@ -1,0 +1,129 @@
+//! Why a row differs: findings that fewer than half of the like rows have, facts in which it
+//! deviates from most of them, and what its own run shows, such as a span that was cut.
+
+use super::groups::{FindingOfRow, Row};
+use crate::headline::uncapitalised;
+use diskproof_model::finding::Severity;
+use diskproof_model::fleet::{FleetReason, UsualFact, UsualFinding};
+use std::collections::BTreeMap;
+
+/// What most of a group have.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Usual {
+    pub rows: usize,
+    pub facts: Vec<UsualFact>,
+    pub findings: Vec<UsualFinding>,
+}
+
+impl Usual {
+    /// Of these rows.
+    pub(super) fn of(rows: &[&Row]) -> Self {
+        let mut values: BTreeMap<&'static str, BTreeMap<&str, usize>> = BTreeMap::new();
+        let mut order = Vec::new();
+        let mut findings: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in rows {
+            let Some(newest) = row.runs.last() else {
+                continue;
+            };
+            for (what, value) in &newest.facts {
+                if !order.contains(what) {
+                    order.push(*what);
+                }
+                *values.entry(what).or_default().entry(value).or_default() += 1;
+            }
+            for finding in findings_of(row).into_keys() {
+                *findings.entry(finding).or_default() += 1;
+            }
+        }
+        let mut usual = Self {
+            rows: rows.len(),
+            ..Self::default()
+        };
+        for what in order {
+            let most = values[what].iter().max_by_key(|(_, count)| **count);
+            if let Some((value, count)) = most
+                && 2 * *count > rows.len()
+            {
+                usual.facts.push(UsualFact {
+                    what: what.to_owned(),
+                    value: (*value).to_owned(),
+                    rows: *count,
+                });
+            }
+        }
+        for (code, count) in findings {
+            usual.findings.push(UsualFinding {
+                code: code.to_owned(),
+                rows: count,
+            });
+        }
+        usual
+    }
+
+    /// What tells this row from them, the likeliest reason first.
+    pub(super) fn reasons(&self, row: &Row) -> Vec<FleetReason> {
+        let mut reasons = Vec::new();
+        let mut notes = Vec::new();
+        let mut findings: Vec<(&str, &FindingOfRow)> = findings_of(row).into_iter().collect();
+        findings.sort_by_key(|(_, finding)| std::cmp::Reverse(finding.severity));
+        for (code, finding) in findings {
+            if 2 * self.rows_with(code) >= self.rows {
+                continue;
+            }
+            let reason = FleetReason {
+                code: code.to_owned(),
+                text: uncapitalised(&finding.title),
+            };
+            if finding.severity >= Severity::Warning {
+                reasons.push(reason);
+            } else {
+                notes.push(reason);
+            }
+        }
+        if let Some(newest) = row.runs.last() {
+            for (what, value) in &newest.facts {
+                reasons.extend(self.deviation(what, value));
+            }
+        }
+        for value in row.runs.iter().flat_map(|run| &run.values) {
+            for symptom in &value.symptoms {
+                let reason = FleetReason {
+                    code: symptom.code.clone(),
+                    text: symptom.why.clone(),
+                };
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
+            }
+        }
+        reasons.extend(notes);
+        reasons
+    }
+
+    /// `link SATA 3.0 Gbps, SATA 6.0 Gbps on 197`.
+    fn deviation(&self, what: &str, value: &str) -> Option<FleetReason> {
+        let usual = self.facts.iter().find(|fact| fact.what == what)?;
+        // What one of both does not know is no difference.
+        if usual.value == value || value.is_empty() || usual.value.is_empty() {
+            return None;
+        }
+        Some(FleetReason {
+            code: what.to_owned(),
+            text: format!("{what} {value}, {} on {}", usual.value, usual.rows),
+        })
+    }
+
+    fn rows_with(&self, code: &str) -> usize {
+        let found = self.findings.iter().find(|finding| finding.code == code);
+        found.map_or(0, |finding| finding.rows)
+    }
+}
+
+/// The findings of all runs of a row, each once.
+fn findings_of(row: &Row) -> BTreeMap<&str, &FindingOfRow> {
+    let mut findings = BTreeMap::new();
+    for finding in row.runs.iter().flat_map(|run| &run.findings) {
+        findings.insert(finding.code.as_str(), finding);
+    }
+    findings
+}

@@ -1,0 +1,618 @@
+//! The document of a fleet: rows, groups, and what they come to.
+
+use super::groups::{Groups, Kind, Metric, Row};
+use super::names::names;
+use super::question::FleetQuestion;
+use super::reasons::Usual;
+use super::spread::{
+    Distance, JudgedGroup, ROWS_MIN, Sample, judge, judge_again, judge_by, median,
+    scale_without_odd, sorted,
+};
+use super::summary;
+use super::verdicts::{Measure, Test, Weight, tests, tests_of_measures};
+use crate::compare::percentile_points;
+use diskproof_model::comparison::{Direction, Reason};
+use diskproof_model::fleet::{
+    FLEET_SCHEMA, FleetBasis, FleetDistance, FleetGroup, FleetLatencies, FleetMetric, FleetOutcome,
+    FleetOverall, FleetRecord, FleetRow, FleetScale, FleetValue, RowState,
+};
+use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::op::OpKind;
+use diskproof_model::target::TargetKind;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The rows of a fleet, judged.
+struct JudgedRows {
+    basis: FleetBasis,
+    /// One for each kind.
+    groups: Vec<JudgedGroup>,
+    tests: Vec<Test>,
+}
+
+pub(super) fn fleet_record(
+    groups: Groups,
+    reference: Option<&FleetRecord>,
+    question: FleetQuestion,
+) -> FleetRecord {
+    let judged = match reference {
+        None => by_each_other(&groups, question.margin),
+        Some(reference) => match second_look(&groups, reference, question.margin) {
+            Some(judged) => judged,
+            None => by_reference(&groups, reference, question.margin),
+        },
+    };
+    let mut rows = rows(&groups, &judged);
+    let usual = usual_of_kinds(&groups, &rows, reference);
+    for (row, draft) in rows.iter_mut().zip(&groups.rows) {
+        if !matches!(row.state, RowState::Alike | RowState::NotJudged) {
+            row.reasons = usual[draft.kind].reasons(draft);
+            for value in &mut row.values {
+                value.latencies = merged_latencies(&[draft], value.metric);
+            }
+        }
+    }
+    let mut fleet = FleetRecord {
+        schema: FLEET_SCHEMA.to_owned(),
+        tool: question.tool,
+        margin: question.margin,
+        basis: judged.basis,
+        outcome: FleetOutcome::Alike,
+        summary: String::new(),
+        groups: group_records(&groups, &judged, &rows, &usual),
+        rows,
+        missing: question.missing,
+        refused: question.refused,
+        examples: groups.examples,
+    };
+    if let Some(reference) = reference {
+        keep_scales(&mut fleet, reference);
+    }
+    drop_unused(&mut fleet);
+    fleet.rows.sort_by(|one, other| {
+        let order = rank_of(one).total_cmp(&rank_of(other));
+        order.then_with(|| one.name.cmp(&other.name))
+    });
+    fleet.outcome = outcome(&fleet);
+    fleet.summary = summary::sentence(&fleet);
+    fleet
+}
+
+fn by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
+    let mut judged = Vec::new();
+    for kind in 0..groups.kinds.len() {
+        judged.push(judge(&groups.columns(kind), groups.repeats(kind)));
+    }
+    JudgedRows {
+        basis: FleetBasis::EachOther,
+        tests: tests(&judged, margin),
+        groups: judged,
+    }
+}
+
+/// Each row by the scales of a saved fleet.
+fn by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> JudgedRows {
+    let mut measures = Vec::new();
+    for (group, saved) in reference.groups.iter().enumerate() {
+        for (row, found) in groups.rows_of(group) {
+            let mut distances = BTreeMap::new();
+            for (metric, saved_metric) in saved.metrics.iter().enumerate() {
+                if let (Some(scale), Some(sample)) =
+                    (&saved_metric.scale, found.sample(row, metric))
+                {
+                    distances.insert(metric, judge_by(scale, sample));
+                }
+            }
+            for overall in &saved.overall {
+                if let Some(distance) = overall_by(overall, row, &distances) {
+                    measures.push(Measure {
+                        group,
+                        metric: None,
+                        distance,
+                    });
+                }
+            }
+            for (metric, distance) in distances {
+                measures.push(Measure {
+                    group,
+                    metric: Some(metric),
+                    distance,
+                });
+            }
+        }
+    }
+    JudgedRows {
+        basis: FleetBasis::Reference,
+        groups: vec![JudgedGroup::default(); groups.kinds.len()],
+        tests: tests_of_measures(measures, margin),
+    }
+}
+
+/// The mean distance of a row that has all metrics of this mean.
+fn overall_by(
+    overall: &FleetOverall,
+    row: usize,
+    distances: &BTreeMap<usize, Distance>,
+) -> Option<Distance> {
+    let (mut t, mut log) = (0.0, 0.0);
+    for metric in &overall.metrics {
+        let distance = distances.get(metric)?;
+        t += distance.t;
+        log += distance.distance;
+    }
+    let count = overall.metrics.len() as f64;
+    let sample = Sample {
+        row,
+        value: t / count,
+        error: 0.0,
+    };
+    Some(Distance {
+        distance: log / count,
+        ..judge_by(&overall.scale, sample)
+    })
+}
+
+/// The suspects of a saved fleet by others of it that were measured again together with them;
+/// `None` where no suspect was, or too few others.
+fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<JudgedRows> {
+    let mut suspects = BTreeSet::new();
+    let mut others = BTreeSet::new();
+    for (index, row) in groups.rows.iter().enumerate() {
+        match saved_state(row, reference) {
+            Some(RowState::Suspect) => suspects.insert(index),
+            Some(RowState::Alike) => others.insert(index),
+            _ => false,
+        };
+    }
+    let mut measures = Vec::new();
+    for (group, saved) in reference.groups.iter().enumerate() {
+        for (metric, saved_metric) in saved.metrics.iter().enumerate() {
+            let Some(scale) = &saved_metric.scale else {
+                continue;
+            };
+            let (mut own, mut controls) = (Vec::new(), Vec::new());
+            for (row, found) in groups.rows_of(group) {
+                if suspects.contains(&row) {
+                    own.extend(found.sample(row, metric));
+                } else if others.contains(&row) {
+                    controls.extend(found.sample(row, metric));
+                }
+            }
+            if controls.len() < ROWS_MIN {
+                continue;
+            }
+            for distance in judge_again(scale, &own, &controls) {
+                measures.push(Measure {
+                    group,
+                    metric: Some(metric),
+                    distance,
+                });
+            }
+        }
+    }
+    if measures.is_empty() {
+        return None;
+    }
+    Some(JudgedRows {
+        basis: FleetBasis::SecondLook,
+        groups: vec![JudgedGroup::default(); groups.kinds.len()],
+        tests: tests_of_measures(measures, margin),
+    })
+}
+
+/// What a saved fleet says of a row. Its rank counts only where other rows have the same names: the
+/// next launch gives other ranks.
+fn saved_state(row: &Row, reference: &FleetRecord) -> Option<RowState> {
+    let mut found = Vec::new();
+    for saved in &reference.rows {
+        let is_same = saved.host == row.host
+            && saved.target == row.target
+            && saved.serials == row.serials
+            && saved.group == Some(row.kind);
+        if is_same {
+            found.push(saved);
+        }
+    }
+    if found.len() > 1 {
+        found.retain(|saved| saved.rank == row.rank);
+    }
+    match found.as_slice() {
+        [saved] => Some(saved.state),
+        _ => None,
+    }
+}
+
+fn rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
+    let kinds: Vec<TargetKind> = groups
+        .rows
+        .iter()
+        .map(|row| groups.kinds[row.kind].kind)
+        .collect();
+    let names = names(&groups.rows, &kinds);
+    let mut tests_of_rows = vec![Vec::new(); groups.rows.len()];
+    for test in &judged.tests {
+        tests_of_rows[test.distance.row].push(test);
+    }
+    let mut counts = vec![0; groups.kinds.len()];
+    for row in &groups.rows {
+        counts[row.kind] += 1;
+    }
+    let mut rows = Vec::new();
+    for (index, draft) in groups.rows.iter().enumerate() {
+        let tests = &tests_of_rows[index];
+        let values = values(groups, index, draft, tests);
+        let overall = tests.iter().find(|test| test.metric.is_none());
+        let mut row = FleetRow {
+            name: names[index].clone(),
+            host: draft.host.clone(),
+            rank: draft.rank,
+            target: draft.target.clone(),
+            disks: draft.disks.clone(),
+            serials: draft.serials.clone(),
+            runs: draft.runs.iter().map(|run| run.run.clone()).collect(),
+            group: Some(draft.kind),
+            state: state(tests),
+            values,
+            overall: overall.map(|test| distance_of(test)),
+            reasons: Vec::new(),
+            not_judged: None,
+        };
+        if judged.basis == FleetBasis::SecondLook && tests.is_empty() {
+            row.state = RowState::Alike;
+        }
+        if row.state == RowState::NotJudged {
+            row.not_judged = Some(why_not(&row, counts[draft.kind], judged.basis));
+        }
+        if let Some(failure) = draft.failure() {
+            row.state = RowState::Errors;
+            row.not_judged = Some(failure);
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+/// What the tests of a row come to: of several, what weighs most.
+fn state(tests: &[&Test]) -> RowState {
+    let has = |weight: Weight, is_wanted: fn(f64) -> bool| {
+        tests
+            .iter()
+            .any(|test| test.weight == weight && is_wanted(test.distance.distance))
+    };
+    if tests.is_empty() {
+        RowState::NotJudged
+    } else if has(Weight::Differs, |distance| distance < 0.0) {
+        RowState::Slower
+    } else if has(Weight::Differs, |distance| distance > 0.0) {
+        RowState::Faster
+    } else if has(Weight::Suspect, |_| true) {
+        RowState::Suspect
+    } else {
+        RowState::Alike
+    }
+}
+
+fn distance_of(test: &Test) -> FleetDistance {
+    FleetDistance {
+        speed: test.distance.distance.exp(),
+        t: test.distance.t,
+        p_value: test.distance.p_value,
+        p_adjusted: test.p_adjusted,
+    }
+}
+
+fn values(groups: &Groups, index: usize, row: &Row, tests: &[&Test]) -> Vec<FleetValue> {
+    let mut values = Vec::new();
+    for (metric, of_kind) in groups.kinds[row.kind].metrics.iter().enumerate() {
+        let test = tests.iter().find(|test| test.metric == Some(metric));
+        let all = row.runs.iter().flat_map(|run| &run.values);
+        let mut of_metric = all.filter(|value| value.metric == Some(metric));
+        let Some(sample) = row.sample(index, metric) else {
+            if let Some(value) = of_metric.next() {
+                values.push(FleetValue {
+                    metric,
+                    value: value.value,
+                    error: value.error,
+                    state: RowState::NotJudged,
+                    distance: None,
+                    not_judged: value.fault.clone(),
+                    latencies: Vec::new(),
+                });
+            }
+            continue;
+        };
+        let value = match of_kind.better {
+            Direction::Higher => sample.value.exp(),
+            Direction::Lower => (-sample.value).exp(),
+        };
+        values.push(FleetValue {
+            metric,
+            value,
+            error: sample.error,
+            state: state(&Vec::from_iter(test.copied())),
+            distance: test.map(|test| distance_of(test)),
+            not_judged: match test {
+                Some(_) => None,
+                None => Some(few_alike(groups, row.kind, metric)),
+            },
+            latencies: Vec::new(),
+        });
+    }
+    values
+}
+
+/// Why a metric is not judged although nothing speaks against the figure: few rows measured it
+/// under the same conditions.
+fn few_alike(groups: &Groups, kind: usize, metric: usize) -> Reason {
+    let metrics = &groups.kinds[kind].metrics;
+    let own = &metrics[metric];
+    let others = metrics
+        .iter()
+        .find(|other| other.metric == own.metric && other.example != own.example);
+    if let Some(others) = others
+        && let Some(reason) = difference(groups, own, others)
+    {
+        return reason;
+    }
+    Reason {
+        code: "few-alike".to_owned(),
+        why: "fewer than three disks of this kind measured it under the same conditions".to_owned(),
+    }
+}
+
+fn difference(groups: &Groups, own: &Metric, others: &Metric) -> Option<Reason> {
+    let record = groups.examples.get(own.example?)?;
+    let usual = groups.examples.get(others.example?)?;
+    let differences = own
+        .part
+        .differences((record, own.target), (usual, others.target));
+    differences.into_iter().next()
+}
+
+/// Why nothing of a row was judged.
+fn why_not(row: &FleetRow, like_rows: usize, basis: FleetBasis) -> Reason {
+    let first = row.values.iter().find_map(|value| value.not_judged.clone());
+    let fault = first.filter(|reason| reason.code != "few-alike");
+    match (fault, basis) {
+        (Some(reason), _) => reason,
+        (None, FleetBasis::Reference) => Reason {
+            code: "not-in-reference".to_owned(),
+            why: "the saved fleet has no disk of this kind that measured the same".to_owned(),
+        },
+        (None, _) if like_rows < ROWS_MIN => Reason {
+            code: "alone".to_owned(),
+            why: match like_rows {
+                1 => "alone of its kind".to_owned(),
+                count => format!("only {count} of its kind"),
+            },
+        },
+        (None, _) => Reason {
+            code: "few-alike".to_owned(),
+            why: "fewer than three disks of its kind measured the same".to_owned(),
+        },
+    }
+}
+
+/// What the like rows of each kind have in common; of a reference, what its rows had.
+fn usual_of_kinds(
+    groups: &Groups,
+    rows: &[FleetRow],
+    reference: Option<&FleetRecord>,
+) -> Vec<Usual> {
+    let mut usual = Vec::new();
+    for kind in 0..groups.kinds.len() {
+        let saved = reference.and_then(|reference| reference.groups.get(kind));
+        usual.push(match saved {
+            Some(saved) => Usual {
+                rows: saved.rows,
+                facts: saved.facts.clone(),
+                findings: saved.findings.clone(),
+            },
+            None => {
+                let like = groups.rows_of(kind).filter(|(row, _)| is_like(&rows[*row]));
+                Usual::of(&like.map(|(_, row)| row).collect::<Vec<&Row>>())
+            }
+        });
+    }
+    usual
+}
+
+/// Whether a row shows what is usual.
+fn is_like(row: &FleetRow) -> bool {
+    matches!(row.state, RowState::Alike | RowState::Suspect)
+}
+
+fn group_records(
+    groups: &Groups,
+    judged: &JudgedRows,
+    rows: &[FleetRow],
+    usual: &[Usual],
+) -> Vec<FleetGroup> {
+    let mut records = Vec::new();
+    for (index, kind) in groups.kinds.iter().enumerate() {
+        let of_kind: Vec<usize> = groups.rows_of(index).map(|(row, _)| row).collect();
+        let judged = &judged.groups[index];
+        let metrics = metric_records(groups, kind, judged, rows, &of_kind);
+        let spreads = metrics.iter().flat_map(|metric| &metric.scale);
+        let ordered = sorted(spreads.map(|scale: &FleetScale| scale.spread));
+        records.push(FleetGroup {
+            kind: kind.kind,
+            rotational: kind.rotational,
+            model: kind.model.clone(),
+            disk_bytes: kind.disk_bytes,
+            rows: of_kind.len(),
+            spread: if ordered.is_empty() {
+                None
+            } else {
+                Some(median(&ordered))
+            },
+            metrics,
+            overall: judged
+                .overall
+                .iter()
+                .map(|overall| FleetOverall {
+                    metrics: overall.metrics.clone(),
+                    scale: overall.judged.scale,
+                })
+                .collect(),
+            facts: usual[index].facts.clone(),
+            findings: usual[index].findings.clone(),
+        });
+    }
+    records
+}
+
+fn metric_records(
+    groups: &Groups,
+    kind: &Kind,
+    judged: &JudgedGroup,
+    rows: &[FleetRow],
+    of_kind: &[usize],
+) -> Vec<FleetMetric> {
+    let mut records = Vec::new();
+    for (index, metric) in kind.metrics.iter().enumerate() {
+        let (mut values, mut speeds) = (Vec::new(), Vec::new());
+        let mut like = Vec::new();
+        let mut count = 0;
+        for row in of_kind {
+            let value = rows[*row].values.iter().find(|value| value.metric == index);
+            let Some(value) = value else {
+                continue;
+            };
+            count += 1;
+            if is_like(&rows[*row]) && value.state != RowState::NotJudged {
+                let draft = &groups.rows[*row];
+                speeds.extend(draft.sample(*row, index).map(|sample| sample.value));
+                values.push(value.value);
+                like.push(draft);
+            }
+        }
+        records.push(FleetMetric {
+            metric: metric.metric.clone(),
+            subject: metric.subject.clone(),
+            figure: metric.figure,
+            better: metric.better,
+            unit: metric.unit.clone(),
+            rows: count,
+            example: metric.example,
+            target: metric.target,
+            five_numbers: five_numbers(&sorted(values)),
+            scale: match judged.columns.get(index) {
+                Some(Some(column)) => Some(scale_without_odd(column.scale, speeds)),
+                _ => None,
+            },
+            latencies: merged_latencies(&like, index),
+        });
+    }
+    records
+}
+
+fn five_numbers(ordered: &[f64]) -> Vec<f64> {
+    let Some(last) = ordered.len().checked_sub(1) else {
+        return Vec::new();
+    };
+    let at = |share: f64| {
+        let place = last as f64 * share;
+        let (low, high) = (
+            ordered[place.floor() as usize],
+            ordered[place.ceil() as usize],
+        );
+        low + (high - low) * place.fract()
+    };
+    [0.0, 0.25, 0.5, 0.75, 1.0].map(at).to_vec()
+}
+
+/// The latencies of a metric's workload over these rows.
+fn merged_latencies(rows: &[&Row], metric: usize) -> Vec<FleetLatencies> {
+    let mut merged: BTreeMap<OpKind, LatencyHistogram> = BTreeMap::new();
+    for row in rows {
+        for (kind, part) in row.judged(metric).flat_map(|value| &value.latencies) {
+            merged.entry(*kind).or_default().add_part(part);
+        }
+    }
+    let mut latencies = Vec::new();
+    for (op, histogram) in merged {
+        latencies.push(FleetLatencies {
+            op,
+            count: histogram.count(),
+            percentiles: percentile_points(&histogram),
+        });
+    }
+    latencies
+}
+
+/// A judgement by a saved fleet is about that fleet's rows.
+fn keep_scales(fleet: &mut FleetRecord, reference: &FleetRecord) {
+    for (group, saved) in fleet.groups.iter_mut().zip(&reference.groups) {
+        group.spread = saved.spread;
+        group.overall.clone_from(&saved.overall);
+        for (metric, saved_metric) in group.metrics.iter_mut().zip(&saved.metrics) {
+            metric.scale = saved_metric.scale;
+            metric.five_numbers.clone_from(&saved_metric.five_numbers);
+            metric.latencies.clone_from(&saved_metric.latencies);
+        }
+    }
+}
+
+/// Keeps the examples of metrics that have a scale: only they judge another row.
+fn drop_unused(fleet: &mut FleetRecord) {
+    let mut used = BTreeMap::new();
+    for group in &mut fleet.groups {
+        for metric in &mut group.metrics {
+            if metric.scale.is_none() {
+                metric.example = None;
+            }
+            if let Some(example) = &mut metric.example {
+                let next = used.len();
+                *example = *used.entry(*example).or_insert(next);
+            }
+        }
+    }
+    let mut examples: Vec<_> = std::mem::take(&mut fleet.examples)
+        .into_iter()
+        .map(Some)
+        .collect();
+    let mut places: Vec<(usize, usize)> = used.into_iter().collect();
+    places.sort_by_key(|(_, new)| *new);
+    for (old, _) in places {
+        fleet.examples.extend(examples[old].take());
+    }
+    for group in &mut fleet.groups {
+        for metric in &mut group.metrics {
+            if metric.example.is_none() {
+                metric.target = 0;
+            }
+        }
+    }
+}
+
+/// Rows that differ come first, those furthest from the others at their head.
+fn rank_of(row: &FleetRow) -> f64 {
+    match row.state {
+        RowState::Slower => -1e9 + slowest(row),
+        RowState::Errors => -1e8,
+        RowState::Faster => -1e7,
+        RowState::Suspect => -1e6 + slowest(row),
+        RowState::NotJudged => -1e5,
+        RowState::Alike => 0.0,
+    }
+}
+
+fn slowest(row: &FleetRow) -> f64 {
+    let distances = row.values.iter().flat_map(|value| &value.distance);
+    let speeds = distances.chain(&row.overall).map(|distance| distance.speed);
+    speeds.fold(1.0, f64::min)
+}
+
+fn outcome(fleet: &FleetRecord) -> FleetOutcome {
+    let is_wrong = |row: &FleetRow| matches!(row.state, RowState::Slower | RowState::Errors);
+    let has_lost = fleet.refused.iter().any(|refused| refused.is_lost);
+    if fleet.rows.iter().any(is_wrong) || !fleet.missing.is_empty() || has_lost {
+        return FleetOutcome::Differs;
+    }
+    let is_judged = |row: &FleetRow| row.state != RowState::NotJudged;
+    if fleet.rows.iter().any(is_judged) {
+        FleetOutcome::Alike
+    } else {
+        FleetOutcome::TooFew
+    }
+}

@@ -1,0 +1,416 @@
+//! How far each row lies from the others, and how surely: one formula from 3 rows to thousands.
+//!
+//! The distance of a logarithm from the median of the other rows is divided by their spread. The
+//! spread is the median absolute deviation, moderated by a prior (Smyth 2004), so that three rows
+//! that happen to agree do not make it nothing. From thirty rows on, the tails of the faster side
+//! decide how many degrees of freedom Student's t may have: faults are on the slower one.
+//! docs/cluster.md explains it and cites the simulations.
+
+use crate::estimate::student;
+use diskproof_model::fleet::FleetScale;
+use std::collections::BTreeMap;
+
+/// Rows that are fewer than this are not judged.
+pub(super) const ROWS_MIN: usize = 3;
+/// Spread below which no fleet is believed to be, as a logarithm.
+const FLOOR: f64 = 0.05;
+/// Degrees of freedom of the prior spread.
+const PRIOR_FREEDOM: f64 = 4.0;
+/// Degrees of freedom of a fleet's spread where its suspects are measured again.
+const SECOND_LOOK_FREEDOM: f64 = 20.0;
+/// The share of the rows that the spread's degrees of freedom come to: the efficiency of the median
+/// absolute deviation (Rousseeuw & Croux 1993).
+const EFFICIENCY: f64 = 0.37;
+/// Variance of a median over that of a mean, for normal values: π/2.
+const MEDIAN_VARIANCE: f64 = 1.57;
+/// From this many rows on the median and the spread of all are as good as those of the others.
+const ALL_ROWS_FROM: usize = 31;
+/// From this many rows on their tails show.
+const TAIL_ROWS_MIN: usize = 30;
+/// The tails are taken a little heavier than they look.
+const TAIL_CAUTION: f64 = 0.10;
+/// Degrees of freedom that tails may have; the last ones are those of normal values.
+const TAIL_FREEDOMS: [f64; 10] = [4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 60.0, 1000.0];
+/// The upper quartile of normal values.
+const NORMAL_QUARTILE: f64 = 0.6745;
+/// Fewer rows than these do not show how they spread: only the floor counts.
+const SPREAD_ROWS_MIN: usize = 5;
+
+/// A value of one row: the logarithm of a rate, or minus that of a time, so that more is faster.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    pub row: usize,
+    pub value: f64,
+    /// The standard error that the row's own records state.
+    pub error: f64,
+}
+
+/// How far one row lies from the others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Distance {
+    pub row: usize,
+    /// From the median of the others, as a logarithm.
+    pub distance: f64,
+    pub t: f64,
+    /// Two-sided, for this one row and metric.
+    pub p_value: f64,
+}
+
+/// A metric of a group of like rows.
+#[derive(Debug, Clone)]
+pub(super) struct JudgedColumn {
+    pub scale: FleetScale,
+    pub rows: Vec<Distance>,
+}
+
+/// What a group comes to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct JudgedGroup {
+    /// In the order of the metrics; `None` where too few rows have one.
+    pub columns: Vec<Option<JudgedColumn>>,
+    /// The mean of all metrics, for each set of rows that have the same ones.
+    pub overall: Vec<OverallColumn>,
+}
+
+/// The mean distance over several metrics.
+#[derive(Debug, Clone)]
+pub(super) struct OverallColumn {
+    pub metrics: Vec<usize>,
+    pub judged: JudgedColumn,
+}
+
+/// Judges the metrics of a group of like rows. `repeats` is the spread of the runs of one row,
+/// where some have several.
+pub(super) fn judge(columns: &[Vec<Sample>], repeats: Option<f64>) -> JudgedGroup {
+    let mut places = Vec::new();
+    for column in columns {
+        places.push(places_of(column));
+    }
+    let tail = tail_of_faster(&places);
+    let common = common_spread(&places);
+    let mut judged = JudgedGroup::default();
+    for (samples, found) in columns.iter().zip(&places) {
+        if samples.len() < ROWS_MIN {
+            judged.columns.push(None);
+            continue;
+        }
+        let floor = if samples.len() >= SPREAD_ROWS_MIN {
+            common.max(FLOOR)
+        } else {
+            repeats.unwrap_or(0.0).max(FLOOR)
+        };
+        let prior = Prior {
+            spread: floor,
+            freedom: PRIOR_FREEDOM,
+        };
+        judged
+            .columns
+            .push(Some(judged_column(samples, found, prior, tail)));
+    }
+    judged.overall = overall(&judged.columns, tail);
+    judged
+}
+
+/// Judges one more row by the scale of a saved fleet.
+pub(super) fn judge_by(scale: &FleetScale, sample: Sample) -> Distance {
+    let place = Place {
+        distance: sample.value - scale.median,
+        spread: scale.spread,
+    };
+    let prior = Prior {
+        spread: scale.floor,
+        freedom: PRIOR_FREEDOM,
+    };
+    let excess = (sample.error.powi(2) - scale.error_squared).max(0.0);
+    let tail = Tail::new(scale.tail_freedom);
+    Yardstick::new(place.spread, prior, scale.rows, tail).distance(
+        sample.row,
+        place.distance,
+        excess,
+    )
+}
+
+/// Judges suspects by others that were measured together with them. The fleet's spread is the
+/// prior: the suspects were chosen by another measurement.
+pub(super) fn judge_again(
+    scale: &FleetScale,
+    suspects: &[Sample],
+    others: &[Sample],
+) -> Vec<Distance> {
+    let values: Vec<f64> = sorted(others.iter().map(|sample| sample.value));
+    let (center, spread) = median_and_spread(&values);
+    let prior = Prior {
+        spread: scale.spread,
+        freedom: SECOND_LOOK_FREEDOM,
+    };
+    let yardstick = Yardstick::new(spread, prior, others.len(), Tail::normal());
+    suspects
+        .iter()
+        .map(|sample| yardstick.distance(sample.row, sample.value - center, 0.0))
+        .collect()
+}
+
+/// How heavy the tails of a fleet are.
+#[derive(Debug, Clone, Copy)]
+struct Tail {
+    /// Of the Student t that has such tails.
+    freedom: f64,
+    /// Its upper quartile, which the median absolute deviation estimates.
+    upper_quartile: f64,
+}
+
+impl Tail {
+    fn new(freedom: f64) -> Self {
+        Self {
+            freedom,
+            upper_quartile: student::quantile(0.75, freedom),
+        }
+    }
+
+    fn normal() -> Self {
+        Self::new(TAIL_FREEDOMS[TAIL_FREEDOMS.len() - 1])
+    }
+}
+
+/// The scale that rows without the odd ones have; of fewer than two values the one of all stays.
+pub(super) fn scale_without_odd(scale: FleetScale, values: Vec<f64>) -> FleetScale {
+    if values.len() < 2 {
+        return scale;
+    }
+    let ordered = sorted(values);
+    let (center, spread) = median_and_spread(&ordered);
+    FleetScale {
+        rows: ordered.len(),
+        median: center,
+        spread,
+        ..scale
+    }
+}
+
+/// A spread that is assumed before any row is looked at, and how firmly.
+#[derive(Debug, Clone, Copy)]
+struct Prior {
+    spread: f64,
+    freedom: f64,
+}
+
+/// Distance of a value from the median of the others, and their spread.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    distance: f64,
+    spread: f64,
+}
+
+/// The moderated spread of the other rows.
+struct Yardstick {
+    variance: f64,
+    freedom: f64,
+}
+
+impl Yardstick {
+    fn new(spread: f64, prior: Prior, others: usize, tail: Tail) -> Self {
+        let others = others as f64;
+        let own_freedom = EFFICIENCY * (others - 1.0).max(0.0);
+        let scaled = spread * NORMAL_QUARTILE / tail.upper_quartile;
+        let freedom = prior.freedom + own_freedom;
+        let moderated =
+            (prior.freedom * prior.spread.powi(2) + own_freedom * scaled.powi(2)) / freedom;
+        Self {
+            variance: moderated * (1.0 + MEDIAN_VARIANCE / others),
+            freedom: freedom.min(tail.freedom.max(prior.freedom)),
+        }
+    }
+
+    /// `excess` is the variance of the row's own error beyond the usual one.
+    fn distance(&self, row: usize, distance: f64, excess: f64) -> Distance {
+        let t = distance / (self.variance + excess).sqrt();
+        Distance {
+            row,
+            distance,
+            t,
+            p_value: student::two_sided(t.abs(), self.freedom),
+        }
+    }
+}
+
+fn judged_column(samples: &[Sample], found: &[Place], prior: Prior, tail: Tail) -> JudgedColumn {
+    let others = samples.len() - 1;
+    let error_squared = median(&sorted(samples.iter().map(|sample| sample.error.powi(2))));
+    let mut rows = Vec::new();
+    for (sample, place) in samples.iter().zip(found) {
+        let excess = (sample.error.powi(2) - error_squared).max(0.0);
+        rows.push(Yardstick::new(place.spread, prior, others, tail).distance(
+            sample.row,
+            place.distance,
+            excess,
+        ));
+    }
+    let (center, spread) = median_and_spread(&sorted(samples.iter().map(|sample| sample.value)));
+    JudgedColumn {
+        scale: FleetScale {
+            rows: samples.len(),
+            median: center,
+            spread,
+            floor: prior.spread,
+            error_squared,
+            tail_freedom: tail.freedom,
+        },
+        rows,
+    }
+}
+
+/// The mean of t over the metrics, judged like one more metric: of rows that have the same ones.
+fn overall(columns: &[Option<JudgedColumn>], tail: Tail) -> Vec<OverallColumn> {
+    let mut distances: BTreeMap<usize, Vec<(usize, Distance)>> = BTreeMap::new();
+    for (metric, column) in columns.iter().enumerate() {
+        for distance in column.iter().flat_map(|column| &column.rows) {
+            let of_row = distances.entry(distance.row).or_default();
+            of_row.push((metric, *distance));
+        }
+    }
+    let mut sets: BTreeMap<Vec<usize>, Vec<Distance>> = BTreeMap::new();
+    for (row, found) in distances {
+        let metrics = found.iter().map(|(metric, _)| *metric).collect();
+        let count = found.len() as f64;
+        sets.entry(metrics).or_default().push(Distance {
+            row,
+            distance: found.iter().map(|(_, one)| one.distance).sum::<f64>() / count,
+            t: found.iter().map(|(_, one)| one.t).sum::<f64>() / count,
+            p_value: 1.0,
+        });
+    }
+    let prior = Prior {
+        spread: 1.0,
+        freedom: PRIOR_FREEDOM,
+    };
+    let mut overall = Vec::new();
+    for (metrics, means) in sets {
+        if metrics.len() < 2 || means.len() < ROWS_MIN {
+            continue;
+        }
+        let mut samples = Vec::new();
+        for mean in &means {
+            samples.push(Sample {
+                row: mean.row,
+                value: mean.t,
+                error: 0.0,
+            });
+        }
+        let mut judged = judged_column(&samples, &places_of(&samples), prior, tail);
+        for (row, mean) in judged.rows.iter_mut().zip(&means) {
+            // The margin is about rates, not about t.
+            row.distance = mean.distance;
+        }
+        overall.push(OverallColumn { metrics, judged });
+    }
+    overall
+}
+
+/// For each row its distance from the others and their spread.
+fn places_of(samples: &[Sample]) -> Vec<Place> {
+    if samples.len() < ROWS_MIN {
+        return Vec::new();
+    }
+    let values = sorted(samples.iter().map(|sample| sample.value));
+    let of_all = if samples.len() >= ALL_ROWS_FROM {
+        Some(median_and_spread(&values))
+    } else {
+        None
+    };
+    let mut places = Vec::new();
+    for sample in samples {
+        let (center, spread) = of_all.unwrap_or_else(|| {
+            let mut others = values.clone();
+            let own = others.partition_point(|value| *value < sample.value);
+            others.remove(own);
+            median_and_spread(&others)
+        });
+        places.push(Place {
+            distance: sample.value - center,
+            spread,
+        });
+    }
+    places
+}
+
+/// The spread of the middle metric, each by the rows whose others agree best.
+fn common_spread(columns: &[Vec<Place>]) -> f64 {
+    let mut spreads = Vec::new();
+    for places in columns {
+        if places.len() >= SPREAD_ROWS_MIN {
+            let ordered = sorted(places.iter().map(|place| place.spread));
+            spreads.push(ordered[places.len() / 4]);
+        }
+    }
+    median(&sorted(spreads))
+}
+
+/// The Student t that has the tails of the faster side.
+fn tail_of_faster(columns: &[Vec<Place>]) -> Tail {
+    let mut faster = Vec::new();
+    for places in columns {
+        if places.len() < TAIL_ROWS_MIN {
+            continue;
+        }
+        for place in places {
+            if place.distance > 0.0 {
+                faster.push(place.distance / place.spread.max(1e-9));
+            }
+        }
+    }
+    if faster.is_empty() {
+        return Tail::normal();
+    }
+    let ordered = sorted(faster);
+    let far = ordered[ordered.len() * 95 / 100];
+    let near = ordered[ordered.len() / 2].max(1e-9);
+    let ratio = far / near + TAIL_CAUTION;
+    for freedom in TAIL_FREEDOMS.into_iter().rev() {
+        let tail = Tail::new(freedom);
+        if ratio <= student::quantile(0.975, freedom) / tail.upper_quartile {
+            return tail;
+        }
+    }
+    Tail::new(TAIL_FREEDOMS[0])
+}
+
+/// The median, and the median absolute deviation from it as a standard deviation.
+fn median_and_spread(ordered: &[f64]) -> (f64, f64) {
+    let center = median(ordered);
+    let deviations = sorted(ordered.iter().map(|value| (value - center).abs()));
+    let spread = 1.4826 * correction(ordered.len()) * median(&deviations);
+    (center, spread)
+}
+
+/// Makes 1.4826 MAD unbiased for so many normal values (Croux & Rousseeuw 1992).
+fn correction(count: usize) -> f64 {
+    match count {
+        0 | 1 => 1.0,
+        2 => 1.196,
+        3 => 1.495,
+        4 => 1.363,
+        5 => 1.206,
+        6 => 1.200,
+        7 => 1.140,
+        8 => 1.129,
+        9 => 1.107,
+        _ => count as f64 / (count as f64 - 0.8),
+    }
+}
+
+/// Of values in order; 0 of none.
+pub(super) fn median(ordered: &[f64]) -> f64 {
+    match ordered.len() {
+        0 => 0.0,
+        count => f64::midpoint(ordered[(count - 1) / 2], ordered[count / 2]),
+    }
+}
+
+pub(super) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut ordered: Vec<f64> = values.into_iter().collect();
+    ordered.sort_by(f64::total_cmp);
+    ordered
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! The outcome of a fleet in a sentence: how many are alike, and who differs in what, with the
+//! likeliest reason.
+
+use diskproof_model::fleet::{FleetBasis, FleetDistance, FleetRecord, FleetRow, RowState};
+use diskproof_model::units::counted;
+
+/// Rows in the sentence; the table has all that differ.
+const NAMED_MAX: usize = 3;
+/// A speed below this is shown as a number of times, above as percent.
+const TIMES_FROM: f64 = 0.5;
+
+/// `197 of 200 disks alike (± 4 %); 3 differ: db17 fsync-commit 9.1 times slower …`.
+pub(super) fn sentence(fleet: &FleetRecord) -> String {
+    let count = |state: RowState| fleet.rows.iter().filter(|row| row.state == state).count();
+    let alike = count(RowState::Alike) + count(RowState::Suspect);
+    let total = fleet.rows.len();
+    let mut clauses = vec![match (total, alike) {
+        (0, _) => "no disk was measured".to_owned(),
+        (_, 0) => format!(
+            "none of {} could be judged alike",
+            counted(total as u64, "disk")
+        ),
+        _ => format!(
+            "{alike} of {} {}{}",
+            counted(total as u64, "disk"),
+            alike_word(fleet.basis),
+            spread_text(fleet)
+        ),
+    }];
+    let differing: Vec<&FleetRow> = fleet
+        .rows
+        .iter()
+        .filter(|row| {
+            matches!(
+                row.state,
+                RowState::Slower | RowState::Faster | RowState::Errors
+            )
+        })
+        .collect();
+    if !differing.is_empty() {
+        let mut texts: Vec<String> = differing
+            .iter()
+            .take(NAMED_MAX)
+            .map(|row| row_text(fleet, row))
+            .collect();
+        if differing.len() > NAMED_MAX {
+            texts.push(format!("{} more", differing.len() - NAMED_MAX));
+        }
+        let verb = if differing.len() == 1 {
+            "differs"
+        } else {
+            "differ"
+        };
+        clauses.push(format!("{} {verb}: {}", differing.len(), texts.join("; ")));
+    }
+    for (number, what) in [
+        (count(RowState::Suspect), "suspect"),
+        (count(RowState::NotJudged), "not judged"),
+        (fleet.missing.len(), "missing"),
+        (fleet.refused.len(), "refused"),
+    ] {
+        if number > 0 {
+            clauses.push(format!("{number} {what}"));
+        }
+    }
+    crate::headline::sentence(&clauses.join("; "))
+}
+
+fn alike_word(basis: FleetBasis) -> &'static str {
+    match basis {
+        FleetBasis::EachOther | FleetBasis::SecondLook => "alike",
+        FleetBasis::Reference => "like the saved fleet",
+    }
+}
+
+/// The spread of the largest group.
+fn spread_text(fleet: &FleetRecord) -> String {
+    let groups = fleet.groups.iter();
+    let largest = groups
+        .filter(|group| group.spread.is_some())
+        .max_by_key(|group| group.rows);
+    match largest.and_then(|group| group.spread) {
+        Some(spread) => format!(" (± {:.1} %)", spread * 100.0),
+        None => String::new(),
+    }
+}
+
+/// `db17 fsync-commit 9.1 times slower than the median (link 3.0 Gbps, 6.0 Gbps on 197)`.
+fn row_text(fleet: &FleetRecord, row: &FleetRow) -> String {
+    let mut text = format!("{} {}", row.name, difference_text(fleet, row));
+    if row.state != RowState::Errors
+        && let Some(reason) = row.reasons.first()
+    {
+        text.push_str(&format!(" ({})", reason.text));
+    }
+    text
+}
+
+/// In what a row differs most, and by how much.
+pub(super) fn difference_text(fleet: &FleetRecord, row: &FleetRow) -> String {
+    if let (RowState::Errors, Some(reason)) = (row.state, &row.not_judged) {
+        return reason.why.clone();
+    }
+    let metrics = match row.group {
+        Some(group) => fleet.groups[group].metrics.as_slice(),
+        None => &[],
+    };
+    let mut differing = Vec::new();
+    for value in &row.values {
+        if let Some(distance) = &value.distance
+            && value.state == row.state
+        {
+            differing.push((metrics[value.metric].subject.as_str(), distance));
+        }
+    }
+    differing.sort_by(|one, other| furthest(other.1).total_cmp(&furthest(one.1)));
+    match (differing.as_slice(), &row.overall) {
+        ([], Some(overall)) => format!("{} over all workloads", speed_text(overall.speed)),
+        ([], None) => row.state.as_str().to_owned(),
+        ([(subject, distance)], _) => {
+            format!("{subject} {} than the median", speed_text(distance.speed))
+        }
+        ([(subject, distance), others @ ..], _) => format!(
+            "{subject} {} than the median, and {} too",
+            speed_text(distance.speed),
+            counted(others.len() as u64, "other")
+        ),
+    }
+}
+
+fn furthest(distance: &FleetDistance) -> f64 {
+    distance.speed.ln().abs()
+}
+
+/// `9.1 times slower`, `20 % slower`, `2.3 times faster`.
+fn speed_text(speed: f64) -> String {
+    if speed <= TIMES_FROM {
+        format!("{:.1} times slower", 1.0 / speed)
+    } else if speed < 1.0 {
+        format!("{:.0} % slower", (1.0 - speed) * 100.0)
+    } else if speed * TIMES_FROM >= 1.0 {
+        format!("{speed:.1} times as fast")
+    } else {
+        format!("{:.0} % faster", (speed - 1.0) * 100.0)
+    }
+}

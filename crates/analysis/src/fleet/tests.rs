@@ -1,0 +1,297 @@
+//! Fleets of copies of one record, in which single ones are changed.
+
+use super::*;
+use crate::fixture;
+use diskproof_model::fleet::{FleetBasis, FleetOutcome, FleetRow, RowState};
+use diskproof_model::target::{Layer, Link, Rank};
+
+fn question() -> FleetQuestion {
+    FleetQuestion {
+        tool: fixture::record().tool,
+        margin: MARGIN,
+        missing: Vec::new(),
+        refused: Vec::new(),
+    }
+}
+
+/// The record of host number `number`, whose rates vary by about 2 %.
+fn record(number: usize) -> Record {
+    let mut record = fixture::record();
+    record.run_id = format!("{number:032x}");
+    record.host.name = format!("db{number:02}");
+    record.findings.clear();
+    // Even steps of an irrational number spread like random ones and never repeat.
+    let place = (number as f64 * 0.618_034).fract() - 0.5;
+    scale(&mut record, 1.0 + 0.04 * place);
+    record
+}
+
+/// Multiplies every rate, and divides every latency.
+fn scale(record: &mut Record, factor: f64) {
+    for index in 0..record.measurements.len() {
+        scale_workload(record, index, factor);
+    }
+}
+
+fn scale_workload(record: &mut Record, index: usize, factor: f64) {
+    for figures in record.measurements[index].figures.ops.values_mut() {
+        figures.iops.value *= factor;
+        figures.throughput.value *= factor;
+        figures.latency.mean /= factor;
+    }
+}
+
+fn judged(records: &[Record]) -> FleetRecord {
+    let mut fleet = Fleet::new();
+    for record in records {
+        assert_eq!(fleet.add(record), Added::Counted);
+    }
+    fleet.judge(question())
+}
+
+fn records(count: usize) -> Vec<Record> {
+    (0..count).map(record).collect()
+}
+
+fn row<'f>(fleet: &'f FleetRecord, name: &str) -> &'f FleetRow {
+    let found = fleet.rows.iter().find(|row| row.name == name);
+    found.unwrap_or_else(|| panic!("{name}: {:?}", fleet.summary))
+}
+
+fn names(fleet: &FleetRecord, state: RowState) -> Vec<&str> {
+    let rows = fleet.rows.iter().filter(|row| row.state == state);
+    rows.map(|row| row.name.as_str()).collect()
+}
+
+fn disk(record: &mut Record) -> &mut Layer {
+    record.targets[0].layers.last_mut().unwrap()
+}
+
+#[test]
+fn healthy_fleet_has_no_names() {
+    for count in [3, 5, 12, 60] {
+        let fleet = judged(&records(count));
+        assert_eq!(fleet.outcome, FleetOutcome::Alike, "{}", fleet.summary);
+        assert_eq!(
+            names(&fleet, RowState::Alike).len(),
+            count,
+            "{}",
+            fleet.summary
+        );
+    }
+}
+
+#[test]
+fn slow_disk_is_named_with_the_reason() {
+    let mut all = records(60);
+    scale(&mut all[17], 0.5);
+    disk(&mut all[17]).link = Some(Link {
+        bus: "SATA".to_owned(),
+        speed: Some("3.0 Gbps".to_owned()),
+        ..Link::default()
+    });
+    for (index, record) in all.iter_mut().enumerate() {
+        if index != 17 {
+            disk(record).link = Some(Link {
+                bus: "SATA".to_owned(),
+                speed: Some("6.0 Gbps".to_owned()),
+                ..Link::default()
+            });
+        }
+    }
+    // Another firmware with equal figures is no name.
+    disk(&mut all[5]).firmware = Some("OLD".to_owned());
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Differs);
+    assert_eq!(names(&fleet, RowState::Slower), ["db17"]);
+    assert_eq!(fleet.rows[0].name, "db17");
+    let reasons = &fleet.rows[0].reasons;
+    assert_eq!(reasons[0].code, "link", "{reasons:?}");
+    assert!(reasons[0].text.contains("3.0 Gbps") && reasons[0].text.contains("on 59"));
+    assert!(row(&fleet, "db05").reasons.is_empty());
+}
+
+#[test]
+fn one_slow_workload_is_enough() {
+    let mut all = records(60);
+    scale_workload(&mut all[4], 1, 0.5);
+    let fleet = judged(&all);
+    assert_eq!(names(&fleet, RowState::Slower), ["db04"]);
+    let slow = fleet.rows[0].values.iter();
+    assert_eq!(
+        slow.filter(|value| value.state == RowState::Slower).count(),
+        1
+    );
+}
+
+#[test]
+fn disk_that_is_far_faster_is_told_apart() {
+    let mut all = records(30);
+    scale(&mut all[3], 9.0);
+    let fleet = judged(&all);
+    assert_eq!(names(&fleet, RowState::Faster), ["db03"]);
+    assert_eq!(fleet.outcome, FleetOutcome::Alike);
+}
+
+#[test]
+fn span_that_was_cut_by_the_same_plan_is_a_symptom() {
+    let mut all = records(12);
+    scale(&mut all[2], 0.1);
+    for row in &mut all[2].measurements {
+        row.data.span_bytes /= 4;
+    }
+    let fleet = judged(&all);
+    assert_eq!(
+        names(&fleet, RowState::Slower),
+        ["db02"],
+        "{}",
+        fleet.summary
+    );
+    let codes: Vec<&str> = fleet.rows[0]
+        .reasons
+        .iter()
+        .map(|one| one.code.as_str())
+        .collect();
+    assert!(codes.contains(&"span-differs"), "{codes:?}");
+}
+
+#[test]
+fn disk_with_another_plan_is_not_judged() {
+    let mut all = records(12);
+    scale(&mut all[2], 0.1);
+    let scratch = all[2].plan.scratch.get_or_insert_default();
+    scratch.size_bytes = 1 << 20;
+    for row in &mut all[2].measurements {
+        row.data.span_bytes /= 4;
+    }
+    let fleet = judged(&all);
+    assert_eq!(
+        names(&fleet, RowState::NotJudged),
+        ["db02"],
+        "{}",
+        fleet.summary
+    );
+    assert_eq!(
+        row(&fleet, "db02").not_judged.as_ref().unwrap().code,
+        "span-differs"
+    );
+    // Also where it comes first.
+    all.swap(0, 2);
+    let fleet = judged(&all);
+    assert_eq!(
+        names(&fleet, RowState::NotJudged),
+        ["db02"],
+        "{}",
+        fleet.summary
+    );
+    assert_eq!(
+        row(&fleet, "db02").not_judged.as_ref().unwrap().code,
+        "span-differs"
+    );
+}
+
+#[test]
+fn equal_host_names_and_two_disks_a_host_are_rows() {
+    let mut all = records(6);
+    for (index, record) in all.iter_mut().enumerate() {
+        record.host.name = "pod".to_owned();
+        record.host.rank = Some(Rank {
+            rank: index as u32 / 2,
+            size: Some(3),
+        });
+        record.targets[0].path = format!("/data{}", index % 2);
+    }
+    let fleet = judged(&all);
+    assert_eq!(fleet.rows.len(), 6);
+    let unique: BTreeSet<&str> = fleet.rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(unique.len(), 6, "{unique:?}");
+}
+
+#[test]
+fn several_runs_are_one_row_and_the_same_run_counts_once() {
+    let mut all = records(9);
+    for (index, record) in all.iter_mut().enumerate() {
+        record.host.name = format!("db{}", index % 3);
+    }
+    let fleet = judged(&all);
+    assert_eq!(fleet.rows.len(), 3);
+    assert!(fleet.rows.iter().all(|row| row.runs.len() == 3));
+    let mut again = Fleet::new();
+    assert_eq!(again.add(&all[0]), Added::Counted);
+    assert_eq!(again.add(&all[0]), Added::Again);
+}
+
+#[test]
+fn disk_alone_of_its_kind_is_not_judged() {
+    let mut all = records(4);
+    disk(&mut all[3]).model = Some("ANOTHER".to_owned());
+    let fleet = judged(&all);
+    assert_eq!(names(&fleet, RowState::NotJudged), ["db03"]);
+    assert_eq!(
+        row(&fleet, "db03").not_judged.as_ref().unwrap().code,
+        "alone"
+    );
+    assert_eq!(judged(&all[..2]).outcome, FleetOutcome::TooFew);
+}
+
+#[test]
+fn disk_of_one_percent_more_is_of_the_same_kind() {
+    let mut all = records(4);
+    let size = disk(&mut all[3]).size_bytes;
+    disk(&mut all[3]).size_bytes = size + size / 200;
+    assert_eq!(judged(&all).groups.len(), 1);
+    disk(&mut all[3]).size_bytes = size + size / 50;
+    assert_eq!(judged(&all).groups.len(), 2);
+}
+
+#[test]
+fn new_record_is_judged_by_a_saved_fleet() {
+    let saved = judged(&records(60));
+    let text = serde_json::to_string(&saved).unwrap();
+    let kept: FleetRecord = serde_json::from_str(&text).unwrap();
+    assert_eq!(kept, saved);
+    let mut slow = record(61);
+    scale(&mut slow, 0.7);
+    for (record, state) in [(record(61), RowState::Alike), (slow, RowState::Slower)] {
+        let mut fleet = Fleet::with_reference(kept.clone());
+        assert_eq!(fleet.add(&record), Added::Counted);
+        let judged = fleet.judge(question());
+        assert_eq!(judged.basis, FleetBasis::Reference);
+        assert_eq!(judged.rows[0].state, state, "{}", judged.summary);
+    }
+    let mut foreign = record(62);
+    disk(&mut foreign).model = Some("ANOTHER".to_owned());
+    let mut fleet = Fleet::with_reference(kept);
+    fleet.add(&foreign);
+    let judged = fleet.judge(question());
+    assert_eq!(judged.outcome, FleetOutcome::TooFew, "{}", judged.summary);
+}
+
+#[test]
+fn suspects_of_a_saved_fleet_are_decided_by_runs_of_their_own() {
+    let mut saved = judged(&records(60));
+    let suspect = saved
+        .rows
+        .iter_mut()
+        .find(|row| row.name == "db07")
+        .unwrap();
+    suspect.state = RowState::Suspect;
+    let mut fleet = Fleet::with_reference(saved);
+    for number in [7, 11, 12, 13, 14, 15] {
+        let mut again = record(number);
+        again.run_id = format!("{:032x}", 1000 + number);
+        if number == 7 {
+            scale(&mut again, 0.7);
+        }
+        fleet.add(&again);
+    }
+    let judged = fleet.judge(question());
+    assert_eq!(judged.basis, FleetBasis::SecondLook);
+    assert_eq!(
+        names(&judged, RowState::Slower),
+        ["db07"],
+        "{}",
+        judged.summary
+    );
+    assert_eq!(names(&judged, RowState::Alike).len(), 5);
+}

@@ -1,0 +1,344 @@
+//! A record as short lines, so that it comes back whole through any launcher. Those cut long lines
+//! (srun -l at 1,024 bytes, pdsh at 131,071), mix lines of several processes, and put names before
+//! them. Each line is complete in itself: `diskproof1 ID NUMBER/COUNT BASE64`, of the deflated
+//! JSON. ID is the beginning of the SHA-256 of the deflated data, in hexadecimal digits.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use diskproof_model::fleet::{HELLO_SCHEMA, Hello};
+use diskproof_model::limits::DOCUMENT_BYTES_MAX;
+use diskproof_model::target::{HostFacts, TargetIdentity};
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read as _, Write};
+
+/// What every piece begins with.
+const MARK: &str = "diskproof1 ";
+/// Base64 characters of a piece: with its head it stays below 900 bytes, which every launcher but
+/// Open MPI's passes whole.
+const CHARACTERS: usize = 840;
+/// Hexadecimal digits of an ID.
+const ID_DIGITS: usize = 16;
+/// Most pieces of a record: those of the largest document.
+const PIECES_MAX: usize = DOCUMENT_BYTES_MAX / CHARACTERS + 1;
+
+/// Writes a document as pieces.
+pub(crate) fn write_pieces(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    serde_json::to_writer(&mut encoder, document)?;
+    let data = encoder.finish()?;
+    let text = BASE64.encode(&data);
+    let id = digest(&data);
+    let pieces: Vec<&[u8]> = text.as_bytes().chunks(CHARACTERS).collect();
+    for (index, piece) in pieces.iter().enumerate() {
+        let number = index + 1;
+        write!(out, "{MARK}{id} {number:04}/{:04} ", pieces.len())?;
+        out.write_all(piece)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// What a process announces before its first request.
+pub(crate) fn hello(run_id: &str, host: &HostFacts, targets: &[TargetIdentity]) -> Hello {
+    Hello {
+        schema: HELLO_SCHEMA.to_owned(),
+        run_id: run_id.to_owned(),
+        host: host.name.clone(),
+        rank: host.rank.map(|rank| rank.rank),
+        size: host.rank.and_then(|rank| rank.size),
+        targets: targets.iter().map(|target| target.path.clone()).collect(),
+    }
+}
+
+fn digest(data: &[u8]) -> String {
+    let mut digits = String::new();
+    for byte in Sha256::digest(data) {
+        digits.push_str(&format!("{byte:02x}"));
+    }
+    digits.truncate(ID_DIGITS);
+    digits
+}
+
+/// Joins pieces that come in any order, of several documents at once.
+#[derive(Debug, Default)]
+pub(crate) struct PieceJoiner {
+    incomplete: BTreeMap<String, Incomplete>,
+    /// IDs of complete documents, whose pieces may come again.
+    complete: BTreeSet<String>,
+}
+
+/// A document of which pieces are missing.
+#[derive(Debug)]
+struct Incomplete {
+    pieces: Vec<Option<String>>,
+    /// What stood before its first piece: the name that a launcher gave it.
+    label: String,
+}
+
+/// What pieces were joined to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// The JSON text of a document.
+    Document(String),
+    /// The pieces do not make a document.
+    Damaged {
+        /// The name of the document.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl PieceJoiner {
+    /// Takes every piece of a line, wherever it stands; returns the documents that they complete,
+    /// and whether there was a piece.
+    pub(crate) fn take(&mut self, line: &str) -> (Vec<Joined>, bool) {
+        let mut joined = Vec::new();
+        let mut has_piece = false;
+        let mut rest = line;
+        let mut label = "";
+        while let Some(at) = rest.find(MARK) {
+            if !has_piece {
+                label = &rest[..at];
+            }
+            rest = &rest[at + MARK.len()..];
+            if let Some(piece) = Piece::parse(rest) {
+                has_piece = true;
+                joined.extend(self.add(&piece, label));
+                rest = &rest[piece.length..];
+            }
+        }
+        (joined, has_piece)
+    }
+
+    fn add(&mut self, piece: &Piece<'_>, label: &str) -> Option<Joined> {
+        if self.complete.contains(piece.id) {
+            return None;
+        }
+        let name = piece.id.to_owned();
+        let incomplete = self.incomplete.entry(name).or_insert_with(|| Incomplete {
+            pieces: vec![None; piece.count],
+            label: shown_label(label),
+        });
+        let slot = incomplete.pieces.get_mut(piece.number - 1)?;
+        // A copy that was cut must not replace a whole one.
+        if slot
+            .as_ref()
+            .is_none_or(|kept| kept.len() < piece.text.len())
+        {
+            *slot = Some(piece.text.to_owned());
+        }
+        let text: Option<String> = incomplete.pieces.iter().cloned().collect();
+        let joined = match document(piece.id, &text?) {
+            Ok(json) => Joined::Document(json),
+            // A whole copy of a piece that was cut may still come.
+            Err(_) => return None,
+        };
+        self.incomplete.remove(piece.id);
+        self.complete.insert(piece.id.to_owned());
+        Some(joined)
+    }
+
+    /// What is left at the end: documents of which pieces are missing or were cut.
+    pub(crate) fn finish(self) -> Vec<Joined> {
+        let mut damaged = Vec::new();
+        for (id, incomplete) in self.incomplete {
+            let count = incomplete.pieces.len();
+            let missing = incomplete.pieces.iter().filter(|one| one.is_none()).count();
+            let why = match (missing, incomplete.pieces.into_iter().collect()) {
+                (0, Some::<String>(text)) => match document(&id, &text) {
+                    Ok(_) => continue,
+                    Err(why) => why,
+                },
+                _ => format!("{missing} of its {count} pieces are missing"),
+            };
+            let name = match incomplete.label.as_str() {
+                "" => format!("record {id}"),
+                label => format!("record {id} of {label}"),
+            };
+            damaged.push(Joined::Damaged { name, why });
+        }
+        damaged
+    }
+}
+
+/// The name that a launcher puts before a line: `db17: `, `3: `, `[1,0]<stdout>:`.
+fn shown_label(text: &str) -> String {
+    let label: String = text
+        .trim()
+        .trim_end_matches([':', '|', '>'])
+        .trim()
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .take(60)
+        .collect();
+    label
+}
+
+/// The JSON text in base64 of deflated data.
+fn document(id: &str, text: &str) -> Result<String, String> {
+    let data = BASE64
+        .decode(text)
+        .map_err(|error| format!("one of its pieces is damaged: {error}"))?;
+    if digest(&data) != id {
+        return Err("its pieces do not match their digest: a line was cut or changed".to_owned());
+    }
+    let mut json = String::new();
+    let most = DOCUMENT_BYTES_MAX as u64;
+    let read = ZlibDecoder::new(data.as_slice())
+        .take(most + 1)
+        .read_to_string(&mut json);
+    match read {
+        Ok(length) if length as u64 <= most => Ok(json),
+        Ok(_) => Err("it is larger than 64 MiB".to_owned()),
+        Err(error) => Err(format!("its data cannot be inflated: {error}")),
+    }
+}
+
+/// One piece, without its mark.
+struct Piece<'t> {
+    id: &'t str,
+    number: usize,
+    count: usize,
+    text: &'t str,
+    /// Bytes that it takes of the line.
+    length: usize,
+}
+
+impl<'t> Piece<'t> {
+    fn parse(text: &'t str) -> Option<Self> {
+        let id = text.get(..ID_DIGITS)?;
+        let is_id = id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let rest = text.get(ID_DIGITS..)?.strip_prefix(' ')?;
+        let (numbers, after) = rest.split_once(' ')?;
+        let (number, count) = numbers.split_once('/')?;
+        let (number, count) = (number.parse().ok()?, count.parse().ok()?);
+        if !is_id || number == 0 || number > count || count > PIECES_MAX {
+            return None;
+        }
+        let is_base64 = |letter: char| letter.is_ascii_alphanumeric() || "+/=".contains(letter);
+        let end = after
+            .find(|letter| !is_base64(letter))
+            .unwrap_or(after.len());
+        Some(Self {
+            id,
+            number,
+            count,
+            text: &after[..end],
+            length: text.len() - after.len() + end,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// A document of many pieces.
+    fn large() -> Value {
+        let mut numbers = Vec::new();
+        let mut number = 1_u64;
+        for _ in 0..4000 {
+            number = number
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            numbers.push(number >> 33);
+        }
+        json!({ "numbers": numbers })
+    }
+
+    fn lines(document: &Value) -> Vec<String> {
+        let mut text = Vec::new();
+        write_pieces(document, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn joined(lines: impl IntoIterator<Item = String>) -> (Vec<Joined>, Vec<Joined>) {
+        let mut joiner = PieceJoiner::default();
+        let mut complete = Vec::new();
+        for line in lines {
+            complete.extend(joiner.take(&line).0);
+        }
+        (complete, joiner.finish())
+    }
+
+    fn is(document: &Value, joined: &Joined) -> bool {
+        let Joined::Document(text) = joined else {
+            return false;
+        };
+        serde_json::from_str::<Value>(text).unwrap() == *document
+    }
+
+    #[test]
+    fn lines_are_short_and_join_to_the_document() {
+        let document = large();
+        let lines = lines(&document);
+        assert!(lines.len() > 20 && lines.iter().all(|line| line.len() < 900));
+        let (complete, left) = joined(lines);
+        assert!(is(&document, &complete[0]) && complete.len() == 1 && left.is_empty());
+    }
+
+    #[test]
+    fn order_labels_repetitions_and_escaped_line_ends_do_not_matter() {
+        let (one, other) = (large(), json!({"small": true}));
+        let mut mixed: Vec<String> = Vec::new();
+        for line in lines(&one).iter().rev() {
+            mixed.push(format!("db17: {line}"));
+            mixed.push(format!("db17: {line}"));
+        }
+        mixed.insert(3, format!("  3: {}", lines(&other)[0]));
+        let (complete, left) = joined(mixed);
+        assert_eq!((complete.len(), left.len()), (2, 0));
+        assert!(is(&other, &complete[0]) && is(&one, &complete[1]));
+        let line = format!(
+            "host | CHANGED | rc=0 | (stdout) {}",
+            lines(&one).join("\\n")
+        );
+        let (complete, _) = joined([line]);
+        assert!(is(&one, &complete[0]));
+    }
+
+    #[test]
+    fn missing_and_cut_pieces_are_named_with_their_label() {
+        let document = large();
+        let whole = lines(&document);
+        let without = whole.iter().skip(1).map(|line| format!("db17: {line}"));
+        let (complete, left) = joined(without);
+        let [Joined::Damaged { name, why }] = left.as_slice() else {
+            panic!("{left:?}")
+        };
+        assert!(complete.is_empty() && name.contains("db17"), "{name}");
+        assert!(why.starts_with("1 of its "), "{why}");
+        let mut cut = whole.clone();
+        cut[2].truncate(500);
+        let (complete, left) = joined(cut.clone());
+        assert!(complete.is_empty() && left.len() == 1);
+        // The whole piece follows.
+        cut.push(whole[2].clone());
+        let (complete, left) = joined(cut);
+        assert!(is(&document, &complete[0]) && left.is_empty());
+    }
+
+    #[test]
+    fn lines_that_only_look_like_pieces_are_ignored() {
+        for text in [
+            "diskproof1 ",
+            "diskproof1 0123456789abcdef",
+            "diskproof1 0123456789abcdef 0/0 AAAA",
+            "diskproof1 0123456789abcdef 5/4 AAAA",
+            "diskproof1 0123456789abcdef 1/99999999999 AAAA",
+            "diskproof1 zzzz456789abcdef 1/1 AAAA",
+            "diskproof1 0123456789abcd\u{fc}f 1/1 AAAA",
+        ] {
+            let (joined, has_piece) = PieceJoiner::default().take(text);
+            assert!(joined.is_empty() && !has_piece, "{text}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Several records one after the other, as launchers, logs and `cat` bring them: JSON documents,
+//! pretty or not, and records in pieces anywhere in a line. One document is held at a time.
+
+use crate::pieces::{Joined, PieceJoiner};
+use diskproof_model::document::{AnyDocument, DocumentError};
+use diskproof_model::fleet::{HELLO_SCHEMA, Hello};
+use diskproof_model::limits::DOCUMENT_BYTES_MAX;
+use std::io::{self, BufRead, Read as _};
+
+/// What a stream brings.
+#[derive(Debug)]
+pub(crate) enum Streamed {
+    /// A record, a comparison or a fleet.
+    Document(Box<AnyDocument>),
+    /// A process has begun.
+    Hello(Hello),
+    /// Something that is no usable document.
+    Refused(RefusedPart),
+}
+
+/// A part of a stream that is no usable document.
+#[derive(Debug)]
+pub(crate) struct RefusedPart {
+    /// What it is called; empty for the stream itself.
+    pub name: String,
+    pub why: String,
+    /// Whether a record was lost with it; false of a document of another kind.
+    pub is_lost: bool,
+}
+
+/// Reads a stream to its end, and hands over what it brings. Returns how many documents there were,
+/// damaged ones included.
+pub(crate) fn read_stream(
+    from: &mut dyn BufRead,
+    take: &mut dyn FnMut(Streamed),
+) -> io::Result<usize> {
+    let mut reader = Reader {
+        joiner: PieceJoiner::default(),
+        open: None,
+        line_number: 0,
+        documents: 0,
+        take,
+    };
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let most = DOCUMENT_BYTES_MAX as u64 + 1;
+        if (&mut *from).take(most).read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        if line.len() > DOCUMENT_BYTES_MAX {
+            return Err(io::Error::other(DocumentError::TooLarge));
+        }
+        reader.line_number += 1;
+        reader.take_line(&String::from_utf8_lossy(&line));
+    }
+    reader.finish();
+    Ok(reader.documents)
+}
+
+struct Reader<'t> {
+    joiner: PieceJoiner,
+    /// The document that has begun and not ended.
+    open: Option<OpenDocument>,
+    line_number: usize,
+    documents: usize,
+    take: &'t mut dyn FnMut(Streamed),
+}
+
+/// A JSON object while it is read.
+#[derive(Debug, Default)]
+struct OpenDocument {
+    text: String,
+    /// The line that it begins on.
+    line: usize,
+    depth: usize,
+    is_in_string: bool,
+    is_escaped: bool,
+}
+
+impl OpenDocument {
+    /// Adds text up to the end of the document; returns how much of it belongs to the document, and
+    /// whether that is complete.
+    fn add(&mut self, text: &str) -> (usize, bool) {
+        for (index, byte) in text.bytes().enumerate() {
+            if self.is_in_string {
+                if self.is_escaped {
+                    self.is_escaped = false;
+                } else if byte == b'\\' {
+                    self.is_escaped = true;
+                } else if byte == b'"' {
+                    self.is_in_string = false;
+                }
+                continue;
+            }
+            match byte {
+                b'"' => self.is_in_string = true,
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+            if self.depth == 0 {
+                self.text.push_str(&text[..=index]);
+                return (index + 1, true);
+            }
+        }
+        self.text.push_str(text);
+        (text.len(), false)
+    }
+}
+
+impl Reader<'_> {
+    fn take_line(&mut self, line: &str) {
+        let text = line.trim_start_matches('\u{feff}');
+        if let Some(open) = self.open.take() {
+            // Within a document of ours no line but the first begins with a brace or a piece.
+            let begins_anew = text.starts_with('{') || text.starts_with("diskproof1 ");
+            if begins_anew || open.text.len() > DOCUMENT_BYTES_MAX {
+                self.refuse_open(&open);
+            } else {
+                self.open = Some(open);
+                self.continue_open(text);
+                return;
+            }
+        }
+        self.take_outside(text);
+    }
+
+    /// A line, or the rest of one, that belongs to no document that began before it.
+    fn take_outside(&mut self, text: &str) {
+        if text.trim_start().starts_with('{') {
+            self.open = Some(OpenDocument {
+                line: self.line_number,
+                ..OpenDocument::default()
+            });
+            self.continue_open(text.trim_start());
+            return;
+        }
+        let (joined, _) = self.joiner.take(text);
+        for one in joined {
+            self.take_joined(one);
+        }
+    }
+
+    fn continue_open(&mut self, text: &str) {
+        let Some(open) = &mut self.open else {
+            return;
+        };
+        let (length, is_complete) = open.add(text);
+        if !is_complete {
+            return;
+        }
+        let name = format!("line {}", open.line);
+        let json = std::mem::take(&mut open.text);
+        self.open = None;
+        self.take_json(&json, name);
+        let rest = &text[length..];
+        if !rest.trim().is_empty() {
+            self.take_outside(rest);
+        }
+    }
+
+    fn take_joined(&mut self, joined: Joined) {
+        match joined {
+            Joined::Document(json) => {
+                #[derive(serde::Deserialize)]
+                struct Head {
+                    schema: String,
+                }
+                let schema = serde_json::from_str::<Head>(&json).map(|head| head.schema);
+                match schema {
+                    Ok(schema) if schema == HELLO_SCHEMA => {
+                        if let Ok(hello) = serde_json::from_str(&json) {
+                            (self.take)(Streamed::Hello(hello));
+                        }
+                    }
+                    _ => self.take_json(&json, "a record in pieces".to_owned()),
+                }
+            }
+            Joined::Damaged { name, why } => self.refuse(name, why, IsLost::Yes),
+        }
+    }
+
+    fn take_json(&mut self, json: &str, name: String) {
+        match AnyDocument::from_json(json) {
+            Ok(document) => {
+                self.documents += 1;
+                (self.take)(Streamed::Document(Box::new(document)));
+            }
+            Err(error) => {
+                let is_lost = match error {
+                    DocumentError::Foreign | DocumentError::Fio => IsLost::No,
+                    _ => IsLost::Yes,
+                };
+                self.refuse(name, error.to_string(), is_lost);
+            }
+        }
+    }
+
+    fn refuse_open(&mut self, open: &OpenDocument) {
+        let name = format!("line {}", open.line);
+        // A brace of a log is no record.
+        let is_lost = if open.text.contains("\"diskproof.") {
+            IsLost::Yes
+        } else {
+            IsLost::No
+        };
+        self.refuse(name, "the JSON document is truncated".to_owned(), is_lost);
+    }
+
+    fn refuse(&mut self, name: String, why: String, is_lost: IsLost) {
+        self.documents += 1;
+        (self.take)(Streamed::Refused(RefusedPart {
+            name,
+            why,
+            is_lost: is_lost == IsLost::Yes,
+        }));
+    }
+
+    fn finish(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.refuse_open(&open);
+        }
+        for joined in std::mem::take(&mut self.joiner).finish() {
+            self.take_joined(joined);
+        }
+    }
+}
+
+/// Whether a record was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IsLost {
+    Yes,
+    No,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pieces::write_pieces;
+    use diskproof_model::record::Record;
+
+    fn record(id: usize) -> Record {
+        Record {
+            run_id: format!("{id:032x}"),
+            ..diskproof_analysis::fixture::record()
+        }
+    }
+
+    /// Ids of the records, hosts of the hellos, and whether each refused part was a record.
+    fn read(text: &str) -> (Vec<String>, Vec<String>, Vec<bool>) {
+        let (mut ids, mut hosts, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+        read_stream(&mut text.as_bytes(), &mut |streamed| match streamed {
+            Streamed::Document(document) => match *document {
+                AnyDocument::Record(record) => ids.push(record.run_id),
+                other => panic!("{other:?}"),
+            },
+            Streamed::Hello(hello) => hosts.push(hello.host),
+            Streamed::Refused(part) => refused.push(part.is_lost),
+        })
+        .unwrap();
+        (ids, hosts, refused)
+    }
+
+    fn pieces(document: &impl serde::Serialize) -> String {
+        let mut text = Vec::new();
+        write_pieces(document, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn documents_follow_each_other_pretty_or_not() {
+        let (a, b, c) = (record(1), record(2), record(3));
+        let pretty = serde_json::to_string_pretty(&a).unwrap();
+        let compact = serde_json::to_string(&b).unwrap();
+        let text = format!(
+            "note: a {{ in a note\n{pretty}\n{compact}{compact}\nx\n{}",
+            pieces(&c)
+        );
+        let (ids, _, refused) = read(&text);
+        assert_eq!(ids, [a.run_id, b.run_id.clone(), b.run_id, c.run_id]);
+        assert!(refused.is_empty());
+    }
+
+    #[test]
+    fn truncated_document_is_named_and_the_rest_goes_on() {
+        let (a, b) = (record(1), record(2));
+        for whole in [
+            serde_json::to_string_pretty(&a).unwrap(),
+            serde_json::to_string(&a).unwrap(),
+        ] {
+            let cut = &whole[..whole.len() / 2];
+            let cut_line = cut.rfind('\n').map_or(cut, |end| &cut[..end]);
+            let next = serde_json::to_string_pretty(&b).unwrap();
+            for after in [next, pieces(&b)] {
+                let (ids, _, refused) = read(&format!("{cut_line}\n{after}"));
+                assert_eq!(ids, [b.run_id.as_str()]);
+                assert_eq!(refused, [true]);
+            }
+        }
+    }
+
+    #[test]
+    fn foreign_documents_are_refused_without_a_loss() {
+        let (ids, _, refused) = read("{\"name\": \"package\"}\n{}\n\n");
+        assert_eq!((ids.len(), refused), (0, vec![false, false]));
+        assert_eq!(read("").2, Vec::<bool>::new());
+    }
+
+    #[test]
+    fn hello_of_a_process_that_died_is_read() {
+        let record = record(1);
+        let hello = crate::pieces::hello(&record.run_id, &record.host, &record.targets);
+        let (ids, hosts, _) = read(&format!("db1: {}", pieces(&hello)));
+        assert_eq!((ids.len(), hosts), (0, vec![record.host.name]));
+    }
+}

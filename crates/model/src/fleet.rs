@@ -1,0 +1,323 @@
+//! Many hosts compared: which disk is not like the others, and why. Its JSON form is the published
+//! contract `schema/fleet.v1.schema.json`.
+
+use crate::comparison::{Direction, Figure, PercentilePoint, Reason};
+use crate::op::OpKind;
+use crate::record::{Record, Tool};
+use crate::target::TargetKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use crate::comparison::RowState;
+
+/// Version of the shape of a fleet.
+pub const FLEET_SCHEMA: &str = "diskproof.fleet/1";
+
+/// The records of many hosts, row by row, and what they come to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetRecord {
+    /// Always [`FLEET_SCHEMA`].
+    pub schema: String,
+    /// The program that made it.
+    pub tool: Tool,
+    /// Rows that differ by less than this share are alike, however sure the difference is: 0.1 is
+    /// 10 %.
+    pub margin: f64,
+    /// What the rows were judged by.
+    pub basis: FleetBasis,
+    /// What it comes to.
+    pub outcome: FleetOutcome,
+    /// The same in a sentence.
+    pub summary: String,
+    /// Disks of one kind, in the order of their first records.
+    pub groups: Vec<FleetGroup>,
+    /// The disks: those that differ first, by their distance; then the others by name.
+    pub rows: Vec<FleetRow>,
+    /// Hosts and ranks that were expected, or that began, and of which no record came.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingRow>,
+    /// Inputs that are no usable record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedInput>,
+    /// Records whose workloads define the conditions of the metrics, with their figures alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<Record>,
+}
+
+/// What the rows of a fleet were judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FleetBasis {
+    /// By each other.
+    EachOther,
+    /// By the rows of a saved fleet.
+    Reference,
+    /// The suspects of a saved fleet were measured again, and judged by others of it that were
+    /// measured together with them.
+    SecondLook,
+}
+
+/// What a fleet comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FleetOutcome {
+    /// No row is slower than the others, none has errors, none is missing.
+    Alike,
+    /// At least one is.
+    Differs,
+    /// Fewer than three rows of a kind: nothing could be judged.
+    TooFew,
+}
+
+/// Disks of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetGroup {
+    /// What was measured: a scratch file in a directory, a file, a device.
+    pub kind: TargetKind,
+    /// Whether the disks rotate; `null` where that is not known.
+    pub rotational: Option<bool>,
+    /// Vendor and model of the disks; empty where none reports one.
+    pub model: String,
+    /// Size of the disks of its first row, in bytes. The others differ by 1 % at most.
+    pub disk_bytes: u64,
+    /// How many rows belong to it.
+    pub rows: usize,
+    /// Relative spread of its rows: one standard deviation of the middle metric; `null` where too
+    /// few were judged.
+    pub spread: Option<f64>,
+    /// What was measured of them.
+    pub metrics: Vec<FleetMetric>,
+    /// The mean distance over several metrics.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overall: Vec<FleetOverall>,
+    /// What most of its rows have in common beyond their kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<UsualFact>,
+    /// The findings of its rows, and how many have them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<UsualFinding>,
+}
+
+/// The figure that speaks for a workload, over the rows that measured it under the same conditions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetMetric {
+    /// Its name, as in a comparison: `fsync-commit.iops`.
+    pub metric: String,
+    /// The workload.
+    pub subject: String,
+    /// Which figure.
+    pub figure: Figure,
+    /// Which direction is better.
+    pub better: Direction,
+    /// Unit of its values.
+    pub unit: String,
+    /// How many rows have it.
+    pub rows: usize,
+    /// Index in `examples` of the record that defines its conditions; `null` where too few rows
+    /// have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub example: Option<usize>,
+    /// Index of the target in that record.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub target: usize,
+    /// Least, lower quartile, median, upper quartile and greatest value of the rows that are alike;
+    /// empty where there is none.
+    pub five_numbers: Vec<f64>,
+    /// What another row is judged by; `null` where too few rows have it.
+    pub scale: Option<FleetScale>,
+    /// The latencies of the rows that are alike, merged, for each kind of operation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<FleetLatencies>,
+}
+
+/// The mean distance over several metrics, of the rows that have all of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetOverall {
+    /// Indices of the metrics.
+    pub metrics: Vec<usize>,
+    /// What another row is judged by, in standard errors.
+    pub scale: FleetScale,
+}
+
+/// Median and spread of logarithms: of a rate, or of one over a time, so that more is faster.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetScale {
+    /// How many rows it is of.
+    pub rows: usize,
+    /// Their median.
+    pub median: f64,
+    /// Their spread: 1.4826 times the median absolute deviation, unbiased.
+    pub spread: f64,
+    /// The spread that was assumed before any row was looked at.
+    pub floor: f64,
+    /// Median of the squares of the errors that the rows' own records state.
+    pub error_squared: f64,
+    /// Degrees of freedom of the Student t that has their tails.
+    pub tail_freedom: f64,
+}
+
+/// The latencies of one kind of operation, over all rows that are alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetLatencies {
+    /// The kind.
+    pub op: OpKind,
+    /// How many.
+    pub count: u64,
+    /// Their percentiles, ascending; only those with at least ten latencies beyond.
+    pub percentiles: Vec<PercentilePoint>,
+}
+
+/// A fact that most rows of a group share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UsualFact {
+    /// What it is, such as `firmware`.
+    pub what: String,
+    /// The value of most rows.
+    pub value: String,
+    /// How many rows have this value.
+    pub rows: usize,
+}
+
+/// A finding, and how many rows of a group have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UsualFinding {
+    /// Its code.
+    pub code: String,
+    /// How many rows have it.
+    pub rows: usize,
+}
+
+/// A disk: a target of a rank of a host. Several runs of it are averaged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetRow {
+    /// What pages call it: the host, and of the rest what tells it from others.
+    pub name: String,
+    /// Name of the machine.
+    pub host: String,
+    /// The rank that a launcher gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// The target's path.
+    pub target: String,
+    /// Kernel names of the disks at the bottom.
+    pub disks: Vec<String>,
+    /// Their serial numbers, as far as they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub serials: Vec<String>,
+    /// Its runs.
+    pub runs: Vec<FleetRun>,
+    /// Index of its group; `null` where it was not compared with others.
+    pub group: Option<usize>,
+    /// What it comes to.
+    pub state: RowState,
+    /// Its figures.
+    pub values: Vec<FleetValue>,
+    /// Mean distance over its metrics, and how sure it is; `null` where it was not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overall: Option<FleetDistance>,
+    /// What may be the reason, the likeliest first: what most of the others do not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<FleetReason>,
+    /// Why it was not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_judged: Option<Reason>,
+}
+
+/// A run of a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetRun {
+    /// Its id.
+    pub run_id: String,
+    /// Its start in UTC, RFC 3339.
+    pub started: String,
+    /// Whether it ended before its plan did.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub partial: bool,
+}
+
+/// A figure of a row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetValue {
+    /// Index of the metric in its group.
+    pub metric: usize,
+    /// The figure; the geometric mean of several runs.
+    pub value: f64,
+    /// Its standard error as a share of it, as its own records state; 0 where they state none.
+    pub error: f64,
+    /// What it comes to.
+    pub state: RowState,
+    /// How far it lies from the others; `null` where it was not judged.
+    pub distance: Option<FleetDistance>,
+    /// Why it was not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_judged: Option<Reason>,
+    /// Its latencies, where the row differs from the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<FleetLatencies>,
+}
+
+/// How far a row lies from the others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetDistance {
+    /// Times as fast as the median of the others: 0.5 is half as fast.
+    pub speed: f64,
+    /// In standard errors.
+    pub t: f64,
+    /// Probability of this distance by chance alone, for one row and metric.
+    pub p_value: f64,
+    /// The same after allowing for the number of rows and metrics (Holm).
+    pub p_adjusted: f64,
+}
+
+/// Something that tells a row from the others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetReason {
+    /// Stable name: the code of a finding, a fact such as `link`, or a symptom such as
+    /// `span-differs`.
+    pub code: String,
+    /// In a clause, with the value of the others.
+    pub text: String,
+}
+
+/// A host or rank of which no record came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MissingRow {
+    /// The host, or the rank where only that is known.
+    pub name: String,
+    /// What is known of it.
+    pub why: String,
+}
+
+/// An input that is no usable record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RefusedInput {
+    /// The file, or the place in a stream.
+    pub name: String,
+    /// What is wrong with it.
+    pub why: String,
+    /// Whether a record was lost with it, as it is truncated, damaged or empty; false where it
+    /// holds something else.
+    pub is_lost: bool,
+}
+
+/// What a process announces before its first request, so that a rank which dies has a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Always [`HELLO_SCHEMA`].
+    pub schema: String,
+    /// Id of the run.
+    pub run_id: String,
+    /// Name of the machine.
+    pub host: String,
+    /// The rank that a launcher gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// How many ranks the launcher started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u32>,
+    /// The targets' paths.
+    pub targets: Vec<String>,
+}
+
+/// Version of the shape of a [`Hello`].
+pub const HELLO_SCHEMA: &str = "diskproof.hello/1";

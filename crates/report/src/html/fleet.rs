@@ -1,0 +1,119 @@
+//! The page of many hosts: the sentence, the rows that differ, a heat map of hosts and workloads,
+//! and the latencies of a row that differs over those of the others.
+
+use super::blocks::blocks;
+use super::charts;
+use super::comparison::percentile_chart;
+use super::document::page;
+use super::elements::{section, shown};
+use super::saved_page::FLEET_ID;
+use crate::chart::Chart;
+use crate::describe::fleet::{FleetDetail, all_rows, answer_blocks, latencies};
+use diskproof_model::block::Block;
+use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue, RowState};
+use diskproof_model::units::format_percent;
+use maud::{Markup, html};
+use std::io::{self, Write};
+
+/// Charts of rows that differ; each is a screen.
+const CHARTS_MAX: usize = 12;
+
+/// Writes the page of a fleet.
+pub fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
+    let charts = charts_of_rows(fleet);
+    let mut anchors = vec![("verdict", "Verdict"), ("rows", "Hosts")];
+    if !charts.is_empty() {
+        anchors.push(("charts", "Charts"));
+    }
+    anchors.push(("data", "Data"));
+    let mut map = all_rows(fleet);
+    map.extend(latencies(fleet));
+    let body = html! {
+        (overview(fleet))
+        (section("rows", "Hosts and workloads", &blocks(&map, None)))
+        @if !charts.is_empty() { (charts::section(&charts, None)) }
+        (data())
+    };
+    let data_blocks = [
+        ("chart-data", charts::data(&charts).to_string()),
+        (FLEET_ID, serde_json::to_string(fleet)?),
+    ];
+    let title = format!("{} disks · fleet", fleet.rows.len());
+    let text = page(&title, &anchors, "diskproof-fleet", &body, &data_blocks);
+    out.write_all(text.as_bytes())
+}
+
+fn overview(fleet: &FleetRecord) -> Markup {
+    let described: Vec<Block> = answer_blocks(fleet, FleetDetail::All);
+    html! {
+        section.overview #verdict aria-labelledby="title" {
+            p.kicker {
+                "many hosts · differences up to " (format_percent(fleet.margin)) " are ignored"
+            }
+            h1 #title { (shown(&fleet.summary)) }
+            (blocks(&described, None))
+        }
+    }
+}
+
+/// The latencies of the workloads in which a row differs, over those of the rows that are alike.
+fn charts_of_rows(fleet: &FleetRecord) -> Vec<Chart> {
+    let mut charts = Vec::new();
+    for row in &fleet.rows {
+        for value in &row.values {
+            if matches!(value.state, RowState::Alike | RowState::NotJudged) {
+                continue;
+            }
+            let Some(group) = row.group.and_then(|group| fleet.groups.get(group)) else {
+                continue;
+            };
+            charts.extend(chart_of_value(
+                row,
+                value,
+                &group.metrics[value.metric],
+                charts.len(),
+            ));
+        }
+    }
+    charts.truncate(CHARTS_MAX);
+    charts
+}
+
+fn chart_of_value(
+    row: &FleetRow,
+    value: &FleetValue,
+    metric: &FleetMetric,
+    number: usize,
+) -> Option<Chart> {
+    let own = value.latencies.first()?;
+    let others = metric.latencies.iter().find(|one| one.op == own.op)?;
+    let name = shown(&row.name);
+    let overlay = percentile_chart(
+        ("alike", &others.percentiles),
+        (name.as_str(), &own.percentiles),
+    )?;
+    Some(Chart {
+        id: format!("percentiles-{number}"),
+        title: format!(
+            "{} {} latency, {name}",
+            shown(&metric.subject),
+            own.op.as_str()
+        ),
+        ..overlay
+    })
+}
+
+fn data() -> Markup {
+    let content = html! {
+        p {
+            "This file contains the whole result: every row with its figures and reasons. "
+            code { "diskproof show THIS-FILE.html" } " prints it."
+        }
+        p.buttons {
+            button #save-record.scripted type="button" { "Save the fleet as JSON" }
+            " "
+            button #save-charts.scripted type="button" { "Save all charts as CSV" }
+        }
+    };
+    section("data", "Data", &content)
+}
