@@ -31,6 +31,7 @@ mod moved;
 mod ping;
 mod shape;
 mod steady;
+mod sustain;
 mod volume_types;
 mod whole_disk;
 

@@ -261,7 +261,7 @@ impl Plan {
     pub fn sweep(&self) -> Option<&SweepPlan> {
         match &self.workload_task()?.decide {
             Decide::Sweep(sweep) => Some(sweep),
-            Decide::AsPlanned | Decide::Depth | Decide::Compare(_) => None,
+            Decide::AsPlanned | Decide::Depth | Decide::Compare(_) | Decide::Until(_) => None,
         }
     }
 

@@ -15,6 +15,7 @@ use crate::plan::Plan;
 use crate::postgres::PostgresRecord;
 use crate::row::{OpFigures, OpRow, Row};
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
+use crate::sustain::SustainRecord;
 use crate::sweep::SweepRecord;
 use crate::target::{HostFacts, TargetIdentity};
 use crate::verdict::RunVerdict;
@@ -141,6 +142,8 @@ pub enum TaskResult {
     Sweep(SweepRecord),
     /// The greatest depth at which most requests meet a latency limit.
     Depth(LatencySearch),
+    /// The rate that a load keeps, and what it was before.
+    Sustain(SustainRecord),
     /// What each layer between a file and its disk costs.
     Layers(LayersRecord),
     /// The comparison that the record is one side of.
@@ -169,6 +172,14 @@ impl Record {
     pub fn latency_search(&self) -> Option<&LatencySearch> {
         self.results.iter().find_map(|result| match result {
             TaskResult::Depth(found) => Some(found),
+            _ => None,
+        })
+    }
+
+    /// What a sustained load found; `None` of a run that sustained none.
+    pub fn sustain(&self) -> Option<&SustainRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Sustain(found) => Some(found),
             _ => None,
         })
     }

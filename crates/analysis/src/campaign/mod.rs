@@ -7,6 +7,7 @@ mod decision;
 mod gaps;
 mod latency_search;
 pub mod rate_search;
+mod sustain;
 mod sweep;
 #[cfg(test)]
 mod volume;
@@ -16,6 +17,7 @@ pub use compare_live::{LiveComparison, LiveSetup};
 pub use decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, SideDisks};
 pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
 pub use latency_search::{LatencySearchCampaign, search_depths};
+pub use sustain::SustainCampaign;
 pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};
 
 use diskproof_model::plan::{Decide, Plan};
@@ -34,6 +36,10 @@ pub fn planned_campaign(plan: &Plan, targets: &[TargetIdentity]) -> Option<Box<d
         Decide::Depth => {
             let search = LatencySearchCampaign::of(plan)?;
             Some(Box::new(search))
+        }
+        Decide::Until(_) => {
+            let sustained = SustainCampaign::planned(plan)?;
+            Some(Box::new(sustained))
         }
         Decide::Compare(live) => {
             let setup = LiveSetup::planned(plan, &workloads.list, live, targets);

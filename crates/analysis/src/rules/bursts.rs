@@ -7,6 +7,7 @@ use super::starved::is_late;
 use crate::estimate::{LastingFall, lasting_fall};
 use crate::limiter::words::{amount_text, credit_text};
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
+use crate::sustain::rate_fall;
 use crate::{estimate, moved, slices};
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::row::{PhaseKind, PhaseRecord};
@@ -14,7 +15,7 @@ use diskproof_model::series::TimeSeries;
 use std::collections::BTreeMap;
 
 /// No disk or controller has a smaller write cache. Less is the page cache or chance.
-pub(super) const CLIFF_BYTES_MIN: f64 = 32e6;
+pub(crate) const CLIFF_BYTES_MIN: f64 = 32e6;
 /// Of requests whose size differs, so much is assumed.
 const CACHE_REQUEST_BYTES: f64 = 8192.0;
 
@@ -128,6 +129,29 @@ fn slowed_workloads(record: &Record) -> Vec<SlowedWorkload<'_>> {
         }
     }
     slowed
+}
+
+/// The fall of a workload to a rate that lasts, as the rules on bursts see it, or down a slope;
+/// `None` where there was none, or where the disk may not be what fell.
+pub(crate) fn lasting_fall_of(record: &Record, index: usize) -> Option<LastingFall> {
+    let measured = measured_at(record, index);
+    let row = measured.row;
+    if may_be_page_cache(record, row) || is_late(record, row) || is_disturbed(record, measured) {
+        return None;
+    }
+    let slowed = slowed_workloads(record)
+        .into_iter()
+        .find(|slowed| slowed.measured.index == index);
+    match slowed {
+        Some(slowed) => Some(slowed.fall),
+        None => rate_fall(&headline_series(row)?, row.data.wall_ns),
+    }
+}
+
+/// Whether nothing but a limiter explains a credit: it is the disk's, and reads used it, or less
+/// passed than the smallest write cache holds.
+pub(crate) fn is_credit_of_limiter(record: &Record, credit: &BurstCredit) -> bool {
+    disk_credits(record).contains(&credit) && !may_be_cache(credit)
 }
 
 /// The same apart for each target, because disks become slower for reasons of their own.

@@ -40,6 +40,7 @@ verbs! {
     commit: Commit(CommitFlags),
     sweep: Sweep(SweepFlags),
     run: Run(RunFlags),
+    sustain: Sustain(SustainFlags),
     curve: Curve(CurveFlags),
     powercut: Powercut(PowercutFlags),
     ping: Ping(PingFlags),

@@ -21,12 +21,18 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How often a pause looks for Ctrl-C.
+const PAUSE_POLL: Duration = Duration::from_millis(50);
 
 /// Where the cells of a campaign are measured.
 pub(super) trait CampaignBench {
     /// Measures a cell, and adds what it gave to the results of its row.
     fn measure(&mut self, cell: &CampaignCell) -> Result<MeasuredCell, EarlyEnd>;
+
+    /// Sends nothing for so long.
+    fn pause(&mut self, pause_ns: u64) -> Result<(), EarlyEnd>;
 
     /// Removes a row from the results, and keeps what its slices moved.
     fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>);
@@ -68,6 +74,10 @@ impl CampaignProgress {
         let Some(cell) = next else {
             return Ok(Stepped::Over);
         };
+        let pause_ns = self.campaign.pause_ns();
+        if pause_ns > 0 {
+            bench.pause(pause_ns)?;
+        }
         self.done.push(bench.measure(&cell)?);
         Ok(Stepped::More)
     }
@@ -156,7 +166,9 @@ fn engine_sharing(plan: &Plan) -> EngineSharing {
             Sides::Targets { .. } | Sides::Settings { .. } => EngineSharing::ByWorkload,
             Sides::Layers(_) => EngineSharing::ByQueue,
         },
-        Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth => EngineSharing::ByQueue,
+        Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Until(_) => {
+            EngineSharing::ByQueue
+        },
     }
 }
 
@@ -402,6 +414,22 @@ impl CampaignBench for PreparedCells<'_> {
         self.add(cell, slice.warmup_ns, measurement);
         ended?;
         Ok(measured_cell)
+    }
+
+    fn pause(&mut self, pause_ns: u64) -> Result<(), EarlyEnd> {
+        let end = Instant::now() + Duration::from_nanos(pause_ns);
+        let heartbeat = self.sink.progress.heartbeat();
+        loop {
+            heartbeat.beat();
+            if self.sink.progress.is_over() {
+                return Err(EarlyEnd::interrupted());
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(PAUSE_POLL));
+        }
     }
 
     fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>) {

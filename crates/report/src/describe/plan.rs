@@ -4,6 +4,7 @@ use super::files::{files_text, planned_caches};
 use super::inserts::{plan_text, trial_plan_text};
 use super::layers::{planned_text, unread};
 use super::run::{request_text, skipped_facts};
+use super::sustain;
 use crate::labels;
 use crate::text::{clean, glue, joined, list, wrap};
 use diskproof_model::block::{Align, Block, Column, Table, TableRow, Tone};
@@ -11,7 +12,9 @@ use diskproof_model::budget::{Budget, TargetUse};
 use diskproof_model::files::{FILES_DIRECTORY, FileStep};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{ByteLimit, CachePolicy, Ping, Plan, Span, Start, Task, Workload};
+use diskproof_model::plan::{
+    ByteLimit, CachePolicy, Decide, Ping, Plan, Span, Start, Task, Workload,
+};
 use diskproof_model::surface::{Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
@@ -63,6 +66,9 @@ fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
             if let Some(layers) = workloads.layers() {
                 facts.push(("layers", planned_text(layers)));
                 facts.extend(unread(layers));
+            }
+            if let Decide::Until(sustain) = &workloads.decide {
+                facts.push(("sustain", sustain::planned_text(sustain)));
             }
         }
         Task::Inserts(inserts) => {

@@ -80,6 +80,11 @@ impl CampaignBench for SimulatedCells {
         Ok(MeasuredCell::new(cell.clone(), &measurement))
     }
 
+    fn pause(&mut self, pause_ns: u64) -> Result<(), EarlyEnd> {
+        self.now_ns += pause_ns;
+        Ok(())
+    }
+
     fn drop_row(&mut self, row: &CampaignRow, _: Vec<DroppedSlice>) {
         panic!("a healthy disk has no credit: {row:?}");
     }
@@ -204,6 +209,10 @@ impl CampaignBench for SimulatedSweep {
             None => self.measurements.push(measured),
         }
         Ok(slice)
+    }
+
+    fn pause(&mut self, _: u64) -> Result<(), EarlyEnd> {
+        Ok(())
     }
 
     fn drop_row(&mut self, row: &CampaignRow, _: Vec<DroppedSlice>) {

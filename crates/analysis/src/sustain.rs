@@ -1,0 +1,463 @@
+//! What a sustained load shows: the rate that lasts, the fall before it with what explains it, the
+//! rate after pauses, and whether the load reached its steady state.
+
+use crate::estimate::student::multiple_95;
+use crate::estimate::{self, LastingFall, mean, variance};
+use crate::slices::rate_of_kinds;
+use crate::{moved, rules};
+use diskproof_model::record::Estimate;
+use diskproof_model::limiter::BurstCredit;
+use diskproof_model::measurement::{MovedTotal, OpKind};
+use diskproof_model::plan::{Decide, Plan};
+use diskproof_model::record::{Expectation, Record};
+use diskproof_model::row::{PhaseKind, Row};
+use diskproof_model::series::TimeSeries;
+use diskproof_model::sustain::{
+    BucketFigures, DropCause, Precondition, RateDrop, Recovery, SteadyState, SustainPlan,
+    SustainRecord,
+};
+use diskproof_model::units::format_percent;
+
+/// Rounds of which the last decide (SNIA, Solid State Storage Performance Test Specification
+/// 2.0.1, 2.1.24).
+const ROUNDS: usize = 5;
+/// Highest minus lowest of them, as a share of their mean.
+const RANGE_MAX: f64 = 0.2;
+/// How much the line through them rises or falls, as a share of their mean.
+const SLOPE_MAX: f64 = 0.1;
+/// Rounds at the start and at the end that show how far a rate fell.
+const DROP_ROUNDS: usize = 3;
+/// The rate after a pause is that of the first second, or of this part of a shorter load.
+const FIRST_NS: u64 = 1_000_000_000;
+const FIRST_PARTS: u64 = 10;
+
+/// How far a rate fell, as a share of what it was.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct DropShare {
+    pub(crate) share: f64,
+    half_width: f64,
+}
+
+impl DropShare {
+    /// The lower end of its interval.
+    pub(crate) fn low(&self) -> f64 {
+        self.share - self.half_width
+    }
+
+    /// The upper end of its interval.
+    pub(crate) fn high(&self) -> f64 {
+        self.share + self.half_width
+    }
+}
+
+/// The fall of a rate to the level that lasts: one step, or a slope down to where it settled.
+pub(crate) fn rate_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingFall> {
+    if let Some(fall) = estimate::lasting_fall(series, wall_ns) {
+        return Some(fall);
+    }
+    let settling = estimate::settling(series, wall_ns);
+    if settling.settling_ns == 0 || settling.settled != Some(true) {
+        return None;
+    }
+    let at_ns = settling.settling_ns;
+    let before = per_second(series, 0, at_ns);
+    let after = per_second(series, at_ns, wall_ns);
+    let least = estimate::least_fall_to(series, at_ns, wall_ns);
+    if after > 0.0 && before >= least * after {
+        Some(LastingFall {
+            at_ns,
+            before,
+            after,
+        })
+    } else {
+        None
+    }
+}
+
+fn per_second(series: &TimeSeries, from_ns: u64, to_ns: u64) -> f64 {
+    let ops = series.total_between(from_ns, to_ns).ops;
+    ops as f64 * 1e9 / to_ns.saturating_sub(from_ns).max(1) as f64
+}
+
+/// How far a rate fell: by the fall that was found, or from the first rounds to the last. `None` of
+/// too few rounds.
+pub(crate) fn drop_share(rates: &[f64], fall: Option<&LastingFall>) -> Option<DropShare> {
+    if let Some(fall) = fall {
+        return Some(DropShare {
+            share: 1.0 - fall.after / fall.before,
+            half_width: 0.0,
+        });
+    }
+    if rates.len() < 2 * DROP_ROUNDS {
+        return None;
+    }
+    let first = &rates[..DROP_ROUNDS];
+    let last = &rates[rates.len() - DROP_ROUNDS..];
+    let before = mean(first);
+    if before <= 0.0 {
+        return None;
+    }
+    let rounds = DROP_ROUNDS as f64;
+    let error = ((variance(first) + variance(last)) / rounds).sqrt();
+    Some(DropShare {
+        share: 1.0 - mean(last) / before,
+        half_width: multiple_95(2.0 * (rounds - 1.0)) * error / before,
+    })
+}
+
+/// Range and slope of rounds, as shares of their mean.
+struct Spread {
+    range: f64,
+    slope: f64,
+}
+
+impl Spread {
+    fn from_rounds(rates: &[f64]) -> Self {
+        let level = mean(rates).max(f64::MIN_POSITIVE);
+        let highest = rates.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let middle = (rates.len() as f64 - 1.0) / 2.0;
+        let (mut products, mut squares) = (0.0, 0.0);
+        for (number, rate) in rates.iter().enumerate() {
+            let x = number as f64 - middle;
+            products += x * (rate - level);
+            squares += x * x;
+        }
+        Self {
+            range: (highest - lowest) / level,
+            slope: products / squares * 2.0 * middle / level,
+        }
+    }
+
+    fn is_steady(&self) -> bool {
+        self.range <= RANGE_MAX && self.slope.abs() <= SLOPE_MAX
+    }
+}
+
+/// Whether rounds of this length with these rates reached the steady state. The last one moved so
+/// many bytes per second.
+fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) -> SteadyState {
+    let mut reached_at = None;
+    for (number, window) in rates.windows(ROUNDS).enumerate() {
+        if Spread::from_rounds(window).is_steady() {
+            reached_at = Some((number + ROUNDS) as u64);
+            break;
+        }
+    }
+    let last = match rates.len().checked_sub(ROUNDS) {
+        Some(first) => Some(Spread::from_rounds(&rates[first..])),
+        None => None,
+    };
+    let is_steady = match &last {
+        Some(spread) => spread.is_steady(),
+        None => false,
+    };
+    // A window that is not steady needs at least as many rounds as it has to become so.
+    let missing = ROUNDS.saturating_sub(rates.len()).max(1) as u64;
+    let more_ns = if is_steady {
+        None
+    } else if rates.len() < ROUNDS {
+        Some(missing * round_ns)
+    } else {
+        Some(ROUNDS as u64 * round_ns)
+    };
+    SteadyState {
+        round_ns,
+        rounds: rates.len() as u64,
+        reached_at,
+        range: last.as_ref().map(|spread| spread.range),
+        slope: last.as_ref().map(|spread| spread.slope),
+        is_steady,
+        more_ns,
+        more_bytes: more_ns.map(|ns| (bytes_per_second * ns as f64 / 1e9) as u64),
+    }
+}
+
+/// What a sustained load found; `None` of a run that sustained none, or that ended before it.
+pub(crate) fn sustain_record(record: &Record) -> Option<SustainRecord> {
+    let sustain = sustain_plan(&record.plan)?;
+    let list = record.plan.workloads();
+    let load = sustain.load(list)?;
+    let index = row_index(record, &load.name)?;
+    let row = &record.measurements[index];
+    let lasting = estimate::sum_of(
+        row.headline_ops()
+            .into_iter()
+            .map(|(_, op)| op.figures.iops.clone()),
+    )?;
+    let found = RateDropFound::in_record(record, index);
+    let kinds = [OpKind::Read, OpKind::Write];
+    let rates: Vec<f64> = row
+        .data
+        .slices
+        .iter()
+        .map(|slice| rate_of_kinds(slice, &kinds))
+        .collect();
+    let last_bytes = match row.data.slices.last() {
+        Some(slice) => slice.ops.values().map(|op| op.bytes_per_second).sum(),
+        None => 0.0,
+    };
+    let mut recoveries = Vec::new();
+    if let Some(drop) = &found.drop {
+        for after in sustain.after_pauses(list) {
+            recoveries.extend(recovery(record, &after.workload.name, after.pause_ns, drop));
+        }
+    }
+    let mut drop = found.drop;
+    if let Some(drop) = &mut drop
+        && drop.cause == DropCause::Unknown
+        && is_cache(drop, row, &recoveries)
+    {
+        drop.cause = DropCause::WriteCache;
+    }
+    Some(SustainRecord {
+        workload: load.name.clone(),
+        time_ns: row.data.wall_ns,
+        moved: whole(row),
+        lasting,
+        drop,
+        bucket: found.bucket,
+        recoveries,
+        steady_state: steady_state(sustain.round_ns, &rates, last_bytes),
+        precondition: precondition(record, sustain),
+    })
+}
+
+/// The plan of a sustained load; `None` of a run that sustains none.
+pub(crate) fn sustain_plan(plan: &Plan) -> Option<&SustainPlan> {
+    match &plan.workload_task()?.decide {
+        Decide::Until(sustain) => Some(sustain),
+        Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Compare(_) => None,
+    }
+}
+
+fn row_index(record: &Record, workload: &str) -> Option<usize> {
+    record
+        .measurements
+        .iter()
+        .position(|row| row.data.workload.name == workload)
+}
+
+/// Reads and writes of a row over the whole time.
+fn whole(row: &Row) -> MovedTotal {
+    let mut all = MovedTotal::default();
+    for kind in [OpKind::Read, OpKind::Write] {
+        if let Some(op) = row.data.ops.get(&kind) {
+            let total = op.series.total();
+            all.requests += total.ops;
+            all.bytes += total.bytes;
+        }
+    }
+    all
+}
+
+/// The fall of the load with the limiter that explains it.
+#[derive(Default)]
+struct RateDropFound {
+    drop: Option<RateDrop>,
+    bucket: Option<BucketFigures>,
+}
+
+impl RateDropFound {
+    fn in_record(record: &Record, index: usize) -> Self {
+        let row = &record.measurements[index];
+        let credit = record
+            .burst_credits
+            .iter()
+            .find(|credit| credit.at_base.contains(&index) && rules::is_credit_of_limiter(record, credit));
+        let Some(fall) = rules::lasting_fall_of(record, index) else {
+            return Self::default();
+        };
+        let moved = moved::before(record, index, fall.at_ns, false);
+        let cause = if credit.is_some() {
+            DropCause::BurstCredit
+        } else {
+            outer_cause(record, index)
+        };
+        Self {
+            drop: Some(RateDrop {
+                at_ns: fall.at_ns,
+                moved: MovedTotal {
+                    requests: moved.requests as u64,
+                    bytes: moved.bytes as u64,
+                },
+                before: fall.before,
+                after: fall.after,
+                cause,
+            }),
+            bucket: match credit {
+                Some(credit) => Some(bucket_figures(row, credit)),
+                None => None,
+            },
+        }
+    }
+}
+
+/// What explains a fall without a credit: a control group whose limit is the rate after it. The
+/// finding of that says so.
+fn outer_cause(record: &Record, index: usize) -> DropCause {
+    for finding in &record.findings {
+        let is_of_group = finding.code == "rate-limited"
+            && finding
+                .evidence
+                .iter()
+                .any(|evidence| evidence.path.starts_with("/host/io_limits/"));
+        if is_of_group && finding.concerns(index) {
+            return DropCause::ControlGroup;
+        }
+    }
+    DropCause::Unknown
+}
+
+/// Whether a write cache explains a fall: the load only writes, enough to fill the smallest cache,
+/// and was fast again after a pause.
+fn is_cache(drop: &RateDrop, row: &Row, recoveries: &[Recovery]) -> bool {
+    let only_writes = !row.data.workload.reads() && row.data.workload.fills_blocks();
+    only_writes
+        && drop.moved.bytes as f64 >= rules::CLIFF_BYTES_MIN
+        && recoveries.iter().any(|one| one.is_back)
+}
+
+/// The figures of a credit with their intervals. Its end is known to a cell of the series.
+fn bucket_figures(row: &Row, credit: &BurstCredit) -> BucketFigures {
+    let in_bytes = credit.unit == "B/s";
+    let mut base_width = 0.0;
+    let mut burst_width = 0.0;
+    let mut cell_ns = 0;
+    for (kind, op) in row.headline_ops() {
+        let steady = if in_bytes {
+            &op.figures.throughput
+        } else {
+            &op.figures.iops
+        };
+        base_width += steady.half_width_95.unwrap_or(0.0);
+        cell_ns = cell_ns.max(op.data.series.interval_ns);
+        for phase in &row.figures.phases {
+            if phase.name == PhaseKind::Burst
+                && let Some(part) = phase.ops.get(&kind)
+            {
+                let rate = if in_bytes {
+                    &part.throughput
+                } else {
+                    &part.rate
+                };
+                burst_width += rate.half_width_95.unwrap_or(0.0);
+            }
+        }
+    }
+    let burst_seconds = credit.burst_ns as f64 / 1e9;
+    let credit_width = (base_width + burst_width) * burst_seconds
+        + (credit.burst - credit.base) * cell_ns as f64 / 1e9;
+    let refill_ns = credit.refill_ns as f64;
+    let refill_share = credit_width / credit.credit + base_width / credit.base;
+    let amount_unit = if in_bytes { "B" } else { "1" };
+    BucketFigures {
+        base: Estimate::new(1, credit.base, Some(base_width), &credit.unit),
+        burst: Estimate::new(1, credit.burst, Some(burst_width), &credit.unit),
+        credit: Estimate::new(1, credit.credit, Some(credit_width), amount_unit),
+        refill: Estimate::new(1, refill_ns, Some(refill_ns * refill_share), "ns"),
+    }
+}
+
+/// The rate after a pause; `None` where it was not measured.
+fn recovery(record: &Record, workload: &str, pause_ns: u64, drop: &RateDrop) -> Option<Recovery> {
+    let index = row_index(record, workload)?;
+    let row = &record.measurements[index];
+    let series = headline_series(row)?;
+    let first_ns = FIRST_NS
+        .min(row.data.wall_ns / FIRST_PARTS)
+        .max(series.interval_ns);
+    let iops = per_second(&series, 0, first_ns);
+    let is_back = iops >= (drop.before * drop.after).sqrt();
+    let lasted = if is_back {
+        fall_again(&series, row.data.wall_ns)
+    } else {
+        None
+    };
+    Some(Recovery {
+        workload: workload.to_owned(),
+        pause_ns,
+        iops,
+        is_back,
+        lasted,
+    })
+}
+
+/// What was moved until a rate that was back fell again.
+fn fall_again(series: &TimeSeries, wall_ns: u64) -> Option<MovedTotal> {
+    let fall = rate_fall(series, wall_ns)?;
+    let total = series.total_between(0, fall.at_ns);
+    Some(MovedTotal {
+        requests: total.ops,
+        bytes: total.bytes,
+    })
+}
+
+fn headline_series(row: &Row) -> Option<TimeSeries> {
+    let ops = row.headline_ops();
+    estimate::summed(ops.iter().map(|(_, op)| &op.data.series))
+}
+
+/// What was written before the load.
+fn precondition(record: &Record, sustain: &SustainPlan) -> Option<Precondition> {
+    let needed_bytes = sustain.precondition_bytes?;
+    let workload = sustain.precondition(record.plan.workloads())?;
+    let written_bytes = match row_index(record, &workload.name) {
+        Some(index) => whole(&record.measurements[index]).bytes,
+        None => 0,
+    };
+    Some(Precondition {
+        needed_bytes,
+        written_bytes,
+        counted_bytes: None,
+    })
+}
+
+/// The fall that the user allows, as a threshold of the run; `None` where it allows any.
+pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
+    let allowed = sustain_plan(&record.plan)?.stop_at_drop?;
+    let found = record.sustain();
+    let drop = match found {
+        Some(found) => {
+            let row = &record.measurements[row_index(record, &found.workload)?];
+            let kinds = [OpKind::Read, OpKind::Write];
+            let rates: Vec<f64> = row
+                .data
+                .slices
+                .iter()
+                .map(|slice| rate_of_kinds(slice, &kinds))
+                .collect();
+            let fall = found.drop.as_ref().map(|drop| LastingFall {
+                at_ns: drop.at_ns,
+                before: drop.before,
+                after: drop.after,
+            });
+            drop_share(&rates, fall.as_ref())
+        }
+        None => None,
+    };
+    let (observed, interval, met, undecided) = match drop {
+        Some(drop) => (
+            Some(drop.share.max(0.0)),
+            Some([drop.low(), drop.high()]),
+            drop.high() <= allowed,
+            drop.low() <= allowed && drop.high() > allowed,
+        ),
+        None => (None, None, false, true),
+    };
+    Some(Expectation {
+        expression: format!("sustain.drop<={}", format_percent(allowed).replace(' ', "")),
+        threshold: Some(allowed),
+        observed,
+        interval,
+        observed_at_least: None,
+        met,
+        undecided,
+        decided_by_ns: None,
+        objection: None,
+        promise: None,
+    })
+}
+
+#[cfg(test)]
+mod tests;
