@@ -154,6 +154,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         targets: facts.targets,
         measurements,
         health: facts.health,
+        counted: data.counted.clone(),
         verdict: None,
         findings: Vec::new(),
         advice: Vec::new(),

@@ -6,6 +6,7 @@ pub mod advice;
 pub mod again;
 pub mod campaign;
 pub mod compare;
+pub mod drift;
 pub mod estimate;
 pub mod expect;
 pub mod judge;

@@ -5,18 +5,17 @@ use crate::estimate::student::multiple_95;
 use crate::estimate::{self, LastingFall, mean, variance};
 use crate::slices::rate_of_kinds;
 use crate::{moved, rules};
-use diskproof_model::record::Estimate;
+use diskproof_model::health::CountedDisk;
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::measurement::{MovedTotal, OpKind};
-use diskproof_model::plan::{Decide, Plan};
+use diskproof_model::record::Estimate;
 use diskproof_model::record::{Expectation, Record};
-use diskproof_model::row::{PhaseKind, Row};
+use diskproof_model::row::Row;
 use diskproof_model::series::TimeSeries;
 use diskproof_model::sustain::{
     BucketFigures, DropCause, Precondition, RateDrop, Recovery, SteadyState, SustainPlan,
     SustainRecord,
 };
-use diskproof_model::units::format_percent;
 
 /// Rounds of which the last decide (SNIA, Solid State Storage Performance Test Specification
 /// 2.0.1, 2.1.24).
@@ -25,8 +24,19 @@ const ROUNDS: usize = 5;
 const RANGE_MAX: f64 = 0.2;
 /// How much the line through them rises or falls, as a share of their mean.
 const SLOPE_MAX: f64 = 0.1;
+/// A limit that was exceeded for at least one part in this many of the run explains a fall.
+const EXCEEDED_PARTS: u64 = 10;
+/// The share of a credit with whose use it counts as used up: requests outside of the measured time
+/// use some of it.
+const CREDIT_USED: f64 = 0.97;
+/// A pause that refilled this many times what the first second after it needs shows a credit.
+const REFILL_SHOWN: f64 = 2.0;
+/// What a pause gives is known to this share: it is counted in steps.
+const REFILL_KNOWN: f64 = 0.3;
+/// The rates of a limiter are known to this share.
+const LIMITER_KNOWN: f64 = 0.01;
 /// Rounds at the start and at the end that show how far a rate fell.
-const DROP_ROUNDS: usize = 3;
+pub(crate) const DROP_ROUNDS: usize = 3;
 /// The rate after a pause is that of the first second, or of this part of a shorter load.
 const FIRST_NS: u64 = 1_000_000_000;
 const FIRST_PARTS: u64 = 10;
@@ -175,17 +185,16 @@ fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) -> SteadySt
 
 /// What a sustained load found; `None` of a run that sustained none, or that ended before it.
 pub(crate) fn sustain_record(record: &Record) -> Option<SustainRecord> {
-    let sustain = sustain_plan(&record.plan)?;
+    let sustain = record.plan.sustain()?;
     let list = record.plan.workloads();
     let load = sustain.load(list)?;
     let index = row_index(record, &load.name)?;
     let row = &record.measurements[index];
-    let lasting = estimate::sum_of(
+    let measured = estimate::sum_of(
         row.headline_ops()
             .into_iter()
             .map(|(_, op)| op.figures.iops.clone()),
     )?;
-    let found = RateDropFound::in_record(record, index);
     let kinds = [OpKind::Read, OpKind::Write];
     let rates: Vec<f64> = row
         .data
@@ -197,38 +206,26 @@ pub(crate) fn sustain_record(record: &Record) -> Option<SustainRecord> {
         Some(slice) => slice.ops.values().map(|op| op.bytes_per_second).sum(),
         None => 0.0,
     };
-    let mut recoveries = Vec::new();
-    if let Some(drop) = &found.drop {
-        for after in sustain.after_pauses(list) {
-            recoveries.extend(recovery(record, &after.workload.name, after.pause_ns, drop));
-        }
-    }
-    let mut drop = found.drop;
-    if let Some(drop) = &mut drop
-        && drop.cause == DropCause::Unknown
-        && is_cache(drop, row, &recoveries)
-    {
-        drop.cause = DropCause::WriteCache;
-    }
+    let FoundDrop {
+        drop,
+        bucket,
+        recoveries,
+    } = FoundDrop::in_record(record, sustain, index);
+    let lasting = match &bucket {
+        Some(bucket) if bucket.base.unit == "1/s" => bucket.base.clone(),
+        Some(_) | None => measured,
+    };
     Some(SustainRecord {
         workload: load.name.clone(),
         time_ns: row.data.wall_ns,
         moved: whole(row),
         lasting,
         drop,
-        bucket: found.bucket,
+        bucket,
         recoveries,
         steady_state: steady_state(sustain.round_ns, &rates, last_bytes),
         precondition: precondition(record, sustain),
     })
-}
-
-/// The plan of a sustained load; `None` of a run that sustains none.
-pub(crate) fn sustain_plan(plan: &Plan) -> Option<&SustainPlan> {
-    match &plan.workload_task()?.decide {
-        Decide::Until(sustain) => Some(sustain),
-        Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Compare(_) => None,
-    }
 }
 
 fn row_index(record: &Record, workload: &str) -> Option<usize> {
@@ -251,50 +248,132 @@ fn whole(row: &Row) -> MovedTotal {
     all
 }
 
-/// The fall of the load with the limiter that explains it.
+/// The fall of the load, the rate after pauses, and the limiter that explains both.
 #[derive(Default)]
-struct RateDropFound {
+struct FoundDrop {
     drop: Option<RateDrop>,
     bucket: Option<BucketFigures>,
+    recoveries: Vec<Recovery>,
 }
 
-impl RateDropFound {
-    fn in_record(record: &Record, index: usize) -> Self {
+impl FoundDrop {
+    fn in_record(record: &Record, sustain: &SustainPlan, index: usize) -> Self {
         let row = &record.measurements[index];
-        let credit = record
-            .burst_credits
-            .iter()
-            .find(|credit| credit.at_base.contains(&index) && rules::is_credit_of_limiter(record, credit));
-        let Some(fall) = rules::lasting_fall_of(record, index) else {
+        let credit = record.burst_credits.iter().find(|credit| {
+            credit.at_base.contains(&index) && rules::is_credit_of_disk(record, credit)
+        });
+        let fall_of_limiter = match credit {
+            Some(credit) => fall_of_credit(row, credit),
+            None => None,
+        };
+        let own_fall = rules::lasting_fall_of(record, index);
+        let Some(fall) = fall_of_limiter.or(own_fall) else {
             return Self::default();
         };
-        let moved = moved::before(record, index, fall.at_ns, false);
-        let cause = if credit.is_some() {
-            DropCause::BurstCredit
-        } else {
-            outer_cause(record, index)
-        };
+        let drop = rate_drop(record, index, &fall, DropCause::BurstCredit);
+        let mut recoveries = Vec::new();
+        for after in sustain.after_pauses(record.plan.workloads()) {
+            recoveries.extend(recovery(
+                record,
+                &after.workload.name,
+                after.pause_ns,
+                &drop,
+            ));
+        }
+        if let Some(credit) = credit
+            && fall_of_limiter.is_some()
+            && is_limiter(row, credit, &drop, &recoveries)
+        {
+            return Self {
+                drop: Some(drop),
+                bucket: Some(bucket_figures(row, credit)),
+                recoveries,
+            };
+        }
+        let mut cause = outer_cause(record, index);
+        if cause == DropCause::Unknown && is_cache(&drop, row, &recoveries) {
+            cause = DropCause::WriteCache;
+        }
         Self {
-            drop: Some(RateDrop {
-                at_ns: fall.at_ns,
-                moved: MovedTotal {
-                    requests: moved.requests as u64,
-                    bytes: moved.bytes as u64,
-                },
-                before: fall.before,
-                after: fall.after,
-                cause,
-            }),
-            bucket: match credit {
-                Some(credit) => Some(bucket_figures(row, credit)),
-                None => None,
-            },
+            drop: Some(rate_drop(record, index, &own_fall.unwrap_or(fall), cause)),
+            bucket: None,
+            recoveries,
         }
     }
 }
 
-/// What explains a fall without a credit: a control group whose limit is the rate after it. The
-/// finding of that says so.
+/// Whether a limiter explains the fall and what followed it: each pause gave what it refilled.
+/// Where only writes used as much as the smallest write cache holds, a cache would look the same,
+/// so at least one pause has to show it.
+fn is_limiter(row: &Row, credit: &BurstCredit, drop: &RateDrop, recoveries: &[Recovery]) -> bool {
+    let each = match credit.unit.as_str() {
+        "B/s" => f64::from(row.data.workload.block_bytes),
+        _ => 1.0,
+    };
+    let mut is_confirmed = false;
+    for recovery in recoveries {
+        let refilled = (credit.base * recovery.pause_ns as f64 / 1e9).min(credit.credit);
+        let predicted = refilled * credit.burst / (credit.burst - credit.base) / each;
+        if !recovery.is_back && predicted >= REFILL_SHOWN * drop.before * FIRST_NS as f64 / 1e9 {
+            return false;
+        }
+        if let Some(lasted) = recovery.lasted
+            && (lasted.requests as f64 / predicted - 1.0).abs() <= REFILL_KNOWN
+        {
+            is_confirmed = true;
+        }
+    }
+    let may_be_cache = only_writes(row) && drop.moved.bytes as f64 >= rules::CLIFF_BYTES_MIN;
+    is_confirmed || !may_be_cache
+}
+
+fn only_writes(row: &Row) -> bool {
+    !row.data.workload.reads() && row.data.workload.fills_blocks()
+}
+
+fn rate_drop(record: &Record, index: usize, fall: &LastingFall, cause: DropCause) -> RateDrop {
+    let moved = moved::before(record, index, fall.at_ns, false);
+    RateDrop {
+        at_ns: fall.at_ns,
+        moved: MovedTotal {
+            requests: moved.requests as u64,
+            bytes: moved.bytes as u64,
+        },
+        before: fall.before,
+        after: fall.after,
+        cause,
+    }
+}
+
+/// The end of a credit in the measured time of the load: what was used beyond the refill has
+/// reached it, but for what the moments between rounds refill. Rates are in requests.
+fn fall_of_credit(row: &Row, credit: &BurstCredit) -> Option<LastingFall> {
+    let series = headline_series(row)?;
+    let in_bytes = credit.unit == "B/s";
+    let cell_s = series.interval_ns as f64 / 1e9;
+    let (mut used, mut end) = (0.0, None);
+    for (number, cell) in series.cells.iter().enumerate() {
+        let moved = if in_bytes { cell.bytes } else { cell.ops };
+        used += moved as f64 - credit.base * cell_s;
+        if used >= CREDIT_USED * credit.credit {
+            end = Some(number as u64 + 1);
+            break;
+        }
+    }
+    let each = if in_bytes {
+        f64::from(row.data.workload.block_bytes)
+    } else {
+        1.0
+    };
+    Some(LastingFall {
+        at_ns: series.start_ns + end? * series.interval_ns,
+        before: credit.burst / each,
+        after: credit.base / each,
+    })
+}
+
+/// What explains a fall without a credit: a control group whose limit is the rate after it, which
+/// a finding says, or what the disks counted.
 fn outer_cause(record: &Record, index: usize) -> DropCause {
     for finding in &record.findings {
         let is_of_group = finding.code == "rate-limited"
@@ -306,51 +385,57 @@ fn outer_cause(record: &Record, index: usize) -> DropCause {
             return DropCause::ControlGroup;
         }
     }
+    if record.counted.iter().any(CountedDisk::has_slower_link) {
+        return DropCause::Link;
+    }
+    if record.counted.iter().any(CountedDisk::was_hot) {
+        return DropCause::Heat;
+    }
+    exceeded_limit(record)
+}
+
+/// The limit that an EBS volume or its instance reports for a good part of the run.
+fn exceeded_limit(record: &Record) -> DropCause {
+    for disk in &record.counted {
+        let Some(exceeded) = disk.exceeded() else {
+            continue;
+        };
+        let least_us = record.elapsed_ns() / 1000 / EXCEEDED_PARTS;
+        if exceeded
+            .instance_iops_us
+            .max(exceeded.instance_throughput_us)
+            >= least_us
+        {
+            return DropCause::InstanceLimit;
+        }
+        if exceeded.volume_iops_us.max(exceeded.volume_throughput_us) >= least_us {
+            return DropCause::VolumeLimit;
+        }
+    }
     DropCause::Unknown
 }
 
 /// Whether a write cache explains a fall: the load only writes, enough to fill the smallest cache,
 /// and was fast again after a pause.
 fn is_cache(drop: &RateDrop, row: &Row, recoveries: &[Recovery]) -> bool {
-    let only_writes = !row.data.workload.reads() && row.data.workload.fills_blocks();
-    only_writes
+    only_writes(row)
         && drop.moved.bytes as f64 >= rules::CLIFF_BYTES_MIN
         && recoveries.iter().any(|one| one.is_back)
 }
 
 /// The figures of a credit with their intervals. Its end is known to a cell of the series.
 fn bucket_figures(row: &Row, credit: &BurstCredit) -> BucketFigures {
-    let in_bytes = credit.unit == "B/s";
-    let mut base_width = 0.0;
-    let mut burst_width = 0.0;
     let mut cell_ns = 0;
-    for (kind, op) in row.headline_ops() {
-        let steady = if in_bytes {
-            &op.figures.throughput
-        } else {
-            &op.figures.iops
-        };
-        base_width += steady.half_width_95.unwrap_or(0.0);
+    for (_, op) in row.headline_ops() {
         cell_ns = cell_ns.max(op.data.series.interval_ns);
-        for phase in &row.figures.phases {
-            if phase.name == PhaseKind::Burst
-                && let Some(part) = phase.ops.get(&kind)
-            {
-                let rate = if in_bytes {
-                    &part.throughput
-                } else {
-                    &part.rate
-                };
-                burst_width += rate.half_width_95.unwrap_or(0.0);
-            }
-        }
     }
-    let burst_seconds = credit.burst_ns as f64 / 1e9;
-    let credit_width = (base_width + burst_width) * burst_seconds
+    let base_width = credit.base * LIMITER_KNOWN;
+    let burst_width = credit.burst * LIMITER_KNOWN;
+    let credit_width = (base_width + burst_width) * credit.burst_ns as f64 / 1e9
         + (credit.burst - credit.base) * cell_ns as f64 / 1e9;
     let refill_ns = credit.refill_ns as f64;
-    let refill_share = credit_width / credit.credit + base_width / credit.base;
-    let amount_unit = if in_bytes { "B" } else { "1" };
+    let refill_share = credit_width / credit.credit + LIMITER_KNOWN;
+    let amount_unit = if credit.unit == "B/s" { "B" } else { "1" };
     BucketFigures {
         base: Estimate::new(1, credit.base, Some(base_width), &credit.unit),
         burst: Estimate::new(1, credit.burst, Some(burst_width), &credit.unit),
@@ -368,9 +453,10 @@ fn recovery(record: &Record, workload: &str, pause_ns: u64, drop: &RateDrop) -> 
         .min(row.data.wall_ns / FIRST_PARTS)
         .max(series.interval_ns);
     let iops = per_second(&series, 0, first_ns);
-    let is_back = iops >= (drop.before * drop.after).sqrt();
+    let middle = (drop.before * drop.after).sqrt();
+    let is_back = iops >= middle;
     let lasted = if is_back {
-        fall_again(&series, row.data.wall_ns)
+        fall_again(&series, row.data.wall_ns, first_ns, middle)
     } else {
         None
     };
@@ -383,14 +469,20 @@ fn recovery(record: &Record, workload: &str, pause_ns: u64, drop: &RateDrop) -> 
     })
 }
 
-/// What was moved until a rate that was back fell again.
-fn fall_again(series: &TimeSeries, wall_ns: u64) -> Option<MovedTotal> {
-    let fall = rate_fall(series, wall_ns)?;
-    let total = series.total_between(0, fall.at_ns);
-    Some(MovedTotal {
-        requests: total.ops,
-        bytes: total.bytes,
-    })
+/// What was moved until a rate that was back fell below the middle again, in steps of so long.
+fn fall_again(series: &TimeSeries, wall_ns: u64, step_ns: u64, middle: f64) -> Option<MovedTotal> {
+    let mut at_ns = step_ns;
+    while at_ns + step_ns <= wall_ns {
+        if per_second(series, at_ns, at_ns + step_ns) < middle {
+            let total = series.total_between(0, at_ns);
+            return Some(MovedTotal {
+                requests: total.ops,
+                bytes: total.bytes,
+            });
+        }
+        at_ns += step_ns;
+    }
+    None
 }
 
 fn headline_series(row: &Row) -> Option<TimeSeries> {
@@ -409,13 +501,26 @@ fn precondition(record: &Record, sustain: &SustainPlan) -> Option<Precondition> 
     Some(Precondition {
         needed_bytes,
         written_bytes,
-        counted_bytes: None,
+        counted_bytes: counted_bytes(record),
     })
+}
+
+/// Bytes that the disks counted as written during the run; `None` where one does not count them.
+fn counted_bytes(record: &Record) -> Option<u64> {
+    let mut sum = 0;
+    for disk in &record.counted {
+        sum += disk.written_bytes()?;
+    }
+    if record.counted.is_empty() {
+        None
+    } else {
+        Some(sum)
+    }
 }
 
 /// The fall that the user allows, as a threshold of the run; `None` where it allows any.
 pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
-    let allowed = sustain_plan(&record.plan)?.stop_at_drop?;
+    let allowed = record.plan.sustain()?.stop_at_drop?;
     let found = record.sustain();
     let drop = match found {
         Some(found) => {
@@ -436,27 +541,30 @@ pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
         }
         None => None,
     };
-    let (observed, interval, met, undecided) = match drop {
-        Some(drop) => (
-            Some(drop.share.max(0.0)),
-            Some([drop.low(), drop.high()]),
-            drop.high() <= allowed,
-            drop.low() <= allowed && drop.high() > allowed,
-        ),
-        None => (None, None, false, true),
-    };
-    Some(Expectation {
-        expression: format!("sustain.drop<={}", format_percent(allowed).replace(' ', "")),
-        threshold: Some(allowed),
-        observed,
-        interval,
+    let mut expectation = Expectation {
+        expression: format!("sustain.drop<={}%", percent(allowed)),
+        threshold: Some(percent(allowed)),
+        observed: None,
+        interval: None,
         observed_at_least: None,
-        met,
-        undecided,
+        met: false,
+        undecided: true,
         decided_by_ns: None,
         objection: None,
         promise: None,
-    })
+    };
+    if let Some(drop) = drop {
+        expectation.observed = Some(percent(drop.share.max(0.0)));
+        expectation.interval = Some([percent(drop.low()), percent(drop.high())]);
+        expectation.met = drop.high() <= allowed;
+        expectation.undecided = drop.low() <= allowed && drop.high() > allowed;
+    }
+    Some(expectation)
+}
+
+/// A share in percent, to a tenth.
+fn percent(share: f64) -> f64 {
+    (share * 1000.0).round() / 10.0
 }
 
 #[cfg(test)]

@@ -2,10 +2,13 @@
 //! target's layers and reads its JSON. Starts no self-test, changes no setting, wakes no sleeping
 //! disk. What is unavailable becomes a clause, never an error.
 
+mod counters;
 mod protocols;
 mod report;
 #[cfg(test)]
 mod tests;
+
+pub use counters::{CountersOfDisk, disk_counters};
 
 use crate::external_program::{NoAnswer, find_program, output_of};
 use crate::naming::{is_device, node};

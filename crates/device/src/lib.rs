@@ -72,7 +72,7 @@ pub use file_tree::{
     start_files_remover,
 };
 pub use files_behind::{FileBehind, files_behind};
-pub use health::disk_health;
+pub use health::{CountersOfDisk, disk_counters, disk_health};
 pub use host::{MachineCpuTime, host_facts};
 pub use kept::{KeptDirectory, is_own_file};
 pub use live::{WatchedDevice, read_disks, watched_device, whole_devices};

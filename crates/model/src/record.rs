@@ -5,7 +5,7 @@
 use crate::campaign::{CampaignPart, DroppedSlice, MovedBeside};
 use crate::files::{CacheDrop, FileStepMeasurement};
 use crate::finding::Finding;
-use crate::health::DiskHealth;
+use crate::health::{CountedDisk, DiskHealth};
 use crate::latency_search::LatencySearch;
 use crate::layers::LayersRecord;
 use crate::limiter::BurstCredit;
@@ -79,6 +79,9 @@ pub struct Record {
     /// What the disks report about their own health.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,
+    /// What the disks counted of their load before and after a sustained one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<CountedDisk>,
     /// What the figures mean, in short; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<RunVerdict>,

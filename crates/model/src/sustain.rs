@@ -135,6 +135,10 @@ pub enum DropCause {
     ControlGroup,
     /// The link to the disk became slower during the run.
     Link,
+    /// An EBS volume reports that its limit was exceeded.
+    VolumeLimit,
+    /// An EBS volume reports that the limit of its instance was exceeded.
+    InstanceLimit,
     /// Nothing proves a cause.
     Unknown,
 }
@@ -148,6 +152,8 @@ impl DropCause {
             Self::Heat => "heat",
             Self::ControlGroup => "control group",
             Self::Link => "link",
+            Self::VolumeLimit => "limit of the volume",
+            Self::InstanceLimit => "limit of the instance",
             Self::Unknown => "cause unknown",
         }
     }

@@ -4,7 +4,7 @@
 
 use super::decision::{Campaign, CampaignCell, MeasuredCell, SideCredit, SideDisks};
 use crate::slices::rate_of_kinds;
-use crate::sustain::{drop_share, rate_fall};
+use crate::sustain::{DROP_ROUNDS, drop_share, rate_fall};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Decide, Plan, Workload};
 use diskproof_model::series::TimeSeries;
@@ -110,7 +110,15 @@ impl SustainCampaign {
         };
         let rates: Vec<f64> = load.iter().map(|cell| rate(cell)).collect();
         let series = joined_series(load);
-        match drop_share(&rates, rate_fall(&series, time_ns(&series)).as_ref()) {
+        let fall = rate_fall(&series, time_ns(&series));
+        // A few more rounds show what the fall is.
+        let confirming_ns = DROP_ROUNDS as u64 * self.plan.round_ns;
+        if let Some(fall) = &fall
+            && fall.at_ns + confirming_ns > time_ns(&series)
+        {
+            return false;
+        }
+        match drop_share(&rates, fall.as_ref()) {
             Some(drop) => drop.low() > allowed,
             None => false,
         }
@@ -167,8 +175,8 @@ impl Campaign for SustainCampaign {
                 return None;
             }
             let left_ns = self.time_ns.saturating_sub(Self::spent_ns(&load));
-            let may_go_on = left_ns >= self.recovery_ns() + self.plan.round_ns
-                || !self.has_fallen(&load, done);
+            let may_go_on =
+                left_ns >= self.recovery_ns() + self.plan.round_ns || !self.has_fallen(&load, done);
             let time_ns = left_ns.min(self.plan.round_ns);
             if may_go_on && time_ns >= self.plan.round_ns / LEAST_PARTS {
                 return self.cell(&self.load, time_ns, done);

@@ -36,12 +36,28 @@ pub(super) fn disk_credits(record: &Record) -> Vec<&BurstCredit> {
 }
 
 /// Whether a write cache may be as large as the credit, which only writes used.
-pub(super) fn may_be_cache(credit: &BurstCredit) -> bool {
+pub(super) fn may_be_cache(record: &Record, credit: &BurstCredit) -> bool {
     let bytes = match credit.unit.as_str() {
         "B/s" => credit.credit,
-        _ => credit.credit * CACHE_REQUEST_BYTES,
+        _ => credit.credit * request_bytes(record, credit),
     };
     !credit.has_reads && bytes >= CLIFF_BYTES_MIN
+}
+
+/// The size of the requests that ran at the lower rate.
+fn request_bytes(record: &Record, credit: &BurstCredit) -> f64 {
+    let mut sizes = credit
+        .at_base
+        .iter()
+        .map(|index| record.measurements[*index].data.workload.block_bytes);
+    let Some(first) = sizes.next() else {
+        return CACHE_REQUEST_BYTES;
+    };
+    if sizes.all(|size| size == first) {
+        f64::from(first)
+    } else {
+        CACHE_REQUEST_BYTES
+    }
 }
 
 /// What a credit means for the workloads that ran at its lower rate.
@@ -148,10 +164,9 @@ pub(crate) fn lasting_fall_of(record: &Record, index: usize) -> Option<LastingFa
     }
 }
 
-/// Whether nothing but a limiter explains a credit: it is the disk's, and reads used it, or less
-/// passed than the smallest write cache holds.
-pub(crate) fn is_credit_of_limiter(record: &Record, credit: &BurstCredit) -> bool {
-    disk_credits(record).contains(&credit) && !may_be_cache(credit)
+/// Whether a credit is the disk's; see [`disk_credits`].
+pub(crate) fn is_credit_of_disk(record: &Record, credit: &BurstCredit) -> bool {
+    disk_credits(record).contains(&credit)
 }
 
 /// The same apart for each target, because disks become slower for reasons of their own.

@@ -1,6 +1,8 @@
 //! `diskproof sustain`: whether a disk keeps its rate under a load without a pause, what ends it,
 //! and whether it comes back.
 
+mod every;
+
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_MIN, SECOND};
 use crate::plan_file::sector_bytes;
@@ -16,7 +18,7 @@ use diskproof_model::rw::Rw;
 use diskproof_model::stream::Streams;
 use diskproof_model::sustain::SustainPlan;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_duration, parse_size};
+use diskproof_model::units::{format_duration, parse_duration, parse_size};
 use std::path::PathBuf;
 
 /// The help promises 2 h.
@@ -58,6 +60,10 @@ shorter. The result names a cause only where something proves it; otherwise it
 is unknown. The load writes as much as the disk accepts: --dry-run shows the
 limits, and --budget-bytes sets one.
 
+With --every, a load at a stated --rate is measured for 30 s each time and saved
+in the history under one label. Started again with the same label, the series
+continues. It ends with the trend of the mean latency and its slow hour.
+
 With --precondition, a device that --destroy releases is written once before the
 load, at random and over its spare flash, too (its size and 28 %).
 
@@ -71,7 +77,8 @@ Examples:
   sudo diskproof sustain /dev/nvme1n1        # reads only
   diskproof sustain /data --rw write --bs 1M --depth 8
   sudo diskproof sustain /dev/nvme1n1 --destroy SERIAL --precondition
-  diskproof sustain /data --time 15m --stop-at-drop 20%  # a gate for CI";
+  diskproof sustain /data --time 15m --stop-at-drop 20%  # a gate for CI
+  diskproof sustain /data --every 1h --for 7d --rate 200 # does it get worse?";
 
 /// Measure whether a disk keeps its rate, what ends it, and whether it comes back
 #[derive(Debug, clap::Args)]
@@ -89,6 +96,14 @@ pub struct SustainFlags {
     /// End the load, and exit with 1, once its rate fell by more than this, such as 20%
     #[arg(long, value_name = "PERCENT", value_parser = parse_drop)]
     pub stop_at_drop: Option<f64>,
+    /// Measure for 30 s (or --time) again and again with this pause, such as 1h, and report whether
+    /// the latency gets worse; needs --rate
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(conflicts_with_all = ["precondition", "stop_at_drop"])]
+    pub every: Option<u64>,
+    /// How long the series of --every lasts; started again, it continues [default: 7d]
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration, requires = "every")]
+    pub for_time: Option<u64>,
     /// Block size, depth and workers.
     #[command(flatten)]
     pub axes: WorkloadAxes,
@@ -111,6 +126,9 @@ fn parse_drop(text: &str) -> Result<f64, String> {
 
 /// Measures.
 pub fn run(sustain: &SustainFlags) -> anyhow::Result<Exit> {
+    if let Some(every_ns) = sustain.every {
+        return every::run(sustain, every_ns);
+    }
     let identity = sustain.measuring.probe(&sustain.target)?;
     let plan = plan(sustain, &identity)?;
     measure(MeasuringJob::new(plan, vec![identity], &sustain.measuring))?.exit()
@@ -135,7 +153,11 @@ fn plan(sustain: &SustainFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     };
     let spec = SustainPlan {
         round_ns: round_ns(load_ns),
-        pauses_ns: PAUSES_NS.map(|ns| part_of_recovery(ns, load_ns)).to_vec(),
+        pauses_ns: if sustain.every.is_some() {
+            Vec::new()
+        } else {
+            PAUSES_NS.map(|ns| part_of_recovery(ns, load_ns)).to_vec()
+        },
         precondition_bytes: precondition_bytes(sustain, identity, &load)?,
         stop_at_drop: sustain.stop_at_drop,
         budget_bytes: sustain.budget_bytes,
@@ -160,6 +182,7 @@ fn plan(sustain: &SustainFlags, identity: &TargetIdentity) -> Result<Plan, Failu
 fn time_ns(sustain: &SustainFlags) -> Result<u64, Failure> {
     let time_ns = match sustain.workload.time {
         Some(Time(ns)) => ns,
+        None if sustain.every.is_some() => every::TIME_NS,
         None => TIME_NS,
     };
     if time_ns < TIME_NS_MIN {
@@ -170,6 +193,14 @@ fn time_ns(sustain: &SustainFlags) -> Result<u64, Failure> {
         )));
     }
     Ok(time_ns)
+}
+
+/// The time of one measurement of a series, which has no pauses.
+fn sample_ns(sustain: &SustainFlags) -> u64 {
+    match sustain.workload.time {
+        Some(Time(ns)) => ns,
+        None => every::TIME_NS,
+    }
 }
 
 fn round_ns(load_ns: u64) -> u64 {

@@ -7,11 +7,14 @@ use super::prepare_command::{self, CommandEnd};
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use crate::failure::Failure;
+use crate::targets::{counted_disks, read_counters, read_health};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::campaign::{Campaign, CampaignCell, CampaignRow, MeasuredCell};
-use diskproof_device::{OpenTarget, probe, same_blocks};
+use diskproof_analysis::judge::RunFacts;
+use diskproof_device::{CountersOfDisk, OpenTarget, probe, same_blocks};
 use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::group::Group;
+use diskproof_model::health::CountedDisk;
 use diskproof_model::measurement::{EngineUse, Measurement, StopReason};
 use diskproof_model::plan::{
     CachePolicy, Decide, EngineChoice, Layout, Plan, Sides, Span, Workload,
@@ -89,6 +92,8 @@ pub(super) struct CampaignRun {
     cells: CellsSoFar,
     /// The tool whose text is printed at the end.
     tool: Option<ToolLines>,
+    /// What the disks counted before a sustained load.
+    counters: Vec<CountersOfDisk>,
 }
 
 impl CampaignRun {
@@ -103,7 +108,12 @@ impl CampaignRun {
             progress: CampaignProgress::new(campaign),
             cells: CellsSoFar::new(engine_sharing(plan)),
             tool: sink.progress.tool.take(),
+            counters: Vec::new(),
         };
+        if plan.sustain().is_some() {
+            let facts = &bench.facts;
+            run.counters = read_counters(&facts.targets, &facts.health);
+        }
         if !bench.commands.reopens {
             run.cells.prepared(bench, sink).lay_out()?;
         }
@@ -124,14 +134,28 @@ impl Running for CampaignRun {
     fn end(
         self: Box<Self>,
         ended: Result<(), EarlyEnd>,
-        _: &mut Bench,
+        bench: &mut Bench,
         sink: &mut Sink,
     ) -> Result<(), EarlyEnd> {
         if let Some(tool) = self.tool {
             tool.finish(&sink.progress.heartbeat());
         }
+        // After Ctrl-C nothing may delay the end.
+        if ended.is_ok() && !self.counters.is_empty() {
+            sink.results().data.counted = counted_now(self.counters, &bench.facts);
+        }
         ended
     }
+}
+
+/// What the disks counted between then and now. Links are looked at again, too.
+fn counted_now(before: Vec<CountersOfDisk>, facts: &RunFacts) -> Vec<CountedDisk> {
+    let mut targets = Vec::new();
+    for target in &facts.targets {
+        targets.extend(probe(Path::new(&target.path)));
+    }
+    let health = read_health(&targets, false);
+    counted_disks(before, &read_counters(&targets, &health))
 }
 
 /// Which cells are measured by the engine that the first of them has chosen. Trying engines takes
@@ -168,7 +192,7 @@ fn engine_sharing(plan: &Plan) -> EngineSharing {
         },
         Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Until(_) => {
             EngineSharing::ByQueue
-        },
+        }
     }
 }
 
@@ -411,6 +435,9 @@ impl CampaignBench for PreparedCells<'_> {
         measurement.target = index;
         let ended = self.bench.check(std::slice::from_ref(&measurement));
         let measured_cell = MeasuredCell::new(cell.clone(), &measurement);
+        if facts.plan.sustain().is_some() {
+            self.sink.progress.end_round(&measured_cell.slice, name);
+        }
         self.add(cell, slice.warmup_ns, measurement);
         ended?;
         Ok(measured_cell)

@@ -234,6 +234,14 @@ fn amount_text(plan: &Plan) -> String {
     if workloads.is_empty() {
         return UNLIMITED.to_owned();
     }
+    if let Some(sustain) = plan.sustain()
+        && let Some(bytes) = sustain.precondition_bytes
+        && let Some(load) = sustain.load(workloads)
+    {
+        let load_ns = load.stop.time_ns.unwrap_or(0);
+        let written = glue(&format_bytes(bytes));
+        return format!("as long as {written} need, then {}", format_duration(load_ns));
+    }
     let bytes: Option<u64> = workloads.iter().map(|workload| workload.stop.bytes).sum();
     let ops: Option<u64> = workloads.iter().map(|workload| workload.stop.ops).sum();
     match (bytes, ops) {

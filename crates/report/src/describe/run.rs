@@ -53,9 +53,8 @@ pub(crate) fn partial_text(record: &Record) -> Option<String> {
 /// Says how far an interrupted run came: `. After 8.2 s: 3 of 8 workloads finished, 2 cut short, 3
 /// not run.` `None` where decisions during the run would have added workloads.
 fn progress_text(record: &Record) -> Option<String> {
-    let is_decided_meanwhile = record.sweep().is_some()
-        || record.latency_search().is_some()
-        || record.sustain().is_some();
+    let is_decided_meanwhile =
+        record.sweep().is_some() || record.latency_search().is_some() || record.sustain().is_some();
     if is_decided_meanwhile {
         return None;
     }
@@ -84,8 +83,8 @@ fn progress_text(record: &Record) -> Option<String> {
 
 /// Names of planned workloads that did not run on a target.
 pub(crate) fn not_run(record: &Record, target: usize) -> Vec<&str> {
-    // A search measures as few depths as it needs.
-    if record.latency_search().is_some() {
+    // A search measures as few depths as it needs, and a load that does not fall needs no pauses.
+    if record.latency_search().is_some() || record.sustain().is_some() {
         return Vec::new();
     }
     let mut names = Vec::new();

@@ -3,14 +3,13 @@
 
 use crate::text::{glue, list};
 use diskproof_model::block::{Block, Tone};
+use diskproof_model::health::CountedDisk;
 use diskproof_model::record::Record;
 use diskproof_model::sustain::{
     BucketFigures, DropCause, Precondition, RateDrop, Recovery, SteadyState, SustainPlan,
     SustainRecord,
 };
-use diskproof_model::units::{
-    counted, format_bytes, format_duration, format_percent, format_rate,
-};
+use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
 
 /// The facts of a sustained load.
 pub(crate) fn blocks(record: &Record, found: &SustainRecord) -> Vec<Block> {
@@ -34,6 +33,9 @@ pub(crate) fn blocks(record: &Record, found: &SustainRecord) -> Vec<Block> {
     facts.push(("steady", steady_text(&found.steady_state)));
     if let Some(precondition) = &found.precondition {
         facts.push(("filled", precondition_text(precondition)));
+    }
+    for disk in &record.counted {
+        facts.push(("disk", counted_text(disk)));
     }
     let mut blocks: Vec<Block> = Block::facts(facts).collect();
     if let Some(precondition) = &found.precondition
@@ -83,9 +85,15 @@ fn cause_text(record: &Record, found: &SustainRecord, drop: &RateDrop) -> String
         DropCause::WriteCache => {
             "a write cache: only writes fell, and they were fast again after a pause".to_owned()
         }
-        DropCause::Heat => "heat: the disk counted that it throttled itself during the run".to_owned(),
+        DropCause::Heat => {
+            "heat: the disk counted that it throttled itself during the run".to_owned()
+        }
         DropCause::ControlGroup => "the limit of the control group".to_owned(),
         DropCause::Link => "the link to the disk became slower during the run".to_owned(),
+        DropCause::VolumeLimit => "the volume reports that its limit was exceeded".to_owned(),
+        DropCause::InstanceLimit => {
+            "the volume reports that the limit of the instance was exceeded".to_owned()
+        }
         DropCause::Unknown => unknown_text(record, found),
     }
 }
@@ -192,6 +200,60 @@ fn precondition_text(precondition: &Precondition) -> String {
         glue(&format_bytes(precondition.written_bytes)),
         glue(&format_bytes(precondition.needed_bytes))
     )
+}
+
+/// `nvme0n1: 35 and 41 °C before, 62 and 70 °C after; throttled 3 times; 1.4 TB written; 4 % → 4 %
+/// of endurance used`
+fn counted_text(disk: &CountedDisk) -> String {
+    let (before, after) = (&disk.before, &disk.after);
+    let mut parts = Vec::new();
+    if !before.temperatures_celsius.is_empty() && !after.temperatures_celsius.is_empty() {
+        parts.push(format!(
+            "{} °C before, {} °C after",
+            degrees(&before.temperatures_celsius),
+            degrees(&after.temperatures_celsius)
+        ));
+    }
+    if let (Some(earlier), Some(later)) = (before.throttles, after.throttles) {
+        let times = later.saturating_sub(earlier);
+        parts.push(format!("throttled {}", counted(times, "time")));
+    } else {
+        parts.push("no counter of throttling".to_owned());
+    }
+    if let (Some(earlier), Some(later)) = (before.hot_minutes, after.hot_minutes)
+        && later > earlier
+    {
+        parts.push(format!(
+            "{} min above its warning temperature",
+            later - earlier
+        ));
+    }
+    if let Some(bytes) = disk.written_bytes() {
+        parts.push(format!("{} written", glue(&format_bytes(bytes))));
+    }
+    if let (Some(earlier), Some(later)) = (before.wear_percent, after.wear_percent) {
+        parts.push(format!(
+            "endurance used {earlier} % before, {later} % after"
+        ));
+    }
+    if let Some(exceeded) = disk.exceeded() {
+        parts.push(format!(
+            "limit exceeded for {} (volume) and {} (instance)",
+            format_duration(1000 * exceeded.volume_iops_us.max(exceeded.volume_throughput_us)),
+            format_duration(
+                1000 * exceeded
+                    .instance_iops_us
+                    .max(exceeded.instance_throughput_us)
+            )
+        ));
+    }
+    format!("{}: {}", disk.disk, list(parts))
+}
+
+/// `35/41`
+fn degrees(sensors: &[i32]) -> String {
+    let texts: Vec<String> = sensors.iter().map(i32::to_string).collect();
+    texts.join("/")
 }
 
 /// What a plan does besides its load.

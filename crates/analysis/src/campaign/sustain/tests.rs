@@ -75,7 +75,8 @@ impl VirtualDisk for Cache {
     }
 
     fn idle(&mut self, seconds: f64) {
-        self.used_bytes = (self.used_bytes.min(self.size_bytes) - self.emptied_per_s * seconds).max(0.0);
+        self.used_bytes =
+            (self.used_bytes.min(self.size_bytes) - self.emptied_per_s * seconds).max(0.0);
     }
 }
 
@@ -165,7 +166,10 @@ struct Carried {
 
 impl Carried {
     fn rounds(&self, name: &str) -> usize {
-        let own = self.done.iter().filter(|one| one.cell.workload.name == name);
+        let own = self
+            .done
+            .iter()
+            .filter(|one| one.cell.workload.name == name);
         own.count()
     }
 }
@@ -269,7 +273,10 @@ fn fall_of_a_cache_is_found_where_its_size_says() {
         let fall = rate_fall(&series, time_ns(&series)).unwrap();
         let bytes = series.total_between(0, fall.at_ns).bytes as f64;
         assert!((bytes / megabytes / 1e6 - 1.0).abs() < 0.05, "{bytes}");
-        assert!((fall.before / fall.after / 4.0 - 1.0).abs() < 0.05, "{fall:?}");
+        assert!(
+            (fall.before / fall.after / 4.0 - 1.0).abs() < 0.05,
+            "{fall:?}"
+        );
         assert_eq!(carried.rounds("after-50s"), 1);
     }
 }
@@ -317,13 +324,18 @@ fn budget_limits_the_bytes_of_all_parts() {
         let carried = carried_out(&limited, &mut Limiter::full(300.0, 3000.0, 54_000.0));
         let moved = moved_bytes(&carried.done);
         assert!(moved <= budget_bytes, "{moved} of {budget_bytes}");
-        assert!(moved + BLOCK_BYTES > budget_bytes, "{moved} of {budget_bytes}");
+        assert!(
+            moved + BLOCK_BYTES > budget_bytes,
+            "{moved} of {budget_bytes}"
+        );
     }
 }
 
 #[test]
 fn precondition_writes_its_bytes_before_the_load() {
-    let planned = plan(60, |sustain| sustain.precondition_bytes = Some(1_000_000_000));
+    let planned = plan(60, |sustain| {
+        sustain.precondition_bytes = Some(1_000_000_000)
+    });
     let mut disk = Flash {
         first: 40_000.0,
         last: 20_000.0,
@@ -338,7 +350,10 @@ fn precondition_writes_its_bytes_before_the_load() {
         .take_while(|one| one.cell.workload.name == "precondition")
         .collect();
     let written = moved_bytes(before.iter().copied());
-    assert!(written + BLOCK_BYTES > 1_000_000_000 && written <= 1_000_000_000, "{written}");
+    assert!(
+        written + BLOCK_BYTES > 1_000_000_000 && written <= 1_000_000_000,
+        "{written}"
+    );
     assert_eq!(before.len(), carried.rounds("precondition"));
     assert_eq!(carried.rounds("sustained"), 12);
 }
