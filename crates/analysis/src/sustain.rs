@@ -35,6 +35,8 @@ const REFILL_SHOWN: f64 = 2.0;
 const REFILL_KNOWN: f64 = 0.3;
 /// The rates of a limiter are known to this share.
 const LIMITER_KNOWN: f64 = 0.01;
+/// A fall without a step is at least a third: a healthy disk wanders by less.
+const GRADUAL_SHARE_MIN: f64 = 1.0 / 3.0;
 /// Rounds at the start and at the end that show how far a rate fell.
 pub(crate) const DROP_ROUNDS: usize = 3;
 /// The rate after a pause is that of the first second, or of this part of a shorter load.
@@ -60,35 +62,6 @@ impl DropShare {
     }
 }
 
-/// The fall of a rate to the level that lasts: one step, or a slope down to where it settled.
-pub(crate) fn rate_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingFall> {
-    if let Some(fall) = estimate::lasting_fall(series, wall_ns) {
-        return Some(fall);
-    }
-    let settling = estimate::settling(series, wall_ns);
-    if settling.settling_ns == 0 || settling.settled != Some(true) {
-        return None;
-    }
-    let at_ns = settling.settling_ns;
-    let before = per_second(series, 0, at_ns);
-    let after = per_second(series, at_ns, wall_ns);
-    let least = estimate::least_fall_to(series, at_ns, wall_ns);
-    if after > 0.0 && before >= least * after {
-        Some(LastingFall {
-            at_ns,
-            before,
-            after,
-        })
-    } else {
-        None
-    }
-}
-
-fn per_second(series: &TimeSeries, from_ns: u64, to_ns: u64) -> f64 {
-    let ops = series.total_between(from_ns, to_ns).ops;
-    ops as f64 * 1e9 / to_ns.saturating_sub(from_ns).max(1) as f64
-}
-
 /// How far a rate fell: by the fall that was found, or from the first rounds to the last. `None` of
 /// too few rounds.
 pub(crate) fn drop_share(rates: &[f64], fall: Option<&LastingFall>) -> Option<DropShare> {
@@ -112,6 +85,44 @@ pub(crate) fn drop_share(rates: &[f64], fall: Option<&LastingFall>) -> Option<Dr
     Some(DropShare {
         share: 1.0 - mean(last) / before,
         half_width: multiple_95(2.0 * (rounds - 1.0)) * error / before,
+    })
+}
+
+/// Whether the rate fell from the first rounds to the last by at least a third: flash approaches
+/// its steady state without a step.
+pub(crate) fn is_gradual_fall(rates: &[f64]) -> bool {
+    match drop_share(rates, None) {
+        Some(drop) => drop.low() >= GRADUAL_SHARE_MIN,
+        None => false,
+    }
+}
+
+/// The fall from the first rounds to the last, at the first round below the middle.
+fn gradual_fall(row: &Row) -> Option<LastingFall> {
+    let kinds = [OpKind::Read, OpKind::Write];
+    let rates: Vec<f64> = row
+        .data
+        .slices
+        .iter()
+        .map(|slice| rate_of_kinds(slice, &kinds))
+        .collect();
+    if !is_gradual_fall(&rates) {
+        return None;
+    }
+    let before = mean(&rates[..DROP_ROUNDS]);
+    let after = mean(&rates[rates.len() - DROP_ROUNDS..]);
+    let middle = (before * after).sqrt();
+    let mut at_ns = 0;
+    for (slice, rate) in row.data.slices.iter().zip(&rates) {
+        if *rate < middle {
+            break;
+        }
+        at_ns += slice.wall_ns;
+    }
+    Some(LastingFall {
+        at_ns,
+        before,
+        after,
     })
 }
 
@@ -266,7 +277,10 @@ impl FoundDrop {
             Some(credit) => fall_of_credit(row, credit),
             None => None,
         };
-        let own_fall = rules::lasting_fall_of(record, index);
+        let mut own_fall = rules::lasting_fall_of(record, index);
+        if own_fall.is_none() && rules::may_accuse_disk(record, index) {
+            own_fall = gradual_fall(row);
+        }
         let Some(fall) = fall_of_limiter.or(own_fall) else {
             return Self::default();
         };
@@ -452,7 +466,7 @@ fn recovery(record: &Record, workload: &str, pause_ns: u64, drop: &RateDrop) -> 
     let first_ns = FIRST_NS
         .min(row.data.wall_ns / FIRST_PARTS)
         .max(series.interval_ns);
-    let iops = per_second(&series, 0, first_ns);
+    let iops = estimate::per_second(&series, 0, first_ns);
     let middle = (drop.before * drop.after).sqrt();
     let is_back = iops >= middle;
     let lasted = if is_back {
@@ -473,7 +487,7 @@ fn recovery(record: &Record, workload: &str, pause_ns: u64, drop: &RateDrop) -> 
 fn fall_again(series: &TimeSeries, wall_ns: u64, step_ns: u64, middle: f64) -> Option<MovedTotal> {
     let mut at_ns = step_ns;
     while at_ns + step_ns <= wall_ns {
-        if per_second(series, at_ns, at_ns + step_ns) < middle {
+        if estimate::per_second(series, at_ns, at_ns + step_ns) < middle {
             let total = series.total_between(0, at_ns);
             return Some(MovedTotal {
                 requests: total.ops,

@@ -3,8 +3,9 @@
 //! the user allows are used up. docs/sustain.md explains it.
 
 use super::decision::{Campaign, CampaignCell, MeasuredCell, SideCredit, SideDisks};
+use crate::estimate::rate_fall;
 use crate::slices::rate_of_kinds;
-use crate::sustain::{DROP_ROUNDS, drop_share, rate_fall};
+use crate::sustain::{DROP_ROUNDS, drop_share, is_gradual_fall};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Decide, Plan, Workload};
 use diskproof_model::series::TimeSeries;
@@ -128,6 +129,10 @@ impl SustainCampaign {
     fn has_fallen(&self, load: &[&MeasuredCell], done: &[MeasuredCell]) -> bool {
         let names = [self.load.name.clone()];
         if SideCredit::shown(done, 0, &SideDisks::One, &names).is_some() {
+            return true;
+        }
+        let rates: Vec<f64> = load.iter().map(|cell| rate(cell)).collect();
+        if is_gradual_fall(&rates) {
             return true;
         }
         let series = joined_series(load);

@@ -4,10 +4,9 @@
 use super::disturbed::is_disturbed;
 use super::rule::*;
 use super::starved::is_late;
-use crate::estimate::{LastingFall, lasting_fall};
+use crate::estimate::{LastingFall, lasting_fall, rate_fall};
 use crate::limiter::words::{amount_text, credit_text};
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
-use crate::sustain::rate_fall;
 use crate::{estimate, moved, slices};
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::row::{PhaseKind, PhaseRecord};
@@ -150,11 +149,10 @@ fn slowed_workloads(record: &Record) -> Vec<SlowedWorkload<'_>> {
 /// The fall of a workload to a rate that lasts, as the rules on bursts see it, or down a slope;
 /// `None` where there was none, or where the disk may not be what fell.
 pub(crate) fn lasting_fall_of(record: &Record, index: usize) -> Option<LastingFall> {
-    let measured = measured_at(record, index);
-    let row = measured.row;
-    if may_be_page_cache(record, row) || is_late(record, row) || is_disturbed(record, measured) {
+    if !may_accuse_disk(record, index) {
         return None;
     }
+    let row = &record.measurements[index];
     let slowed = slowed_workloads(record)
         .into_iter()
         .find(|slowed| slowed.measured.index == index);
@@ -162,6 +160,14 @@ pub(crate) fn lasting_fall_of(record: &Record, index: usize) -> Option<LastingFa
         Some(slowed) => Some(slowed.fall),
         None => rate_fall(&headline_series(row)?, row.data.wall_ns),
     }
+}
+
+/// Whether a fall of a workload may be the disk's: neither the page cache, nor the machine, nor
+/// other programs explain it.
+pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
+    let measured = measured_at(record, index);
+    let row = measured.row;
+    !(may_be_page_cache(record, row) || is_late(record, row) || is_disturbed(record, measured))
 }
 
 /// Whether a credit is the disk's; see [`disk_credits`].

@@ -11,8 +11,8 @@ use diskproof_simdisk::testbed::place;
 /// 100/s for ever, 700/s for five seconds after a pause.
 const CREDIT: &str = "latency=2500us,channels=64,credits=3000@700/100";
 const SAVED: f64 = 3000.0;
-/// 48 MB at 24 MB/s, then 6 MB/s; slow enough for a busy machine.
-const CLIFF: &str = "latency=100us,write-bandwidth=24MB,cliff=48MB@6MB";
+/// 144 MB at 24 MB/s, then 6 MB/s; slow enough for a busy machine.
+const CLIFF: &str = "latency=100us,write-bandwidth=24MB,cliff=144MB@6MB";
 /// A disk without limits that any machine reaches.
 const HEALTHY: &str = "iops=400,channels=8";
 
@@ -62,14 +62,14 @@ fn end_of_a_cache_is_found_within_five_percent_and_its_cause_is_unknown() {
     let _served = SimDisk::serve(parse(CLIFF).unwrap(), 64 << 20, &disk).unwrap();
     let target = disk.to_str().unwrap();
     let ran = diskproof!(
-        "sustain {target} --overwrite --rw randwrite --bs 64k --depth 4 --time 20s --json"
+        "sustain {target} --overwrite --rw randwrite --bs 64k --depth 4 --time 30s --json"
     );
     ran.exits(0);
     let record = ran.record();
     let found = record.sustain().unwrap();
     let drop = found.drop.as_ref().unwrap();
     assert!(
-        (drop.moved.bytes as f64 / 48e6 - 1.0).abs() < 0.05,
+        (drop.moved.bytes as f64 / 144e6 - 1.0).abs() < 0.05,
         "{drop:?}"
     );
     // It never recovers, so nothing proves a cache.

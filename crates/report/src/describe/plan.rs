@@ -240,7 +240,10 @@ fn amount_text(plan: &Plan) -> String {
     {
         let load_ns = load.stop.time_ns.unwrap_or(0);
         let written = glue(&format_bytes(bytes));
-        return format!("as long as {written} need, then {}", format_duration(load_ns));
+        return format!(
+            "as long as {written} need, then {}",
+            format_duration(load_ns)
+        );
     }
     let bytes: Option<u64> = workloads.iter().map(|workload| workload.stop.bytes).sum();
     let ops: Option<u64> = workloads.iter().map(|workload| workload.stop.ops).sum();

@@ -316,7 +316,7 @@ fn allowed_fall_ends_the_load_soon_after_it_is_exceeded() {
 
 #[test]
 fn budget_limits_the_bytes_of_all_parts() {
-    for budget_bytes in [BLOCK_BYTES - 1, 10_000_000, 1_000_000_000] {
+    for budget_bytes in [BLOCK_BYTES - 1, 10_000_000, 800_000_000] {
         let limited = plan(240, |sustain| {
             sustain.budget_bytes = Some(budget_bytes);
             sustain.precondition_bytes = Some(400_000_000);
