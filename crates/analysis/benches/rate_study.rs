@@ -5,9 +5,8 @@
 use diskproof_analysis::campaign::rate_search::station::{
     Busy, Credit, Service, Stalls, Station, true_rate,
 };
-use diskproof_analysis::campaign::rate_search::{
-    RateOutcome, RatePromise, RateSearch, RateSearchTimes,
-};
+use diskproof_analysis::campaign::rate_search::{RatePromise, RateSearch, RateSearchTimes};
+use diskproof_model::rate::LoadOutcome;
 
 /// Requests of each of the twelve rates by which the truth is found.
 const TRUTH_REQUESTS: f64 = 3e6;
@@ -31,7 +30,7 @@ fn main() {
             inside += u64::from(answer.low <= truth * 1.0005 && answer.high >= truth * 0.9995);
             let is_promised = matches!(
                 answer.outcome,
-                RateOutcome::Sustained | RateOutcome::AtLeast
+                LoadOutcome::Sustained | LoadOutcome::AtLeast
             );
             wrong += u64::from(is_promised && answer.low > truth * 1.01);
             controls += u64::from(answer.control.is_some_and(|control| control.failed));

@@ -85,6 +85,10 @@ fn measured(record: &Record) -> Option<RunData> {
         beside: record.beside.clone(),
         counted: record.counted.clone(),
         surface: record.surface().map(|surface| surface.data.clone()),
+        trials: match record.load() {
+            Some(load) => load.data.trials.clone(),
+            None => Vec::new(),
+        },
         postgres: record.postgres().map(inserts_data),
         files,
         layer_places,

@@ -2,8 +2,8 @@
 //! and compared with the figures of a record, each with its interval.
 
 use crate::estimate::sum_of;
-use crate::mechanics::reported_rpm;
-use diskproof_model::figure::{Metric, Named, Part, named, survey_figure, threshold_names};
+use crate::mechanics::{reported_rpm, sold_bytes};
+use diskproof_model::figure::{Metric, Named, Part, named, part_figure, threshold_names};
 use diskproof_model::finding::Severity;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
@@ -13,6 +13,7 @@ use diskproof_model::record::{
 };
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::surface::CurvePoint;
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units;
 use std::str::FromStr;
 
@@ -37,6 +38,15 @@ pub enum Quantity {
     Findings,
     /// Revolutions per minute, as the disk reports them.
     Rpm,
+    /// Bytes that the disk reports to hold.
+    DiskSize,
+}
+
+impl Quantity {
+    /// Whether a plan must measure it. The others are known of any run, or of none.
+    pub fn is_measured(self) -> bool {
+        matches!(self, Self::Figure(_))
+    }
 }
 
 /// How a figure must relate to its threshold.
@@ -366,13 +376,22 @@ impl Expected {
     fn observations(&self, record: &Record) -> Vec<Observation> {
         let metric = match self.quantity {
             Quantity::Figure(metric) => metric,
-            Quantity::Findings => return vec![Observation::of_findings(record)],
-            Quantity::Rpm => return vec![Observation::of_reported_rpm(record)],
+            Quantity::Findings => return vec![Observation::findings(record)],
+            Quantity::Rpm => return vec![Observation::reported_rpm(record)],
+            Quantity::DiskSize => {
+                let targets = record.targets.iter();
+                return targets.map(Observation::disk_size).collect();
+            }
         };
         if self.part != Part::Workload {
+            // An answer of a search that is not the disk's promises nothing.
+            let source = match self.part {
+                Part::Load => None,
+                _ => Some(FigureSource::Survey),
+            };
             return vec![Observation {
-                seen: observe_survey(record, self.part, metric),
-                source: Some(FigureSource::Survey),
+                seen: observe_part(record, self.part, metric),
+                source,
             }];
         }
         if let Some(files) = record.files() {
@@ -483,7 +502,7 @@ struct Observation {
 
 impl Observation {
     /// Warnings and failures among the findings.
-    fn of_findings(record: &Record) -> Self {
+    fn findings(record: &Record) -> Self {
         let count = record
             .findings
             .iter()
@@ -495,9 +514,16 @@ impl Observation {
         }
     }
 
-    fn of_reported_rpm(record: &Record) -> Self {
+    fn reported_rpm(record: &Record) -> Self {
         Self {
             seen: reported_rpm(record).map(|rpm| Observed::exact(f64::from(rpm))),
+            source: None,
+        }
+    }
+
+    fn disk_size(target: &TargetIdentity) -> Self {
+        Self {
+            seen: sold_bytes(target).map(|bytes| Observed::exact(bytes as f64)),
             source: None,
         }
     }
@@ -565,16 +591,17 @@ pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFi
     None
 }
 
-fn observe_survey(record: &Record, part: Part, metric: &Metric) -> Option<Observed> {
-    let figure = survey_figure(record, part, metric.threshold)?;
+fn observe_part(record: &Record, part: Part, metric: &Metric) -> Option<Observed> {
+    let figure = part_figure(record, part, metric.threshold)?;
     Some(match part {
         Part::Curve if figure.n.is_none() => at_point(figure.value, record.curve()),
         // One access after the other: the rate is the inverse of the mean time.
         Part::Access(_) if metric.unit == "1/s" => {
-            let mean = survey_figure(record, part, "mean")?.estimate();
+            let mean = part_figure(record, part, "mean")?.estimate();
             let half_width = mean.relative_half_width().map(|width| figure.value * width);
             Observed::within(figure.value, half_width)
         }
+        Part::Load => Observed::within(figure.value, figure.half_width_95),
         _ if figure.n.is_none() => Observed::exact(figure.value),
         _ => Observed::of(&figure.estimate()),
     })

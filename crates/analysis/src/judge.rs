@@ -8,6 +8,7 @@ use crate::files::files_record;
 use crate::layers::layers_record;
 use crate::limited_by::limited_by;
 use crate::limiter::{FoundCredit, found_credits};
+use crate::load::load_record;
 use crate::moved;
 use crate::ping::ping_figures;
 use crate::promised::judge_promises;
@@ -176,6 +177,10 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     add_limits(&mut record);
     let sustained = sustain_record(&record);
     record.results.extend(sustained.map(TaskResult::Sustain));
+    let load = load_record(&record, &data.trials);
+    record
+        .results
+        .extend(load.map(|found| TaskResult::Load(Box::new(found))));
     record.advice = postgres::advice(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = judge_promises(&record);

@@ -27,6 +27,7 @@ mod headline;
 mod layers;
 mod limited_by;
 mod limiter;
+mod load;
 mod mechanics;
 mod moved;
 mod ping;

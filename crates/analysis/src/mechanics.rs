@@ -156,6 +156,22 @@ fn surface_bytes(target: &TargetIdentity) -> u64 {
     }
 }
 
+/// The size of what a seller sold: of the device itself, but of the disk below a partition, a file
+/// or a directory. `None` where several disks lie below one of these, or none is known.
+pub(crate) fn sold_bytes(target: &TargetIdentity) -> Option<u64> {
+    if let Some(layer) = target.layers.first()
+        && target.kind == TargetKind::BlockDevice
+        && layer.kind != LayerKind::Partition
+    {
+        return Some(layer.size_bytes);
+    }
+    let disks: Vec<&Layer> = target.disks().collect();
+    match disks[..] {
+        [disk] => Some(disk.size_bytes),
+        _ => None,
+    }
+}
+
 /// Whether a position in the target is a position on a surface: on a device it is, in a file only
 /// where nothing is known to lie below it.
 pub(crate) fn is_surface(target: &TargetIdentity) -> bool {

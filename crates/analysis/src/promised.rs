@@ -14,6 +14,9 @@ use diskproof_model::units::format_bytes;
 const TIME_ALLOWED: f64 = 1.15;
 /// A rate may be so much lower: sheets confuse MB with MiB (4.9 %) and round.
 const RATE_ALLOWED: f64 = 0.95;
+/// A disk may hold so much less: sellers round to the digits that they print. Disks hold a little
+/// more than their name (IDEMA LBA1-03: `4TB` are 4,000,787,030,016 bytes).
+const SIZE_ALLOWED: f64 = 0.99;
 /// A disk may report its revolutions rounded.
 const RPM_ALLOWED: f64 = 0.99;
 /// The fastest place is in the span when that begins within this share of the target.
@@ -35,6 +38,9 @@ pub fn promised(plan: &Plan) -> Vec<Promised> {
         return Vec::new();
     };
     let mut promised = Vec::new();
+    if let Some(bytes) = sheet.size_bytes {
+        promised.push(disk_size(bytes as f64));
+    }
     if let Some(rpm) = sheet.rpm
         && rpm > 0
     {
@@ -125,6 +131,13 @@ fn rotation(rpm: f64) -> Promised {
     let expression = format!("rpm>={:.0}", rotation.passes);
     let subject = (Part::Other, "rpm", Quantity::Rpm);
     promised_of(subject, Relation::AtLeast, expression, rotation)
+}
+
+fn disk_size(bytes: f64) -> Promised {
+    let size = promise("size", bytes, SIZE_ALLOWED * bytes, "B");
+    let expression = format!("size>={:.0}", size.passes);
+    let subject = (Part::Other, "size", Quantity::DiskSize);
+    promised_of(subject, Relation::AtLeast, expression, size)
 }
 
 /// A promise on a figure as thresholds name it, such as `curve.max`.
@@ -218,6 +231,7 @@ mod tests {
     use crate::fixture::surveyed::{self, SurveyedDisk, rotating};
     use diskproof_model::record::ExpectationOutcome::{self, Met, Missed, Undecided};
     use diskproof_model::surface::DataSheet;
+    use diskproof_model::target::{Layer, LayerKind, TargetKind};
 
     fn outcomes(record: &Record) -> Vec<(String, ExpectationOutcome)> {
         let rows = judge_promises(record);
@@ -275,6 +289,72 @@ mod tests {
         };
         let open = [row(ACCESS, Undecided), row("transfer rate", Undecided)];
         assert_eq!(surveyed(&part, sheet), open);
+    }
+
+    /// The promise of 4 TB on a device with this layer and this many bytes on top.
+    fn sized(kind: LayerKind, top_bytes: u64, disks_bytes: &[u64]) -> ExpectationOutcome {
+        let mut record = fixture::record();
+        let mut top = layer("top", kind, top_bytes);
+        let mut layers = Vec::new();
+        for (index, bytes) in disks_bytes.iter().enumerate() {
+            let disk = layer(&format!("sd{index}"), LayerKind::Disk, *bytes);
+            top.below.push(disk.name.clone());
+            layers.push(disk);
+        }
+        layers.insert(0, top);
+        record.targets[0].kind = TargetKind::BlockDevice;
+        record.targets[0].layers = layers;
+        record.plan.questions.data_sheet = Some(DataSheet {
+            size_bytes: Some(4_000_000_000_000),
+            ..DataSheet::default()
+        });
+        let rows = judge_promises(&record);
+        assert_eq!(rows.len(), 1);
+        rows[0].outcome()
+    }
+
+    fn layer(name: &str, kind: LayerKind, size_bytes: u64) -> Layer {
+        Layer {
+            name: name.to_owned(),
+            kind,
+            size_bytes,
+            ..Layer::default()
+        }
+    }
+
+    #[test]
+    fn size_is_that_of_the_device_or_of_the_one_disk_below_a_part_of_it() {
+        const SOLD: u64 = 4_000_787_030_016;
+        const SMALL: u64 = 3_959_999_999_999;
+        assert_eq!(sized(LayerKind::Disk, SOLD, &[]), Met);
+        assert_eq!(sized(LayerKind::Disk, 4_000_000_000_000, &[]), Met);
+        assert_eq!(sized(LayerKind::Disk, SMALL + 1, &[]), Met);
+        assert_eq!(sized(LayerKind::Disk, SMALL, &[]), Missed);
+        assert_eq!(sized(LayerKind::Partition, 1 << 30, &[SOLD]), Met);
+        assert_eq!(sized(LayerKind::Partition, SOLD, &[SMALL]), Missed);
+        // A volume is sold as such, whatever lies below.
+        assert_eq!(sized(LayerKind::Md, 2 * SOLD, &[SOLD, SOLD]), Met);
+        assert_eq!(sized(LayerKind::Loop, SMALL, &[SOLD]), Missed);
+        assert_eq!(sized(LayerKind::Partition, SOLD, &[SOLD, SOLD]), Undecided);
+    }
+
+    #[test]
+    fn size_of_a_directory_is_that_of_its_one_disk() {
+        let mut record = fixture::record();
+        let disks = record.targets[0].disks();
+        let sizes: Vec<u64> = disks.map(|disk| disk.size_bytes).collect();
+        let [size_bytes] = sizes[..] else {
+            panic!("one disk: {sizes:?}");
+        };
+        for (promised, outcome) in [(size_bytes, Met), (2 * size_bytes, Missed)] {
+            record.plan.questions.data_sheet = Some(DataSheet {
+                size_bytes: Some(promised),
+                ..DataSheet::default()
+            });
+            assert_eq!(outcomes(&record), [row("size", outcome)]);
+        }
+        record.targets[0].layers.clear();
+        assert_eq!(outcomes(&record), [row("size", Undecided)]);
     }
 
     #[test]

@@ -207,7 +207,9 @@ impl LimitedRate {
 impl<'a> WorkloadSlices<'a> {
     /// Of what was measured.
     pub(crate) fn from_measurement(m: &'a Measurement) -> Self {
-        let kinds = if m.ops.contains_key(&OpKind::Commit) {
+        let kinds = if m.ops.contains_key(&OpKind::Transaction) {
+            vec![OpKind::Transaction]
+        } else if m.ops.contains_key(&OpKind::Commit) {
             vec![OpKind::Commit]
         } else {
             vec![OpKind::Read, OpKind::Write]

@@ -323,7 +323,7 @@ fn first_write(m: &Measurement) -> PhaseRecord {
 fn dead_time_ns(m: &Measurement, steady: &Window, whole: f64) -> f64 {
     let mut completed = 0;
     for (kind, op) in &m.ops {
-        if *kind != OpKind::Commit {
+        if !kind.is_made_of_others() {
             completed += op.series.total_between(steady.start_ns, u64::MAX).ops;
         }
     }

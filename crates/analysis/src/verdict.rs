@@ -428,7 +428,7 @@ fn has_figures(record: &Record) -> bool {
         return true;
     }
     if let Some(surface) = record.surface()
-        && has_survey_figures(surface)
+        && has_part_figures(surface)
     {
         return true;
     }
@@ -438,7 +438,7 @@ fn has_figures(record: &Record) -> bool {
     }
 }
 
-fn has_survey_figures(surface: &SurfaceRecord) -> bool {
+fn has_part_figures(surface: &SurfaceRecord) -> bool {
     let has_blocks = match &surface.data.scan {
         Some(scan) => scan.blocks > 0,
         None => false,

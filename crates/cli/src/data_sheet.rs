@@ -13,6 +13,7 @@ const SEEK_NS: std::ops::RangeInclusive<u64> = 10_000..=1_000_000_000;
 const RPM_FORM: &str = "a rotation speed in rpm; write a number such as 7200";
 const SEEK_FORM: &str = "a seek time; write it with ms or us, such as 11ms";
 const RATE_FORM: &str = "a transfer rate; write it per second, such as 92MB/s";
+const SIZE_FORM: &str = "a size; write it with its unit, such as 4TB or 960GB";
 const IOPS_FORM: &str = "a number of operations per second, such as 90000 or 90k";
 
 /// Reads the value of `--spec`.
@@ -36,10 +37,11 @@ pub(crate) fn parse_data_sheet(text: &str) -> Result<DataSheet, String> {
                 .is_some(),
             "iops" => sheet.read_iops.replace(value.iops()?).is_some(),
             "write-iops" => sheet.write_iops.replace(value.iops()?).is_some(),
+            "size" => sheet.size_bytes.replace(value.size_bytes()?).is_some(),
             other => {
                 return Err(format!(
                     "unknown figure '{other}'; use rpm, seek (average), rate (highest sustained), \
-                     write-rate, iops (random reads) and write-iops"
+                     write-rate, iops (random reads), write-iops and size"
                 ));
             }
         };
@@ -93,6 +95,14 @@ impl Value<'_> {
         }
     }
 
+    /// A number without a `B` would mean TiB where every seller means TB.
+    fn size_bytes(&self) -> Result<u64, String> {
+        match parse_size(self.0) {
+            Ok(bytes) if self.0.ends_with('B') && bytes > 0 => Ok(bytes),
+            _ => Err(self.wrong_form(SIZE_FORM)),
+        }
+    }
+
     fn wrong_form(&self, form: &str) -> String {
         format!("'{}' is not {form}", self.0)
     }
@@ -127,6 +137,16 @@ mod tests {
         };
         let text = "rate=3500MB/s,write-rate=3GB/s,iops=600k,write-iops=3000";
         assert_eq!(parse_data_sheet(text), Ok(solid));
+        for (text, bytes) in [
+            ("size=4TB", 4_000_000_000_000),
+            ("size=1.92TB", 1_920_000_000_000),
+            ("size=7.68TB", 7_680_000_000_000),
+            ("size=15.36TB", 15_360_000_000_000),
+            ("size=100GiB", 100 << 30),
+        ] {
+            let sized = parse_data_sheet(text).unwrap();
+            assert_eq!(sized.size_bytes, Some(bytes), "{text}");
+        }
     }
 
     #[test]
@@ -145,6 +165,10 @@ mod tests {
             ("iops=many", " 90000"),
             ("write-iops=0", " 90000"),
             ("seek=11ms", "rpm"),
+            ("size=4T", " 4TB"),
+            ("size=4000000000000", " 4TB"),
+            ("size=0TB", " 4TB"),
+            ("size=big", " 4TB"),
         ] {
             let error = parse_data_sheet(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

@@ -315,8 +315,8 @@ mod tests {
         assert_eq!((count.help, count.treatment), ("count", Treatment::Carried));
         assert_eq!((direct.short, direct.long), ("", "direct"));
         assert_eq!(asynchronous.long, "async");
-        for one in [asynchronous, direct] {
-            assert_eq!(one.treatment, Treatment::Ignored("always"));
+        for option in [asynchronous, direct] {
+            assert_eq!(option.treatment, Treatment::Ignored("always"));
         }
         assert_eq!((time.value, time.help), ("[format]", "print times"));
         assert_eq!(time.treatment, Treatment::Refused("omit it"));

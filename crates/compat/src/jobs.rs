@@ -2,6 +2,7 @@
 //! their options and the files.
 
 use crate::printer::ToolPrinter;
+use diskproof_model::measurement::Measurement;
 use std::path::PathBuf;
 
 /// An option of a job, as written.
@@ -56,6 +57,13 @@ pub struct JobWorkload {
     pub target: usize,
 }
 
+impl JobWorkload {
+    /// Whether the measurement is one of this workload on this target.
+    pub(crate) fn is_measured_by(&self, measurement: &Measurement) -> bool {
+        measurement.workload.name == self.name && measurement.target == self.target
+    }
+}
+
 /// A job that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DescribedJob {
@@ -78,8 +86,9 @@ pub struct DescribedJob {
 impl DescribedJob {
     /// How many copies each of its workloads stands for.
     pub(crate) fn copies_of_workload(&self) -> u64 {
-        let first = self.workloads.first().map(|one| &one.name);
-        let is_one = self.workloads.iter().all(|one| Some(&one.name) == first);
+        let first = self.workloads.first().map(|workload| &workload.name);
+        let mut workloads = self.workloads.iter();
+        let is_one = workloads.all(|workload| Some(&workload.name) == first);
         let parts = match self.files {
             0 | 1 => self.workloads.len().max(1) as u64,
             _ => 1,

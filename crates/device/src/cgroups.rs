@@ -31,7 +31,7 @@ pub(crate) fn io_limits(root: &SysRoot) -> Vec<IoLimit> {
             for mount in ["fs/cgroup", "fs/cgroup/unified"] {
                 limits.extend(with_ancestors(&root.sys.join(mount), group));
             }
-        } else if controllers.split(',').any(|one| one == "blkio") {
+        } else if controllers.split(',').any(|name| name == "blkio") {
             let mount = root.sys.join("fs/cgroup/blkio");
             limits.extend(throttles(&mount, group));
         }

@@ -114,8 +114,7 @@ impl Snapshot {
         };
         let processes = ProcessCounters::read(&self.root);
         let ended = self.exits.as_ref().and_then(ExitListener::ended);
-        let (others, others_hidden) =
-            processes.since(&self.processes, ended.as_deref().unwrap_or_default());
+        let others = processes.since(&self.processes, ended.as_deref().unwrap_or_default());
         let disks = self
             .disks
             .iter()
@@ -148,8 +147,8 @@ impl Snapshot {
             unresolved,
             elsewhere_bytes,
             exits_reported: ended.is_some(),
-            others,
-            others_hidden,
+            others: others.processes,
+            others_hidden: others.hidden,
         };
         if !is_known {
             return device;
@@ -479,13 +478,13 @@ mod tests {
             }
         }
 
-        fn at(&self, file: &str) -> PathBuf {
-            self.root().sys.join("dev/block").join(file)
+        fn file(&self, name: &str) -> PathBuf {
+            self.root().sys.join("dev/block").join(name)
         }
 
         fn count(&self, device: &str, line: &str) {
-            std::fs::create_dir_all(self.at(device).join("queue")).unwrap();
-            std::fs::write(self.at(device).join("stat"), line).unwrap();
+            std::fs::create_dir_all(self.file(device).join("queue")).unwrap();
+            std::fs::write(self.file(device).join("stat"), line).unwrap();
         }
 
         fn snapshot(&self) -> Snapshot {
@@ -536,7 +535,7 @@ mod tests {
     fn queue_is_reported_only_where_requests_are_timed() {
         let machine = Machine::new(BEFORE);
         assert_eq!(machine.snapshot().finish(ASKED).queue_depth, None);
-        std::fs::create_dir(machine.at("8:0/mq")).unwrap();
+        std::fs::create_dir(machine.file("8:0/mq")).unwrap();
         let with = machine.snapshot();
         machine.count("8:0", "10 2 100 7 20 3 200 9 0 10 90009 0 0 0 0 3 1\n");
         let found = with.finish(ASKED);
@@ -564,7 +563,7 @@ mod tests {
         let near = u32::MAX - 10;
         let before = format!("10 0 100 {near} 20 0 200 {near} 0 {near} {near} 0 0 0 0 3 1\n");
         let machine = Machine::new(&before);
-        std::fs::create_dir(machine.at("8:0/mq")).unwrap();
+        std::fs::create_dir(machine.file("8:0/mq")).unwrap();
         let snapshot = machine.snapshot();
         machine.count("8:0", "11 0 2148 9 20 0 200 9 0 9 9 0 0 0 0 3 1\n");
         assert_eq!(snapshot.counts().unwrap().queued_ms, Some(20));
@@ -606,10 +605,10 @@ mod tests {
         machine.count("8:0", "9 0 100 5 20 0 200 5 0 9 9");
         let backwards = why(snapshot);
         let snapshot = machine.snapshot();
-        std::fs::remove_file(machine.at("8:0/stat")).unwrap();
+        std::fs::remove_file(machine.file("8:0/stat")).unwrap();
         assert_ne!(why(snapshot), backwards);
         machine.count("8:0", OLD);
-        std::fs::write(machine.at("8:0/queue/iostats"), "0\n").unwrap();
+        std::fs::write(machine.file("8:0/queue/iostats"), "0\n").unwrap();
         let off = why(machine.snapshot());
         assert!(
             off.ends_with("echo 1 > /sys/block/sda/queue/iostats"),

@@ -203,7 +203,7 @@ impl Case {
         }
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    fn file(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
 
@@ -245,7 +245,7 @@ impl Case {
     /// With all names back in their place, what is open has the name of what was released.
     fn check(&self, target: &OpenTarget, schedule: Schedule) {
         let name = std::fs::read_link(proc_path(target.fd())).unwrap();
-        let is_mine = name.starts_with(self.at("mine"));
+        let is_mine = name.starts_with(self.file("mine"));
         assert!(is_mine, "{schedule:?} opened {}", name.display());
         rustix::io::pwrite(target.fd(), AlignedBlock::zeroed(4096).bytes(), 0).unwrap();
     }
@@ -344,7 +344,7 @@ impl Case {
 
     /// Whether the target is the victim while the paths are exchanged; else it is so before.
     fn has_victim_when_exchanged(&self) -> bool {
-        !self.target.starts_with(self.at("theirs"))
+        !self.target.starts_with(self.file("theirs"))
     }
 
     fn admitted(&self, is_exchanged: bool) -> Admission {
@@ -445,7 +445,7 @@ fn gate_makes_no_scratch_file_in_a_server_when_directories_are_exchanged() {
     ] {
         let mut case = Case::new(target, exchanged, serve);
         case.is_scratch = true;
-        case.victim = case.at("theirs/file");
+        case.victim = case.file("theirs/file");
         if target == "mine" {
             case.assert_opens();
         }
@@ -472,12 +472,12 @@ fn gate_opens_no_other_device_when_nodes_are_exchanged() {
             let device = Loop::over(&image, &[]);
             case.images.push(images);
             let number = device.name().strip_prefix("loop").unwrap();
-            let node = case.at(place).join("node");
+            let node = case.file(place).join("node");
             run("mknod", &[node.to_str().unwrap(), "b", "7", number]);
             case.devices.push(device);
         }
-        std::fs::remove_file(case.at("link")).unwrap();
-        std::os::unix::fs::symlink(case.at("theirs/node"), case.at("link")).unwrap();
+        std::fs::remove_file(case.file("link")).unwrap();
+        std::os::unix::fs::symlink(case.file("theirs/node"), case.file("link")).unwrap();
         case.victim = case.devices[1].node.clone();
         case.assert_opens();
         case.run_all();

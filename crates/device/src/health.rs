@@ -31,8 +31,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 16;
 
 /// The health of every disk below these targets, each disk once, by name. `search_path` is where
-/// programs are looked for, as in PATH. Takes at most a little more than five seconds for up to
-/// sixteen disks, whatever they do.
+/// programs are looked for, as in PATH. Takes at most a little more than ten seconds for up to
+/// sixteen disks, whatever they do: a disk of Seagate's is asked twice.
 pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -> Vec<DiskHealth> {
     let mut by_name: BTreeMap<&str, &Layer> = BTreeMap::new();
     for identity in identities {
@@ -95,19 +95,62 @@ fn answer_of(disk: &Layer, program: Option<&Path>, limit: Duration) -> Result<Di
     let Some(node) = node_of(disk) else {
         return Err(no_node(disk));
     };
-    let text = ask(program, &node, limit)
+    let text = ask(program, HEALTH, &node, limit)
         .map_err(|silence| why_silent(&silence, program, &node, limit))?;
-    read_answer(&text, &node.display().to_string())
-        .map_err(|why| hidden_by(disk, &node).unwrap_or(why))
+    let health = read_answer(&text, &node.display().to_string())
+        .map_err(|why| hidden_by(disk, &node).unwrap_or(why))?;
+    Ok(DiskHealth {
+        farm_power_on_hours: farm_hours(&health, program, &node, limit),
+        ..health
+    })
 }
 
-/// What `smartctl --json -a -n standby NODE` prints. Its exit status says less than the text, which
-/// holds it too.
-fn ask(program: &Path, node: &Path, limit: Duration) -> Result<String, NoAnswer> {
+/// The options that print all legacy SMART data.
+const HEALTH: &[&str] = &["-a"];
+/// The options that print Seagate's FARM log, which `-a` omits. Before 7.4 smartctl refuses them
+/// without opening the disk.
+const FARM: &[&str] = &["-l", "farm"];
+
+/// What `smartctl --json OPTIONS -n standby NODE` prints. Its exit status says less than the text,
+/// which holds it too.
+fn ask(program: &Path, options: &[&str], node: &Path, limit: Duration) -> Result<String, NoAnswer> {
     let mut command = Command::new(program);
+    command.arg("--json").args(options);
     // A disk asleep is left asleep: reading its health would start its motor.
-    command.args(["--json", "-a", "-n", "standby"]).arg(node);
+    command.args(["-n", "standby"]).arg(node);
     output_of(command, limit)
+}
+
+/// The power-on hours of the FARM log; `None` where the disk keeps none, or smartctl cannot read
+/// it.
+fn farm_hours(health: &DiskHealth, program: &Path, node: &Path, limit: Duration) -> Option<u64> {
+    if !may_keep_farm_log(health) {
+        return None;
+    }
+    let text = ask(program, FARM, node, limit).ok()?;
+    read_farm_hours(&text)
+}
+
+/// Whether a disk is one of Seagate's, as smartctl recognizes them: `ST16000NM001G` on SATA,
+/// `SEAGATE ST1200MM0099` on SAS. Only they keep a FARM log.
+fn may_keep_farm_log(health: &DiskHealth) -> bool {
+    let Some(model) = &health.model else {
+        return false;
+    };
+    let mut words = model.split_whitespace();
+    words.any(|word| match word.strip_prefix("ST") {
+        Some(number) => number.starts_with(|first: char| first.is_ascii_digit()),
+        None => false,
+    })
+}
+
+/// The hours are named differently on SATA and on SAS (smartmontools, farmprint.cpp). A disk
+/// without the log has `"supported": false` instead.
+fn read_farm_hours(text: &str) -> Option<u64> {
+    let document: Value = serde_json::from_str(text).ok()?;
+    let report = Report(&document);
+    let sata = report.hours("/seagate_farm_log/page_1_drive_information/poh");
+    sata.or_else(|| report.hours("/seagate_farm_log/drive_information/power_on_hour"))
 }
 
 /// The node of a disk in /dev, if it is a block device of that very number. In sysfs a `!` stands

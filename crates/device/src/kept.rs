@@ -55,8 +55,8 @@ impl KeptDirectory {
             .map_err(|errno| OpenError::from_errno(path, "make a directory in it", errno))?;
         let directory = open_new(parent.as_fd(), name)
             .map_err(|errno| OpenError::from_errno(path, "open the new directory in it", errno))?;
-        let (own_files, to_free_name) = match prepare(&directory, &parent, path) {
-            Ok(prepared) => prepared,
+        let making = match prepare(&directory, &parent, path) {
+            Ok(making) => making,
             Err(error) => {
                 // The first error is the one that matters. One that is not empty stays.
                 let _ = remove_emptied(parent.as_fd(), name, directory.as_fd());
@@ -67,13 +67,13 @@ impl KeptDirectory {
             directory,
             parent,
             name: name.to_owned(),
-            own_files,
+            own_files: making.own_files,
         };
         let kept = Self {
             own,
             permit: Arc::new(permit),
             identity,
-            to_free_name,
+            to_free_name: making.to_free_name,
         };
         Ok((kept, found))
     }
@@ -267,9 +267,9 @@ impl OpenTarget {
         let (identity, permit) = admitted_for_scratch(admission)?;
         let held = open_directory(&identity, permit.size_bytes())?;
         let permit = Arc::new(permit);
-        let (file, written_bytes) = create_or_open_own(held.as_fd(), &identity, name)?;
-        let mut target = Self::of_kept_file(file, &identity, &permit);
-        target.mark_written(written_bytes);
+        let own = create_or_open_own(held.as_fd(), &identity, name)?;
+        let mut target = Self::of_kept_file(own.file, &identity, &permit);
+        target.mark_written(own.size_bytes);
         Ok(target)
     }
 
@@ -287,9 +287,9 @@ impl OpenTarget {
         let mut files = Vec::new();
         let mut are_whole = true;
         for name in names {
-            let (file, written_bytes) = create_or_open_own(held.as_fd(), &identity, name)?;
-            are_whole &= written_bytes >= part_bytes;
-            files.push(file);
+            let own = create_or_open_own(held.as_fd(), &identity, name)?;
+            are_whole &= own.size_bytes >= part_bytes;
+            files.push(own.file);
         }
         if files.is_empty() {
             return Err(OpenError::NotScratch {
@@ -310,15 +310,24 @@ impl OpenTarget {
     }
 }
 
-/// A new file of this name in a directory, or one of our own that nothing has changed, and the
-/// bytes that it has.
+/// A file of our own, open for writing.
+struct OwnFile {
+    file: Arc<OwnedFd>,
+    /// Its size; 0 if it is new.
+    size_bytes: u64,
+}
+
+/// A new file of this name in a directory, or one of our own that nothing has changed.
 fn create_or_open_own(
     directory: BorrowedFd<'_>,
     identity: &TargetIdentity,
     name: &str,
-) -> Result<(Arc<OwnedFd>, u64), OpenError> {
+) -> Result<OwnFile, OpenError> {
     match own_files::create(directory, name, Mode::from_raw_mode(0o666)) {
-        Ok(file) => Ok((Arc::new(file), 0)),
+        Ok(file) => Ok(OwnFile {
+            file: Arc::new(file),
+            size_bytes: 0,
+        }),
         Err(Errno::EXIST) => open_own_again(directory, identity, name),
         Err(errno) => Err(OpenError::from_errno(
             &identity.path,
@@ -335,12 +344,12 @@ fn admitted_for_scratch(admission: Admission) -> Result<(TargetIdentity, Permit)
     }
 }
 
-/// A file of our own in the directory, admitted as one that is overwritten, and its size.
+/// A file of our own in the directory, admitted as one that is overwritten.
 fn open_own_again(
     directory: BorrowedFd<'_>,
     identity: &TargetIdentity,
     name: &str,
-) -> Result<(Arc<OwnedFd>, u64), OpenError> {
+) -> Result<OwnFile, OpenError> {
     let path = Path::new(&identity.path).join(name);
     let shown = path.display().to_string();
     let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
@@ -358,7 +367,10 @@ fn open_own_again(
     let opened =
         fstat(&file).map_err(|errno| OpenError::from_errno(&shown, "read its metadata", errno))?;
     if is_same(&opened, &there) {
-        Ok((file, permit.size_bytes()))
+        Ok(OwnFile {
+            file,
+            size_bytes: permit.size_bytes(),
+        })
     } else {
         Err(changed(&shown, "another file has its name"))
     }
@@ -369,19 +381,21 @@ pub fn is_own_file(path: &Path) -> bool {
     own_mark::is_valid_at(path)
 }
 
+/// How files are made in a directory, and renamed to a name that is free.
+struct FileMaking {
+    own_files: OwnFiles,
+    to_free_name: RenameFlags,
+}
+
 /// Tries how files are made in the new directory, and makes its entry durable.
-fn prepare(
-    directory: &OwnedFd,
-    parent: &OwnedFd,
-    path: &str,
-) -> Result<(OwnFiles, RenameFlags), OpenError> {
-    let tried = try_out(directory.as_fd())
+fn prepare(directory: &OwnedFd, parent: &OwnedFd, path: &str) -> Result<FileMaking, OpenError> {
+    let making = try_out(directory.as_fd())
         .map_err(|errno| OpenError::from_errno(path, "create a file in it", errno))?;
     for changed in [directory, parent] {
         fsync(changed)
             .map_err(|errno| OpenError::from_errno(path, "make a new directory durable", errno))?;
     }
-    Ok(tried)
+    Ok(making)
 }
 
 fn make_and_open(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
@@ -410,7 +424,7 @@ fn is_new(directory: &OwnedFd) -> Result<(), Errno> {
 }
 
 /// How to make files and rename them there. Leaves nothing.
-fn try_out(directory: BorrowedFd<'_>) -> Result<(OwnFiles, RenameFlags), Errno> {
+fn try_out(directory: BorrowedFd<'_>) -> Result<FileMaking, Errno> {
     let own_files = OwnFiles::try_out(directory, UNFINISHED)?;
     let flags = RenameFlags::NOREPLACE;
     let renamed = renameat_with(directory, UNFINISHED, directory, TRIAL, flags);
@@ -419,14 +433,16 @@ fn try_out(directory: BorrowedFd<'_>) -> Result<(OwnFiles, RenameFlags), Errno> 
         Err(_) => UNFINISHED,
     };
     unlinkat(directory, name, AtFlags::empty())?;
-    match renamed {
-        Ok(()) => Ok((own_files, flags)),
+    let to_free_name = match renamed {
+        Ok(()) => flags,
         // NFS, many FUSE servers, kernels before 3.15, and containers that do not know the call.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::PERM) => {
-            Ok((own_files, RenameFlags::empty()))
-        }
-        Err(errno) => Err(errno),
-    }
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::PERM) => RenameFlags::empty(),
+        Err(errno) => return Err(errno),
+    };
+    Ok(FileMaking {
+        own_files,
+        to_free_name,
+    })
 }
 
 #[cfg(test)]

@@ -35,22 +35,32 @@ fn sata(root: &SysRoot, disk: &Path) -> Option<Link> {
     Some(link("SATA", current, fastest))
 }
 
-/// A speed in the words of `sata_spd`, and its bytes per second. All generations code 8 bits in 10.
-fn sata_speed(words: &str) -> Option<(String, u64)> {
-    let bytes_per_second = gigabits(words)? * 1e9 * 0.8 / 8.0;
-    Some((words.to_owned(), bytes_per_second.round() as u64))
+/// A speed of a link.
+#[derive(Debug, PartialEq, Eq)]
+struct LinkSpeed {
+    /// In the words of the bus.
+    words: String,
+    /// After line coding.
+    bytes_per_second: u64,
 }
 
-/// A link that runs at one speed and could run at another: its words, and its bytes per second.
-fn link(bus: &str, current: Option<(String, u64)>, fastest: Option<(String, u64)>) -> Link {
-    let (speed, bytes_per_second_max) = current.unzip();
-    let (speed_max, device_bytes_per_second_max) = fastest.unzip();
+/// A speed in the words of `sata_spd`. All generations code 8 bits in 10.
+fn sata_speed(words: &str) -> Option<LinkSpeed> {
+    let bytes_per_second = gigabits(words)? * 1e9 * 0.8 / 8.0;
+    Some(LinkSpeed {
+        words: words.to_owned(),
+        bytes_per_second: bytes_per_second.round() as u64,
+    })
+}
+
+/// A link that runs at one speed and could run at another.
+fn link(bus: &str, current: Option<LinkSpeed>, fastest: Option<LinkSpeed>) -> Link {
     Link {
         bus: bus.to_owned(),
-        speed,
-        speed_max,
-        bytes_per_second_max,
-        device_bytes_per_second_max,
+        bytes_per_second_max: current.as_ref().map(|speed| speed.bytes_per_second),
+        speed: current.map(|speed| speed.words),
+        device_bytes_per_second_max: fastest.as_ref().map(|speed| speed.bytes_per_second),
+        speed_max: fastest.map(|speed| speed.words),
     }
 }
 
@@ -94,9 +104,11 @@ fn usb(disk: &Path) -> Option<Link> {
     Some(link("USB", current, fastest))
 }
 
-/// A speed in words, and its bytes per second.
-fn usb_speed(megabits: f64) -> (String, u64) {
-    (format!("{megabits} Mb/s"), usb_bytes_per_second(megabits))
+fn usb_speed(megabits: f64) -> LinkSpeed {
+    LinkSpeed {
+        words: format!("{megabits} Mb/s"),
+        bytes_per_second: usb_bytes_per_second(megabits),
+    }
 }
 
 /// USB 2 has no block code; 5 Gbit/s codes 8 bits in 10, 10 Gbit/s and more 128 in 132 (USB 3.2,
@@ -158,15 +170,15 @@ fn pcie(disk: &Path) -> Option<Link> {
     Some(link("PCIe", current, pcie_link(function, "max")))
 }
 
-/// The speed and the bytes per second that a function has now (`current`), or could have (`max`).
-fn pcie_link(function: &Path, kind: &str) -> Option<(String, u64)> {
+/// The speed that a function has now (`current`), or could have (`max`).
+fn pcie_link(function: &Path, kind: &str) -> Option<LinkSpeed> {
     let speed = read_text(&function.join(format!("{kind}_link_speed")))?;
     let lanes = read_number(&function.join(format!("{kind}_link_width")))?;
     pcie_speed(&speed, lanes)
 }
 
-/// `16.0 GT/s PCIe` and 4 lanes → `16.0 GT/s PCIe x4` and its bytes per second.
-fn pcie_speed(speed: &str, lanes: u32) -> Option<(String, u64)> {
+/// `16.0 GT/s PCIe` and 4 lanes → `16.0 GT/s PCIe x4`.
+fn pcie_speed(speed: &str, lanes: u32) -> Option<LinkSpeed> {
     let number = speed.split_whitespace().next()?;
     let transfers: f64 = number.parse().ok()?;
     let is_plausible = transfers > 0.0 && transfers < 1e6 && (1..=32).contains(&lanes);
@@ -177,7 +189,10 @@ fn pcie_speed(speed: &str, lanes: u32) -> Option<(String, u64)> {
     // specification, 4.2).
     let share = if transfers <= 5.0 { 0.8 } else { 128.0 / 130.0 };
     let bytes = transfers * 1e9 * f64::from(lanes) * share / 8.0;
-    Some((format!("{number} GT/s PCIe x{lanes}"), bytes.round() as u64))
+    Some(LinkSpeed {
+        words: format!("{number} GT/s PCIe x{lanes}"),
+        bytes_per_second: bytes.round() as u64,
+    })
 }
 
 /// With native multipath an NVMe disk hangs below its subsystem, which names the controllers; the
@@ -251,7 +266,10 @@ mod tests {
             ("8 GT/s", 4, "8 GT/s PCIe x4", 3_938_461_538),
             ("5.0 GT/s PCIe", 2, "5.0 GT/s PCIe x2", 1_000_000_000),
         ] {
-            let expected = Some((text.to_owned(), bytes_per_second));
+            let expected = Some(LinkSpeed {
+                words: text.to_owned(),
+                bytes_per_second,
+            });
             assert_eq!(pcie_speed(speed, lanes), expected);
         }
         for (speed, lanes) in [

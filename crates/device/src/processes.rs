@@ -30,6 +30,15 @@ pub(crate) struct ProcessCounters {
     initialiser: Option<u32>,
 }
 
+/// The processes that moved data in some time.
+#[derive(Debug, Default)]
+pub(crate) struct OtherProcesses {
+    /// The busiest first.
+    pub(crate) processes: Vec<OtherProcess>,
+    /// How many could not be looked at.
+    pub(crate) hidden: u32,
+}
+
 #[derive(Debug, Clone, Default)]
 struct Process {
     name: String,
@@ -87,12 +96,11 @@ impl ProcessCounters {
         }
     }
 
-    /// Processes that moved 64 KiB or more since `before`, the busiest first, and how many could
-    /// not be looked at. Those that started meanwhile count from zero. Those that ended count by
-    /// themselves as far as `ended` reports them; the others count for the process that waited
-    /// for them, or are lost. The initialiser of ext4 comes first, without its bytes, which nothing
-    /// shows.
-    pub(crate) fn since(self, before: &Self, ended: &[EndedThread]) -> (Vec<OtherProcess>, u32) {
+    /// Processes that moved 64 KiB or more since `before`, the busiest first. Those that started
+    /// meanwhile count from zero. Those that ended count by themselves as far as `ended` reports
+    /// them; the others count for the process that waited for them, or are lost. The initialiser of
+    /// ext4 comes first, without its bytes, which nothing shows.
+    pub(crate) fn since(self, before: &Self, ended: &[EndedThread]) -> OtherProcesses {
         let initialiser = before.initialiser.or(self.initialiser);
         let hidden = self.hidden;
         let gone = self.gone(before, ended);
@@ -134,7 +142,10 @@ impl ProcessCounters {
             others.insert(0, initialiser);
         }
         others.truncate(TOLD_MAX);
-        (others, hidden)
+        OtherProcesses {
+            processes: others,
+            hidden,
+        }
     }
 
     /// By pid: the processes that ended since `before`, by the reports on their threads, with what
@@ -233,7 +244,10 @@ impl ProcessActivity {
     pub fn step(&mut self) -> ActiveProcesses {
         let now = ProcessCounters::read(&SysRoot::default());
         let before = std::mem::replace(&mut self.before, now.clone());
-        let (others, hidden) = now.since(&before, &[]);
+        let OtherProcesses {
+            processes: others,
+            hidden,
+        } = now.since(&before, &[]);
         ActiveProcesses {
             busiest: with_figures(others),
             hidden,
@@ -351,12 +365,12 @@ mod tests {
             (2, 9, "new", 1 << 20, 0),
             (3, 1, "writer", 0, 9 << 20),
         ]);
-        let (others, _) = after.since(&before, &[]);
-        let told = others
+        let others = after.since(&before, &[]).processes;
+        let moved = others
             .iter()
-            .map(|one| (one.name.as_str(), one.read_bytes, one.write_bytes));
+            .map(|other| (other.name.as_str(), other.read_bytes, other.write_bytes));
         assert!(
-            told.eq([("writer", 0, 8 << 20), ("new", 1 << 20, 0)]),
+            moved.eq([("writer", 0, 8 << 20), ("new", 1 << 20, 0)]),
             "{others:?}"
         );
     }
@@ -366,11 +380,11 @@ mod tests {
         let mut before = counters(&[(3, 1, "writer", 0, 0)]);
         before.initialiser = Some(77);
         let after = counters(&[(3, 1, "writer", 0, 9 << 20)]);
-        let (others, _) = after.since(&before, &[]);
+        let others = after.since(&before, &[]).processes;
         let names: Vec<_> = others.iter().map(|other| other.name.as_str()).collect();
         assert_eq!(names, ["ext4lazyinit", "writer"]);
         assert_eq!((others[0].pid, moved(&others[0])), (77, 0));
-        let shown: Vec<u32> = with_figures(others).iter().map(|one| one.pid).collect();
+        let shown: Vec<u32> = with_figures(others).iter().map(|other| other.pid).collect();
         assert_eq!(shown, [3]);
     }
 
@@ -382,7 +396,7 @@ mod tests {
             (123, 1, "cc", 1 << 30, 0),
         ]);
         let after = counters(&[(1, 1, "shell", (1 << 30) + (2 << 20), 1 << 20)]);
-        let (others, _) = after.since(&before, &[]);
+        let others = after.since(&before, &[]).processes;
         assert_eq!(others.len(), 1);
         assert_eq!(others[0].read_bytes, 2 << 20);
         assert_eq!(others[0].write_bytes, 0);
@@ -407,19 +421,20 @@ mod tests {
             thread(12, true, 1, "tar", 11),
             thread(std::process::id(), false, 1, "diskproof", 90),
         ];
-        let (others, _) = after.since(&before, &ended);
-        let told = others
+        let others = after.since(&before, &ended).processes;
+        let moved = others
             .iter()
-            .map(|one| (one.name.as_str(), one.read_bytes >> 20, one.ended));
+            .map(|other| (other.name.as_str(), other.read_bytes >> 20, other.ended));
         let expected = [("gzip", 30, true), ("tar", 3, true), ("dash", 1, true)];
-        assert!(told.eq(expected), "{others:?}");
+        assert!(moved.eq(expected), "{others:?}");
     }
 
     #[test]
     fn ten_at_most() {
         let many = (1000..1030).map(|pid| (pid, 1, "x", u64::from(pid) << 20, 0));
         let many: Vec<_> = many.collect();
-        let (others, _) = counters(&many).since(&ProcessCounters::default(), &[]);
+        let none = ProcessCounters::default();
+        let others = counters(&many).since(&none, &[]).processes;
         assert_eq!((others.len(), others[0].pid), (10, 1029));
     }
 

@@ -226,8 +226,14 @@ fn open_file(
     clear_flags(&fd, OFlags::NONBLOCK)
         .map_err(|errno| OpenError::from_errno(&identity.path, "set its file flags", errno))?;
     lock(&fd, reasons);
-    let opened = (fd.as_fd(), consent.overwriting);
-    let gaps = file::judge_again(&SysRoot::default(), identity, held, opened, reasons)?;
+    let gaps = file::judge_again(
+        &SysRoot::default(),
+        identity,
+        held,
+        fd.as_fd(),
+        consent.overwriting,
+        reasons,
+    )?;
     if reasons.is_empty() {
         judge_lease(&fd, &gaps, reasons);
     }

@@ -55,18 +55,17 @@ fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Ve
     let (mut unknown, mut encrypted_from) = (None, layers.len());
     for (index, pair) in layers.windows(2).enumerate() {
         let [upper, lower] = pair else { break };
-        let (segments, is_encrypted) =
-            match map_below(root, upper, lower, open_target(upper, targets)) {
-                Ok(map) => map,
-                Err(why) => {
-                    unknown = Some(why);
-                    break;
-                }
-            };
-        if is_encrypted {
+        let map = match map_below(root, upper, lower, open_target(upper, targets)) {
+            Ok(map) => map,
+            Err(why) => {
+                unknown = Some(why);
+                break;
+            }
+        };
+        if map.is_encrypted {
             encrypted_from = encrypted_from.min(index + 1);
         }
-        let below = compose(&levels[index], &segments);
+        let below = compose(&levels[index], &map.segments);
         match longest(&below) {
             Some(span) if span.length >= SPAN_BYTES_MIN => levels.push(below),
             _ => {
@@ -130,11 +129,21 @@ fn within_target(place: LayerPlace, start_bytes: u64, target: Option<&OpenTarget
     }
 }
 
+/// Where the span begins on a measured layer.
+#[derive(Debug, Clone, Copy)]
+struct SpanStart {
+    /// The index of the layer's target.
+    target: usize,
+    start_bytes: u64,
+    /// Whether an encryption lies between the top and this layer.
+    is_encrypted: bool,
+}
+
 /// Goes down the layers and compares what they hold.
 struct BlockComparison<'a> {
     targets: &'a [OpenTarget],
-    /// The last layer that was measured, its start, and whether its content is that of the top.
-    last: Option<(usize, u64, bool)>,
+    /// The last layer that was measured.
+    last: Option<SpanStart>,
     /// Why nothing is known from here on.
     unknown: Option<String>,
 }
@@ -159,11 +168,16 @@ impl BlockComparison<'_> {
             place.why.clone_from(&self.unknown);
             return place;
         };
-        place.blocks = match self.last.replace((target, start_bytes, is_encrypted)) {
+        let lower = SpanStart {
+            target,
+            start_bytes,
+            is_encrypted,
+        };
+        place.blocks = match self.last.replace(lower) {
             None => BlockMatch::Top,
-            Some((.., was_encrypted)) if is_encrypted != was_encrypted => BlockMatch::Mapped,
-            Some((upper, upper_start, _)) => {
-                match self.compare((upper, upper_start), (target, start_bytes), span.length) {
+            Some(upper) if upper.is_encrypted != is_encrypted => BlockMatch::Mapped,
+            Some(upper) => {
+                match self.compare(upper, lower, span.length) {
                     Ok(compared) => place.compared = compared,
                     Err(why) => {
                         self.unknown = Some(why.clone());
@@ -181,23 +195,14 @@ impl BlockComparison<'_> {
         place
     }
 
-    /// Reads blocks of two layers; how many were compared, if all are equal.
-    fn compare(
-        &self,
-        (upper, upper_start): (usize, u64),
-        (lower, lower_start): (usize, u64),
-        length: u64,
-    ) -> Result<u32, String> {
-        let (Some(upper), Some(lower)) = (self.targets.get(upper), self.targets.get(lower)) else {
-            return Err("the layer is not open".to_owned());
-        };
+    /// Reads blocks of two layers. Returns how many were compared, if all are equal.
+    fn compare(&self, upper: SpanStart, lower: SpanStart, length: u64) -> Result<u32, String> {
         let mut compared = 0;
         for number in 0..COMPARED_BLOCKS {
-            let at = length / COMPARED_BLOCKS * number / UNIT_BYTES * UNIT_BYTES;
-            let (upper_at, lower_at) = (upper_start + at, lower_start + at);
+            let offset = length / COMPARED_BLOCKS * number / UNIT_BYTES * UNIT_BYTES;
             // A live file may change between the two reads.
-            let is_equal = read_compared(upper, upper_at)? == read_compared(lower, lower_at)?
-                || read_compared(upper, upper_at)? == read_compared(lower, lower_at)?;
+            let is_equal = self.read(upper, offset)? == self.read(lower, offset)?
+                || self.read(upper, offset)? == self.read(lower, offset)?;
             if !is_equal {
                 return Err(
                     "the blocks at the offset that the kernel reports contain other data"
@@ -208,20 +213,24 @@ impl BlockComparison<'_> {
         }
         Ok(compared)
     }
+
+    /// The block at this offset in the span.
+    fn read(&self, layer: SpanStart, offset: u64) -> Result<Vec<u8>, String> {
+        let Some(target) = self.targets.get(layer.target) else {
+            return Err("the layer is not open".to_owned());
+        };
+        read_block(target.fd(), layer.start_bytes + offset, COMPARED_BYTES)
+            .map_err(|errno| format!("{} cannot be read: {errno}", target.identity().path))
+    }
 }
 
-fn read_compared(target: &OpenTarget, start: u64) -> Result<Vec<u8>, String> {
-    read_block(target.fd(), start, COMPARED_BYTES)
-        .map_err(|errno| format!("{} cannot be read: {errno}", target.identity().path))
-}
-
-/// How the blocks of a layer lie on the one right below.
+/// Maps the blocks of a layer to the one right below.
 fn map_below(
     root: &SysRoot,
     upper: &PlannedLayer,
     lower: &PlannedLayer,
     open: Option<&OpenTarget>,
-) -> BlockMap {
+) -> Result<BlockMap, String> {
     let at = sysfs_directory(root, upper);
     match upper.device_kind {
         None => match open {
@@ -261,16 +270,13 @@ fn map_below(
 }
 
 /// All of the device whose directory is `at`, without encryption, from `to` on in the one below.
-fn one_piece(at: &Path, to: u64) -> (Vec<Segment>, bool) {
+fn one_piece(at: &Path, to: u64) -> BlockMap {
     let length = size_bytes(at).unwrap_or(0);
-    (
-        vec![Segment {
-            from: 0,
-            to,
-            length,
-        }],
-        false,
-    )
+    BlockMap::plain(vec![Segment {
+        from: 0,
+        to,
+        length,
+    }])
 }
 
 /// A number of sectors in sysfs, in bytes.
@@ -291,7 +297,7 @@ fn sysfs_directory(root: &SysRoot, layer: &PlannedLayer) -> PathBuf {
 }
 
 /// Where the written parts of a file lie.
-fn file_extents(target: &OpenTarget) -> BlockMap {
+fn file_extents(target: &OpenTarget) -> Result<BlockMap, String> {
     let kind = match &target.identity().filesystem {
         Some(filesystem) => filesystem.kind.as_str(),
         None => "",
@@ -299,7 +305,7 @@ fn file_extents(target: &OpenTarget) -> BlockMap {
     if !OWN_ADDRESSES.contains(&kind)
         && let Some(segments) = extents(target.fd(), target.usable_bytes())
     {
-        return Ok((segments, false));
+        return Ok(BlockMap::plain(segments));
     }
     Err(format!(
         "{kind} does not report the position of a file on its device"

@@ -139,8 +139,12 @@ fn switched_disk(
     search_path: Option<&OsStr>,
 ) -> Result<SwitchedDisk, WriteCacheError> {
     let name = disk.name.clone();
-    let (tool, node, program) = match tool_for(disk, search_path) {
-        Ok(found) => found,
+    let CacheSwitch {
+        tool,
+        node,
+        program,
+    } = match cache_switch(disk, search_path) {
+        Ok(switch) => switch,
         Err(why) => return Err(WriteCacheError::NoSwitch { disk: name, why }),
     };
     match tool.state(&program, &node) {
@@ -159,12 +163,17 @@ fn switched_disk(
     }
 }
 
-/// What switches the cache of a disk, what it opens, and where it is installed; or why that cannot
-/// be done.
-fn tool_for(
-    disk: &Layer,
-    search_path: Option<&OsStr>,
-) -> Result<(CacheTool, PathBuf, PathBuf), String> {
+/// What switches the cache of a disk.
+struct CacheSwitch {
+    tool: CacheTool,
+    /// What the tool opens.
+    node: PathBuf,
+    /// Where it is installed.
+    program: PathBuf,
+}
+
+/// Finds what switches the cache of a disk; the error says why that cannot be done.
+fn cache_switch(disk: &Layer, search_path: Option<&OsStr>) -> Result<CacheSwitch, String> {
     let tool = tool_of(disk)?;
     let node = node_for(tool, disk).ok_or_else(|| no_node(disk))?;
     let by_hand = tool.change_text(&node, WriteCache::WriteThrough);
@@ -174,7 +183,11 @@ fn tool_for(
     let [name, package, ..] = tool.words();
     let program = find_program(name, search_path)
         .ok_or_else(|| format!("{name} is not installed; install {package} and use: {by_hand}"))?;
-    Ok((tool, node, program))
+    Ok(CacheSwitch {
+        tool,
+        node,
+        program,
+    })
 }
 
 /// What the tool opens. The cache of NVMe belongs to the controller: some refuse the feature for a

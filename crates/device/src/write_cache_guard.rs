@@ -101,7 +101,7 @@ fn disk_of(words: &[OsString]) -> Option<SwitchedDisk> {
         node: PathBuf::from(node),
         tool: CacheTool::ALL
             .into_iter()
-            .find(|one| OsStr::new(one.program()) == tool)?,
+            .find(|known| OsStr::new(known.program()) == tool)?,
         program: PathBuf::from(program),
         found: states
             .into_iter()

@@ -11,7 +11,8 @@ use diskproof_model::saved::SavedRun;
 use diskproof_simdisk::testbed::can_run;
 use diskproof_simdisk::{DirectAccess, SimDirectory};
 use runs::{
-    PAGE, at, ids, integrity, open, place, pragma, record, save_at_once, save_record, save_run,
+    PAGE, ids, integrity, open, place, place_of_file, pragma, record, save_at_once, save_record,
+    save_run,
 };
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -56,7 +57,7 @@ fn a_run_comes_back_as_it_was() {
 fn missing_folders_are_made_for_the_owner_only_where_that_is_wanted() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join(".local/state/diskproof/history.db");
-    let refused = save_run(&at(&path), "a");
+    let refused = save_run(&place_of_file(&path), "a");
     assert!(matches!(refused, Err(HistoryError::Unreachable { .. })));
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
     let made = HistoryPlace {
@@ -247,7 +248,7 @@ fn histories_of_all_versions_can_be_read_and_added_to() {
         std::fs::copy(&place.path, fixture(SCHEMA_VERSION)).unwrap();
     }
     for version in 1..=SCHEMA_VERSION {
-        let place = at(folder.path().join(format!("v{version}.db")));
+        let place = place_of_file(folder.path().join(format!("v{version}.db")));
         std::fs::copy(fixture(version), &place.path).unwrap();
         // The record in it has a form that only earlier programs read; its short form is listed.
         let stored = open(&place).get("f00d");

@@ -6,7 +6,7 @@ mod runs;
 
 use diskproof_history::{Filter, History, HistoryError, HistoryPlace, SaveOutcome};
 use diskproof_simdisk::testbed::{Disk, Loop, Mount, can_run, run};
-use runs::{at, ids, integrity, moved_histories, open, place, save_at_once, save_run};
+use runs::{ids, integrity, moved_histories, open, place, place_of_file, save_at_once, save_run};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
@@ -26,7 +26,7 @@ fn saver() {
     let Some((path, name)) = path.zip(variable("DISKPROOF_TEST_NAME")) else {
         return;
     };
-    let place = at(path);
+    let place = place_of_file(path);
     for n in 0..SAVES_MAX {
         let id = format!("{name}-{n}");
         assert_eq!(save_run(&place, &id).unwrap().outcome, SaveOutcome::Added);
@@ -324,14 +324,14 @@ fn history_refuses_foreign_files_and_leaves_no_lock() {
     let before = content();
     assert_eq!(before.len(), 6);
     for path in before.keys() {
-        let place = at(path);
+        let place = place_of_file(path);
         let error = save_run(&place, "a").unwrap_err();
         assert!(matches!(error, HistoryError::Foreign { .. }), "{error}");
         assert!(History::open(&place).is_err());
         assert!(content() == before, "{}", path.display());
     }
     for path in ["/dev/null", "/"] {
-        let refused = save_run(&at(path), "a");
+        let refused = save_run(&place_of_file(path), "a");
         assert!(
             matches!(refused, Err(HistoryError::NotAFile { .. })),
             "{path}"
@@ -354,7 +354,7 @@ fn history_refuses_dangling_symlink_at_once() {
     }
     let names = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(names, 1, "neither a lock nor the link's target is made");
-    save_run(&at(folder.path().join("nowhere.db")), "b").unwrap();
+    save_run(&place_of_file(folder.path().join("nowhere.db")), "b").unwrap();
     save_run(&place, "a").unwrap();
     assert_eq!(ids(&place), ["a", "b"]);
 }
@@ -456,7 +456,7 @@ fn history_refuses_links_and_files_of_others() {
     let folder = tempfile::tempdir().unwrap();
     let own = place(folder.path());
     save_run(&own, "a").unwrap();
-    let link = at(folder.path().join("link.db"));
+    let link = place_of_file(folder.path().join("link.db"));
     std::os::unix::fs::symlink(&own.path, &link.path).unwrap();
     assert_eq!(ids(&link), ["a"]);
     std::os::unix::fs::lchown(&link.path, Some(65534), None).unwrap();

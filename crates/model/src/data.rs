@@ -7,6 +7,7 @@ use crate::layers::LayerPlace;
 use crate::measurement::Measurement;
 use crate::observed::ObservedRecord;
 use crate::postgres::PostgresMeasurement;
+use crate::rate::RateTrial;
 use crate::surface::SurfaceMeasurement;
 
 /// Everything that a run measured; a record is derived from it.
@@ -21,6 +22,8 @@ pub struct RunData {
     pub beside: Vec<MovedBeside>,
     /// The survey.
     pub surface: Option<SurfaceMeasurement>,
+    /// The rates that were offered.
+    pub trials: Vec<RateTrial>,
     /// What a temporary PostgreSQL server measured on the first target.
     pub postgres: Option<PostgresMeasurement>,
     /// Operations on many small files.

@@ -110,6 +110,14 @@ fn in_unit(value: f64, unit: &str, scaled: impl Fn(f64) -> String) -> String {
             ns if ns < 999_500_000.0 => format!("{} ms", scaled(1e6)),
             _ => format!("{} s", scaled(1e9)),
         },
+        // As sellers write sizes.
+        "B" => match value.abs() {
+            bytes if bytes < 1e3 => format!("{} B", scaled(1.0)),
+            bytes if bytes < 999_500.0 => format!("{} kB", scaled(1e3)),
+            bytes if bytes < 999_500_000.0 => format!("{} MB", scaled(1e6)),
+            bytes if bytes < 999_500_000_000.0 => format!("{} GB", scaled(1e9)),
+            _ => format!("{} TB", scaled(1e12)),
+        },
         "1" => scaled(1.0),
         unit => format!("{} {unit}", scaled(1.0)),
     }

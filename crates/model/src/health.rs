@@ -45,6 +45,10 @@ pub struct DiskHealth {
     pub critical_minutes: Option<u64>,
     /// Hours under power.
     pub power_on_hours: Option<u64>,
+    /// Hours under power by Seagate's FARM log, which keeps them when the SMART counters are reset;
+    /// only smartctl 7.4 and later reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub farm_power_on_hours: Option<u64>,
     /// Endurance used, in percent; may exceed 100.
     pub wear_percent: Option<u32>,
     /// Spare blocks left, in percent.

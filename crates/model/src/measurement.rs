@@ -73,6 +73,11 @@ pub struct Measurement {
     /// that late and not started when the measured time ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_starts: Option<u64>,
+    /// Open loop only: 99 % of the operations that found one of its requests free at their intended
+    /// time were sent within this time after it, in nanoseconds. It is this program's own delay;
+    /// absent where fewer than 1000 found one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch_p99_ns: Option<u64>,
     /// Whether io_uring hands this target's I/O to worker threads, or would, where another
     /// interface was taken for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,6 +149,7 @@ impl Measurement {
             zero_blocks: ZeroSample::default(),
             unwritten_bytes: None,
             missed_starts: None,
+            dispatch_p99_ns: None,
             punted: None,
             verify: None,
             hang: None,
@@ -799,6 +805,8 @@ pub enum StopReason {
     TooSlow,
     /// The rate fell below the least that the user set.
     BelowFloor,
+    /// More was offered than the target served: starts waited for too long.
+    Overloaded,
     /// Its rate was steady.
     Steady,
     /// The reader of the output has gone.

@@ -81,6 +81,7 @@ impl RunData {
             && self.postgres.is_none()
             && self.files.is_none()
             && self.observed.is_none()
+            && self.trials.is_empty()
     }
 
     /// Whether the workloads of both are the same, on the same targets and in the same order.
@@ -132,6 +133,7 @@ impl Measurement {
             zero_blocks,
             unwritten_bytes,
             missed_starts,
+            dispatch_p99_ns,
             punted,
             verify,
             hang,
@@ -162,6 +164,8 @@ impl Measurement {
         self.zero_blocks.merge(zero_blocks);
         self.unwritten_bytes = self.unwritten_bytes.or(unwritten_bytes);
         self.missed_starts = sum_of_both(self.missed_starts, missed_starts);
+        // The worse of both: percentiles of two cannot be joined.
+        self.dispatch_p99_ns = self.dispatch_p99_ns.max(dispatch_p99_ns);
         self.punted = self.punted.or(punted);
         merge_some(&mut self.verify, verify, VerifyResult::merge);
         self.hang = self.hang.or(hang);

@@ -21,6 +21,9 @@ pub enum OpKind {
     /// A write and the sync that made it durable, from before the write to the return of the sync.
     /// Only where every write is synced.
     Commit,
+    /// Reads and the commit after them, from before the first read to the return of the sync. Only
+    /// of workloads of transactions.
+    Transaction,
 }
 
 /// A value for each kind that occurred.
@@ -61,11 +64,13 @@ enum OpRole {
     OwnRequest,
     /// A part of a commit, without blocks of its own.
     Part,
-    /// Requests as an application sees them.
-    Whole,
+    /// A write as an application sees it.
+    Commit,
+    /// Reads and commits as an application sees them.
+    Transaction,
 }
 
-const FACTS: [OpFacts; 5] = [
+const FACTS: [OpFacts; 6] = [
     OpFacts {
         name: "read",
         plural: "reads",
@@ -103,19 +108,28 @@ const FACTS: [OpFacts; 5] = [
         plural: "commits",
         doing: "writing",
         done: "written",
-        role: OpRole::Whole,
+        role: OpRole::Commit,
+        blocks: BlockUse::Keeps,
+    },
+    OpFacts {
+        name: "transaction",
+        plural: "transactions",
+        doing: "reading and writing",
+        done: "read and written",
+        role: OpRole::Transaction,
         blocks: BlockUse::Keeps,
     },
 ];
 
 impl OpKind {
     /// Every kind, in the order of its facts.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Read,
         Self::Write,
         Self::Trim,
         Self::Sync,
         Self::Commit,
+        Self::Transaction,
     ];
     /// The kinds that are requests for blocks.
     pub const REQUESTS: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
@@ -142,6 +156,15 @@ impl OpKind {
     /// What was done to the block, such as `written`.
     pub fn done(self) -> &'static str {
         self.facts().done
+    }
+
+    /// Whether it consists of operations that count by themselves, too: sums over all kinds leave it
+    /// out.
+    pub fn is_made_of_others(self) -> bool {
+        match self.facts().role {
+            OpRole::Commit | OpRole::Transaction => true,
+            OpRole::Request | OpRole::OwnRequest | OpRole::Part => false,
+        }
     }
 
     /// Whether it is a request for blocks.
@@ -186,13 +209,15 @@ impl OpKind {
         }
     }
 
-    /// The kinds of a measurement that a reader looks at: commits where every write is synced, else
-    /// reads and writes; and trims.
+    /// The kinds of a measurement that a reader looks at: transactions where it has some, else
+    /// commits where every write is synced, else reads and writes; and trims.
     pub fn headline<T>(ops: &PerOp<T>) -> impl Iterator<Item = (Self, &T)> {
         let has_commits = ops.contains_key(&Self::Commit);
+        let has_transactions = ops.contains_key(&Self::Transaction);
         let is_shown = move |kind: Self| match kind.facts().role {
-            OpRole::Whole | OpRole::OwnRequest => true,
-            OpRole::Request => !has_commits,
+            OpRole::Transaction | OpRole::OwnRequest => true,
+            OpRole::Commit => !has_transactions,
+            OpRole::Request => !has_commits && !has_transactions,
             OpRole::Part => false,
         };
         ops.iter()
@@ -222,8 +247,12 @@ mod tests {
         let shown = |ops: &PerOp<()>| -> Vec<OpKind> {
             OpKind::headline(ops).map(|(kind, ())| kind).collect()
         };
-        assert_eq!(shown(&all), [OpKind::Trim, OpKind::Commit]);
-        let plain = all.into_iter().filter(|(kind, ())| *kind != OpKind::Commit);
-        assert_eq!(shown(&plain.collect()), OpKind::REQUESTS);
+        assert_eq!(shown(&all), [OpKind::Trim, OpKind::Transaction]);
+        let mut commits = all;
+        commits.remove(&OpKind::Transaction);
+        assert_eq!(shown(&commits), [OpKind::Trim, OpKind::Commit]);
+        let mut plain = commits;
+        plain.remove(&OpKind::Commit);
+        assert_eq!(shown(&plain), OpKind::REQUESTS);
     }
 }

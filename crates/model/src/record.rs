@@ -13,6 +13,7 @@ use crate::measurement::MovedTotal;
 use crate::observed::ObservedRecord;
 use crate::plan::Plan;
 use crate::postgres::PostgresRecord;
+use crate::rate::LoadRecord;
 use crate::row::{OpFigures, OpRow, Row};
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::sustain::SustainRecord;
@@ -147,6 +148,8 @@ pub enum TaskResult {
     Depth(LatencySearch),
     /// The rate that a load keeps, and what it was before.
     Sustain(SustainRecord),
+    /// The highest rate that keeps a promise.
+    Load(Box<LoadRecord>),
     /// What each layer between a file and its disk costs.
     Layers(LayersRecord),
     /// The comparison that the record is one side of.
@@ -183,6 +186,14 @@ impl Record {
     pub fn sustain(&self) -> Option<&SustainRecord> {
         self.results.iter().find_map(|result| match result {
             TaskResult::Sustain(found) => Some(found),
+            _ => None,
+        })
+    }
+
+    /// The highest rate that keeps a promise; `None` of a run that searched none.
+    pub fn load(&self) -> Option<&LoadRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Load(found) => Some(&**found),
             _ => None,
         })
     }
@@ -380,7 +391,7 @@ pub struct Promise {
     /// The limit from which on, or up to which, a measured figure passes. Data sheets round, and
     /// omit the electronics.
     pub passes: f64,
-    /// The unit of both and of what was measured: `1/s`, `B/s`, `ns` or `rpm`.
+    /// The unit of both and of what was measured: `1/s`, `B/s`, `ns`, `rpm` or `B`.
     pub unit: String,
 }
 

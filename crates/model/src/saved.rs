@@ -199,7 +199,7 @@ impl Kind {
     fn of_workload(m: &Row, operation: OpKind) -> Self {
         let is_large = m.is_rated_in_bytes();
         match operation {
-            OpKind::Commit | OpKind::Sync => Self::Commit,
+            OpKind::Commit | OpKind::Sync | OpKind::Transaction => Self::Commit,
             _ if m.headline_ops().len() > 1 => Self::Mixed,
             OpKind::Read if is_large => Self::LargeRead,
             OpKind::Read if matches!(m.data.workload.access, Access::Random { .. }) => {

@@ -519,4 +519,7 @@ pub struct DataSheet {
     /// Random writes per second with a full queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_iops: Option<f64>,
+    /// Bytes that the disk holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
 }

@@ -8,6 +8,7 @@ use crate::observed::LikePlan;
 use crate::op::OpKind;
 use crate::ping::PingPlan;
 use crate::postgres::PostgresPlan;
+use crate::rate::RatePlan;
 use crate::surface::Survey;
 use crate::sustain::SustainPlan;
 use crate::sweep::SweepPlan;
@@ -92,6 +93,8 @@ pub enum Decide {
     Compare(LivePlan),
     /// Whether the rate of a load fell so far, and came back after pauses.
     Until(SustainPlan),
+    /// The rates so far: the only workload is offered at those that are tried.
+    Rate(RatePlan),
 }
 
 /// A comparison of sides that are measured in alternation.
@@ -169,11 +172,11 @@ impl Workloads {
     /// The longest that they may take together, warm-up included, in nanoseconds; `None` when one
     /// has no time limit.
     fn time_ns_max(&self) -> Option<u64> {
-        if self.decide == Decide::Depth {
-            return self.search_ns_max();
-        }
-        if let Decide::Until(sustain) = &self.decide {
-            return self.sustained_ns_max(sustain);
+        match &self.decide {
+            Decide::Depth => return self.search_ns_max(),
+            Decide::Rate(search) => return Some(search.time_ns),
+            Decide::Until(sustain) => return self.sustained_ns_max(sustain),
+            Decide::AsPlanned | Decide::Sweep(_) | Decide::Compare(_) => {}
         }
         let mut sum_ns = 0;
         for group in groups(&self.list) {
@@ -204,7 +207,11 @@ impl Workloads {
     fn budget_bytes(&self) -> Option<u64> {
         match &self.decide {
             Decide::Until(sustain) => sustain.budget_bytes,
-            Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Compare(_) => None,
+            Decide::AsPlanned
+            | Decide::Sweep(_)
+            | Decide::Depth
+            | Decide::Compare(_)
+            | Decide::Rate(_) => None,
         }
     }
 
@@ -219,7 +226,8 @@ impl Workloads {
             | Decide::AsPlanned
             | Decide::Sweep(_)
             | Decide::Depth
-            | Decide::Until(_) => None,
+            | Decide::Until(_)
+            | Decide::Rate(_) => None,
         }
     }
 }

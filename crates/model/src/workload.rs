@@ -5,6 +5,7 @@ use crate::op::OpKind;
 use crate::shape::{BlockShare, LoadShape, WriteFlag};
 use crate::stream::Streams;
 use crate::target::WriteCache;
+use crate::transaction::Transaction;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +79,10 @@ pub struct Workload {
     /// What shapes its load beyond that.
     #[serde(default, skip_serializing_if = "LoadShape::is_plain")]
     pub shape: LoadShape,
+    /// What one of its steps is, where that is a whole transaction: it then has the shares and block
+    /// size of the reads and writes in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction: Option<Transaction>,
     /// The state that the disk's write cache is switched to for it; `None` leaves it as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<WriteCache>,
@@ -111,6 +116,7 @@ impl Workload {
             ends_alone: false,
             drops_cache_first: false,
             shape: LoadShape::default(),
+            transaction: None,
             write_cache: None,
         }
     }
@@ -140,6 +146,7 @@ impl Workload {
         match kind {
             OpKind::Sync => self.sync != SyncPolicy::None,
             OpKind::Commit => self.commits(),
+            OpKind::Transaction => self.transaction.is_some(),
             request => self.streams.makes(request),
         }
     }
@@ -205,9 +212,11 @@ impl Workload {
     /// Every block size that an operation may have; some may stand twice.
     pub fn block_sizes(&self) -> impl Iterator<Item = u32> + '_ {
         let mixes = self.block_mix.iter().chain(self.streams.other_sizes());
+        let log_bytes = self.transaction.iter().map(|one| one.log_bytes);
         mixes
             .map(|share| share.block_bytes)
             .chain([self.block_bytes])
+            .chain(log_bytes)
     }
 
     /// Whether each write is durable when its operation ends.

@@ -90,8 +90,7 @@ impl PostgresClient {
         let own_socket = Some(stream.try_clone()?);
         let mut config = Config::new();
         config.user(user).dbname("postgres");
-        let stream = (ServerStream::from(stream), stop);
-        let session = Self::log_in(stream, None, &config, NoTls)?;
+        let session = Self::log_in(ServerStream::from(stream), stop, None, &config, NoTls)?;
         Ok(Self {
             own_socket,
             ..session
@@ -100,7 +99,8 @@ impl PostgresClient {
 
     /// Logs in over a connected socket.
     pub(crate) fn log_in<T>(
-        (stream, stop): (ServerStream, StopCheck),
+        stream: ServerStream,
+        stop: StopCheck,
         deadline: Option<Instant>,
         config: &Config,
         tls: T,
@@ -241,8 +241,8 @@ mod tests {
         let mut config = Config::new();
         config.user("ann").password("secret");
         let stop: StopCheck = Arc::new(|| false);
-        let stream = (ServerStream::from(ours), stop);
-        let mut client = PostgresClient::log_in(stream, None, &config, NoTls)?;
+        let stream = ServerStream::from(ours);
+        let mut client = PostgresClient::log_in(stream, stop, None, &config, NoTls)?;
         client.query("SELECT 1")
     }
 
@@ -285,8 +285,9 @@ mod tests {
         theirs.shutdown(std::net::Shutdown::Write).unwrap();
         let mut config = Config::new();
         config.user("ann").password("secret");
-        let stream = (ServerStream::from(ours), Arc::new(|| false) as StopCheck);
-        assert!(PostgresClient::log_in(stream, None, &config, NoTls).is_err());
+        let stop: StopCheck = Arc::new(|| false);
+        let stream = ServerStream::from(ours);
+        assert!(PostgresClient::log_in(stream, stop, None, &config, NoTls).is_err());
         let mut read = Vec::new();
         theirs.read_to_end(&mut read).unwrap();
         assert!(read.ends_with(&message), "{read:?}");

@@ -45,7 +45,8 @@ impl Cluster {
     pub fn start(
         admission: Admission,
         programs: Programs,
-        (stop, deadline): (&StopCheck, Option<Instant>),
+        stop: &StopCheck,
+        deadline: Option<Instant>,
     ) -> Result<Self, PostgresError> {
         let user = ServerUser::needed();
         let target = PathBuf::from(&admission.identity().path);

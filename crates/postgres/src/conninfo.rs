@@ -264,7 +264,7 @@ fn refuse_unusable(
     for [name, variable, values, why] in keywords() {
         if !why.is_empty()
             && let Some(value) = setting(name)
-            && values.split(' ').all(|one| one != value)
+            && values.split(' ').all(|usable| usable != value)
         {
             let where_from = if given.iter().any(|(given, _)| given == name) {
                 name.to_owned()

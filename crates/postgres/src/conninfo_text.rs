@@ -80,9 +80,9 @@ fn parse_uri(text: &str) -> Result<Settings, String> {
         add_decoded(&mut settings, "user", user)?;
         add_decoded(&mut settings, "password", password)?;
     }
-    let (host_list, port_list) = hosts_and_ports(hosts)?;
-    add_decoded(&mut settings, "host", &host_list)?;
-    add_decoded(&mut settings, "port", &port_list)?;
+    let lists = hosts_and_ports(hosts)?;
+    add_decoded(&mut settings, "host", &lists.hosts)?;
+    add_decoded(&mut settings, "port", &lists.ports)?;
     add_decoded(&mut settings, "dbname", database)?;
     for (index, part) in query.split('&').enumerate() {
         if part.is_empty() {
@@ -110,18 +110,25 @@ fn add_decoded(settings: &mut Settings, name: &str, value: &str) -> Result<(), S
     Ok(())
 }
 
-/// The lists of hosts and of ports, as the keywords take them.
-fn hosts_and_ports(text: &str) -> Result<(String, String), String> {
+/// Lists of hosts and of their ports, as the keywords take them.
+struct HostLists {
+    hosts: String,
+    /// Empty if no port is named.
+    ports: String,
+}
+
+/// The hosts and ports of a URI.
+fn hosts_and_ports(text: &str) -> Result<HostLists, String> {
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());
-    for one in text.split(',') {
-        let (host, port) = match one.strip_prefix('[') {
+    for address in text.split(',') {
+        let (host, port) = match address.strip_prefix('[') {
             Some(rest) => {
                 let (host, after) = rest
                     .split_once(']')
                     .ok_or("the address in brackets is not closed")?;
                 (host, after.strip_prefix(':').unwrap_or(after))
             }
-            None => one.rsplit_once(':').unwrap_or((one, "")),
+            None => address.rsplit_once(':').unwrap_or((address, "")),
         };
         hosts.push(host);
         ports.push(port);
@@ -131,7 +138,10 @@ fn hosts_and_ports(text: &str) -> Result<(String, String), String> {
     } else {
         ports.join(",")
     };
-    Ok((hosts.join(","), port_list))
+    Ok(HostLists {
+        hosts: hosts.join(","),
+        ports: port_list,
+    })
 }
 
 /// With `%20` as the byte that it means.

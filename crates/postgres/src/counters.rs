@@ -106,7 +106,7 @@ impl StatSession {
         };
         let mut first = None;
         for mode in attempts {
-            match Self::attempt(info, host, *mode, (stop, deadline)) {
+            match Self::attempt(info, host, *mode, stop, deadline) {
                 Ok(session) => return Ok(session),
                 Err(error) if error.is_of_encryption() => first.get_or_insert(error),
                 Err(error) => return Err(first.unwrap_or(error)),
@@ -119,7 +119,8 @@ impl StatSession {
         info: &ConnectInfo,
         host: &ServerHost,
         mode: SslMode,
-        (stop, deadline): (&StopCheck, Instant),
+        stop: &StopCheck,
+        deadline: Instant,
     ) -> Result<Self, PostgresError> {
         let stream = ServerStream::open(host, deadline)?;
         let is_local = stream.is_local;
@@ -127,8 +128,8 @@ impl StatSession {
         let name = host.place.name();
         let mut connector = MakeRustlsConnect::new(info.tls.config.clone());
         let Ok(tls) = MakeTlsConnect::<TurnSocket>::make_tls_connect(&mut connector, &name);
-        let stoppable = (stream, StopCheck::clone(stop));
-        let mut client = PostgresClient::log_in(stoppable, Some(deadline), &config, tls)
+        let stop = StopCheck::clone(stop);
+        let mut client = PostgresClient::log_in(stream, stop, Some(deadline), &config, tls)
             .map_err(|error| info.with_password_remedy(error))?;
         client.set_deadline(Instant::now() + ANSWER_WITHIN);
         Self::describe(client, host.text(), is_local)

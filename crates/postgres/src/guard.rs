@@ -71,6 +71,13 @@ struct GuardOrders {
     user: Option<ServerUser>,
 }
 
+/// A program that has ended.
+struct EndedProgram {
+    /// `None` where the guard ended it.
+    status: Option<ExitStatus>,
+    log: ProgramLog,
+}
+
 impl GuardOrders {
     fn parse(arguments: &[OsString]) -> Option<Self> {
         let [programs, user] = arguments else {
@@ -121,46 +128,49 @@ impl GuardOrders {
         // After a failure initdb would empty the directory, whoever made what is in it.
         let more = ["--no-sync", "--no-clean", "--encoding=UTF8", "--no-locale"];
         // Without initdb its server ends in order, and removes its shared memory.
-        let (end, log) = self.run(
+        let initdb = self.run(
             "initdb",
             &[&flags[..], &more].concat(),
-            (ending, Signal::KILL),
+            ending,
+            Signal::KILL,
             || (),
         )?;
-        match end {
+        match initdb.status {
             None => return Ok(()),
             Some(status) if status.success() => {}
-            Some(status) => return Err(format!("initdb failed ({status}){}", log.quoted())),
+            Some(status) => return Err(format!("initdb failed ({status}){}", initdb.log.quoted())),
         }
         let mut server_flags = vec!["-D", &path];
         for setting in SETTINGS {
             server_flags.extend(["-c", setting]);
         }
         loop {
-            let (end, log) = self.run("postgres", &server_flags, (ending, Signal::QUIT), || {
+            let server = self.run("postgres", &server_flags, ending, Signal::QUIT, || {
                 report_line(STARTED)
             })?;
-            match end {
+            match server.status {
                 None if ending.is_due() => return Ok(()),
                 None => {}
                 Some(status) => {
-                    return Err(format!("it ended unexpectedly ({status}){}", log.quoted()));
+                    let said = server.log.quoted();
+                    return Err(format!("it ended unexpectedly ({status}){said}"));
                 }
             }
         }
     }
 
     /// Runs a program until it ends, until the guard has to (then the signal ends the program), or
-    /// until a restart is ordered (then it ends in order). After the last two the status is `None`.
+    /// until a restart is ordered (then it ends in order).
     fn run(
         &self,
         program: &str,
         flags: &[&str],
-        (ending, signal): (&Ending, Signal),
+        ending: &Ending,
+        signal: Signal,
         started: impl FnOnce(),
-    ) -> Result<(Option<ExitStatus>, ProgramLog), String> {
+    ) -> Result<EndedProgram, String> {
         let path = self.programs.join(program);
-        self.run_path(&path, flags, (ending, signal), started)
+        self.run_path(&path, flags, ending, signal, started)
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
@@ -168,9 +178,10 @@ impl GuardOrders {
         &self,
         path: &Path,
         flags: &[&str],
-        (ending, signal): (&Ending, Signal),
+        ending: &Ending,
+        signal: Signal,
         started: impl FnOnce(),
-    ) -> std::io::Result<(Option<ExitStatus>, ProgramLog)> {
+    ) -> std::io::Result<EndedProgram> {
         let log = ProgramLog::new()?;
         let mut command = Command::new(path);
         command
@@ -189,17 +200,20 @@ impl GuardOrders {
         started();
         loop {
             if let Some(status) = child.try_wait()? {
-                return Ok((Some(status), log));
+                return Ok(EndedProgram {
+                    status: Some(status),
+                    log,
+                });
             }
             if ending.takes_restart() {
                 shut_down(&mut child, ending)?;
                 if !ending.is_due() {
-                    return Ok((None, log));
+                    return Ok(EndedProgram { status: None, log });
                 }
             }
             if ending.is_due() {
                 end_child(&mut child, signal)?;
-                return Ok((None, log));
+                return Ok(EndedProgram { status: None, log });
             }
             std::thread::sleep(POLL);
         }

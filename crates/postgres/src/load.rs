@@ -86,12 +86,12 @@ impl Cluster {
             words: None,
         };
         self.change(&method, &load.method, stop)?;
-        let (bytes_before, syncs_before) = self.wal_counters(&mut session)?;
+        let before = self.wal_counters(&mut session)?;
         let mut result = if load.by_pgbench {
-            let (commits, rate) = run_pgbench(self, load, time, stop, progress)?;
+            let printed = run_pgbench(self, load, time, stop, progress)?;
             LoadResult {
-                commits,
-                rate,
+                commits: printed.commits,
+                rate: printed.rate,
                 ..LoadResult::default()
             }
         } else {
@@ -99,9 +99,9 @@ impl Cluster {
             run_sessions(sessions, time, stop, progress)?
         };
         wait_for_end_of_sessions(&mut session)?;
-        let (bytes_after, syncs_after) = self.wal_counters(&mut session)?;
-        result.wal_bytes = bytes_after.saturating_sub(bytes_before);
-        if let (Some(after), Some(before)) = (syncs_after, syncs_before)
+        let after = self.wal_counters(&mut session)?;
+        result.wal_bytes = after.bytes.saturating_sub(before.bytes);
+        if let (Some(after), Some(before)) = (after.syncs, before.syncs)
             && ["fdatasync", "fsync"].contains(&load.method.as_str())
         {
             result.wal_syncs = Some(after.saturating_sub(before));
@@ -130,21 +130,28 @@ impl Cluster {
         Ok(sessions)
     }
 
-    /// Bytes of WAL, and its syncs where the server counts them.
-    fn wal_counters(
-        &self,
-        session: &mut PostgresClient,
-    ) -> Result<(u64, Option<u64>), PostgresError> {
-        let bytes = session.value("SELECT pg_current_wal_insert_lsn() - '0/0'")?;
+    fn wal_counters(&self, session: &mut PostgresClient) -> Result<WalCounters, PostgresError> {
+        let position = session.value("SELECT pg_current_wal_insert_lsn() - '0/0'")?;
+        let bytes = count_of(&position)?;
         let syncs = match self.programs().version {
-            ..14 => return Ok((count_of(&bytes)?, None)),
+            ..14 => return Ok(WalCounters { bytes, syncs: None }),
             14..18 => session.value("SELECT wal_sync FROM pg_stat_wal")?,
             18.. => session.value(
                 "SELECT coalesce(sum(fsyncs), 0)::bigint FROM pg_stat_io WHERE object = 'wal'",
             )?,
         };
-        Ok((count_of(&bytes)?, Some(count_of(&syncs)?)))
+        Ok(WalCounters {
+            bytes,
+            syncs: Some(count_of(&syncs)?),
+        })
     }
+}
+
+/// The WAL that a server has written since it was made.
+struct WalCounters {
+    bytes: u64,
+    /// `None` where the server does not count them.
+    syncs: Option<u64>,
 }
 
 /// The number that a counter of the server has.
@@ -272,14 +279,22 @@ const PGBENCH_POLL: Duration = Duration::from_millis(20);
 /// Threads of pgbench; each serves several sessions.
 const THREADS_MAX: u32 = 4;
 
-/// Runs pgbench for whole seconds, at least one. Returns the commits and their rate per second.
+/// What pgbench prints at its end.
+#[derive(Debug, PartialEq)]
+struct PgbenchResult {
+    commits: u64,
+    /// Commits per second.
+    rate: f64,
+}
+
+/// Runs pgbench for whole seconds, at least one.
 fn run_pgbench(
     cluster: &Cluster,
     load: &CommitLoad,
     time: Duration,
     stop: &StopCheck,
     progress: &mut dyn FnMut(u64),
-) -> Result<(u64, f64), PostgresError> {
+) -> Result<PgbenchResult, PostgresError> {
     let path = cluster.programs().path("pgbench");
     let (out, log) = (ProgramLog::new()?, ProgramLog::new()?);
     let (clients, threads) = (load.clients.to_string(), load.clients.min(THREADS_MAX));
@@ -324,7 +339,7 @@ fn run_pgbench(
         return Err(PostgresError::program(path.display(), why));
     }
     let text = out.text();
-    parse(&text).ok_or_else(|| {
+    read_pgbench(&text).ok_or_else(|| {
         let why = format!("it printed no rate: {}", text.trim());
         PostgresError::program(path.display(), why)
     })
@@ -332,15 +347,17 @@ fn run_pgbench(
 
 /// Before version 14 it prints the rate twice; the one that counts is the one without the time of
 /// connecting.
-fn parse(text: &str) -> Option<(u64, f64)> {
+fn read_pgbench(text: &str) -> Option<PgbenchResult> {
     let rate_line = text.lines().find(|line| {
         line.starts_with("tps =") && (line.contains("without") || line.contains("excluding"))
     })?;
     let count_line = text
         .lines()
         .find(|line| line.starts_with("number of transactions actually processed"))?;
-    let commits = first_number(count_line)? as u64;
-    Some((commits, first_number(rate_line)?))
+    Some(PgbenchResult {
+        commits: first_number(count_line)? as u64,
+        rate: first_number(rate_line)?,
+    })
 }
 
 /// The first word of a line that is a number.
@@ -361,8 +378,12 @@ mod tests {
                      tps = 5100.5 (including connections establishing)\n\
                      tps = 5208.123 (excluding connections establishing)\n";
         for text in [of_15, of_12] {
-            assert_eq!(parse(text), Some((5210, 5208.123)));
+            let printed = PgbenchResult {
+                commits: 5210,
+                rate: 5208.123,
+            };
+            assert_eq!(read_pgbench(text), Some(printed));
         }
-        assert_eq!(parse("nothing"), None);
+        assert_eq!(read_pgbench("nothing"), None);
     }
 }

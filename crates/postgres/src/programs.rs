@@ -47,19 +47,26 @@ impl Programs {
     fn in_folder(folder: &Path, limit: Duration) -> Result<Self, PostgresError> {
         let program = folder.join("postgres");
         match printed_version(&program, limit) {
-            Ok((version, version_text)) => Ok(Self {
+            Ok(version) => Ok(Self {
                 folder: folder.to_owned(),
-                version,
-                version_text,
+                version: version.major,
+                version_text: version.text,
             }),
             Err(why) => Err(PostgresError::program(program.display(), why)),
         }
     }
 }
 
-/// The version that a program prints, as its major number and as a text; the error says why there
-/// is none.
-fn printed_version(program: &Path, limit: Duration) -> Result<(u32, String), String> {
+/// The version of a server.
+#[derive(Debug, PartialEq, Eq)]
+struct ServerVersion {
+    major: u32,
+    /// Such as `15.8` or `19beta1`.
+    text: String,
+}
+
+/// The version that a program prints; the error says why there is none.
+fn printed_version(program: &Path, limit: Duration) -> Result<ServerVersion, String> {
     let mut command = Command::new(program);
     command.arg("--version").current_dir("/");
     if let Some(user) = ServerUser::needed() {
@@ -74,11 +81,14 @@ fn printed_version(program: &Path, limit: Duration) -> Result<(u32, String), Str
 }
 
 /// `postgres (PostgreSQL) 15.8 (Debian 15.8-0+deb12u1)`; `19beta1` before a release.
-fn parse_version(text: &str) -> Option<(u32, String)> {
+fn parse_version(text: &str) -> Option<ServerVersion> {
     let (_, behind) = text.split_once("(PostgreSQL)")?;
     let word = behind.split_whitespace().next()?;
     let digits: String = word.chars().take_while(char::is_ascii_digit).collect();
-    Some((digits.parse().ok()?, word.to_owned()))
+    Some(ServerVersion {
+        major: digits.parse().ok()?,
+        text: word.to_owned(),
+    })
 }
 
 /// The server in `asked`; without it the first one on `search_path` (the variable PATH, without its
@@ -219,12 +229,21 @@ mod tests {
 
     #[test]
     fn version_is_read_from_what_every_packager_prints() {
-        let of = |text| parse_version(text).map(|(major, text)| (major, text.to_string()));
-        let debian = "postgres (PostgreSQL) 15.8 (Debian 15.8-0+deb12u1)\n";
-        assert_eq!(of(debian), Some((15, "15.8".to_owned())));
-        let beta = of("postgres (PostgreSQL) 19beta1");
-        assert_eq!(beta, Some((19, "19beta1".to_owned())));
-        assert_eq!(of("postgres 9"), None);
+        for (printed, major, text) in [
+            (
+                "postgres (PostgreSQL) 15.8 (Debian 15.8-0+deb12u1)\n",
+                15,
+                "15.8",
+            ),
+            ("postgres (PostgreSQL) 19beta1", 19, "19beta1"),
+        ] {
+            let version = ServerVersion {
+                major,
+                text: text.to_owned(),
+            };
+            assert_eq!(parse_version(printed), Some(version));
+        }
+        assert_eq!(parse_version("postgres 9"), None);
     }
 
     #[test]

@@ -154,7 +154,8 @@ impl Cluster {
         &self,
         session: &mut PostgresClient,
         table: &TrialTable,
-        (load, time): (TrialLoad, Duration),
+        load: TrialLoad,
+        time: Duration,
         progress: &mut dyn FnMut(),
     ) -> Result<TableScans, PostgresError> {
         let mut result = TableScans::default();

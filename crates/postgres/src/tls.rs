@@ -75,8 +75,8 @@ impl TlsUse {
             Some("require") => ChannelBinding::Require,
             Some(_) => return Err("channel_binding is none of disable, prefer, require".to_owned()),
         };
-        let check = CertificateCheck::new(root.map(PathBuf::from), (&mode, home))?;
-        let mut config = with_own_certificate(check, setting, (&mode, home))?;
+        let check = CertificateCheck::new(root.map(PathBuf::from), &mode, home)?;
+        let mut config = with_own_certificate(check, setting, &mode, home)?;
         config.enable_sni = setting("sslsni").as_deref() != Some("0");
         // A server of version 17 or later demands it of a direct handshake.
         config.alpn_protocols = vec![b"postgresql".to_vec()];
@@ -99,7 +99,8 @@ fn usual_file(home: Option<&Path>, name: &str) -> Option<PathBuf> {
 fn with_own_certificate(
     check: CertificateCheck,
     setting: Setting<'_>,
-    (mode, home): (&str, Option<&Path>),
+    mode: &str,
+    home: Option<&Path>,
 ) -> Result<ClientConfig, String> {
     let provider = Arc::clone(&check.provider);
     let builder = ClientConfig::builder_with_provider(provider)
@@ -184,7 +185,7 @@ struct CertificateCheck {
 }
 
 impl CertificateCheck {
-    fn new(root: Option<PathBuf>, (mode, home): (&str, Option<&Path>)) -> Result<Self, String> {
+    fn new(root: Option<PathBuf>, mode: &str, home: Option<&Path>) -> Result<Self, String> {
         let provider = Arc::new(ring::default_provider());
         // As libpq does: a file of authorities is used where TLS is a must.
         let file = match (root, mode) {

@@ -358,7 +358,9 @@ impl ConnectionPlaces {
     pub(crate) fn take(all: &Arc<Self>, stream: &TcpStream) -> Option<Place> {
         let mut held = all.held();
         if held.len() >= PLACES {
-            let oldest = held.iter().position(|one| one.used == PlaceUse::Nothing)?;
+            let oldest = held
+                .iter()
+                .position(|place| place.used == PlaceUse::Nothing)?;
             if let Some(stream) = held.remove(oldest).stream {
                 // Its thread ends with an error.
                 let _ = stream.shutdown(Shutdown::Both);
@@ -407,7 +409,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.all.held().retain(|one| one.number != self.number);
+        self.all.held().retain(|place| place.number != self.number);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The report of a verification as a page of 80 columns. Pure.
 
-use crate::judge::{CutReport, CutVerdict, NotProvenReason};
+use crate::judge::{CutReport, CutVerdict, NotProvenReason, StreamOutcome};
 use crate::rehearsal::RehearsedCut;
 use crate::run::{RunDescription, StreamKind, short};
 use diskproof_model::units::counted;
@@ -14,9 +14,9 @@ pub fn write_report(
     command: Option<&str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let (headline, meaning) = headline(report);
-    writeln!(out, "{headline}")?;
-    for line in wrap(meaning) {
+    let verdict = verdict_text(report);
+    writeln!(out, "{}", verdict.headline)?;
+    for line in wrap(verdict.meaning) {
         writeln!(out, "  {line}")?;
     }
     if let Some(command) = command {
@@ -112,28 +112,37 @@ fn merged(report: &CutReport) -> Vec<(&'static str, [u64; 4])> {
         .collect()
 }
 
-fn headline(report: &CutReport) -> (String, &'static str) {
+/// A verdict in words.
+struct VerdictText {
+    headline: String,
+    /// What it means, and what to do.
+    meaning: &'static str,
+}
+
+fn verdict_text(report: &CutReport) -> VerdictText {
     match report.verdict {
         CutVerdict::Lying => {
-            let damaged: u64 = report.streams.iter().map(|s| s.damaged()).sum();
+            let streams = report.streams.iter();
+            let damaged: u64 = streams.map(StreamOutcome::damaged).sum();
             let writes = counted(damaged, "acknowledged write");
-            (
-                format!("LYING: {writes} did not survive"),
-                "The disk, or a layer above it, reported these writes as durable. In a power cut, \
-                 a database on it loses committed transactions or is damaged. Switch the write \
-                 cache off, or use a disk with power-loss protection.",
-            )
+            VerdictText {
+                headline: format!("LYING: {writes} did not survive"),
+                meaning: "The disk, or a layer above it, reported these writes as durable. In a \
+                          power cut, a database on it loses committed transactions or is \
+                          damaged. Switch the write cache off, or use a disk with power-loss \
+                          protection.",
+            }
         }
-        CutVerdict::Honest => (
-            "HONEST: every acknowledged write survived the cut".to_owned(),
-            "The disk lost writes that it had only accepted, so its power was cut. No write that \
-             it had reported as durable is missing. Repeat the test: three cuts prove more than \
-             one.",
-        ),
-        CutVerdict::NotProven => (
-            "NOT PROVEN: no conclusion is possible".to_owned(),
-            not_proven(report.reason),
-        ),
+        CutVerdict::Honest => VerdictText {
+            headline: "HONEST: every acknowledged write survived the cut".to_owned(),
+            meaning: "The disk lost writes that it had only accepted, so its power was cut. No \
+                      write that it had reported as durable is missing. Repeat the test: three \
+                      cuts prove more than one.",
+        },
+        CutVerdict::NotProven => VerdictText {
+            headline: "NOT PROVEN: no conclusion is possible".to_owned(),
+            meaning: not_proven(report.reason),
+        },
     }
 }
 

@@ -208,11 +208,12 @@ fn add_label(labels: &mut Labels, name: &'static str, value: &str) {
 const FAMILIES: &str = include_str!("openmetrics.txt");
 
 /// The unit of a family and the end of its name, in the order of writing.
-const UNITS: [(&str, &str); 5] = [
+const UNITS: [(&str, &str); 6] = [
     ("B/s", "_bytes_per_second"),
     ("1/s", "_iops"),
     ("ns", "_seconds"),
     ("rpm", "_rpm"),
+    ("B", "_bytes"),
     ("1", ""),
 ];
 
@@ -344,10 +345,10 @@ mod tests {
     fn series_of_two_verbs_on_one_target_differ() {
         let (check, ping) = (series(&record("check")), series(&record("ping")));
         assert!(!check.is_empty() && check.is_disjoint(&ping));
-        for one in &check {
+        for labels in &check {
             assert!(
-                one.contains("target=") && one.contains("verb=\"check\""),
-                "{one}"
+                labels.contains("target=") && labels.contains("verb=\"check\""),
+                "{labels}"
             );
         }
     }
@@ -363,7 +364,7 @@ mod tests {
         ] {
             let start = format!("diskproof_expectation_observed{name}{{condition=\"{condition}");
             assert!(
-                all.iter().any(|one| one.starts_with(&start)),
+                all.iter().any(|labels| labels.starts_with(&start)),
                 "{start}: {all:?}"
             );
         }

@@ -124,9 +124,9 @@ fn versions_with(setting: &str) -> Option<RangeInclusive<u32>> {
 /// Settings to leave alone, with the reason.
 fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
     comment(out, "Leave these settings alone:")?;
-    for one in advice {
-        if one.value.is_none() {
-            comment(out, &format!("  {}: {}", one.setting, one.why))?;
+    for kept in advice {
+        if kept.value.is_none() {
+            comment(out, &format!("  {}: {}", kept.setting, kept.why))?;
         }
     }
     for line in LEAVE_ALONE.lines() {
@@ -149,9 +149,9 @@ fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> i
 /// Whether the names before the colon are those of settings with advice.
 fn names_a_setting(text: &str, advice: &[Advice]) -> bool {
     let (names, _) = text.split_once(':').unwrap_or((text, ""));
-    names
-        .split(", ")
-        .any(|name| advice.iter().any(|one| one.setting == name))
+    advice
+        .iter()
+        .any(|named| names.split(", ").any(|name| name == named.setting))
 }
 
 /// Whether a text is a word that may stand in the file outside of a comment. The record may come

@@ -103,8 +103,8 @@ impl Tree {
             match header.opcode {
                 opcode::FORGET => self.forget(header.node, wire::u64_at(body, 0)),
                 opcode::BATCH_FORGET => {
-                    for one in body.get(8..).unwrap_or_default().chunks_exact(16) {
-                        self.forget(wire::u64_at(one, 0), wire::u64_at(one, 8));
+                    for entry in body.get(8..).unwrap_or_default().chunks_exact(16) {
+                        self.forget(wire::u64_at(entry, 0), wire::u64_at(entry, 8));
                     }
                 }
                 opcode::INTERRUPT => {}

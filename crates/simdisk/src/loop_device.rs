@@ -224,7 +224,7 @@ fn try_free_device(
     if unsafe { libc::ioctl(device.as_raw_fd(), BLKROSET as _, &raw const writable) } < 0 {
         return Err(driver_error(&device_path, io::Error::last_os_error()));
     }
-    let hold = Hold::of(&device).map_err(|e| driver_error(&device_path, e))?;
+    let hold = Hold::map(&device).map_err(|e| driver_error(&device_path, e))?;
     Ok(LoopDevice {
         path: device_path,
         _hold: hold,
@@ -272,7 +272,8 @@ impl LoopConfig {
 }
 
 impl Hold {
-    fn of(device: &File) -> io::Result<Self> {
+    /// Holds the device open by a mapping of it.
+    fn map(device: &File) -> io::Result<Self> {
         use rustix::mm::{MapFlags, ProtFlags, mmap};
         // SAFETY: a fresh mapping at an address of the kernel's choice, never accessed.
         let pointer = unsafe {
@@ -293,8 +294,8 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `of` with this length, is unmapped only here, and nothing
-        // points into it. A failure would mean that it is already gone.
+        // SAFETY: the mapping was made in `map` with this length, is unmapped only here, and
+        // nothing points into it. A failure would mean that it is already gone.
         let _ = unsafe { rustix::mm::munmap(self.0.as_ptr(), HOLD_BYTES) };
     }
 }

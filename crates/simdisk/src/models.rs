@@ -119,7 +119,10 @@ impl Mechanism {
                 let member_bytes = size_bytes.div_ceil(members.len().max(1) as u64);
                 Box::new(Striped::new(
                     *chunk_bytes,
-                    members.iter().map(|m| m.start(member_bytes)).collect(),
+                    members
+                        .iter()
+                        .map(|member| member.start(member_bytes))
+                        .collect(),
                 ))
             }
         }

@@ -185,11 +185,10 @@ impl LiveComparison {
         });
         let mut sides: Vec<usize> = (0..self.setup.sides).collect();
         self.order.shuffle(&mut sides);
-        let cells = sides.into_iter().map(|side| CampaignCell {
-            side,
-            workload: workload.clone(),
-        });
-        self.block = cells.collect();
+        self.block = sides
+            .into_iter()
+            .map(|side| CampaignCell::row(side, workload.clone()))
+            .collect();
         self.current = Some(index);
     }
 

@@ -6,6 +6,7 @@ use crate::limiter::{Bucket, MovedInCell, Unit, bucket, requests_of, stretches_o
 use diskproof_model::campaign::{CampaignDecision, DroppedSlice};
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Decide, Plan, Sides, Workload};
+use diskproof_model::rate::{RateCellKind, RateTrial};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::window::TimeSlice;
@@ -40,6 +41,29 @@ pub struct CampaignCell {
     pub side: usize,
     /// What to run, with its time.
     pub workload: Workload,
+    /// What becomes of its measurement.
+    pub purpose: CellPurpose,
+}
+
+impl CampaignCell {
+    /// A cell of the row of this workload on this side.
+    pub fn row(side: usize, workload: Workload) -> Self {
+        Self {
+            side,
+            workload,
+            purpose: CellPurpose::Row,
+        }
+    }
+}
+
+/// What becomes of the measurement of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellPurpose {
+    /// It joins the row of its workload.
+    Row,
+    /// It is a trial of a rate. That of a hold and of a control is a row, too, in place of an
+    /// earlier one.
+    Trial(RateCellKind),
 }
 
 /// All cells of one workload on one side.
@@ -60,6 +84,8 @@ pub struct MeasuredCell {
     pub slice: TimeSlice,
     /// Reads and writes over its measured time.
     pub moved: TimeSeries,
+    /// What it says of the rate that it was offered, where it is a trial.
+    pub trial: Option<RateTrial>,
 }
 
 /// The most cells of time that are kept of a measured cell.
@@ -68,8 +94,13 @@ const MOVED_CELLS_MAX: usize = 500;
 impl MeasuredCell {
     /// What a measurement gave.
     pub fn new(cell: CampaignCell, measurement: &Measurement) -> Self {
+        let trial = match cell.purpose {
+            CellPurpose::Row => None,
+            CellPurpose::Trial(kind) => RateTrial::measured(kind, measurement),
+        };
         Self {
             cell,
+            trial,
             slice: TimeSlice::of(measurement),
             moved: requests_of(measurement).thinned(1, MOVED_CELLS_MAX),
         }
@@ -118,7 +149,7 @@ impl SideDisks {
         };
         match &workloads.decide {
             Decide::Compare(live) => Self::from_sides(&live.sides, targets),
-            Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Until(_) => Self::One,
+            Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Until(_) | Decide::Rate(_) => Self::One,
         }
     }
 

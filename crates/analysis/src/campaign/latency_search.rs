@@ -287,7 +287,7 @@ impl Campaign for LatencySearchCampaign {
             workload.warmup_ns = workload.warmup_ns.max(credit.warmup_ns());
         }
         if self.fits(&workload, done) {
-            Some(CampaignCell { side: 0, workload })
+            Some(CampaignCell::row(0, workload))
         } else {
             None
         }

@@ -6,6 +6,7 @@ mod compare_live;
 mod decision;
 mod gaps;
 mod latency_search;
+mod rate;
 pub mod rate_search;
 mod sustain;
 mod sweep;
@@ -14,10 +15,12 @@ mod volume;
 
 pub use crate::limiter::moved_by_side;
 pub use compare_live::{LiveComparison, LiveSetup};
-pub use decision::{Campaign, CampaignCell, CampaignRow, MeasuredCell, SideDisks};
+pub use decision::{Campaign, CampaignCell, CampaignRow, CellPurpose, MeasuredCell, SideDisks};
 pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
 pub use latency_search::{LatencySearchCampaign, search_depths};
 pub use sustain::SustainCampaign;
+pub use rate::{RateCampaign, searched};
+pub use rate_search::{RateAnswer, RateControl};
 pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};
 
 use diskproof_model::plan::{Decide, Plan};
@@ -40,6 +43,10 @@ pub fn planned_campaign(plan: &Plan, targets: &[TargetIdentity]) -> Option<Box<d
         Decide::Until(_) => {
             let sustained = SustainCampaign::planned(plan)?;
             Some(Box::new(sustained))
+        }
+        Decide::Rate(search) => {
+            let workload = workloads.list.first()?.clone();
+            Some(Box::new(RateCampaign::new(workload, *search, plan.seed)))
         }
         Decide::Compare(live) => {
             let setup = LiveSetup::planned(plan, &workloads.list, live, targets);

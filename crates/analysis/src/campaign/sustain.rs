@@ -84,10 +84,7 @@ impl SustainCampaign {
             }
             part.stop.bytes = Some(allowed_bytes);
         }
-        Some(CampaignCell {
-            side: 0,
-            workload: part,
-        })
+        Some(CampaignCell::row(0, part))
     }
 
     /// The next part of the precondition; `None` where it is complete.

@@ -451,7 +451,7 @@ impl Sweep {
         workload.stop.time_ns = Some(measured_ns);
         workload.stop.precision = None;
         workload.stop.bytes = cell.slice_bytes();
-        Some(CampaignCell { side: 0, workload })
+        Some(CampaignCell::row(0, workload))
     }
 
     /// How long a slice of a cell is measured.

@@ -120,6 +120,7 @@ impl Volumes {
                 wall_ns,
                 ops: BTreeMap::from([(OpKind::Read, op)]),
             },
+            trial: None,
             moved,
         }
     }

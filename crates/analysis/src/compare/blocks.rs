@@ -3,6 +3,7 @@
 
 use super::comparable::Measured;
 use super::figures::SideEstimate;
+use super::pair::PairEstimates;
 use super::ratio::{SideFigure, Within};
 use super::sides::is_live_pair;
 use crate::estimate::{PairedDifference, mean};
@@ -79,8 +80,9 @@ impl<'a> Blocks<'a> {
     /// ratio of the blocks; percentiles stay those of the merged latencies.
     pub(super) fn replace(
         &self,
-        (op, figure): (Option<OpKind>, Figure),
-        (a, b): (&mut SideEstimate, &mut SideEstimate),
+        op: Option<OpKind>,
+        figure: Figure,
+        estimates: &mut PairEstimates,
     ) -> Option<PairedDifference> {
         let logs = self.logs(op, figure)?;
         let mut differences = Vec::new();
@@ -89,8 +91,8 @@ impl<'a> Blocks<'a> {
         }
         let difference = PairedDifference::of(&differences)?;
         if matches!(figure, Figure::Iops | Figure::Throughput | Figure::Mean) {
-            *a = geometric_mean(logs.a, &a.estimate.unit);
-            *b = geometric_mean(logs.b, &b.estimate.unit);
+            estimates.a = geometric_mean(logs.a, &estimates.a.estimate.unit);
+            estimates.b = geometric_mean(logs.b, &estimates.b.estimate.unit);
         }
         Some(difference)
     }
@@ -99,7 +101,7 @@ impl<'a> Blocks<'a> {
 fn geometric_mean(logs: Vec<f64>, unit: &str) -> SideEstimate {
     let count = logs.len() as u64;
     let sample = SideFigure::of_runs(mean(&logs).exp(), logs, Within::Unknown);
-    SideEstimate::of(sample, count, unit)
+    SideEstimate::from_sample(sample, count, unit)
 }
 
 fn figure_of(op: &SliceOp, figure: Figure) -> Option<f64> {

@@ -3,9 +3,9 @@
 //! compare those: see `differences`.
 
 use super::reasons::{
-    Between, Compared, Reasons, alike, cache_text, covers, engine_text, kind_text, tainted,
+    Between, Compared, MeasuredSpan, Reasons, cache_text, engine_text, kind_text, tainted,
 };
-use super::sides::Run;
+use super::sides::{Run, WorkloadKey};
 use diskproof_model::comparison::Reason;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::op::OpKind;
@@ -35,16 +35,9 @@ pub(super) struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     /// The workload of this name on this target; `None` where the run did not measure it.
-    pub(super) fn find(
-        name: &'a str,
-        run: &'a Run<'a>,
-        (target, workload): (usize, &str),
-    ) -> Option<Self> {
-        let index = run
-            .record
-            .measurements
-            .iter()
-            .position(|m| m.data.target == target && m.data.workload.name == workload)?;
+    pub(super) fn find(name: &'a str, run: &'a Run<'a>, key: WorkloadKey<'_>) -> Option<Self> {
+        let mut measurements = run.record.measurements.iter();
+        let index = measurements.position(|row| WorkloadKey::from_row(row) == key)?;
         Some(Self { name, run, index })
     }
 
@@ -58,13 +51,21 @@ impl<'a> Measured<'a> {
 
     /// The workload of this name that ran at the same time on the same target.
     fn companion(self, name: &str) -> Option<Self> {
-        Self::find(self.name, self.run, (self.measurement().data.target, name))
+        let key = WorkloadKey {
+            target: self.measurement().data.target,
+            name,
+        };
+        Self::find(self.name, self.run, key)
     }
 }
 
 impl Compared for Measured<'_> {
-    fn run(&self) -> (&str, &Record) {
-        (self.name, self.run.record)
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn record(&self) -> &Record {
+        self.run.record
     }
 
     fn conditions(self, other: Self, reasons: &mut Reasons) {
@@ -73,8 +74,8 @@ impl Compared for Measured<'_> {
     }
 
     fn faults(self, harmless: &[&str], reasons: &mut Reasons) {
-        let (name, m) = (self.name, self.measurement());
-        let stopped = match m.data.stopped {
+        let (name, measurement) = (self.name, self.measurement());
+        let stopped = match measurement.data.stopped {
             StopReason::Interrupted => Some(("interrupted", "was cut short by an interrupt")),
             StopReason::Errors => Some(("io-errors", "stopped: too many operations failed")),
             StopReason::Hung => Some(("hung", "timed out: the target stopped answering")),
@@ -85,22 +86,23 @@ impl Compared for Measured<'_> {
             | StopReason::Companion
             | StopReason::TooSlow
             | StopReason::BelowFloor
+            | StopReason::Overloaded
             | StopReason::Steady
             | StopReason::Unread => None,
         };
         if let Some((code, what)) = stopped {
             reasons.add(code, format!("{name} {what}"));
         }
-        if let Some(share) = unwritten_share(m)
+        if let Some(share) = unwritten_share(measurement)
             && share > UNWRITTEN_MAX
-            && m.data.workload.streams.makes(OpKind::Read)
+            && measurement.data.workload.streams.makes(OpKind::Read)
         {
             let percent = share * 100.0;
             let why = format!("{percent:.0} % of {name}'s span had never been written");
             reasons.add("unwritten-blocks", why);
         }
         let place = format!("/measurements/{}/", self.index);
-        tainted(reasons, self.run(), &[&place], harmless);
+        tainted(reasons, self.name, self.run.record, &[&place], harmless);
     }
 }
 
@@ -110,11 +112,11 @@ fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     if let (Some(x), Some(y)) = (a.target(), b.target()) {
         pair.differ("target-kind-differs", x.kind, y.kind, kind_text);
     }
-    let (m, other) = (a.measurement(), b.measurement());
-    let (x, y) = (&m.data.workload, &other.data.workload);
+    let (measurement, other) = (a.measurement(), b.measurement());
+    let (x, y) = (&measurement.data.workload, &other.data.workload);
     pair.differ(
         "company-differs",
-        &m.figures.together_with,
+        &measurement.figures.together_with,
         &other.figures.together_with,
         |names| company_text(names),
     );
@@ -139,18 +141,18 @@ fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     pair.differ("sync-differs", x.sync, y.sync, |sync| sync_text(*sync));
     pair.differ(
         "cache-differs",
-        m.data.cache.used,
+        measurement.data.cache.used,
         other.data.cache.used,
         cache_text,
     );
     pair.differ(
         "engine-differs",
-        m.data.engine.used,
+        measurement.data.engine.used,
         other.data.engine.used,
         engine_text,
     );
     if !spans_agree(a, b) {
-        pair.add("span-differs", &span_text(m), &span_text(other));
+        pair.add("span-differs", &span_text(measurement), &span_text(other));
     }
     content(&mut pair, a.measurement(), b.measurement());
 }
@@ -175,8 +177,8 @@ fn content(pair: &mut Between<'_>, x: &Row, y: &Row) {
     }
 }
 
-fn only_writes(m: &Row) -> bool {
-    m.data.workload.streams.is_only(OpKind::Write)
+fn only_writes(measurement: &Row) -> bool {
+    measurement.data.workload.streams.is_only(OpKind::Write)
 }
 
 fn percent_text(share: f64) -> String {
@@ -184,8 +186,8 @@ fn percent_text(share: f64) -> String {
 }
 
 /// Share of the blocks read that hold only zeros; `None` where none was examined.
-fn zero_share(m: &Row) -> Option<f64> {
-    let zeros = m.data.zero_blocks;
+fn zero_share(measurement: &Row) -> Option<f64> {
+    let zeros = measurement.data.zero_blocks;
     if zeros.sampled == 0 {
         return None;
     }
@@ -206,29 +208,30 @@ fn company(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     }
 }
 
-fn unwritten_share(m: &Row) -> Option<f64> {
-    Some(m.data.unwritten_bytes? as f64 / m.data.span_bytes.max(1) as f64)
+fn unwritten_share(measurement: &Row) -> Option<f64> {
+    Some(measurement.data.unwritten_bytes? as f64 / measurement.data.span_bytes.max(1) as f64)
 }
 
 /// Equal, or on both sides all that there is of a device: disks of different sizes are compared as
 /// a whole.
 fn spans_agree(a: Measured<'_>, b: Measured<'_>) -> bool {
-    alike(span(a), span(b)) || (covers_device(a) && covers_device(b))
+    span(a).is_like(span(b)) || (covers_device(a) && covers_device(b))
 }
 
-/// First byte and length of the span.
-fn span(measured: Measured<'_>) -> (u64, u64) {
-    let m = &measured.measurement().data;
-    (m.span_start_bytes, m.span_bytes)
+fn span(measured: Measured<'_>) -> MeasuredSpan {
+    let data = &measured.measurement().data;
+    MeasuredSpan {
+        start: data.span_start_bytes,
+        length: data.span_bytes,
+    }
 }
 
 fn covers_device(measured: Measured<'_>) -> bool {
     let Some(target) = measured.target() else {
         return false;
     };
-    let (start, length) = span(measured);
     let block_bytes = measured.measurement().data.workload.block_bytes;
-    target.kind == TargetKind::BlockDevice && covers(start, length, target.size_bytes, block_bytes)
+    target.kind == TargetKind::BlockDevice && span(measured).covers(target.size_bytes, block_bytes)
 }
 
 fn company_text(names: &[String]) -> String {
@@ -297,9 +300,9 @@ fn sync_text(sync: SyncPolicy) -> String {
     }
 }
 
-fn span_text(m: &Row) -> String {
-    let length = format_bytes(m.data.span_bytes);
-    match m.data.span_start_bytes {
+fn span_text(measurement: &Row) -> String {
+    let length = format_bytes(measurement.data.span_bytes);
+    match measurement.data.span_start_bytes {
         0 => format!("span of {length}"),
         start => {
             let start = format_bytes(start);

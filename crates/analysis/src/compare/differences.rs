@@ -211,7 +211,7 @@ fn switched_caches(record: &Record) -> Vec<String> {
     let states: BTreeSet<String> = record
         .measurements
         .iter()
-        .flat_map(|m| m.data.workload.write_cache)
+        .flat_map(|measurement| measurement.data.workload.write_cache)
         .map(cache_text)
         .collect();
     states.into_iter().collect()

@@ -30,8 +30,8 @@ pub(super) struct LatencyDistribution {
 }
 
 impl LatencyDistribution {
-    /// Of several histograms merged; `None` where they are empty.
-    pub(super) fn of<'a>(
+    /// The distribution of several histograms together; `None` where they are empty.
+    pub(super) fn merged<'a>(
         histograms: impl IntoIterator<Item = &'a LatencyHistogram>,
     ) -> Option<Self> {
         let mut all = LatencyHistogram::new();
@@ -74,14 +74,18 @@ impl LatencyDistribution {
     /// The same for latencies between the 16th and 84th percentile alone, as if they were part of a
     /// normal distribution: what varies among typical ones.
     pub(super) fn typical_dispersion(&self) -> f64 {
-        let (low, middle, high) = (self.at(0.16), self.at(0.5), self.at(0.84));
+        let (low, middle, high) = (
+            self.quantile_ns(0.16),
+            self.quantile_ns(0.5),
+            self.quantile_ns(0.84),
+        );
         let width = high as f64 - low as f64;
         let dispersion = (width / (2.0 * (middle as f64).max(1.0))).powi(2);
         dispersion.min(self.dispersion)
     }
 
     /// The smallest latency that at least `quantile` of them do not exceed, in nanoseconds.
-    pub(super) fn at(&self, quantile: f64) -> u64 {
+    pub(super) fn quantile_ns(&self, quantile: f64) -> u64 {
         let rank = ((quantile * self.count() as f64).ceil() as u64).max(1);
         let index = self.cumulative.partition_point(|seen| *seen < rank);
         let upper = self.uppers.get(index).or(self.uppers.last());
@@ -92,7 +96,7 @@ impl LatencyDistribution {
     pub(super) fn percentile(&self, quantile: f64) -> Option<u64> {
         let beyond = self.count() as f64 * (1.0 - quantile) + 1e-6;
         if beyond >= BEYOND_MIN {
-            Some(self.at(quantile))
+            Some(self.quantile_ns(quantile))
         } else {
             None
         }
@@ -158,7 +162,9 @@ pub(super) fn cluster_size(
     longest.sort_unstable();
     let quiet = ((1.0 - BUSY_CELLS_MAX) * longest.len() as f64).ceil() as usize;
     let lowest_visible = longest[quiet.min(longest.len() - 1)];
-    let latency_ns = distribution.at(quantile.min(1.0)).max(lowest_visible);
+    let latency_ns = distribution
+        .quantile_ns(quantile.min(1.0))
+        .max(lowest_visible);
     let threshold = distribution.bucket_end(latency_ns);
     let share = distribution.beyond(threshold);
     let busy: Vec<f64> = cells

@@ -10,7 +10,7 @@ use super::differences::facts;
 use super::figures;
 use super::reasons;
 use super::reasons::Compared;
-use super::sides::{Run, RunGroup, Sides};
+use super::sides::{Run, RunGroup, Sides, WorkloadKey};
 use crate::estimate::mean;
 use crate::estimate::student::multiple_95;
 use diskproof_model::comparison::Figure;
@@ -102,7 +102,7 @@ pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunT
     let own_facts = facts(record);
     let alike: Vec<Run<'_>> = earlier
         .iter()
-        .filter(|one| repeats(record, one) && facts(one) == own_facts)
+        .filter(|other| repeats(record, other) && facts(other) == own_facts)
         .map(unnamed_run)
         .collect();
     let mut found = Vec::new();
@@ -125,8 +125,8 @@ fn unnamed_run(record: &Record) -> Run<'_> {
 }
 
 fn of_workload(this: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
-    let m = this.measurement();
-    let key = (m.data.target, m.data.workload.name.as_str());
+    let measurement = this.measurement();
+    let key = WorkloadKey::from_row(measurement);
     let mut rates = Vec::new();
     for run in runs {
         if let Some(other) = Measured::find("an earlier run", run, key)
@@ -154,25 +154,25 @@ fn of_workload(this: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
         highest_iops: rates.iter().copied().fold(0.0, f64::max),
         next_low_iops: (centre - reach).exp(),
         next_high_iops,
-        within_iops: within(m),
+        within_iops: within(measurement),
     })
 }
 
 /// The half-widths of all kinds that count, which vary together.
-fn within(m: &Row) -> Option<f64> {
-    let ops = m.headline_ops();
+fn within(measurement: &Row) -> Option<f64> {
+    let ops = measurement.headline_ops();
     ops.iter()
         .map(|(_, op)| op.figures.iops.half_width_95)
         .sum()
 }
 
 /// Widens the intervals of a row to the variation between runs.
-pub(crate) fn widen(m: &mut Row) {
-    let Some(runs) = m.run_to_run else {
+pub(crate) fn widen(measurement: &mut Row) {
+    let Some(runs) = measurement.run_to_run else {
         return;
     };
     let n = runs.earlier_runs + 1;
-    for op in m.figures.ops.values_mut() {
+    for op in measurement.figures.ops.values_mut() {
         for rate in [&mut op.iops, &mut op.throughput] {
             rate.widen(runs.relative_half_width() * rate.value, n);
         }
@@ -196,8 +196,9 @@ mod tests {
         let run = |(index, share): (usize, &f64)| {
             let mut record = fixture::record();
             record.run_id = format!("earlier-{index}");
-            for m in &mut record.measurements {
-                m.figures
+            for measurement in &mut record.measurements {
+                measurement
+                    .figures
                     .ops
                     .values_mut()
                     .for_each(|op| op.iops.value *= share);
@@ -209,7 +210,7 @@ mod tests {
 
     fn random_reads(record: &Record) -> usize {
         let mut all = record.measurements.iter();
-        all.position(|m| m.data.workload.name == "random-read-d32")
+        all.position(|measurement| measurement.data.workload.name == "random-read-d32")
             .unwrap()
     }
 
@@ -254,10 +255,10 @@ mod tests {
                     let mut record = runs[at].clone();
                     let varying = run_to_run(&record, &runs[..at]);
                     let index = random_reads(&record);
-                    let m = &mut record.measurements[index];
-                    m.run_to_run = varying[index];
-                    widen(m);
-                    let own = &m.headline_ops()[0].1.figures.iops;
+                    let measurement = &mut record.measurements[index];
+                    measurement.run_to_run = varying[index];
+                    widen(measurement);
+                    let own = &measurement.headline_ops()[0].1.figures.iops;
                     let next = own.value / rates[at] * rates[at + 1];
                     inside += usize::from((own.value - next).abs() <= own.half_width_95.unwrap());
                     of += 1;
@@ -269,12 +270,19 @@ mod tests {
 
     #[test]
     fn interval_is_the_wider_one_of_the_run_and_of_the_runs() {
-        let mut m = fixture::record().measurements.swap_remove(0);
+        let mut measurement = fixture::record().measurements.swap_remove(0);
         let (value, own) = {
-            let rate = &m.headline_ops()[0].1.figures.iops;
+            let rate = &measurement.headline_ops()[0].1.figures.iops;
             (rate.value, rate.half_width_95.unwrap())
         };
-        let half_width = |m: &Row| m.headline_ops()[0].1.figures.iops.half_width_95.unwrap();
+        let half_width = |measurement: &Row| {
+            measurement.headline_ops()[0]
+                .1
+                .figures
+                .iops
+                .half_width_95
+                .unwrap()
+        };
         let runs = |reach: f64| RunToRun {
             earlier_runs: 3,
             lowest_iops: value,
@@ -283,13 +291,13 @@ mod tests {
             next_high_iops: value * reach.exp(),
             within_iops: None,
         };
-        m.run_to_run = Some(runs(0.5 * own / value));
-        widen(&mut m);
-        assert_eq!(half_width(&m), own);
-        m.run_to_run = Some(runs(0.4));
-        widen(&mut m);
-        assert!((half_width(&m) / value - 0.4_f64.sinh()).abs() < 1e-9);
-        assert_eq!(m.headline_ops()[0].1.figures.iops.n, 4);
+        measurement.run_to_run = Some(runs(0.5 * own / value));
+        widen(&mut measurement);
+        assert_eq!(half_width(&measurement), own);
+        measurement.run_to_run = Some(runs(0.4));
+        widen(&mut measurement);
+        assert!((half_width(&measurement) / value - 0.4_f64.sinh()).abs() < 1e-9);
+        assert_eq!(measurement.headline_ops()[0].1.figures.iops.n, 4);
     }
 
     #[test]

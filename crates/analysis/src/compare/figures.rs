@@ -43,8 +43,8 @@ pub(super) struct SideEstimate {
 }
 
 impl SideEstimate {
-    /// Of `n` runs, or of one that is worth so many.
-    pub(super) fn of(sample: SideFigure, n: u64, unit: &str) -> Self {
+    /// The estimate of `n` runs, or of one that is worth so many.
+    pub(super) fn from_sample(sample: SideFigure, n: u64, unit: &str) -> Self {
         Self {
             estimate: estimate_of(&sample, n, unit),
             sample,
@@ -55,8 +55,8 @@ impl SideEstimate {
 /// The rate of one kind of operation, or of all headline kinds together.
 pub(super) fn rate(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<SideEstimate> {
     let mut estimates = Vec::new();
-    for m in runs {
-        estimates.push(rate_of(m, op, figure)?);
+    for measurement in runs {
+        estimates.push(rate_of(measurement, op, figure)?);
     }
     of_estimates(&estimates)
 }
@@ -65,8 +65,8 @@ pub(super) fn rate(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Optio
 /// beyond it.
 pub(super) fn latency(runs: &Runs<'_>, op: OpKind, figure: Figure) -> Option<SideEstimate> {
     let mut op_runs = Vec::new();
-    for m in runs {
-        op_runs.push(OpRun::of(m, op)?);
+    for measurement in runs {
+        op_runs.push(OpRun::find(measurement, op)?);
     }
     match figure {
         Figure::Mean => {
@@ -83,16 +83,16 @@ pub(super) fn latency(runs: &Runs<'_>, op: OpKind, figure: Figure) -> Option<Sid
 /// The latencies of all runs together.
 pub(super) fn distribution(runs: &Runs<'_>, op: OpKind) -> Option<LatencyDistribution> {
     let mut latencies = Vec::new();
-    for m in runs {
-        latencies.push(m.op(op)?.seen_latencies());
+    for measurement in runs {
+        latencies.push(measurement.op(op)?.seen_latencies());
     }
-    LatencyDistribution::of(latencies)
+    LatencyDistribution::merged(latencies)
 }
 
-fn rate_of(m: &Row, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {
+fn rate_of(measurement: &Row, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {
     match op {
-        Some(op) => Some(of_operation(m.op(op)?, figure)),
-        None => total_rate(m, figure),
+        Some(op) => Some(of_operation(measurement.op(op)?, figure)),
+        None => total_rate(measurement, figure),
     }
 }
 
@@ -106,8 +106,8 @@ fn of_operation(op: OpRow<'_>, figure: Figure) -> Estimate {
 /// The rate of all headline operations. Whether the next one reads or writes is drawn by lot, so
 /// reads and writes by themselves vary more than both together: the interval comes from the sum of
 /// their series. Where that is too short, their errors are taken to add up in full.
-fn total_rate(m: &Row, figure: Figure) -> Option<Estimate> {
-    let ops = m.headline_ops();
+fn total_rate(measurement: &Row, figure: Figure) -> Option<Estimate> {
+    let ops = measurement.headline_ops();
     let parts = ops.iter().map(|(_, op)| of_operation(*op, figure));
     let sum = estimate::sum_of(parts)?;
     let mut series = ops.first()?.1.data.shown_series();
@@ -122,7 +122,7 @@ fn total_rate(m: &Row, figure: Figure) -> Option<Estimate> {
     for (_, op) in &ops[1..] {
         series.merge(&op.data.shown_series());
     }
-    let rates = estimate::rate_after(&series, m.data.wall_ns, Settling::of(m));
+    let rates = estimate::rate_after(&series, measurement.data.wall_ns, Settling::of(measurement));
     let together = match figure {
         Figure::Throughput => rates.bytes,
         _ => rates.ops,
@@ -135,15 +135,19 @@ fn total_rate(m: &Row, figure: Figure) -> Option<Estimate> {
         ..together
     };
     let count = ops.iter().map(|(_, op)| op.data.count).sum();
-    slices::widen_estimate(&mut total, &slice_rates(m, figure), count);
+    slices::widen_estimate(&mut total, &slice_rates(measurement, figure), count);
     Some(total)
 }
 
 /// The rate of all headline operations in each slice of the steady part.
-fn slice_rates(m: &Row, figure: Figure) -> Vec<f64> {
-    let kinds: Vec<OpKind> = m.headline_ops().iter().map(|(kind, _)| *kind).collect();
+fn slice_rates(measurement: &Row, figure: Figure) -> Vec<f64> {
+    let kinds: Vec<OpKind> = measurement
+        .headline_ops()
+        .iter()
+        .map(|(kind, _)| *kind)
+        .collect();
     let mut rates = Vec::new();
-    for slice in slices::after(&m.data.slices, m.figures.settling_ns) {
+    for slice in slices::after(&measurement.data.slices, measurement.figures.settling_ns) {
         let rate: f64 = kinds
             .iter()
             .filter_map(|kind| slice.ops.get(kind))
@@ -182,7 +186,7 @@ pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<SideEstimate> {
         1 => first.n,
         n => n as u64,
     };
-    Some(SideEstimate::of(sample, n, &first.unit))
+    Some(SideEstimate::from_sample(sample, n, &first.unit))
 }
 
 fn is_known(estimate: &Estimate) -> bool {
@@ -233,10 +237,11 @@ struct OpRun<'a> {
 }
 
 impl<'a> OpRun<'a> {
-    fn of(m: &'a Row, kind: OpKind) -> Option<Self> {
-        let op = m.op(kind)?;
-        let distribution = LatencyDistribution::of([op.seen_latencies()])?;
-        let together = m.headline_ops();
+    /// The operations of this kind; `None` where the run made none.
+    fn find(measurement: &'a Row, kind: OpKind) -> Option<Self> {
+        let op = measurement.op(kind)?;
+        let distribution = LatencyDistribution::merged([op.seen_latencies()])?;
+        let together = measurement.headline_ops();
         let mut count = 0_u64;
         for (_, op) in &together {
             count = count.saturating_add(op.data.count);
@@ -245,12 +250,12 @@ impl<'a> OpRun<'a> {
         let shared = if is_alone {
             None
         } else {
-            total_rate(m, Figure::Iops).map(|rate| (rate, count))
+            total_rate(measurement, Figure::Iops).map(|rate| (rate, count))
         };
         Some(Self {
             op,
             distribution,
-            is_open_loop: m.data.workload.rate.is_some(),
+            is_open_loop: measurement.data.workload.rate.is_some(),
             shared,
         })
     }
@@ -358,11 +363,11 @@ impl<'a> OpRun<'a> {
 }
 
 fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<SideEstimate> {
-    let merged = LatencyDistribution::of(runs.iter().map(|run| run.op.seen_latencies()))?;
+    let merged = LatencyDistribution::merged(runs.iter().map(|run| run.op.seen_latencies()))?;
     let value = merged.percentile(quantile)? as f64;
     let mut each = Vec::new();
     for run in runs {
-        let ns = run.distribution.at(quantile).max(1) as f64;
+        let ns = run.distribution.quantile_ns(quantile).max(1) as f64;
         each.push(ns.ln());
     }
     let effective: Option<f64> = runs
@@ -387,5 +392,5 @@ fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<SideEstimate> {
         (n, _) => n as u64,
     };
     let sample = SideFigure::of_runs(value.max(1.0), each, within);
-    Some(SideEstimate::of(sample, n, "ns"))
+    Some(SideEstimate::from_sample(sample, n, "ns"))
 }

@@ -4,7 +4,6 @@
 
 use super::earlier::EarlierRuns;
 use super::pair::{ComparedRow, Pair};
-use super::ratio::Joined;
 use super::reasons::{Compared, Reasons, tainted};
 use super::sides::{Run, Sides};
 use diskproof_model::comparison::{Figure, Unmatched};
@@ -22,7 +21,7 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     for step in steps(sides) {
         let subject = step.name();
-        let pair = Pair::find(sides, earlier, (&subject, unmatched), |name, run| {
+        let pair = Pair::find(sides, earlier, &subject, unmatched, |name, run| {
             StepOfRun::find(name, run, step)
         });
         if let Some(pair) = pair {
@@ -34,16 +33,22 @@ pub(super) fn rows(
 
 /// Files per second of a step.
 fn row(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<ComparedRow> {
-    let (a, b, earlier) = pair.figures(|run| Some(run.step().figures.iops.clone()))?;
-    let joined = Joined::of(&a.sample, &b.sample, &earlier);
+    let estimates = pair.figures(|run| Some(run.step().figures.iops.clone()))?;
+    let joined = estimates.joined();
     let wall_ns = pair
         .all()
         .map(|run| run.step().data.wall_ns)
         .max()
         .unwrap_or(0);
-    let metric = format!("{subject}.{}", Figure::Iops.as_str());
-    let name = (metric, subject);
-    let mut row = ComparedRow::new(name, Figure::Iops, (a, b), joined, wall_ns, &pair.reasons);
+    let mut row = ComparedRow::new(
+        format!("{subject}.{}", Figure::Iops.as_str()),
+        subject,
+        Figure::Iops,
+        estimates,
+        joined,
+        wall_ns,
+        &pair.reasons,
+    );
     row.metric.headline = true;
     Some(row)
 }
@@ -94,8 +99,12 @@ impl<'a> StepOfRun<'a> {
 }
 
 impl Compared for StepOfRun<'_> {
-    fn run(&self) -> (&str, &Record) {
-        (self.name, self.run.record)
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn record(&self) -> &Record {
+        self.run.record
     }
 
     fn conditions(self, other: Self, reasons: &mut Reasons) {
@@ -141,7 +150,7 @@ impl Compared for StepOfRun<'_> {
             reasons.add("io-errors", format!("operations failed in {name}"));
         }
         let place = format!("/results/0/steps/{}/", self.index);
-        tainted(reasons, self.run(), &[&place], &[]);
+        tainted(reasons, self.name, self.run.record, &[&place], &[]);
     }
 }
 

@@ -203,7 +203,10 @@ fn is_figure(name: &str) -> bool {
 /// candidate, or a subject that one side has.
 pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), CompareError> {
     for limit in limits {
-        if !candidates.iter().any(|one| limit.is_known_in(one)) {
+        if !candidates
+            .iter()
+            .any(|candidate| limit.is_known_in(candidate))
+        {
             return Err(CompareError::Metric {
                 expression: limit.expression.clone(),
                 metric: limit.metric.clone(),

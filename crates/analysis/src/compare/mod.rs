@@ -124,17 +124,17 @@ fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Can
     let has_several_targets = sides.runs().any(|named| named.run.record.targets.len() > 1);
     let (mut rows, mut percentiles, mut unmatched) = (Vec::new(), Vec::new(), Vec::new());
     for key in sides.workloads() {
-        let pair = Pair::find(&sides, &earlier, (key.1, &mut unmatched), |name, run| {
+        let pair = Pair::find(&sides, &earlier, key.name, &mut unmatched, |name, run| {
             Measured::find(name, run, key)
         });
         let Some(pair) = pair else {
             if let Some(missing) = unmatched.last_mut() {
-                missing.why = why_skipped(&sides, key.1, missing.only);
+                missing.why = why_skipped(&sides, key.name, missing.only);
             }
             continue;
         };
         let prefix = if has_several_targets {
-            format!("{}:", key.0 + 1)
+            format!("{}:", key.target + 1)
         } else {
             String::new()
         };

@@ -2,8 +2,7 @@
 //! each device that both sides observed.
 
 use super::figures::{SideEstimate, of_estimates};
-use super::pair::ComparedRow;
-use super::ratio::Joined;
+use super::pair::{ComparedRow, PairEstimates};
 use super::sides::{NamedRun, Sides, only, unmatched};
 use diskproof_model::comparison::{Figure, Holder, Unmatched};
 use diskproof_model::measurement::OpKind;
@@ -27,7 +26,7 @@ pub(super) fn rows(sides: &Sides<'_>, alone: &mut Vec<Unmatched>) -> Vec<Compare
             let subject = format!("{}s of {}", kind.as_str(), pair.subject);
             alone.extend(only(&subject, &a, &b));
             for figure in [Figure::Iops, Figure::Throughput, Figure::Mean] {
-                rows.extend(row(&pair, kind, figure, (&a, &b)));
+                rows.extend(row(&pair, kind, figure, &a, &b));
             }
         }
     }
@@ -108,16 +107,20 @@ fn row(
     pair: &LoadPair<'_>,
     kind: OpKind,
     figure: Figure,
-    (a, b): (&[&ObservedOps], &[&ObservedOps]),
+    a: &[&ObservedOps],
+    b: &[&ObservedOps],
 ) -> Option<ComparedRow> {
-    let (a, b) = (side_estimate(a, figure)?, side_estimate(b, figure)?);
-    let joined = Joined::of(&a.sample, &b.sample, &[]);
+    let estimates = PairEstimates {
+        a: side_estimate(a, figure)?,
+        b: side_estimate(b, figure)?,
+        earlier: Vec::new(),
+    };
+    let joined = estimates.joined();
     let devices = pair.a.iter().chain(&pair.b);
     let wall_ns = devices.map(|device| device.wall_ns).max().unwrap_or(0);
     let subject = pair.subject.as_str();
     let metric = format!("{subject}.{}.{}", kind.as_str(), figure.as_str());
-    let name = (metric, subject);
-    let mut row = ComparedRow::new(name, figure, (a, b), joined, wall_ns, &[]);
+    let mut row = ComparedRow::new(metric, subject, figure, estimates, joined, wall_ns, &[]);
     row.metric.op = Some(kind);
     row.metric.headline = figure == Figure::Iops;
     row.is_load = true;

@@ -26,16 +26,33 @@ pub(super) struct ComparedRow {
     joined: Option<Joined>,
 }
 
+/// A figure on both sides.
+pub(super) struct PairEstimates {
+    pub a: SideEstimate,
+    pub b: SideEstimate,
+    /// The same figure in groups of earlier runs.
+    pub earlier: Vec<SideFigure>,
+}
+
+impl PairEstimates {
+    /// The ratio of the figure, as well as all these runs tell it.
+    pub(super) fn joined(&self) -> Option<Joined> {
+        Joined::from_sides(&self.a.sample, &self.b.sample, &self.earlier)
+    }
+}
+
 impl ComparedRow {
-    /// Of a figure of the whole run on both sides; `name` is the metric's and its subject's.
+    /// A row without a verdict yet, of a figure of the whole run on both sides.
     pub(super) fn new(
-        (metric, subject): (String, &str),
+        metric: String,
+        subject: &str,
         figure: Figure,
-        (a, b): (SideEstimate, SideEstimate),
+        estimates: PairEstimates,
         joined: Option<Joined>,
         wall_ns: u64,
         reasons: &[Reason],
     ) -> Self {
+        let PairEstimates { a, b, .. } = estimates;
         let mut row = Self {
             metric: MetricComparison {
                 metric,
@@ -128,7 +145,8 @@ impl<T: Compared> Pair<T> {
     pub(super) fn find<'s>(
         sides: &'s Sides<'s>,
         earlier: &'s EarlierRuns<'s>,
-        (subject, unmatched): (&str, &mut Vec<Unmatched>),
+        subject: &str,
+        unmatched: &mut Vec<Unmatched>,
         find: impl Fn(&'s str, &'s Run<'s>) -> Option<T>,
     ) -> Option<Self> {
         let a = found_in(&sides.a, &find);
@@ -155,21 +173,22 @@ impl<T: Compared> Pair<T> {
     pub(super) fn side_estimates(
         &self,
         estimate: impl Fn(&[T]) -> Option<SideEstimate>,
-    ) -> Option<(SideEstimate, SideEstimate, Vec<SideFigure>)> {
+    ) -> Option<PairEstimates> {
         let mut earlier = Vec::new();
         for group in &self.earlier {
             if let Some(found) = estimate(group) {
                 earlier.push(found.sample);
             }
         }
-        Some((estimate(&self.a)?, estimate(&self.b)?, earlier))
+        Some(PairEstimates {
+            a: estimate(&self.a)?,
+            b: estimate(&self.b)?,
+            earlier,
+        })
     }
 
     /// The same of a figure that each run has.
-    pub(super) fn figures(
-        &self,
-        figure: impl Fn(&T) -> Option<Estimate>,
-    ) -> Option<(SideEstimate, SideEstimate, Vec<SideFigure>)> {
+    pub(super) fn figures(&self, figure: impl Fn(&T) -> Option<Estimate>) -> Option<PairEstimates> {
         self.side_estimates(|runs| {
             let estimates: Option<Vec<Estimate>> = runs.iter().map(&figure).collect();
             of_estimates(&estimates?)

@@ -127,10 +127,10 @@ impl SideFigure {
             } => {
                 let (low, high) = rank_bounds(*quantile, *effective, multiple);
                 let bound = match arm {
-                    Arm::Below => distribution.at(low),
+                    Arm::Below => distribution.quantile_ns(low),
                     // The longest latency seen bounds nothing: another run has a longer one.
                     Arm::Above if (1.0 - high) * distribution.count() as f64 >= 1.0 => {
-                        distribution.at(high)
+                        distribution.quantile_ns(high)
                     }
                     Arm::Above => return f64::INFINITY,
                 };
@@ -200,9 +200,13 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    /// `None` where one of them is not known or zero. `earlier` are groups of earlier runs, which
-    /// show how much such a figure varies from run to run.
-    pub(super) fn of(a: &SideFigure, b: &SideFigure, earlier: &[SideFigure]) -> Option<Self> {
+    /// Joins the figures of two sides; `None` where one of them is not known or zero. `earlier` are
+    /// groups of earlier runs, which show how much such a figure varies from run to run.
+    pub(super) fn from_sides(
+        a: &SideFigure,
+        b: &SideFigure,
+        earlier: &[SideFigure],
+    ) -> Option<Self> {
         let (mut a, mut b) = (a.clone(), b.clone());
         let groups: Vec<Repetitions<'_>> = earlier.iter().map(SideFigure::repetitions).collect();
         let pooled = pooled(a.repetitions(), b.repetitions(), &groups);
@@ -531,7 +535,7 @@ mod tests {
 
     /// 100 known to 2 % with 19 degrees of freedom, and 110 known to 3 % with 9.
     fn pair() -> Joined {
-        Joined::of(&single(100.0, 0.02, 19.0), &single(110.0, 0.03, 9.0), &[]).unwrap()
+        Joined::from_sides(&single(100.0, 0.02, 19.0), &single(110.0, 0.03, 9.0), &[]).unwrap()
     }
 
     #[test]
@@ -558,21 +562,21 @@ mod tests {
     fn several_runs_are_joined_by_the_pooled_variance() {
         let (a, b) = ([98.0, 100.0, 103.0], [108.0, 112.0, 111.0]);
         for error in [0.001, 0.01] {
-            let joined = Joined::of(&several(a, error), &several(b, error), &[]).unwrap();
+            let joined = Joined::from_sides(&several(a, error), &several(b, error), &[]).unwrap();
             close(joined.log, 0.09509788228111482);
             close(joined.p_value(), 0.006308253636635366);
             close(joined.arms_95().0, 0.05031687653727134);
             assert_eq!((joined.freedom, joined.basis()), (4.0, Basis::BetweenRuns));
         }
         let variation = |error| {
-            let joined = Joined::of(&several(a, error), &several(b, error), &[]);
+            let joined = Joined::from_sides(&several(a, error), &several(b, error), &[]);
             joined.unwrap().variation().unwrap()
         };
         close(variation(0.001).deviation, 0.022195769823828974);
         close(variation(0.001).component, 0.02212808618187296);
         close(variation(0.01).component, 0.0001926521980723969_f64.sqrt());
         // A side whose runs vary within them by more than the pooled variance keeps that.
-        let mixed = Joined::of(&several(a, 0.001), &several(b, 0.02), &[]).unwrap();
+        let mixed = Joined::from_sides(&several(a, 0.001), &several(b, 0.02), &[]).unwrap();
         close(mixed.p_value(), 0.01608225625819867);
         close(mixed.arms_95().1, 0.0659496247229976);
     }
@@ -582,14 +586,14 @@ mod tests {
     fn single_run_borrows_the_variance_of_others() {
         let runs = several([98.0, 100.0, 103.0], 0.001);
         let deviation = runs.spread.unwrap().deviation;
-        let of_b = Joined::of(&runs, &single(110.0, 0.001, 9.0), &[]).unwrap();
+        let of_b = Joined::from_sides(&runs, &single(110.0, 0.001, 9.0), &[]).unwrap();
         let multiple = student::multiple_95(2.0);
         close(
             of_b.arms_95().0,
             multiple * deviation * (4.0_f64 / 3.0).sqrt(),
         );
         let (a, b) = (single(100.0, 0.001, 9.0), single(110.0, 0.001, 9.0));
-        let of_pair = Joined::of(&a, &b, std::slice::from_ref(&runs)).unwrap();
+        let of_pair = Joined::from_sides(&a, &b, std::slice::from_ref(&runs)).unwrap();
         close(of_pair.arms_95().0, multiple * deviation * 2.0_f64.sqrt());
         assert_eq!(of_pair.variation().unwrap().earlier_runs, 3);
     }
@@ -600,7 +604,7 @@ mod tests {
     fn sides_that_vary_differently_keep_their_own_variance() {
         let a = several([99.9, 100.0, 100.1], 1e-5);
         let b = several([90.0, 100.0, 110.0], 1e-5);
-        let joined = Joined::of(&a, &b, &[]).unwrap();
+        let joined = Joined::from_sides(&a, &b, &[]).unwrap();
         let (sa, sb) = (a.spread.unwrap().deviation, b.spread.unwrap().deviation);
         close(
             joined.reach(Arm::Above, 1.0),
@@ -612,7 +616,7 @@ mod tests {
             joined.freedom
         );
         close(joined.variation().unwrap().deviation, sb);
-        let back = Joined::of(&b, &a, &[]).unwrap();
+        let back = Joined::from_sides(&b, &a, &[]).unwrap();
         close(back.variation().unwrap().deviation, sb);
     }
 
@@ -620,15 +624,15 @@ mod tests {
     fn figures_without_an_error_are_joined_by_their_runs_alone() {
         let unknown = |logs: Vec<f64>| SideFigure::of_runs(100.0, logs, Within::Unknown);
         let one = unknown(vec![1.0]);
-        assert!(Joined::of(&one, &pair().a, &[]).is_none());
-        assert!(Joined::of(&pair().a, &one, &[]).is_none());
+        assert!(Joined::from_sides(&one, &pair().a, &[]).is_none());
+        assert!(Joined::from_sides(&pair().a, &one, &[]).is_none());
         assert_eq!((one.freedom(), one.is_known()), (1.0, false));
         let runs = unknown(vec![1.0, 2.0, 3.0]);
         close(runs.arm(Arm::Below, 3.0), 3.0_f64.sqrt());
-        assert!(Joined::of(&runs, &runs, &[]).is_some());
+        assert!(Joined::from_sides(&runs, &runs, &[]).is_some());
         let zero = single(0.0, 0.1, 9.0);
-        assert!(Joined::of(&zero, &pair().a, &[]).is_none());
-        assert!(Joined::of(&pair().a, &zero, &[]).is_none());
+        assert!(Joined::from_sides(&zero, &pair().a, &[]).is_none());
+        assert!(Joined::from_sides(&pair().a, &zero, &[]).is_none());
     }
 
     /// 0.9455 and 0.99823 are the bounds of 0.99 among 100 at 1.96: 1000 and 4000 ns of these
@@ -642,7 +646,7 @@ mod tests {
                 latencies.record_many(ns, times * scale);
             }
             let within = Within::Ranks {
-                distribution: LatencyDistribution::of([&latencies]).unwrap(),
+                distribution: LatencyDistribution::merged([&latencies]).unwrap(),
                 quantile: 0.99,
                 effective: 100.0,
                 freedom: 9.0,
@@ -666,7 +670,7 @@ mod tests {
             latencies.record_many(ns, times);
         }
         let within = Within::Ranks {
-            distribution: LatencyDistribution::of([&latencies]).unwrap(),
+            distribution: LatencyDistribution::merged([&latencies]).unwrap(),
             quantile: 0.99,
             effective: 100.0,
             freedom: 9.0,
@@ -674,7 +678,9 @@ mod tests {
         let percentile = SideFigure::of_runs(2000.0, vec![2000.0_f64.ln()], within);
         let statistic = |value: f64| {
             let other = single(value, 0.0, 9.0);
-            Joined::of(&other, &percentile, &[]).unwrap().statistic()
+            Joined::from_sides(&other, &percentile, &[])
+                .unwrap()
+                .statistic()
         };
         assert!(statistic(1980.0) > 1.0, "{}", statistic(1980.0));
         assert!(statistic(2020.0) < 0.1, "{}", statistic(2020.0));
@@ -717,9 +723,10 @@ mod tests {
     #[test]
     fn equal_figures_have_no_distance() {
         let side = single(100.0, 0.02, 19.0);
-        let joined = Joined::of(&side, &side, &[]).unwrap();
+        let joined = Joined::from_sides(&side, &side, &[]).unwrap();
         assert_eq!((joined.statistic(), joined.p_value()), (0.0, 1.0));
-        let sure = Joined::of(&single(100.0, 0.0, 9.0), &single(101.0, 0.0, 9.0), &[]).unwrap();
+        let sure =
+            Joined::from_sides(&single(100.0, 0.0, 9.0), &single(101.0, 0.0, 9.0), &[]).unwrap();
         assert_eq!(sure.statistic(), MULTIPLES_MAX);
     }
 
@@ -738,7 +745,10 @@ mod tests {
             judge(joined, p, margin, better, 2).0
         };
         let sides = [[98.0, 100.0, 103.0], [108.0, 112.0, 111.0]].map(|runs| several(runs, 0.001));
-        let (once, known) = (pair(), Joined::of(&sides[0], &sides[1], &[]).unwrap());
+        let (once, known) = (
+            pair(),
+            Joined::from_sides(&sides[0], &sides[1], &[]).unwrap(),
+        );
         use Direction::{Higher, Lower};
         assert_eq!(verdict(&once, 0.0499, 0.02, Higher), Verdict::FasterOnce);
         assert_eq!(verdict(&once, 0.0499, 0.02, Lower), Verdict::SlowerOnce);
@@ -751,7 +761,7 @@ mod tests {
         // Narrower than a tenth of the margin, the middle decides.
         let narrow = |error: f64| {
             let sides = [100.0, 101.99].map(|value| single(value, error, 1e5));
-            Joined::of(&sides[0], &sides[1], &[]).unwrap()
+            Joined::from_sides(&sides[0], &sides[1], &[]).unwrap()
         };
         assert_eq!(verdict(&narrow(0.0007), 0.01, 0.02, Higher), Verdict::Same);
         assert_eq!(

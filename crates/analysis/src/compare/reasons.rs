@@ -29,15 +29,17 @@ impl Reasons {
 
     /// Of two runs, which sentences call by their names. How they were measured counts at once.
     pub(super) fn between<'r, T: Compared>(&'r mut self, a: &'r T, b: &'r T) -> Between<'r> {
-        let ((a, x), (b, y)) = (a.run(), b.run());
         let mut pair = Between {
             reasons: self,
-            a,
-            b,
+            a: a.name(),
+            b: b.name(),
         };
-        pair.differ("method-differs", x.method, y.method, |method| {
-            format!("measuring method {method}")
-        });
+        pair.differ(
+            "method-differs",
+            a.record().method,
+            b.record().method,
+            |method| format!("measuring method {method}"),
+        );
         pair
     }
 }
@@ -72,8 +74,11 @@ impl Between<'_> {
 
 /// A part of a run that is compared with the same part of other runs.
 pub(super) trait Compared: Copy {
-    /// The run, and what it is called: `A`, `B`, or which of its runs, `A2`.
-    fn run(&self) -> (&str, &Record);
+    /// What its run is called: `A`, `B`, or which of its runs, `A2`.
+    fn name(&self) -> &str;
+
+    /// The record of its run.
+    fn record(&self) -> &Record;
 
     /// What was asked, and how it ran.
     fn conditions(self, other: Self, reasons: &mut Reasons);
@@ -91,10 +96,11 @@ pub(super) fn reasons(runs: &[impl Compared]) -> Vec<Reason> {
             first.conditions(*other, &mut reasons);
         }
     }
-    let named: Vec<(&str, &Record)> = runs.iter().map(Compared::run).collect();
-    let harmless = harmless(&named);
-    runs.iter()
-        .for_each(|run| run.faults(harmless, &mut reasons));
+    let records: Vec<&Record> = runs.iter().map(Compared::record).collect();
+    let harmless = harmless(&records);
+    for run in runs {
+        run.faults(harmless, &mut reasons);
+    }
     reasons.0
 }
 
@@ -121,9 +127,9 @@ pub(super) fn is_shared_disturbance(record: &Record) -> bool {
 }
 
 /// Findings that say nothing against a comparison of these two.
-fn harmless(runs: &[(&str, &Record)]) -> &'static [&'static str] {
-    match runs {
-        [(_, a), (_, b)] if is_live_pair(a, b) => &[SHARED],
+fn harmless(records: &[&Record]) -> &'static [&'static str] {
+    match records {
+        [a, b] if is_live_pair(a, b) => &[SHARED],
         _ => &[],
     }
 }
@@ -131,7 +137,8 @@ fn harmless(runs: &[(&str, &Record)]) -> &'static [&'static str] {
 /// What the registered findings say against everything below these places.
 pub(super) fn tainted(
     reasons: &mut Reasons,
-    (name, record): (&str, &Record),
+    name: &str,
+    record: &Record,
     places: &[&str],
     harmless: &[&str],
 ) {
@@ -151,14 +158,25 @@ pub(super) fn tainted(
     }
 }
 
-/// Whether a span omits no more than what does not fill a block.
-pub(super) fn covers(start: u64, length: u64, size: u64, block_bytes: u32) -> bool {
-    start == 0 && length.saturating_add(u64::from(block_bytes)) > size
+/// The part of a target that was measured, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MeasuredSpan {
+    pub start: u64,
+    pub length: u64,
 }
 
-pub(super) fn alike((start, length): (u64, u64), (other_start, other_length): (u64, u64)) -> bool {
-    let room = SPAN_TOLERANCE * length.max(other_length) as f64;
-    length.abs_diff(other_length) as f64 <= room && start.abs_diff(other_start) as f64 <= room
+impl MeasuredSpan {
+    /// Whether it omits no more of a target of this size than what does not fill a block.
+    pub(super) fn covers(self, size: u64, block_bytes: u32) -> bool {
+        self.start == 0 && self.length.saturating_add(u64::from(block_bytes)) > size
+    }
+
+    /// Whether two spans are so much alike that the same figures are expected.
+    pub(super) fn is_like(self, other: Self) -> bool {
+        let room = SPAN_TOLERANCE * self.length.max(other.length) as f64;
+        self.length.abs_diff(other.length) as f64 <= room
+            && self.start.abs_diff(other.start) as f64 <= room
+    }
 }
 
 pub(super) fn kind_text(kind: &TargetKind) -> String {

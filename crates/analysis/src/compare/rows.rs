@@ -27,13 +27,13 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Compar
     };
     let wall_ns = pair
         .all()
-        .map(|m| m.measurement().data.wall_ns)
+        .map(|measured| measured.measurement().data.wall_ns)
         .max()
         .unwrap_or(0);
     let subject = &first.data.workload.name;
     let ops = common_ops(pair);
     let is_mix = ops.iter().filter(|op| **op != OpKind::Sync).count() > 1;
-    let lead = leading(first, &ops, pair);
+    let lead = lead_metric(first, &ops, pair);
     let blocks = Blocks::from_runs(&pair.a, &pair.b);
     let mut kinds: Vec<Option<OpKind>> = ops.iter().copied().map(Some).collect();
     if is_mix {
@@ -46,24 +46,33 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Compar
             _ => String::new(),
         };
         for figure in FIGURES {
-            let sides = pair.side_estimates(|runs| side_figure(&measurements(runs), op, figure));
-            let Some((mut a, mut b, earlier)) = sides else {
+            let estimates =
+                pair.side_estimates(|runs| side_figure(&measurements(runs), op, figure));
+            let Some(mut estimates) = estimates else {
                 continue;
             };
             let difference = match &blocks {
-                Some(blocks) => blocks.replace((op, figure), (&mut a, &mut b)),
+                Some(blocks) => blocks.replace(op, figure, &mut estimates),
                 None => None,
             };
             let joined = match difference {
-                Some(difference) => Joined::of_blocks(&a.sample, &b.sample, difference),
-                None => Joined::of(&a.sample, &b.sample, &earlier),
+                Some(difference) => {
+                    Joined::of_blocks(&estimates.a.sample, &estimates.b.sample, difference)
+                }
+                None => estimates.joined(),
             };
-            let metric = format!("{prefix}{subject}.{kind}{}", figure.as_str());
-            let name = (metric, subject.as_str());
-            let mut row = ComparedRow::new(name, figure, (a, b), joined, wall_ns, &pair.reasons);
+            let mut row = ComparedRow::new(
+                format!("{prefix}{subject}.{kind}{}", figure.as_str()),
+                subject,
+                figure,
+                estimates,
+                joined,
+                wall_ns,
+                &pair.reasons,
+            );
             row.metric.target = first.data.target;
             row.metric.op = op;
-            row.metric.headline = lead == (op, figure);
+            row.metric.headline = lead == LeadMetric { op, figure };
             rows.push(row);
         }
     }
@@ -78,28 +87,36 @@ fn side_figure(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<Si
     latency(runs, op?, figure)
 }
 
+/// The metric that speaks for a workload.
+#[derive(PartialEq, Eq)]
+struct LeadMetric {
+    /// `None` for all operations together.
+    op: Option<OpKind>,
+    figure: Figure,
+}
+
 /// The one metric that speaks for the workload: its rate, of reads and writes together where there
 /// are both; under an offered load, which fixes the rate, a latency that users feel.
-fn leading(m: &Row, ops: &[OpKind], pair: &Pair<Measured<'_>>) -> (Option<OpKind>, Figure) {
+fn lead_metric(row: &Row, ops: &[OpKind], pair: &Pair<Measured<'_>>) -> LeadMetric {
     let op = ops.first().copied();
-    if m.data.workload.rate.is_some() {
+    if row.data.workload.rate.is_some() {
         for figure in [Figure::P99, Figure::P50] {
             if has_latency(&pair.a, op, figure) && has_latency(&pair.b, op, figure) {
-                return (op, figure);
+                return LeadMetric { op, figure };
             }
         }
-        return (op, Figure::Mean);
+        let figure = Figure::Mean;
+        return LeadMetric { op, figure };
     }
-    let figure = if m.is_rated_in_bytes() {
+    let figure = if row.is_rated_in_bytes() {
         Figure::Throughput
     } else {
         Figure::Iops
     };
     let is_single = ops.iter().filter(|op| **op != OpKind::Sync).count() == 1;
-    if is_single {
-        (op, figure)
-    } else {
-        (None, figure)
+    LeadMetric {
+        op: if is_single { op } else { None },
+        figure,
     }
 }
 
@@ -113,7 +130,7 @@ fn has_latency(side: &[Measured<'_>], op: Option<OpKind>, figure: Figure) -> boo
 /// The kinds of operation that every run has: what a reader looks at, and syncs where they come
 /// every few writes.
 fn common_ops(pair: &Pair<Measured<'_>>) -> Vec<OpKind> {
-    let Some(first) = pair.all().next().map(|m| m.measurement()) else {
+    let Some(first) = pair.all().next().map(|measured| measured.measurement()) else {
         return Vec::new();
     };
     let mut ops = Vec::new();
@@ -127,20 +144,24 @@ fn common_ops(pair: &Pair<Measured<'_>>) -> Vec<OpKind> {
         ops.push(OpKind::Sync);
     }
     ops.retain(|op| {
-        pair.all()
-            .all(|m| m.measurement().op(*op).is_some_and(|op| op.data.count > 0))
+        pair.all().all(|measured| {
+            measured
+                .measurement()
+                .op(*op)
+                .is_some_and(|op| op.data.count > 0)
+        })
     });
     ops
 }
 
 fn measurements<'a>(runs: &[Measured<'a>]) -> Vec<&'a Row> {
-    runs.iter().map(|m| m.measurement()).collect()
+    runs.iter().map(|measured| measured.measurement()).collect()
 }
 
 /// The latency distributions of both sides.
 pub(super) fn percentile_pairs(pair: &Pair<Measured<'_>>, comparable: bool) -> Vec<PercentilePair> {
     let (a, b) = (measurements(&pair.a), measurements(&pair.b));
-    let Some(first) = pair.all().next().map(|m| m.measurement()) else {
+    let Some(first) = pair.all().next().map(|measured| measured.measurement()) else {
         return Vec::new();
     };
     let mut pairs = Vec::new();

@@ -2,6 +2,7 @@
 
 use diskproof_model::comparison::{Holder, Unmatched};
 use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use std::collections::BTreeSet;
 
 /// A run, as the user named it.
@@ -69,17 +70,34 @@ impl<'a> Sides<'a> {
     }
 
     /// Every workload of either side, in the order of their plans, the baseline's first.
-    pub(super) fn workloads(&self) -> Vec<(usize, &'a str)> {
+    pub(super) fn workloads(&self) -> Vec<WorkloadKey<'a>> {
         let mut keys = Vec::new();
         for named in self.runs() {
-            for m in &named.run.record.measurements {
-                let key = (m.data.target, m.data.workload.name.as_str());
+            for row in &named.run.record.measurements {
+                let key = WorkloadKey::from_row(row);
                 if !keys.contains(&key) {
                     keys.push(key);
                 }
             }
         }
         keys
+    }
+}
+
+/// What a workload is recognised by in several runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WorkloadKey<'a> {
+    /// The index of its target.
+    pub target: usize,
+    pub name: &'a str,
+}
+
+impl<'a> WorkloadKey<'a> {
+    pub(super) fn from_row(row: &'a Row) -> Self {
+        Self {
+            target: row.data.target,
+            name: &row.data.workload.name,
+        }
     }
 }
 

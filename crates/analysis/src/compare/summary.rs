@@ -2,7 +2,7 @@
 //! so that every printer says the same.
 
 use super::reasons::{is_shared_disturbance, load};
-use super::sides::{NamedRun, RunGroup, Sides};
+use super::sides::{NamedRun, RunGroup, Sides, WorkloadKey};
 use crate::estimate::largest_by;
 use crate::limiter::words::{credit_text, untested};
 use diskproof_model::comparison::{Basis, MetricComparison, Tally, Verdict};
@@ -140,6 +140,10 @@ fn subject_of(metrics: &[MetricComparison]) -> String {
     }
 }
 
+fn has_reason(metric: &MetricComparison, why: &str) -> bool {
+    metric.reasons.iter().any(|reason| reason.why == why)
+}
+
 /// The reason that most metrics have.
 fn common_reason(metrics: &[MetricComparison]) -> String {
     let mut common = "";
@@ -147,7 +151,7 @@ fn common_reason(metrics: &[MetricComparison]) -> String {
     for reason in metrics.iter().flat_map(|metric| &metric.reasons) {
         let count = metrics
             .iter()
-            .filter(|metric| metric.reasons.iter().any(|one| one.why == reason.why))
+            .filter(|metric| has_reason(metric, &reason.why))
             .count();
         if count >= most {
             most = count;
@@ -315,9 +319,9 @@ fn busy(sides: &Sides<'_>) -> Option<String> {
             busy.push(BusyRun { name, load, cpus });
         }
     }
-    let busiest = largest_by(&busy, |one| one.load)?;
+    let busiest = largest_by(&busy, |run| run.load)?;
     let names = if busy.len() <= NAMED_MAX {
-        let names: Vec<&str> = busy.iter().map(|one| one.name).collect();
+        let names: Vec<&str> = busy.iter().map(|run| run.name).collect();
         names.join(", ")
     } else {
         format!("{} of {} runs", busy.len(), sides.runs().count())
@@ -340,9 +344,12 @@ struct BusyRun<'a> {
 fn unsettled(sides: &Sides<'_>) -> Option<String> {
     let mut names = Vec::new();
     for named in sides.runs() {
-        for m in &named.run.record.measurements {
-            if m.figures.settled == Some(false) {
-                names.push(format!("{} in {}", m.data.workload.name, named.name));
+        for measurement in &named.run.record.measurements {
+            if measurement.figures.settled == Some(false) {
+                names.push(format!(
+                    "{} in {}",
+                    measurement.data.workload.name, named.name
+                ));
             }
         }
     }
@@ -365,7 +372,7 @@ fn lengths(sides: &Sides<'_>) -> Option<String> {
         let ratio = a.max(b) as f64 / a.min(b).max(1) as f64;
         if ratio > WALL_RATIO_MAX {
             let (a, b) = (format_duration(a), format_duration(b));
-            found.push(format!("{} ({a} and {b})", key.1));
+            found.push(format!("{} ({a} and {b})", key.name));
         }
     }
     if found.is_empty() {
@@ -378,10 +385,10 @@ fn lengths(sides: &Sides<'_>) -> Option<String> {
 }
 
 /// The longest time for which a run of the side measured a workload.
-fn longest_ns(side: &[NamedRun<'_>], key: (usize, &str)) -> Option<u64> {
+fn longest_ns(side: &[NamedRun<'_>], key: WorkloadKey<'_>) -> Option<u64> {
     side.iter()
         .flat_map(|named| &named.run.record.measurements)
-        .filter(|m| (m.data.target, m.data.workload.name.as_str()) == key)
-        .map(|m| m.data.wall_ns)
+        .filter(|row| WorkloadKey::from_row(row) == key)
+        .map(|row| row.data.wall_ns)
         .max()
 }

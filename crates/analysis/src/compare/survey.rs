@@ -7,18 +7,17 @@
 //! their shapes cancel.
 
 use super::earlier::EarlierRuns;
-use super::figures::SideEstimate;
-use super::pair::{ComparedRow, Pair};
-use super::ratio::{Joined, SideFigure, Within};
+use super::pair::{ComparedRow, Pair, PairEstimates};
+use super::ratio::Within;
 use super::reasons::{
-    Between, Compared, Reasons, alike, cache_text, covers, engine_text, kind_text, tainted,
+    Between, Compared, MeasuredSpan, Reasons, cache_text, engine_text, kind_text, tainted,
 };
 use super::sides::{Run, Sides};
 use crate::estimate::student::multiple_95;
 use crate::estimate::{variance, widening};
 use diskproof_model::comparison::{Basis, Figure, Unmatched};
 use diskproof_model::figure;
-use diskproof_model::figure::survey_figure;
+use diskproof_model::figure::part_figure;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::surface::{Coverage, SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
@@ -38,7 +37,7 @@ pub(super) fn rows(
     let mut rows = Vec::new();
     for part in [Part::Curve, Part::Burst, Part::Access] {
         // A run without this part says nothing about it.
-        let pair = Pair::find(sides, earlier, (part.subject(), unmatched), |name, run| {
+        let pair = Pair::find(sides, earlier, part.subject(), unmatched, |name, run| {
             Surveyed::find(name, run, part)
         });
         if let Some(pair) = pair {
@@ -67,20 +66,20 @@ fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
         .unwrap_or(0);
     let mut rows = Vec::new();
     for figure in [Figure::CurveAverage, Figure::CurveMin, Figure::CurveMax] {
-        let sides = pair.figures(|s| of_catalogue(s, figure::Part::Curve, figure));
-        let Some((mut a, mut b, earlier)) = sides else {
+        let estimates = pair.figures(|s| of_catalogue(s, figure::Part::Curve, figure));
+        let Some(mut estimates) = estimates else {
             continue;
         };
         let headline = figure == Figure::CurveAverage;
-        if let Some((error, freedom)) = of_a_point
+        if let Some(PointError { error, freedom }) = of_a_point
             && !headline
         {
             // The error belongs to the pair; half of its square to each side.
             let error = error / std::f64::consts::SQRT_2;
-            a.sample.within = Within::Error { error, freedom };
-            b.sample.within = Within::Error { error, freedom };
+            estimates.a.sample.within = Within::Error { error, freedom };
+            estimates.b.sample.within = Within::Error { error, freedom };
         }
-        let mut metric_row = row(pair, figure.as_str(), figure, (a, b, earlier), wall_ns);
+        let mut metric_row = row(pair, figure.as_str(), figure, estimates, wall_ns);
         metric_row.metric.headline = headline;
         if of_a_point.is_some() && metric_row.metric.variation.is_none() {
             metric_row.metric.basis = Basis::Positions;
@@ -92,8 +91,8 @@ fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
 
 fn burst(pair: &SurveyPair<'_>) -> Option<ComparedRow> {
     let figure = Figure::Throughput;
-    let sides = pair.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
-    Some(row(pair, figure.as_str(), figure, sides, 0))
+    let estimates = pair.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
+    Some(row(pair, figure.as_str(), figure, estimates, 0))
 }
 
 fn access(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
@@ -102,11 +101,11 @@ fn access(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
     };
     let mut rows = Vec::new();
     for seek in first.surface.figures.seeks.keys() {
-        let Some(sides) = pair.figures(|s| access_estimate(s, *seek)) else {
+        let Some(estimates) = pair.figures(|s| access_estimate(s, *seek)) else {
             continue;
         };
         let metric = seek.as_str().replace(' ', "-");
-        let mut metric_row = row(pair, &metric, Figure::AccessTime, sides, 0);
+        let mut metric_row = row(pair, &metric, Figure::AccessTime, estimates, 0);
         metric_row.metric.headline = *seek == SeekPattern::Random;
         rows.push(metric_row);
     }
@@ -117,24 +116,38 @@ fn row(
     pair: &SurveyPair<'_>,
     metric: &str,
     figure: Figure,
-    (a, b, earlier): (SideEstimate, SideEstimate, Vec<SideFigure>),
+    estimates: PairEstimates,
     wall_ns: u64,
 ) -> ComparedRow {
-    let joined = Joined::of(&a.sample, &b.sample, &earlier);
+    let joined = estimates.joined();
     let subject = pair.a.first().map_or("", |s| s.part.subject());
-    let name = (format!("{subject}.{metric}"), subject);
-    let mut row = ComparedRow::new(name, figure, (a, b), joined, wall_ns, &pair.reasons);
+    let mut row = ComparedRow::new(
+        format!("{subject}.{metric}"),
+        subject,
+        figure,
+        estimates,
+        joined,
+        wall_ns,
+        &pair.reasons,
+    );
     row.metric.target = pair.a.first().map_or(0, |s| s.surface.data.target);
     row
 }
 
 fn of_catalogue(s: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<Estimate> {
-    Some(survey_figure(s.run.record, part, figure.as_str())?.estimate())
+    Some(part_figure(s.run.record, part, figure.as_str())?.estimate())
 }
 
-/// Error of the logarithm of the ratio of two curves at one position, and its degrees of freedom;
-/// `None` where they do not have the same number of positions, or too few.
-fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<(f64, f64)> {
+/// The error of the logarithm of the ratio of two curves at one position.
+struct PointError {
+    error: f64,
+    /// Its degrees of freedom.
+    freedom: f64,
+}
+
+/// The error at one position; `None` where two curves do not have the same number of positions, or
+/// too few.
+fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<PointError> {
     let (curve_a, curve_b) = (a.run.record.curve(), b.run.record.curve());
     let mut logs = Vec::new();
     for (point_a, point_b) in curve_a.iter().zip(curve_b) {
@@ -150,7 +163,10 @@ fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<(f64, f64)> {
     let squares: f64 = logs.windows(2).map(|w| (w[1] - w[0]).powi(2)).sum();
     // From successive differences it is worth two thirds of the degrees of freedom of the usual
     // one.
-    Some(((squares / (2.0 * steps)).sqrt(), steps * 2.0 / 3.0))
+    Some(PointError {
+        error: (squares / (2.0 * steps)).sqrt(),
+        freedom: steps * 2.0 / 3.0,
+    })
 }
 
 /// Mean access time of a pattern, from its accesses in their order: where they are alike for a
@@ -213,8 +229,7 @@ impl<'a> Surveyed<'a> {
         let Some(target) = self.target() else {
             return false;
         };
-        let (start, length) = span(self.surface);
-        covers(start, length, target.size_bytes, 1 << 20)
+        span(self.surface).covers(target.size_bytes, 1 << 20)
     }
 }
 
@@ -237,8 +252,12 @@ impl Part {
 }
 
 impl Compared for Surveyed<'_> {
-    fn run(&self) -> (&str, &Record) {
-        (self.name, self.run.record)
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn record(&self) -> &Record {
+        self.run.record
     }
 
     fn conditions(self, other: Self, reasons: &mut Reasons) {
@@ -261,14 +280,14 @@ impl Compared for Surveyed<'_> {
         );
         pair.differ("engine-differs", x.data.engine, y.data.engine, engine_text);
         let are_whole = self.is_whole() && other.is_whole();
-        if self.part != Part::Burst && !alike(span(x), span(y)) && !are_whole {
+        if self.part != Part::Burst && !span(x).is_like(span(y)) && !are_whole {
             pair.add("span-differs", &span_text(x), &span_text(y));
         }
         part_conditions(&mut pair, self, other);
     }
 
     fn faults(self, _harmless: &[&str], reasons: &mut Reasons) {
-        let (name, record) = self.run();
+        let (name, record) = (self.name, self.run.record);
         let (places, failed): (&[&str], u64) = match self.part {
             Part::Curve => (
                 &["/results/0/figures/rate", "/results/0/data/curve"],
@@ -281,7 +300,7 @@ impl Compared for Surveyed<'_> {
             ),
         };
         let places = [&["/results/0/data/device"], places].concat();
-        tainted(reasons, (name, record), &places, &[]);
+        tainted(reasons, name, record, &places, &[]);
         if record.partial && record.plan.workloads().is_empty() {
             reasons.add("interrupted", format!("{name} was cut short"));
         }
@@ -315,14 +334,20 @@ fn part_conditions(pair: &mut Between<'_>, a: Surveyed<'_>, b: Surveyed<'_>) {
     }
 }
 
-/// First byte and length of the span.
-fn span(surface: &SurfaceRecord) -> (u64, u64) {
-    (surface.data.span_start_bytes, surface.data.span_bytes)
+fn span(surface: &SurfaceRecord) -> MeasuredSpan {
+    MeasuredSpan {
+        start: surface.data.span_start_bytes,
+        length: surface.data.span_bytes,
+    }
 }
 
 fn span_text(surface: &SurfaceRecord) -> String {
-    let (start, length) = span(surface);
-    format!("{} from {}", format_bytes(length), format_bytes(start))
+    let span = span(surface);
+    format!(
+        "{} from {}",
+        format_bytes(span.length),
+        format_bytes(span.start)
+    )
 }
 
 /// Whether the curve was to read all of the span; `None` where the plan has no curve.

@@ -70,7 +70,8 @@ fn wandering(speed: f64, seconds: u64, seed: u64) -> OpMeasurement {
 /// A record with only random reads, one at a time.
 fn run_of(op: OpMeasurement, seconds: u64, id: &str) -> Record {
     let mut run = fixture::run();
-    run.1.retain(|m| m.workload.name == "random-read-d1");
+    run.1
+        .retain(|measurement| measurement.workload.name == "random-read-d1");
     run.0
         .plan
         .workloads_mut()
@@ -117,7 +118,7 @@ fn metric<'a>(candidate: &'a Candidate, name: &str) -> &'a MetricComparison {
     candidate
         .metrics
         .iter()
-        .find(|m| m.metric == name)
+        .find(|metric| metric.metric == name)
         .unwrap_or_else(|| panic!("{name} is not among {:?}", names(candidate)))
 }
 
@@ -130,7 +131,7 @@ fn names(candidate: &Candidate) -> Vec<&str> {
     candidate
         .metrics
         .iter()
-        .map(|m| m.metric.as_str())
+        .map(|metric| metric.metric.as_str())
         .collect()
 }
 
@@ -146,8 +147,8 @@ fn reasons(metric: &MetricComparison) -> Vec<&str> {
 /// Every metric has this verdict.
 #[track_caller]
 fn assert_all(candidate: &Candidate, verdict: Verdict) {
-    for m in &candidate.metrics {
-        assert_eq!(m.verdict, verdict, "{m:#?}");
+    for metric in &candidate.metrics {
+        assert_eq!(metric.verdict, verdict, "{metric:#?}");
     }
 }
 

@@ -66,14 +66,22 @@ fn check(record: &Record) -> Option<Diagnosis> {
     if found.is_empty() {
         return None;
     }
-    let claims: Vec<&str> = found.iter().map(|one| one.claim.as_str()).collect();
+    let claims: Vec<&str> = found
+        .iter()
+        .map(|contradiction| contradiction.claim.as_str())
+        .collect();
     let claim = format!("{}.", claims.join(". "));
-    let remedy = if found.iter().any(|one| one.side == Side::Faster) {
+    let remedy = if found
+        .iter()
+        .any(|contradiction| contradiction.side == Side::Faster)
+    {
         REMEDY_FASTER
     } else {
         REMEDY_SLOWER
     };
-    let observations = found.iter().map(|one| one.evidence.clone());
+    let observations = found
+        .iter()
+        .map(|contradiction| contradiction.evidence.clone());
     Some(Diagnosis::new(Severity::Warning, claim, observations).with_remedy(remedy))
 }
 
@@ -264,6 +272,7 @@ mod tests {
             write_bytes_per_second: None,
             read_iops: None,
             write_iops: None,
+            size_bytes: None,
         }
     }
 

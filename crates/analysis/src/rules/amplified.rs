@@ -224,12 +224,13 @@ mod tests {
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || {
-            fixture::faulty("random-write-d32", |m| {
-                (m.workload.block_bytes, m.cache.used) = (512, CachePolicy::Buffered);
-                m.device.write_bytes = m.asked.write_bytes * 8;
+            fixture::faulty("random-write-d32", |measurement| {
+                (measurement.workload.block_bytes, measurement.cache.used) =
+                    (512, CachePolicy::Buffered);
+                measurement.device.write_bytes = measurement.asked.write_bytes * 8;
             })
         },
-        || fixture::all_faulty(|m| m.device.write_bytes += 3 << 20),
+        || fixture::all_faulty(|measurement| measurement.device.write_bytes += 3 << 20),
     );
 
     #[test]
@@ -247,9 +248,9 @@ mod tests {
     }
 
     fn buffered_reads(factor: u64) -> Option<Diagnosis> {
-        check(&fixture::faulty("random-read-d32", |m| {
-            (m.cache.used, m.device.read_bytes) =
-                (CachePolicy::Buffered, m.asked.read_bytes * factor);
+        check(&fixture::faulty("random-read-d32", |measurement| {
+            (measurement.cache.used, measurement.device.read_bytes) =
+                (CachePolicy::Buffered, measurement.asked.read_bytes * factor);
         }))
     }
 
@@ -259,9 +260,10 @@ mod tests {
         states(&finding.claim, &["3.0 times"]);
         states(&finding.remedy, &["blockdev --setra"]);
         assert_eq!(buffered_reads(1), None);
-        let before_writing = fixture::faulty("random-write-d32", |m| {
-            m.workload.block_bytes = 6144;
-            (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.write_bytes);
+        let before_writing = fixture::faulty("random-write-d32", |measurement| {
+            measurement.workload.block_bytes = 6144;
+            (measurement.cache.used, measurement.device.read_bytes) =
+                (CachePolicy::Buffered, measurement.asked.write_bytes);
         });
         let evidence = check(&before_writing).unwrap().evidence;
         assert_eq!(evidence[0].path, "/measurements/4/data/device/read_bytes");
@@ -272,16 +274,20 @@ mod tests {
         type Case = (fn(&mut Measurement), &'static str);
         let changes: [Case; 3] = [
             (
-                |m| {
-                    m.device.write_bytes *= 4;
-                    m.device.others = vec![process("pg_dump", 0, m.asked.write_bytes * 3)];
+                |measurement| {
+                    measurement.device.write_bytes *= 4;
+                    measurement.device.others =
+                        vec![process("pg_dump", 0, measurement.asked.write_bytes * 3)];
                 },
                 "disturbed",
             ),
-            (|m| m.device.write_bytes *= 4, "amplified"),
+            (
+                |measurement| measurement.device.write_bytes *= 4,
+                "amplified",
+            ),
             // Reads past the page cache are either ours or another process's.
             (
-                |m| m.device.read_bytes += m.asked.write_bytes * 3,
+                |measurement| measurement.device.read_bytes += measurement.asked.write_bytes * 3,
                 "disturbed",
             ),
         ];
@@ -293,25 +299,28 @@ mod tests {
     #[test]
     fn journals_mirrors_read_ahead_left_over_and_small_counts_are_no_amplification() {
         let spared: [fn(&mut Measurement); 2] = [
-            |m| m.device.write_bytes += m.asked.write_bytes * 2 / 5,
-            |m| {
-                (m.device.read_bytes, m.device.write_bytes) = (1 << 40, 1 << 40);
-                m.device.unresolved = Some("nfs".to_owned());
+            |measurement| measurement.device.write_bytes += measurement.asked.write_bytes * 2 / 5,
+            |measurement| {
+                (
+                    measurement.device.read_bytes,
+                    measurement.device.write_bytes,
+                ) = (1 << 40, 1 << 40);
+                measurement.device.unresolved = Some("nfs".to_owned());
             },
         ];
         for (i, spare) in spared.into_iter().enumerate() {
             assert_eq!(check(&fixture::all_faulty(spare)), None, "{i}");
         }
         // Each commit with its block of the journal, however small it is.
-        let journal = fixture::faulty("commit-fdatasync", |m| {
-            m.device.write_bytes = m.asked.write_bytes * 24;
+        let journal = fixture::faulty("commit-fdatasync", |measurement| {
+            measurement.device.write_bytes = measurement.asked.write_bytes * 24;
         });
         let mirror = fixture::changed(|run| {
             let mirror = fixture::layer("md0", LayerKind::Md, &["sda1"]);
             run.0.targets[0].layers.push(mirror);
-            run.1
-                .iter_mut()
-                .for_each(|m| m.device.write_bytes = m.asked.write_bytes * 2);
+            run.1.iter_mut().for_each(|measurement| {
+                measurement.device.write_bytes = measurement.asked.write_bytes * 2
+            });
         });
         let last_windows = read_ahead(16 << 20);
         for (i, record) in [journal, mirror, last_windows].iter().enumerate() {
@@ -329,7 +338,7 @@ mod tests {
             let scan = run
                 .1
                 .iter_mut()
-                .find(|m| m.workload.name == "sequential-read")
+                .find(|measurement| measurement.workload.name == "sequential-read")
                 .unwrap();
             (scan.asked.read_bytes, scan.device.read_bytes) = (4 << 20, device_bytes);
             scan.cache.used = CachePolicy::Buffered;
@@ -371,14 +380,16 @@ mod tests {
                 .iter_mut()
                 .for_each(|layer| layer.read_ahead_bytes = Some(read_ahead));
             run.0.host.uid = uid;
-            for m in &mut run.1 {
+            for measurement in &mut run.1 {
                 // Slow disks and fast ones.
                 let scale = 10f64.powf(if company { 0.0 } else { rng.between(-2.0, 2.0) });
                 let scaled = |bytes: u64| (bytes as f64 * scale) as u64;
-                (m.asked.read_bytes, m.asked.write_bytes) =
-                    (scaled(m.asked.read_bytes), scaled(m.asked.write_bytes));
-                m.cache.used = cache;
-                m.workload.workers = rng.whole(1, 8) as u32;
+                (measurement.asked.read_bytes, measurement.asked.write_bytes) = (
+                    scaled(measurement.asked.read_bytes),
+                    scaled(measurement.asked.write_bytes),
+                );
+                measurement.cache.used = cache;
+                measurement.workload.workers = rng.whole(1, 8) as u32;
                 // Allocation and journal, read-ahead left over, what the machine does anyway, and
                 // what the page cache answers.
                 let served = if cache == CachePolicy::Cached {
@@ -386,7 +397,10 @@ mod tests {
                 } else {
                     1.0
                 };
-                let commits = !matches!(m.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd);
+                let commits = !matches!(
+                    measurement.workload.sync,
+                    SyncPolicy::None | SyncPolicy::AtEnd
+                );
                 let journal = if commits {
                     rng.between(1.0, 20.0)
                 } else {
@@ -395,13 +409,19 @@ mod tests {
                 let ahead = if cache == CachePolicy::Direct {
                     0
                 } else {
-                    read_ahead * u64::from(m.workload.workers) * rng.whole(0, 2)
+                    read_ahead * u64::from(measurement.workload.workers) * rng.whole(0, 2)
                 };
-                m.device.read_bytes = (m.asked.read_bytes as f64 * served) as u64
-                    + if m.asked.read_bytes > 0 { ahead } else { 0 };
-                m.device.write_bytes =
-                    (m.asked.write_bytes as f64 * (1.0 + journal)) as u64 + rng.whole(0, 3 << 20);
-                m.device.others_hidden = rng.whole(0, 400) as u32;
+                measurement.device.read_bytes = (measurement.asked.read_bytes as f64 * served)
+                    as u64
+                    + if measurement.asked.read_bytes > 0 {
+                        ahead
+                    } else {
+                        0
+                    };
+                measurement.device.write_bytes = (measurement.asked.write_bytes as f64
+                    * (1.0 + journal)) as u64
+                    + rng.whole(0, 3 << 20);
+                measurement.device.others_hidden = rng.whole(0, 400) as u32;
             }
             let record = fixture::judge(run);
             assert_eq!(check(&record), None, "seed {seed}");

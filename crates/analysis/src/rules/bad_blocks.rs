@@ -178,13 +178,13 @@ pub(super) mod tests {
 
     /// 1000 blocks read back.
     pub(in crate::rules) fn verified(change: impl Fn(&mut VerifyResult)) -> Record {
-        fixture::faulty("random-write-d32", |m| {
+        fixture::faulty("random-write-d32", |measurement| {
             let mut result = VerifyResult {
                 blocks: 1000,
                 ..VerifyResult::default()
             };
             change(&mut result);
-            m.verify = Some(result);
+            measurement.verify = Some(result);
         })
     }
 

@@ -121,12 +121,12 @@ mod tests {
                 layer.device = "99:0".to_owned();
             }
             run.0.targets.push(other);
-            for m in &mut run.1 {
-                match m.workload.name.as_str() {
-                    "random-read-d32" => fast_until(m, 2_500_000_000, 6),
+            for measurement in &mut run.1 {
+                match measurement.workload.name.as_str() {
+                    "random-read-d32" => fast_until(measurement, 2_500_000_000, 6),
                     "sequential-write" => {
-                        fast_until(m, 2_500_000_000, 4);
-                        m.target = 1;
+                        fast_until(measurement, 2_500_000_000, 4);
+                        measurement.target = 1;
                     }
                     _ => {}
                 }
@@ -168,8 +168,13 @@ mod tests {
     #[test]
     fn fall_of_a_disturbed_or_starved_workload_is_no_burst() {
         let changes: [fn(&mut Row); 2] = [
-            |m| m.data.device.read_bytes += m.data.asked.total(),
-            |m| (m.data.starved.share, m.data.starved.mean_wait_ns) = (0.3, 1e9),
+            |measurement| measurement.data.device.read_bytes += measurement.data.asked.total(),
+            |measurement| {
+                (
+                    measurement.data.starved.share,
+                    measurement.data.starved.mean_wait_ns,
+                ) = (0.3, 1e9)
+            },
         ];
         for change in changes {
             assert_spared(|record| record.measurements.iter_mut().for_each(change));
@@ -179,21 +184,23 @@ mod tests {
     #[test]
     fn late_fall_is_found_and_a_short_one_is_not() {
         for (at_ns, expected) in [(3_900_000_000, true), (4_700_000_000, false)] {
-            let record = fixture::faulty("random-read-d1", |m| fast_until(m, at_ns, 5));
+            let record = fixture::faulty("random-read-d1", |measurement| {
+                fast_until(measurement, at_ns, 5)
+            });
             assert_eq!(check(&record).is_some(), expected, "{at_ns}");
         }
     }
 
     #[test]
     fn slower_start_and_open_loops_are_no_burst() {
-        let slow = fixture::faulty("random-read-d32", |m| {
-            for cell in &mut m.ops.get_mut(&OpKind::Read).unwrap().series.cells[..100] {
+        let slow = fixture::faulty("random-read-d32", |measurement| {
+            for cell in &mut measurement.ops.get_mut(&OpKind::Read).unwrap().series.cells[..100] {
                 cell.ops /= 4;
             }
         });
-        let paced = fixture::faulty("random-read-d32", |m| {
-            fast_until(m, 2_500_000_000, 6);
-            m.workload.rate = Some(1e6);
+        let paced = fixture::faulty("random-read-d32", |measurement| {
+            fast_until(measurement, 2_500_000_000, 6);
+            measurement.workload.rate = Some(1e6);
         });
         for record in [slow, paced] {
             assert_eq!((check(&record), cache_cliff::check(&record)), (None, None));
@@ -204,8 +211,8 @@ mod tests {
     fn page_cache_that_fills_up_or_is_used_up_is_no_burst() {
         assert_spared(|record| record.targets[0].layers[0].backing_direct = Some(false));
         assert_spared(|record| {
-            for m in &mut record.measurements {
-                m.data.cache.used = CachePolicy::Cached;
+            for measurement in &mut record.measurements {
+                measurement.data.cache.used = CachePolicy::Cached;
             }
         });
     }
@@ -216,18 +223,23 @@ mod tests {
         for op in uncertain
             .measurements
             .iter_mut()
-            .flat_map(|m| m.figures.ops.values_mut())
+            .flat_map(|measurement| measurement.figures.ops.values_mut())
         {
             op.iops.half_width_95 = Some(op.iops.value * 0.4);
         }
         assert_eq!(check(&uncertain), None);
         let mut small = cliff();
-        for m in &mut small.measurements {
-            m.data.workload.block_bytes = 1 << 10;
-            for cell in m.data.ops.values_mut().flat_map(|op| &mut op.series.cells) {
+        for measurement in &mut small.measurements {
+            measurement.data.workload.block_bytes = 1 << 10;
+            for cell in measurement
+                .data
+                .ops
+                .values_mut()
+                .flat_map(|op| &mut op.series.cells)
+            {
                 cell.bytes /= 1000;
             }
-            for op in m
+            for op in measurement
                 .figures
                 .phases
                 .iter_mut()

@@ -116,7 +116,7 @@ pub(super) mod tests {
                 found
                     .evidence
                     .iter()
-                    .any(|one| one.path.starts_with(&place))
+                    .any(|evidence| evidence.path.starts_with(&place))
             );
         }
         states(

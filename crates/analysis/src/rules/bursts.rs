@@ -300,8 +300,8 @@ pub(super) mod tests {
     use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};
 
     /// So many times as fast until the given time.
-    pub(in crate::rules) fn fast_until(m: &mut Measurement, until_ns: u64, times: u64) {
-        for op in m.ops.values_mut() {
+    pub(in crate::rules) fn fast_until(measurement: &mut Measurement, until_ns: u64, times: u64) {
+        for op in measurement.ops.values_mut() {
             let cells = (until_ns / SERIES_INTERVAL_NS) as usize;
             for cell in &mut op.series.cells[..cells] {
                 (cell.ops, cell.bytes) = (cell.ops * times, cell.bytes * times);
@@ -312,11 +312,15 @@ pub(super) mod tests {
     }
 
     pub(in crate::rules) fn burst() -> Record {
-        fixture::faulty("random-read-d32", |m| fast_until(m, 2_500_000_000, 6))
+        fixture::faulty("random-read-d32", |measurement| {
+            fast_until(measurement, 2_500_000_000, 6)
+        })
     }
 
     pub(in crate::rules) fn cliff() -> Record {
-        fixture::faulty("sequential-write", |m| fast_until(m, 2_500_000_000, 4))
+        fixture::faulty("sequential-write", |measurement| {
+            fast_until(measurement, 2_500_000_000, 4)
+        })
     }
 
     /// The fixture does not follow from it: rules read what the detector found.

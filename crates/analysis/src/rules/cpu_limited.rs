@@ -137,8 +137,12 @@ mod tests {
     use diskproof_model::measurement::Measurement;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
-        || reads(|m| m.cpu.system_ns = WALL_NS * 95 / 100),
-        || reads(|m| (m.engine.used, m.cpu.user_ns) = (EngineKind::Null, WALL_NS)),
+        || reads(|measurement| measurement.cpu.system_ns = WALL_NS * 95 / 100),
+        || {
+            reads(|measurement| {
+                (measurement.engine.used, measurement.cpu.user_ns) = (EngineKind::Null, WALL_NS)
+            })
+        },
     );
 
     fn reads(change: impl Fn(&mut Measurement)) -> Record {
@@ -153,8 +157,10 @@ mod tests {
     }
 
     fn blocking_reads(cpus: u64) -> Option<Diagnosis> {
-        let record =
-            reads(|m| (m.engine.used, m.cpu.system_ns) = (EngineKind::Sync, WALL_NS * cpus));
+        let record = reads(|measurement| {
+            (measurement.engine.used, measurement.cpu.system_ns) =
+                (EngineKind::Sync, WALL_NS * cpus)
+        });
         check(&record)
     }
 
@@ -165,9 +171,9 @@ mod tests {
     }
 
     fn paced_reads(missed: u64) -> Option<Diagnosis> {
-        check(&reads(|m| {
-            m.cpu.user_ns = WALL_NS;
-            (m.workload.rate, m.missed_starts) = (Some(10_000.0), Some(missed));
+        check(&reads(|measurement| {
+            measurement.cpu.user_ns = WALL_NS;
+            (measurement.workload.rate, measurement.missed_starts) = (Some(10_000.0), Some(missed));
         }))
     }
 
@@ -178,9 +184,9 @@ mod tests {
     }
 
     fn cached_writes(sync: SyncPolicy) -> Option<Diagnosis> {
-        check(&fixture::faulty("random-write-d32", |m| {
-            m.cpu.system_ns = WALL_NS * 95 / 100;
-            (m.cache.used, m.workload.sync) = (CachePolicy::Cached, sync);
+        check(&fixture::faulty("random-write-d32", |measurement| {
+            measurement.cpu.system_ns = WALL_NS * 95 / 100;
+            (measurement.cache.used, measurement.workload.sync) = (CachePolicy::Cached, sync);
         }))
     }
 
@@ -196,7 +202,7 @@ mod tests {
         run.0.host.cpus = 1;
         run.1[1..3]
             .iter_mut()
-            .for_each(|m| m.cpu.user_ns = WALL_NS / 2);
+            .for_each(|measurement| measurement.cpu.user_ns = WALL_NS / 2);
         let claim = check(&fixture::judge(run.clone())).unwrap().claim;
         states(&claim, &["110 %"]);
         run.1[1].cpu.user_ns = 0;

@@ -185,8 +185,12 @@ mod tests {
     use diskproof_model::measurement::{Measurement, Starvation};
 
     pub(super) const EXAMPLES: Examples = Examples::new(
-        || reads(|m| m.achieved_depth = 11.0),
-        || reads(|m| (m.achieved_depth, m.workload.rate) = (11.0, Some(100.0))),
+        || reads(|measurement| measurement.achieved_depth = 11.0),
+        || {
+            reads(|measurement| {
+                (measurement.achieved_depth, measurement.workload.rate) = (11.0, Some(100.0))
+            })
+        },
     );
 
     fn reads(change: impl Fn(&mut Measurement)) -> Record {
@@ -202,9 +206,9 @@ mod tests {
 
     #[test]
     fn depth_that_slow_disk_could_not_answer_is_reported_with_few_operations() {
-        let slow = reads(|m| {
-            (m.engine.depth, m.achieved_depth) = (Some(1), 1.0);
-            m.ops.values_mut().for_each(|op| op.count = 3);
+        let slow = reads(|measurement| {
+            (measurement.engine.depth, measurement.achieved_depth) = (Some(1), 1.0);
+            measurement.ops.values_mut().for_each(|op| op.count = 3);
         });
         let finding = check(&slow).unwrap();
         assert_eq!(
@@ -215,7 +219,9 @@ mod tests {
     }
 
     fn device_queue(name: &str, depth: f64) -> Option<Diagnosis> {
-        let record = fixture::faulty(name, |m| m.device.queue_depth = Some(depth));
+        let record = fixture::faulty(name, |measurement| {
+            measurement.device.queue_depth = Some(depth)
+        });
         check(&record)
     }
 
@@ -232,10 +238,11 @@ mod tests {
     }
 
     fn early_completions(done: f64, cpu_share: f64, starved: f64) -> Option<Diagnosis> {
-        check(&reads(|m| {
-            (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(done));
-            m.starved.share = starved;
-            m.cpu.user_ns = (m.wall_ns as f64 * cpu_share) as u64;
+        check(&reads(|measurement| {
+            (measurement.engine.used, measurement.engine.done_before_wait) =
+                (EngineKind::Aio, Some(done));
+            measurement.starved.share = starved;
+            measurement.cpu.user_ns = (measurement.wall_ns as f64 * cpu_share) as u64;
         }))
     }
 
@@ -260,9 +267,9 @@ mod tests {
 
     /// Whether reads that waited for processors have a shallow queue.
     fn is_shallow(share: f64, mean_wait_ns: f64, change: fn(&mut Measurement)) -> bool {
-        let found = check(&reads(|m| {
-            change(m);
-            m.starved = Starvation {
+        let found = check(&reads(|measurement| {
+            change(measurement);
+            measurement.starved = Starvation {
                 share,
                 mean_wait_ns,
             };
@@ -273,9 +280,12 @@ mod tests {
     #[test]
     fn a_machine_without_a_free_processor_is_no_matter_of_the_interface() {
         let changes: [fn(&mut Measurement); 3] = [
-            |m| m.achieved_depth = 20.0,
-            |m| m.device.queue_depth = Some(11.0),
-            |m| (m.engine.used, m.engine.done_before_wait) = (EngineKind::Aio, Some(0.99)),
+            |measurement| measurement.achieved_depth = 20.0,
+            |measurement| measurement.device.queue_depth = Some(11.0),
+            |measurement| {
+                (measurement.engine.used, measurement.engine.done_before_wait) =
+                    (EngineKind::Aio, Some(0.99))
+            },
         ];
         for change in changes {
             // Of 3.2 ms that a request takes.
@@ -286,21 +296,26 @@ mod tests {
         // Waits too short to find requests done for.
         assert!(is_shallow(0.4, 60_000.0, changes[2]));
         // Far more is missing than the time that was waited.
-        assert!(is_shallow(0.1, 60_000.0, |m| m.achieved_depth = 11.0));
-        assert!(is_shallow(0.4, 60_000.0, |m| m.device.queue_depth = Some(1.1)));
+        assert!(is_shallow(0.1, 60_000.0, |measurement| measurement
+            .achieved_depth =
+            11.0));
+        assert!(is_shallow(0.4, 60_000.0, |measurement| measurement
+            .device
+            .queue_depth =
+            Some(1.1)));
     }
 
     #[test]
     fn silent_where_the_depth_is_not_meant_or_explained() {
         let spared: [fn(&mut Measurement); 3] = [
-            |m| m.workload.sync = SyncPolicy::AtEnd,
-            |m| m.cpu.user_ns = m.wall_ns,
-            |m| m.ops.values_mut().for_each(|op| op.count = 100),
+            |measurement| measurement.workload.sync = SyncPolicy::AtEnd,
+            |measurement| measurement.cpu.user_ns = measurement.wall_ns,
+            |measurement| measurement.ops.values_mut().for_each(|op| op.count = 100),
         ];
         for (row, spare) in spared.into_iter().enumerate() {
-            let record = reads(|m| {
-                m.achieved_depth = 11.0;
-                spare(m);
+            let record = reads(|measurement| {
+                measurement.achieved_depth = 11.0;
+                spare(measurement);
             });
             assert_eq!(check(&record), None, "{row}");
         }

@@ -74,7 +74,8 @@ pub(super) mod tests {
             .plan
             .workloads_mut()
             .retain(|w| w.name != "commit-fdatasync");
-        run.1.retain(|m| m.workload.name != "commit-fdatasync");
+        run.1
+            .retain(|measurement| measurement.workload.name != "commit-fdatasync");
         run.0.health = disks();
         change(&mut run.0.health[index]);
         fixture::judge(run)

@@ -266,24 +266,29 @@ mod tests {
 
     /// A process that has ended read as much as the disk, while another disk moved so much.
     fn by_tar(elsewhere_bytes: Option<u64>, exits_reported: bool) -> Record {
-        fixture::faulty("random-read-d1", |m| {
-            m.device.read_bytes += 16 << 20;
-            m.device.others = vec![OtherProcess {
+        fixture::faulty("random-read-d1", |measurement| {
+            measurement.device.read_bytes += 16 << 20;
+            measurement.device.others = vec![OtherProcess {
                 ended: true,
                 ..process("tar", 16 << 20, 0)
             }];
-            (m.device.elsewhere_bytes, m.device.exits_reported) = (elsewhere_bytes, exits_reported);
+            (
+                measurement.device.elsewhere_bytes,
+                measurement.device.exits_reported,
+            ) = (elsewhere_bytes, exits_reported);
         })
     }
 
-    fn read_ahead(m: &mut Measurement) {
-        (m.cache.used, m.device.read_bytes) = (CachePolicy::Buffered, m.asked.read_bytes * 2);
+    fn read_ahead(measurement: &mut Measurement) {
+        (measurement.cache.used, measurement.device.read_bytes) =
+            (CachePolicy::Buffered, measurement.asked.read_bytes * 2);
     }
 
     /// Whether others are blamed in a run on a filesystem of this kind and size, whose workload
     /// with this index had its counters changed.
     fn blamed(
-        (filesystem, size_bytes): (&str, u64),
+        filesystem: &str,
+        size_bytes: u64,
         workload: usize,
         change: impl FnOnce(&mut Measurement),
     ) -> Option<Diagnosis> {
@@ -304,7 +309,7 @@ mod tests {
             run.1[7].device.write_bytes += run.1[7].asked.write_bytes * 3;
             run.1
                 .iter_mut()
-                .for_each(|m| m.device.others = vec![other.clone()]);
+                .for_each(|measurement| measurement.device.others = vec![other.clone()]);
         });
         check(&record).map(|finding| finding.evidence.len())
     }
@@ -338,10 +343,10 @@ mod tests {
             ("ext4", 290 << 20, false, "bytes of another disk"),
             ("ext4", 10 << 20, true, "of this disk"),
         ] {
-            let found = blamed((filesystem, 1 << 40), 7, |m| {
-                m.device.write_bytes = m.asked.write_bytes + (298 << 20);
-                m.device.others = vec![process("rustc", 0, 300 << 20)];
-                m.device.elsewhere_bytes = Some(elsewhere);
+            let found = blamed(filesystem, 1 << 40, 7, |measurement| {
+                measurement.device.write_bytes = measurement.asked.write_bytes + (298 << 20);
+                measurement.device.others = vec![process("rustc", 0, 300 << 20)];
+                measurement.device.elsewhere_bytes = Some(elsewhere);
             });
             assert_eq!(found.is_some(), expected, "{filesystem}: {why}");
         }
@@ -362,9 +367,9 @@ mod tests {
         for (below, expected) in [(Some("btrfs"), false), (Some("ext4"), true), (None, true)] {
             let record = fixture::changed(|run| {
                 put_loop_above(&mut run.0.targets[0].layers, below);
-                let m = &mut run.1[7];
-                m.device.write_bytes = m.asked.write_bytes + (298 << 20);
-                m.device.others = vec![process("rustc", 0, 300 << 20)];
+                let measurement = &mut run.1[7];
+                measurement.device.write_bytes = measurement.asked.write_bytes + (298 << 20);
+                measurement.device.others = vec![process("rustc", 0, 300 << 20)];
             });
             assert_eq!(check(&record).is_some(), expected, "{below:?}");
         }
@@ -382,15 +387,17 @@ mod tests {
             target.filesystem.as_mut().unwrap().size_bytes = size_bytes;
             target.layers[0].size_bytes = 256 << 30;
             put_loop_above(&mut target.layers, None);
-            let m = &mut run.1[workload];
-            m.device.others = others;
-            change(m);
+            let measurement = &mut run.1[workload];
+            measurement.device.others = others;
+            change(measurement);
         });
         check(&record).is_some()
     }
 
     fn reads_are_blamed(workload: usize, reads: u64, others: Vec<OtherProcess>) -> bool {
-        over_large_disk(4 << 30, workload, others, |m| m.device.read_bytes += reads)
+        over_large_disk(4 << 30, workload, others, |measurement| {
+            measurement.device.read_bytes += reads
+        })
     }
 
     fn compiler(read_bytes: u64) -> Vec<OtherProcess> {
@@ -428,8 +435,8 @@ mod tests {
     #[test]
     fn inode_tables_are_those_of_the_target() {
         let others = vec![process("ext4lazyinit", 0, 0), process("rustc", 0, 2 << 30)];
-        assert!(over_large_disk(256 << 20, 2, others, |m| {
-            m.device.write_bytes += 300 << 20;
+        assert!(over_large_disk(256 << 20, 2, others, |measurement| {
+            measurement.device.write_bytes += 300 << 20;
         }));
     }
 
@@ -438,9 +445,9 @@ mod tests {
     fn inode_tables_beside_commits_are_not_laid_on_processes() {
         for (tables, extra, expected) in [(24 << 20, 2 << 20, false), (300 << 20, 200 << 20, true)]
         {
-            let found = blamed(("ext4", 4 << 30), 7, |m| {
-                m.device.write_bytes = m.asked.write_bytes * 3 + tables;
-                m.device.others = vec![
+            let found = blamed("ext4", 4 << 30, 7, |measurement| {
+                measurement.device.write_bytes = measurement.asked.write_bytes * 3 + tables;
+                measurement.device.others = vec![
                     process("ext4lazyinit", 0, 0),
                     process("dd", 0, 12 << 20),
                     process("rustc", 0, extra),
@@ -453,9 +460,10 @@ mod tests {
     #[test]
     fn reads_beside_pure_writes_are_of_others() {
         for block_bytes in [8192, 16384] {
-            let record = fixture::faulty("commit-fdatasync", |m| {
-                (m.workload.block_bytes, m.cache.used) = (block_bytes, CachePolicy::Buffered);
-                m.device.read_bytes += 64 << 20;
+            let record = fixture::faulty("commit-fdatasync", |measurement| {
+                (measurement.workload.block_bytes, measurement.cache.used) =
+                    (block_bytes, CachePolicy::Buffered);
+                measurement.device.read_bytes += 64 << 20;
             });
             let codes = codes(&record);
             let blames = |code: &str| codes.contains(&code);
@@ -481,15 +489,15 @@ mod tests {
         let members = run
             .1
             .iter_mut()
-            .filter(|m| names.contains(&m.workload.name.as_str()));
+            .filter(|measurement| names.contains(&measurement.workload.name.as_str()));
         members.for_each(change);
         check(&fixture::judge(run))
     }
 
-    fn read_ahead_of_one(m: &mut Measurement) {
-        m.device.read_bytes += m.asked.read_bytes / 2;
-        if m.workload.name == "sequential-read" {
-            m.cache.used = CachePolicy::Buffered;
+    fn read_ahead_of_one(measurement: &mut Measurement) {
+        measurement.device.read_bytes += measurement.asked.read_bytes / 2;
+        if measurement.workload.name == "sequential-read" {
+            measurement.cache.used = CachePolicy::Buffered;
         }
     }
 
@@ -501,9 +509,9 @@ mod tests {
             None,
             "what one of them reads ahead"
         );
-        let busy = blamed_together(|m| {
-            m.device.read_bytes += m.asked.read_bytes / 2;
-            m.device.others = vec![process("pg_dump", 16 << 20, 0)];
+        let busy = blamed_together(|measurement| {
+            measurement.device.read_bytes += measurement.asked.read_bytes / 2;
+            measurement.device.others = vec![process("pg_dump", 16 << 20, 0)];
         });
         states(
             &busy.unwrap().claim,
@@ -513,9 +521,9 @@ mod tests {
 
     #[test]
     fn hidden_processes_are_a_matter_of_rights() {
-        let mut record = fixture::faulty("random-read-d1", |m| {
-            m.device.read_bytes += 8 << 20;
-            m.device.others_hidden = 40;
+        let mut record = fixture::faulty("random-read-d1", |measurement| {
+            measurement.device.read_bytes += 8 << 20;
+            measurement.device.others_hidden = 40;
         });
         states(&check(&record).unwrap().claim, &["40 processes", "as root"]);
         record.host.uid = 0;
@@ -577,15 +585,19 @@ mod tests {
     fn journals_redundancy_read_ahead_and_other_disks_are_not_reported() {
         let change: [fn(&mut Measurement); 3] = [
             // A journal and a mirror.
-            |m| {
-                m.device.write_bytes =
-                    m.asked.write_bytes * 4 + if m.asked.write_bytes > 0 { 1 << 30 } else { 0 }
+            |measurement| {
+                measurement.device.write_bytes = measurement.asked.write_bytes * 4
+                    + if measurement.asked.write_bytes > 0 {
+                        1 << 30
+                    } else {
+                        0
+                    }
             },
             // A busy process on another disk.
-            |m| m.device.others = vec![process("pg_dump", 1 << 40, 1 << 30)],
+            |measurement| measurement.device.others = vec![process("pg_dump", 1 << 40, 1 << 30)],
             // Our own data, written by the kernel for us; and little.
-            |m| {
-                m.device.write_bytes += if m.asked.write_bytes > 0 {
+            |measurement| {
+                measurement.device.write_bytes += if measurement.asked.write_bytes > 0 {
                     1 << 30
                 } else {
                     1 << 19

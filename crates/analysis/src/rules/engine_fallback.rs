@@ -132,7 +132,7 @@ mod tests {
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || fallen(EngineKind::Aio, &[(EngineKind::Uring, Refused)]),
-        || fixture::all_faulty(|m| m.engine.used = EngineKind::Aio),
+        || fixture::all_faulty(|measurement| measurement.engine.used = EngineKind::Aio),
     )
     .and_fires_on(&[
         || fallen(EngineKind::Aio, &[(EngineKind::Uring, Slower)]),
@@ -150,10 +150,10 @@ mod tests {
 
     /// Reads by this engine after others failed.
     fn fallen(used: EngineKind, fallbacks: &[(EngineKind, FallbackCause)]) -> Record {
-        reads(|m| {
-            m.engine.used = used;
+        reads(|measurement| {
+            measurement.engine.used = used;
             for (from, cause) in fallbacks {
-                m.engine.fallbacks.push(Fallback {
+                measurement.engine.fallbacks.push(Fallback {
                     from: *from,
                     cause: *cause,
                     why: "EPERM".to_owned(),

@@ -76,8 +76,16 @@ mod tests {
     use crate::fixture::{self, states};
 
     pub(super) const EXAMPLES: Examples = Examples::new(
-        || fixture::faulty("random-read-d32", |m| m.ceiling_iops = Some(12_000.0)),
-        || fixture::faulty("random-read-d32", |m| m.ceiling_iops = Some(90_000_000.0)),
+        || {
+            fixture::faulty("random-read-d32", |measurement| {
+                measurement.ceiling_iops = Some(12_000.0)
+            })
+        },
+        || {
+            fixture::faulty("random-read-d32", |measurement| {
+                measurement.ceiling_iops = Some(90_000_000.0)
+            })
+        },
     );
 
     #[test]

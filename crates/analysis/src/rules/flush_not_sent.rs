@@ -132,8 +132,8 @@ mod tests {
         assert_eq!(check(&uncounted), None);
         // A write with O_DSYNC may be a forced unit access, which is no flush.
         let mut written = without_flushes();
-        for m in &mut written.measurements {
-            m.data.workload.sync = SyncPolicy::WithWrite {
+        for measurement in &mut written.measurements {
+            measurement.data.workload.sync = SyncPolicy::WithWrite {
                 flag: WriteFlag::OpenDsync,
             };
         }

@@ -104,7 +104,7 @@ pub(super) mod tests {
     use diskproof_model::record::Stalled;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
-        || reads(|m| m.hang = hang(m.start_ns + 2 * SECOND, 47, 32)),
+        || reads(|measurement| measurement.hang = hang(measurement.start_ns + 2 * SECOND, 47, 32)),
         fixture::record,
     );
 
@@ -136,16 +136,16 @@ pub(super) mod tests {
 
     #[test]
     fn a_hang_before_or_after_the_measured_time_is_none_of_it() {
-        let warm_up = reads(|m| {
-            m.start_ns = SECOND;
-            m.hang = hang(m.start_ns - 1, 47, 1);
+        let warm_up = reads(|measurement| {
+            measurement.start_ns = SECOND;
+            measurement.hang = hang(measurement.start_ns - 1, 47, 1);
         });
         states(
             &check(&warm_up).unwrap().claim,
             &["warm-up of random-read-d32: 1 request "],
         );
-        let later = fixture::faulty("random-write-d32", |m| {
-            m.hang = hang(m.start_ns + m.wall_ns + 5, 45, 1);
+        let later = fixture::faulty("random-write-d32", |measurement| {
+            measurement.hang = hang(measurement.start_ns + measurement.wall_ns + 5, 45, 1);
         });
         states(
             &check(&later).unwrap().claim,

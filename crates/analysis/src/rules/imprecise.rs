@@ -54,8 +54,8 @@ mod tests {
     use diskproof_model::stream::Streams;
 
     /// Stalls of a tenth of a second at uneven intervals.
-    fn stutter(m: &mut Measurement) {
-        for op in m.ops.values_mut() {
+    fn stutter(measurement: &mut Measurement) {
+        for op in measurement.ops.values_mut() {
             for (i, cell) in op.series.cells.iter_mut().enumerate() {
                 let stalled = (i / 10 * 7919) % 10 < 3;
                 cell.ops = if stalled { 0 } else { cell.ops };
@@ -129,17 +129,17 @@ mod tests {
 
     #[test]
     fn a_busy_machine_is_not_measured_better_by_measuring_longer() {
-        let record = fixture::faulty("random-read-d32", |m| {
-            stutter(m);
-            (m.starved.share, m.starved.mean_wait_ns) = (0.3, 60_000.0);
+        let record = fixture::faulty("random-read-d32", |measurement| {
+            stutter(measurement);
+            (measurement.starved.share, measurement.starved.mean_wait_ns) = (0.3, 60_000.0);
         });
         let remedy = check(&record).unwrap().remedy;
         states(&remedy, &["30 %"]);
         assert!(!remedy.contains("--time"), "{remedy}");
     }
 
-    fn answer_after_end(m: &mut Measurement) {
-        for op in m.ops.values_mut() {
+    fn answer_after_end(measurement: &mut Measurement) {
+        for op in measurement.ops.values_mut() {
             (op.count, op.bytes) = (0, 0);
             op.series.cells.clear();
         }
@@ -160,11 +160,12 @@ mod tests {
         assert_eq!(finding.evidence[0].observed, 0.0);
     }
 
-    fn use_up(m: &mut Measurement) {
-        m.ops
+    fn use_up(measurement: &mut Measurement) {
+        measurement
+            .ops
             .values_mut()
             .for_each(|op| *op = OpMeasurement::default());
-        (m.stopped, m.wall_ns) = (StopReason::Ops, 0);
+        (measurement.stopped, measurement.wall_ns) = (StopReason::Ops, 0);
     }
 
     #[test]
@@ -201,8 +202,8 @@ mod tests {
     /// A mix of 1000 operations a second with one write in ten, drawn at random; the whole varies
     /// as `total` says.
     fn mix(total: impl Fn(usize) -> u64) -> Record {
-        fixture::faulty("mixed-random", |m| {
-            m.workload.streams = Streams::with_reads(900);
+        fixture::faulty("mixed-random", |measurement| {
+            measurement.workload.streams = Streams::with_reads(900);
             let mut rng = TestRng(3);
             let cells: Vec<(u64, u64)> = (0..500)
                 .map(|i| {
@@ -211,7 +212,7 @@ mod tests {
                     (all - writes, writes)
                 })
                 .collect();
-            for (kind, op) in &mut m.ops {
+            for (kind, op) in &mut measurement.ops {
                 let counts = cells.iter().map(|(reads, writes)| match kind {
                     OpKind::Write => *writes,
                     _ => *reads,
@@ -234,7 +235,7 @@ mod tests {
         let widest = even
             .measurements
             .iter()
-            .find(|m| m.data.workload.name == "mixed-random")
+            .find(|measurement| measurement.data.workload.name == "mixed-random")
             .and_then(Row::precision);
         assert!(widest.unwrap() > WIDTH_NOTE, "{widest:?}");
         assert_eq!(check(&even), None);
@@ -273,7 +274,7 @@ mod tests {
 
     #[test]
     fn silent_where_nothing_was_measured() {
-        let nothing = fixture::faulty("random-read-d32", |m| m.ops.clear());
+        let nothing = fixture::faulty("random-read-d32", |measurement| measurement.ops.clear());
         assert_eq!(check(&nothing), None);
     }
 }

@@ -129,30 +129,32 @@ mod tests {
     use diskproof_model::stream::Streams;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
-        || trimmed(|m| m.span_bytes = m.ops[&OpKind::Trim].bytes / 2),
+        || trimmed(|measurement| measurement.span_bytes = measurement.ops[&OpKind::Trim].bytes / 2),
         || trimmed(|_| {}),
     );
 
     /// Trims in place of all writes, once over their span, which the device discarded.
     fn trimmed(change: impl Fn(&mut Measurement)) -> Record {
-        fixture::all_faulty(|m| {
-            if let Some(op) = m.ops.remove(&OpKind::Write) {
+        fixture::all_faulty(|measurement| {
+            if let Some(op) = measurement.ops.remove(&OpKind::Write) {
                 let op_bytes = op.bytes;
-                m.ops.remove(&OpKind::Sync);
-                m.ops.remove(&OpKind::Commit);
-                m.ops.insert(OpKind::Trim, op);
-                m.workload.streams = Streams::doing(&[OpKind::Trim]);
-                m.span_bytes = op_bytes;
-                m.asked.trim_bytes = op_bytes;
-                m.device.trim_bytes = Some(op_bytes);
-                change(m);
+                measurement.ops.remove(&OpKind::Sync);
+                measurement.ops.remove(&OpKind::Commit);
+                measurement.ops.insert(OpKind::Trim, op);
+                measurement.workload.streams = Streams::doing(&[OpKind::Trim]);
+                measurement.span_bytes = op_bytes;
+                measurement.asked.trim_bytes = op_bytes;
+                measurement.device.trim_bytes = Some(op_bytes);
+                change(measurement);
             }
         })
     }
 
     #[test]
     fn trims_that_do_not_reach_the_device_are_reported() {
-        let record = trimmed(|m| m.device.trim_bytes = m.device.trim_bytes.map(|bytes| bytes / 4));
+        let record = trimmed(|measurement| {
+            measurement.device.trim_bytes = measurement.device.trim_bytes.map(|bytes| bytes / 4)
+        });
         states(&check(&record).unwrap().claim, &["25 %"]);
     }
 
@@ -168,9 +170,9 @@ mod tests {
 
     #[test]
     fn blocks_that_are_written_again_may_be_trimmed_again() {
-        let record = trimmed(|m| {
-            m.span_bytes /= 2;
-            m.workload.streams = Streams::doing(&[OpKind::Trim, OpKind::Write]);
+        let record = trimmed(|measurement| {
+            measurement.span_bytes /= 2;
+            measurement.workload.streams = Streams::doing(&[OpKind::Trim, OpKind::Write]);
         });
         assert_eq!(check(&record), None);
     }

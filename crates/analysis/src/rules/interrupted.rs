@@ -37,13 +37,13 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let mut named: Vec<String> = all
         .iter()
         .take(NAMED)
-        .map(|one| format!("{}, {}", describe_event(&one.interruption), one.place))
+        .map(|event| format!("{}, {}", describe_event(&event.interruption), event.place))
         .collect();
     let unnamed = all.len().saturating_sub(NAMED);
     if unnamed > 0 {
         named.push(format!("{unnamed} more"));
     }
-    let requests: u64 = all.iter().map(|one| one.interruption.requests).sum();
+    let requests: u64 = all.iter().map(|event| event.interruption.requests).sum();
     Some(Diagnosis::new(
         Severity::Note,
         format!(
@@ -51,7 +51,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             named.join("; "),
             counted(requests, "request")
         ),
-        all.into_iter().map(|one| one.evidence),
+        all.into_iter().map(|event| event.evidence),
     ))
 }
 
@@ -108,8 +108,9 @@ mod tests {
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || {
-            fixture::faulty("random-read-d32", |m| {
-                m.interruptions = vec![interruption(3 * SECOND, InterruptionKind::Stopped)]
+            fixture::faulty("random-read-d32", |measurement| {
+                measurement.interruptions =
+                    vec![interruption(3 * SECOND, InterruptionKind::Stopped)]
             })
         },
         fixture::record,
@@ -142,9 +143,9 @@ mod tests {
         });
         let claim = check(&record).unwrap().claim;
         states(&claim, &["2.0 s, 1.0 s into the survey"]);
-        let record = fixture::faulty("random-read-d32", |m| {
-            m.start_ns = SECOND;
-            m.interruptions = vec![interruption(1, InterruptionKind::Frozen); 5];
+        let record = fixture::faulty("random-read-d32", |measurement| {
+            measurement.start_ns = SECOND;
+            measurement.interruptions = vec![interruption(1, InterruptionKind::Frozen); 5];
         });
         let claim = check(&record).unwrap().claim;
         states(&claim, &["warm-up of random-read-d32", "2 more"]);

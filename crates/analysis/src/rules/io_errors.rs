@@ -143,8 +143,8 @@ mod tests {
     );
 
     fn failed(errnos: &[(&str, u64)]) -> Record {
-        fixture::faulty("random-read-d32", |m| {
-            for op in m.ops.values_mut() {
+        fixture::faulty("random-read-d32", |measurement| {
+            for op in measurement.ops.values_mut() {
                 let errnos = errnos
                     .iter()
                     .map(|(name, count)| ((*name).to_owned(), *count));

@@ -43,8 +43,8 @@ mod tests {
     use crate::fixture::{self, states};
 
     pub(super) const EXAMPLES: Examples = Examples::new(
-        || fixture::all_faulty(|m| m.punted = Some(true)),
-        || fixture::all_faulty(|m| m.punted = None),
+        || fixture::all_faulty(|measurement| measurement.punted = Some(true)),
+        || fixture::all_faulty(|measurement| measurement.punted = None),
     );
 
     #[test]

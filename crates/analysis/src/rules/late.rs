@@ -30,50 +30,90 @@ struct LateRequests<'a> {
     hang: Hang,
 }
 
+impl LateRequests<'_> {
+    fn claim(&self) -> String {
+        format!(
+            "{} of {} had no answer after {}",
+            counted(self.hang.requests, "request"),
+            self.name,
+            format_duration(self.hang.lasted_ns)
+        )
+    }
+
+    fn evidence(&self) -> Evidence {
+        let path = data_path(self.index) + "/hang/lasted_ns";
+        evidence_at(path, self.hang.lasted_ns as f64, 0.0, "ns")
+    }
+}
+
+/// A sentence of the claim, with the figures that prove it.
+struct Statement {
+    sentence: String,
+    evidence: Vec<Evidence>,
+}
+
 fn check(record: &Record) -> Option<Diagnosis> {
     let late = late_requests(record);
-    let mut claims = Vec::new();
-    let mut observations = Vec::new();
-    for one in &late {
-        claims.push(format!(
-            "{} of {} had no answer after {}",
-            counted(one.hang.requests, "request"),
-            one.name,
-            format_duration(one.hang.lasted_ns)
-        ));
-        let path = data_path(one.index) + "/hang/lasted_ns";
-        observations.push(evidence_at(path, one.hang.lasted_ns as f64, 0.0, "ns"));
-    }
     let mut sentences = Vec::new();
-    if !claims.is_empty() {
-        sentences.push(format!(
+    let mut evidence = Vec::new();
+    let statements = [
+        requests_without_answer(&late),
+        limit_of_a_group(record, &late),
+        curve_without_time(record),
+    ];
+    for statement in statements.into_iter().flatten() {
+        sentences.push(statement.sentence);
+        evidence.extend(statement.evidence);
+    }
+    if evidence.is_empty() {
+        return None;
+    }
+    let claim = sentences.join(" ");
+    Some(Diagnosis::new(Severity::Warning, claim, evidence))
+}
+
+fn requests_without_answer(late: &[LateRequests<'_>]) -> Option<Statement> {
+    if late.is_empty() {
+        return None;
+    }
+    let claims: Vec<String> = late.iter().map(LateRequests::claim).collect();
+    Some(Statement {
+        sentence: format!(
             "{}, when the run ended. The figures exclude these requests, which take at least as \
              long. A database waits for each of them.",
             claims.join("; ")
-        ));
-    }
-    for one in &late {
-        if let Some((limit, evidence)) = allowed_by_group(record, one.target) {
-            sentences.push(limit);
-            observations.push(evidence);
-            break;
-        }
-    }
-    if let Some((access_time, evidence)) = access_time_without_curve(record) {
-        sentences.push(format!(
-            "A random access takes {access_time}, so the time was too short for a curve: the \
-             transfer rate is undecided."
-        ));
-        observations.push(evidence);
-    }
-    if observations.is_empty() {
+        ),
+        evidence: late.iter().map(LateRequests::evidence).collect(),
+    })
+}
+
+/// The first limit of a control group that explains why requests are late.
+fn limit_of_a_group(record: &Record, late: &[LateRequests<'_>]) -> Option<Statement> {
+    let mut late = late.iter();
+    let (sentence, evidence) =
+        late.find_map(|requests| allowed_by_group(record, requests.target))?;
+    Some(Statement {
+        sentence,
+        evidence: vec![evidence],
+    })
+}
+
+/// A disk that was too slow for the curve of the plan, by its access time.
+fn curve_without_time(record: &Record) -> Option<Statement> {
+    let surface = record.surface()?;
+    let access = &surface.figures.seeks.get(&SeekPattern::Random)?.mean;
+    if record.plan.survey()?.curve.is_none() || !record.curve().is_empty() {
         return None;
     }
-    Some(Diagnosis::new(
-        Severity::Warning,
-        sentences.join(" "),
-        observations,
-    ))
+    let access_time = format_duration(access.value as u64);
+    let path = "/results/0/figures/seeks/random/mean/value";
+    Some(Statement {
+        sentence: format!(
+            "A random access takes {access_time}, so the time was too short for a curve: the \
+             transfer rate is undecided."
+        ),
+        evidence: vec![evidence_at(path, access.value, 0.0, "ns")],
+    })
 }
 
 fn late_requests(record: &Record) -> Vec<LateRequests<'_>> {
@@ -98,20 +138,8 @@ fn late_requests(record: &Record) -> Vec<LateRequests<'_>> {
             });
         }
     }
-    late.retain(|one| one.hang.late);
+    late.retain(|requests| requests.hang.late);
     late
-}
-
-/// The access time of a disk that was too slow for the curve of the plan.
-fn access_time_without_curve(record: &Record) -> Option<(String, Evidence)> {
-    let surface = record.surface()?;
-    let access = &surface.figures.seeks.get(&SeekPattern::Random)?.mean;
-    if record.plan.survey()?.curve.is_none() || !record.curve().is_empty() {
-        return None;
-    }
-    let path = "/results/0/figures/seeks/random/mean/value";
-    let evidence = evidence_at(path, access.value, 0.0, "ns");
-    Some((format_duration(access.value as u64), evidence))
 }
 
 #[cfg(test)]
@@ -128,9 +156,9 @@ mod tests {
     pub(super) const EXAMPLES: Examples = Examples::new(is_late, fixture::record);
 
     fn is_late() -> Record {
-        fixture::faulty("random-read-d32", |m| {
-            m.hang = Some(Hang {
-                since_ns: m.start_ns + 2 * SECOND,
+        fixture::faulty("random-read-d32", |measurement| {
+            measurement.hang = Some(Hang {
+                since_ns: measurement.start_ns + 2 * SECOND,
                 lasted_ns: 7 * SECOND,
                 requests: 8,
                 late: true,

@@ -70,13 +70,14 @@ mod tests {
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || {
-            fixture::faulty("random-read-d32", |m| {
-                (m.workload.rate, m.missed_starts) = (Some(12_000.0), Some(10_000))
+            fixture::faulty("random-read-d32", |measurement| {
+                (measurement.workload.rate, measurement.missed_starts) =
+                    (Some(12_000.0), Some(10_000))
             })
         },
         || {
-            fixture::faulty("random-read-d32", |m| {
-                (m.workload.rate, m.missed_starts) = (Some(1e4), Some(500))
+            fixture::faulty("random-read-d32", |measurement| {
+                (measurement.workload.rate, measurement.missed_starts) = (Some(1e4), Some(500))
             })
         },
     );
@@ -85,7 +86,9 @@ mod tests {
     fn late_starts_are_reported_and_a_closed_loop_has_none() {
         let claim = check(&(EXAMPLES.fires)()).unwrap().claim;
         states(&claim, &["12000", "17 %", "random-read-d32"]);
-        let closed = fixture::faulty("random-read-d32", |m| m.missed_starts = Some(10_000));
+        let closed = fixture::faulty("random-read-d32", |measurement| {
+            measurement.missed_starts = Some(10_000)
+        });
         assert_eq!(check(&closed), None);
     }
 }

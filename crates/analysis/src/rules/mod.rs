@@ -62,6 +62,7 @@ mod unproven;
 mod unreadable_blocks;
 mod unverified_blocks;
 mod unwritten_blocks;
+mod used_as_new;
 mod varies_between_runs;
 mod virtual_disk;
 mod volatile_write_cache;
@@ -87,6 +88,7 @@ static RULES: &[Rule] = &[
     self_test_failed::RULE,
     sectors_pending::RULE,
     worn_out::RULE,
+    used_as_new::RULE,
     media_errors::RULE,
     sectors_reallocated::RULE,
     link_errors::RULE,
@@ -320,6 +322,6 @@ mod tests {
             );
             count += 1;
         }
-        assert_eq!(count, 9);
+        assert_eq!(count, 10);
     }
 }

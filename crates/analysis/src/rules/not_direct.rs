@@ -90,10 +90,11 @@ mod tests {
     use diskproof_model::measurement::CacheUse;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
-        || fixture::all_faulty(|m| refuse(&mut m.cache)),
+        || fixture::all_faulty(|measurement| refuse(&mut measurement.cache)),
         || {
-            fixture::all_faulty(|m| {
-                (m.cache.asked, m.cache.used) = (CachePolicy::Buffered, CachePolicy::Buffered)
+            fixture::all_faulty(|measurement| {
+                (measurement.cache.asked, measurement.cache.used) =
+                    (CachePolicy::Buffered, CachePolicy::Buffered)
             })
         },
     );

@@ -288,7 +288,7 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
         target: first.target(),
         rate: first.rate,
         unit: first.unit,
-        rows: alike.iter().map(|one| one.measured.index).collect(),
+        rows: alike.iter().map(|row| row.measured.index).collect(),
         evidence: alike.iter().map(EvenWorkload::evidence).collect(),
     })
 }
@@ -299,13 +299,13 @@ fn limited_plateau(record: &Record) -> Vec<EvenWorkload<'_>> {
     for measured in real_rows(record) {
         even.extend(even_workload(record, measured));
     }
-    let Some(first) = even.iter().position(|one| is_limited(record, one, &even)) else {
+    let Some(first) = even.iter().position(|row| is_limited(record, row, &even)) else {
         return Vec::new();
     };
     let target = even[first].target();
     let unit = even[first].unit;
     let rate = even[first].rate;
-    even.retain(|one| one.target() == target && one.unit == unit && is_near(one.rate, rate));
+    even.retain(|row| row.target() == target && row.unit == unit && is_near(row.rate, rate));
     even
 }
 
@@ -316,7 +316,7 @@ fn is_near(one: f64, other: f64) -> bool {
 fn by_plateau(record: &Record) -> Option<Diagnosis> {
     let alike = limited_plateau(record);
     let first = alike.first()?;
-    let scatter = largest_by(&alike, |one| one.scatter)?.scatter;
+    let scatter = largest_by(&alike, |row| row.scatter)?.scatter;
     let target = record.targets.get(first.target())?;
     let which = match documented(target, first.rate, first.unit) {
         Some(volume) => format!("This is the documented limit of {volume}."),
@@ -325,7 +325,7 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
     let claim = format!(
         "{} ran at {}, constant to {}, so a limiter sets the rate, not the medium. {which} More \
          requests in flight would only wait longer.",
-        scope(record, alike.iter().map(|one| one.measured.index)),
+        scope(record, alike.iter().map(|row| row.measured.index)),
         figure_text(first.rate, Some(first.rate * ALIKE), first.unit),
         format_percent(scatter.max(0.001))
     );
@@ -475,10 +475,10 @@ pub(in crate::rules) mod tests {
     use diskproof_model::series::Cell;
 
     /// So many operations per second of a workload, all cells alike but for the noise.
-    fn set(m: &mut Measurement, per_second: u64, noise: impl Fn(usize) -> u64) {
-        let kinds = m.ops.len() as u64;
-        let block = u64::from(m.workload.block_bytes);
-        for op in m.ops.values_mut() {
+    fn set(measurement: &mut Measurement, per_second: u64, noise: impl Fn(usize) -> u64) {
+        let kinds = measurement.ops.len() as u64;
+        let block = u64::from(measurement.workload.block_bytes);
+        for op in measurement.ops.values_mut() {
             for (index, cell) in op.series.cells.iter_mut().enumerate() {
                 let ops = per_second / 100 / kinds + noise(index);
                 *cell = Cell {
@@ -492,8 +492,8 @@ pub(in crate::rules) mod tests {
         }
     }
 
-    fn is_small_and_deep(m: &Measurement) -> bool {
-        m.workload.depth > 1 && m.workload.block_bytes < LARGE_BYTES
+    fn is_small_and_deep(measurement: &Measurement) -> bool {
+        measurement.workload.depth > 1 && measurement.workload.block_bytes < LARGE_BYTES
     }
 
     /// Reads, writes and mixes at 3000/s, and the fixture: reads at 10,000/s, writes at 8000/s.
@@ -501,8 +501,11 @@ pub(in crate::rules) mod tests {
 
     pub(in crate::rules) fn capped(noise: impl Fn(usize) -> u64) -> Record {
         fixture::changed(|run| {
-            let random = run.1.iter_mut().filter(|m| is_small_and_deep(m));
-            random.for_each(|m| set(m, 3000, &noise));
+            let random = run
+                .1
+                .iter_mut()
+                .filter(|measurement| is_small_and_deep(measurement));
+            random.for_each(|measurement| set(measurement, 3000, &noise));
         })
     }
 
@@ -539,7 +542,8 @@ pub(in crate::rules) mod tests {
     fn a_single_workload_needs_a_round_figure() {
         for (per_second, expected) in [(3000, true), (500, true), (12_300, false)] {
             let record = fixture::changed(|run| {
-                run.1.retain(|m| m.workload.name == "random-read-d32");
+                run.1
+                    .retain(|measurement| measurement.workload.name == "random-read-d32");
                 set(&mut run.1[0], per_second, |_| 0);
             });
             assert_eq!(check(&record).is_some(), expected, "{per_second}");

@@ -286,19 +286,22 @@ mod tests {
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || {
-            fixture::all_faulty(|m| {
-                m.device.read_bytes = m.asked.read_bytes / 10;
-                m.device.write_bytes = m.asked.write_bytes * 9 / 10;
+            fixture::all_faulty(|measurement| {
+                measurement.device.read_bytes = measurement.asked.read_bytes / 10;
+                measurement.device.write_bytes = measurement.asked.write_bytes * 9 / 10;
             })
         },
-        || unmoved(|m| m.cache.used = CachePolicy::Cached),
+        || unmoved(|measurement| measurement.cache.used = CachePolicy::Cached),
     );
 
     /// The disks moved nothing.
     fn unmoved(change: impl Fn(&mut Measurement)) -> Record {
-        fixture::all_faulty(|m| {
-            (m.device.read_bytes, m.device.write_bytes) = (0, 0);
-            change(m);
+        fixture::all_faulty(|measurement| {
+            (
+                measurement.device.read_bytes,
+                measurement.device.write_bytes,
+            ) = (0, 0);
+            change(measurement);
         })
     }
 
@@ -306,13 +309,13 @@ mod tests {
     fn with_companion(cache: CachePolicy) -> Option<Diagnosis> {
         let names = ["random-read-d1", "sequential-read"];
         let mut run = fixture::together(&names);
-        for m in &mut run.1 {
-            if names.contains(&m.workload.name.as_str()) {
-                m.device.read_bytes = m.asked.read_bytes / 3;
-                m.device.accounted = Some(0.3);
+        for measurement in &mut run.1 {
+            if names.contains(&measurement.workload.name.as_str()) {
+                measurement.device.read_bytes = measurement.asked.read_bytes / 3;
+                measurement.device.accounted = Some(0.3);
             }
-            if m.workload.name == names[1] {
-                m.cache.used = cache;
+            if measurement.workload.name == names[1] {
+                measurement.cache.used = cache;
             }
         }
         check(&fixture::judge(run))
@@ -357,8 +360,8 @@ mod tests {
             let mut layer = fixture::layer("loop3", LayerKind::Loop, &[]);
             layer.backing_direct = Some(backing_direct);
             run.0.targets[0].layers = vec![layer];
-            for m in &mut run.1 {
-                m.device.disks = vec![counted.to_owned()];
+            for measurement in &mut run.1 {
+                measurement.device.disks = vec![counted.to_owned()];
             }
         }))
     }
@@ -393,16 +396,18 @@ mod tests {
     fn silent_where_it_must_not_judge() {
         assert_eq!(check(&fixture::record()), None);
         let spared: [fn(&mut Measurement); 3] = [
-            |m| m.device.unresolved = Some("overlayfs".to_owned()),
-            |m| m.engine.used = EngineKind::Null,
-            |m| (m.asked.read_bytes, m.asked.write_bytes) = (1 << 19, 1 << 19),
+            |measurement| measurement.device.unresolved = Some("overlayfs".to_owned()),
+            |measurement| measurement.engine.used = EngineKind::Null,
+            |measurement| {
+                (measurement.asked.read_bytes, measurement.asked.write_bytes) = (1 << 19, 1 << 19)
+            },
         ];
         for (row, spare) in spared.into_iter().enumerate() {
             assert_eq!(check(&unmoved(spare)), None, "{row}");
         }
-        let holes = fixture::faulty("random-read-d32", |m| {
-            m.device.read_bytes = 0;
-            m.unwritten_bytes = Some(fixture::SPAN_BYTES);
+        let holes = fixture::faulty("random-read-d32", |measurement| {
+            measurement.device.read_bytes = 0;
+            measurement.unwritten_bytes = Some(fixture::SPAN_BYTES);
         });
         assert_eq!(check(&holes), None, "they have their own finding");
     }

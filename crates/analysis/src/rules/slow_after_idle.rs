@@ -211,7 +211,7 @@ mod tests {
         let paths: Vec<&str> = finding
             .evidence
             .iter()
-            .map(|one| one.path.as_str())
+            .map(|evidence| evidence.path.as_str())
             .collect();
         assert_eq!(paths, [median_path(4), median_path(5)]);
     }

@@ -218,12 +218,14 @@ mod tests {
     const MS: u64 = 1_000_000;
     const SECOND: u64 = 1000 * MS;
 
-    pub(super) const EXAMPLES: Examples =
-        Examples::new(|| reads(|m| pause(m, 2600 * MS)), fixture::record);
+    pub(super) const EXAMPLES: Examples = Examples::new(
+        || reads(|measurement| pause(measurement, 2600 * MS)),
+        fixture::record,
+    );
 
     /// Nothing completes from 1.0 s for `ns`, and 32 requests wait.
-    fn pause(m: &mut Measurement, ns: u64) {
-        for op in m.ops.values_mut() {
+    fn pause(measurement: &mut Measurement, ns: u64) {
+        for op in measurement.ops.values_mut() {
             let cells = (ns / op.series.interval_ns) as usize;
             op.series.cells[100..100 + cells].fill(Cell::default());
             op.series.cells[100 + cells].latency_max_ns = ns;
@@ -240,32 +242,34 @@ mod tests {
             &["2.6 s in random-read-d32, 1.1 s after", "32 requests"],
         );
         states(&finding.evidence[0].path, &["/data/ops/read/series"]);
-        let short = check(&reads(|m| pause(m, 700 * MS)));
+        let short = check(&reads(|measurement| pause(measurement, 700 * MS)));
         assert_eq!(short.unwrap().severity, Severity::Note);
     }
 
     #[test]
     fn short_pauses_slow_disks_hangs_and_the_page_cache_are_silent() {
         let silent: [fn(&mut Measurement); 5] = [
-            |m| pause(m, 300 * MS),
-            |m| {
-                pause(m, 2600 * MS);
-                let count: u64 = m.ops.values().map(|op| op.count).sum();
-                m.ops
+            |measurement| pause(measurement, 300 * MS),
+            |measurement| {
+                pause(measurement, 2600 * MS);
+                let count: u64 = measurement.ops.values().map(|op| op.count).sum();
+                measurement
+                    .ops
                     .values_mut()
                     .for_each(|op| op.latency.record_many(400 * MS, 10 * count));
             },
-            |m| {
-                pause(m, 2600 * MS);
-                m.cache.used = CachePolicy::Buffered;
+            |measurement| {
+                pause(measurement, 2600 * MS);
+                measurement.cache.used = CachePolicy::Buffered;
             },
-            |m| {
-                pause(m, 2600 * MS);
-                m.hang = hang(0, 50, 1);
+            |measurement| {
+                pause(measurement, 2600 * MS);
+                measurement.hang = hang(0, 50, 1);
             },
             // One slow request while the others go on is a latency.
-            |m| {
-                m.ops
+            |measurement| {
+                measurement
+                    .ops
                     .values_mut()
                     .for_each(|op| op.latency.record_many(2600 * MS, 1));
             },

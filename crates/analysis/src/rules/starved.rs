@@ -156,12 +156,12 @@ mod tests {
 
     /// The diagnosis of reads that waited so long, while the program used so much of a CPU.
     fn waited(share: f64, mean_wait_ns: f64, system_share: u64) -> Option<Diagnosis> {
-        check(&fixture::faulty("random-read-d32", |m| {
-            m.starved = Starvation {
+        check(&fixture::faulty("random-read-d32", |measurement| {
+            measurement.starved = Starvation {
                 share,
                 mean_wait_ns,
             };
-            m.cpu.system_ns = WALL_NS * system_share / 100;
+            measurement.cpu.system_ns = WALL_NS * system_share / 100;
         }))
     }
 

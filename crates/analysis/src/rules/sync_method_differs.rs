@@ -187,22 +187,22 @@ mod tests {
         let finding = changed_method(&|_| ()).unwrap();
         states(&finding.claim, &["open_datasync makes 9000/s", "29"]);
         let changes: [fn(&mut Row); 4] = [
-            |m| {
-                m.data.workload.sync = SyncPolicy::WithWrite {
+            |measurement| {
+                measurement.data.workload.sync = SyncPolicy::WithWrite {
                     flag: WriteFlag::OpenSync,
                 }
             },
-            |m| m.data.workload.block_bytes = 65536,
-            |m| m.data.cache.used = CachePolicy::Cached,
-            |m| m.data.workload.depth = 16,
+            |measurement| measurement.data.workload.block_bytes = 65536,
+            |measurement| measurement.data.cache.used = CachePolicy::Cached,
+            |measurement| measurement.data.workload.depth = 16,
         ];
         for (row, change) in changes.iter().enumerate() {
             assert_eq!(changed_method(change), None, "{row}");
         }
         // 9000/s against 300/s ± 1 %: the ends of the intervals decide.
         for (half_width, expected) in [(4500.0, true), (90_000.0, false)] {
-            let found = changed_method(&|m| {
-                let commits = m.figures.ops.get_mut(&OpKind::Commit).unwrap();
+            let found = changed_method(&|measurement| {
+                let commits = measurement.figures.ops.get_mut(&OpKind::Commit).unwrap();
                 commits.iops.half_width_95 = Some(half_width);
             });
             assert_eq!(found.is_some(), expected, "{half_width}");

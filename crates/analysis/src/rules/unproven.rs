@@ -65,9 +65,9 @@ mod tests {
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || {
-            fixture::all_faulty(|m| {
-                m.device.unresolved = Some("fuse has no block device".to_owned());
-                m.device.accounted = None;
+            fixture::all_faulty(|measurement| {
+                measurement.device.unresolved = Some("fuse has no block device".to_owned());
+                measurement.device.accounted = None;
             })
         },
         fixture::record,

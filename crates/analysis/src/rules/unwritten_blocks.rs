@@ -135,7 +135,7 @@ mod tests {
                 run.1[2].zero_blocks = zeros(100, 90);
             })
         },
-        || fixture::all_faulty(|m| m.zero_blocks = zeros(1000, 99)),
+        || fixture::all_faulty(|measurement| measurement.zero_blocks = zeros(1000, 99)),
     );
 
     fn zeros(sampled: u64, zero: u64) -> ZeroSample {
@@ -150,7 +150,9 @@ mod tests {
             (Severity::Warning, 2)
         );
         states(&finding.claim, &["90 of 100"]);
-        let holes = fixture::faulty("random-read-d1", |m| m.unwritten_bytes = Some(SPAN_BYTES));
+        let holes = fixture::faulty("random-read-d1", |measurement| {
+            measurement.unwritten_bytes = Some(SPAN_BYTES)
+        });
         let finding = check(&holes).unwrap();
         assert_eq!(finding.severity, Severity::Failure);
         states(&finding.claim, &["4 GiB of 4 GiB (100 %)"]);
@@ -158,10 +160,12 @@ mod tests {
 
     #[test]
     fn silent_on_writers_few_samples_and_a_few_zeros() {
-        let write = fixture::faulty("sequential-write", |m| m.unwritten_bytes = Some(SPAN_BYTES));
+        let write = fixture::faulty("sequential-write", |measurement| {
+            measurement.unwritten_bytes = Some(SPAN_BYTES)
+        });
         assert_eq!(check(&write), None);
         for sample in [zeros(19, 18), zeros(4, 4)] {
-            let record = fixture::all_faulty(|m| m.zero_blocks = sample);
+            let record = fixture::all_faulty(|measurement| measurement.zero_blocks = sample);
             assert_eq!(check(&record), None, "{sample:?}");
         }
     }

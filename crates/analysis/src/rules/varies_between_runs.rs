@@ -129,8 +129,8 @@ mod tests {
             let reads = record
                 .measurements
                 .iter_mut()
-                .filter(|m| m.data.workload.name == "random-read-d32");
-            for op in reads.flat_map(|m| m.figures.ops.values_mut()) {
+                .filter(|measurement| measurement.data.workload.name == "random-read-d32");
+            for op in reads.flat_map(|measurement| measurement.figures.ops.values_mut()) {
                 op.iops.value *= share;
             }
             record
@@ -162,7 +162,7 @@ mod tests {
         for runs in imprecise
             .measurements
             .iter_mut()
-            .flat_map(|m| &mut m.run_to_run)
+            .flat_map(|measurement| &mut measurement.run_to_run)
         {
             runs.within_iops = Some(runs.next_high_iops);
         }

@@ -177,8 +177,8 @@ mod tests {
     #[test]
     fn record_without_commits_is_silent() {
         let mut record = (EXAMPLES.fires)();
-        for m in &mut record.measurements {
-            m.data.ops.remove(&OpKind::Commit);
+        for measurement in &mut record.measurements {
+            measurement.data.ops.remove(&OpKind::Commit);
         }
         assert_eq!(check(&record), None);
     }

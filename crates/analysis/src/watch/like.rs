@@ -7,6 +7,7 @@ use diskproof_model::plan::{
     Access, BlockShare, Distribution, Start, Stop, SyncCall, SyncPolicy, Workload,
 };
 use diskproof_model::stream::Streams;
+use diskproof_model::transaction::TRANSACTION_PARTS_MAX;
 
 /// Fewer than this share of the requests of a direction do not get their own workload.
 const SHARE_MIN: f64 = 0.005;
@@ -55,6 +56,95 @@ pub fn like_plan(run_id: &str, observed: &ObservedDevice) -> LikePlan {
         block_mean_bytes: bytes as f64 / observed.requests().max(1) as f64,
         queue_depth: observed.queue_depth,
     }
+}
+
+/// The blocks of the page cache, in which servers read and write.
+const PAGE_BYTES: u64 = 4096;
+/// PostgreSQL's page: where nothing else was read or written.
+const USUAL_BLOCK_BYTES: u32 = 8192;
+/// A longer record is no record of one commit.
+const RECORD_BYTES_MAX: u64 = 1 << 20;
+
+/// What one transaction of an observed load did on average: a flush stands for its commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LikeTransaction {
+    /// Reads.
+    pub reads: u32,
+    /// Bytes of a read, and of a random write.
+    pub block_bytes: u32,
+    /// Bytes that were written one after the other, as a log is.
+    pub log_bytes: u32,
+    /// Random writes.
+    pub writes: u32,
+}
+
+/// The transaction that stands for an observed load; `None` without a flush.
+pub fn like_transaction(observed: &ObservedDevice) -> Option<LikeTransaction> {
+    let flushes = observed.flush_ops.filter(|flushes| *flushes > 0)?;
+    let empty = SizedRequests::default();
+    let reads = match observed.ops.get(&OpKind::Read) {
+        Some(op) => SizedRequests::of_reads(op),
+        None => empty,
+    };
+    let (random, log) = match observed.ops.get(&OpKind::Write) {
+        Some(op) => SizedRequests::of_writes(op),
+        None => (empty, empty),
+    };
+    let block_bytes = reads.mean_bytes().or(random.mean_bytes());
+    let log_bytes = log.bytes / flushes;
+    Some(LikeTransaction {
+        reads: reads.each(flushes),
+        block_bytes: block_bytes.unwrap_or(USUAL_BLOCK_BYTES),
+        log_bytes: whole_pages(log_bytes.min(RECORD_BYTES_MAX)),
+        writes: random.each(flushes),
+    })
+}
+
+/// Requests and their bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct SizedRequests {
+    count: u64,
+    bytes: u64,
+}
+
+impl SizedRequests {
+    fn of_reads(op: &ObservedOps) -> Self {
+        Self {
+            count: op.count,
+            bytes: op.bytes,
+        }
+    }
+
+    /// The random and the sequential ones.
+    fn of_writes(op: &ObservedOps) -> (Self, Self) {
+        let random = (op.count as f64 * op.seek_share.clamp(0.0, 1.0)).round() as u64;
+        let mean_bytes = op.bytes / op.count.max(1);
+        let random = Self {
+            count: random,
+            bytes: random * mean_bytes,
+        };
+        let sequential = Self {
+            count: op.count.saturating_sub(random.count),
+            bytes: op.bytes.saturating_sub(random.bytes),
+        };
+        (random, sequential)
+    }
+
+    /// Their number for each flush.
+    fn each(self, flushes: u64) -> u32 {
+        let each = (self.count as f64 / flushes as f64).round();
+        (each as u32).min(TRANSACTION_PARTS_MAX)
+    }
+
+    /// In whole pages; `None` without one.
+    fn mean_bytes(self) -> Option<u32> {
+        let mean = self.bytes.checked_div(self.count)?;
+        Some(whole_pages(mean.min(RECORD_BYTES_MAX)))
+    }
+}
+
+fn whole_pages(bytes: u64) -> u32 {
+    (bytes.max(1).next_multiple_of(PAGE_BYTES)) as u32
 }
 
 /// The workloads.
@@ -252,6 +342,22 @@ mod tests {
         unit_bytes: 4096,
         time_ns: 30_000_000_000,
     };
+
+    #[test]
+    fn flush_stands_for_the_commit_of_a_transaction() {
+        let reads = ops(42, 1.0, &[(8192, 42, 0)]);
+        // Twenty random writes of a page, and a log of twenty writes of half of that.
+        let writes = ops(40, 0.5, &[(8192, 20, 0), (4096, 0, 20)]);
+        let observed = device(&[(OpKind::Read, reads), (OpKind::Write, writes)]);
+        let found = like_transaction(&observed).unwrap();
+        assert_eq!((found.reads, found.writes), (4, 2));
+        assert_eq!((found.block_bytes, found.log_bytes), (8192, 16384));
+        let unflushed = ObservedDevice {
+            flush_ops: Some(0),
+            ..observed
+        };
+        assert_eq!(like_transaction(&unflushed), None);
+    }
 
     #[test]
     fn load_becomes_workloads_that_run_together() {

@@ -8,6 +8,8 @@ mod profile;
 mod server;
 
 pub use capacity::{disk_capacity, is_capacity_of};
-pub use like::{LikeError, LikeTarget, like_plan, like_workloads};
+pub use like::{
+    LikeError, LikeTarget, LikeTransaction, like_plan, like_transaction, like_workloads,
+};
 pub use observer::{Observer, StepInput, WatchedLoad};
 pub use server::{ServerObserver, ServerReading};

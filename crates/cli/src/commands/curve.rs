@@ -112,7 +112,7 @@ pub struct CurveFlags {
     /// Time limit of a run with --scan, at least 1s; then it prints how to resume the scan
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "scan")]
     pub time: Option<u64>,
-    /// Data sheet figures to check, such as rpm=7200,seek=11ms,rate=92MB/s
+    /// Data sheet figures to check, such as size=4TB,rpm=7200,seek=11ms,rate=92MB/s
     #[arg(long, value_name = "FIGURES", value_parser = parse_data_sheet)]
     pub spec: Option<DataSheet>,
     /// Skip the access times

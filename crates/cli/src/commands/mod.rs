@@ -39,6 +39,7 @@ verbs! {
     check: Check(CheckFlags),
     commit: Commit(CommitFlags),
     sweep: Sweep(SweepFlags),
+    load: Load(LoadFlags),
     run: Run(RunFlags),
     sustain: Sustain(SustainFlags),
     curve: Curve(CurveFlags),

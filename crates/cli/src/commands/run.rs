@@ -295,7 +295,7 @@ impl RunRequest {
         notes.extend(run.fio.note().map_err(Failure::Usage)?);
         let like = like_source(run, planned)?;
         if let Some(like) = &like {
-            notes.extend(like.note.clone());
+            notes.extend(like.note());
         }
         if named.is_empty()
             && measuring.destructive.overwrite

@@ -13,7 +13,7 @@ const MIXED_BLOCKS_MIN: u64 = 3;
 /// The bytes that a copy transfers in its part of the file.
 pub(crate) fn work_bytes(job: &FioJob, own: FilePart) -> Translated<u64> {
     let loops = job.extent.loops;
-    let asked = job.extent.io_size.map(|size| size.of(own.job_bytes));
+    let asked = job.extent.io_size.map(|size| size.bytes(own.job_bytes));
     let io_size = asked.map(|bytes| job.whole_blocks(bytes.saturating_mul(loops)));
     let gap_step = match job.flags.stride {
         Some(Bytes(step)) => Some(step),

@@ -710,7 +710,7 @@ fn fit_new_file(job: &FioJob, copy: u64, part: &mut FilePart) {
     let offset = bytes_of(extent.offset).saturating_add(increment);
     let file_bytes = match (extent.file_bytes, extent.size) {
         (Some(bytes), Some(size @ Amount::Percent(_))) => {
-            let share = size.of(bytes).min(bytes.saturating_sub(offset));
+            let share = size.bytes(bytes).min(bytes.saturating_sub(offset));
             offset.saturating_add(share / block * block)
         }
         (Some(bytes), _) => bytes,
@@ -794,7 +794,7 @@ fn part(job: &FioJob, copy: u64, whole: Option<u64>, root: &TargetRoot) -> Trans
 fn known_bytes(job: &FioJob, amount: Amount, whole: Option<u64>) -> Translated<u64> {
     match (amount, whole) {
         (Amount::Bytes(bytes), _) => Ok(bytes),
-        (percent, Some(whole)) => Ok(percent.of(whole)),
+        (percent, Some(whole)) => Ok(percent.bytes(whole)),
         (Amount::Percent(_), None) => Err(job.error_without_options(
             "a value in percent needs an existing file or device, or a size in bytes",
         )),

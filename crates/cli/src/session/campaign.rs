@@ -9,7 +9,9 @@ use super::sink::{EarlyEnd, Sink};
 use crate::failure::Failure;
 use crate::targets::{counted_disks, read_counters, read_health};
 use crate::tool_lines::ToolLines;
-use diskproof_analysis::campaign::{Campaign, CampaignCell, CampaignRow, MeasuredCell};
+use diskproof_analysis::campaign::{
+    Campaign, CampaignCell, CampaignRow, CellPurpose, MeasuredCell,
+};
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{CountersOfDisk, OpenTarget, probe, same_blocks};
 use diskproof_model::campaign::DroppedSlice;
@@ -190,7 +192,7 @@ fn engine_sharing(plan: &Plan) -> EngineSharing {
             Sides::Targets { .. } | Sides::Settings { .. } => EngineSharing::ByWorkload,
             Sides::Layers(_) => EngineSharing::ByQueue,
         },
-        Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Until(_) => {
+        Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Until(_) | Decide::Rate(_) => {
             EngineSharing::ByQueue
         }
     }
@@ -375,6 +377,21 @@ impl PreparedCells<'_> {
         slice
     }
 
+    /// Keeps what a cell says of the rate that it was offered.
+    fn add_trial(&mut self, measured: &MeasuredCell) {
+        let mut results = self.sink.results();
+        results.data.trials.extend(measured.trial.clone());
+    }
+
+    /// Removes the row of the cell's workload where it was offered at another rate.
+    fn drop_other_rate(&mut self, cell: &CampaignCell) {
+        let Workload { name, rate, .. } = &cell.workload;
+        let mut results = self.sink.results();
+        results.data.measurements.retain(|measurement| {
+            measurement.workload.name != *name || measurement.workload.rate == *rate
+        });
+    }
+
     /// Adds what a cell gave to the results of its side.
     fn add(&mut self, cell: &CampaignCell, warmup_ns: u64, mut measurement: Measurement) {
         let bytes: u64 = measurement.ops.values().map(|op| op.bytes).sum();
@@ -438,7 +455,16 @@ impl CampaignBench for PreparedCells<'_> {
         if facts.plan.sustain().is_some() {
             self.sink.progress.end_round(&measured_cell.slice, name);
         }
-        self.add(cell, slice.warmup_ns, measurement);
+        match cell.purpose {
+            CellPurpose::Row => self.add(cell, slice.warmup_ns, measurement),
+            CellPurpose::Trial(kind) => {
+                self.add_trial(&measured_cell);
+                if kind.makes_a_row() {
+                    self.drop_other_rate(cell);
+                    self.add(cell, slice.warmup_ns, measurement);
+                }
+            }
+        }
         ended?;
         Ok(measured_cell)
     }

@@ -563,9 +563,17 @@ fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> Result<
     Ok(match signal {
         Some(signal) if record.partial => Exit::Signal(signal),
         _ if !end.results.hung.is_empty() || has_errors(record) => Exit::Failed,
-        _ if has_verified_nothing(record) => Exit::Undecided,
+        _ if has_verified_nothing(record) || promises_nothing(record) => Exit::Undecided,
         _ => exit_of_expectations(record, undecided),
     })
+}
+
+/// Whether a search found no rate that may be promised.
+fn promises_nothing(record: &Record) -> bool {
+    match record.load() {
+        Some(load) => !load.figures.outcome.is_promise(),
+        None => false,
+    }
 }
 
 fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {

@@ -6,14 +6,15 @@ use crate::failure::Failure;
 use crate::inspection::stall_timeout;
 use crate::saved::refuse_foreign_history;
 use diskproof_analysis::campaign::planned_campaign;
-use diskproof_analysis::expect::{Expected, Quantity};
+use diskproof_analysis::expect::Expected;
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit, admit_requests};
 use diskproof_model::budget::{BeyondTargets, Budget, TargetUse};
 use diskproof_model::figure::Part;
 use diskproof_model::files::{FileStep, FilesPlan};
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Plan, Workload};
+use diskproof_model::plan::{Decide, Plan, Workload};
+use diskproof_model::rate::RateCellKind;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -96,14 +97,14 @@ fn refuse_unless_agreed(beyond: BeyondTargets, job: &MeasuringJob<'_>) -> Result
 /// Refuses thresholds that the plan cannot answer.
 fn refuse_unanswerable(plan: &Plan, thresholds: &[Expected]) -> Result<(), Failure> {
     for expected in thresholds {
-        if expected.quantity != Quantity::Findings {
+        if expected.quantity.is_measured() {
             let text = &expected.expression;
             check_answerable(plan, expected)
                 .map_err(|why| Failure::Usage(format!("--expect '{text}': {why}")))?;
         }
     }
     for Promised { expected, .. } in promised(plan) {
-        if expected.quantity != Quantity::Rpm {
+        if expected.quantity.is_measured() {
             let text = &expected.expression;
             check_answerable(plan, &expected)
                 .map_err(|why| Failure::Usage(format!("--spec, which means '{text}': {why}")))?;
@@ -214,6 +215,14 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
     if let Some(files) = plan.files() {
         return check_files_answerable(files, expected);
     }
+    if let Some(task) = plan.workload_task()
+        && let Decide::Rate(_) = task.decide
+    {
+        return check_load_answerable(plan, expected);
+    }
+    if expected.part == Part::Load {
+        return Err("this run searches no rate".to_owned());
+    }
     let name = &expected.workload;
     if let Some(skipped) = plan.skipped.iter().find(|one| one.workload == *name) {
         return Err(format!("this run skips {name}: {}", skipped.why));
@@ -244,6 +253,26 @@ fn check_survey_answerable(plan: &Plan, expected: &Expected) -> Result<(), Strin
     } else {
         Err(format!("this run measures no {}", expected.workload))
     }
+}
+
+/// A search has its answer, and the rows of the rates that it held and exceeded.
+fn check_load_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
+    if expected.part == Part::Load {
+        return Ok(());
+    }
+    let mut names = Vec::new();
+    for workload in plan.workloads() {
+        names.push(RateCellKind::Hold.row_name(&workload.name));
+        names.push(RateCellKind::Control.row_name(&workload.name));
+    }
+    if names.contains(&expected.workload) {
+        return Ok(());
+    }
+    Err(format!(
+        "there is no workload '{}'; there are {} and load.rate",
+        expected.workload,
+        names.join(", ")
+    ))
 }
 
 fn check_files_answerable(files: &FilesPlan, expected: &Expected) -> Result<(), String> {

@@ -127,7 +127,7 @@ fn start_cluster(
         },
     )
     .map_err(OpenError::Refused)?;
-    let cluster = Cluster::start(admission, programs, (&stop, removal_end))?;
+    let cluster = Cluster::start(admission, programs, &stop, removal_end)?;
     match cluster.lay_out(&stop) {
         Ok(()) => Ok(cluster),
         Err(error) => {

@@ -247,7 +247,7 @@ impl PingWatch for PingProgress<'_> {
             .so_far
             .get(&key)
             .map(|so_far| so_far.latency_sum_ns / so_far.count as f64);
-        self.print(|lines, out| lines.write((target, request), mean_ns, out));
+        self.print(|lines, out| lines.write(target, request, mean_ns, out));
         if let Some(tool) = &self.tool {
             let text = tool.request(request);
             if !text.is_empty() {

@@ -19,8 +19,10 @@ impl Running for SurveyRun<'_> {
             return Ok(Stepped::Over);
         };
         let surface = bench.session.survey(
-            (self.survey, points_to_confirm),
-            (0, target),
+            self.survey,
+            points_to_confirm,
+            0,
+            target,
             &mut sink.progress,
         )?;
         sink.progress.surveyed(&surface);

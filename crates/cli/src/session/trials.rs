@@ -231,12 +231,11 @@ impl Trials<'_> {
         one.setting.set(&mut session, value)?;
         let disks = Snapshot::take(self.identity);
         let what = format!("PostgreSQL: trying {}", one.trial.setting);
-        let result =
-            bench
-                .cluster
-                .run_scans(&mut session, table, (load, one.slice), &mut || {
-                    beat(&bench.heartbeat, &mut bench.line, &what);
-                })?;
+        let result = bench
+            .cluster
+            .run_scans(&mut session, table, load, one.slice, &mut || {
+                beat(&bench.heartbeat, &mut bench.line, &what);
+            })?;
         let seconds = result.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let count = match load {
             TrialLoad::Join => result.scans,

@@ -3,7 +3,7 @@
 
 use crate::program;
 use crate::program::{Ran, SHORT, argv, names, program, program_path, run, saved_record};
-use diskproof_simdisk::testbed::{TempDir, place};
+use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place};
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -206,14 +206,14 @@ fn a_flag_of_another_verb_is_named_as_such() {
         ("curve --time 5s", "--scan"),
         (
             "info --no-history",
-            "'--no-history' is a flag of check, commit, sweep, run, sustain, curve, ping, files, \
-             watch, compare and as",
+            "'--no-history' is a flag of check, commit, sweep, load, run, sustain, curve, \
+             ping, files, watch, compare and as",
         ),
         ("compare -o", "-o"),
         (
             "history -o x.json",
-            "'-o' is a flag of check, commit, sweep, run, sustain, curve, ping, files, watch, info, \
-             show, compare, export and as",
+            "'-o' is a flag of check, commit, sweep, load, run, sustain, curve, ping, files, watch, \
+             info, show, compare, export and as",
         ),
         ("check --fail-on x", "'--fail-on' is a flag of compare"),
         ("check --nonsense", "argument '--nonsense'"),
@@ -404,6 +404,27 @@ fn spec_judges_every_promised_figure_in_every_format() {
     boastful.exits(1).shows("MISSED  8 KiB random reads");
     let other = here.check("--spec rpm=7200,seek=9ms");
     other.exits(2).tells("'access.mean<=");
+}
+
+#[test]
+fn spec_compares_the_size_of_a_device_with_the_promised_one() {
+    const NAME: &str = "spec_compares_the_size_of_a_device_with_the_promised_one";
+    if !can_run(NAME, &["losetup"]) {
+        return;
+    }
+    let here = Here::new();
+    let device = Loop::sparse(&here.at("image"), 64 << 20, &[]);
+    let path = device.node.display();
+    for (size, code, text) in [
+        ("67MB", 0, "size 67.0 MB, −1 %"),
+        ("67.7MB", 0, "67.1 MB"),
+        ("1TB", 1, "size 1.00 TB, −1 %"),
+        ("67M", 2, ""),
+    ] {
+        let line = format!("check {path} --spec size={size} --only random-read-d1 --time 1s");
+        let ran = Ran::of(here.command(argv(&line)));
+        ran.exits(code).shows(text);
+    }
 }
 
 #[test]

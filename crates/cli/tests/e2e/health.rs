@@ -118,6 +118,29 @@ fn info_shows_a_failing_disk_and_what_to_do() {
     );
 }
 
+/// A disk of Seagate's whose SMART counters were reset, as resold ones are; its FARM log was not.
+#[test]
+fn info_finds_a_used_disk_by_its_farm_log() {
+    let Some(place) = place("info_finds_a_used_disk_by_its_farm_log") else {
+        return;
+    };
+    let reset = format!(
+        "sed 's/\"hours\": 33091/\"hours\": 38/' {}",
+        recorded("ata-hdd-seagate").display()
+    );
+    for (smart, expected) in [
+        (reset, &["used-as-new"][..]),
+        (tells("ata-hdd-seagate"), &[]),
+    ] {
+        let farm = tells("ata-hdd-seagate-farm");
+        let commands = format!("case \"$*\" in *farm*) {farm};; *) {smart};; esac");
+        let ran = with_smartctl(place.path(), &commands, &["info", "--json"]);
+        let (health, codes) = health_of(&ran);
+        assert_eq!(health.farm_power_on_hours, Some(33_091));
+        assert_eq!(codes, expected);
+    }
+}
+
 #[test]
 fn check_asks_once_before_the_load_and_warns() {
     let Some(place) = place("check_asks_once_before_the_load_and_warns") else {

@@ -31,6 +31,7 @@ mod interrupted;
 mod job_files;
 mod latency_target;
 mod layers;
+mod load;
 mod manuals;
 mod output_safety;
 mod outputs;

@@ -182,6 +182,35 @@ fn io_limit_of_a_pod_is_named() {
     assert!(by.contains("200") || by.contains("finding starved"), "{by}");
 }
 
+/// What breaks a promise beyond the limit of a pod is the limit, unless the machine had no time.
+#[test]
+fn io_limit_of_a_pod_is_what_breaks_a_promise() {
+    needs!("unshare", "setpriv", "losetup", "mkfs.ext4");
+    let disk = Disk::new("ext4", 512 << 20, "");
+    let number = format!("/sys/class/block/{}/dev", disk.device.name());
+    let number = fs::read_to_string(number).unwrap();
+    let limit = format!("{} 200", number.trim());
+    let Some(group) = Group::new("blkio", "blkio.throttle.read_iops_device", &limit) else {
+        println!(
+            "SKIPPED: io_limit_of_a_pod_is_what_breaks_a_promise: no blkio controller of version 1"
+        );
+        return;
+    };
+    let volume = disk.path().to_owned();
+    let words = ["load", volume.to_str().unwrap(), "--no-history"].into_iter();
+    let line = "--rw randread --slo p90<=100ms --time 40s --size 32M --json";
+    let output = in_pod(&volume, &[&group], words.chain(argv(line)));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 5)), "{told}");
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let figures = &record["results"][0]["figures"];
+    let saturated = figures["saturated"].as_f64().unwrap();
+    assert!((saturated / 200.0 - 1.0).abs() < 0.1, "{figures}");
+    assert!(figures["low"].as_f64().unwrap() <= 210.0, "{figures}");
+    let limit = figures["cause"]["limit"].as_str().unwrap();
+    assert!(limit == "cap" || limit == "cpu", "{figures}");
+}
+
 /// The loop of docs/kubernetes.md, with a cluster that answers at the second question.
 #[test]
 fn loop_of_the_page_ends_with_either_answer() {

@@ -281,9 +281,11 @@ impl CsvFormat {
 /// The figures of a test in one of several runs; empty where it was not measured.
 fn figures(measurements: &[Measurement], test: &str, run: u32, counted: &[OpKind]) -> TestFigures {
     let name = name_in_run(test, run);
-    let measurement = match measurements.iter().find(|one| one.workload.name == name) {
-        Some(measurement) if measurement.wall_ns > 0 => measurement,
-        _ => return TestFigures::default(),
+    let Some(measurement) = measurements
+        .iter()
+        .find(|measurement| measurement.workload.name == name && measurement.wall_ns > 0)
+    else {
+        return TestFigures::default();
     };
     let mut moved = 0.0;
     for kind in counted {
@@ -365,7 +367,8 @@ impl ToolPrinter for TablePrinter {
         for order in [FileOrder::Sequential, FileOrder::Random] {
             for operation in operations {
                 let step = FileStep { operation, order };
-                self.files[column] = match files.steps.iter().find(|one| one.step == step) {
+                self.files[column] = match files.steps.iter().find(|measured| measured.step == step)
+                {
                     Some(measured) => step_figures(measured),
                     None => TestFigures::default(),
                 };

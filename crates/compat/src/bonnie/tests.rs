@@ -167,7 +167,7 @@ fn flags_apply_to_the_tests_of_the_tool() {
         ("-D -b", each, true),
     ] {
         let tests = tests(&format!("-f -n 0 -s 8 {flags}"));
-        let syncs: Vec<SyncPolicy> = tests.iter().map(|one| one.sync).collect();
+        let syncs: Vec<SyncPolicy> = tests.iter().map(|test| test.sync).collect();
         let wanted = [
             SyncPolicy::AtEnd,
             SyncPolicy::AtEnd,

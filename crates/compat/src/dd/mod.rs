@@ -27,7 +27,7 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 const SOURCES: [&str; 3] = ["/dev/zero", "/dev/urandom", "/dev/random"];
 const SINK: &str = "/dev/null";
 
-/// What the operands say.
+/// A copy as the operands describe it.
 #[derive(Debug, Clone, PartialEq)]
 struct CopyLoad {
     head: LoadHead,
@@ -40,14 +40,14 @@ struct CopyLoad {
     status: StatusLevel,
 }
 
-/// Reads the operands.
+/// Reads a command line.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     match arguments.first().map(String::as_str) {
         Some("--help") => return Ok(Started::help(&DROP_IN.help(22, form))),
         Some("--version") => return Ok(Started::version(DROP_IN.emulates)),
         _ => {}
     }
-    match read(arguments) {
+    match read_copy(arguments) {
         Ok(load) => Ok(Started::Load(Box::new(load))),
         Err(why) => Err(DROP_IN.usage_error(&why, "")),
     }
@@ -165,7 +165,7 @@ fn block_bytes(given: &GivenArguments) -> Result<u64, String> {
     Ok(bytes)
 }
 
-fn read(arguments: &[String]) -> Result<CopyLoad, String> {
+fn read_copy(arguments: &[String]) -> Result<CopyLoad, String> {
     let given = operands(arguments)?;
     let block_bytes = block_bytes(&given)?;
     let (path, writes) = match (given.value("if"), given.value("of")) {
@@ -269,36 +269,43 @@ impl CopyLoad {
         DROP_IN.target_error(&format!("'{path}'{text}"))
     }
 
-    /// The bytes to move on a target of this kind.
-    fn bytes(&self, target: &TargetIdentity) -> Result<u64, DropInError> {
-        let is_new = target.kind == TargetKind::Directory;
-        let there = target.size_bytes.saturating_sub(self.start);
-        let bytes = match self.bytes {
-            None if is_new => {
-                let text = ": without count= it would fill the filesystem; add count=N";
-                return Err(self.target_error(text));
-            }
-            None => there,
-            Some(bytes) if is_new || self.head.writes => bytes,
-            Some(bytes) => bytes.min(there),
-        };
-        if !is_new && bytes > there {
-            return Err(self.target_error(&format!(
-                " ends at {} bytes and an existing target keeps its size; use a smaller count=, \
-                 or remove the file",
-                target.size_bytes
-            )));
-        }
-        let is_cut = !is_new && self.head.writes && self.bytes == Some(0);
-        if is_cut && !self.has("conv=notrunc") && target.size_bytes != self.start {
+    /// The bytes to move to a file that does not exist yet.
+    fn bytes_of_new_file(&self) -> Result<u64, DropInError> {
+        let text = ": without count= it would fill the filesystem; add count=N";
+        self.bytes.ok_or_else(|| self.target_error(text))
+    }
+
+    /// The bytes to move on a target that keeps its size.
+    fn bytes_of_existing(&self, size_bytes: u64) -> Result<u64, DropInError> {
+        if self.would_truncate(size_bytes) {
             let text = " is not truncated: an existing target keeps its size; remove the file";
             return Err(self.target_error(text));
         }
-        // With count=0 the file is made, or there, and that is all.
+        let available = size_bytes.saturating_sub(self.start);
+        let bytes = match self.bytes {
+            Some(bytes) if self.head.writes => bytes,
+            Some(bytes) => bytes.min(available),
+            None => available,
+        };
+        if bytes > available {
+            return Err(self.target_error(&format!(
+                " ends at {size_bytes} bytes and an existing target keeps its size; use a smaller \
+                 count=, or remove the file"
+            )));
+        }
+        // With count=0 the file is there, and that is all.
         if bytes == 0 && self.bytes != Some(0) {
             return Err(self.target_error(" has no data to move"));
         }
         Ok(bytes)
+    }
+
+    /// Whether dd would cut the file off where it begins to write, and write nothing behind it.
+    fn would_truncate(&self, size_bytes: u64) -> bool {
+        self.head.writes
+            && self.bytes == Some(0)
+            && !self.has("conv=notrunc")
+            && size_bytes != self.start
     }
 
     /// The bytes behind the last whole block that are moved. Direct I/O cannot reach the end of a
@@ -335,7 +342,11 @@ impl DropInLoad for CopyLoad {
             let text = format!("failed to open '{}': File exists", self.head.path());
             return Err(DROP_IN.target_error(&text));
         }
-        let bytes = self.bytes(context.target)?;
+        let bytes = if is_new {
+            self.bytes_of_new_file()?
+        } else {
+            self.bytes_of_existing(context.target.size_bytes)?
+        };
         let whole = bytes / self.block_bytes * self.block_bytes;
         let rest = self.rest_bytes(bytes);
         let mut workloads = Vec::new();

@@ -25,9 +25,10 @@ impl DescribedJobs {
     }
 
     /// The job that a workload carries out.
-    pub(super) fn job_of(&self, workload: &str) -> Option<&DescribedJob> {
-        self.jobs
-            .iter()
-            .find(|job| job.workloads.iter().any(|one| one.name == workload))
+    pub(super) fn job_of(&self, workload_name: &str) -> Option<&DescribedJob> {
+        self.jobs.iter().find(|job| {
+            let mut workloads = job.workloads.iter();
+            workloads.any(|workload| workload.name == workload_name)
+        })
     }
 }

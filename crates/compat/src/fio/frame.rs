@@ -19,17 +19,30 @@ pub(super) struct RunFrame<'a> {
 }
 
 impl RunFrame<'_> {
-    /// The directions of an entry, each with the bytes per second of its group.
+    /// The directions of an entry.
     pub(super) fn directions<'b>(
         &self,
         entry: &'b JobEntry,
-    ) -> impl Iterator<Item = (&'b DirectionStats, u64)> {
+    ) -> impl Iterator<Item = GroupDirection<'b>> {
         entry.directions.iter().enumerate().map(|(index, stats)| {
-            let members = self.entries.iter().filter(|one| one.group == entry.group);
-            let total = GroupTotal::of(members.map(|one| &one.directions[index]));
-            (stats, total.map_or(0, |total| total.rate()))
+            let members = self
+                .entries
+                .iter()
+                .filter(|member| member.group == entry.group);
+            let total = GroupTotal::sum(members.map(|member| &member.directions[index]));
+            GroupDirection {
+                stats,
+                group_rate: total.map_or(0, |total| total.rate()),
+            }
         })
     }
+}
+
+/// A direction of an entry beside those of its group.
+pub(super) struct GroupDirection<'a> {
+    pub stats: &'a DirectionStats,
+    /// Bytes per second of the whole group.
+    pub group_rate: u64,
 }
 
 /// The sums of a group.
@@ -44,8 +57,8 @@ pub(super) struct GroupTotal {
 
 impl GroupTotal {
     /// The sums of one direction over all entries of a group; `None` without operations.
-    pub(super) fn of<'a>(all: impl Iterator<Item = &'a DirectionStats>) -> Option<Self> {
-        let each = all.filter(|stats| stats.count > 0).map(|stats| {
+    pub(super) fn sum<'a>(all: impl Iterator<Item = &'a DirectionStats>) -> Option<Self> {
+        let totals = all.filter(|stats| stats.count > 0).map(|stats| {
             let (rate_min, rate_max) = stats.rates.unwrap_or_default();
             Self {
                 bytes: stats.bytes,
@@ -55,12 +68,12 @@ impl GroupTotal {
                 rate_max,
             }
         });
-        each.reduce(|sum, one| Self {
-            bytes: sum.bytes + one.bytes,
-            ms_min: sum.ms_min.min(one.ms_min),
-            ms_max: sum.ms_max.max(one.ms_max),
-            rate_min: sum.rate_min.min(one.rate_min),
-            rate_max: sum.rate_max.max(one.rate_max),
+        totals.reduce(|sum, total| Self {
+            bytes: sum.bytes + total.bytes,
+            ms_min: sum.ms_min.min(total.ms_min),
+            ms_max: sum.ms_max.max(total.ms_max),
+            rate_min: sum.rate_min.min(total.rate_min),
+            rate_max: sum.rate_max.max(total.rate_max),
         })
     }
 

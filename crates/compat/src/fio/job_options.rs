@@ -106,9 +106,13 @@ pub static FIO_OPTIONS: LazyLock<Vec<FioOption>> = LazyLock::new(|| {
 /// A map, because a file may have a million settings.
 static BY_NAME: LazyLock<HashMap<&'static str, &'static FioOption>> = LazyLock::new(|| {
     let all = FIO_OPTIONS.iter();
-    let of_jobs = all.filter(|one| one.handling != FioHandling::Hint);
-    let named = of_jobs.flat_map(|one| one.names.iter().map(move |name| (*name, one)));
-    named.collect()
+    let mut by_name = HashMap::new();
+    for option in all.filter(|option| option.handling != FioHandling::Hint) {
+        for name in &option.names {
+            by_name.insert(*name, option);
+        }
+    }
+    by_name
 });
 
 fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
@@ -186,8 +190,10 @@ fn differ_by_one(one: &str, other: &str) -> bool {
 /// The hint for a flag, as the rest of a sentence that begins with it. That of the flag itself
 /// comes before that of the option whose alias it is.
 pub fn fio_hint(name: &str) -> Option<&'static str> {
-    let mut named = FIO_OPTIONS.iter().filter(|one| one.names.contains(&name));
-    named.find_map(|one| one.hint)
+    let mut options = FIO_OPTIONS
+        .iter()
+        .filter(|option| option.names.contains(&name));
+    options.find_map(|option| option.hint)
 }
 
 /// Whether a word is an option of a job that takes a value only behind `=`.

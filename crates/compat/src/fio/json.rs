@@ -74,7 +74,7 @@ pub(super) fn document(frame: &RunFrame<'_>, has_bins: bool) -> String {
     }
     pairs.push(("jobs", array(jobs)));
     if !frame.disks.is_empty() {
-        let disks = frame.disks.iter().map(|one| disk(one, frame.disks));
+        let disks = frame.disks.iter().map(|totals| disk(totals, frame.disks));
         pairs.push(("disk_util", array(disks)));
     }
     object(pairs) + "\n"
@@ -154,7 +154,7 @@ fn ranges(shares: &[(&str, f64)]) -> Json {
 
 fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
     let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));
-    let (latency_ns, window_us, percent) = entry.searched_for();
+    let searched = entry.searched_latency();
     let error = match &entry.error {
         Some((number, _)) => *number,
         None => 0,
@@ -169,10 +169,11 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
     if !entry.options.is_empty() {
         pairs.push(("job options", options(&entry.options)));
     }
-    for ((stats, all_bytes), name) in frame.directions(entry).zip(names(entry)) {
+    for (shown, name) in frame.directions(entry).zip(names(entry)) {
         // Mixed reads have all others as well.
         if name == "mixed" || !entry.is_mixed {
-            pairs.push((name, direction(stats, all_bytes, entry, has_bins)));
+            let fields = direction(shown.stats, shown.group_rate, entry, has_bins);
+            pairs.push((name, fields));
         }
     }
     if !entry.is_mixed {
@@ -201,9 +202,9 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
     }
     pairs.extend([
         ("latency_depth", entry.depth.to_string()),
-        ("latency_target", latency_ns.to_string()),
-        ("latency_percentile", float(percent)),
-        ("latency_window", window_us.to_string()),
+        ("latency_target", searched.latency_ns.to_string()),
+        ("latency_percentile", float(searched.percent)),
+        ("latency_window", searched.window_us.to_string()),
     ]);
     if let Some(description) = &entry.description {
         pairs.push(("desc", quoted(description)));
@@ -314,8 +315,8 @@ fn latency(histogram: &LatencyHistogram, list: Option<&Vec<f64>>, has_bins: bool
         && histogram.count() > 0
     {
         let mut values = Vec::new();
-        for (percent, ns) in percentiles(histogram, list) {
-            values.push((format!("{percent:.6}"), ns.to_string()));
+        for value in percentiles(histogram, list) {
+            values.push((format!("{:.6}", value.percent), value.ns.to_string()));
         }
         pairs.push(("percentile", object(values)));
         if has_bins {

@@ -51,7 +51,7 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
             number += 1;
             let own: Vec<&Measurement> = measurements
                 .iter()
-                .filter(|one| one.workload.name == workload.name && one.target == workload.target)
+                .filter(|measurement| workload.is_measured_by(measurement))
                 .collect();
             for (option, suffix, kind) in LOGS {
                 if is_left_out(suffix, described, job) {
@@ -148,11 +148,12 @@ impl LogOptions {
     /// averages in fio.
     fn rows_of_values(self, members: &[&Measurement], kind: LogKind) -> String {
         let mut text = String::new();
-        let ops = members.iter().flat_map(|one| one.ops.values());
+        let ops = members.iter().flat_map(|member| member.ops.values());
         // Cells are not divided.
         let cell_ns = ops.map(|op| op.series.interval_ns).max().unwrap_or(1);
         let step_ns = self.interval_ns.div_ceil(cell_ns).saturating_mul(cell_ns);
-        let wall_ns = members.iter().map(|one| one.wall_ns).max().unwrap_or(0);
+        let walls_ns = members.iter().map(|member| member.wall_ns);
+        let wall_ns = walls_ns.max().unwrap_or(0);
         let mut start = 0;
         while start < wall_ns {
             let is_whole = start + step_ns <= wall_ns;
@@ -192,7 +193,7 @@ impl LogOptions {
     /// windows that are longer than a short interval.
     fn rows_of_bins(self, members: &[&Measurement]) -> String {
         let mut text = String::new();
-        let windows = members.iter().map(|one| one.windows.len()).max();
+        let windows = members.iter().map(|member| member.windows.len()).max();
         let mut parts = DIRECTIONS.map(|_| LatencyHistogram::new());
         let mut start_ns = 0;
         for index in 0..windows.unwrap_or(0) {
@@ -211,7 +212,8 @@ impl LogOptions {
             if end_ns / self.bins_interval_ns == start_ns / self.bins_interval_ns {
                 continue;
             }
-            let block = members.iter().map(|one| one.workload.block_bytes).max();
+            let blocks = members.iter().map(|member| member.workload.block_bytes);
+            let block = blocks.max();
             for (part, number) in parts.iter_mut().zip(DIRECTIONS) {
                 let part = std::mem::take(part);
                 if part.count() > 0 {

@@ -1,8 +1,8 @@
 //! fio's normal output, with numbers shortened by thousands or by 1024, until they have few enough
 //! digits.
 
-use super::frame::{GroupTotal, RunFrame};
-use super::stats::{DirectionStats, JobEntry, SteadyEntry, figures, percentiles};
+use super::frame::{GroupDirection, GroupTotal, RunFrame};
+use super::stats::{JobEntry, Percentile, SteadyEntry, figures, percentiles};
 use super::values::Base;
 use diskproof_model::fio_bins::{RangeShares, RateSamples, depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
@@ -43,11 +43,19 @@ fn length(number: u64) -> usize {
     number.to_string().len()
 }
 
-/// `95.5MiB (100MB)`, with `/s` behind each unit for a rate.
-fn both(bytes: u64, per: &str) -> (String, String) {
+/// `95.5MiB` and `100MB`.
+struct BytesText {
+    binary: String,
+    decimal: String,
+}
+
+/// Bytes in units of both bases, with `per` behind each unit: `/s` for a rate.
+fn bytes_text(bytes: u64, per: &str) -> BytesText {
     let unit = format!("B{per}");
-    let texts = [Base::Binary, Base::Decimal].map(|base| short(bytes, 4, base, &unit));
-    texts.into()
+    BytesText {
+        binary: short(bytes, 4, Base::Binary, &unit),
+        decimal: short(bytes, 4, Base::Decimal, &unit),
+    }
 }
 
 /// The entry of a job.
@@ -63,10 +71,16 @@ pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String 
     if let Some(description) = &entry.description {
         let _ = writeln!(text, "  Description  : [{description}]");
     }
-    let named = frame.directions(entry).zip(names(entry));
-    text.extend(named.map(|((stats, all), name)| direction(name, stats, all, entry)));
-    let both = entry.both.iter();
-    text.extend(both.map(|both| direction("mixed", both, both.rate(), entry)));
+    for (direction, name) in frame.directions(entry).zip(names(entry)) {
+        text.push_str(&direction_text(name, &direction, entry));
+    }
+    if let Some(both) = &entry.both {
+        let mixed = GroupDirection {
+            stats: both,
+            group_rate: both.rate(),
+        };
+        text.push_str(&direction_text("mixed", &mixed, entry));
+    }
     let all = entry.directions.iter().map(|stats| &stats.latency);
     text.push_str(&latency_ranges(&range_shares(all)));
     if entry.sync.count() > 0 {
@@ -81,7 +95,7 @@ pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String 
 
 fn steady(steady: &SteadyEntry) -> String {
     let outcome = &steady.outcome;
-    let (rate, decimal_rate) = both(steady.mean(&outcome.rate_samples), "/s");
+    let rate = bytes_text(steady.mean(&outcome.rate_samples), "/s");
     let latency = match steady.end.figure {
         SteadyFigure::Latency => {
             let mean = steady.mean(&outcome.latency_samples);
@@ -90,9 +104,10 @@ fn steady(steady: &SteadyEntry) -> String {
         SteadyFigure::Ops | SteadyFigure::Bytes => String::new(),
     };
     format!(
-        "  steadystate  : attained={}, bw={rate} ({decimal_rate}), iops={}{latency}, {} \
-         {}={:.3}{}\n",
+        "  steadystate  : attained={}, bw={} ({}), iops={}{latency}, {} {}={:.3}{}\n",
         if outcome.is_attained { "yes" } else { "no" },
+        rate.binary,
+        rate.decimal,
         short(steady.mean(&outcome.iops_samples), 4, Base::Decimal, ""),
         steady.figure(),
         match steady.end.test {
@@ -110,7 +125,8 @@ pub(super) fn names(entry: &JobEntry) -> [&'static str; 3] {
     [first, "write", "trim"]
 }
 
-fn direction(name: &str, stats: &DirectionStats, all: u64, entry: &JobEntry) -> String {
+fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) -> String {
+    let stats = direction.stats;
     if stats.count == 0 {
         return String::new();
     }
@@ -118,11 +134,13 @@ fn direction(name: &str, stats: &DirectionStats, all: u64, entry: &JobEntry) -> 
         "write" => "; 0 zone resets",
         _ => "",
     };
-    let (rate, decimal_rate) = both(stats.rate(), "/s");
+    let rate = bytes_text(stats.rate(), "/s");
     let mut text = format!(
-        "  {name}: IOPS={}, BW={rate} ({decimal_rate})({}/{}msec){resets}\n",
+        "  {name}: IOPS={}, BW={} ({})({}/{}msec){resets}\n",
         short(stats.iops() as u64, 4, Base::Decimal, ""),
-        both(stats.bytes, "").0,
+        rate.binary,
+        rate.decimal,
+        bytes_text(stats.bytes, "").binary,
         stats.runtime_ms
     );
     let (clat, lat) = (entry.clat(stats), entry.lat(stats));
@@ -137,61 +155,83 @@ fn direction(name: &str, stats: &DirectionStats, all: u64, entry: &JobEntry) -> 
     if entry.shows_clat {
         text.push_str(&percentile_lines("clat", &clat, &entry.percentiles));
     }
-    text.push_str(&samples(&stats.kib_per_second, all, &stats.iops));
+    text.push_str(&samples(
+        &stats.kib_per_second,
+        direction.group_rate,
+        &stats.iops,
+    ));
     text
 }
 
 fn times(name: &str, histogram: &LatencyHistogram) -> String {
-    let (of, unit) = figures(histogram).scaled();
-    let [min, max] = [of.min, of.max].map(|time| short(time, 6, Base::Decimal, ""));
-    let (mean, deviation) = (of.mean, of.deviation);
-    format!("    {name} ({unit}): min={min}, max={max}, avg={mean:5.2}, stdev={deviation:5.2}\n")
+    let scaled = figures(histogram).scaled();
+    let figures = scaled.figures;
+    format!(
+        "    {name} ({}): min={}, max={}, avg={:5.2}, stdev={:5.2}\n",
+        scaled.unit,
+        short(figures.min, 6, Base::Decimal, ""),
+        short(figures.max, 6, Base::Decimal, ""),
+        figures.mean,
+        figures.deviation
+    )
 }
 
 fn percentile_lines(name: &str, histogram: &LatencyHistogram, list: &[f64]) -> String {
     /// On one line.
     const PER_LINE: usize = 4;
     let values = percentiles(histogram, list);
-    let (Some((_, least)), Some((_, most))) = (values.first(), values.last()) else {
+    let (Some(least), Some(most)) = (values.first(), values.last()) else {
         return String::new();
     };
-    let (unit, divisor) = match (*least, *most) {
+    let (unit, divisor) = match (least.ns, most.ns) {
         (2_000_001.., 100_000_000..) => ("msec", 1_000_000),
         (2_001.., 100_000..) => ("usec", 1_000),
         _ => ("nsec", 1),
     };
-    let shown =
-        |(percent, ns): &(f64, u64)| format!("{percent:6.2}th=[{:5}]", ns.div_ceil(divisor));
-    let lines = values.chunks(PER_LINE).map(|line| {
-        let line: Vec<String> = line.iter().map(shown).collect();
-        format!("     |{}", line.join(","))
-    });
-    let lines = lines.collect::<Vec<_>>().join(",\n");
-    format!("    {name} percentiles ({unit}):\n{lines}\n")
+    let mut lines = Vec::new();
+    for values_of_line in values.chunks(PER_LINE) {
+        let texts: Vec<String> = values_of_line
+            .iter()
+            .map(|value| percentile_text(value, divisor))
+            .collect();
+        lines.push(format!("     |{}", texts.join(",")));
+    }
+    format!("    {name} percentiles ({unit}):\n{}\n", lines.join(",\n"))
 }
 
-fn samples(kib: &RateSamples, all_bytes: u64, iops: &RateSamples) -> String {
+/// ` 99.00th=[  123]`, in units of so many nanoseconds.
+fn percentile_text(value: &Percentile, unit_ns: u64) -> String {
+    let time = value.ns.div_ceil(unit_ns);
+    format!("{:6.2}th=[{time:5}]", value.percent)
+}
+
+fn samples(kib: &RateSamples, group_rate: u64, iops: &RateSamples) -> String {
     if kib.count == 0 {
         return String::new();
     }
-    let share = kib.share_of(all_bytes.max(1) as f64);
-    let share = format!(", per={share:3.2}%");
+    let share = kib.share_of(group_rate.max(1) as f64);
     let (unit, divisor) = if kib.mean > 1_048_576.0 {
         ("MiB", 1024.0)
     } else {
         ("KiB", 1.0)
     };
-    let text = |of: &RateSamples, divisor: f64, share: &str| {
-        let [min, max] = [of.min, of.max].map(|end| (end / divisor).floor());
-        let [mean, deviation] = [of.mean, of.deviation].map(|value| value / divisor);
-        format!(
-            "min={min:5.0}, max={max:5.0}{share}, avg={mean:5.2}, stdev={deviation:5.2}, \
-             samples={}\n",
-            of.count
-        )
-    };
-    let (kib, iops) = (text(kib, divisor, &share), text(iops, 1.0, ""));
-    format!("   bw ({unit:>5}/s): {kib}   iops        : {iops}")
+    format!(
+        "   bw ({unit:>5}/s): {}   iops        : {}",
+        rate_samples_text(kib, divisor, &format!(", per={share:3.2}%")),
+        rate_samples_text(iops, 1.0, "")
+    )
+}
+
+/// The figures of rates, in a unit this many times larger.
+fn rate_samples_text(samples: &RateSamples, unit: f64, share: &str) -> String {
+    format!(
+        "min={:5.0}, max={:5.0}{share}, avg={:5.2}, stdev={:5.2}, samples={}\n",
+        (samples.min / unit).floor(),
+        (samples.max / unit).floor(),
+        samples.mean / unit,
+        samples.deviation / unit,
+        samples.count
+    )
 }
 
 fn latency_ranges(shares: &RangeShares) -> String {
@@ -219,7 +259,7 @@ fn footer(entry: &JobEntry) -> String {
         .iter()
         .map(|(label, share)| format!("{label}={share:3.1}%"));
     let depths = depths.collect::<Vec<_>>().join(", ");
-    let (latency_ns, window_us, percent) = entry.searched_for();
+    let searched = entry.searched_latency();
     let [read, write, trim] = &entry.directions;
     let one = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
     let errors = entry.continued.as_ref().map_or(String::new(), |continued| {
@@ -234,7 +274,7 @@ fn footer(entry: &JobEntry) -> String {
         "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  \
          IO depths    : {depths}\n     submit    : {one}\n     complete  : {one}\n     \
          issued rwts: total={},{},{},{} short={},{},0,0 dropped=0,0,0,0\n{errors}     \
-         latency   : target={latency_ns}, window={window_us}, percentile={percent:.2}%, depth={}\n",
+         latency   : target={}, window={}, percentile={:.2}%, depth={}\n",
         entry.user_percent,
         entry.system_percent,
         read.count,
@@ -243,6 +283,9 @@ fn footer(entry: &JobEntry) -> String {
         entry.syncs,
         read.short,
         write.short,
+        searched.latency_ns,
+        searched.window_us,
+        searched.percent,
         entry.depth
     )
 }
@@ -251,27 +294,35 @@ fn footer(entry: &JobEntry) -> String {
 pub(super) fn group(entries: &[JobEntry]) -> String {
     let number = entries[0].group;
     let mut text = format!("\nRun status group {number} (all jobs):\n");
-    let names = names(&entries[0]).into_iter().enumerate();
-    let named = names.map(|(index, name)| {
-        let all = entries.iter().map(|entry| &entry.directions[index]);
-        (name, GroupTotal::of(all))
-    });
+    let mut totals = Vec::new();
+    for (index, name) in names(&entries[0]).into_iter().enumerate() {
+        let members = entries.iter().map(|entry| &entry.directions[index]);
+        totals.push((name, GroupTotal::sum(members)));
+    }
     let mixed = entries.iter().filter_map(|entry| entry.both.as_ref());
-    let mixed = ("mixed", GroupTotal::of(mixed));
-    for (name, total) in named.chain([mixed]) {
+    totals.push(("mixed", GroupTotal::sum(mixed)));
+    for (name, total) in totals {
         let Some(total) = total else {
             continue;
         };
         let name = name.to_uppercase();
-        let (rate, rate_decimal) = both(total.rate(), "/s");
-        let (least, least_decimal) = both(total.rate_min, "/s");
-        let (most, most_decimal) = both(total.rate_max, "/s");
-        let (bytes, bytes_decimal) = both(total.bytes, "");
+        let rate = bytes_text(total.rate(), "/s");
+        let least = bytes_text(total.rate_min, "/s");
+        let most = bytes_text(total.rate_max, "/s");
+        let bytes = bytes_text(total.bytes, "");
         let _ = writeln!(
             text,
-            "{name:>7}: bw={rate} ({rate_decimal}), {least}-{most} \
-             ({least_decimal}-{most_decimal}), io={bytes} ({bytes_decimal}), run={}-{}msec",
-            total.ms_min, total.ms_max
+            "{name:>7}: bw={} ({}), {}-{} ({}-{}), io={} ({}), run={}-{}msec",
+            rate.binary,
+            rate.decimal,
+            least.binary,
+            most.binary,
+            least.decimal,
+            most.decimal,
+            bytes.binary,
+            bytes.decimal,
+            total.ms_min,
+            total.ms_max
         );
     }
     text

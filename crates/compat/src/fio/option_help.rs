@@ -175,8 +175,8 @@ pub(super) fn engine_help(words: Option<&str>) -> Result<ToolText, DropInError> 
     let mut own = TABLE
         .of_engines
         .iter()
-        .filter(|one| one.engines.contains(&engine))
-        .map(|one| &one.help);
+        .filter(|option| option.engines.contains(&engine))
+        .map(|option| &option.help);
     match option {
         Some(name) => match own.find(|option| option.has_name(name)) {
             Some(option) => Ok(ToolText::out(option.details())),

@@ -176,7 +176,7 @@ impl FioPrinter {
             let has_run = |entry: &&JobEntry| entry.runtime_ms > 0 || entry.error.is_some();
             let (run, pid) = (entries.iter().filter(has_run), std::process::id());
             text.extend(run.map(|entry| entry_text(entry, &frame, pid)));
-            let groups = entries.chunk_by(|one, next| one.group == next.group);
+            let groups = entries.chunk_by(|entry, next| entry.group == next.group);
             text.extend(groups.map(group_text));
             text.push_str(&lines(frame.disks));
         }
@@ -324,6 +324,8 @@ fn local_time(unix_ns: u64) -> String {
 }
 
 fn elapsed_s(measurements: &[Measurement]) -> u64 {
-    let ends = measurements.iter().map(|one| one.start_ns + one.wall_ns);
-    ends.max().unwrap_or(0) / 1_000_000_000 + 1
+    let ends_ns = measurements
+        .iter()
+        .map(|measurement| measurement.start_ns + measurement.wall_ns);
+    ends_ns.max().unwrap_or(0) / 1_000_000_000 + 1
 }

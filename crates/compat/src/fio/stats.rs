@@ -161,14 +161,28 @@ impl JobEntry {
         }
     }
 
-    /// `latency_target` in nanoseconds, `latency_window` in microseconds and `latency_percentile`,
-    /// or what fio prints without them.
-    pub(super) fn searched_for(&self) -> (u64, u64, f64) {
+    /// The latency that the job searches a depth for, or what fio prints without one.
+    pub(super) fn searched_latency(&self) -> SearchedLatency {
         match self.latency_target {
-            Some(target) => (target.latency_ns, target.window_ns / 1000, target.percent),
-            None => (0, 0, 100.0),
+            Some(target) => SearchedLatency {
+                latency_ns: target.latency_ns,
+                window_us: target.window_ns / 1000,
+                percent: target.percent,
+            },
+            None => SearchedLatency {
+                latency_ns: 0,
+                window_us: 0,
+                percent: 100.0,
+            },
         }
     }
+}
+
+/// `latency_target`, `latency_window` and `latency_percentile` of a job.
+pub(super) struct SearchedLatency {
+    pub latency_ns: u64,
+    pub window_us: u64,
+    pub percent: f64,
 }
 
 /// The depth that a job asks for.
@@ -354,8 +368,8 @@ pub(super) struct TimeFigures {
 }
 
 impl TimeFigures {
-    /// In the largest unit that keeps the digits, and the name of the unit.
-    pub(super) fn scaled(mut self) -> (Self, &'static str) {
+    /// The figures in the largest unit that keeps their digits.
+    pub(super) fn scaled(mut self) -> ScaledFigures {
         let mut unit = "nsec";
         for larger in ["usec", "msec"] {
             if self.min <= 2000 || self.max <= 99_999 || self.deviation <= 1000.0 {
@@ -367,8 +381,17 @@ impl TimeFigures {
             self.deviation /= 1000.0;
             unit = larger;
         }
-        (self, unit)
+        ScaledFigures {
+            figures: self,
+            unit,
+        }
     }
+}
+
+/// Figures of a distribution in the unit of this name.
+pub(super) struct ScaledFigures {
+    pub figures: TimeFigures,
+    pub unit: &'static str,
 }
 
 /// Figures of a distribution.
@@ -386,20 +409,31 @@ pub(super) fn figures(histogram: &LatencyHistogram) -> TimeFigures {
     }
 }
 
-/// The percentiles in nanoseconds, as fio reads them from its bins.
-pub(super) fn percentiles(histogram: &LatencyHistogram, list: &[f64]) -> Vec<(f64, u64)> {
+/// A latency that so many percent of all requests do not exceed.
+pub(super) struct Percentile {
+    pub percent: f64,
+    pub ns: u64,
+}
+
+/// The percentiles of a list, as fio reads them from its bins.
+pub(super) fn percentiles(histogram: &LatencyHistogram, list: &[f64]) -> Vec<Percentile> {
     let all = histogram.count();
     if all == 0 {
         return Vec::new();
     }
     let bins = bins(histogram);
-    list.iter()
-        .map(|percent| (*percent, percentile(&bins, all, *percent)))
-        .collect()
+    let mut percentiles = Vec::new();
+    for percent in list {
+        percentiles.push(Percentile {
+            percent: *percent,
+            ns: percentile_ns(&bins, all, *percent),
+        });
+    }
+    percentiles
 }
 
 /// The bin in which so many percent of all are reached.
-fn percentile(bins: &BTreeMap<u64, u64>, all: u64, percent: f64) -> u64 {
+fn percentile_ns(bins: &BTreeMap<u64, u64>, all: u64, percent: f64) -> u64 {
     let wanted = (percent / 100.0 * all as f64).ceil().max(1.0) as u64;
     let mut seen = 0;
     let mut last_ns = 0;
@@ -462,14 +496,15 @@ fn own_measurements<'a>(
     let Some(target) = first.and_then(|first| first.workload.shape.latency_target) else {
         return measurements
             .iter()
-            .filter(|one| one.workload.name == workload.name && one.target == workload.target)
+            .filter(|measurement| workload.is_measured_by(measurement))
             .collect();
     };
-    let least = measurements.iter().map(|one| one.workload.depth).min();
+    let depths = measurements.iter();
+    let least = depths.map(|measurement| measurement.workload.depth).min();
     let depth = LatencySearch::of(target, &[], measurements).depth.or(least);
     measurements
         .iter()
-        .filter(|one| Some(one.workload.depth) == depth)
+        .filter(|measurement| Some(measurement.workload.depth) == depth)
         .collect()
 }
 

@@ -1,8 +1,8 @@
 //! fio's terse output: one line per entry, fields separated by semicolons. Times are in
 //! microseconds.
 
-use super::frame::{DiskFigures, EMULATES, RunFrame};
-use super::stats::{DirectionStats, JobEntry, figures, percentiles};
+use super::frame::{DiskFigures, EMULATES, GroupDirection, RunFrame};
+use super::stats::{JobEntry, figures, percentiles};
 use diskproof_model::fio_bins::{depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
 
@@ -26,11 +26,15 @@ pub(super) fn line(entry: &JobEntry, frame: &RunFrame<'_>, version: u32) -> Stri
         (false, 3) => 2,
         (false, _) => 3,
     };
-    for (stats, all_bytes) in frame.directions(entry).take(shown) {
-        direction(&mut fields, stats, all_bytes, (version, entry));
+    for direction in frame.directions(entry).take(shown) {
+        add_direction(&mut fields, entry, &direction, version);
     }
     if let Some(both) = &entry.both {
-        direction(&mut fields, both, both.rate(), (version, entry));
+        let mixed = GroupDirection {
+            stats: both,
+            group_rate: both.rate(),
+        };
+        add_direction(&mut fields, entry, &mixed, version);
     }
     fields.push(format!("{:.6}%", entry.user_percent));
     fields.push(format!("{:.6}%", entry.system_percent));
@@ -66,12 +70,13 @@ fn disk_fields(fields: &mut Vec<String>, name: &str, figures: &DiskFigures) {
     fields.push(format!("{:3.2}%", figures.busy_percent));
 }
 
-fn direction(
+fn add_direction(
     fields: &mut Vec<String>,
-    stats: &DirectionStats,
-    all_bytes: u64,
-    (version, entry): (u32, &JobEntry),
+    entry: &JobEntry,
+    direction: &GroupDirection<'_>,
+    version: u32,
 ) {
+    let stats = direction.stats;
     fields.push((stats.bytes >> 10).to_string());
     fields.push((stats.rate() >> 10).to_string());
     fields.push((stats.iops() as u64).to_string());
@@ -91,7 +96,10 @@ fn direction(
     let found = percentiles(&shown, list);
     for index in 0..PERCENTILES_SHOWN {
         let percent = list.get(index);
-        let us = found.get(index).map_or(0, |(_, ns)| ns / 1000);
+        let us = match found.get(index) {
+            Some(percentile) => percentile.ns / 1000,
+            None => 0,
+        };
         fields.push(match percent {
             Some(percent) => format!("{percent:.6}%={us}"),
             None => "0%=0".to_owned(),
@@ -99,7 +107,7 @@ fn direction(
     }
     fields.push(times(&entry.lat(stats)));
     let (kib, iops) = (stats.kib_per_second, stats.iops);
-    let share = kib.share_of(all_bytes.max(1) as f64);
+    let share = kib.share_of(direction.group_rate.max(1) as f64);
     fields.push(format!(
         "{:.0};{:.0};{share:.6}%;{:.6};{:.6}",
         kib.min, kib.max, kib.mean, kib.deviation

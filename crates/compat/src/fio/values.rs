@@ -31,7 +31,7 @@ impl Amount {
     pub const ZERO: Self = Self::Bytes(0);
 
     /// The amount in bytes, for a target of `whole` bytes.
-    pub fn of(self, whole: u64) -> u64 {
+    pub fn bytes(self, whole: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Percent(percent) => (u128::from(whole) * u128::from(percent) / 100) as u64,
@@ -337,7 +337,7 @@ mod tests {
         ] {
             assert_eq!(amount(text, Base::Binary).ok(), wanted, "{text}");
         }
-        assert_eq!(Amount::Percent(33).of(100), 33);
+        assert_eq!(Amount::Percent(33).bytes(100), 33);
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn both_timings_run_the_cache_first() {
     let names: Vec<&str> = plan
         .workloads()
         .iter()
-        .map(|one| one.name.as_str())
+        .map(|workload| workload.name.as_str())
         .collect();
     assert_eq!(names, ["cached-reads", "device-reads"]);
     assert_eq!(plan.workloads()[0].cache, CachePolicy::Cached);

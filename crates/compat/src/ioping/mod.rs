@@ -267,8 +267,8 @@ fn notes(given: &GivenArguments) -> Vec<String> {
 }
 
 impl IopingLoad {
-    /// Part of the target that requests go to, and the size of the scratch file.
-    fn span(&self, target: &TargetIdentity) -> Result<(Span, Option<u64>), DropInError> {
+    /// The part of the target that requests go to.
+    fn place(&self, target: &TargetIdentity) -> Result<RequestPlace, DropInError> {
         let is_directory = target.kind == TargetKind::Directory;
         let work_bytes = match (is_directory, self.work_bytes) {
             (_, Some(bytes)) => bytes,
@@ -287,8 +287,18 @@ impl IopingLoad {
         if is_directory {
             scratch_bytes = Some(end.next_multiple_of(PAGE_BYTES));
         }
-        Ok((part(self.offset, work_bytes), scratch_bytes))
+        Ok(RequestPlace {
+            span: part(self.offset, work_bytes),
+            scratch_bytes,
+        })
     }
+}
+
+/// Where requests go to.
+struct RequestPlace {
+    span: Span,
+    /// The size of the scratch file; `None` on an existing target.
+    scratch_bytes: Option<u64>,
 }
 
 impl DropInLoad for IopingLoad {
@@ -302,10 +312,10 @@ impl DropInLoad for IopingLoad {
             let text = "think twice, then use -WWW to shred this target";
             return Err(DROP_IN.target_error(text));
         }
-        let (span, scratch_bytes) = self.span(context.target)?;
+        let place = self.place(context.target)?;
         let seeded = context.seeded(self.seed);
         let mut workload = Workload {
-            span,
+            span: place.span,
             ..self.workload.clone()
         };
         workload.shape.ordinary_pages = true;
@@ -317,7 +327,7 @@ impl DropInLoad for IopingLoad {
         };
         Ok(Plan {
             tasks: vec![Task::Ping(Box::new(Ping { workload, requests }))],
-            ..DROP_IN.plan(&seeded, scratch_bytes, Vec::new())
+            ..DROP_IN.plan(&seeded, place.scratch_bytes, Vec::new())
         })
     }
 

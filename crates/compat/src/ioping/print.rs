@@ -211,11 +211,11 @@ impl ToolPrinter for IopingPrinter {
             self.failed.get_or_insert_with(|| error.clone());
             return String::new();
         }
-        let (remark, is_valid) = self.part.add(request, &self.form);
+        let judgement = self.part.add(request, &self.form);
         let mut text = match (self.form.is_quiet, self.form.is_json) {
             (true, _) => String::new(),
-            (false, true) => self.json_request(request, is_valid, unix_ns),
-            (false, false) => self.line(request, remark, unix_ns),
+            (false, true) => self.json_request(request, judgement.is_valid, unix_ns),
+            (false, false) => self.line(request, judgement.remark, unix_ns),
         };
         text.push_str(&self.period(unix_ns));
         text
@@ -371,6 +371,22 @@ impl RequestRate {
     }
 }
 
+/// What is printed of a request.
+struct Judgement {
+    remark: Option<&'static str>,
+    /// Whether it counts in the figures.
+    is_valid: bool,
+}
+
+impl Judgement {
+    fn invalid(remark: &'static str) -> Self {
+        Self {
+            remark: Some(remark),
+            is_valid: false,
+        }
+    }
+}
+
 impl RequestSum {
     /// Nothing has been counted.
     fn from(start_ns: u64) -> Self {
@@ -380,8 +396,8 @@ impl RequestSum {
         }
     }
 
-    /// Counts a request; the remark about it, and whether it is valid.
-    fn add(&mut self, request: &SingleRequest, form: &OutputForm) -> (Option<&'static str>, bool) {
+    /// Counts a request, and says what ioping prints of it.
+    fn add(&mut self, request: &SingleRequest, form: &OutputForm) -> Judgement {
         self.count += 1;
         let ns = request.latency_ns;
         if let Some(why) = request.ignored {
@@ -390,15 +406,15 @@ impl RequestSum {
                 IgnoredBecause::Interrupted => "interrupted",
                 IgnoredBecause::Late => "late",
             };
-            return (Some(remark), false);
+            return Judgement::invalid(remark);
         }
         if ns < form.valid_min_ns {
             self.too_fast += 1;
-            return (Some("too fast"), false);
+            return Judgement::invalid("too fast");
         }
         if ns > form.valid_max_ns {
             self.too_slow += 1;
-            return (Some("too slow"), false);
+            return Judgement::invalid("too slow");
         }
         self.merge(&Self {
             valid: 1,
@@ -409,14 +425,18 @@ impl RequestSum {
             ..Self::default()
         });
         let mean_ns = (self.sum_ns / self.valid as f64) as u64;
-        if self.valid <= KNOWN_FROM {
-            (None, true)
+        let remark = if self.valid <= KNOWN_FROM {
+            None
         } else if ns * 2 < mean_ns {
-            (Some("fast"), true)
+            Some("fast")
         } else if ns > mean_ns * 2 {
-            (Some("slow"), true)
+            Some("slow")
         } else {
-            (None, true)
+            None
+        };
+        Judgement {
+            remark,
+            is_valid: true,
         }
     }
 

@@ -258,17 +258,28 @@ impl PairsLoad {
         }
     }
 
-    /// The workloads in the parts of the file, and its size.
-    fn workloads(&self) -> (Vec<Workload>, u64) {
-        let (mut workloads, mut start_bytes) = (Vec::new(), 0);
+    /// The workloads of all pairs, each pair in a part of the file.
+    fn parts(&self) -> FileParts {
+        let mut workloads = Vec::new();
+        let mut start_bytes = 0;
         for pair in self.printer.sizes.pairs() {
             for column in &self.printer.columns {
                 workloads.push(self.workload(pair, column, start_bytes));
             }
             start_bytes += pair.bytes().next_multiple_of(MIB);
         }
-        (workloads, start_bytes)
+        FileParts {
+            workloads,
+            file_bytes: start_bytes,
+        }
     }
+}
+
+/// The parts of a file, each with its workloads.
+struct FileParts {
+    workloads: Vec<Workload>,
+    /// The size of the whole file.
+    file_bytes: u64,
 }
 
 impl DropInLoad for PairsLoad {
@@ -281,8 +292,8 @@ impl DropInLoad for PairsLoad {
             let path = self.head.path();
             return Err(DROP_IN.target_error(&format!("{path}: no directory")));
         }
-        let (workloads, bytes) = self.workloads();
-        Ok(DROP_IN.plan(context, Some(bytes), workloads))
+        let parts = self.parts();
+        Ok(DROP_IN.plan(context, Some(parts.file_bytes), parts.workloads))
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

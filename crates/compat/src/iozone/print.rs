@@ -167,9 +167,11 @@ pub(super) struct MatrixPrinter {
 
 impl MatrixPrinter {
     fn value(&self, pair: SizePair, column: &Column) -> Option<u64> {
-        let row = self.sizes.pairs().iter().position(|one| *one == pair)?;
-        let at = self.columns.iter().position(|one| *one == column)?;
-        self.figures.get(row * self.columns.len() + at).copied()
+        let pairs = self.sizes.pairs();
+        let row = pairs.iter().position(|measured| *measured == pair)?;
+        let mut columns = self.columns.iter();
+        let index = columns.position(|measured| *measured == column)?;
+        self.figures.get(row * self.columns.len() + index).copied()
     }
 
     fn row(&self, pair: SizePair) -> String {

@@ -285,7 +285,7 @@ impl ToolPrinter for IntervalPrinter {
         let wall_ns = result
             .measurements
             .iter()
-            .map(|one| one.wall_ns)
+            .map(|measurement| measurement.wall_ns)
             .max()
             .unwrap_or(0);
         if wall_ns > self.reported.at_ns {

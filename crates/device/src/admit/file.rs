@@ -108,7 +108,8 @@ pub(crate) fn judge_again(
     root: &SysRoot,
     identity: &TargetIdentity,
     held: &Held,
-    (fd, overwriting): (BorrowedFd<'_>, Overwriting),
+    fd: BorrowedFd<'_>,
+    overwriting: Overwriting,
     reasons: &mut RefusalReasons,
 ) -> Result<VisibilityGaps, OpenError> {
     judge_own(overwriting, fd, reasons);

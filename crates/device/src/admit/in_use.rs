@@ -87,10 +87,10 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
             }
         }
     }
-    for one in &all.unreadable {
+    for table in &all.unreadable {
         // A user without rights sees no other namespace either, which is said elsewhere.
-        if !matches!(one.errno, Errno::PERM | Errno::ACCESS) {
-            let (path, errno) = (one.path.display(), errno_name(one.errno));
+        if !matches!(table.errno, Errno::PERM | Errno::ACCESS) {
+            let (path, errno) = (table.path.display(), errno_name(table.errno));
             reasons.add(
                 format!("the mounts of the namespace at {path} cannot be read ({errno})"),
                 format!("umount {}", quoted(&path.to_string())),
@@ -239,35 +239,51 @@ fn judge_holders(root: &SysRoot, name: &str, at: &Path, reasons: &mut RefusalRea
             .unwrap_or_else(|_| root.sys.join("class/block").join(&holder));
         // Top down is the order in which they have to go.
         judge_holders(root, &holder, &above, reasons, depth + 1);
-        let (what, step) = release(&holder, &above);
-        reasons.add(format!("{} is part of {what}", node(name)), step);
+        let holder = describe_holder(&holder, &above);
+        let part = format!("{} is part of {}", node(name), holder.what);
+        reasons.add(part, holder.release);
     }
 }
 
-/// What a holder is, and the command that lets go.
-fn release(name: &str, at: &Path) -> (String, String) {
+/// A device that lies on another one.
+struct Holder {
+    /// What it is, such as `the array /dev/md0 (raid1)`.
+    what: String,
+    /// The command with which it lets go.
+    release: String,
+}
+
+/// Describes the holder of this name, whose directory in sysfs is `at`.
+fn describe_holder(name: &str, at: &Path) -> Holder {
     let node = node(name);
     if let Some(mapped) = read_text(&at.join("dm/name")) {
         let uuid = read_text(&at.join("dm/uuid")).unwrap_or_default();
-        let step = match uuid.split('-').next().unwrap_or_default() {
+        let release = match uuid.split('-').next().unwrap_or_default() {
             "LVM" => format!("vgchange --activate n {}", quoted(&volume_group(&mapped))),
             "CRYPT" => format!("cryptsetup close {}", quoted(&mapped)),
             "mpath" => format!("multipath -f {}", quoted(&mapped)),
             _ => format!("dmsetup remove {}", quoted(&mapped)),
         };
-        (format!("{node} ({mapped})"), step)
+        Holder {
+            what: format!("{node} ({mapped})"),
+            release,
+        }
     } else if at.join("md").is_dir() {
         let level = read_text(&at.join("md/level")).unwrap_or_else(|| "RAID".to_owned());
-        (
-            format!("the array {node} ({level})"),
-            format!("mdadm --stop {node}"),
-        )
+        Holder {
+            what: format!("the array {node} ({level})"),
+            release: format!("mdadm --stop {node}"),
+        }
     } else if at.join("bcache").is_dir() {
-        let step = format!("echo 1 > {}/bcache/stop", at.display());
-        (format!("the cache {node}"), step)
+        Holder {
+            what: format!("the cache {node}"),
+            release: format!("echo 1 > {}/bcache/stop", at.display()),
+        }
     } else {
-        let step = format!("take {node} down");
-        (node, step)
+        Holder {
+            release: format!("take {node} down"),
+            what: node,
+        }
     }
 }
 
@@ -344,12 +360,14 @@ impl LoopFile {
 /// Loop devices over the subject, or over the file behind it.
 fn judge_loops(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     let loops = loops_of_others(root, subject);
-    judge_asked(loops, (LoopFile::ask, FILES_WITHIN), subject, reasons);
+    judge_asked(loops, LoopFile::ask, FILES_WITHIN, subject, reasons);
 }
 
+/// Asks the kernel about the file behind each loop device; all answers must come within this time.
 fn judge_asked(
     loops: Vec<LoopFile>,
-    (ask, within): (fn(&LoopFile) -> AskedFile, Duration),
+    ask: fn(&LoopFile) -> AskedFile,
+    within: Duration,
     subject: Subject<'_>,
     reasons: &mut RefusalReasons,
 ) {
@@ -623,7 +641,7 @@ mod tests {
         };
         let mut reasons = RefusalReasons::default();
         let loops = vec![of("loop0"), of("loop1"), of("loop2")];
-        judge_asked(loops, (ask, Duration::from_secs(1)), subject, &mut reasons);
+        judge_asked(loops, ask, Duration::from_secs(1), subject, &mut reasons);
         let refusal = reasons.into_refusal(String::new());
         let steps = "losetup --detach /dev/loop0 losetup --detach /dev/loop1";
         assert_eq!((refusal.reasons.len(), refusal.remedy.as_str()), (2, steps));

@@ -322,8 +322,10 @@ mod tests {
 
     #[test]
     fn mappings_of_files_and_devices_are_read() {
-        let read =
-            |line: &'static str| Mapping::parse(line).map(|m| (m.range, m.device, m.inode, m.path));
+        let read = |line: &'static str| {
+            let mapping = Mapping::parse(line)?;
+            Some((mapping.range, mapping.device, mapping.inode, mapping.path))
+        };
         let library = "7f00-7f10 r-xp 00000000 08:01 42                 /usr/lib/libx.so";
         assert_eq!(
             read(library),

@@ -230,6 +230,53 @@ fn scsi_disks() {
 }
 
 #[test]
+fn farm_hours_are_read_where_the_disk_keeps_them() {
+    let seagate = health("ata-hdd-seagate");
+    assert_eq!(seagate.power_on_hours, Some(33_091));
+    assert_eq!(seagate.written_bytes, Some(99_073_924_598 * 512));
+    assert!(may_keep_farm_log(&seagate));
+    let log = recorded("ata-hdd-seagate-farm");
+    assert_eq!(read_farm_hours(&log), Some(33_091));
+    // As smartctl 7.4 names them on SAS (farmprint.cpp), where a disk keeps no such log, and where
+    // the register was never filled.
+    for (log, hours) in [
+        (
+            json!({ "drive_information": { "power_on_hour": 4711 } }),
+            Some(4711),
+        ),
+        (json!({ "supported": false }), None),
+        (
+            json!({ "page_1_drive_information": { "poh": u64::MAX } }),
+            None,
+        ),
+    ] {
+        let document = json!({ "seagate_farm_log": log });
+        assert_eq!(read_farm_hours(&document.to_string()), hours, "{log}");
+    }
+    // smartctl 7.3 does not know the option.
+    let refusal = message("-l ARGUMENT farm is invalid", 1);
+    assert_eq!(read_farm_hours(&refusal), None);
+}
+
+#[test]
+fn only_disks_of_seagate_are_queried_for_a_farm_log() {
+    for (model, may_keep) in [
+        ("ST16000NM001G-2KK103", true),
+        ("SEAGATE ST1200MM0099", true),
+        ("WDC WD20EFRX-68EUZN0", false),
+        ("STEC ZeusRAM", false),
+        ("HITACHI H109060SESUN600G", false),
+    ] {
+        let disk = DiskHealth {
+            model: Some(model.to_owned()),
+            ..DiskHealth::default()
+        };
+        assert_eq!(may_keep_farm_log(&disk), may_keep, "{model}");
+    }
+    assert!(!may_keep_farm_log(&DiskHealth::default()));
+}
+
+#[test]
 fn what_cannot_be_learnt_is_a_clause_with_what_to_do() {
     let opening = "Smartctl open device: /dev/sda failed:";
     let raid = format!("{opening} DELL or MegaRaid controller, please try adding '-d megaraid,N'");
@@ -353,8 +400,11 @@ fn the_program_is_found_in_absolute_places_only() {
 fn a_program_is_asked_once_with_fixed_words() {
     let place = tempfile::tempdir().unwrap();
     let made = program(place.path(), "echo \"$@\"; read nothing || echo end");
-    let said = ask(&made, Path::new("/dev/sdx"), Duration::from_secs(60)).unwrap();
-    assert_eq!(said, "--json -a -n standby /dev/sdx\nend\n");
+    let node = Path::new("/dev/sdx");
+    for (options, words) in [(HEALTH, "-a"), (FARM, "-l farm")] {
+        let said = ask(&made, options, node, Duration::from_secs(60)).unwrap();
+        assert_eq!(said, format!("--json {words} -n standby /dev/sdx\nend\n"));
+    }
 }
 
 #[test]
@@ -368,7 +418,13 @@ fn a_program_that_hangs_is_left() {
     );
     let hanging = program(place.path(), &script);
     let begun = Instant::now();
-    let silence = ask(&hanging, Path::new("/dev/sdx"), Duration::from_millis(300)).unwrap_err();
+    let silence = ask(
+        &hanging,
+        HEALTH,
+        Path::new("/dev/sdx"),
+        Duration::from_millis(300),
+    )
+    .unwrap_err();
     assert!(matches!(silence, NoAnswer::Late));
     // It did not wait for the end.
     assert!(begun.elapsed() < Duration::from_secs(500));
@@ -388,7 +444,7 @@ fn a_program_that_hangs_is_left() {
     let text = why_silent(&silence, &hanging, device, TIME_LIMIT);
     assert!(text.contains("5 s") && text.contains("dmesg"), "{text}");
     let missing = Path::new("/nonexistent/smartctl");
-    let silence = ask(missing, device, TIME_LIMIT).unwrap_err();
+    let silence = ask(missing, HEALTH, device, TIME_LIMIT).unwrap_err();
     assert!(matches!(silence, NoAnswer::Failed(_)), "{silence:?}");
     assert!(why_silent(&silence, missing, device, TIME_LIMIT).contains("/nonexistent/smartctl"));
 }
@@ -402,7 +458,7 @@ fn the_real_smartctl_does_not_know_loop_devices() {
     let place = diskproof_simdisk::testbed::place();
     let device = Loop::sparse(&place.path().join("image"), 1 << 20, &[]);
     let program = find_program("smartctl", None).unwrap();
-    let text = ask(&program, &device.node, Duration::from_secs(60)).unwrap();
+    let text = ask(&program, HEALTH, &device.node, Duration::from_secs(60)).unwrap();
     nothing(&text);
     let identity = crate::probe(&device.node).unwrap();
     let seen = disk_health(std::slice::from_ref(&identity), None);

@@ -10,9 +10,24 @@ use std::time::Duration;
 /// Spans begin and end at multiples of this: PostgreSQL's page, and a multiple of every sector.
 pub(super) const UNIT_BYTES: u64 = 8192;
 
-/// The segments of a layer on the layer below it, and whether that is encrypted content; or why
-/// they are unknown.
-pub(super) type BlockMap = Result<(Vec<Segment>, bool), String>;
+/// How the blocks of a layer lie on the one right below.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct BlockMap {
+    /// Where its parts lie.
+    pub segments: Vec<Segment>,
+    /// Whether their content is encrypted below.
+    pub is_encrypted: bool,
+}
+
+impl BlockMap {
+    /// A map of blocks whose content is the same below.
+    pub(super) fn plain(segments: Vec<Segment>) -> Self {
+        Self {
+            segments,
+            is_encrypted: false,
+        }
+    }
+}
 
 /// A part that lies in one piece on both layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,14 +50,14 @@ impl Segment {
 /// Where parts lie two layers below: `above` leads to the layer that `below` starts from.
 pub(super) fn compose(above: &[Segment], below: &[Segment]) -> Vec<Segment> {
     let mut found = Vec::new();
-    for one in above {
-        for next in below {
-            let low = one.to.max(next.from);
-            let high = one.to.saturating_add(one.length).min(next.end());
+    for upper in above {
+        for lower in below {
+            let low = upper.to.max(lower.from);
+            let high = upper.to.saturating_add(upper.length).min(lower.end());
             if low < high {
                 found.push(Segment {
-                    from: one.from + (low - one.to),
-                    to: next.to.saturating_add(low - next.from),
+                    from: upper.from + (low - upper.to),
+                    to: lower.to.saturating_add(low - lower.from),
                     length: high - low,
                 });
             }
@@ -68,24 +83,24 @@ fn joined(mut segments: Vec<Segment>) -> Vec<Segment> {
 
 /// The longest part, cut to whole units of the upper layer.
 pub(super) fn longest(segments: &[Segment]) -> Option<Segment> {
-    let cut = segments.iter().map(|one| {
-        let from = one.from.next_multiple_of(UNIT_BYTES);
-        let skipped = from - one.from;
+    let cut = segments.iter().map(|segment| {
+        let from = segment.from.next_multiple_of(UNIT_BYTES);
+        let skipped = from - segment.from;
         Segment {
             from,
-            to: one.to + skipped,
-            length: one.length.saturating_sub(skipped) / UNIT_BYTES * UNIT_BYTES,
+            to: segment.to + skipped,
+            length: segment.length.saturating_sub(skipped) / UNIT_BYTES * UNIT_BYTES,
         }
     });
-    cut.filter(|one| one.length > 0)
-        .max_by_key(|one| one.length)
+    cut.filter(|segment| segment.length > 0)
+        .max_by_key(|segment| segment.length)
 }
 
 /// dmsetup asks the kernel once.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// How the blocks of a mapped device lie on the device with this number (`major:minor`).
-pub(super) fn map_mapped(name: Option<String>, number: Option<String>) -> BlockMap {
+pub(super) fn map_mapped(name: Option<String>, number: Option<String>) -> Result<BlockMap, String> {
     let (Some(name), Some(number)) = (name, number) else {
         return Err("sysfs does not show the name of the mapped device".to_owned());
     };
@@ -106,8 +121,9 @@ fn bytes_of(sectors: &str) -> Option<u64> {
 }
 
 /// The table of a device whose parts are linear or encrypted, and lie on one device.
-fn read_table(text: &str, number: &str) -> BlockMap {
-    let (mut segments, mut is_encrypted) = (Vec::new(), false);
+fn read_table(text: &str, number: &str) -> Result<BlockMap, String> {
+    let mut segments = Vec::new();
+    let mut is_encrypted = false;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [start, length, kind, rest @ ..] = words.as_slice() else {
@@ -140,7 +156,10 @@ fn read_table(text: &str, number: &str) -> BlockMap {
     if segments.is_empty() {
         return Err(unreadable(text));
     }
-    Ok((segments, is_encrypted))
+    Ok(BlockMap {
+        segments,
+        is_encrypted,
+    })
 }
 
 fn unreadable(text: &str) -> String {
@@ -209,7 +228,7 @@ mod tests {
         let text = "0 8388608 linear 259:3 2048\n8388608 2097152 linear 259:3 20973568\n";
         let second = segment(4 << 30, 20_973_568 * 512, 1 << 30);
         let expected = vec![segment(0, 1 << 20, 4 << 30), second];
-        assert_eq!(read_table(text, "259:3"), Ok((expected, false)));
+        assert_eq!(read_table(text, "259:3"), Ok(BlockMap::plain(expected)));
         assert!(read_table(text, "259:4").is_err());
     }
 
@@ -217,7 +236,7 @@ mod tests {
     fn table_of_a_volume_with_snapshots() {
         let expected = vec![segment(0, 0, 3 << 30)];
         let text = "0 6291456 snapshot-origin 253:6\n";
-        assert_eq!(read_table(text, "253:6"), Ok((expected, false)));
+        assert_eq!(read_table(text, "253:6"), Ok(BlockMap::plain(expected)));
         let snapshot = "0 6291456 snapshot 253:6 253:7 P 8\n";
         assert!(read_table(snapshot, "253:6").is_err());
     }
@@ -226,8 +245,11 @@ mod tests {
     fn table_of_an_encrypted_device() {
         let text = "0 1953488896 crypt aes-xts-plain64 :64:logon:cryptsetup:6e2c-d0 0 8:3 32768 1 \
                     allow_discards\n";
-        let expected = vec![segment(0, 16 << 20, 1_953_488_896 * 512)];
-        assert_eq!(read_table(text, "8:3"), Ok((expected, true)));
+        let encrypted = BlockMap {
+            segments: vec![segment(0, 16 << 20, 1_953_488_896 * 512)],
+            is_encrypted: true,
+        };
+        assert_eq!(read_table(text, "8:3"), Ok(encrypted));
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Pair {
         Self { place }
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    fn file(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
 }
@@ -83,23 +83,23 @@ impl Pair {
 #[test]
 fn gate_spares_a_hard_linked_file_while_directories_are_exchanged() {
     let pair = Pair::new();
-    std::fs::hard_link(pair.at("theirs/file"), pair.at("second name")).unwrap();
-    let before = checksum(&pair.at("second name"));
-    while_exchanging(&pair.at("mine"), &pair.at("theirs"), || {
-        overwrite(&pair.at("mine/file"));
+    std::fs::hard_link(pair.file("theirs/file"), pair.file("second name")).unwrap();
+    let before = checksum(&pair.file("second name"));
+    while_exchanging(&pair.file("mine"), &pair.file("theirs"), || {
+        overwrite(&pair.file("mine/file"));
     });
-    assert_eq!(checksum(&pair.at("second name")), before);
+    assert_eq!(checksum(&pair.file("second name")), before);
 }
 
 #[test]
 fn gate_spares_a_file_of_a_server_while_directories_are_exchanged() {
     let pair = Pair::new();
-    std::fs::write(pair.at("theirs/PG_VERSION"), "17\n").unwrap();
-    let held = std::fs::File::open(pair.at("theirs/file")).unwrap();
+    std::fs::write(pair.file("theirs/PG_VERSION"), "17\n").unwrap();
+    let held = std::fs::File::open(pair.file("theirs/file")).unwrap();
     let before = checksum(&proc_path(&held));
     // Held for reading: the test itself is no other process.
-    while_exchanging(&pair.at("mine"), &pair.at("theirs"), || {
-        overwrite(&pair.at("mine/file"));
+    while_exchanging(&pair.file("mine"), &pair.file("theirs"), || {
+        overwrite(&pair.file("mine/file"));
     });
     assert_eq!(checksum(&proc_path(&held)), before);
 }
@@ -107,11 +107,11 @@ fn gate_spares_a_file_of_a_server_while_directories_are_exchanged() {
 #[test]
 fn gate_spares_another_file_while_files_are_exchanged() {
     let pair = Pair::new();
-    let held = std::fs::File::open(pair.at("theirs/file")).unwrap();
-    std::fs::hard_link(pair.at("theirs/file"), pair.at("second name")).unwrap();
+    let held = std::fs::File::open(pair.file("theirs/file")).unwrap();
+    std::fs::hard_link(pair.file("theirs/file"), pair.file("second name")).unwrap();
     let before = checksum(&proc_path(&held));
-    while_exchanging(&pair.at("mine/file"), &pair.at("theirs/file"), || {
-        overwrite(&pair.at("mine/file"));
+    while_exchanging(&pair.file("mine/file"), &pair.file("theirs/file"), || {
+        overwrite(&pair.file("mine/file"));
     });
     assert_eq!(checksum(&proc_path(&held)), before);
 }
@@ -119,13 +119,13 @@ fn gate_spares_another_file_while_files_are_exchanged() {
 #[test]
 fn gate_spares_a_file_behind_a_symlink_that_takes_its_place() {
     let pair = Pair::new();
-    std::fs::hard_link(pair.at("theirs/file"), pair.at("second name")).unwrap();
-    std::os::unix::fs::symlink(pair.at("second name"), pair.at("link")).unwrap();
-    let before = checksum(&pair.at("second name"));
-    while_exchanging(&pair.at("mine/file"), &pair.at("link"), || {
-        overwrite(&pair.at("mine/file"));
+    std::fs::hard_link(pair.file("theirs/file"), pair.file("second name")).unwrap();
+    std::os::unix::fs::symlink(pair.file("second name"), pair.file("link")).unwrap();
+    let before = checksum(&pair.file("second name"));
+    while_exchanging(&pair.file("mine/file"), &pair.file("link"), || {
+        overwrite(&pair.file("mine/file"));
     });
-    assert_eq!(checksum(&pair.at("second name")), before);
+    assert_eq!(checksum(&pair.file("second name")), before);
 }
 
 #[test]
@@ -156,15 +156,15 @@ fn gate_spares_another_device_while_nodes_are_exchanged() {
 #[test]
 fn scratch_file_stays_out_of_a_server_while_directories_are_exchanged() {
     let pair = Pair::new();
-    std::fs::write(pair.at("theirs/PG_VERSION"), "17\n").unwrap();
-    std::fs::create_dir(pair.at("theirs/global")).unwrap();
-    std::fs::write(pair.at("theirs/global/pg_control"), "").unwrap();
-    let theirs = std::fs::File::open(pair.at("theirs")).unwrap();
+    std::fs::write(pair.file("theirs/PG_VERSION"), "17\n").unwrap();
+    std::fs::create_dir(pair.file("theirs/global")).unwrap();
+    std::fs::write(pair.file("theirs/global/pg_control"), "").unwrap();
+    let theirs = std::fs::File::open(pair.file("theirs")).unwrap();
     let changed = || proc_path(&theirs).metadata().unwrap().modified().unwrap();
     let before = changed();
-    while_exchanging(&pair.at("mine"), &pair.at("theirs"), || {
+    while_exchanging(&pair.file("mine"), &pair.file("theirs"), || {
         let intent = Intent::Scratch { size_bytes: MIB };
-        if let Some(target) = open(&pair.at("mine"), intent) {
+        if let Some(target) = open(&pair.file("mine"), intent) {
             let is_theirs = target.identity().inode == inode(&proc_path(&theirs));
             assert!(!is_theirs, "a scratch file in the data directory");
         }

@@ -2,6 +2,7 @@
 //! pacer's times, within the budget.
 
 mod chain;
+mod transactions;
 
 use crate::io::buffers::Buffers;
 use crate::io::{Op, Request, WaitMode};
@@ -12,7 +13,9 @@ use crate::load::holds::{FlowMember, Pauses};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, Step};
 use crate::load::slots::{ReadBatch, Slot, SlotTiming, Slots, Stage};
+use crate::load::transaction::Transactions;
 use crate::load::write_journal::WriteJournal;
+use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::SyncCall;
 use std::sync::Arc;
@@ -71,6 +74,14 @@ pub(crate) struct GeneratorOptions {
     pub measure_ns: u64,
     /// Steps that started late.
     pub late: u64,
+    /// How long after its time each step started that found a slot free then.
+    pub dispatch: LatencyHistogram,
+    /// When the last slot became free of those that were all in use.
+    pub full_until_ns: u64,
+    /// A start that has been due for so long ends the worker.
+    pub overload_ns: Option<u64>,
+    /// The transactions that the steps are.
+    pub transactions: Option<Transactions>,
     /// A start that this worker has taken from the schedule and not made yet. It waits for its
     /// time, or for a block that no request is writing.
     pub reserved_ns: Option<u64>,
@@ -136,8 +147,13 @@ impl RequestGenerator {
             content,
             flow,
             calls,
+            transactions,
             measure_ns: _,
             late: _,
+            dispatch: _,
+            full_until_ns: _,
+            // Only with a pacer.
+            overload_ns: _,
             reserved_ns: _,
             writes_unsynced: _,
             bytes_left: _,
@@ -147,7 +163,8 @@ impl RequestGenerator {
             || pauses.is_some()
             || content.is_some()
             || flow.is_some()
-            || calls.is_some();
+            || calls.is_some()
+            || transactions.is_some();
         if is_set {
             let own = self.options.get_or_insert_default();
             **own = GeneratorOptions {
@@ -208,6 +225,27 @@ impl RequestGenerator {
         self.options.as_ref().map_or(0, |options| options.late)
     }
 
+    /// How long after its intended start each operation started that found a slot free then.
+    pub(crate) fn take_dispatch(&mut self) -> LatencyHistogram {
+        match &mut self.options {
+            Some(options) => std::mem::take(&mut options.dispatch),
+            None => LatencyHistogram::new(),
+        }
+    }
+
+    /// Whether a start has been due for too long at `now`: more is offered than the target serves.
+    pub(crate) fn is_overloaded(&self, now: u64) -> bool {
+        let Some(options) = &self.options else {
+            return false;
+        };
+        match (&options.pacer, options.overload_ns) {
+            (Some(pacer), Some(overload_ns)) => {
+                pacer.next_due_ns().saturating_add(overload_ns) < now
+            }
+            _ => false,
+        }
+    }
+
     /// Whether starts follow a schedule.
     pub(crate) fn is_paced(&self) -> bool {
         self.options
@@ -259,8 +297,11 @@ impl RequestGenerator {
     /// The next request, if one may start at `now` and a slot is free.
     #[inline(always)]
     pub(crate) fn next(&mut self, now: u64, buffers: &mut Buffers) -> Option<Request> {
-        if !self.follow_ups.is_empty() {
-            return self.follow_ups.pop();
+        if let Some(request) = self.follow_ups.pop() {
+            if self.options.is_some() {
+                self.fill_follow_up(&request, buffers);
+            }
+            return Some(request);
         }
         let index = self.slots.peek()?;
         if self.left == 0 && !self.take_portion_next() {
@@ -273,10 +314,11 @@ impl RequestGenerator {
                 StepDecision::Wait => return None,
             }
         }
-        let step = self.claim_step(index)?;
+        let mut step = self.claim_step(index)?;
         self.left -= 1;
         if self.options.is_some() {
             self.note_start(now);
+            step = self.begin_transaction(index, step, now);
         }
         self.slots
             .take(Slot::transfer(now, step.kind, step.offset, step.len));
@@ -425,6 +467,9 @@ impl RequestGenerator {
         if let Some(due) = options.reserved_ns.take() {
             // A start delayed by the backlog of the warm-up counts as late, too.
             options.late += u64::from(now - due > LATE_NS && now >= options.measure_ns);
+            if due >= options.full_until_ns && now >= options.measure_ns {
+                options.dispatch.record(now - due);
+            }
         }
     }
 
@@ -439,12 +484,23 @@ impl RequestGenerator {
         }
     }
 
-    /// Everything in a slot is done: it is free again.
-    pub(crate) fn finish(&mut self, index: u32) {
+    /// Everything in a slot is done at `now`: it is free again.
+    pub(crate) fn finish(&mut self, index: u32, now: u64) {
         let Slot { offset, len, .. } = *self.slots.get(index);
         if len > 0 {
             self.record_write(index, offset, WriteOutcome::Done);
             self.return_bytes(len);
+        }
+        self.free(index, now);
+    }
+
+    /// Frees a slot at `now`.
+    #[inline(always)]
+    pub(crate) fn free(&mut self, index: u32, now: u64) {
+        if let Some(options) = &mut self.options
+            && self.slots.peek().is_none()
+        {
+            options.full_until_ns = now;
         }
         self.slots.free(index);
     }

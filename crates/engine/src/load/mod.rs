@@ -9,4 +9,5 @@ pub(crate) mod holds;
 pub(crate) mod pacer;
 pub mod pattern;
 pub(crate) mod slots;
+pub(crate) mod transaction;
 pub(crate) mod write_journal;

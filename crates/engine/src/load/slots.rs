@@ -186,6 +186,11 @@ impl Slots {
         &mut self.slots[index as usize]
     }
 
+    /// What the slot with this number is doing.
+    pub(crate) fn stage(&self, index: u32) -> Stage {
+        self.slots[index as usize].stage
+    }
+
     /// The timing of the slot with this number.
     #[inline(always)]
     pub(crate) fn timing(&mut self, index: u32) -> &mut SlotTiming {

@@ -29,7 +29,7 @@ impl Counters {
                 self.record(OpKind::Read, len, latency_ns, now);
                 self.note_read(index);
             }
-            Stage::Transfer(OpKind::Write) if generator.after_write == AfterWrite::Nothing => {
+            Stage::Transfer(OpKind::Write) if !generator.write_is_followed(index) => {
                 self.record(OpKind::Write, len, latency_ns, now)
             }
             _ => {
@@ -46,8 +46,11 @@ impl Counters {
             );
             generator.record_write(index, offset, WriteOutcome::Done);
             generator.return_bytes(len);
+            if generator.continue_transaction(index, now) {
+                return;
+            }
         }
-        generator.slots.free(index);
+        generator.free(index, now);
     }
 
     /// An operation without data, a write with a follow-up, or the follow-up itself.
@@ -96,12 +99,18 @@ impl Counters {
                 if len > 0 {
                     self.record_both(OpKind::Commit, len, latency_ns, waited_ns, now);
                 }
+                if let Some(answered) = generator.answered_transaction(index, now) {
+                    let (latency_ns, waited_ns) = (answered.latency_ns, answered.waited_ns);
+                    let kind = OpKind::Transaction;
+                    self.record_both(kind, answered.bytes, latency_ns, waited_ns, now);
+                }
                 None
             }
         };
         match follow {
             Some((stage, op)) => generator.follow(index, stage, op, now),
-            None => generator.finish(index),
+            None if generator.continue_transaction(index, now) => {}
+            None => generator.finish(index, now),
         }
     }
 
@@ -141,7 +150,7 @@ impl Counters {
                 generator.follow(index, stage, op, now);
                 generator.slots.interrupt_one(index);
             }
-            None => generator.finish(index),
+            None => generator.finish(index, now),
         }
     }
 
@@ -171,7 +180,7 @@ impl Counters {
             if len > 0 {
                 generator.return_bytes(len);
             }
-            generator.slots.free(index);
+            generator.free(index, now);
             self.fail(kind, errno, now - began_ns, now);
             return;
         }

@@ -271,12 +271,12 @@ impl Counters {
         }
     }
 
-    /// Sum of the latencies of all operations up to the last cell, failed ones included. A commit
-    /// counts once.
+    /// Sum of the latencies of all operations up to the last cell, failed ones included. What
+    /// consists of others counts with them.
     pub(crate) fn busy_ns(&self) -> u128 {
         let mut busy_ns = self.uncounted_ns;
         for kind in OpKind::ALL {
-            if kind != OpKind::Commit {
+            if !kind.is_made_of_others() {
                 busy_ns += self.by_kind[kind as usize].op.latency.sum_ns();
             }
         }

@@ -5,6 +5,7 @@ use crate::io::clock::ProcessorWait;
 use crate::io::errno_name;
 use crate::load::slots::PendingRequest;
 use crate::measure::read_check::ReadVerdict;
+use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     ByteCount, Interruption, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX, SteadyOutcome,
     ZeroSample,
@@ -30,6 +31,8 @@ pub(crate) enum EndReason {
     TooSlow,
     /// The rate fell below its least.
     BelowFloor,
+    /// A start of the open loop was due for too long.
+    Overloaded,
     /// The rate was steady.
     Steady,
 }
@@ -51,6 +54,9 @@ pub(crate) struct WorkerResult {
     pub zero_blocks: ZeroSample,
     /// Open-loop operations that started late.
     pub late: u64,
+    /// How long after its intended start each operation started that found a slot free then; empty
+    /// in a closed loop.
+    pub dispatch: LatencyHistogram,
     /// [`crate::io::Backend::done_before_wait`].
     pub done_before_wait: Option<f64>,
     /// From the end of the warm-up to [`WorkerResult::stop_ns`].

@@ -439,6 +439,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         {
             self.end(ending, now);
         }
+        if self.ending.is_none() && self.generator.is_overloaded(now) {
+            self.end(EndReason::Overloaded, now);
+        }
         let was_measuring = self.counters.measuring;
         let is_stopped = self.stop.load(Ordering::Relaxed);
         let is_over = now >= self.schedule.end_ns || (is_stopped && was_measuring);
@@ -676,6 +679,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             last_ns,
             zero_blocks: self.zero_blocks,
             late: self.generator.late(),
+            dispatch: self.generator.take_dispatch(),
             done_before_wait: self.backend.done_before_wait(),
             processor_wait: self.processor_wait.1,
             interruptions,

@@ -324,8 +324,11 @@ impl PingLog {
             EndReason::Budget => self.stop(StopReason::Ops),
             EndReason::Time => self.stop(StopReason::Time),
             EndReason::Errors(_) => self.stop(StopReason::Errors),
-            EndReason::Stopped | EndReason::TooSlow | EndReason::BelowFloor | EndReason::Steady => {
-            }
+            EndReason::Stopped
+            | EndReason::TooSlow
+            | EndReason::BelowFloor
+            | EndReason::Overloaded
+            | EndReason::Steady => {}
         }
     }
 

@@ -101,7 +101,9 @@ fn add_results(
         .flat_map(|part| part.done_before_wait)
         .reduce(f64::min);
     let mut windows = Vec::new();
+    let mut dispatch = LatencyHistogram::new();
     for part in results {
+        dispatch.merge(&part.dispatch);
         // A worker that ended earlier had nothing in flight for the rest of the time.
         let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
         sum.achieved_depth += part.busy_ns as f64 / window_ns;
@@ -121,6 +123,7 @@ fn add_results(
         sum.steady = part.steady;
     }
     sum.windows = add_up(windows, flow_ns);
+    sum.dispatch_p99_ns = dispatch.percentile(0.99);
     sum.verify = verdict.map(ReadVerdict::result);
     sum.dead_time_ns = dead_time_ns(sum, dead_ns);
     late
@@ -134,7 +137,7 @@ fn dead_time_ns(sum: &Measurement, dead_ns: f64) -> Option<f64> {
     }
     let mut done = 0;
     for (kind, op) in &sum.ops {
-        if *kind != OpKind::Commit {
+        if !kind.is_made_of_others() {
             done += op.count;
         }
     }
@@ -346,11 +349,18 @@ fn cut(sum: &mut Measurement, flow_ns: u64) -> u64 {
 /// Without them a disk that stalls up to the end would seem to have delayed hardly any. Their wait
 /// so far is a lower bound of their latency. Returns their number.
 fn add_waiting(sum: &mut Measurement, waiting: impl Iterator<Item = (u64, u64)>) -> u64 {
-    // In the shares of the streams; the last has what is left.
-    let commits = sum.workload.commits();
-    let shares = sum.workload.streams.firsts();
-    let shares = shares.map(|(kind, permille)| (kind, permille, 0));
-    let mut shares: Vec<(OpKind, u16, u64)> = shares.collect();
+    // In the shares of the streams; the last has what is left. No part of a transaction is due by
+    // itself.
+    let is_transaction = sum.workload.transaction.is_some();
+    let commits = sum.workload.commits() && !is_transaction;
+    let mut shares: Vec<(OpKind, u16, u64)> = Vec::new();
+    if is_transaction {
+        shares.push((OpKind::Transaction, 1000, 0));
+    } else {
+        for (kind, permille) in sum.workload.streams.firsts() {
+            shares.push((kind, permille, 0));
+        }
+    }
     if let Some(last) = shares.last_mut() {
         last.1 = 1000;
     }
@@ -425,6 +435,8 @@ fn stop_reason(workload: &Workload, control: Control, results: &[WorkerResult]) 
         StopReason::TooSlow
     } else if endings.contains(&EndReason::BelowFloor) {
         StopReason::BelowFloor
+    } else if endings.contains(&EndReason::Overloaded) {
+        StopReason::Overloaded
     } else if endings.contains(&EndReason::Steady) {
         StopReason::Steady
     } else if endings.contains(&EndReason::Time) {

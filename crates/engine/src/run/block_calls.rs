@@ -19,7 +19,9 @@ pub(crate) fn calls_of(workload: &Workload, target: &OpenTarget) -> Option<Block
     BlockCalls::for_workload(workload, |kind| match (kind, is_device) {
         (OpKind::Trim, true) => Some(BlockCall::DISCARD),
         (OpKind::Trim, false) => Some(BlockCall::PUNCH_HOLE),
-        (OpKind::Read | OpKind::Write | OpKind::Sync | OpKind::Commit, _) => None,
+        (OpKind::Read | OpKind::Write | OpKind::Sync | OpKind::Commit | OpKind::Transaction, _) => {
+            None
+        }
     })
 }
 

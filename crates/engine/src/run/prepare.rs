@@ -3,6 +3,7 @@
 
 use crate::io::Extent;
 use crate::load::block_calls::BlockCalls;
+use crate::load::transaction::Log;
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
 use crate::run::block_calls::{checked_calls, device_call};
 use crate::run::error::{RunError, unsuitable};
@@ -22,6 +23,9 @@ pub(crate) struct PreparedTarget {
     pub known: Measurement,
     /// The span.
     pub extent: Extent,
+    /// The part of the span that its reads and writes use, and its log, where its steps are
+    /// transactions.
+    pub log: Option<(Extent, Log)>,
     /// The journal of a verified workload.
     pub journal: Option<Arc<WriteJournal>>,
     /// Bytes of the span that a sequential workload passes over before it begins.
@@ -82,6 +86,7 @@ pub(crate) fn prepare_target(
         );
         return Err(unsuitable(workload, target, why));
     }
+    let log = log_for(workload, extent, target)?;
     let journal = journal_for(workload, extent, target, seed)?;
     if workload.checks_reads() && engine.used == EngineKind::Mmap {
         return Err(unverifiable(
@@ -98,6 +103,7 @@ pub(crate) fn prepare_target(
             ..Measurement::unmeasured(workload.clone(), span, engine, cache)
         },
         extent,
+        log,
         journal,
         skip_bytes: 0,
         calls,
@@ -131,6 +137,56 @@ pub(crate) fn check_span(
 
 fn unverifiable(workload: &Workload, target: &OpenTarget, why: &str) -> RunError {
     unsuitable(workload, target, format!("cannot be verified: {why}"))
+}
+
+/// What contradicts the transactions of a workload: a plan from a file may say anything.
+fn why_no_transactions(workload: &Workload) -> Option<&'static str> {
+    let is_synced = match workload.sync {
+        SyncPolicy::Every { writes, .. } => writes <= 1,
+        SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. } => true,
+        SyncPolicy::None | SyncPolicy::AtEnd | SyncPolicy::WithWrite { .. } => false,
+    };
+    if !is_synced {
+        Some("needs a sync after each log record to make transactions durable")
+    } else if workload.stop.bytes.is_some() {
+        Some("cannot limit transactions by bytes; limit operations or time")
+    } else if workload.verify != Verify::Off {
+        Some("cannot verify what transactions write")
+    } else if !workload.block_mix.is_empty() || !workload.streams.other_sizes().is_empty() {
+        Some("needs blocks of one size in its transactions")
+    } else if !matches!(workload.access, Access::Random { .. }) {
+        Some("needs random blocks for its transactions")
+    } else if workload.layout == Layout::Provides {
+        Some("cannot give a file its content by transactions")
+    } else {
+        None
+    }
+}
+
+/// The data and the log of a workload of transactions; `None` of others.
+fn log_for(
+    workload: &Workload,
+    extent: Extent,
+    target: &OpenTarget,
+) -> Result<Option<(Extent, Log)>, RunError> {
+    let Some(transaction) = workload.transaction else {
+        return Ok(None);
+    };
+    if let Some(why) = why_no_transactions(workload) {
+        return Err(unsuitable(workload, target, why.to_owned()));
+    }
+    let block_bytes = u64::from(workload.block_bytes);
+    match Log::part(extent, transaction) {
+        Some((data, log)) if data.length >= block_bytes => Ok(Some((data, log))),
+        _ => {
+            let why = format!(
+                "needs a block of {block_bytes} bytes and a log of {} bytes, but the span has {}. \
+                 Use a larger --size or --span",
+                transaction.log_span_bytes, extent.length
+            );
+            Err(unsuitable(workload, target, why))
+        }
+    }
 }
 
 /// The journal of a workload that signs what it writes; `None` for others.

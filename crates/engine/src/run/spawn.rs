@@ -18,6 +18,7 @@ use crate::load::generator::{GeneratorOptions, RequestGenerator};
 use crate::load::holds::{FlowMember, FlowPart, Pauses};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
+use crate::load::transaction::Transactions;
 use crate::lock::lock;
 use crate::measure::load_limits::LoadLimits;
 use crate::measure::read_check::ReadCheck;
@@ -247,6 +248,19 @@ fn content_of(config: &WorkerConfig) -> Option<ContentWriter> {
     Some(ContentWriter::new(content, config.seed, config.stream))
 }
 
+/// The transactions that its steps are, where they are some.
+fn transactions_of(config: &WorkerConfig) -> Option<Transactions> {
+    let workload = &config.prepared.known.workload;
+    let (_, log) = config.prepared.log.clone()?;
+    let shape = workload.transaction?;
+    Some(Transactions::new(
+        shape,
+        workload.block_bytes,
+        log,
+        config.depth,
+    ))
+}
+
 /// Waits for the start, which may be long after that of the others; ends early with the run.
 fn wait_for_start(
     clock: &WorkerClock,
@@ -304,6 +318,8 @@ fn run_worker<B: Backend>(
         content: content_of(&config),
         flow: config.flow.clone().map(FlowMember::new),
         calls: config.prepared.calls.clone(),
+        overload_ns: workload.shape.overload_ns,
+        transactions: transactions_of(&config),
         ..GeneratorOptions::default()
     };
     let generator = RequestGenerator::new(

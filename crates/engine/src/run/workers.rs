@@ -254,7 +254,11 @@ impl<'a> WorkerGroup<'a> {
                     let extent = whole.share(&workload.access, index, threads, block);
                     (extent, within_part(&budget, workload, extent, whole))
                 };
-                let mut pattern = Pattern::new(workload, extent, seed, first_stream | index);
+                let part = match &prepared.log {
+                    Some((data, _)) => *data,
+                    None => extent,
+                };
+                let mut pattern = Pattern::new(workload, part, seed, first_stream | index);
                 pattern.skip(prepared.skip_bytes / workers);
                 if per_worker > 1 {
                     let key = order_key(seed, first_stream | worker);

@@ -1,8 +1,8 @@
 //! Access time by seek distance: one small request after the other, in patterns that send the heads
 //! far or near.
 
-use super::log::SurveyTarget;
 use super::queue::{RequestQueue, block_at};
+use super::target::SurveyTarget;
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent, errno_name};
 use crate::random::Random;
@@ -33,7 +33,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     /// Measures all patterns and puts the accesses into the log.
     pub(crate) fn measure_access(&mut self, plan: &AccessPlan) -> io::Result<()> {
         let (target, log) = (self.target, self.log);
-        log.begin("access times");
+        log.begin_step("access times");
         let block = target.rounded_request_bytes(u64::from(plan.block_bytes));
         let mut places = Places::new(&target, block);
         let start_ns = self.sampler.now();
@@ -68,11 +68,11 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                             distance_bytes: offset.abs_diff(from),
                             latency_ns: completion.latency_ns,
                         };
-                        log.seen().access.push(point);
+                        log.results().access.push(point);
                     }
                     (0, None) => {}
                     (errno, _) => {
-                        *log.seen()
+                        *log.results()
                             .access_errors
                             .entry(errno_name(errno))
                             .or_default() += 1
@@ -82,7 +82,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 done += u32::from(index > 0);
                 let in_time =
                     self.sampler.now().saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64;
-                log.done((f64::from(done) / total).max(in_time));
+                log.report_share((f64::from(done) / total).max(in_time));
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     /// Measures the burst rate and puts it into the log; nothing where the range cannot be read.
     pub(crate) fn measure_burst(&mut self, plan: &BurstPlan) -> io::Result<()> {
         let (target, log) = (self.target, self.log);
-        log.begin("burst");
+        log.begin_step("burst");
         let bytes = target.rounded_request_bytes(plan.bytes);
         let middle = target.extent.start + target.extent.length / 2;
         let request = block_at(target.aligned(middle), bytes);
@@ -53,7 +53,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                     );
                     (window, window_start) = (0, completion.at_ns);
                 }
-                log.done(
+                log.report_share(
                     completion.at_ns.saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64,
                 );
             },
@@ -67,7 +67,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 unit: "B/s".to_owned(),
             };
             let first_bytes_per_second = bytes as f64 * 1e9 / first.latency_ns.max(1) as f64;
-            log.seen().burst = Some(Burst {
+            log.results().burst = Some(Burst {
                 bytes,
                 rounds,
                 first_bytes_per_second,

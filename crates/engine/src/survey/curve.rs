@@ -2,12 +2,13 @@
 //!
 //! Each sample is the end of a stream; see [`super::sample`].
 
-use super::log::{SurveyLog, SurveyTarget, UNIT_BYTES};
+use super::log::SurveyLog;
 use super::queue::{BlockCompletion, RequestQueue, add_flush, block_at};
 use super::sample::{
     CurveSizing, LEAD, MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX, Sample, SamplePlace,
     SampleSum,
 };
+use super::target::{SurveyTarget, UNIT_BYTES};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent};
 use crate::measure::sampler::SampleRequest;
@@ -60,7 +61,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     /// Measures the curve and puts it into the log.
     pub(crate) fn measure_curve(&mut self, plan: &CurvePlan) -> io::Result<Option<MeasuredCurve>> {
         let (target, log) = (self.target, self.log);
-        log.begin("curve");
+        log.begin_step("curve");
         let rate = self.first_rate()?;
         let Some(sizing) = size(plan, &target, rate) else {
             return Ok(None);
@@ -213,7 +214,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         )?;
         let places = pass.places;
         if let Some(flushed) = self.flush()?
-            && let Some(last) = log.seen().curve.last_mut()
+            && let Some(last) = log.results().curve.last_mut()
         {
             add_flush(last, &flushed);
         }

@@ -1,62 +1,14 @@
-//! What a survey knows of its target, and what it has measured so far, shared by the thread that
-//! surveys and the one that watches: nothing is lost when the user or the disk ends it.
+//! What a survey has measured so far, shared by the thread that surveys and the one that watches:
+//! nothing is lost when the user or the disk ends it.
 
 use super::scan_log::ScanLog;
-use crate::io::Extent;
 use crate::lock::lock;
 use crate::measure::usage;
-use diskproof_model::measurement::{CpuTime, Hang, Interruption, OpKind};
-use diskproof_model::plan::{CachePolicy, EngineKind};
+use diskproof_model::measurement::{CpuTime, Hang, Interruption};
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
-
-/// Alignment of samples and blocks: the unit of most media, and a multiple of every sector.
-pub(crate) const UNIT_BYTES: u64 = 4096;
-/// Sector size of files, and where the target does not report one.
-pub(crate) const SECTOR_BYTES: u32 = 512;
-
-/// What a survey knows of its target.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SurveyTarget {
-    /// The span.
-    pub extent: Extent,
-    /// Requests in flight during the curve.
-    pub depth: u32,
-    /// The I/O engine of curve and burst.
-    pub stream: EngineKind,
-    /// The I/O engine for one request at a time.
-    pub read_one: EngineKind,
-    /// What lengths must be multiples of.
-    pub alignment_bytes: u64,
-    /// The smallest part that can be unreadable alone.
-    pub sector_bytes: u64,
-    /// Unit of logical block addresses.
-    pub lba_bytes: u64,
-    /// How the page cache is treated.
-    pub cache: CachePolicy,
-    /// Read or write.
-    pub operation: OpKind,
-    /// Seed of every random choice.
-    pub seed: u64,
-}
-
-impl SurveyTarget {
-    /// A length that the target takes: rounded up to its unit, and no longer than the span.
-    pub(crate) fn rounded_request_bytes(&self, bytes: u64) -> u64 {
-        bytes
-            .max(1)
-            .next_multiple_of(self.alignment_bytes)
-            .min(self.extent.length / self.alignment_bytes * self.alignment_bytes)
-    }
-
-    /// The aligned offset at or before `offset`.
-    pub(crate) fn aligned(&self, offset: u64) -> u64 {
-        let unit = UNIT_BYTES.max(self.alignment_bytes);
-        offset / unit * unit
-    }
-}
 
 /// Results so far.
 #[derive(Debug, Default)]
@@ -65,8 +17,8 @@ pub(crate) struct SurveyResults {
     pub step: &'static str,
     /// Transfer rate by position.
     pub curve: Vec<CurvePoint>,
-    /// When the curve began, and the CPU time of the process then.
-    pub curve_start: (u64, CpuTime),
+    /// The beginning of the curve.
+    pub curve_start: CurveStart,
     /// Duration of the curve.
     pub curve_ns: u64,
     /// CPU time of this program during the curve.
@@ -88,10 +40,17 @@ pub(crate) struct SurveyResults {
     pub interruptions: Vec<Interruption>,
 }
 
-/// Shared by the thread that surveys and the one that watches.
+/// When a curve began, and the CPU time of the process then.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CurveStart {
+    pub ns: u64,
+    pub cpu: CpuTime,
+}
+
+/// Results and progress of a survey under way.
 #[derive(Debug, Default)]
 pub(crate) struct SurveyLog {
-    seen: Mutex<SurveyResults>,
+    results: Mutex<SurveyResults>,
     stop: AtomicBool,
     bytes: AtomicU64,
     ops: AtomicU64,
@@ -100,39 +59,42 @@ pub(crate) struct SurveyLog {
 
 impl SurveyLog {
     /// The results; locked for a moment, between requests.
-    pub(crate) fn seen(&self) -> MutexGuard<'_, SurveyResults> {
-        lock(&self.seen)
+    pub(crate) fn results(&self) -> MutexGuard<'_, SurveyResults> {
+        lock(&self.results)
     }
 
-    /// Begins a step.
-    pub(crate) fn begin(&self, step: &'static str) {
-        self.seen().step = step;
-        self.done(0.0);
+    /// Names the step that begins now.
+    pub(crate) fn begin_step(&self, step: &'static str) {
+        self.results().step = step;
+        self.report_share(0.0);
     }
 
-    /// The curve begins now.
+    /// Keeps the time and the CPU time from which the curve counts.
     pub(crate) fn begin_curve(&self, now_ns: u64) {
-        self.seen().curve_start = (now_ns, usage::process());
+        self.results().curve_start = CurveStart {
+            ns: now_ns,
+            cpu: usage::process(),
+        };
     }
 
-    /// A point of the curve is finished.
+    /// Adds a finished point of the curve, of which this share is done.
     pub(crate) fn add_curve_point(&self, now_ns: u64, point: CurvePoint, share: f64) {
-        self.seen().curve.push(point);
+        self.results().curve.push(point);
         self.report_curve(now_ns, share);
     }
 
-    /// Reports the progress of the curve.
+    /// Reports that this share of the curve is done.
     pub(crate) fn report_curve(&self, now_ns: u64, share: f64) {
-        let mut seen = self.seen();
-        let (start_ns, cpu) = seen.curve_start;
-        seen.curve_ns = now_ns.saturating_sub(start_ns);
-        seen.curve_cpu = usage::process_since(cpu);
-        drop(seen);
-        self.done(share);
+        let mut results = self.results();
+        let start = results.curve_start;
+        results.curve_ns = now_ns.saturating_sub(start.ns);
+        results.curve_cpu = usage::process_since(start.cpu);
+        drop(results);
+        self.report_share(share);
     }
 
-    /// How much of the step is done, 0 to 1.
-    pub(crate) fn done(&self, share: f64) {
+    /// Reports that this share of the step is done, 0 to 1.
+    pub(crate) fn report_share(&self, share: f64) {
         self.done_ppm
             .store((share.clamp(0.0, 1.0) * 1e6) as u64, Ordering::Relaxed);
     }

@@ -10,6 +10,7 @@ mod resample;
 mod sample;
 mod scan;
 mod scan_log;
+mod target;
 #[cfg(test)]
 mod tests;
 
@@ -37,7 +38,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::stream::Streams;
 use diskproof_model::surface::{CurvePlan, SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetKind;
-use log::{SECTOR_BYTES, SurveyLog, SurveyTarget, UNIT_BYTES};
+use log::SurveyLog;
 use queue::RequestQueue;
 pub use resample::ChoosePoints;
 use rustix::fs::{Advice, fadvise};
@@ -45,17 +46,20 @@ use sample::{MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use target::{SECTOR_BYTES, SurveyTarget, UNIT_BYTES};
 
 impl Session {
     /// Surveys one target, number `index` of the plan. Returns what was measured before the watcher
     /// interrupted. `choose` says which points of the curve are read a second time at the end.
     pub fn survey(
         &self,
-        (survey, choose): (&Survey, ChoosePoints),
-        (index, target): (usize, &mut OpenTarget),
+        survey: &Survey,
+        choose: ChoosePoints,
+        index: usize,
+        target: &mut OpenTarget,
         watch: &mut dyn Watch,
     ) -> Result<SurfaceMeasurement, RunError> {
-        let (surveyed, cache) = self.prepare_survey(survey, target, watch)?;
+        let PreparedSurvey { surveyed, cache } = self.prepare_survey(survey, target, watch)?;
         let snapshot = Snapshot::take(target.identity());
         let clock = ActiveClock::new();
         let start_ns = clock.now();
@@ -78,12 +82,12 @@ impl Session {
             target,
             stall_timeout: self.stall_timeout,
         };
-        let (control, hang) = follow(&working, survey.time_ns_max(), &log, place, watch)?;
+        let end = follow(&working, survey.time_ns_max(), &log, place, watch)?;
         let wall_ns = clock.now() - start_ns;
         let mut asked = ByteCount::default();
         asked.add(survey.operation, log.bytes());
         let device = snapshot.finish(asked);
-        let seen = std::mem::take(&mut *log.seen());
+        let results = std::mem::take(&mut *log.results());
         Ok(SurfaceMeasurement {
             target: index,
             survey: survey.clone(),
@@ -91,26 +95,26 @@ impl Session {
             span_bytes: surveyed.extent.length,
             start_ns: start_ns.saturating_sub(self.origin_ns),
             wall_ns,
-            curve_ns: seen.curve_ns,
-            curve_cpu: seen.curve_cpu,
+            curve_ns: results.curve_ns,
+            curve_cpu: results.curve_cpu,
             engine: surveyed.stream,
             cache,
-            curve: seen.curve,
-            burst: seen.burst,
-            access: seen.access,
-            access_errors: seen.access_errors,
-            scan: seen.scan.map(|log| log.scan()),
-            starved_ns: seen.starved_ns,
+            curve: results.curve,
+            burst: results.burst,
+            access: results.access,
+            access_errors: results.access_errors,
+            scan: results.scan.map(|log| log.scan()),
+            starved_ns: results.starved_ns,
             asked,
             device,
-            interrupted: control == Control::Interrupt,
-            stalls: seen
+            interrupted: end.control == Control::Interrupt,
+            stalls: results
                 .stalls
                 .into_iter()
                 .map(|stall| since(stall, self.origin_ns))
                 .collect(),
-            hang: hang.map(|hang| since(hang, self.origin_ns)),
-            interruptions: join_interruptions(seen.interruptions.into_iter(), self.origin_ns),
+            hang: end.hang.map(|hang| since(hang, self.origin_ns)),
+            interruptions: join_interruptions(results.interruptions.into_iter(), self.origin_ns),
         })
     }
 
@@ -119,7 +123,7 @@ impl Session {
         survey: &Survey,
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
-    ) -> Result<(SurveyTarget, CacheUse), RunError> {
+    ) -> Result<PreparedSurvey, RunError> {
         refuse_mapping(survey.engine, target)?;
         if survey.operation == OpKind::Write {
             let writes = Workload {
@@ -159,8 +163,14 @@ impl Session {
         };
         let surveyed = survey_target(survey, target, cache.used, self.seed, engines);
         check_span(&streaming, target, SPAN_BYTES_MIN, surveyed.extent.length)?;
-        Ok((surveyed, cache))
+        Ok(PreparedSurvey { surveyed, cache })
     }
+}
+
+/// A target that is ready to be surveyed.
+struct PreparedSurvey {
+    surveyed: SurveyTarget,
+    cache: CacheUse,
 }
 
 /// Stands for the name of a workload.
@@ -191,7 +201,7 @@ fn survey_target(
     target: &OpenTarget,
     cache: CachePolicy,
     seed: u64,
-    SurveyEngines { stream, read_one }: SurveyEngines,
+    engines: SurveyEngines,
 ) -> SurveyTarget {
     let whole = extent_of(survey.span, target.usable_bytes());
     let alignment_bytes = u64::from(target.alignment_bytes());
@@ -214,13 +224,13 @@ fn survey_target(
         extent: Extent::new(start, end.saturating_sub(start)),
         // The kernel splits one large pread into requests that are in flight together: as good as a
         // queue.
-        depth: if stream == EngineKind::Sync {
+        depth: if engines.stream == EngineKind::Sync {
             1
         } else {
             STREAM_DEPTH
         },
-        stream,
-        read_one,
+        stream: engines.stream,
+        read_one: engines.read_one,
         alignment_bytes,
         sector_bytes,
         lba_bytes: u64::from(lba_bytes),
@@ -238,15 +248,23 @@ struct SurveyPlace<'a> {
     stall_timeout: StallTimeout,
 }
 
+/// How a survey ended.
+struct SurveyEnd {
+    /// The watcher's last answer.
+    control: Control,
+    /// The hang that ended it, on the clock.
+    hang: Option<Hang>,
+}
+
 /// Waits until the thread that surveys ends, or until the target has not answered for too long. The
-/// survey stops after `limit_ns`. Returns the watcher's last answer, and the hang, on the clock.
+/// survey stops after `limit_ns`.
 fn follow(
     working: &Deferred<io::Result<()>>,
     limit_ns: Option<u64>,
     log: &SurveyLog,
     place: SurveyPlace<'_>,
     watch: &mut dyn Watch,
-) -> Result<(Control, Option<Hang>), RunError> {
+) -> Result<SurveyEnd, RunError> {
     let SurveyPlace {
         index,
         target,
@@ -265,7 +283,12 @@ fn follow(
     }
     loop {
         match supervisor.next(working) {
-            Event::Report(Ok(())) => return Ok((control, None)),
+            Event::Report(Ok(())) => {
+                return Ok(SurveyEnd {
+                    control,
+                    hang: None,
+                });
+            }
             Event::Report(Err(source)) => {
                 return Err(worker_error(&Workload::named(SURVEY), target, source));
             }
@@ -291,7 +314,10 @@ fn follow(
                 log.stop();
                 target.leave_open();
                 let hang = stall_timeout.hang(progress.answered_ns, silence_ns);
-                return Ok((control, Some(hang)));
+                return Ok(SurveyEnd {
+                    control,
+                    hang: Some(hang),
+                });
             }
         }
     }
@@ -331,7 +357,7 @@ impl SurveyProgress {
     }
 
     fn tick(&mut self, now: u64, log: &SurveyLog, watch: &mut dyn Watch) -> Control {
-        let step = log.seen().step;
+        let step = log.results().step;
         if step != self.step {
             (self.step, self.step_ns) = (step, now);
         }
@@ -352,7 +378,7 @@ impl SurveyProgress {
             .add(now - self.start_ns, &cell, PROGRESS_CELLS_MAX + 1);
         let mut found = Vec::new();
         let mut judged_to = None;
-        if let Some(scan) = &mut log.seen().scan {
+        if let Some(scan) = &mut log.results().scan {
             found = scan.take_found();
             judged_to = Some(scan.found.to_bytes);
         }
@@ -439,7 +465,7 @@ impl SurveyWorker {
 
     /// Reads the points a second time that the caller chooses.
     fn confirm(&self, plan: &CurvePlan, measured: &mut MeasuredCurve) -> io::Result<()> {
-        let points = (self.choose)(&self.log.seen().curve);
+        let points = (self.choose)(&self.log.results().curve);
         if points.is_empty() {
             return Ok(());
         }

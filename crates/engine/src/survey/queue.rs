@@ -1,7 +1,8 @@
 //! Blocks of a target moved in order through a [`Sampler`], each with the part of the time that was
 //! its own. Curve, burst, access times and scan are built on it.
 
-use super::log::{SurveyLog, SurveyTarget};
+use super::log::SurveyLog;
+use super::target::SurveyTarget;
 use crate::io::clock::Clock;
 use crate::io::{Backend, Op, errno_name};
 use crate::measure::sampler::{Completion, SampleRequest, Sampler};
@@ -101,10 +102,10 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
 
     /// A step is over: logs its interruptions and its wait for processors.
     pub(crate) fn conclude_step(&mut self) {
-        let mut seen = self.log.seen();
-        seen.starved_ns = self.sampler.starved_ns();
+        let mut results = self.log.results();
+        results.starved_ns = self.sampler.starved_ns();
         let found = self.sampler.take_interruptions();
-        seen.interruptions.extend(found);
+        results.interruptions.extend(found);
     }
 
     /// Drops the target's pages from the page cache for buffered I/O: what earlier steps left there
@@ -126,7 +127,7 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
         self.run_unwatched(next, |completion| {
             let is_good = completion.errno == 0 && !completion.interrupted;
             if is_good && completion.latency_ns >= STALL_NS_MIN {
-                completion.note_pause(&mut log.seen().stalls);
+                completion.note_pause(&mut log.results().stalls);
             }
             on_completion(completion);
         })

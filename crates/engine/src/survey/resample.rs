@@ -9,9 +9,9 @@
 //! next to them. A program that used the disk for a while makes a stretch as slow as a fault does;
 //! at another time only the fault is left. The caller chooses the places.
 
-use super::log::{SurveyTarget, UNIT_BYTES};
 use super::queue::{RequestQueue, block_at};
 use super::sample::{MeasuredCurve, STREAM_REQUEST_MAX, Sample};
+use super::target::{SurveyTarget, UNIT_BYTES};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent};
 use diskproof_model::measurement::OpKind;
@@ -66,7 +66,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         if !has_room(&self.target, measured.rate) {
             return Ok(());
         }
-        let (start_ns, _) = self.log.seen().curve_start;
+        let start_ns = self.log.results().curve_start.ns;
         let taken_ns = self.sampler.now() - start_ns;
         let end_ns = start_ns + time_ns.unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
         let places_max =
@@ -75,7 +75,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let mut readings: BTreeMap<usize, Vec<CurvePoint>> = BTreeMap::new();
         loop {
             // With some points corrected, others may stand out that they hid.
-            let mut candidates = outliers(&self.log.seen().curve);
+            let mut candidates = outliers(&self.log.results().curve);
             candidates.retain(|index| !readings.contains_key(index));
             candidates.truncate(places_max - readings.len());
             // From the end: the requests behind a sample reach into the next place of a whole pass.
@@ -86,7 +86,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                     Some(Sample::Interrupted) => continue,
                     Some(Sample::Stopped) | None => return Ok(()),
                 };
-                if let Some(known) = self.log.seen().curve.get_mut(*index) {
+                if let Some(known) = self.log.results().curve.get_mut(*index) {
                     let readings = readings
                         .entry(*index)
                         .or_insert_with(|| vec![known.clone()]);
@@ -112,7 +112,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         if points.is_empty() || !has_room(&self.target, measured.rate) {
             return Ok(());
         }
-        log.begin("second reading");
+        log.begin_step("second reading");
         let limit_ns = match time_ns {
             Some(time_ns) => (time_ns / SECOND_PARTS).min(SECOND_NS),
             None => SECOND_NS,
@@ -125,7 +125,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         for (done, index) in points.into_iter().enumerate() {
             match self.read_again(measured, index, end_ns)? {
                 Some(Sample::Done(point)) => {
-                    if let Some(known) = log.seen().curve.get_mut(index)
+                    if let Some(known) = log.results().curve.get_mut(index)
                         && point.errors == 0
                     {
                         known.later_bytes_per_second = Some(point.bytes_per_second);
@@ -134,7 +134,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 Some(Sample::Interrupted) => {}
                 Some(Sample::Stopped) | None => return Ok(()),
             }
-            log.done((done + 1) as f64 / count as f64);
+            log.report_share((done + 1) as f64 / count as f64);
         }
         Ok(())
     }

@@ -66,11 +66,48 @@ pub(crate) struct SampleSum {
     so_far: CurvePoint,
     /// The process did not run meanwhile: the figures tell nothing.
     pub interrupted: bool,
-    /// Bytes of a part, and what is timed of the part under way.
+    /// Bytes of a part.
     part_bytes: u64,
-    part: (u64, u64),
-    /// Number of parts, and the sums of their times per byte and of the squares.
-    parts: (u32, f64, f64),
+    /// What is timed of the part under way.
+    part: TimedPart,
+    /// The times per byte of the parts that are complete.
+    parts: PartTimes,
+}
+
+/// Bytes, and the time that they took.
+#[derive(Debug, Clone, Copy, Default)]
+struct TimedPart {
+    bytes: u64,
+    ns: u64,
+}
+
+/// The number of parts, and the sums of their times per byte and of the squares.
+#[derive(Debug, Clone, Copy, Default)]
+struct PartTimes {
+    count: u32,
+    sum: f64,
+    squares: f64,
+}
+
+impl PartTimes {
+    fn add(&mut self, part: TimedPart) {
+        let ns_per_byte = part.ns as f64 / part.bytes as f64;
+        self.count += 1;
+        self.sum += ns_per_byte;
+        self.squares += ns_per_byte * ns_per_byte;
+    }
+
+    /// The standard error of the mean time per byte, as a share; to first order that of the rate.
+    fn standard_error(self) -> Option<f64> {
+        if self.count < PARTS_MIN || self.sum <= 0.0 {
+            return None;
+        }
+        let count = f64::from(self.count);
+        let mean = self.sum / count;
+        let variance = ((self.squares - self.sum * self.sum / count) / (count - 1.0)).max(0.0);
+        // Six digits are plenty, and a record holds many points.
+        Some(((variance / count).sqrt() / mean * 1e6).round() / 1e6)
+    }
 }
 
 /// Fewer parts of a sample have no meaningful spread.
@@ -88,7 +125,8 @@ impl SampleSum {
     /// A failed request counts in neither bytes nor time: a disk may retry for seconds.
     pub(crate) fn add(&mut self, completion: &BlockCompletion) {
         self.interrupted |= completion.interrupted;
-        let (so_far, bytes) = (&mut self.so_far, u64::from(completion.request.len));
+        let so_far = &mut self.so_far;
+        let bytes = u64::from(completion.request.len);
         so_far.latency_max_ns = so_far.latency_max_ns.max(completion.latency_ns);
         if completion.errno != 0 {
             so_far.errors += 1;
@@ -98,15 +136,11 @@ impl SampleSum {
         }
         so_far.bytes += bytes;
         so_far.busy_ns += completion.share_ns;
-        self.part = (self.part.0 + bytes, self.part.1 + completion.share_ns);
-        if self.part.0 >= self.part_bytes {
-            let ns_per_byte = self.part.1 as f64 / self.part.0 as f64;
-            self.parts = (
-                self.parts.0 + 1,
-                self.parts.1 + ns_per_byte,
-                self.parts.2 + ns_per_byte * ns_per_byte,
-            );
-            self.part = (0, 0);
+        self.part.bytes += bytes;
+        self.part.ns += completion.share_ns;
+        if self.part.bytes >= self.part_bytes {
+            self.parts.add(self.part);
+            self.part = TimedPart::default();
         }
     }
 
@@ -116,21 +150,9 @@ impl SampleSum {
         add_flush(&mut self.so_far, flushed);
     }
 
-    /// Standard error of the mean time per byte, as a share; to first order that of the rate.
-    fn standard_error(&self) -> Option<f64> {
-        let (parts, sum, squares) = self.parts;
-        let n = f64::from(parts);
-        let variance = ((squares - sum * sum / n) / (n - 1.0)).max(0.0);
-        // Six digits are plenty, and a record holds many points.
-        if parts < PARTS_MIN || sum <= 0.0 {
-            return None;
-        }
-        Some(((variance / n).sqrt() / (sum / n) * 1e6).round() / 1e6)
-    }
-
     /// The finished point.
     pub(crate) fn point(self, offset_bytes: u64) -> CurvePoint {
-        let standard_error = self.standard_error();
+        let standard_error = self.parts.standard_error();
         let CurvePoint { bytes, busy_ns, .. } = self.so_far;
         let timed = CurvePoint::read_once(offset_bytes, bytes, busy_ns);
         CurvePoint {
@@ -153,28 +175,32 @@ pub(crate) enum Sample {
 }
 
 impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
-    /// One sample.
+    /// Takes a sample of this place.
     pub(crate) fn sample(&mut self, sizing: CurveSizing, place: Extent) -> io::Result<Sample> {
         let (target, log) = (self.target, self.log);
         self.drop_if_buffered();
-        let (mut sum, starved_ns) = (SampleSum::new(sizing), self.sampler.starved_ns());
+        let mut sum = SampleSum::new(sizing);
+        let starved_ns = self.sampler.starved_ns();
         let (start, until) = (place.start, place.end());
-        let lead = start.saturating_sub(sizing.lead_bytes);
-        let from = lead.max(target.extent.start);
+        let from = start
+            .saturating_sub(sizing.lead_bytes)
+            .max(target.extent.start);
         if target.operation == OpKind::Write {
             // From one flushed state to the next. Otherwise this would measure the disk's write
             // cache.
-            self.stream(sizing, (from, start), Extent::new(start, 0), &mut sum)?;
+            let lead = Extent::new(from, start - from);
+            self.stream(sizing, lead, Extent::new(start, 0), &mut sum)?;
             if let Some(flushed) = self.flush()? {
                 sum.interrupted |= flushed.interrupted;
             }
-            self.stream(sizing, (start, until), place, &mut sum)?;
+            self.stream(sizing, place, place, &mut sum)?;
             if let Some(flushed) = self.flush()? {
                 sum.add_flush(&flushed);
             }
         } else {
             let tail_until = (until + sizing.tail_bytes).min(target.extent.end());
-            self.stream(sizing, (from, tail_until), place, &mut sum)?;
+            let moved = Extent::new(from, tail_until - from);
+            self.stream(sizing, moved, place, &mut sum)?;
         }
         sum.so_far.late_ns = self.sampler.starved_ns().saturating_sub(starved_ns);
         Ok(if log.is_stopped() {
@@ -186,17 +212,18 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         })
     }
 
-    /// Moves everything from `from` to `tail_until`, and times `timed`, which lies in between.
+    /// Moves all of `moved`, and times the part `timed` of it.
     fn stream(
         &mut self,
         sizing: CurveSizing,
-        (from, tail_until): (u64, u64),
+        moved: Extent,
         timed: Extent,
         sum: &mut SampleSum,
     ) -> io::Result<()> {
         let log = self.log;
         let (timed_from, until) = (timed.start, timed.end());
-        let mut at = from;
+        let tail_until = moved.end();
+        let mut at = moved.start;
         // Once all timed requests have completed, the tail has done its work.
         let left_bytes = Cell::new(timed.length);
         self.run(

@@ -32,13 +32,13 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     /// Reads everything and puts what was found into the log.
     pub(crate) fn measure_scan(&mut self, plan: &ScanPlan) -> io::Result<()> {
         let (target, log) = (self.target, self.log);
-        log.begin("scan");
+        log.begin_step("scan");
         let block = target.rounded_request_bytes(u64::from(plan.block_bytes));
         let Extent { start, length } = target.extent;
         // A resumed run uses the same block borders.
         let passed = plan.resume_bytes.clamp(start, start + length) - start;
         let from = start + passed / block * block;
-        log.seen().scan = Some(ScanLog::new(target.extent, target.lba_bytes, block, from));
+        log.results().scan = Some(ScanLog::new(target.extent, target.lba_bytes, block, from));
         Scanner {
             queue: self,
             detector: SlowBlockDetector::default(),
@@ -70,7 +70,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
             self.border(at);
             self.queue
                 .log
-                .done((at - from) as f64 / (end - from).max(1) as f64);
+                .report_share((at - from) as f64 / (end - from).max(1) as f64);
         }
         if self.queue.log.is_stopped() {
             return Ok(());
@@ -83,7 +83,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         }
         self.border(at);
         if !self.queue.log.is_stopped()
-            && let Some(log) = &mut self.queue.log.seen().scan
+            && let Some(log) = &mut self.queue.log.results().scan
         {
             log.found.finished = at >= end;
         }
@@ -99,7 +99,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     }
 
     fn log(&self, note: impl FnOnce(&mut ScanLog)) {
-        if let Some(log) = &mut self.queue.log.seen().scan {
+        if let Some(log) = &mut self.queue.log.results().scan {
             note(log);
         }
     }

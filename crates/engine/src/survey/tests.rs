@@ -1,8 +1,9 @@
 //! The survey in virtual time, on simulated disks with known properties.
 
-use super::log::{SurveyLog, SurveyTarget};
+use super::log::SurveyLog;
 use super::queue::RequestQueue;
 use super::sample::STREAM_DEPTH;
+use super::target::SurveyTarget;
 use crate::io::clock::Clock as _;
 use crate::measure::sampler::Sampler;
 use crate::random::Random;
@@ -91,7 +92,7 @@ impl Bench {
         let log = SurveyLog::default();
         let plan = curve_plan(points, coverage, time_ns);
         self.queue(8, MIB, &log).measure_curve(&plan).unwrap();
-        std::mem::take(&mut log.seen().curve)
+        std::mem::take(&mut log.results().curve)
     }
 
     fn curve(&self, points: u32, coverage: Coverage) -> Vec<CurvePoint> {
@@ -111,7 +112,7 @@ impl Bench {
     fn access(&self, random_reads: u32, pattern_reads: u32) -> Vec<AccessPoint> {
         let log = SurveyLog::default();
         self.access_in(random_reads, pattern_reads, 60 * SECOND, &log);
-        std::mem::take(&mut log.seen().access)
+        std::mem::take(&mut log.results().access)
     }
 
     fn scan(&self, resume_bytes: u64) -> Scan {
@@ -121,7 +122,7 @@ impl Bench {
             resume_bytes,
         };
         self.queue(1, MIB, &log).measure_scan(&plan).unwrap();
-        log.seen().scan.take().unwrap().scan()
+        log.results().scan.take().unwrap().scan()
     }
 
     /// The true rate of a rotating disk by place.
@@ -424,8 +425,11 @@ fn survey_of_slow_or_small_target_ends_in_time() {
     let broken = Bench::new("latency=100us,eio=0-1GiB", GIB);
     let log = SurveyLog::default();
     broken.access_in(50, 5, SECOND, &log);
-    let seen = log.seen();
-    assert_eq!((seen.access.len(), seen.access_errors["EIO"]), (0, 75));
+    let results = log.results();
+    assert_eq!(
+        (results.access.len(), results.access_errors["EIO"]),
+        (0, 75)
+    );
 }
 
 /// Seconds that a curve and a burst take, and the points.
@@ -436,7 +440,7 @@ fn quick_curve(model: &str) -> (f64, Vec<CurvePoint>) {
     let plan = curve_plan(24, SAMPLED, Some(6 * SECOND));
     queue.measure_curve(&plan).unwrap();
     queue.measure_burst(&BURST).unwrap();
-    let points = std::mem::take(&mut log.seen().curve);
+    let points = std::mem::take(&mut log.results().curve);
     (bench.clock.now() as f64 / 1e9, points)
 }
 
@@ -469,7 +473,7 @@ fn burst_reports_link_rate() {
     let bench = Bench::new("momentus-7200.4", DISK);
     let log = SurveyLog::default();
     bench.queue(8, MIB, &log).measure_burst(&BURST).unwrap();
-    let burst = log.seen().burst.take().unwrap();
+    let burst = log.results().burst.take().unwrap();
     near(burst.throughput.value, 285e6, 0.03);
     assert!(burst.first_bytes_per_second < 100e6 && burst.throughput.half_width_95.is_some());
 }
@@ -483,7 +487,11 @@ fn scan_finds_exactly_slow_and_unreadable_blocks() {
     assert!(scan.finished, "{scan:?}");
     assert_eq!((scan.to_bytes, scan.blocks), (GIB, 1024));
     // The stall is not the disk's.
-    let slow: Vec<u64> = scan.slow.iter().map(|one| one.offset_bytes / MIB).collect();
+    let slow: Vec<u64> = scan
+        .slow
+        .iter()
+        .map(|block| block.offset_bytes / MIB)
+        .collect();
     assert_eq!((slow, scan.slow_blocks), (vec![100, 101, 667], 3));
     let bad = scan
         .unreadable
@@ -597,7 +605,7 @@ fn last_point_of_fast_disk_is_as_fast_as_the_others() {
             let log = SurveyLog::default();
             let queue = &mut bench.queue_on(Box::new(link), 8, MIB, &log);
             queue.measure_curve(&plan).unwrap();
-            let curve = std::mem::take(&mut log.seen().curve);
+            let curve = std::mem::take(&mut log.results().curve);
             assert!(curve.len() >= 8, "{}", curve.len());
             let rates: Vec<f64> = curve.iter().map(|p| p.bytes_per_second).collect();
             let [_, middle @ .., last] = &rates[..] else {
@@ -617,11 +625,11 @@ fn long_pause_in_a_sample_is_read_again() {
     let bench = Bench::new("bandwidth=150MB,stall=10s+2600ms", DISK);
     let (log, plan) = (SurveyLog::default(), curve_plan(200, SAMPLED, None));
     bench.queue(8, MIB, &log).measure_curve(&plan).unwrap();
-    let stalls = std::mem::take(&mut log.seen().stalls);
+    let stalls = std::mem::take(&mut log.results().stalls);
     assert!(stalls.len() == 1 && stalls[0].requests >= 4, "{stalls:?}");
     near(stalls[0].since_ns as f64, 10e9, 0.01);
     near(stalls[0].lasted_ns as f64, 2.6e9, 0.02);
-    let curve = std::mem::take(&mut log.seen().curve);
+    let curve = std::mem::take(&mut log.results().curve);
     let again = read_again(&curve);
     assert_eq!((again.len(), again[0].readings.len()), (1, 3), "{again:?}");
     assert!(again[0].readings[0] < 20e6, "{again:?}");
@@ -637,10 +645,10 @@ fn second_reading_is_slow_where_the_place_is_and_fast_where_the_host_paused() {
     let queue = &mut bench.queue(8, MIB, &log);
     let mut measured = queue.measure_curve(&plan).unwrap().unwrap();
     // 62 to 68 are the slow ones.
-    log.seen().curve[20].bytes_per_second /= 2.0;
+    log.results().curve[20].bytes_per_second /= 2.0;
     let points = vec![19, 20, 61, 64, 70];
     queue.confirm(&mut measured, points.clone(), None).unwrap();
-    let curve = std::mem::take(&mut log.seen().curve);
+    let curve = std::mem::take(&mut log.results().curve);
     let later: Vec<usize> = (0..200)
         .filter(|i| curve[*i].later_bytes_per_second.is_some())
         .collect();

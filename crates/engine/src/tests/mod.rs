@@ -6,4 +6,6 @@ pub(crate) mod loads;
 pub(crate) mod sim_backend;
 pub(crate) mod simulate;
 #[cfg(test)]
+mod transactions;
+#[cfg(test)]
 mod warmup;

@@ -9,13 +9,14 @@ use crate::load::block_calls::BlockCalls;
 use crate::load::generator::{GeneratorOptions, RequestGenerator};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
+use crate::load::transaction::{Log, Transactions};
 use crate::lock::lock;
 use crate::measure::sampler::Sampler;
 use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::{AdvanceOutcome, Worker};
 use crate::random::Random;
 use crate::run::assemble::{RunContext, assemble, measured_schedule};
-use crate::run::limits::{after_write_of, budget_of, gate_of, schedule_of};
+use crate::run::limits::{after_write_of, budget_of, gate_of, largest_block, schedule_of};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{
     CacheUse, DeviceUse, EngineUse, Interruption, Measurement, SERIES_INTERVAL_NS,
@@ -129,10 +130,10 @@ impl Backend for FakeBackend {
                 return Ok(());
             };
             *channel = (*channel).max(self.clock.now()) + self.disk.service_ns + extra;
-            // A call moves no data.
+            // These move no data.
             let result = match request.op {
-                Op::Call(_) => 0,
-                _ => request.len as i32,
+                Op::Call(_) | Op::Sync(_) | Op::WriteBack => 0,
+                Op::Read | Op::Write => request.len as i32,
             };
             self.in_flight.push((*channel, request.slot, result));
         }
@@ -216,7 +217,7 @@ pub fn simulate_on(
     let shift = write_shift(workload, workload.depth);
     let mut buffers = Buffers::new(
         (workload.depth + shift) as usize,
-        workload.block_bytes as usize,
+        largest_block(workload) as usize,
     )?;
     buffers.fill_random(&mut Random::new(seed, 0));
     let extent = Extent {
@@ -225,8 +226,20 @@ pub fn simulate_on(
     };
     let schedule = schedule_of(Group::alone(workload), 0);
     let pacer = Pacer::for_workload(workload, seed);
+    let mut data = extent;
+    let mut transactions = None;
+    if let Some(shape) = workload.transaction {
+        let (data_part, log) = Log::part(extent, shape).ok_or(io::ErrorKind::InvalidInput)?;
+        data = data_part;
+        transactions = Some(Transactions::new(
+            shape,
+            workload.block_bytes,
+            log,
+            workload.depth,
+        ));
+    }
     let generator = RequestGenerator::new(
-        Pattern::new(workload, extent, seed, 0),
+        Pattern::new(workload, data, seed, 0),
         workload.depth,
         after_write_of(workload, workload.cache),
         budget_of(workload, 1),
@@ -235,6 +248,8 @@ pub fn simulate_on(
         pacer: pacer.clone(),
         measure_ns: schedule.measure_ns,
         calls: BlockCalls::for_workload(workload, |_| Some(BlockCall::DISCARD)),
+        overload_ns: workload.shape.overload_ns,
+        transactions,
         ..GeneratorOptions::default()
     })
     .with_buffers(shift, seed);

@@ -22,7 +22,7 @@ pub(crate) fn record(run_id: &str, started: &str) -> Record {
 }
 
 /// A file that lies in a folder that must be there.
-pub(crate) fn at(path: impl Into<PathBuf>) -> HistoryPlace {
+pub(crate) fn place_of_file(path: impl Into<PathBuf>) -> HistoryPlace {
     HistoryPlace {
         path: path.into(),
         folders: Folders::Expected,
@@ -31,7 +31,7 @@ pub(crate) fn at(path: impl Into<PathBuf>) -> HistoryPlace {
 
 /// The history of a folder.
 pub(crate) fn place(folder: &Path) -> HistoryPlace {
-    at(folder.join("history.db"))
+    place_of_file(folder.join("history.db"))
 }
 
 /// Saves this record with a page.

@@ -4,6 +4,7 @@ use super::key::Metric;
 use crate::estimate::Estimate;
 use crate::layers::LayerDifference;
 use crate::postgres::TrialGain;
+use crate::rate::PromisedRate;
 
 /// A row of a table: a metric, and where a part of a record holds it.
 pub(super) struct CatalogueRow<T> {
@@ -53,6 +54,13 @@ impl Field for u32 {
 impl Field for (f64, u64) {
     fn known(self) -> Option<Known> {
         known(self.0, None, Some(self.1))
+    }
+}
+
+impl Field for PromisedRate {
+    fn known(self) -> Option<Known> {
+        let half_width = (self.high - self.rate).max(self.rate - self.low);
+        known(self.rate, Some(half_width), None)
     }
 }
 

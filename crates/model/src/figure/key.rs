@@ -66,6 +66,8 @@ pub enum Part {
     Burst,
     /// Access times of a pattern.
     Access(SeekPattern),
+    /// The highest rate that keeps a promise.
+    Load,
     /// A step on many small files.
     FileStep,
     /// The observed load of a device.

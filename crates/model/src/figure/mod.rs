@@ -10,4 +10,4 @@ mod walk;
 
 pub use key::{Figure, Key, Metric, Part};
 pub use names::{Named, named, threshold_names, unit_of};
-pub use walk::{figures, points, survey_figure};
+pub use walk::{figures, part_figure, points};

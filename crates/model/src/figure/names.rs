@@ -2,7 +2,7 @@
 
 use super::field::CatalogueRow;
 use super::key::{Metric, Part};
-use super::tables::{ACCESS, BURST, CURVE, LATENCY, OPERATION, WORKLOAD};
+use super::tables::{ACCESS, BURST, CURVE, LATENCY, LOAD, OPERATION, WORKLOAD};
 use crate::op::OpKind;
 use crate::surface::SeekPattern;
 
@@ -47,11 +47,12 @@ fn before<'t>(text: &'t str, last: &str) -> Option<&'t str> {
 /// known metric.
 pub fn named(text: &str) -> Option<Named<'_>> {
     let random = Part::Access(SeekPattern::Random);
-    let of_survey = named_part(text, Part::Curve, "curve", metrics(CURVE))
+    let of_part = named_part(text, Part::Curve, "curve", metrics(CURVE))
         .or_else(|| named_part(text, random, "access", metrics(ACCESS)))
-        .or_else(|| named_part(text, Part::Burst, "burst", metrics(BURST)));
-    if of_survey.is_some() {
-        return of_survey;
+        .or_else(|| named_part(text, Part::Burst, "burst", metrics(BURST)))
+        .or_else(|| named_part(text, Part::Load, "load", metrics(LOAD)));
+    if of_part.is_some() {
+        return of_part;
     }
     for metric in of_workloads() {
         if let Some(place) = before(text, metric.threshold) {

@@ -11,6 +11,7 @@ use crate::measurement::OpMeasurement;
 use crate::observed::{ObservedDevice, ObservedOps};
 use crate::ping::{IdlePoint, SingleRequest};
 use crate::postgres::{LoadRow, TrialRow};
+use crate::rate::LoadFigures;
 use crate::record::{Expectation, ExpectationOutcome, FileStepRow, Promise};
 use crate::row::{LatencySummary, OpFigures, PhaseOp, PhaseRecord, Row};
 use crate::summary::CellOverTime;
@@ -95,6 +96,10 @@ tables! {
         "bytes", "B", "", "", |surface| surface.figures.curve_bytes;
         "share_of_span", "1", "", "", |surface| surface.figures.curve_share;
         "cpu_share", "1", "", "", |surface| surface.figures.curve_cpu_share;
+    }
+    LOAD: LoadFigures {
+        "rate", "1/s", "rate", "load_rate", |load| load.promised();
+        "saturated", "1/s", "", "load_saturated", |load| load.saturated;
     }
     BURST: Burst {
         "throughput", "B/s", "throughput", "burst_bytes_per_second", |burst| &burst.throughput;

@@ -23,6 +23,7 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
         walk.surface(surface, target_labels(record, surface.data.target));
     }
     walk.file_steps(record);
+    walk.load(record);
     walk.layers(record);
     walk.observed(record);
     for matrix in record.sweep().into_iter().flat_map(|sweep| &sweep.matrices) {
@@ -60,10 +61,13 @@ pub fn points(record: &Record) -> Vec<Figure<'_>> {
     walk.figures
 }
 
-/// The figure of a part of a survey that a threshold names with this word.
-pub fn survey_figure<'r>(record: &'r Record, part: Part, threshold: &str) -> Option<Figure<'r>> {
+/// The figure of a part of a survey, or of a search, that a threshold names with this word.
+pub fn part_figure<'r>(record: &'r Record, part: Part, threshold: &str) -> Option<Figure<'r>> {
     let mut walk = Walk::default();
-    walk.surface(record.surface()?, Labels::new());
+    if let Some(surface) = record.surface() {
+        walk.surface(surface, Labels::new());
+    }
+    walk.load(record);
     let mut figures = walk.figures.into_iter();
     figures.find(|figure| figure.key.part == part && figure.metric.threshold == threshold)
 }
@@ -268,6 +272,15 @@ impl<'r> Walk<'r> {
         }
         if let Some(scan) = &s.data.scan {
             self.table(&whole.part(Part::Other, "scan"), SCAN, scan);
+        }
+    }
+
+    /// The rate that keeps a promise, on the first target.
+    fn load(&mut self, record: &'r Record) {
+        if let Some(load) = record.load() {
+            let mut key = Key::of(Part::Load, "load");
+            key.labels = target_labels(record, 0);
+            self.table(&key, LOAD, &load.figures);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The latencies of a part of a distribution, such as those of one window of time: only its filled
 //! buckets, because most are empty in a short time.
 
-use super::buckets::{LEN, VALUE_MAX, index_of};
+use super::buckets::{LEN, VALUE_MAX, bucket, index_of};
 use crate::packed::{Packed, Packer, Unpacker};
 
 /// Most latencies of a part that is read back, so that sums over many fit into 64 bits.
@@ -44,6 +44,18 @@ impl LatencyPart {
     /// Sum of all latencies in nanoseconds, exact.
     pub fn sum_ns(&self) -> u128 {
         self.sum_ns
+    }
+
+    /// Number of latencies in buckets that lie wholly above `ns`.
+    pub fn count_above(&self, ns: u64) -> u64 {
+        let mut above = 0;
+        for (index, count) in &self.buckets {
+            let (low_ns, _) = bucket(*index as usize);
+            if low_ns > ns {
+                above += count;
+            }
+        }
+        above
     }
 
     /// Replaces the ends of the range, known to their bucket only, by the exact ones.

@@ -350,8 +350,8 @@ mod tests {
     }
 
     /// The cells of the first operation that a reader looks at.
-    fn first_cells(m: &Row) -> Vec<CellOverTime> {
-        m.cells_over_time(m.headline_ops()[0].1)
+    fn first_cells(row: &Row) -> Vec<CellOverTime> {
+        row.cells_over_time(row.headline_ops()[0].1)
     }
 
     #[test]

@@ -182,13 +182,13 @@ fn unmatched_facts(letter: &str, unmatched: &[Unmatched]) -> Vec<Block> {
     let mut facts = Vec::new();
     for (holder, name) in [(Holder::A, "A"), (Holder::B, letter)] {
         let mut subjects = Vec::new();
-        for one in unmatched {
-            if one.only != holder {
+        for metric in unmatched {
+            if metric.only != holder {
                 continue;
             }
-            subjects.push(match &one.why {
-                Some(why) => format!("{} (not in the other: {why})", one.subject),
-                None => one.subject.clone(),
+            subjects.push(match &metric.why {
+                Some(why) => format!("{} (not in the other: {why})", metric.subject),
+                None => metric.subject.clone(),
             });
         }
         if !subjects.is_empty() {

@@ -9,6 +9,7 @@ pub(crate) mod files;
 pub(crate) mod findings;
 pub(crate) mod inserts;
 pub(crate) mod layers;
+pub(crate) mod load;
 pub(crate) mod method;
 pub(crate) mod observed;
 pub(crate) mod ping;
@@ -156,6 +157,8 @@ fn task_blocks(record: &Record) -> Option<Vec<Block>> {
         Some(files::blocks(record, files))
     } else if let Some(layers) = record.layers() {
         Some(layers::blocks(record, layers))
+    } else if let Some(found) = record.load() {
+        Some(load::blocks(record, found))
     } else {
         record.observed().map(observed::blocks)
     }

@@ -63,6 +63,9 @@ fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
         Task::Survey(survey) => facts.push(("survey", survey_text(survey))),
         Task::Ping(_) => {}
         Task::Workloads(workloads) => {
+            if let Decide::Rate(search) = &workloads.decide {
+                facts.push(("search", super::load::planned_text(search)));
+            }
             if let Some(layers) = workloads.layers() {
                 facts.push(("layers", planned_text(layers)));
                 facts.extend(unread(layers));

@@ -209,6 +209,7 @@ fn ending(stopped: StopReason) -> Option<Remark> {
         StopReason::Hung => ("hung", "stopped: the target no longer answered"),
         StopReason::TooSlow => ("stopped", "stopped: a request took longer than allowed"),
         StopReason::BelowFloor => ("stopped", "stopped: the rate fell below its limit"),
+        StopReason::Overloaded => ("overloaded", "stopped: more was offered than was served"),
         StopReason::Precision
         | StopReason::Time
         | StopReason::Bytes

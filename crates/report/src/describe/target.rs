@@ -377,6 +377,10 @@ pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
         ("media errors", count_text(disk.media_errors)),
         ("link errors", count_text(disk.link_errors)),
         ("power-on time", disk.power_on_hours.map(power_on)),
+        (
+            "power-on time in FARM",
+            disk.farm_power_on_hours.map(power_on),
+        ),
         ("unsafe shutdowns", count_text(disk.unsafe_shutdowns)),
         ("written in total", disk.written_bytes.map(format_bytes)),
         ("last self-test", self_test(disk)),

@@ -3,8 +3,9 @@
 
 use super::blocks::{blocks, class};
 use super::charts;
-use super::document::{COMPARISON_ID, page};
+use super::document::page;
 use super::elements::{section, shown};
+use super::saved_page::COMPARISON_ID;
 use crate::chart::{Axis, Chart, Scale, Series, SeriesMark};
 use crate::describe;
 use crate::describe::changes::answer_blocks;

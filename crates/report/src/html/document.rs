@@ -1,14 +1,11 @@
-//! The frame of every page: head, policy, navigation, script and data blocks. Also reads the data
-//! of a saved page, which may be foreign: only a record or a comparison is accepted.
+//! The frame of every page: head, policy, navigation, script and data blocks.
 //!
 //! The Content-Security-Policy allows the page's own script and style by their hashes, so the page
 //! cannot load anything. maud escapes every text; data blocks are base64, which has no `<`.
 
+use super::saved_page::PACKED_TYPE;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use diskproof_model::document::DocumentError;
-use diskproof_model::limits::DOCUMENT_BYTES_MAX;
-use diskproof_model::record::Record;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
@@ -103,10 +100,6 @@ fn banner(sections: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// The type of a data block: zlib (RFC 1950) in base64. Browsers do not run scripts of unknown
-/// types.
-const PACKED_TYPE: &str = "application/zlib;base64";
-
 /// A tenth to a third of the JSON's size, and nothing in it that could end the element.
 fn packed(json: &str) -> String {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
@@ -120,75 +113,6 @@ fn packed(json: &str) -> String {
 fn hash(text: &str) -> String {
     let digest = BASE64.encode(Sha256::digest(text.as_bytes()));
     format!("'sha256-{digest}'")
-}
-
-/// Id of the record's data block.
-pub(super) const RECORD_ID: &str = "record";
-
-/// Id of a comparison's data block.
-pub(super) const COMPARISON_ID: &str = "comparison";
-
-/// Why nothing could be read from a page.
-#[derive(Debug, thiserror::Error)]
-pub enum PageError {
-    /// Not a page of diskproof.
-    #[error("the page contains no record; use a page that diskproof wrote with -o FILE.html")]
-    NoRecord,
-    /// Cut off, or changed.
-    #[error(
-        "cannot read the data in the page: {0}. The file may be truncated or changed by an editor \
-         or mail program"
-    )]
-    Unreadable(String),
-}
-
-/// The JSON text of the record or the comparison in a page. The id decides: browsers that save a
-/// page may write the tag differently.
-pub fn page_json(page: &str) -> Result<String, PageError> {
-    let ids = [RECORD_ID, COMPARISON_ID].map(|id| format!("id=\"{id}\""));
-    let mut rest = page;
-    while let Some(at) = rest.find("<script") {
-        let Some((tag, after)) = rest[at..].split_once('>') else {
-            break;
-        };
-        if ids.iter().any(|id| tag.contains(id)) {
-            let content = match after.split_once("</script") {
-                Some((content, _)) => content,
-                None => after,
-            };
-            return if tag.contains(PACKED_TYPE) {
-                unpacked(content)
-            } else {
-                // Pages of versions before the packing.
-                Ok(content.to_owned())
-            };
-        }
-        rest = after;
-    }
-    Err(PageError::NoRecord)
-}
-
-fn unpacked(content: &str) -> Result<String, PageError> {
-    // Mail programs break lines.
-    let content: String = content.split_ascii_whitespace().collect();
-    let bytes = BASE64.decode(content).map_err(unreadable)?;
-    let mut json = String::new();
-    // Some kB of zlib can become many GB.
-    let mut decoder = ZlibDecoder::new(bytes.as_slice()).take(DOCUMENT_BYTES_MAX as u64 + 1);
-    decoder.read_to_string(&mut json).map_err(unreadable)?;
-    if json.len() > DOCUMENT_BYTES_MAX {
-        return Err(unreadable(DocumentError::TooLarge));
-    }
-    Ok(json)
-}
-
-fn unreadable(error: impl std::error::Error) -> PageError {
-    PageError::Unreadable(error.to_string())
-}
-
-/// The record in a page.
-pub fn read_record(page: &str) -> Result<Record, PageError> {
-    Record::from_json(&page_json(page)?).map_err(unreadable)
 }
 
 #[cfg(test)]
@@ -217,47 +141,5 @@ mod tests {
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c));
         assert!(is_base64 && text.len() < 200, "{text}");
-    }
-
-    #[test]
-    fn unpacked_page_is_read() {
-        let json = r#"{"note": "\u003c"}"#;
-        let script = r#"<script type="application/json" id="record">"#;
-        let page = format!("<!DOCTYPE html>{script}{json}</script>");
-        assert_eq!(page_json(&page).unwrap(), json);
-    }
-
-    #[test]
-    fn page_of_script_tags_is_read_once() {
-        // Reading on from each of the tags would take hours.
-        for end in ["", ">"] {
-            let page = "<script".repeat(5_000_000) + end;
-            assert!(matches!(page_json(&page), Err(PageError::NoRecord)));
-        }
-        let page = "<script></script>".repeat(1_000_000) + "<script id=\"record\">{}</script>";
-        assert_eq!(page_json(&page).unwrap(), "{}");
-    }
-
-    #[test]
-    fn page_that_inflates_beyond_the_limit_is_refused() {
-        use flate2::{Compression, write::ZlibEncoder};
-        use std::io::Write as _;
-        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
-        let chunk = vec![b' '; 1 << 20];
-        for _ in 0..=DOCUMENT_BYTES_MAX >> 20 {
-            encoder.write_all(&chunk).unwrap();
-        }
-        let data = BASE64.encode(encoder.finish().unwrap());
-        let page = format!("<script type=\"{PACKED_TYPE}\" id=\"record\">{data}</script>");
-        let message = page_json(&page).unwrap_err().to_string();
-        assert!(message.contains("64 MiB"), "{message}");
-    }
-
-    #[test]
-    fn broken_lines_are_joined() {
-        let page = format!(
-            "<script type=\"{PACKED_TYPE}\" id=\"comparison\">\neJyrrgUA\r\nAXUA+Q==\n</script>"
-        );
-        assert_eq!(page_json(&page).unwrap(), "{}");
     }
 }

@@ -12,10 +12,10 @@ use diskproof_model::block::{Block, Section, Shown};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::record::{Kept, Record};
 use diskproof_model::target::TargetIdentity;
-use document::RECORD_ID;
-pub use document::{PageError, page_json, read_record};
 use elements::{letters_and_digits, section, shown, wide_table};
 use maud::{Markup, PreEscaped, html};
+use saved_page::RECORD_ID;
+pub use saved_page::{PageError, page_json, read_record};
 use std::io::{self, Write};
 
 mod blocks;
@@ -25,6 +25,7 @@ mod document;
 mod elements;
 mod map;
 mod overview;
+mod saved_page;
 
 /// Largest page with the data inside: it is sent by mail.
 const PAGE_BYTES_MAX: usize = 600_000;
@@ -179,9 +180,9 @@ fn cards(sections: &[Vec<Block>]) -> Markup {
 
 fn about(record: &Record, target: &TargetIdentity) -> Vec<Vec<Block>> {
     let mut health: Vec<&DiskHealth> = Vec::new();
-    for one in &record.health {
-        if target.disks().any(|disk| disk.name == one.disk) {
-            health.push(one);
+    for report in &record.health {
+        if target.disks().any(|disk| disk.name == report.disk) {
+            health.push(report);
         }
     }
     let mut about = sections(target, &health);
@@ -272,9 +273,9 @@ mod tests {
                 *name = Some(text.to_owned());
             }
         }
-        for m in &mut record.measurements {
-            m.data.workload.name = text.to_owned();
-            m.figures.reproduce = text.to_owned();
+        for measurement in &mut record.measurements {
+            measurement.data.workload.name = text.to_owned();
+            measurement.figures.reproduce = text.to_owned();
         }
         for finding in &mut record.findings {
             for part in [&mut finding.code, &mut finding.claim, &mut finding.remedy] {

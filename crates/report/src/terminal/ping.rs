@@ -49,7 +49,7 @@ pub struct RequestLines {
 }
 
 impl RequestLines {
-    /// For requests of this many bytes to these targets.
+    /// Lays out lines for requests of this many bytes to these targets.
     pub fn new(block_bytes: u32, targets: &[TargetIdentity], style: Style) -> Self {
         let size = format_bytes(u64::from(block_bytes));
         // The arrow, a colon, and blanks.
@@ -72,7 +72,7 @@ impl RequestLines {
         }
     }
 
-    /// The scale above the bars.
+    /// Writes the scale above the bars.
     pub fn write_scale(&self, out: &mut dyn Write) -> io::Result<()> {
         if self.bar_columns == 0 {
             return Ok(());
@@ -94,10 +94,12 @@ impl RequestLines {
         page.finish()
     }
 
-    /// The line of a request; `mean_ns` is the mean of those before it on its target.
+    /// Writes the line of a request to the target with this index; `mean_ns` is the mean of those
+    /// before it on its target.
     pub fn write(
         &self,
-        (target, request): (usize, &SingleRequest),
+        target: usize,
+        request: &SingleRequest,
         mean_ns: Option<f64>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
@@ -111,7 +113,10 @@ impl RequestLines {
         };
         let number = format!("#{}", request.number);
         let time = format_latency(request.latency_ns);
-        let (remark, style) = remark_on(request, mean_ns);
+        let Remark {
+            text: remark,
+            style,
+        } = remark_on(request, mean_ns);
         let size = &self.size;
         let start = format!("{size} {arrow} {name} {number:>NUMBER_COLUMNS$} ");
         let pad = " ".repeat(TIME_COLUMNS.saturating_sub(columns(&time)));
@@ -130,18 +135,37 @@ impl RequestLines {
     }
 }
 
-/// Says what stands out about a request, and how that looks.
-fn remark_on(request: &SingleRequest, mean_ns: Option<f64>) -> (&str, TextStyle) {
-    let latency_ns = request.latency_ns as f64;
-    match (&request.error, request.ignored, mean_ns) {
-        (Some(error), ..) => (error, TextStyle::Error),
-        (_, Some(IgnoredBecause::Warmup), _) => ("warm-up", TextStyle::Dim),
-        (_, Some(IgnoredBecause::Interrupted), _) => ("stopped", TextStyle::Dim),
-        (_, Some(IgnoredBecause::Late), _) => ("late", TextStyle::Dim),
-        (.., Some(mean_ns)) if latency_ns > SLOW_FACTOR * mean_ns => ("slow", TextStyle::Warning),
-        (.., Some(mean_ns)) if latency_ns < FAST_SHARE * mean_ns => ("fast", TextStyle::Plain),
-        _ => ("", TextStyle::Plain),
+/// What stands out about a request, and how that looks.
+struct Remark<'a> {
+    text: &'a str,
+    style: TextStyle,
+}
+
+fn remark_on(request: &SingleRequest, mean_ns: Option<f64>) -> Remark<'_> {
+    if let Some(error) = &request.error {
+        return Remark {
+            text: error,
+            style: TextStyle::Error,
+        };
     }
+    if let Some(why) = request.ignored {
+        let text = match why {
+            IgnoredBecause::Warmup => "warm-up",
+            IgnoredBecause::Interrupted => "stopped",
+            IgnoredBecause::Late => "late",
+        };
+        return Remark {
+            text,
+            style: TextStyle::Dim,
+        };
+    }
+    let latency_ns = request.latency_ns as f64;
+    let (text, style) = match mean_ns {
+        Some(mean_ns) if latency_ns > SLOW_FACTOR * mean_ns => ("slow", TextStyle::Warning),
+        Some(mean_ns) if latency_ns < FAST_SHARE * mean_ns => ("fast", TextStyle::Plain),
+        _ => ("", TextStyle::Plain),
+    };
+    Remark { text, style }
 }
 
 /// The path of a target, and what is below it: `/data` and ` (ext4 sda 252 GiB)`.
@@ -426,7 +450,7 @@ mod tests {
 
     fn line(width: usize, request: &SingleRequest, mean_ns: Option<f64>) -> String {
         let lines = RequestLines::new(4096, &[target("/data")], plain(width));
-        written(|out| lines.write((0, request), mean_ns, out))
+        written(|out| lines.write(0, request, mean_ns, out))
     }
 
     #[test]
@@ -454,7 +478,7 @@ mod tests {
             let scale = written(|out| lines.write_scale(out));
             let scale = scale.trim_end();
             assert!(columns(scale) <= width, "{width}: {scale}");
-            let line = written(|out| lines.write((0, &request(1, 1_000_000)), None, out));
+            let line = written(|out| lines.write(0, &request(1, 1_000_000), None, out));
             if let Some((before, bar)) = line.trim_end().split_once('█') {
                 let end = columns(before) + 1 + columns(bar);
                 let label = scale.find("1 ms").unwrap() - "µ".len() + 1;

@@ -149,12 +149,14 @@ fn knee_is_the_depth_with_the_best_iops_over_latency() {
 fn knee_is_absent_where_intervals_overlap_or_at_an_end() {
     let guides = |change: &dyn Fn(u32, &mut OpFigures)| {
         let mut record = fixture::depths();
-        for m in &mut record.measurements {
-            let depth = m.data.workload.depth;
-            m.figures.ops.values_mut().for_each(|op| change(depth, op));
+        for measurement in &mut record.measurements {
+            let depth = measurement.data.workload.depth;
+            for op in measurement.figures.ops.values_mut() {
+                change(depth, op);
+            }
         }
         let charts = charts(&record);
-        let mut of_depth = charts.iter().filter(|one| one.id.starts_with("depth-"));
+        let mut of_depth = charts.iter().filter(|chart| chart.id.starts_with("depth-"));
         of_depth.next().unwrap().guides.len()
     };
     assert_eq!(guides(&|_, _| {}), 1);

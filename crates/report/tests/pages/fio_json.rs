@@ -47,14 +47,20 @@ fn known_record() -> Record {
     record.measurements.drain(..6);
     record.findings[0].evidence[0].path = "/measurements/0/data/device/accounted".to_owned();
     record.findings[1].evidence[0].path = "/measurements/1/data/device/others".to_owned();
-    for m in &mut record.measurements {
-        m.data.device.disks = vec!["vda".to_owned()];
-        (m.data.device.read_bytes, m.data.device.write_bytes) = (1 << 20, 2 << 20);
-        (m.data.device.read_ops, m.data.device.write_ops) = (128, 256);
-        for op in m.figures.ops.values_mut() {
+    for measurement in &mut record.measurements {
+        measurement.data.device.disks = vec!["vda".to_owned()];
+        (
+            measurement.data.device.read_bytes,
+            measurement.data.device.write_bytes,
+        ) = (1 << 20, 2 << 20);
+        (
+            measurement.data.device.read_ops,
+            measurement.data.device.write_ops,
+        ) = (128, 256);
+        for op in measurement.figures.ops.values_mut() {
             op.latency = LatencySummary::of(&known_latency());
         }
-        for op in m.data.ops.values_mut() {
+        for op in measurement.data.ops.values_mut() {
             op.latency = known_latency();
             op.series = TimeSeries::new(100_000_000);
             for index in 0..70 {

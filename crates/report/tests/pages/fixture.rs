@@ -17,7 +17,7 @@ use diskproof_model::measurement::*;
 use diskproof_model::plan::*;
 use diskproof_model::record::*;
 use diskproof_model::row::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use workloads::{EIGHT, measurement, op};
 
 /// What the findings of the fixtures say.
@@ -139,7 +139,7 @@ pub(crate) fn read_only() -> Record {
     record.plan = read_only_plan();
     record.plan.targets = vec!["/dev/nvme1n1".to_owned()];
     record.targets = vec![device()];
-    let only_reads = |m: &Row| m.data.workload.streams.is_only(OpKind::Read);
+    let only_reads = |row: &Row| row.data.workload.streams.is_only(OpKind::Read);
     record.measurements.retain(only_reads);
     for measurement in &mut record.measurements {
         measurement.data.span_bytes = 3_840_755_982_336;
@@ -275,19 +275,19 @@ pub(crate) fn two_targets() -> Record {
     let mut second = read_only();
     record.plan.targets.push("/dev/nvme1n1".to_owned());
     record.targets.append(&mut second.targets);
-    second
-        .measurements
-        .iter_mut()
-        .for_each(|m| m.data.target = 1);
+    for measurement in &mut second.measurements {
+        measurement.data.target = 1;
+    }
     record.measurements.truncate(3);
     record.measurements.append(&mut second.measurements);
-    let ran = |w: &Workload| {
-        record
-            .measurements
-            .iter()
-            .any(|m| m.data.workload.name == w.name)
-    };
-    record.plan.workloads_mut().retain(ran);
+    let mut names = BTreeSet::new();
+    for measurement in &record.measurements {
+        names.insert(measurement.data.workload.name.clone());
+    }
+    record
+        .plan
+        .workloads_mut()
+        .retain(|workload| names.contains(&workload.name));
     record
 }
 

@@ -40,8 +40,8 @@ fn quick(mut record: Record) -> Record {
 fn commit() -> Record {
     let mut record = fixture::healthy();
     record.plan.origin.verb = "commit".to_owned();
-    let mut measured = record.measurements.iter();
-    let like = measured.find(|m| m.data.ops.contains_key(&OpKind::Commit));
+    let mut measurements = record.measurements.iter();
+    let like = measurements.find(|measurement| measurement.data.ops.contains_key(&OpKind::Commit));
     let like = like.cloned().expect("a check commits");
     let names = [
         "fdatasync",
@@ -116,8 +116,8 @@ fn with_server(mut record: Record, share: f64) -> Record {
         trials: Vec::new(),
         end_ns: None,
     }));
-    for m in &mut record.measurements {
-        for op in m.figures.ops.values_mut() {
+    for measurement in &mut record.measurements {
+        for op in measurement.figures.ops.values_mut() {
             op.iops = rate(3000.0, share);
         }
     }
@@ -141,12 +141,10 @@ fn methods_are_not_listed_where_noise_hides_them() {
     assert!(record_page(&noisy, &PLAIN_80).contains("fsync-c4 "));
     // One row of commits compares no methods.
     let mut check = fixture::healthy();
-    for op in check
-        .measurements
-        .iter_mut()
-        .flat_map(|m| m.figures.ops.values_mut())
-    {
-        op.iops = rate(3000.0, 0.9);
+    for measurement in &mut check.measurements {
+        for op in measurement.figures.ops.values_mut() {
+            op.iops = rate(3000.0, 0.9);
+        }
     }
     assert!(!short(&check).contains("Too noisy"));
 }

@@ -124,11 +124,11 @@ fn hlog_is_read_by_its_own_library() {
             LogEntry::Interval(interval) => Some(interval),
             _ => None,
         });
-        for m in &record.measurements {
-            for (kind, op) in m.ops() {
-                let interval = intervals.next();
-                let interval =
-                    interval.unwrap_or_else(|| panic!("{name}: {}", m.data.workload.name));
+        for measurement in &record.measurements {
+            for (kind, op) in measurement.ops() {
+                let Some(interval) = intervals.next() else {
+                    panic!("{name}: {}", measurement.data.workload.name);
+                };
                 let tag = interval
                     .tag()
                     .map_or(String::new(), |tag| tag.as_str().to_owned());
@@ -140,7 +140,7 @@ fn hlog_is_read_by_its_own_library() {
                     interval.encoded_histogram(),
                     op.data.latency.to_hdr_base64()
                 );
-                let ms = u128::from(m.data.wall_ns / 1_000_000);
+                let ms = u128::from(measurement.data.wall_ns / 1_000_000);
                 assert_eq!(interval.duration().as_millis(), ms);
                 assert!(LatencyHistogram::from_hdr_base64(interval.encoded_histogram()).is_ok());
             }
@@ -176,8 +176,8 @@ fn prom_snapshot() {
 #[test]
 fn prom_has_no_duplicate_series() {
     let mut twice = fixture::depths();
-    for m in &mut twice.measurements {
-        m.data.workload.name = "a \"quoted\" \\ name".to_owned();
+    for measurement in &mut twice.measurements {
+        measurement.data.workload.name = "a \"quoted\" \\ name".to_owned();
     }
     let records = RECORDS.iter().map(|(name, record)| (*name, record));
     for (name, record) in records.chain([("twice", &twice)]) {

@@ -13,6 +13,13 @@ pub struct Striped {
     done: DoneQueue,
 }
 
+/// The part of a request that a member serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct MemberPart {
+    offset_bytes: u64,
+    length_bytes: u64,
+}
+
 impl Striped {
     /// A set of `members` (at least one).
     pub fn new(chunk_bytes: u64, members: Vec<Box<dyn TimingModel>>) -> Self {
@@ -24,20 +31,20 @@ impl Striped {
         }
     }
 
-    /// Per member the offset and length of its part, which is always contiguous; length 0 is none.
-    fn parts(&self, request: &DiskRequest) -> Vec<(u64, u64)> {
+    /// The part of each member, which is always contiguous; a length of 0 is none.
+    fn parts(&self, request: &DiskRequest) -> Vec<MemberPart> {
         let count = self.members.len() as u64;
-        let mut parts = vec![(0, 0); self.members.len()];
+        let mut parts = vec![MemberPart::default(); self.members.len()];
         let span = request.span();
         let mut at = span.start;
         while at < span.end {
             let chunk = at / self.chunk_bytes;
             let end = ((chunk + 1) * self.chunk_bytes).min(span.end);
-            let (offset, length) = &mut parts[(chunk % count) as usize];
-            if *length == 0 {
-                *offset = chunk / count * self.chunk_bytes + at % self.chunk_bytes;
+            let part = &mut parts[(chunk % count) as usize];
+            if part.length_bytes == 0 {
+                part.offset_bytes = chunk / count * self.chunk_bytes + at % self.chunk_bytes;
             }
-            *length += end - at;
+            part.length_bytes += end - at;
             at = end;
         }
         parts
@@ -69,11 +76,11 @@ impl TimingModel for Striped {
         let everywhere = request.operation == Operation::Flush || request.length_bytes == 0;
         let parts = self.parts(&request);
         let mut submitted = 0;
-        for (member, (offset_bytes, length_bytes)) in self.members.iter_mut().zip(parts) {
-            if everywhere || length_bytes > 0 {
+        for (member, part) in self.members.iter_mut().zip(parts) {
+            if everywhere || part.length_bytes > 0 {
                 member.submit(DiskRequest {
-                    offset_bytes,
-                    length_bytes,
+                    offset_bytes: part.offset_bytes,
+                    length_bytes: part.length_bytes,
                     ..request
                 });
                 submitted += 1;
@@ -91,7 +98,7 @@ impl TimingModel for Striped {
     fn next_ns(&self) -> Option<u64> {
         self.members
             .iter()
-            .map(|m| m.next_ns())
+            .map(|member| member.next_ns())
             .chain([self.done.next_ns()])
             .flatten()
             .min()
@@ -137,8 +144,14 @@ mod tests {
             length_bytes: 192 << 10,
             ..arrival(0, 0)
         };
-        let first = (64 << 10, (64 << 10) + 1000);
-        let second = (1000, (64 << 10) - 1000 + (64 << 10));
+        let first = MemberPart {
+            offset_bytes: 64 << 10,
+            length_bytes: (64 << 10) + 1000,
+        };
+        let second = MemberPart {
+            offset_bytes: 1000,
+            length_bytes: (64 << 10) - 1000 + (64 << 10),
+        };
         assert_eq!(pair().parts(&request), [first, second]);
     }
 

@@ -59,6 +59,7 @@ impl Disks {
                 wall_ns,
                 ops: BTreeMap::from([(OpKind::Read, op)]),
             },
+            trial: None,
             moved: TimeSeries::new(1),
         }
     }
@@ -208,6 +209,7 @@ fn bytes_end_a_workload() {
                 wall_ns,
                 ops: BTreeMap::from([(OpKind::Read, op)]),
             },
+            trial: None,
             moved: TimeSeries::new(1),
             cell,
         });

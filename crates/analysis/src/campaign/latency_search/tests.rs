@@ -52,6 +52,7 @@ fn carried_out(
         done.push(MeasuredCell {
             cell,
             slice,
+            trial: None,
             moved: TimeSeries::new(1),
         });
         assert!(done.len() < 200, "it never ends");

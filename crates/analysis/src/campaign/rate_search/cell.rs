@@ -1,21 +1,6 @@
 //! A rate that is offered for a while, and what the target makes of it.
 
-/// What a cell is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RateCellKind {
-    /// Doubles the rate until it is not served any more.
-    Doubling,
-    /// Offers more than the target can serve.
-    Saturation,
-    /// One point of the coarse curve.
-    Curve,
-    /// Near the wanted rate.
-    Near,
-    /// At the lower end of the interval, for long.
-    Hold,
-    /// Above the interval, where the promise must break.
-    Control,
-}
+use diskproof_model::rate::RateCellKind;
 
 /// A rate to offer.
 #[derive(Debug, Clone, Copy, PartialEq)]

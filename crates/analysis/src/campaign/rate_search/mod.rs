@@ -17,7 +17,8 @@ pub mod station;
 mod tests;
 
 use super::decision::RandomOrder;
-pub use cell::{Batch, MeasuredRate, RateCell, RateCellKind};
+pub use cell::{Batch, MeasuredRate, RateCell};
+use diskproof_model::rate::{LoadOutcome, RateCellKind};
 use fit::{Dispersion, Evidence, Fit, Known, RateInterval, fit, over_dispersion};
 
 /// What is promised.
@@ -36,14 +37,31 @@ pub struct RateSearchTimes {
     pub total_s: f64,
     /// The hold at the lower end.
     pub hold_s: f64,
+    /// The length of every other cell over its usual one.
+    pub pace: f64,
+}
+
+/// The time for which the lengths of the cells were fixed, in seconds.
+const USUAL_TOTAL_S: f64 = 420.0;
+/// The hold in it.
+const USUAL_HOLD_S: f64 = 60.0;
+
+impl RateSearchTimes {
+    /// The times of a search of so many seconds: a shorter one has shorter cells, and a longer one
+    /// more of them.
+    pub fn within(total_s: f64) -> Self {
+        let pace = (total_s / USUAL_TOTAL_S).min(1.0);
+        Self {
+            total_s,
+            hold_s: pace * USUAL_HOLD_S,
+            pace,
+        }
+    }
 }
 
 impl Default for RateSearchTimes {
     fn default() -> Self {
-        Self {
-            total_s: 420.0,
-            hold_s: 60.0,
-        }
+        Self::within(USUAL_TOTAL_S)
     }
 }
 
@@ -60,7 +78,7 @@ pub enum SearchStep {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateAnswer {
     /// How much may be said of the rate.
-    pub outcome: RateOutcome,
+    pub outcome: LoadOutcome,
     /// Lower end of the 95 % interval, per second.
     pub low: f64,
     /// The rate at which exactly the promised share is late.
@@ -81,21 +99,6 @@ pub struct RateAnswer {
     pub falls: u32,
     /// A credit of more requests than this, over a base of half the rate, would not have shown.
     pub unseen_credit: f64,
-}
-
-/// How much may be said of a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RateOutcome {
-    /// It was held, and the control failed.
-    Sustained,
-    /// It was held, and nothing above it failed.
-    AtLeast,
-    /// Even a small rate may break the promise: at most the upper end.
-    PerhapsNone,
-    /// It did not last for the time of the hold.
-    NotHeld,
-    /// Too few late episodes to know an interval.
-    FewEpisodes,
 }
 
 /// A rate above the interval, at which the promise must break.
@@ -257,13 +260,24 @@ impl RateSearch {
         }
     }
 
-    /// A batch is at least a second, so that it holds several requests.
+    /// So many seconds in a search of the usual time.
+    fn paced_s(&self, usual_s: f64) -> f64 {
+        self.times.pace * usual_s
+    }
+
+    /// A batch is at least a second of a search of the usual time, so that it holds several
+    /// requests.
     fn batch_s(&self) -> f64 {
-        (10.0 * self.promise.limit_s).max(1.0)
+        (10.0 * self.promise.limit_s).max(self.paced_s(1.0))
     }
 
     fn warmup_s(&self) -> f64 {
-        (10.0 * self.promise.limit_s).max(0.5)
+        (10.0 * self.promise.limit_s).max(self.paced_s(0.5))
+    }
+
+    /// A request that waits for so long shows that more is offered than is served.
+    fn give_up_s(&self) -> f64 {
+        (10.0 * self.promise.limit_s).max(1.0)
     }
 
     /// A cell at a rate near the limit.
@@ -274,15 +288,15 @@ impl RateSearch {
             warmup_s: self.warmup_s(),
             time_s,
             batch_s: self.batch_s(),
-            give_up_s: self.batch_s(),
+            give_up_s: self.give_up_s(),
         }
     }
 
     fn doubling(&self, rate: f64) -> RateCell {
         RateCell {
             warmup_s: 0.0,
-            batch_s: 1.0,
-            ..self.paced(RateCellKind::Doubling, rate, DOUBLING_S)
+            batch_s: self.paced_s(1.0),
+            ..self.paced(RateCellKind::Doubling, rate, self.paced_s(DOUBLING_S))
         }
     }
 
@@ -300,9 +314,13 @@ impl RateSearch {
         let offered = rate.max(SATURATION_TIMES * self.best_served);
         SearchStep::Cell(RateCell {
             warmup_s: 0.0,
-            batch_s: 1.0,
+            batch_s: self.paced_s(1.0),
             give_up_s: SATURATION_S,
-            ..self.paced(RateCellKind::Saturation, offered, SATURATION_S)
+            ..self.paced(
+                RateCellKind::Saturation,
+                offered,
+                self.paced_s(SATURATION_S),
+            )
         })
     }
 
@@ -337,12 +355,12 @@ impl RateSearch {
         };
         self.phase = Phase::Curve { left };
         let time_s = if self.saturated >= CURVE_SLOW_RATE {
-            CURVE_S
+            self.paced_s(CURVE_S)
         } else {
-            CURVE_SLOW_S
+            self.paced_s(CURVE_SLOW_S)
         };
         SearchStep::Cell(RateCell {
-            warmup_s: self.warmup_s().min(0.5),
+            warmup_s: self.warmup_s().min(self.paced_s(0.5)),
             batch_s: time_s / 2.0,
             ..self.paced(RateCellKind::Curve, rate, time_s)
         })
@@ -383,11 +401,13 @@ impl RateSearch {
 
     /// What the hold and the control need.
     fn reserve_s(&self) -> f64 {
-        self.times.hold_s + self.warmup_s() + CONTROLS_MAX as f64 * CONTROL_S
+        self.times.hold_s + self.warmup_s() + CONTROLS_MAX as f64 * self.paced_s(CONTROL_S)
     }
 
     fn next_near(&mut self) -> SearchStep {
-        if self.now_s + NEAR_S + self.warmup_s() >= self.times.total_s - self.reserve_s() {
+        if self.now_s + self.paced_s(NEAR_S) + self.warmup_s()
+            >= self.times.total_s - self.reserve_s()
+        {
             return self.hold();
         }
         self.phase = Phase::Near;
@@ -398,7 +418,7 @@ impl RateSearch {
             NEAR_RATE_MIN * self.saturated,
             NEAR_RATE_MAX * self.saturated,
         );
-        SearchStep::Cell(self.paced(RateCellKind::Near, rate, NEAR_S))
+        SearchStep::Cell(self.paced(RateCellKind::Near, rate, self.paced_s(NEAR_S)))
     }
 
     fn after_near(&mut self, measured: MeasuredRate) -> SearchStep {
@@ -407,7 +427,11 @@ impl RateSearch {
         self.cells.push(measured);
         if is_over && self.near >= 2 && is_below {
             self.phase = Phase::Repeated;
-            return SearchStep::Cell(self.paced(RateCellKind::Near, rate, REPEATED_S));
+            return SearchStep::Cell(self.paced(
+                RateCellKind::Near,
+                rate,
+                self.paced_s(REPEATED_S),
+            ));
         }
         self.learn_near()
     }
@@ -415,12 +439,9 @@ impl RateSearch {
     /// Takes the last near cell into account. What passed at such a rate before was credit or luck.
     fn learn_near(&mut self) -> SearchStep {
         let promised = self.promise.late_share;
-        if let Some(last) = self
-            .cells
-            .iter()
-            .rev()
-            .find(|cell| cell.cell.kind == RateCellKind::Near && cell.cell.time_s > REPEATED_S)
-        {
+        if let Some(last) = self.cells.iter().rev().find(|cell| {
+            cell.cell.kind == RateCellKind::Near && cell.cell.time_s > self.paced_s(REPEATED_S)
+        }) {
             let (rate, is_over) = (last.rate(), last.is_over);
             let is_saturated = is_over || last.is_saturated(promised);
             if is_over {
@@ -458,10 +479,14 @@ impl RateSearch {
         self.falls += 1;
         self.phase = Phase::Fallen;
         SearchStep::Cell(RateCell {
-            warmup_s: FALLEN_WARMUP_S,
-            batch_s: 1.0,
+            warmup_s: self.paced_s(FALLEN_WARMUP_S),
+            batch_s: self.paced_s(1.0),
             give_up_s: FALLEN_GIVE_UP_S,
-            ..self.paced(RateCellKind::Saturation, 1.1 * self.saturated, FALLEN_S)
+            ..self.paced(
+                RateCellKind::Saturation,
+                1.1 * self.saturated,
+                self.paced_s(FALLEN_S),
+            )
         })
     }
 
@@ -508,7 +533,8 @@ impl RateSearch {
         self.near_at_hold = self.near;
         self.cells.push(measured);
         self.refit();
-        let once_more_s = 2.0 * NEAR_S + self.times.hold_s + CONTROLS_MAX as f64 * CONTROL_S + 4.0;
+        let once_more_s =
+            self.times.hold_s + self.paced_s(2.0 * NEAR_S + CONTROLS_MAX as f64 * CONTROL_S + 4.0);
         let has_time = self.now_s + once_more_s <= self.times.total_s;
         if !self.is_held && self.holds < HOLDS_MAX && has_time {
             return self.next_near();
@@ -529,7 +555,8 @@ impl RateSearch {
         let interval = self.fit.interval;
         for factor in CONTROL_FACTORS {
             let rate = factor * interval.rate;
-            let expected = CONTROL_S * CONTROLS_MAX as f64 * rate * self.promise.late_share;
+            let expected =
+                self.paced_s(CONTROL_S) * CONTROLS_MAX as f64 * rate * self.promise.late_share;
             let growth = (interval.slope * (factor - 1.0)).min(5.0).exp();
             let chance = (self.fit.dispersion.above * expected * growth).sqrt();
             let shows = rate > 1.08 * self.saturated || expected * (growth - 1.0) > 2.5 * chance;
@@ -545,7 +572,7 @@ impl RateSearch {
         let factor = self.control_factor.unwrap_or(CONTROL_FACTORS[0]);
         self.phase = Phase::Control { tried };
         let rate = factor * self.fit.interval.rate;
-        SearchStep::Cell(self.paced(RateCellKind::Control, rate, CONTROL_S))
+        SearchStep::Cell(self.paced(RateCellKind::Control, rate, self.paced_s(CONTROL_S)))
     }
 
     fn after_control(&mut self, measured: MeasuredRate, tried: usize) -> SearchStep {
@@ -575,6 +602,29 @@ impl RateSearch {
         SearchStep::Answer(self.answer())
     }
 
+    /// What the cells so far say, where the search does not go on.
+    pub fn unfinished(&self) -> RateAnswer {
+        let interval = self.fit.interval;
+        let is_known = self.near > 0;
+        RateAnswer {
+            outcome: LoadOutcome::Unfinished,
+            low: if is_known { interval.low } else { 0.0 },
+            rate: if is_known { interval.rate } else { 0.0 },
+            high: if is_known {
+                interval.high
+            } else {
+                self.saturated.max(self.best_served)
+            },
+            saturated: self.saturated,
+            slope: interval.slope,
+            episodes: self.fit.episodes,
+            control: None,
+            drift: None,
+            falls: self.falls,
+            unseen_credit: self.unseen_credit(interval.rate / 2.0),
+        }
+    }
+
     fn answer(&self) -> RateAnswer {
         let interval = self.fit.interval;
         let (mut low, mut high) = (interval.low, interval.high);
@@ -588,15 +638,15 @@ impl RateSearch {
         let is_perhaps_none = low <= NONE_SHARE * self.saturated;
         let has_failed = self.control.is_some_and(|control| control.failed);
         let outcome = if is_perhaps_none {
-            RateOutcome::PerhapsNone
+            LoadOutcome::PerhapsNone
         } else if !self.is_held {
-            RateOutcome::NotHeld
+            LoadOutcome::NotHeld
         } else if self.fit.episodes < EPISODES_MIN {
-            RateOutcome::FewEpisodes
+            LoadOutcome::FewEpisodes
         } else if has_failed {
-            RateOutcome::Sustained
+            LoadOutcome::Sustained
         } else {
-            RateOutcome::AtLeast
+            LoadOutcome::AtLeast
         };
         RateAnswer {
             outcome,

@@ -1,7 +1,7 @@
 //! Targets with known truth for the tests of the search: a station of servers that is fed at random
 //! times, in virtual time, one loop a request.
 
-use super::{Batch, MeasuredRate, RateAnswer, RateCell, RateSearch, SearchStep};
+use super::{Batch, MeasuredRate, RateAnswer, RateCell, RateCellKind, RateSearch, SearchStep};
 use crate::fixture::test_rng::TestRng;
 
 /// How long a server takes.
@@ -112,7 +112,7 @@ impl Busy {
     /// The share of requests that are late at a rate, over so many seconds.
     pub fn late_share(&mut self, rate: f64, time_s: f64) -> f64 {
         let measured = self.measure(RateCell {
-            kind: super::RateCellKind::Near,
+            kind: RateCellKind::Near,
             rate,
             warmup_s: 10.0,
             time_s,

@@ -31,12 +31,7 @@ fn inside(answers: &[RateAnswer], truth: f64) -> usize {
 fn promise_too_much(answers: &[RateAnswer], truth: f64) -> usize {
     answers
         .iter()
-        .filter(|answer| {
-            matches!(
-                answer.outcome,
-                RateOutcome::Sustained | RateOutcome::AtLeast
-            )
-        })
+        .filter(|answer| answer.outcome.is_promise())
         .filter(|answer| answer.low > truth * 1.01)
         .count()
 }
@@ -98,7 +93,7 @@ fn promise_that_stalls_break_by_themselves_has_no_rate() {
         };
         let search = RateSearch::new(promise, RateSearchTimes::default(), seed);
         let answer = Busy::new(station, 0.03, 50 + seed).carry_out(search);
-        assert_eq!(answer.outcome, RateOutcome::PerhapsNone, "{answer:?}");
+        assert_eq!(answer.outcome, LoadOutcome::PerhapsNone, "{answer:?}");
         assert_eq!(answer.low, 0.0);
     }
 }
@@ -132,14 +127,10 @@ fn short_credit_is_no_capacity_and_a_long_one_is_not_excluded() {
 fn few_late_episodes_are_no_interval() {
     let station = Station::new(2, 150.0, Service::Constant);
     for answer in searched(station, 0.1, 0.001, 3) {
-        let has_an_interval = match answer.outcome {
-            RateOutcome::Sustained | RateOutcome::AtLeast | RateOutcome::NotHeld => true,
-            RateOutcome::FewEpisodes | RateOutcome::PerhapsNone => false,
-        };
-        if answer.outcome != RateOutcome::NotHeld {
+        if answer.outcome != LoadOutcome::NotHeld {
             assert_eq!(
                 answer.episodes >= EPISODES_MIN,
-                has_an_interval,
+                answer.outcome.is_promise(),
                 "{answer:?}"
             );
         }

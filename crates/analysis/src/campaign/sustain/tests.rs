@@ -217,6 +217,7 @@ fn measured(cell: CampaignCell, start_ns: u64, disk: &mut dyn VirtualDisk) -> Me
         },
         cell,
         moved: moved.thinned(1, 500),
+        trial: None,
     }
 }
 

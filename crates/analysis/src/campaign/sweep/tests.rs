@@ -72,6 +72,7 @@ impl Disk {
                 wall_ns,
                 ops: BTreeMap::from([(OpKind::Read, op)]),
             },
+            trial: None,
             moved: TimeSeries::new(1),
         }
     }

@@ -9,40 +9,64 @@ type Change = fn(&mut Measurement);
 /// Each change alone makes a measurement incomparable, for the reason with this code.
 fn incomparable_changes() -> [(&'static str, Change); 17] {
     [
-        ("depth-differs", |m| m.workload.depth *= 2),
-        ("workers-differ", |m| m.workload.workers = 3),
-        ("block-size-differs", |m| m.workload.block_bytes *= 2),
-        ("mix-differs", |m| {
-            m.workload.streams = Streams::with_reads(700)
+        ("depth-differs", |measurement| {
+            measurement.workload.depth *= 2
         }),
-        ("access-differs", |m| m.workload.access = Access::Backward),
-        ("load-differs", |m| m.workload.rate = Some(100.0)),
-        ("sync-differs", |m| m.workload.sync = SyncPolicy::AtEnd),
-        ("cache-differs", |m| {
-            m.cache = CacheUse {
+        ("workers-differ", |measurement| {
+            measurement.workload.workers = 3
+        }),
+        ("block-size-differs", |measurement| {
+            measurement.workload.block_bytes *= 2
+        }),
+        ("mix-differs", |measurement| {
+            measurement.workload.streams = Streams::with_reads(700)
+        }),
+        ("access-differs", |measurement| {
+            measurement.workload.access = Access::Backward
+        }),
+        ("load-differs", |measurement| {
+            measurement.workload.rate = Some(100.0)
+        }),
+        ("sync-differs", |measurement| {
+            measurement.workload.sync = SyncPolicy::AtEnd
+        }),
+        ("cache-differs", |measurement| {
+            measurement.cache = CacheUse {
                 asked: CachePolicy::Direct,
                 used: CachePolicy::Buffered,
                 why: None,
             }
         }),
-        ("engine-differs", |m| m.engine.used = EngineKind::Aio),
-        ("span-differs", |m| m.span_bytes /= 2),
-        ("content-differs", |m| {
-            m.zero_blocks = ZeroSample {
+        ("engine-differs", |measurement| {
+            measurement.engine.used = EngineKind::Aio
+        }),
+        ("span-differs", |measurement| measurement.span_bytes /= 2),
+        ("content-differs", |measurement| {
+            measurement.zero_blocks = ZeroSample {
                 sampled: 1000,
                 zero: 500,
             }
         }),
-        ("interrupted", |m| m.stopped = StopReason::Interrupted),
-        ("unwritten-blocks", |m| m.unwritten_bytes = Some(1 << 30)),
-        ("served-from-cache", |m| m.device.read_bytes = 0),
-        ("io-errors", |m| {
-            m.ops.values_mut().for_each(|op| {
+        ("interrupted", |measurement| {
+            measurement.stopped = StopReason::Interrupted
+        }),
+        ("unwritten-blocks", |measurement| {
+            measurement.unwritten_bytes = Some(1 << 30)
+        }),
+        ("served-from-cache", |measurement| {
+            measurement.device.read_bytes = 0
+        }),
+        ("io-errors", |measurement| {
+            measurement.ops.values_mut().for_each(|op| {
                 op.errors.insert("EIO".to_owned(), 3);
             })
         }),
-        ("disturbed", |m| m.device.read_bytes *= 2),
-        ("cpu-limited", |m| m.cpu.user_ns = m.wall_ns),
+        ("disturbed", |measurement| {
+            measurement.device.read_bytes *= 2
+        }),
+        ("cpu-limited", |measurement| {
+            measurement.cpu.user_ns = measurement.wall_ns
+        }),
     ]
 }
 
@@ -53,14 +77,18 @@ fn different_measurements_are_not_comparable() {
         let faulty = changed(|run| change(&mut run.1[3]));
         for (a, b) in [(&healthy, &faulty), (&faulty, &healthy)] {
             let candidate = held(&[a], &[b]);
-            for m in &candidate.metrics {
-                if m.subject == "random-read-d32" {
+            for metric in &candidate.metrics {
+                if metric.subject == "random-read-d32" {
                     let refused = (Verdict::NotComparable, None, None);
-                    assert_eq!((m.verdict, m.ratio, m.needed), refused, "{code}: {m:?}");
-                    assert!(reasons(m).contains(&code), "{code}: {m:?}");
+                    assert_eq!(
+                        (metric.verdict, metric.ratio, metric.needed),
+                        refused,
+                        "{code}: {metric:?}"
+                    );
+                    assert!(reasons(metric).contains(&code), "{code}: {metric:?}");
                 } else {
                     assert_eq!(
-                        (m.verdict, &m.reasons[..]),
+                        (metric.verdict, &metric.reasons[..]),
                         (Verdict::Same, &[][..]),
                         "{code}"
                     );
@@ -113,7 +141,9 @@ fn disks_of_different_size_compare_as_a_whole() {
             run.0.run_id = size.to_string();
             let target = &mut run.0.targets[0];
             (target.kind, target.size_bytes) = (TargetKind::BlockDevice, size);
-            run.1.iter_mut().for_each(|m| m.span_bytes = size);
+            run.1
+                .iter_mut()
+                .for_each(|measurement| measurement.span_bytes = size);
         })
     };
     let candidate = held(&[&whole(1 << 40)], &[&whole(1 << 41)]);
@@ -124,7 +154,8 @@ fn disks_of_different_size_compare_as_a_whole() {
 fn metric_of_one_side_only_is_reported() {
     let healthy = fixture::record();
     let fewer = changed(|run| {
-        run.1.retain(|m| m.workload.name != "random-read-d1");
+        run.1
+            .retain(|measurement| measurement.workload.name != "random-read-d1");
         run.0.plan.skipped.push(diskproof_model::plan::Skipped {
             workload: "random-read-d1".to_owned(),
             why: "no time".to_owned(),
@@ -146,30 +177,30 @@ fn records_without_figures_compare_to_nothing() {
     let empty = changed(|run| run.1.clear());
     assert_eq!(held(&[&empty], &[&empty]).metrics, []);
     let mut damaged = fixture::record();
-    for m in &mut damaged.measurements {
-        for op in m.data.ops.values_mut() {
+    for measurement in &mut damaged.measurements {
+        for op in measurement.data.ops.values_mut() {
             op.latency = LatencyHistogram::new();
             op.series.cells.clear();
         }
-        for op in m.figures.ops.values_mut() {
+        for op in measurement.figures.ops.values_mut() {
             op.iops.half_width_95 = None;
             op.throughput.value = f64::INFINITY;
         }
     }
-    for m in held(&[&damaged], &[&fixture::record()]).metrics {
+    for metric in held(&[&damaged], &[&fixture::record()]).metrics {
         assert_eq!(
-            (m.verdict, m.ratio),
+            (metric.verdict, metric.ratio),
             (Verdict::Undecided, None),
             "{}",
-            m.metric
+            metric.metric
         );
     }
     let mut idle = fixture::record();
-    for m in &mut idle.measurements {
-        for op in m.data.ops.values_mut() {
+    for measurement in &mut idle.measurements {
+        for op in measurement.data.ops.values_mut() {
             op.count = 0;
         }
-        for op in m.figures.ops.values_mut() {
+        for op in measurement.figures.ops.values_mut() {
             op.iops.value = 0.0;
             op.throughput.value = 0.0;
         }
@@ -202,13 +233,13 @@ fn series_that_no_run_makes_are_survived() {
     let ops = odd
         .measurements
         .iter_mut()
-        .flat_map(|m| m.data.ops.values_mut());
+        .flat_map(|measurement| measurement.data.ops.values_mut());
     for (i, op) in ops.enumerate() {
         op.series.interval_ns = if i % 2 == 0 { 0 } else { 7 };
         op.count = u64::MAX;
     }
-    for m in &mut odd.measurements {
-        for op in m.figures.ops.values_mut() {
+    for measurement in &mut odd.measurements {
+        for op in measurement.figures.ops.values_mut() {
             op.iops.n = 0;
         }
     }

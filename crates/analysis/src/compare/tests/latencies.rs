@@ -22,8 +22,8 @@ fn metrics_have_the_names_of_expectations() {
     let leading: Vec<&str> = candidate
         .metrics
         .iter()
-        .filter(|m| m.headline)
-        .map(|m| m.metric.as_str())
+        .filter(|metric| metric.headline)
+        .map(|metric| metric.metric.as_str())
         .collect();
     assert_eq!(
         leading,
@@ -93,14 +93,19 @@ fn an_offered_load_is_judged_by_its_latency() {
         let mut op = wandering(speed, 20, seed);
         op.latency_intended = Some(op.latency.clone());
         let mut run = fixture::run();
-        run.1.retain(|m| m.workload.name == "random-read-d1");
+        run.1
+            .retain(|measurement| measurement.workload.name == "random-read-d1");
         (run.0.run_id, run.1[0].wall_ns, run.1[0].workload.rate) =
             (format!("{speed} {seed}"), 20_000_000_000, Some(1000.0));
         run.1[0].ops = BTreeMap::from([(OpKind::Read, op)]);
         fixture::judge(run)
     };
     let candidate = held(&[&loaded(1.0, 1)], &[&loaded(1.5, 2)]);
-    let lead = candidate.metrics.iter().find(|m| m.headline).unwrap();
+    let lead = candidate
+        .metrics
+        .iter()
+        .find(|metric| metric.headline)
+        .unwrap();
     assert_eq!(
         (lead.metric.as_str(), lead.verdict),
         ("random-read-d1.p99", Verdict::FasterOnce),

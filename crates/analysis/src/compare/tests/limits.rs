@@ -40,7 +40,11 @@ fn conditions_fail_a_build_only_where_noise_would_not() {
         &error.to_string(),
         &["'random-raed-d1.iops'", "random-read-d1.iops"],
     );
-    let other = changed(|run| run.1.iter_mut().for_each(|m| m.workload.depth += 1));
+    let other = changed(|run| {
+        run.1
+            .iter_mut()
+            .for_each(|measurement| measurement.workload.depth += 1)
+    });
     let unanswered = outcome(&[fixture::record()], &[other], "random-read-d1.iops<-5%");
     assert_eq!(unanswered, Ok(ConditionOutcome::Unanswered));
     let same = |text: &str| outcome(&[fixture::record()], &[fixture::record()], text);

@@ -79,7 +79,8 @@ fn loads_have_ratios_and_neither_is_better() {
 fn only_device_of_each_side_is_compared_whatever_its_name() {
     let (a, b) = (observed("sda", 100.0, 0.0), observed("nvme0n1", 200.0, 5.0));
     let candidate = held(&[&a], &[&b]);
-    let expected = ["iops", "throughput", "mean"].map(|one| format!("sda and nvme0n1.read.{one}"));
+    let expected =
+        ["iops", "throughput", "mean"].map(|figure| format!("sda and nvme0n1.read.{figure}"));
     assert_eq!(names(&candidate), expected);
     assert_eq!(candidate.unmatched.len(), 1);
     assert_eq!(candidate.unmatched[0].subject, "writes of sda and nvme0n1");

@@ -47,21 +47,17 @@ fn rate_of(a: &[Record], b: &[Record], earlier: &[Record]) -> MetricComparison {
 
 /// How often a side of this many runs is called better, and worse, out of 100.
 fn verdicts(speed: f64, runs: usize, earlier: usize) -> (u64, u64) {
-    verdicts_of(speed, (runs, earlier), None)
+    verdicts_of(speed, runs, earlier, None)
 }
 
 /// The same of runs whose printed intervals have this relative half-width, from so many runs.
-fn verdicts_of(
-    speed: f64,
-    (runs, earlier): (usize, usize),
-    printed: Option<(f64, u64)>,
-) -> (u64, u64) {
+fn verdicts_of(speed: f64, runs: usize, earlier: usize, printed: Option<(f64, u64)>) -> (u64, u64) {
     let runs_of = |template: &Record, rng: &mut TestRng, speed: f64, name: &str, n: usize| {
         let mut records = runs_of(template, rng, speed, name, n);
         let all = records
             .iter_mut()
             .flat_map(|record| &mut record.measurements);
-        for op in all.flat_map(|m| m.figures.ops.values_mut()) {
+        for op in all.flat_map(|measurement| measurement.figures.ops.values_mut()) {
             if let Some((share, n)) = printed {
                 op.iops.widen(share * op.iops.value, n);
             }
@@ -109,10 +105,10 @@ fn ten_percent_is_found_with_three_runs_a_side() {
 #[test]
 fn ten_percent_is_found_with_three_runs_whose_intervals_cover_the_next_run() {
     let printed = Some((0.0712, 10));
-    let (better, worse) = verdicts_of(1.1, (3, 8), printed);
+    let (better, worse) = verdicts_of(1.1, 3, 8, printed);
     println!("10 %, intervals from run to run: {better} better, {worse} worse of 100");
     assert!(better >= 80 && worse == 0, "{better}, {worse}");
-    let (better, worse) = verdicts_of(1.0, (3, 8), printed);
+    let (better, worse) = verdicts_of(1.0, 3, 8, printed);
     assert!(better + worse <= 5, "{better}, {worse}");
 }
 

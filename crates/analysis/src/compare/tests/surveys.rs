@@ -88,11 +88,11 @@ fn survey_is_tainted_by_findings_on_it() {
         &found("/results/0/data/device/read_bytes"),
         Verdict::NotComparable,
     );
-    for m in found("/results/0/figures/seeks/random/min_ns").metrics {
+    for metric in found("/results/0/figures/seeks/random/min_ns").metrics {
         assert_eq!(
-            m.verdict == Verdict::NotComparable,
-            m.subject == "access",
-            "{m:?}"
+            metric.verdict == Verdict::NotComparable,
+            metric.subject == "access",
+            "{metric:?}"
         );
     }
 }

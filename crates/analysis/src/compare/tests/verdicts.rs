@@ -19,8 +19,8 @@ fn what_is_true_is_found_in_38_of_40_pairs_and_the_reverse_never() {
     ] {
         let mut counts: BTreeMap<(String, Verdict), u64> = BTreeMap::new();
         for (a, seed) in baselines.iter().zip(1000..) {
-            for m in held(&[a], &[&record(speed, seed)]).metrics {
-                *counts.entry((m.metric, m.verdict)).or_default() += 1;
+            for metric in held(&[a], &[&record(speed, seed)]).metrics {
+                *counts.entry((metric.metric, metric.verdict)).or_default() += 1;
             }
         }
         let found = counts.get(&("random-read-d1.iops".to_owned(), truth));
@@ -54,9 +54,9 @@ fn intervals_of_ratios_cover_the_truth() {
     // Covering, and all of them.
     let mut covering: BTreeMap<Figure, (u64, u64)> = BTreeMap::new();
     for seed in 0..PAIRS {
-        for m in held(&[&record(seed)], &[&record(seed + 5000)]).metrics {
-            let ratio = m.ratio.unwrap();
-            let (seen, all) = covering.entry(m.figure).or_default();
+        for metric in held(&[&record(seed)], &[&record(seed + 5000)]).metrics {
+            let ratio = metric.ratio.unwrap();
+            let (seen, all) = covering.entry(metric.figure).or_default();
             *seen += u64::from(ratio.low_95 <= 1.0 && ratio.high_95.is_none_or(|high| high >= 1.0));
             *all += 1;
         }
@@ -75,10 +75,14 @@ fn a_run_is_the_same_as_itself() {
     let record =
         changed(|run| run.1[2].ops = BTreeMap::from([(OpKind::Read, wandering(1.0, 5, 1))]));
     let candidate = held(&[&record], &[&record]);
-    let tail = |m: &MetricComparison| matches!(m.figure, Figure::P99 | Figure::P99_9);
-    let undecided = |m: &MetricComparison| m.verdict == Verdict::Undecided && tail(m);
-    for m in &candidate.metrics {
-        assert!(m.verdict == Verdict::Same || undecided(m), "{m:#?}");
+    let tail = |metric: &MetricComparison| matches!(metric.figure, Figure::P99 | Figure::P99_9);
+    let undecided =
+        |metric: &MetricComparison| metric.verdict == Verdict::Undecided && tail(metric);
+    for metric in &candidate.metrics {
+        assert!(
+            metric.verdict == Verdict::Same || undecided(metric),
+            "{metric:#?}"
+        );
     }
     assert_eq!(
         (candidate.headline.same, candidate.headline.total()),
@@ -168,13 +172,13 @@ fn repetitions_that_agree_decide_what_one_run_cannot() {
         .zip(&b)
         .map(|(a, b)| rate(&held(&[*a], &[*b])).clone());
     let mut undecided: Vec<MetricComparison> = single.collect();
-    undecided.retain(|m| m.verdict == Verdict::Undecided);
+    undecided.retain(|metric| metric.verdict == Verdict::Undecided);
     assert!(!undecided.is_empty());
-    for m in undecided {
-        let needed = m.needed.unwrap();
+    for metric in undecided {
+        let needed = metric.needed.unwrap();
         assert!(
             needed.times > 1.0 && needed.measure_ns.unwrap() > 1_000_000_000,
-            "{m:?}"
+            "{metric:?}"
         );
     }
     assert_eq!(rate(&held(&a, &b)).verdict, Verdict::Better);
@@ -201,16 +205,16 @@ fn swap(x: u64, y: u64, speed: f64, several: bool) {
     let (a, b) = (side(0), side(1));
     let (there, back) = (held(&a, &b), held(&b, &a));
     assert_eq!(names(&there), names(&back));
-    for (m, w) in there.metrics.iter().zip(&back.metrics) {
-        assert_eq!(m.verdict, reverse(w.verdict), "{}", m.metric);
-        let (r, s) = (m.ratio.unwrap(), w.ratio.unwrap());
+    for (metric, w) in there.metrics.iter().zip(&back.metrics) {
+        assert_eq!(metric.verdict, reverse(w.verdict), "{}", metric.metric);
+        let (r, s) = (metric.ratio.unwrap(), w.ratio.unwrap());
         assert!((r.value * s.value - 1.0).abs() < 1e-9);
         assert!(
             s.high_95
                 .is_none_or(|high| (r.low_95 * high - 1.0).abs() < 1e-9)
         );
-        let (p, q) = (m.p_value.unwrap(), w.p_value.unwrap());
-        assert!((p - q).abs() < 1e-9, "{}", m.metric);
+        let (p, q) = (metric.p_value.unwrap(), w.p_value.unwrap());
+        assert!((p - q).abs() < 1e-9, "{}", metric.metric);
     }
 }
 

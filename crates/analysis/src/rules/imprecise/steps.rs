@@ -16,8 +16,8 @@ struct RoughStep<'a> {
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     let steps = &record.files()?.steps;
     let rough = rough_steps(steps);
-    let worst = largest_by(&rough, |one| one.width)?;
-    let names: Vec<String> = rough.iter().map(|one| one.step.data.step.name()).collect();
+    let worst = largest_by(&rough, |row| row.width)?;
+    let names: Vec<String> = rough.iter().map(|row| row.step.data.step.name()).collect();
     let name = worst.step.data.step.name();
     let precision = if worst.width.is_finite() {
         format!("to ±{} in {name}", format_percent(worst.width))

@@ -8,8 +8,9 @@ use crate::commands::ping::stop_rule;
 use crate::failure::{Exit, Failure};
 use crate::fitness::limits_of;
 use crate::flags::MeasuringFlags;
+use crate::observed_load::ObservedLoad;
 use crate::postgres::ServerFlags;
-use crate::saved::{load, load_file, named_or_recorded};
+use crate::saved::{load_file, named_or_recorded};
 use crate::session::{Agreed, Measured, MeasuringJob, measure};
 use crate::stdio::{ColorWhen, ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
@@ -18,7 +19,7 @@ use anyhow::Result;
 use diskproof_analysis::compare::MARGIN;
 use diskproof_analysis::watch::{LikeTarget, like_plan, like_workloads};
 use diskproof_device::WriteCacheSwitch;
-use diskproof_model::observed::{LikePlan, ObservedDevice};
+use diskproof_model::observed::LikePlan;
 use diskproof_model::plan::{Decide, Origin, Plan, Questions, Sides, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -34,11 +35,8 @@ const TIME_NS: u64 = 30_000_000_000;
 /// The load of one device, and how long it is repeated.
 #[derive(Debug)]
 pub(super) struct LikeSource {
-    run_id: String,
-    device: ObservedDevice,
+    load: ObservedLoad,
     time_ns: u64,
-    /// That one device of several was chosen.
-    pub note: Option<String>,
 }
 
 impl LikeSource {
@@ -60,49 +58,22 @@ impl LikeSource {
                         with it is --time";
             return Err(Failure::Usage(text.to_owned()));
         }
-        let record = load(reference, history)?;
-        let Some(observed) = record.observed() else {
-            return Err(Failure::Usage(format!(
-                "--like {reference}: this run contains no observed load; use 'diskproof watch \
-                 --record' to save one"
-            )));
-        };
-        let devices = busiest_first(&observed.devices);
-        let Some(busiest) = devices.first() else {
-            return Err(Failure::Usage(format!(
-                "--like {reference}: no device received requests during the recording"
-            )));
-        };
-        let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
-        let mut source = Self {
-            run_id: record.run_id.clone(),
-            device: (*busiest).clone(),
+        Ok(Self {
+            load: ObservedLoad::find(reference, device, history)?,
             time_ns: match workload.time {
                 Some(time) => time.0,
                 None => TIME_NS,
             },
-            note: None,
-        };
-        if let Some(wanted) = device {
-            let Some(found) = devices.iter().find(|device| device.name == wanted) else {
-                return Err(Failure::Usage(format!(
-                    "--like-device {wanted}: the run observed {}",
-                    names.join(", ")
-                )));
-            };
-            source.device = (*found).clone();
-        } else if names.len() > 1 {
-            source.note = Some(format!(
-                "repeating the load of {}, the busiest of {}; --like-device NAME chooses another",
-                busiest.name,
-                names.join(", ")
-            ));
-        }
-        Ok(source)
+        })
+    }
+
+    /// That one device of several was chosen.
+    pub(super) fn note(&self) -> Option<String> {
+        self.load.note.clone()
     }
 
     pub(super) fn plan(&self) -> LikePlan {
-        like_plan(&self.run_id, &self.device)
+        like_plan(&self.load.run_id, &self.load.device)
     }
 
     pub(super) fn workloads(&self, unit_bytes: u32) -> Result<Vec<Workload>, Failure> {
@@ -110,19 +81,9 @@ impl LikeSource {
             unit_bytes,
             time_ns: self.time_ns,
         };
-        like_workloads(&self.device, target)
+        like_workloads(&self.load.device, target)
             .map_err(|error| Failure::Usage(format!("--like: {error}")))
     }
-}
-
-/// The devices that received requests, the highest rate first.
-fn busiest_first(devices: &[ObservedDevice]) -> Vec<&ObservedDevice> {
-    let mut used: Vec<&ObservedDevice> = devices
-        .iter()
-        .filter(|device| device.requests() > 0)
-        .collect();
-    used.sort_by(|before, after| after.rate().total_cmp(&before.rate()));
-    used
 }
 
 /// Bytes at the start of a file that tell what it is.

@@ -4,7 +4,8 @@ use super::*;
 use crate::session::run_facts;
 use crate::session::sink::INTERRUPTED;
 use diskproof_analysis::campaign::{
-    LiveComparison, LiveSetup, SideDisks, Sweep, SweepCellSetup, SweepPass, SweepSetup,
+    LiveComparison, LiveSetup, RateCampaign, SideDisks, Sweep, SweepCellSetup, SweepPass,
+    SweepSetup,
 };
 use diskproof_analysis::judge::judge;
 use diskproof_engine::{FakeDisk, simulate};
@@ -12,6 +13,7 @@ use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
 use diskproof_model::data::RunData;
 use diskproof_model::plan::{Access, Decide, Plan, Task, Workloads};
 use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::rate::{BreakLimit, LoadOutcome, RatePlan, RateTrial};
 use diskproof_model::record::Record;
 use diskproof_model::sweep::{CellState, SweepOperation, SweepPlan};
 use std::time::SystemTime;
@@ -373,4 +375,144 @@ fn sweep_of_a_slow_disk_states_intervals_in_three_minutes() {
     assert!(ns <= 180 * SECOND, "{ns}");
     assert_matrix(&record, disk);
     assert_knee(&record, 1);
+}
+
+/// Rates offered to a disk in virtual time, with 25 ms between two cells.
+struct SimulatedRates {
+    disk: FakeDisk,
+    now_ns: u64,
+    measurements: Vec<Measurement>,
+    trials: Vec<RateTrial>,
+}
+
+impl CampaignBench for SimulatedRates {
+    fn measure(&mut self, cell: &CampaignCell) -> Result<MeasuredCell, EarlyEnd> {
+        let seed = self.trials.len() as u64;
+        let mut measured = simulate(&cell.workload, self.disk, seed, &mut Unwatched).unwrap();
+        measured.start_ns += self.now_ns;
+        let measured_cell = MeasuredCell::new(cell.clone(), &measured);
+        self.now_ns = measured.start_ns + measured.wall_ns + 25_000_000;
+        self.trials.extend(measured_cell.trial.clone());
+        if let CellPurpose::Trial(kind) = cell.purpose
+            && kind.makes_a_row()
+        {
+            let name = &measured.workload.name;
+            self.measurements.retain(|row| row.workload.name != *name);
+            self.measurements.push(measured);
+        }
+        Ok(measured_cell)
+    }
+
+    fn pause(&mut self, _: u64) -> Result<(), EarlyEnd> {
+        Ok(())
+    }
+
+    fn drop_row(&mut self, row: &CampaignRow, _: Vec<DroppedSlice>) {
+        panic!("a search drops no row: {row:?}");
+    }
+}
+
+const RATE_PLAN: RatePlan = RatePlan {
+    percent: 99.0,
+    limit_ns: 24_000_000,
+    time_ns: 210 * SECOND,
+    hold_ns: 30 * SECOND,
+};
+
+/// A disk that serves one request at a time, in four milliseconds each.
+fn searched_rate() -> Record {
+    let mut cells = SimulatedRates {
+        disk: FakeDisk {
+            service_ns: 4_000_000,
+            jitter_ns: 0,
+            channels: 1,
+            size_bytes: 1 << 30,
+        },
+        now_ns: 3 * SECOND,
+        measurements: Vec::new(),
+        trials: Vec::new(),
+    };
+    let offered = workload("reads", 64);
+    carry_out(RateCampaign::new(offered.clone(), RATE_PLAN, 5), &mut cells).unwrap();
+    let plan = Plan {
+        seed: 5,
+        targets: vec!["/disk".to_owned()],
+        tasks: vec![Task::Workloads(Workloads {
+            decide: Decide::Rate(RATE_PLAN),
+            ..Workloads::as_planned(vec![offered])
+        })],
+        ..Plan::of("load", Vec::new())
+    };
+    let data = RunData {
+        trials: cells.trials,
+        ..RunData::of(cells.measurements)
+    };
+    judge(
+        run_facts(SystemTime::UNIX_EPOCH, plan, Vec::new()),
+        &data,
+        &[],
+    )
+}
+
+/// The rate at which one of a hundred requests waits and is served for longer than the limit, of a
+/// disk that serves one at a time in constant time (Lindley's recursion).
+fn md1_rate(service_s: f64, limit_s: f64) -> f64 {
+    let (mut low, mut high) = (0.1 / service_s, 1.0 / service_s);
+    for _ in 0..14 {
+        let rate = f64::midpoint(low, high);
+        let mut random = 0x9E37_79B9_7F4A_7C15_u64;
+        let (mut wait_s, mut late) = (0.0_f64, 0);
+        for _ in 0..100_000 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let share = (random >> 11) as f64 / (1_u64 << 53) as f64;
+            let next_s = -(1.0 - share).ln() / rate;
+            late += u32::from(wait_s + service_s > limit_s);
+            wait_s = (wait_s + service_s - next_s).max(0.0);
+        }
+        if late > 1000 {
+            high = rate;
+        } else {
+            low = rate;
+        }
+    }
+    low
+}
+
+#[test]
+fn search_holds_the_rate_of_a_disk_and_the_control_breaks_the_promise() {
+    let record = searched_rate();
+    let load = record.load().unwrap();
+    let figures = &load.figures;
+    let truth = md1_rate(4e-3, 24e-3);
+    assert_eq!(figures.outcome, LoadOutcome::Sustained, "{figures:?}");
+    assert!(figures.low <= 1.01 * truth, "{truth}: {figures:?}");
+    assert!(figures.high >= 0.99 * truth, "{truth}: {figures:?}");
+    assert!(figures.control.unwrap().failed);
+    assert_eq!(figures.cause.limit, BreakLimit::Reads, "{figures:?}");
+    assert!((figures.saturated - 250.0).abs() < 3.0, "{figures:?}");
+    let names: Vec<&str> = record
+        .measurements
+        .iter()
+        .map(|row| row.data.workload.name.as_str())
+        .collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    let last = load.data.trials.last().unwrap();
+    let first = load.data.trials.first().unwrap();
+    let took_ns = last.start_ns + last.wall_ns - first.start_ns;
+    assert!(took_ns <= RATE_PLAN.time_ns, "{took_ns}");
+    derives_again(&record);
+}
+
+/// Whoever reads the record finds the same answer from its trials.
+fn derives_again(record: &Record) {
+    let text = serde_json::to_string(record).unwrap();
+    let stored: Record = serde_json::from_str(&text).unwrap();
+    let (derived, outcome) = diskproof_analysis::again::judged_again(stored);
+    assert!(
+        matches!(outcome, diskproof_analysis::again::Rejudged::Same),
+        "{outcome:?}"
+    );
+    assert_eq!(derived.load(), record.load());
 }

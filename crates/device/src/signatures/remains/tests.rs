@@ -26,7 +26,10 @@ fn found_in(path: &Path) -> Vec<(&'static str, u64)> {
 
 fn names(image: &Image<'_>) -> Vec<(&'static str, u64)> {
     let found = scan_device(image, &[]).signatures;
-    found.iter().map(|one| (one.what, one.offset)).collect()
+    found
+        .iter()
+        .map(|signature| (signature.what, signature.offset))
+        .collect()
 }
 
 /// A disk of zeros, but for pieces of bytes.

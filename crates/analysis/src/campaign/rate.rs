@@ -1,0 +1,159 @@
+//! The search for the highest rate on a real target: turns the cells of the search into workloads,
+//! and what they gave into what the search learns. The same trials lead to the same answer, while
+//! it is measured as when a record is read again.
+
+use super::decision::{Campaign, CampaignCell, CellPurpose, MeasuredCell};
+use super::rate_search::{
+    Batch, MeasuredRate, RateAnswer, RateCell, RatePromise, RateSearch, RateSearchTimes, SearchStep,
+};
+use diskproof_model::plan::Workload;
+use diskproof_model::rate::{RatePlan, RateTrial};
+use diskproof_model::shape::{Arrivals, LatencyTarget, LoadShape};
+
+/// Share of the time for what lies between the cells: threads, queues, what is in flight at an end.
+const BETWEEN_SHARE: f64 = 0.04;
+/// Times are whole cells of the series.
+const CELL_NS: f64 = 1e7;
+/// Rates that a record states in text differ from those of the search by no more than this share.
+const RATE_ROUNDING: f64 = 1e-9;
+
+/// The search of a plan.
+#[derive(Debug)]
+pub struct RateCampaign {
+    workload: Workload,
+    plan: RatePlan,
+    search: RateSearch,
+    /// The cell that is measured now.
+    asked: Option<RateCell>,
+}
+
+impl RateCampaign {
+    /// Offers this workload at the rates that the search asks for.
+    pub fn new(workload: Workload, plan: RatePlan, seed: u64) -> Self {
+        Self {
+            workload,
+            plan,
+            search: search(&plan, seed),
+            asked: None,
+        }
+    }
+
+    /// The workload of a cell.
+    fn workload(&self, cell: &RateCell) -> Workload {
+        let template = &self.workload;
+        let mut workload = Workload {
+            name: cell.kind.row_name(&template.name),
+            rate: Some(cell.rate),
+            warmup_ns: whole_cells(cell.warmup_s),
+            shape: LoadShape {
+                arrivals: Arrivals::Poisson,
+                overload_ns: Some(whole_cells(cell.give_up_s)),
+                latency_target: Some(LatencyTarget {
+                    latency_ns: self.plan.limit_ns,
+                    percent: self.plan.percent,
+                    window_ns: whole_cells(cell.batch_s),
+                }),
+                ..template.shape.clone()
+            },
+            ..template.clone()
+        };
+        workload.stop.time_ns = Some(whole_cells(cell.time_s));
+        workload
+    }
+}
+
+impl Campaign for RateCampaign {
+    fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
+        let measured = match (self.asked.take(), done.first(), done.last()) {
+            (Some(cell), Some(first), Some(last)) => {
+                let origin_ns = begin_ns(first.trial.as_ref()?);
+                Some(measured_rate(cell, last.trial.as_ref()?, origin_ns))
+            }
+            _ => None,
+        };
+        match self.search.next(measured) {
+            SearchStep::Cell(cell) => {
+                self.asked = Some(cell);
+                Some(CampaignCell {
+                    side: 0,
+                    workload: self.workload(&cell),
+                    purpose: CellPurpose::Trial(cell.kind),
+                })
+            }
+            SearchStep::Answer(_) => None,
+        }
+    }
+}
+
+/// What these trials of a search say; of one that ended early, or whose trials are not those that
+/// it asks for, what the trials before that do.
+pub fn searched(plan: &RatePlan, seed: u64, trials: &[RateTrial]) -> RateAnswer {
+    let mut search = search(plan, seed);
+    let mut measured = None;
+    let mut left = trials.iter();
+    let origin_ns = trials.first().map(begin_ns).unwrap_or_default();
+    loop {
+        let cell = match search.next(measured) {
+            SearchStep::Answer(answer) => return answer,
+            SearchStep::Cell(cell) => cell,
+        };
+        match left.next() {
+            Some(trial) if is_trial_of(&cell, trial) => {
+                measured = Some(measured_rate(cell, trial, origin_ns));
+            }
+            _ => return search.unfinished(),
+        }
+    }
+}
+
+fn is_trial_of(cell: &RateCell, trial: &RateTrial) -> bool {
+    let distance = (cell.rate - trial.rate).abs();
+    cell.kind == trial.kind && distance <= RATE_ROUNDING * cell.rate
+}
+
+fn search(plan: &RatePlan, seed: u64) -> RateSearch {
+    let promise = RatePromise {
+        late_share: plan.late_share(),
+        limit_s: plan.limit_ns as f64 / 1e9,
+    };
+    let usual = RateSearchTimes::within(plan.time_ns as f64 / 1e9);
+    let times = RateSearchTimes {
+        total_s: usual.total_s * (1.0 - BETWEEN_SHARE),
+        hold_s: plan.hold_ns as f64 / 1e9,
+        ..usual
+    };
+    RateSearch::new(promise, times, seed)
+}
+
+/// When a trial began, its warm-up included, in nanoseconds after the start of the run.
+fn begin_ns(trial: &RateTrial) -> u64 {
+    trial.start_ns.saturating_sub(trial.warmup_ns)
+}
+
+/// What the search learns from a trial; its time counts from `origin_ns` on.
+fn measured_rate(cell: RateCell, trial: &RateTrial, origin_ns: u64) -> MeasuredRate {
+    let mut batches = Vec::new();
+    for batch in &trial.batches {
+        batches.push(Batch {
+            requests: batch.requests as f64,
+            late: batch.late as f64,
+        });
+    }
+    MeasuredRate {
+        cell,
+        batches,
+        served: trial.served,
+        is_over: trial.is_over,
+        start_s: begin_ns(trial).saturating_sub(origin_ns) as f64 / 1e9,
+        end_s: trial
+            .start_ns
+            .saturating_add(trial.wall_ns)
+            .saturating_sub(origin_ns) as f64
+            / 1e9,
+    }
+}
+
+/// So many seconds in whole cells of the series, at least one, in nanoseconds.
+fn whole_cells(seconds: f64) -> u64 {
+    ((seconds * 1e9 / CELL_NS).round().max(1.0) * CELL_NS) as u64
+}

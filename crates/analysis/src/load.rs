@@ -1,0 +1,351 @@
+//! The highest rate that keeps a promise: what the trials say, whether this program or a cache
+//! answered in place of the disk, and what the requests wait for where the promise breaks.
+
+use crate::campaign::searched;
+use crate::campaign::{RateAnswer, RateControl};
+use diskproof_model::digits::rounded;
+use diskproof_model::finding::RateLimit;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Decide;
+use diskproof_model::proof::FigureSource;
+use diskproof_model::rate::{
+    BreakCause, BreakLimit, LoadControl, LoadData, LoadFigures, LoadOutcome, LoadRecord,
+    RateCellKind, RatePlan, RateTrial,
+};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
+use diskproof_model::units::{format_latency, format_percent};
+
+/// This program's own delay may be this share of the limit.
+const GENERATOR_SHARE_MAX: f64 = 0.01;
+/// No timer of the kernel is more exact than this, in nanoseconds: a smaller delay is in every
+/// latency that a program sees.
+const GENERATOR_NS_MIN: u64 = 100_000;
+/// The rate that was offered may differ from the wanted one by this share.
+const OFFERED_MISSED_MAX: f64 = 0.015;
+/// Standard deviations by which a Poisson process may differ besides.
+const OFFERED_DEVIATIONS: f64 = 4.0;
+/// A disk that wrote more than so many times what was asked wrote a journal, too.
+const JOURNAL_WRITES_MIN: f64 = 1.5;
+
+/// What a search found; `None` of a plan without one. `record` has its rows, their limits and the
+/// findings.
+pub(crate) fn load_record(record: &Record, trials: &[RateTrial]) -> Option<LoadRecord> {
+    let workloads = record.plan.workload_task()?;
+    let Decide::Rate(plan) = &workloads.decide else {
+        return None;
+    };
+    let answer = searched(plan, record.plan.seed, trials);
+    let generator_share = generator_share(plan, trials);
+    let held = trials
+        .iter()
+        .rposition(|trial| trial.kind == RateCellKind::Hold);
+    let figures = LoadFigures {
+        outcome: outcome(record, plan, trials, &answer),
+        low: answer.low,
+        rate: answer.rate,
+        high: answer.high,
+        saturated: answer.saturated,
+        slope: answer.slope,
+        episodes: answer.episodes,
+        held,
+        control: control(trials, answer.control),
+        drift: answer.drift,
+        falls: answer.falls,
+        unseen_credit: answer.unseen_credit,
+        generator_share,
+        cause: cause(record),
+    };
+    Some(LoadRecord {
+        data: LoadData {
+            trials: trials.to_vec(),
+        },
+        figures,
+    })
+}
+
+fn outcome(
+    record: &Record,
+    plan: &RatePlan,
+    trials: &[RateTrial],
+    answer: &RateAnswer,
+) -> LoadOutcome {
+    if answer.outcome == LoadOutcome::Unfinished {
+        LoadOutcome::Unfinished
+    } else if is_limited_by_generator(plan, trials) {
+        LoadOutcome::Generator
+    } else if has_other_source(record) {
+        LoadOutcome::NotTheDisk
+    } else {
+        answer.outcome
+    }
+}
+
+/// Whether what was held is not the disk's figure.
+fn has_other_source(record: &Record) -> bool {
+    let held = record
+        .plan
+        .workloads()
+        .first()
+        .map(|template| RateCellKind::Hold.row_name(&template.name));
+    let place = record
+        .measurements
+        .iter()
+        .position(|row| Some(&row.data.workload.name) == held.as_ref());
+    match place {
+        Some(index) => record.objection(FigureSource::Measurement(index)).is_some(),
+        None => false,
+    }
+}
+
+fn control(trials: &[RateTrial], found: Option<RateControl>) -> Option<LoadControl> {
+    let found = found?;
+    let trial = trials
+        .iter()
+        .rposition(|trial| trial.kind == RateCellKind::Control)?;
+    Some(LoadControl {
+        factor: found.factor,
+        rate: trials[trial].rate,
+        late_share: found.late_share,
+        failed: found.failed,
+        trial,
+    })
+}
+
+/// The trials that the answer rests on: those near the rate, and the hold.
+fn deciding(trials: &[RateTrial]) -> impl Iterator<Item = &RateTrial> {
+    trials.iter().filter(|trial| match trial.kind {
+        RateCellKind::Near | RateCellKind::Hold => !trial.is_over,
+        RateCellKind::Doubling
+        | RateCellKind::Saturation
+        | RateCellKind::Curve
+        | RateCellKind::Control => false,
+    })
+}
+
+/// The middle one of this program's own delays in the deciding trials, over the limit.
+fn generator_share(plan: &RatePlan, trials: &[RateTrial]) -> Option<f64> {
+    let delay_ns = generator_delay_ns(trials)?;
+    Some(delay_ns as f64 / plan.limit_ns as f64)
+}
+
+fn generator_delay_ns(trials: &[RateTrial]) -> Option<u64> {
+    let mut delays: Vec<u64> = deciding(trials)
+        .filter_map(|trial| trial.dispatch_p99_ns)
+        .collect();
+    delays.sort_unstable();
+    delays.get(delays.len() / 2).copied()
+}
+
+/// Whether this program did not offer what it was to offer, so that the answer is its own.
+fn is_limited_by_generator(plan: &RatePlan, trials: &[RateTrial]) -> bool {
+    if let Some(delay_ns) = generator_delay_ns(trials)
+        && delay_ns > GENERATOR_NS_MIN
+        && delay_ns as f64 > GENERATOR_SHARE_MAX * plan.limit_ns as f64
+    {
+        return true;
+    }
+    let (mut wanted, mut offered) = (0.0, 0.0);
+    for trial in deciding(trials) {
+        wanted += trial.rate * trial.wall_ns as f64 / 1e9;
+        offered += trial.total().requests as f64;
+    }
+    let missed = (offered - wanted).abs();
+    missed > OFFERED_MISSED_MAX * wanted + OFFERED_DEVIATIONS * wanted.sqrt()
+}
+
+/// What a request waited for on average, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Waits {
+    reads: f64,
+    writes: f64,
+    syncs: f64,
+}
+
+impl Waits {
+    /// Of the requests of a row; of transactions, for all parts of one.
+    fn of_row(row: &Row) -> Self {
+        let transaction = row.data.workload.transaction;
+        let reads_each = match transaction {
+            Some(transaction) => f64::from(transaction.reads),
+            None => 1.0,
+        };
+        // Writes after the answer delay nobody.
+        let own_writes = match transaction {
+            Some(_) => None,
+            None => mean_ns(row, OpKind::Write),
+        };
+        Self {
+            reads: reads_each * mean_ns(row, OpKind::Read).unwrap_or_default(),
+            writes: own_writes.unwrap_or_default(),
+            syncs: mean_ns(row, OpKind::Sync).unwrap_or_default(),
+        }
+    }
+}
+
+fn mean_ns(row: &Row, kind: OpKind) -> Option<f64> {
+    let op = row.op(kind)?;
+    if op.data.latency.count() == 0 {
+        None
+    } else {
+        Some(op.data.latency.mean_ns())
+    }
+}
+
+/// What broke the promise at the control.
+fn cause(record: &Record) -> BreakCause {
+    let held = row_of(record, RateCellKind::Hold);
+    let Some(control) = row_of(record, RateCellKind::Control) else {
+        return BreakCause {
+            limit: BreakLimit::Unknown,
+            why: "no rate above it was measured".to_owned(),
+        };
+    };
+    if let Some(limited) = &control.figures.limited_by {
+        let limit = match limited.limit {
+            RateLimit::Cap => Some(BreakLimit::Cap),
+            RateLimit::Cpu => Some(BreakLimit::Cpu),
+            _ => None,
+        };
+        if let Some(limit) = limit {
+            return BreakCause {
+                limit,
+                why: limited.why.clone(),
+            };
+        }
+    }
+    let above = Waits::of_row(control);
+    let below = match held {
+        Some(row) => Waits::of_row(row),
+        None => Waits {
+            reads: 0.0,
+            writes: 0.0,
+            syncs: 0.0,
+        },
+    };
+    let mut grown = [
+        (BreakLimit::Reads, below.reads, above.reads),
+        (BreakLimit::Writes, below.writes, above.writes),
+        (BreakLimit::Flushes, below.syncs, above.syncs),
+    ];
+    grown.sort_by(|one, other| (other.2 - other.1).total_cmp(&(one.2 - one.1)));
+    let (limit, before_ns, after_ns) = grown[0];
+    if after_ns <= before_ns {
+        return BreakCause {
+            limit: BreakLimit::Unknown,
+            why: "no part of a request took longer".to_owned(),
+        };
+    }
+    let all = above.reads + above.writes + above.syncs;
+    let why = format!(
+        "{} of {} spent in them, {} at the rate that holds",
+        format_percent(after_ns / all),
+        format_latency(all as u64),
+        format_latency(before_ns as u64),
+    );
+    if limit == BreakLimit::Flushes && writes_a_journal(control) {
+        let limit = BreakLimit::Journal;
+        return BreakCause { limit, why };
+    }
+    BreakCause { limit, why }
+}
+
+/// Whether the disks wrote clearly more than was asked.
+fn writes_a_journal(row: &Row) -> bool {
+    let (written, asked) = (row.data.device.write_bytes, row.data.asked.write_bytes);
+    asked > 0 && written as f64 > JOURNAL_WRITES_MIN * asked as f64
+}
+
+/// The row of the last hold or control.
+fn row_of(record: &Record, kind: RateCellKind) -> Option<&Row> {
+    let template = record.plan.workloads().first()?;
+    let name = kind.row_name(&template.name);
+    record
+        .measurements
+        .iter()
+        .find(|row| row.data.workload.name == name)
+}
+
+/// The answer of a search, as a clause of the headline; `None` of a run without one.
+pub(crate) fn load_clause(record: &Record) -> Option<String> {
+    let figures = &record.load()?.figures;
+    let Decide::Rate(plan) = &record.plan.workload_task()?.decide else {
+        return None;
+    };
+    let unit = match record.plan.workloads().first()?.transaction {
+        Some(_) => "transactions/s",
+        None => "requests/s",
+    };
+    let between = format!(
+        "between {} and {} {unit}",
+        rate(figures.low),
+        rate(figures.high)
+    );
+    let promise = format!(
+        "with {} % within {}",
+        plan.percent,
+        format_latency(plan.limit_ns)
+    );
+    Some(match figures.outcome {
+        LoadOutcome::Sustained => format!(
+            "sustains {} {unit} (95 %: {} to {}) {promise}{}",
+            rate(figures.rate),
+            rate(figures.low),
+            rate(figures.high),
+            break_text(figures)
+        ),
+        LoadOutcome::AtLeast => format!(
+            "sustains at least {} {unit} {promise}{}",
+            rate(figures.low),
+            match figures.control {
+                Some(control) => format!(": {} did not break it", rate(control.rate)),
+                None => String::new(),
+            }
+        ),
+        LoadOutcome::PerhapsNone => format!(
+            "undecided: at most {} {unit} {promise}, perhaps none",
+            rate(figures.high)
+        ),
+        LoadOutcome::NotHeld => {
+            format!("undecided {promise}, {between}: the lower end did not last")
+        }
+        LoadOutcome::FewEpisodes => format!(
+            "undecided {promise}, {between}: only {} independent late episodes were seen; a longer \
+             --time sees more",
+            figures.episodes.floor()
+        ),
+        LoadOutcome::Generator => {
+            format!("undecided {promise}: this program did not offer the rates on time")
+        }
+        LoadOutcome::NotTheDisk => {
+            format!("undecided {promise}: something else answered than the disk")
+        }
+        LoadOutcome::Unfinished if figures.rate > 0.0 => {
+            format!("undecided {promise}, so far {between}: the search ended early")
+        }
+        LoadOutcome::Unfinished => {
+            format!("undecided {promise}: the search ended before it saw the limit")
+        }
+    })
+}
+
+/// Where the promise broke, and why.
+fn break_text(figures: &LoadFigures) -> String {
+    let Some(control) = figures.control else {
+        return String::new();
+    };
+    let late = match control.late_share {
+        Some(share) => format!("{} late", format_percent(share)),
+        None => "more waits than is served".to_owned(),
+    };
+    let cause = match figures.cause.limit {
+        BreakLimit::Unknown => String::new(),
+        limit => format!(", limited by {}", limit.as_str()),
+    };
+    format!("; at {} it breaks: {late}{cause}", rate(control.rate))
+}
+
+/// A rate as text, with as many digits as an interval of some percent supports.
+fn rate(per_second: f64) -> String {
+    rounded(per_second, Some(per_second / 100.0))
+}

@@ -1,0 +1,458 @@
+//! `diskproof load`: the highest rate at which a promise about latency is kept.
+
+use crate::failure::{Exit, Failure};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_MIN, SECOND};
+use crate::job_file::read_text;
+use crate::observed_load::ObservedLoad;
+use crate::session::{MeasuringJob, measure};
+use crate::workload::{BlockSize, Bytes};
+use diskproof_analysis::watch::like_transaction;
+use diskproof_model::plan::{
+    Access, Decide, Distribution, Plan, Scratch, SyncCall, SyncPolicy, Task, Workload, Workloads,
+};
+use diskproof_model::rate::RatePlan;
+use diskproof_model::rw::{Order, Rw, RwError};
+use diskproof_model::stream::Streams;
+use diskproof_model::target::TargetIdentity;
+use diskproof_model::transaction::{LOG_BYTES_MAX, TRANSACTION_PARTS_MAX, Transaction};
+use diskproof_model::units::{format_duration, parse_duration};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// The help promises 7 min, of which one holds the answer.
+const TIME_NS: u64 = 420 * SECOND;
+const HOLD_NS: u64 = 60 * SECOND;
+const HOLD_PARTS: u64 = TIME_NS / HOLD_NS;
+/// A shorter search has cells of less than half a second.
+const TIME_NS_MIN: u64 = 20 * SECOND;
+/// Share of the time in which the scratch file gets its content, beyond the time of the search.
+const LAYOUT_PARTS: u64 = 10;
+/// Drives have up to 1 GiB of cache.
+const SCRATCH_BYTES: u64 = 4 << 30;
+/// PostgreSQL keeps as much of its log at least (min_wal_size).
+const LOG_SPAN_BYTES: u64 = 80 << 20;
+/// Of a small target, at most this part is log.
+const LOG_SPAN_PARTS: u64 = 8;
+/// Transactions at the same time: the sessions that a server has open (max_connections is 100).
+const SESSIONS: u32 = 100;
+/// Requests in flight at most, of a load of plain requests.
+const DEPTH: u32 = 256;
+
+const HELP: &str = "\
+The answer is the highest rate of transactions whose latency keeps the promise
+of --slo, with its 95 % interval. They arrive at random times (Poisson), and
+latency counts from the intended start. The search doubles the rate, saturates
+the disk, measures around the rate in question, holds the lower end of the
+interval for a minute, and then offers more: that must break the promise.
+
+A transaction of --mix oltp is 4 random reads of 8 KiB, a log record of 8 KiB
+made durable by fdatasync, which sessions share (group commit), and one random
+write after it. etcd is a log record of 4 KiB. FILE is a TOML file:
+
+  reads = 4
+  block = '8k'
+  log = '8k'
+  writes = 1
+
+--rw offers plain requests in place of transactions. In a directory, load
+measures a scratch file without a name. A file or a block device is only read
+unless --overwrite or --destroy releases it: then use --rw randread.
+
+A burst credit of up to two minutes does not pass for capacity; of a longer one,
+the page says how much would not have shown ('diskproof help load').
+
+Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
+4 the run failed or the disk returned errors, 5 undecided, 130 Ctrl-C.
+
+Examples:
+  diskproof load /data                          # 99 % within 5 ms, in 7 min
+  diskproof load /data --slo 'p99.9<=20ms'      # another promise
+  diskproof load /data --mix etcd               # log records alone
+  diskproof load /data --like latest            # a load that watch recorded
+  diskproof load /data --prove 10m              # holds the answer for 10 min
+  diskproof load /data --time 30m               # a narrower interval
+  sudo diskproof load /dev/sdb --rw randread --slo 'p99<=2ms'";
+
+/// Find the highest rate at which a promise about latency is kept
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct LoadFlags {
+    /// Directory, regular file or block device
+    #[arg(default_value = ".")]
+    pub target: PathBuf,
+    /// What is promised: the share of transactions that take no longer than a limit
+    #[arg(long, value_name = "PROMISE", default_value = "p99<=5ms")]
+    pub slo: Promise,
+    /// The transaction: oltp, etcd, or a TOML file that describes one
+    #[arg(long, value_name = "MIX", default_value = "oltp", conflicts_with_all = ["rw", "bs"])]
+    pub mix: String,
+    /// Offer the transaction of a load that 'watch --record' saved: 'latest', an id, or a file. A
+    /// flush stands for a commit
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["rw", "bs", "mix"])]
+    pub like: Option<String>,
+    /// Device whose load --like repeats [default: the busiest]
+    #[arg(long, value_name = "NAME", requires = "like")]
+    pub like_device: Option<String>,
+    /// Offer plain requests: randread, randwrite, randrw, read, write or rw
+    #[arg(long, visible_alias = "readwrite", value_name = "OPERATION", value_parser = parse_rw)]
+    pub rw: Option<Rw>,
+    /// Bytes of each request of --rw [default: 8k]
+    #[arg(
+        long,
+        visible_alias = "blocksize",
+        value_name = "BYTES",
+        requires = "rw"
+    )]
+    pub bs: Option<BlockSize>,
+    /// Share of reads of a --rw that mixes, in percent [default: 50]
+    #[arg(long, value_name = "PERCENT", requires = "rw")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=99))]
+    pub rwmixread: Option<u16>,
+    /// Sessions, or requests in flight at most [default: 100 sessions, 256 requests]
+    #[arg(long, visible_alias = "iodepth", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub depth: Option<u32>,
+    /// Time for the whole search, at least 20s [default: 7m]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub time: Option<u64>,
+    /// Hold the answer for so long; the search takes that much longer [default: 1m of 7m]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub prove: Option<u64>,
+    /// Flags of every measuring verb.
+    #[command(flatten)]
+    pub measuring: MeasuringFlags,
+}
+
+/// A promise about latency, such as `p99<=5ms`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Promise {
+    /// The share of requests that keep to the limit, in percent.
+    percent: f64,
+    /// The limit in nanoseconds.
+    limit_ns: u64,
+}
+
+impl FromStr for Promise {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = || format!("'{text}' is no promise; write one such as 'p99<=5ms'");
+        let (percentile, limit) = text.split_once("<=").ok_or_else(form)?;
+        let percent = percentile
+            .trim()
+            .strip_prefix('p')
+            .and_then(|digits| digits.parse::<f64>().ok())
+            .ok_or_else(form)?;
+        if !(50.0..=99.99).contains(&percent) {
+            return Err(format!(
+                "p{percent} cannot be promised after some minutes; use p50 to p99.99"
+            ));
+        }
+        let limit_ns = parse_duration(limit.trim()).map_err(|error| error.to_string())?;
+        if limit_ns < LIMIT_NS_MIN || limit_ns > LIMIT_NS_MAX {
+            return Err(format!(
+                "a limit of {} is out of range; use {} to {}",
+                format_duration(limit_ns),
+                format_duration(LIMIT_NS_MIN),
+                format_duration(LIMIT_NS_MAX)
+            ));
+        }
+        Ok(Self { percent, limit_ns })
+    }
+}
+
+/// Below it, the delays of timers and processors are a part of every latency.
+const LIMIT_NS_MIN: u64 = 50_000;
+/// Ten times as long is the warm-up of each cell.
+const LIMIT_NS_MAX: u64 = 2 * SECOND;
+
+/// A transaction as a file describes it.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MixFile {
+    #[serde(default)]
+    reads: u32,
+    #[serde(default = "default_block")]
+    block: String,
+    log: String,
+    #[serde(default)]
+    writes: u32,
+}
+
+/// PostgreSQL's page.
+fn default_block() -> String {
+    "8k".to_owned()
+}
+
+/// What a transaction is, before the size of the target is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mix {
+    reads: u32,
+    block_bytes: u32,
+    log_bytes: u32,
+    writes: u32,
+}
+
+/// Some index pages and a heap page, its record in the log, and the page that a checkpoint or an
+/// eviction writes later: the ratio of pgbench's TPC-B beyond the cache.
+const OLTP: Mix = Mix {
+    reads: 4,
+    block_bytes: 8192,
+    log_bytes: 8192,
+    writes: 1,
+};
+/// etcd appends some 2 kB to its log, which the kernel writes as a page.
+const ETCD: Mix = Mix {
+    reads: 0,
+    block_bytes: 4096,
+    log_bytes: 4096,
+    writes: 0,
+};
+
+impl Mix {
+    /// The mix of this name, or in this file.
+    fn named(name: &str) -> Result<Self, Failure> {
+        match name {
+            "oltp" => Ok(OLTP),
+            "etcd" => Ok(ETCD),
+            _ => Self::in_file(Path::new(name)),
+        }
+    }
+
+    /// The transaction of an observed load.
+    fn observed(load: &LoadFlags, reference: &str) -> Result<Self, Failure> {
+        let history = load.measuring.history.history.as_deref();
+        let observed = ObservedLoad::find(reference, load.like_device.as_deref(), history)?;
+        if let Some(note) = &observed.note {
+            load.measuring.verbosity().note(note);
+        }
+        let Some(transaction) = like_transaction(&observed.device) else {
+            return Err(Failure::Usage(format!(
+                "--like {reference}: {} was not flushed while it was watched, so that nothing \
+                 tells its transactions apart; use --mix",
+                observed.device.name
+            )));
+        };
+        Ok(Self {
+            reads: transaction.reads,
+            block_bytes: transaction.block_bytes,
+            log_bytes: transaction.log_bytes,
+            writes: transaction.writes,
+        })
+    }
+
+    fn in_file(path: &Path) -> Result<Self, Failure> {
+        let shown = path.display();
+        let text = read_text(path).map_err(|why| {
+            Failure::Usage(format!(
+                "--mix {shown}: {why}. Name oltp, etcd or a TOML file"
+            ))
+        })?;
+        let file: MixFile = toml::from_str(&text)
+            .map_err(|error| Failure::Usage(format!("--mix {shown}: {error}")))?;
+        let mix = Self {
+            reads: file.reads,
+            block_bytes: bytes_in(&shown.to_string(), "block", &file.block)?,
+            log_bytes: bytes_in(&shown.to_string(), "log", &file.log)?,
+            writes: file.writes,
+        };
+        let parts = mix.reads.max(mix.writes);
+        if parts > TRANSACTION_PARTS_MAX {
+            return Err(Failure::Usage(format!(
+                "--mix {shown}: {parts} in one transaction are too many; use at most \
+                 {TRANSACTION_PARTS_MAX} reads and writes"
+            )));
+        }
+        Ok(mix)
+    }
+}
+
+/// A size of a mix, in whole sectors of 512 bytes.
+fn bytes_in(path: &str, key: &str, text: &str) -> Result<u32, Failure> {
+    let wrong = |why: String| Failure::Usage(format!("--mix {path}: {key} = '{text}': {why}"));
+    let Bytes(bytes) = text
+        .parse()
+        .map_err(|error: crate::workload::ValueError| wrong(error.to_string()))?;
+    if bytes == 0 || bytes > u64::from(LOG_BYTES_MAX) || !bytes.is_multiple_of(512) {
+        return Err(wrong(
+            "use whole sectors of 512 bytes, up to 64 MiB".to_owned(),
+        ));
+    }
+    Ok(bytes as u32)
+}
+
+/// The operation of `--rw`: reads and writes, which have an answer to wait for.
+fn parse_rw(word: &str) -> Result<Rw, String> {
+    let rw: Rw = word.parse().map_err(|error: RwError| error.to_string())?;
+    if rw.drops_blocks() {
+        return Err(format!("'{word}' moves no data; use reads or writes"));
+    }
+    Ok(rw)
+}
+
+/// Searches the rate.
+pub fn run(load: &LoadFlags) -> anyhow::Result<Exit> {
+    let identity = load.measuring.probe(&load.target)?;
+    let plan = plan(load, &identity)?;
+    measure(MeasuringJob::new(plan, vec![identity], &load.measuring))?.exit()
+}
+
+/// The plan of `load` for this target.
+fn plan(load: &LoadFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
+    let search = search(load)?;
+    let measuring = &load.measuring;
+    let layout_ns = search.time_ns / LAYOUT_PARTS;
+    let mut scratch = None;
+    let mut target_bytes = identity.size_bytes;
+    if let Some(bytes) = measuring.scratch_bytes(identity, SCRATCH_BYTES)? {
+        scratch = Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, layout_ns));
+        target_bytes = bytes;
+    }
+    let workload = workload(load, target_bytes, scratch.is_some())?;
+    Ok(Plan {
+        scratch,
+        tasks: vec![Task::Workloads(Workloads {
+            decide: Decide::Rate(search),
+            ..Workloads::as_planned(vec![workload])
+        })],
+        ..measuring.plan("load", std::slice::from_ref(identity))
+    })
+}
+
+/// What is promised, and for how long it is searched and held.
+fn search(load: &LoadFlags) -> Result<RatePlan, Failure> {
+    let searched_ns = load.time.unwrap_or(TIME_NS);
+    if searched_ns < TIME_NS_MIN {
+        return Err(Failure::Usage(format!(
+            "--time {}: too short to search a rate; use at least {}",
+            format_duration(searched_ns),
+            format_duration(TIME_NS_MIN)
+        )));
+    }
+    let usual_hold_ns = HOLD_NS.min(searched_ns / HOLD_PARTS);
+    let hold_ns = load.prove.unwrap_or(usual_hold_ns).max(usual_hold_ns);
+    Ok(RatePlan {
+        percent: load.slo.percent,
+        limit_ns: load.slo.limit_ns,
+        time_ns: searched_ns + (hold_ns - usual_hold_ns),
+        hold_ns,
+    })
+}
+
+/// What is offered: transactions, or plain requests.
+fn workload(load: &LoadFlags, target_bytes: u64, is_scratch: bool) -> Result<Workload, Failure> {
+    let workload = match load.rw {
+        Some(rw) => plain_requests(load, rw),
+        None => transactions(load, target_bytes)?,
+    };
+    let needed_bytes = match workload.transaction {
+        Some(transaction) => transaction.log_span_bytes,
+        None => 0,
+    };
+    if target_bytes < needed_bytes + u64::from(workload.block_bytes) {
+        let remedy = if is_scratch {
+            "use a larger --size"
+        } else {
+            "use a larger target"
+        };
+        return Err(Failure::Usage(format!(
+            "{target_bytes} bytes hold no log and data of these transactions; {remedy}"
+        )));
+    }
+    Ok(Workload {
+        engine: load.measuring.engine.unwrap_or(workload.engine),
+        ..workload
+    })
+}
+
+fn plain_requests(load: &LoadFlags, rw: Rw) -> Workload {
+    let named = Workload::named(rw.as_str());
+    let access = match rw.order {
+        Order::Sequential => Access::Sequential,
+        Order::Random => named.access.clone(),
+    };
+    Workload {
+        streams: rw.streams(load.rwmixread.unwrap_or(50) * 10, &[]),
+        access,
+        block_bytes: load.bs.map_or(named.block_bytes, |size| size.0),
+        depth: load.depth.unwrap_or(DEPTH),
+        ..named
+    }
+}
+
+fn transactions(load: &LoadFlags, target_bytes: u64) -> Result<Workload, Failure> {
+    let mix = match &load.like {
+        Some(reference) => Mix::observed(load, reference)?,
+        None => Mix::named(&load.mix)?,
+    };
+    let log_bytes = u64::from(mix.log_bytes);
+    let span_bytes = LOG_SPAN_BYTES
+        .min(target_bytes / LOG_SPAN_PARTS)
+        .max(log_bytes);
+    let transaction = Transaction {
+        reads: mix.reads,
+        log_bytes: mix.log_bytes,
+        // A record more than what holds whole ones: it begins at a multiple of its length.
+        log_span_bytes: span_bytes.next_multiple_of(log_bytes) + log_bytes,
+        writes: mix.writes,
+    };
+    let name = match load.mix.as_str() {
+        known @ ("oltp" | "etcd") if load.like.is_none() => known,
+        _ => "transactions",
+    };
+    Ok(Workload {
+        streams: Streams::with_reads(transaction.read_permille()),
+        access: Access::Random {
+            distribution: Distribution::Uniform,
+        },
+        block_bytes: mix.block_bytes,
+        depth: load.depth.unwrap_or(SESSIONS),
+        sync: SyncPolicy::Shared {
+            call: SyncCall::Fdatasync,
+        },
+        transaction: Some(transaction),
+        ..Workload::named(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promise_is_a_percentile_and_a_limit() {
+        let promise: Promise = "p99.9<=20ms".parse().unwrap();
+        assert_eq!((promise.percent, promise.limit_ns), (99.9, 20_000_000));
+        let spaced: Promise = "p99 <= 500us".parse().unwrap();
+        assert_eq!(spaced.limit_ns, 500_000);
+        for wrong in [
+            "p99<5ms",
+            "99<=5ms",
+            "p100<=5ms",
+            "p99<=5",
+            "p99<=1us",
+            "p10<=5ms",
+        ] {
+            assert!(wrong.parse::<Promise>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn mix_of_a_file_says_which_key_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mix.toml");
+        for (text, key) in [
+            ("reads = 2", "log"),
+            ("log = '700'", "log"),
+            ("log = '8k'\nreads = 1001", "1001"),
+            ("log = '8k'\nread = 1", "read"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let failure = Mix::in_file(&path).unwrap_err();
+            assert!(failure.to_string().contains(key), "{failure}");
+        }
+        std::fs::write(&path, "log = '16k'\nreads = 2").unwrap();
+        let mix = Mix::in_file(&path).unwrap();
+        assert_eq!((mix.reads, mix.log_bytes, mix.writes), (2, 16384, 0));
+    }
+}

@@ -1,0 +1,141 @@
+//! `load` on disks whose truth is known. The machine may disturb a search of some seconds; it never
+//! makes a disk serve more than it can.
+
+use crate::program::{diskproof, needs};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::rate::{LoadOutcome, RateCellKind};
+use diskproof_model::record::Record;
+use diskproof_simdisk::SimDisk;
+use diskproof_simdisk::spec::parse;
+use diskproof_simdisk::testbed::place;
+
+/// Two requests at a time, of 5 ms each: 400/s.
+const DISK: &str = "read-latency=5ms,channels=2";
+
+/// Nothing is promised that the disk does not serve.
+fn promises_no_more_than(record: &Record, served: f64) {
+    let figures = &record.load().unwrap().figures;
+    if figures.outcome.is_promise() {
+        assert!(figures.low <= served, "{figures:?}");
+    }
+    assert!(figures.saturated <= 1.05 * served, "{figures:?}");
+}
+
+#[test]
+fn search_promises_no_more_than_the_disk_serves() {
+    needs!("fusermount3");
+    let here = place();
+    let disk = here.path().join("disk");
+    let _served = SimDisk::serve(parse(DISK).unwrap(), 64 << 20, &disk).unwrap();
+    let target = disk.to_str().unwrap();
+    let ran = diskproof!("load {target} --rw randread --bs 4k --slo p90<=30ms --time 20s --json");
+    let record = ran.record();
+    promises_no_more_than(&record, 400.0);
+    let load = record.load().unwrap();
+    ran.exits(if load.figures.outcome.is_promise() {
+        0
+    } else {
+        5
+    });
+    let kinds: Vec<RateCellKind> = load.data.trials.iter().map(|trial| trial.kind).collect();
+    for kind in [
+        RateCellKind::Doubling,
+        RateCellKind::Saturation,
+        RateCellKind::Curve,
+        RateCellKind::Near,
+        RateCellKind::Hold,
+    ] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
+    let held = &load.data.trials[load.figures.held.unwrap()];
+    let row = &record.measurements[0];
+    assert_eq!(row.data.workload.name, "randread-held");
+    assert_eq!(row.data.workload.rate, Some(held.rate));
+    // Whoever reads the record finds the same answer.
+    let (again, _) = diskproof_analysis::again::judged_again(record.clone());
+    assert_eq!(again.load(), record.load());
+}
+
+#[test]
+fn transactions_of_a_directory_leave_nothing_and_count_their_parts() {
+    let here = place();
+    let target = here.path().to_str().unwrap();
+    let ran = diskproof!("load {target} --size 64M --slo p90<=100ms --time 20s --depth 8 --json");
+    let record = ran.record();
+    assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
+    let row = &record.measurements[0];
+    let count = |kind: OpKind| row.data.ops[&kind].latency.count();
+    let transactions = count(OpKind::Transaction);
+    assert!(transactions > 0);
+    // Those in flight when it began and ended have only some of their parts in the measured time.
+    let in_flight = 8 * 6;
+    assert!(count(OpKind::Read).abs_diff(4 * transactions) <= in_flight);
+    assert!(count(OpKind::Commit).abs_diff(transactions) <= in_flight);
+    assert!(count(OpKind::Sync).abs_diff(transactions) <= in_flight);
+    assert!(count(OpKind::Write).abs_diff(2 * transactions) <= in_flight);
+    assert_eq!(row.headline_ops()[0].0, OpKind::Transaction);
+    refuses_transactions_that_nothing_makes_durable(&record, target);
+}
+
+/// A record is a file from anybody.
+fn refuses_transactions_that_nothing_makes_durable(record: &Record, target: &str) {
+    let mut changed = serde_json::to_value(record).unwrap();
+    let workload = &mut changed["plan"]["tasks"][0]["list"][0];
+    assert_eq!(workload["sync"]["policy"], "shared", "{workload}");
+    workload["sync"] = serde_json::json!({"policy": "none"});
+    let elsewhere = place();
+    let saved = elsewhere.path().join("changed.json");
+    std::fs::write(&saved, changed.to_string()).unwrap();
+    let saved = saved.to_str().unwrap();
+    diskproof!("run {saved} {target} --json")
+        .exits(4)
+        .tells("sync after each log record");
+}
+
+#[test]
+fn target_that_was_not_released_is_not_written() {
+    let here = place();
+    let file = here.path().join("file");
+    std::fs::write(&file, vec![7; 128 << 20]).unwrap();
+    let target = file.to_str().unwrap();
+    diskproof!("load {target} --time 20s").exits(3);
+    assert!(std::fs::read(&file).unwrap().iter().all(|byte| *byte == 7));
+}
+
+#[test]
+fn search_that_is_cut_short_answers_nothing() {
+    let here = place();
+    let target = here.path().to_str().unwrap();
+    let planned = diskproof!("load {target} --size 64M --time 20s --dry-run");
+    planned.exits(0);
+    assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
+    for wrong in [
+        "--slo p99<5ms",
+        "--time 19s",
+        "--mix oltp --rw read",
+        "--mix none.toml",
+    ] {
+        diskproof!("load {target} {wrong}").exits(2);
+    }
+}
+
+#[test]
+fn repeated_search_is_that_of_the_record() {
+    let here = place();
+    let target = here.path().to_str().unwrap();
+    let first =
+        diskproof!("load {target} --rw randread --size 64M --slo p90<=100ms --time 20s --json");
+    let record = first.record();
+    let elsewhere = place();
+    let saved = elsewhere.path().join("first.json");
+    std::fs::write(&saved, serde_json::to_vec(&record).unwrap()).unwrap();
+    let saved = saved.to_str().unwrap();
+    let planned = diskproof!("run {saved} {target} --dry-run --json");
+    planned.exits(0);
+    let again: serde_json::Value = serde_json::from_str(&planned.out).unwrap();
+    assert_eq!(again["tasks"][0]["decide"]["by"], "rate", "{again}");
+    assert_ne!(
+        record.load().unwrap().figures.outcome,
+        LoadOutcome::Unfinished
+    );
+}

@@ -1,0 +1,51 @@
+//! What a survey must know of its target: the span, the engines, and the units that requests keep.
+
+use crate::io::Extent;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::{CachePolicy, EngineKind};
+
+/// Alignment of samples and blocks: the unit of most media, and a multiple of every sector.
+pub(crate) const UNIT_BYTES: u64 = 4096;
+/// Sector size of files, and where the target does not report one.
+pub(crate) const SECTOR_BYTES: u32 = 512;
+
+/// A target as it is surveyed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SurveyTarget {
+    /// The span.
+    pub extent: Extent,
+    /// Requests in flight during the curve.
+    pub depth: u32,
+    /// The I/O engine of curve and burst.
+    pub stream: EngineKind,
+    /// The I/O engine for one request at a time.
+    pub read_one: EngineKind,
+    /// What lengths must be multiples of.
+    pub alignment_bytes: u64,
+    /// The smallest part that can be unreadable alone.
+    pub sector_bytes: u64,
+    /// Unit of logical block addresses.
+    pub lba_bytes: u64,
+    /// How the page cache is treated.
+    pub cache: CachePolicy,
+    /// Read or write.
+    pub operation: OpKind,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+impl SurveyTarget {
+    /// A length that the target takes: rounded up to its unit, and no longer than the span.
+    pub(crate) fn rounded_request_bytes(&self, bytes: u64) -> u64 {
+        bytes
+            .max(1)
+            .next_multiple_of(self.alignment_bytes)
+            .min(self.extent.length / self.alignment_bytes * self.alignment_bytes)
+    }
+
+    /// The aligned offset at or before `offset`.
+    pub(crate) fn aligned(&self, offset: u64) -> u64 {
+        let unit = UNIT_BYTES.max(self.alignment_bytes);
+        offset / unit * unit
+    }
+}

@@ -1,0 +1,362 @@
+//! The search for the highest rate that keeps a promise about latency: what is asked, what each
+//! offered rate gave, and what follows from all of them.
+
+use crate::latency_search::timed_requests;
+use crate::measurement::{Measurement, StopReason};
+use crate::op::OpKind;
+use crate::shape::LatencyTarget;
+use crate::window::{LateRequests, Window, WindowLatency};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What is promised, and how long the search for its rate takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RatePlan {
+    /// The share of requests that are answered within the limit, in percent, above 0 and below 100.
+    pub percent: f64,
+    /// The limit, from the intended start of a request, in nanoseconds.
+    pub limit_ns: u64,
+    /// Everything, in nanoseconds.
+    pub time_ns: u64,
+    /// How long the promised rate is held, in nanoseconds.
+    pub hold_ns: u64,
+}
+
+impl RatePlan {
+    /// The share of requests that may be late: 0.01 of 99 %.
+    pub fn late_share(&self) -> f64 {
+        1.0 - self.percent / 100.0
+    }
+}
+
+/// What a rate is offered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateCellKind {
+    /// Doubles the rate until it is not served any more.
+    Doubling,
+    /// Offers more than the target can serve.
+    Saturation,
+    /// One point of the coarse curve.
+    Curve,
+    /// Near the wanted rate.
+    Near,
+    /// At the lower end of the interval, for long.
+    Hold,
+    /// Above the interval, where the promise must break.
+    Control,
+}
+
+impl RateCellKind {
+    /// Whether its measurement has a row of figures: what is promised, and what breaks it.
+    pub fn makes_a_row(self) -> bool {
+        match self {
+            Self::Hold | Self::Control => true,
+            Self::Doubling | Self::Saturation | Self::Curve | Self::Near => false,
+        }
+    }
+
+    /// The name of the row, or of the trials, that a workload is measured in.
+    pub fn row_name(self, workload: &str) -> String {
+        match self {
+            Self::Hold => format!("{workload}-held"),
+            Self::Control => format!("{workload}-control"),
+            Self::Doubling | Self::Saturation | Self::Curve | Self::Near => {
+                format!("{workload}-trial")
+            }
+        }
+    }
+
+    /// The word used in records and on pages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Doubling => "doubling",
+            Self::Saturation => "saturation",
+            Self::Curve => "curve",
+            Self::Near => "near",
+            Self::Hold => "hold",
+            Self::Control => "control",
+        }
+    }
+}
+
+/// A rate that was offered, and what the target made of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RateTrial {
+    /// What it was for.
+    pub kind: RateCellKind,
+    /// What was offered, per second, at random times.
+    pub rate: f64,
+    /// Start of its measured time, in nanoseconds after the start of the run.
+    pub start_ns: u64,
+    /// The time before it that does not count, in nanoseconds.
+    pub warmup_ns: u64,
+    /// Its measured time, in nanoseconds.
+    pub wall_ns: u64,
+    /// What was answered in it, per second.
+    pub served: f64,
+    /// Whether it ended early, because a request had waited for too long.
+    pub is_over: bool,
+    /// Requests and late ones, batch by batch.
+    pub batches: Vec<LateRequests>,
+    /// 99 % of the requests that found a free session were sent within this time after their
+    /// intended start, in nanoseconds; absent where there were too few. It is this program's own
+    /// delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dispatch_p99_ns: Option<u64>,
+}
+
+impl RateTrial {
+    /// What a measurement of an open loop with a latency target gave; `None` of any other.
+    pub fn measured(kind: RateCellKind, measurement: &Measurement) -> Option<Self> {
+        let workload = &measurement.workload;
+        let target = workload.shape.latency_target?;
+        let rate = workload.rate?;
+        let mut answered = 0;
+        for (kind, op) in OpKind::headline(&measurement.ops) {
+            if workload.makes(kind) {
+                answered += op.count;
+            }
+        }
+        Some(Self {
+            kind,
+            rate,
+            start_ns: measurement.start_ns,
+            warmup_ns: workload.warmup_ns,
+            wall_ns: measurement.wall_ns,
+            served: answered as f64 * 1e9 / measurement.wall_ns.max(1) as f64,
+            is_over: measurement.stopped == StopReason::Overloaded,
+            batches: batches(measurement, &target),
+            dispatch_p99_ns: measurement.dispatch_p99_ns,
+        })
+    }
+
+    /// All requests of its batches.
+    pub fn total(&self) -> LateRequests {
+        let mut total = LateRequests::default();
+        for batch in &self.batches {
+            total = total.plus(*batch);
+        }
+        total
+    }
+
+    /// The share of its requests that were late; 0 without any.
+    pub fn late_share(&self) -> f64 {
+        let total = self.total();
+        total.late as f64 / total.requests.max(1) as f64
+    }
+}
+
+/// The requests of consecutive windows that together are as long as those of the target.
+fn batches(measurement: &Measurement, target: &LatencyTarget) -> Vec<LateRequests> {
+    let is_transaction = measurement.workload.transaction.is_some();
+    let mut batches = Vec::new();
+    let mut batch = LateRequests::default();
+    let mut length_ns = 0;
+    for window in &measurement.windows {
+        batch = batch.plus(late_requests(window, target, is_transaction));
+        length_ns += window.length_ns();
+        if length_ns >= target.window_ns {
+            batches.push(std::mem::take(&mut batch));
+            length_ns = 0;
+        }
+    }
+    // The rest is too short to tell how lateness varies from batch to batch.
+    match batches.last_mut() {
+        Some(last) => *last = last.plus(batch),
+        None => batches.push(batch),
+    }
+    batches
+}
+
+fn late_requests(window: &Window, target: &LatencyTarget, is_transaction: bool) -> LateRequests {
+    if is_transaction {
+        return match window.ops.get(&OpKind::Transaction) {
+            Some(op) => late_of(op, target),
+            None => LateRequests::default(),
+        };
+    }
+    timed_requests(|kind| Some(late_of(window.ops.get(&kind)?, target)))
+}
+
+fn late_of(op: &WindowLatency, target: &LatencyTarget) -> LateRequests {
+    LateRequests {
+        requests: op.intended.count(),
+        late: op.intended.count_above(target.latency_ns),
+    }
+}
+
+/// The search for the highest rate: its trials, and what they say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadRecord {
+    /// What was measured, in the order of time.
+    pub data: LoadData,
+    /// What follows from it.
+    pub figures: LoadFigures,
+}
+
+/// The trials of a search.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LoadData {
+    /// Every rate that was offered.
+    pub trials: Vec<RateTrial>,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadFigures {
+    /// How far the answer goes.
+    pub outcome: LoadOutcome,
+    /// Lower end of the 95 % interval of the highest rate that keeps the promise, per second.
+    pub low: f64,
+    /// The rate itself.
+    pub rate: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// What the target served when more was offered, per second.
+    pub saturated: f64,
+    /// By how many percent lateness grows when the rate grows by one percent.
+    pub slope: f64,
+    /// Independent late episodes that were seen near the rate; fewer than six decide nothing.
+    pub episodes: f64,
+    /// The number of the trial that held the lower end, among all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<usize>,
+    /// The rate above it at which the promise had to break.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<LoadControl>,
+    /// By which share the rate changed while it was measured, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<f64>,
+    /// How often the target became so much slower that the search began anew.
+    pub falls: u32,
+    /// A credit of up to so many requests over a base of half the rate would not have shown.
+    pub unseen_credit: f64,
+    /// The longest of the trials' own delays near the rate, over the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_share: Option<f64>,
+    /// What broke the promise above the rate.
+    pub cause: BreakCause,
+}
+
+/// A rate that may be promised, with its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PromisedRate {
+    /// Lower end, per second.
+    pub low: f64,
+    /// The rate.
+    pub rate: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl LoadFigures {
+    /// The rate that may be promised; `None` of an answer that promises nothing.
+    pub fn promised(&self) -> Option<PromisedRate> {
+        if !self.outcome.is_promise() {
+            return None;
+        }
+        Some(PromisedRate {
+            low: self.low,
+            rate: self.rate,
+            high: self.high,
+        })
+    }
+}
+
+/// How far an answer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadOutcome {
+    /// The lower end was held, and the promise broke above the upper one.
+    Sustained,
+    /// The lower end was held; nothing that was offered broke the promise.
+    AtLeast,
+    /// Nothing is promised: perhaps no rate keeps the promise.
+    PerhapsNone,
+    /// The lower end did not last.
+    NotHeld,
+    /// Too few late episodes were seen.
+    FewEpisodes,
+    /// This program did not offer what it was to offer.
+    Generator,
+    /// Something else answered than the disk, as a finding says.
+    NotTheDisk,
+    /// The search ended before it had an answer.
+    Unfinished,
+}
+
+impl LoadOutcome {
+    /// Whether its lower end may be promised.
+    pub fn is_promise(self) -> bool {
+        match self {
+            Self::Sustained | Self::AtLeast => true,
+            Self::PerhapsNone
+            | Self::NotHeld
+            | Self::FewEpisodes
+            | Self::Generator
+            | Self::NotTheDisk
+            | Self::Unfinished => false,
+        }
+    }
+}
+
+/// The control of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadControl {
+    /// Over the found rate.
+    pub factor: f64,
+    /// What was offered, per second.
+    pub rate: f64,
+    /// The share of late requests; absent where requests waited for so long that it was ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_share: Option<f64>,
+    /// Whether the promise broke, as it must.
+    pub failed: bool,
+    /// The number of its last trial among all.
+    pub trial: usize,
+}
+
+/// What a transaction or a request waits for where the promise breaks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BreakCause {
+    /// What it is.
+    pub limit: BreakLimit,
+    /// The evidence, as a clause.
+    pub why: String,
+}
+
+/// What breaks a promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BreakLimit {
+    /// Reads took longer.
+    Reads,
+    /// Writes took longer.
+    Writes,
+    /// Syncs took longer.
+    Flushes,
+    /// The filesystem's journal: syncs took longer while the disk was flushed less often.
+    Journal,
+    /// A control group or the type of the volume caps the rate.
+    Cap,
+    /// The processors had no time.
+    Cpu,
+    /// Nothing shows it.
+    Unknown,
+}
+
+impl BreakLimit {
+    /// The word used in records and on pages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reads => "reads",
+            Self::Writes => "writes",
+            Self::Flushes => "flushes",
+            Self::Journal => "the filesystem's journal",
+            Self::Cap => "a cap",
+            Self::Cpu => "the processors",
+            Self::Unknown => "unknown",
+        }
+    }
+}

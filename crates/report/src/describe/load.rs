@@ -1,0 +1,234 @@
+//! The search for the highest rate in words: the answer with its evidence, and every rate that was
+//! offered.
+
+use diskproof_model::block::Block;
+use diskproof_model::digits::{figure_text, rounded};
+use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Decide;
+use diskproof_model::rate::{
+    BreakLimit, LoadControl, LoadFigures, LoadRecord, RateCellKind, RatePlan, RateTrial,
+};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
+use diskproof_model::units::{counted, format_duration, format_latency, format_percent};
+
+/// The answer, the latencies of its parts, and the curve.
+pub(crate) fn blocks(record: &Record, load: &LoadRecord) -> Vec<Block> {
+    let Some(plan) = planned(record) else {
+        return Vec::new();
+    };
+    let title = format!(
+        "promise: {} % within {}",
+        plan.percent,
+        format_latency(plan.limit_ns)
+    );
+    let mut blocks = vec![Block::Heading(title)];
+    blocks.extend(Block::facts(answer_facts(load, plan)));
+    blocks.extend(parts_table(record));
+    blocks.push(trials_table(load));
+    blocks
+}
+
+fn planned(record: &Record) -> Option<&RatePlan> {
+    match &record.plan.workload_task()?.decide {
+        Decide::Rate(plan) => Some(plan),
+        _ => None,
+    }
+}
+
+fn answer_facts(load: &LoadRecord, plan: &RatePlan) -> Vec<(&'static str, Option<String>)> {
+    let figures = &load.figures;
+    let held = figures.held.and_then(|held| load.data.trials.get(held));
+    vec![
+        ("rate", Some(rate_text(figures))),
+        ("held", held.map(held_text)),
+        ("control", figures.control.map(control_text)),
+        ("cause", Some(cause_text(figures))),
+        ("saturated", Some(saturated_text(figures))),
+        ("generator", generator_text(figures)),
+        ("drift", figures.drift.map(drift_text)),
+        ("fell", fell_text(figures)),
+        ("credit", credit_text(figures, plan)),
+    ]
+}
+
+fn rate_text(figures: &LoadFigures) -> String {
+    let half_width = (figures.high - figures.low) / 2.0;
+    format!(
+        "{}, from {} to {} with 95 %; {} independent late episodes",
+        figure_text(figures.rate, Some(half_width), "1/s"),
+        digits(figures.low),
+        digits(figures.high),
+        figures.episodes.floor()
+    )
+}
+
+/// A rate with as many digits as an interval of some percent supports.
+fn digits(per_second: f64) -> String {
+    rounded(per_second, Some(per_second / 100.0))
+}
+
+/// What became of the lower end: `4150/s for 1 min: 0.62 % late, in 4 of 38 parts of its time`.
+fn held_text(trial: &RateTrial) -> String {
+    let late_batches = trial.batches.iter().filter(|batch| batch.late > 0).count();
+    let over = if trial.is_over {
+        "; ended early: more waited than was served"
+    } else {
+        ""
+    };
+    format!(
+        "{}/s for {}: {} late, in {late_batches} of {} parts of its time{over}",
+        digits(trial.rate),
+        format_duration(trial.wall_ns),
+        format_percent(trial.late_share()),
+        trial.batches.len(),
+    )
+}
+
+fn control_text(control: LoadControl) -> String {
+    let outcome = match (control.late_share, control.failed) {
+        (Some(share), true) => format!("{} late, as it must be", format_percent(share)),
+        (Some(share), false) => format!("{} late: nothing broke", format_percent(share)),
+        (None, _) => "more waits than is served, as it must be".to_owned(),
+    };
+    format!(
+        "{}/s, {} times the rate: {outcome}",
+        digits(control.rate),
+        control.factor
+    )
+}
+
+fn cause_text(figures: &LoadFigures) -> String {
+    let cause = &figures.cause;
+    match cause.limit {
+        BreakLimit::Unknown => format!("unknown: {}", cause.why),
+        limit => format!("{}: {}", limit.as_str(), cause.why),
+    }
+}
+
+fn saturated_text(figures: &LoadFigures) -> String {
+    format!(
+        "{}/s are served when more is offered; near the rate, 1 % more load is {} % more lateness",
+        digits(figures.saturated),
+        rounded(figures.slope, None)
+    )
+}
+
+fn generator_text(figures: &LoadFigures) -> Option<String> {
+    let share = figures.generator_share?;
+    Some(format!(
+        "this program's own delay is {} of the limit",
+        format_percent(share)
+    ))
+}
+
+fn drift_text(share: f64) -> String {
+    let direction = if share < 0.0 { "fell" } else { "rose" };
+    format!(
+        "the rate {direction} by {} while it was measured; the interval holds both",
+        format_percent(share.abs())
+    )
+}
+
+fn fell_text(figures: &LoadFigures) -> Option<String> {
+    match figures.falls {
+        0 => None,
+        falls => Some(format!(
+            "{} for good, as when a credit is used up; what was before does not count",
+            counted(u64::from(falls), "time")
+        )),
+    }
+}
+
+/// How much of a credit would not have shown.
+fn credit_text(figures: &LoadFigures, plan: &RatePlan) -> Option<String> {
+    if !figures.outcome.is_promise() {
+        return None;
+    }
+    Some(format!(
+        "one of more than {} requests over {}/s would not have shown in {}; 'diskproof sustain' or \
+         the volume's own counters exclude it",
+        digits(figures.unseen_credit),
+        digits(figures.rate / 2.0),
+        format_duration(plan.time_ns)
+    ))
+}
+
+/// The latencies of what was held, and of the control: of all and of their parts.
+fn parts_table(record: &Record) -> Option<Block> {
+    let template = record.plan.workloads().first()?;
+    let mut rows = Vec::new();
+    for kind in [RateCellKind::Hold, RateCellKind::Control] {
+        let name = kind.row_name(&template.name);
+        for row in &record.measurements {
+            if row.data.workload.name == name {
+                rows.extend(part_rows(kind, row));
+            }
+        }
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    let columns = ["at", "operation", "rate", "p50", "p99", "p99.9", "max"];
+    Some(Block::table("Latencies", columns, rows))
+}
+
+fn part_rows(cell: RateCellKind, row: &Row) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for kind in OpKind::ALL {
+        let Some(op) = row.op(kind) else {
+            continue;
+        };
+        // The parts of a transaction have no intended start.
+        let is_part = row.data.workload.transaction.is_some() && kind != OpKind::Transaction;
+        let latency = match &op.figures.latency_intended {
+            Some(intended) if !is_part => intended,
+            _ => &op.figures.latency,
+        };
+        rows.push(vec![
+            cell.as_str().to_owned(),
+            kind.plural().to_owned(),
+            op.figures.iops.value_text(),
+            known_latency(latency.p50),
+            known_latency(latency.p99),
+            known_latency(latency.p99_9),
+            format_latency(latency.max),
+        ]);
+    }
+    rows
+}
+
+fn known_latency(ns: Option<u64>) -> String {
+    match ns {
+        Some(ns) => format_latency(ns),
+        None => "–".to_owned(),
+    }
+}
+
+fn trials_table(load: &LoadRecord) -> Block {
+    let columns = ["offered", "for", "served", "late", "time", "remark"];
+    let mut rows = Vec::new();
+    for trial in &load.data.trials {
+        let remark = if trial.is_over { "overloaded" } else { "" };
+        rows.push(vec![
+            digits(trial.rate),
+            trial.kind.as_str().to_owned(),
+            digits(trial.served),
+            format_percent(trial.late_share()),
+            format_duration(trial.wall_ns),
+            remark.to_owned(),
+        ]);
+    }
+    Block::table("Rates that were offered", columns, rows)
+}
+
+/// What the search does, for the plan.
+pub(crate) fn planned_text(plan: &RatePlan) -> String {
+    format!(
+        "the highest rate with {} % within {}, held for {}, in {} at most",
+        plan.percent,
+        format_latency(plan.limit_ns),
+        format_duration(plan.hold_ns),
+        format_duration(plan.time_ns)
+    )
+}
