@@ -2,13 +2,10 @@
 //! target's layers and reads its JSON. Starts no self-test, changes no setting, wakes no sleeping
 //! disk. What is unavailable becomes a clause, never an error.
 
-mod counters;
 mod protocols;
 mod report;
 #[cfg(test)]
 mod tests;
-
-pub use counters::{CountersOfDisk, disk_counters};
 
 use crate::external_program::{NoAnswer, find_program, output_of};
 use crate::naming::{is_device, node};
@@ -25,7 +22,7 @@ use std::time::Duration;
 
 /// A healthy disk answers within tens of milliseconds; one that needs longer is busy mending
 /// itself, or hangs.
-const TIME_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// Disks asked at the same time: a machine with a hundred of them must not wait for each in turn,
 /// nor start a hundred programs.
 const AT_ONCE: usize = 16;

@@ -262,7 +262,11 @@ impl Plan {
     pub fn sweep(&self) -> Option<&SweepPlan> {
         match &self.workload_task()?.decide {
             Decide::Sweep(sweep) => Some(sweep),
-            Decide::AsPlanned | Decide::Depth | Decide::Compare(_) | Decide::Until(_) | Decide::Rate(_) => None,
+            Decide::AsPlanned
+            | Decide::Depth
+            | Decide::Compare(_)
+            | Decide::Until(_)
+            | Decide::Rate(_) => None,
         }
     }
 
@@ -270,7 +274,11 @@ impl Plan {
     pub fn sustain(&self) -> Option<&SustainPlan> {
         match &self.workload_task()?.decide {
             Decide::Until(sustain) => Some(sustain),
-            Decide::AsPlanned | Decide::Depth | Decide::Compare(_) | Decide::Sweep(_) | Decide::Rate(_) => None,
+            Decide::AsPlanned
+            | Decide::Depth
+            | Decide::Compare(_)
+            | Decide::Sweep(_)
+            | Decide::Rate(_) => None,
         }
     }
 

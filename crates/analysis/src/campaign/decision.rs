@@ -149,7 +149,11 @@ impl SideDisks {
         };
         match &workloads.decide {
             Decide::Compare(live) => Self::from_sides(&live.sides, targets),
-            Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Until(_) | Decide::Rate(_) => Self::One,
+            Decide::AsPlanned
+            | Decide::Sweep(_)
+            | Decide::Depth
+            | Decide::Until(_)
+            | Decide::Rate(_) => Self::One,
         }
     }
 

@@ -18,9 +18,9 @@ pub use compare_live::{LiveComparison, LiveSetup};
 pub use decision::{Campaign, CampaignCell, CampaignRow, CellPurpose, MeasuredCell, SideDisks};
 pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
 pub use latency_search::{LatencySearchCampaign, search_depths};
-pub use sustain::SustainCampaign;
 pub use rate::{RateCampaign, searched};
 pub use rate_search::{RateAnswer, RateControl};
+pub use sustain::SustainCampaign;
 pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};
 
 use diskproof_model::plan::{Decide, Plan};

@@ -19,6 +19,7 @@ use diskproof_model::stream::Streams;
 use diskproof_model::sustain::SustainPlan;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_duration, parse_duration, parse_size};
+use every::SeriesRequest;
 use std::path::PathBuf;
 
 /// The help promises 2 h.
@@ -127,7 +128,15 @@ fn parse_drop(text: &str) -> Result<f64, String> {
 /// Measures.
 pub fn run(sustain: &SustainFlags) -> anyhow::Result<Exit> {
     if let Some(every_ns) = sustain.every {
-        return every::run(sustain, every_ns);
+        return every::run(&SeriesRequest {
+            target: &sustain.target,
+            measuring: &sustain.measuring,
+            rate: sustain.workload.rate.map(|rate| rate.0),
+            every_ns,
+            for_ns: sustain.for_time,
+            each_ns: sample_ns(sustain),
+            plan: &|identity| plan(sustain, identity),
+        });
     }
     let identity = sustain.measuring.probe(&sustain.target)?;
     let plan = plan(sustain, &identity)?;

@@ -192,9 +192,11 @@ fn engine_sharing(plan: &Plan) -> EngineSharing {
             Sides::Targets { .. } | Sides::Settings { .. } => EngineSharing::ByWorkload,
             Sides::Layers(_) => EngineSharing::ByQueue,
         },
-        Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Until(_) | Decide::Rate(_) => {
-            EngineSharing::ByQueue
-        }
+        Decide::AsPlanned
+        | Decide::Sweep(_)
+        | Decide::Depth
+        | Decide::Until(_)
+        | Decide::Rate(_) => EngineSharing::ByQueue,
     }
 }
 

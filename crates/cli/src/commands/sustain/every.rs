@@ -1,7 +1,6 @@
 //! `sustain --every`: a short measurement again and again for days, each saved in the history
 //! under one label. The history is all that it remembers, so it continues after a restart.
 
-use super::{SustainFlags, plan};
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::interrupt;
@@ -10,12 +9,15 @@ use crate::session::{Measured, MeasuringJob, Shown, measure};
 use crate::stdio::{eprint_line, print_document};
 use diskproof_analysis::drift::drift;
 use diskproof_history::Filter;
+use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::trend::{Drift, DriftAnswer, LatencyPoint};
 use diskproof_model::units::{counted, format_duration, format_latency, format_percent};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 /// The help promises 30 s.
@@ -27,9 +29,23 @@ const POLL: Duration = Duration::from_millis(100);
 /// The label of a series without `--label` begins so.
 const LABEL: &str = "sustain-every";
 
+/// A series as the flags describe it.
+pub(super) struct SeriesRequest<'a> {
+    pub(super) target: &'a Path,
+    pub(super) measuring: &'a MeasuringFlags,
+    /// The offered load, where one is set.
+    pub(super) rate: Option<f64>,
+    pub(super) every_ns: u64,
+    pub(super) for_ns: Option<u64>,
+    /// The time of one measurement.
+    pub(super) each_ns: u64,
+    /// The plan of one measurement.
+    pub(super) plan: &'a dyn Fn(&TargetIdentity) -> Result<Plan, Failure>,
+}
+
 /// A series of measurements: so often, for so long, under one label.
 struct Series<'a> {
-    sustain: &'a SustainFlags,
+    request: &'a SeriesRequest<'a>,
     every_s: i64,
     for_s: i64,
     flags: MeasuringFlags,
@@ -44,11 +60,11 @@ struct SeriesAnswer<'a> {
 }
 
 /// Measures until the series is over, and prints whether the disk gets worse.
-pub(super) fn run(sustain: &SustainFlags, every_ns: u64) -> anyhow::Result<Exit> {
-    let series = Series::new(sustain, every_ns)?;
-    if sustain.measuring.dry_run {
-        let identity = series.flags.probe(&sustain.target)?;
-        let plan = plan(sustain, &identity)?;
+pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
+    let series = Series::new(request)?;
+    if request.measuring.dry_run {
+        let identity = series.flags.probe(request.target)?;
+        let plan = (request.plan)(&identity)?;
         return measure(MeasuringJob::new(plan, vec![identity], &series.flags))?.exit();
     }
     interrupt::listen()?;
@@ -75,10 +91,10 @@ pub(super) fn run(sustain: &SustainFlags, every_ns: u64) -> anyhow::Result<Exit>
 }
 
 impl<'a> Series<'a> {
-    fn new(sustain: &'a SustainFlags, every_ns: u64) -> Result<Self, Failure> {
-        let measuring = &sustain.measuring;
-        let for_ns = sustain.for_time.unwrap_or(FOR_NS);
-        let each_ns = super::sample_ns(sustain);
+    fn new(request: &'a SeriesRequest<'a>) -> Result<Self, Failure> {
+        let measuring = request.measuring;
+        let for_ns = request.for_ns.unwrap_or(FOR_NS);
+        let (every_ns, each_ns) = (request.every_ns, request.each_ns);
         if every_ns < 2 * each_ns || for_ns < every_ns {
             return Err(Failure::Usage(format!(
                 "--every {}: each measurement takes {}; use at least twice that, and not more \
@@ -87,7 +103,7 @@ impl<'a> Series<'a> {
                 format_duration(each_ns)
             )));
         }
-        if sustain.workload.rate.is_none() {
+        if request.rate.is_none() {
             return Err(Failure::Usage(
                 "--every compares one load with itself; set it with --rate, such as --rate 200"
                     .to_owned(),
@@ -107,7 +123,7 @@ impl<'a> Series<'a> {
             flags.history.label = Some(format!("{LABEL}-{pause}"));
         }
         Ok(Self {
-            sustain,
+            request,
             every_s: (every_ns / SECOND) as i64,
             for_s: (for_ns / SECOND) as i64,
             flags,
@@ -156,8 +172,8 @@ impl<'a> Series<'a> {
 
     /// Measures once, and saves it.
     fn measure_once(&self) -> anyhow::Result<()> {
-        let identity = self.flags.probe(&self.sustain.target)?;
-        let plan = plan(self.sustain, &identity)?;
+        let identity = self.flags.probe(self.request.target)?;
+        let plan = (self.request.plan)(&identity)?;
         let mut job = MeasuringJob::new(plan, vec![identity], &self.flags);
         job.shown = Shown::Nothing;
         let measured = measure(job)?;
@@ -177,7 +193,7 @@ impl<'a> Series<'a> {
     /// Prints what the points say.
     fn answer(&self, points: &[LatencyPoint], exit: Exit) -> anyhow::Result<Exit> {
         let found = drift(points);
-        let json = self.sustain.measuring.prints_json();
+        let json = self.request.measuring.prints_json();
         let answer = SeriesAnswer {
             label: self.label(),
             points,

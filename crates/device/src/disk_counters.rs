@@ -5,8 +5,8 @@
 //! The fields come from smartctl; NVMe's thermal management and the statistics of EBS volumes (log
 //! page 0xD0) from nvme-cli, where it is installed.
 
-use super::{TIME_LIMIT, node_of};
 use crate::external_program::{find_program, output_of};
+use crate::health::{TIME_LIMIT, node_of};
 use diskproof_model::health::{DiskCounters, DiskHealth, ExceededLimits};
 use diskproof_model::target::{Layer, TargetIdentity};
 use serde_json::Value;
