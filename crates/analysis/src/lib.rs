@@ -31,6 +31,7 @@ mod load;
 mod mechanics;
 mod moved;
 mod ping;
+mod rounds;
 mod shape;
 mod steady;
 mod sustain;

@@ -4,8 +4,8 @@
 
 use super::decision::{Campaign, CampaignCell, MeasuredCell, SideCredit, SideDisks};
 use crate::estimate::rate_fall;
+use crate::rounds::{DROP_ROUNDS, drop_share, is_gradual_fall};
 use crate::slices::rate_of_kinds;
-use crate::sustain::{DROP_ROUNDS, drop_share, is_gradual_fall};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Decide, Plan, Workload};
 use diskproof_model::series::TimeSeries;
