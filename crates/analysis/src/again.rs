@@ -83,6 +83,7 @@ fn measured(record: &Record) -> Option<RunData> {
             .collect(),
         dropped: record.dropped.clone(),
         beside: record.beside.clone(),
+        counted: record.counted.clone(),
         surface: record.surface().map(|surface| surface.data.clone()),
         trials: match record.load() {
             Some(load) => load.data.trials.clone(),

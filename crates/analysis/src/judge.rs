@@ -17,6 +17,7 @@ use crate::reproduce::RanWorkload;
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
 use crate::steady::SteadyPart;
 use crate::surface::surface_record;
+use crate::sustain::{drop_limit, sustain_record};
 use crate::sweep::sweep_record;
 use crate::trials::postgres_record;
 use crate::{reproduce, rules, slices, verdict};
@@ -160,6 +161,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         targets: facts.targets,
         measurements,
         health: facts.health,
+        counted: data.counted.clone(),
         verdict: None,
         findings: Vec::new(),
         advice: Vec::new(),
@@ -179,6 +181,8 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record.results.extend(layers.map(TaskResult::Layers));
     record.findings = rules::findings(&record);
     add_limits(&mut record);
+    let sustained = sustain_record(&record);
+    record.results.extend(sustained.map(TaskResult::Sustain));
     let load = load_record(&record, &data.trials);
     record
         .results
@@ -186,6 +190,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record.advice = postgres::advice(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = judge_promises(&record);
+    record.expectations.extend(drop_limit(&record));
     let conditions: Vec<_> = expected.iter().map(|e| e.evaluate(&record)).collect();
     record.expectations.extend(conditions);
     verdict::answer_fitness(&mut record);

@@ -7,6 +7,7 @@ pub mod advice;
 pub mod again;
 pub mod campaign;
 pub mod compare;
+pub mod drift;
 pub mod estimate;
 pub mod expect;
 pub mod fleet;
@@ -32,8 +33,10 @@ mod load;
 mod mechanics;
 mod moved;
 mod ping;
+mod rounds;
 mod shape;
 mod steady;
+mod sustain;
 mod volume_types;
 mod whole_disk;
 

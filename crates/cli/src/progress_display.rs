@@ -17,6 +17,7 @@ use diskproof_model::surface::{SeekPattern, SurfaceMeasurement};
 use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_rate, format_throughput,
 };
+use diskproof_model::window::TimeSlice;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -262,6 +263,36 @@ impl ProgressDisplay {
             };
         }
         self.slice_ns = Some(0);
+    }
+
+    /// A line about a round of a sustained load, where each step has a line.
+    pub(crate) fn end_round(&self, round: &TimeSlice, workload: &str) {
+        if self.verbosity != Verbosity::Lines {
+            return;
+        }
+        let mut parts = Vec::new();
+        for (kind, op) in &round.ops {
+            let mut text = format!(
+                "{} {}/s, {}",
+                kind.as_str(),
+                format_rate(op.iops),
+                format_throughput(op.bytes_per_second)
+            );
+            if let Some(latency) = &op.latency {
+                text.push_str(&format!(
+                    ", {} on average",
+                    format_latency(latency.mean_ns as u64)
+                ));
+            }
+            parts.push(text);
+        }
+        if let Some(end) = self.announced_end {
+            let left = end.saturating_duration_since(Instant::now());
+            let grace_ns = late_ns(self.facts.plan.groups().count() as u64);
+            let left_ns = (left.as_nanos() as u64).saturating_sub(grace_ns);
+            parts.push(format!("{} left", format_duration(left_ns)));
+        }
+        eprint_line(&format!("{workload}: {}", parts.join("; ")));
     }
 
     /// The time of a group, when this share of the current slice is done.

@@ -6,10 +6,11 @@ use crate::failure::Failure;
 use crate::input_files::{InputRole, register, register_target};
 use crate::stdio::Verbosity;
 use diskproof_device::{
-    PathError, ProbeError, TrustedPath, disk_health, probe, reported_write_caches,
+    CountersOfDisk, PathError, ProbeError, TrustedPath, disk_counters, disk_health, probe,
+    reported_write_caches,
 };
 use diskproof_model::finding::Severity;
-use diskproof_model::health::DiskHealth;
+use diskproof_model::health::{CountedDisk, DiskHealth};
 use diskproof_model::target::TargetIdentity;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
@@ -129,6 +130,36 @@ pub(crate) fn read_health(identities: &[TargetIdentity], no_health: bool) -> Vec
     } else {
         disk_health(identities, std::env::var_os("PATH").as_deref())
     }
+}
+
+/// What the disks below these targets count of their load, whose health was just read; nothing
+/// where it was not.
+pub(crate) fn read_counters(
+    identities: &[TargetIdentity],
+    health: &[DiskHealth],
+) -> Vec<CountersOfDisk> {
+    if health.is_empty() {
+        return Vec::new();
+    }
+    disk_counters(identities, health, std::env::var_os("PATH").as_deref())
+}
+
+/// The counters of disks before and after a run, of those that are known at both times.
+pub(crate) fn counted_disks(
+    before: Vec<CountersOfDisk>,
+    after: &[CountersOfDisk],
+) -> Vec<CountedDisk> {
+    let mut counted = Vec::new();
+    for one in before {
+        if let Some(later) = after.iter().find(|later| later.disk == one.disk) {
+            counted.push(CountedDisk {
+                disk: one.disk,
+                before: one.counters,
+                after: later.counters.clone(),
+            });
+        }
+    }
+    counted
 }
 
 /// Warns of failing disks before the run: its load may be the last one that they take.

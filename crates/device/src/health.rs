@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// A healthy disk answers within tens of milliseconds; one that needs longer is busy mending
 /// itself, or hangs.
-const TIME_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// Disks asked at the same time: a machine with a hundred of them must not wait for each in turn,
 /// nor start a hundred programs.
 const AT_ONCE: usize = 16;

@@ -12,6 +12,7 @@ mod claimed;
 mod counters;
 mod direct_io;
 mod disk;
+mod disk_counters;
 mod disk_tally;
 #[cfg(test)]
 mod exchange_tests;
@@ -62,6 +63,7 @@ pub use admit::{
 pub use cgroups::memory_free_bytes;
 pub use claimed::ClaimedDirectory;
 pub use counters::{Pulse, Snapshot};
+pub use disk_counters::{CountersOfDisk, disk_counters};
 pub use disk_tally::DiskTally;
 pub use external_program::{
     NoAnswer, ProgramGroup, ending_signals, kill_programs, output_of, report_line, reported_lines,

@@ -3,6 +3,7 @@
 use crate::accept::AcceptMeasurement;
 use crate::campaign::{DroppedSlice, MovedBeside};
 use crate::files::FilesMeasurement;
+use crate::health::CountedDisk;
 use crate::layers::LayerPlace;
 use crate::measurement::Measurement;
 use crate::observed::ObservedRecord;
@@ -32,6 +33,8 @@ pub struct RunData {
     pub files: Option<FilesMeasurement>,
     /// Where each layer of the target is read.
     pub layer_places: Vec<LayerPlace>,
+    /// What the disks counted of their load, where that was asked for.
+    pub counted: Vec<CountedDisk>,
     /// The load of others, which was watched.
     pub observed: Option<ObservedRecord>,
 }

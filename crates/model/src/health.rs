@@ -34,6 +34,15 @@ pub struct DiskHealth {
     /// Whether the disk itself complains of its temperature now.
     #[serde(default)]
     pub temperature_alarm: Option<bool>,
+    /// Temperatures of all sensors of an NVMe disk, in degrees Celsius.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub temperature_sensors_celsius: Vec<i32>,
+    /// Minutes that an NVMe disk spent above its warning temperature over its life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hot_minutes: Option<u64>,
+    /// Minutes that an NVMe disk spent above its critical temperature over its life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub critical_minutes: Option<u64>,
     /// Hours under power.
     pub power_on_hours: Option<u64>,
     /// Hours under power by Seagate's FARM log, which keeps them when the SMART counters are reset;
@@ -91,4 +100,154 @@ pub struct SelfTest {
     /// While it runs: what is left of it, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remaining_percent: Option<u32>,
+}
+
+/// What a disk counted before and after a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CountedDisk {
+    /// Kernel name of the disk.
+    pub disk: String,
+    /// Its counters before the run.
+    pub before: DiskCounters,
+    /// Its counters after it.
+    pub after: DiskCounters,
+}
+
+/// What a disk counts of its load. Every field that it does not report is absent.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct DiskCounters {
+    /// Temperatures of all its sensors, in degrees Celsius.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub temperatures_celsius: Vec<i32>,
+    /// Minutes above its warning temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hot_minutes: Option<u64>,
+    /// Minutes above its critical temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub critical_minutes: Option<u64>,
+    /// How often it throttled itself (NVMe host controlled thermal management, both levels).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttles: Option<u64>,
+    /// Seconds in which it was throttled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled_seconds: Option<u64>,
+    /// Bytes written by hosts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
+    /// Endurance used, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wear_percent: Option<u32>,
+    /// What its link carries at most, in bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_bytes_per_second: Option<u64>,
+    /// How long an EBS volume was at its limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exceeded: Option<ExceededLimits>,
+}
+
+/// Microseconds in which more was asked for than a limit of an EBS volume or of its instance
+/// allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ExceededLimits {
+    /// Requests of the volume.
+    pub volume_iops_us: u64,
+    /// Bytes of the volume.
+    pub volume_throughput_us: u64,
+    /// Requests of all volumes of the instance.
+    pub instance_iops_us: u64,
+    /// Bytes of all volumes of the instance.
+    pub instance_throughput_us: u64,
+}
+
+impl CountedDisk {
+    /// Whether the disk counted during the run that it was too hot: it throttled itself, or was
+    /// above a temperature of its own. A temperature alone proves nothing.
+    pub fn was_hot(&self) -> bool {
+        let counts = [
+            (self.before.throttles, self.after.throttles),
+            (self.before.throttled_seconds, self.after.throttled_seconds),
+            (self.before.hot_minutes, self.after.hot_minutes),
+            (self.before.critical_minutes, self.after.critical_minutes),
+        ];
+        for (before, after) in counts {
+            if let (Some(before), Some(after)) = (before, after)
+                && after > before
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether its link carries less after the run than before.
+    pub fn has_slower_link(&self) -> bool {
+        match (
+            self.before.link_bytes_per_second,
+            self.after.link_bytes_per_second,
+        ) {
+            (Some(before), Some(after)) => after < before,
+            _ => false,
+        }
+    }
+
+    /// Bytes that it counted as written during the run.
+    pub fn written_bytes(&self) -> Option<u64> {
+        self.after
+            .written_bytes?
+            .checked_sub(self.before.written_bytes?)
+    }
+
+    /// How long a limit of the volume, or of the instance, was exceeded during the run.
+    pub fn exceeded(&self) -> Option<ExceededLimits> {
+        let (before, after) = (self.before.exceeded?, self.after.exceeded?);
+        Some(ExceededLimits {
+            volume_iops_us: after.volume_iops_us.checked_sub(before.volume_iops_us)?,
+            volume_throughput_us: after
+                .volume_throughput_us
+                .checked_sub(before.volume_throughput_us)?,
+            instance_iops_us: after
+                .instance_iops_us
+                .checked_sub(before.instance_iops_us)?,
+            instance_throughput_us: after
+                .instance_throughput_us
+                .checked_sub(before.instance_throughput_us)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(before: DiskCounters, after: DiskCounters) -> CountedDisk {
+        CountedDisk {
+            disk: "nvme0n1".to_owned(),
+            before,
+            after,
+        }
+    }
+
+    #[test]
+    fn only_counters_that_rise_prove_heat() {
+        let at = |throttles, hot_minutes, degrees| DiskCounters {
+            throttles,
+            hot_minutes,
+            temperatures_celsius: vec![degrees],
+            ..DiskCounters::default()
+        };
+        assert!(!counted(at(Some(4), Some(7), 30), at(Some(4), Some(7), 85)).was_hot());
+        assert!(!counted(at(None, None, 30), at(Some(4), Some(7), 85)).was_hot());
+        assert!(counted(at(Some(4), Some(7), 30), at(Some(5), Some(7), 30)).was_hot());
+        assert!(counted(at(None, Some(7), 30), at(None, Some(8), 30)).was_hot());
+    }
+
+    #[test]
+    fn bytes_that_a_disk_counts_backwards_are_unknown() {
+        let at = |bytes| DiskCounters {
+            written_bytes: Some(bytes),
+            ..DiskCounters::default()
+        };
+        assert_eq!(counted(at(5), at(7)).written_bytes(), Some(2));
+        assert_eq!(counted(at(7), at(5)).written_bytes(), None);
+    }
 }

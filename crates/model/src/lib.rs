@@ -47,6 +47,7 @@ pub mod slice;
 pub mod stream;
 pub mod summary;
 pub mod surface;
+pub mod sustain;
 pub mod sweep;
 pub mod target;
 pub mod task;

@@ -158,8 +158,8 @@ impl OpKind {
         self.facts().done
     }
 
-    /// Whether it consists of operations that count by themselves, too: sums over all kinds leave it
-    /// out.
+    /// Whether it consists of operations that count by themselves, too: sums over all kinds leave
+    /// it out.
     pub fn is_made_of_others(self) -> bool {
         match self.facts().role {
             OpRole::Commit | OpRole::Transaction => true,

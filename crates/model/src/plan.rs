@@ -7,6 +7,7 @@ use crate::layers::LayersPlan;
 use crate::observed::LikePlan;
 use crate::secrets::without_secrets;
 use crate::surface::{DataSheet, Survey};
+use crate::sustain::SustainPlan;
 use crate::sweep::SweepPlan;
 use crate::task::groups;
 use crate::trend::DiskAccess;
@@ -270,7 +271,23 @@ impl Plan {
     pub fn sweep(&self) -> Option<&SweepPlan> {
         match &self.workload_task()?.decide {
             Decide::Sweep(sweep) => Some(sweep),
-            Decide::AsPlanned | Decide::Depth | Decide::Compare(_) | Decide::Rate(_) => None,
+            Decide::AsPlanned
+            | Decide::Depth
+            | Decide::Compare(_)
+            | Decide::Until(_)
+            | Decide::Rate(_) => None,
+        }
+    }
+
+    /// The load that is sustained; `None` where none is.
+    pub fn sustain(&self) -> Option<&SustainPlan> {
+        match &self.workload_task()?.decide {
+            Decide::Until(sustain) => Some(sustain),
+            Decide::AsPlanned
+            | Decide::Depth
+            | Decide::Compare(_)
+            | Decide::Sweep(_)
+            | Decide::Rate(_) => None,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::accept::AcceptRecord;
 use crate::campaign::{CampaignPart, DroppedSlice, MovedBeside};
 use crate::files::{CacheDrop, FileStepMeasurement};
 use crate::finding::Finding;
-use crate::health::DiskHealth;
+use crate::health::{CountedDisk, DiskHealth};
 use crate::latency_search::LatencySearch;
 use crate::layers::LayersRecord;
 use crate::limiter::BurstCredit;
@@ -17,6 +17,7 @@ use crate::postgres::PostgresRecord;
 use crate::rate::LoadRecord;
 use crate::row::{OpFigures, OpRow, Row};
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
+use crate::sustain::SustainRecord;
 use crate::sweep::SweepRecord;
 use crate::target::{HostFacts, TargetIdentity};
 use crate::verdict::RunVerdict;
@@ -80,6 +81,9 @@ pub struct Record {
     /// What the disks report about their own health.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,
+    /// What the disks counted of their load before and after a sustained one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<CountedDisk>,
     /// What the figures mean, in short; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<RunVerdict>,
@@ -143,6 +147,8 @@ pub enum TaskResult {
     Sweep(SweepRecord),
     /// The greatest depth at which most requests meet a latency limit.
     Depth(LatencySearch),
+    /// The rate that a load keeps, and what it was before.
+    Sustain(SustainRecord),
     /// The highest rate that keeps a promise.
     Load(Box<LoadRecord>),
     /// What each layer between a file and its disk costs.
@@ -175,6 +181,14 @@ impl Record {
     pub fn latency_search(&self) -> Option<&LatencySearch> {
         self.results.iter().find_map(|result| match result {
             TaskResult::Depth(found) => Some(found),
+            _ => None,
+        })
+    }
+
+    /// What a sustained load found; `None` of a run that sustained none.
+    pub fn sustain(&self) -> Option<&SustainRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Sustain(found) => Some(found),
             _ => None,
         })
     }

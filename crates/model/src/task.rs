@@ -11,6 +11,7 @@ use crate::ping::PingPlan;
 use crate::postgres::PostgresPlan;
 use crate::rate::RatePlan;
 use crate::surface::Survey;
+use crate::sustain::SustainPlan;
 use crate::sweep::SweepPlan;
 use crate::target::{TargetIdentity, TargetKind};
 use crate::workload::{Layout, Start, Workload};
@@ -93,6 +94,8 @@ pub enum Decide {
     Depth,
     /// What the sides of a comparison have given so far.
     Compare(LivePlan),
+    /// Whether the rate of a load fell so far, and came back after pauses.
+    Until(SustainPlan),
     /// The rates so far: the only workload is offered at those that are tried.
     Rate(RatePlan),
 }
@@ -175,6 +178,7 @@ impl Workloads {
         match &self.decide {
             Decide::Depth => return self.search_ns_max(),
             Decide::Rate(search) => return Some(search.time_ns),
+            Decide::Until(sustain) => return self.sustained_ns_max(sustain),
             Decide::AsPlanned | Decide::Sweep(_) | Decide::Compare(_) => {}
         }
         let mut sum_ns = 0;
@@ -192,6 +196,28 @@ impl Workloads {
         Some(windows * (target.window_ns + first.warmup_ns))
     }
 
+    /// The longest that a sustained load may take. Pauses and what follows them are part of the
+    /// time of the load.
+    fn sustained_ns_max(&self, sustain: &SustainPlan) -> Option<u64> {
+        let mut sum_ns = sustain.load(&self.list)?.stop.time_ns?;
+        if let Some(precondition) = sustain.precondition(&self.list) {
+            sum_ns += precondition.stop.time_ns?;
+        }
+        Some(sum_ns)
+    }
+
+    /// The most bytes that they move together, where the plan limits that.
+    fn budget_bytes(&self) -> Option<u64> {
+        match &self.decide {
+            Decide::Until(sustain) => sustain.budget_bytes,
+            Decide::AsPlanned
+            | Decide::Sweep(_)
+            | Decide::Depth
+            | Decide::Compare(_)
+            | Decide::Rate(_) => None,
+        }
+    }
+
     /// The layers that the targets are, where layers are compared.
     pub fn layers(&self) -> Option<&LayersPlan> {
         match &self.decide {
@@ -203,6 +229,7 @@ impl Workloads {
             | Decide::AsPlanned
             | Decide::Sweep(_)
             | Decide::Depth
+            | Decide::Until(_)
             | Decide::Rate(_) => None,
         }
     }
@@ -282,6 +309,12 @@ impl Task {
     /// The most bytes that it writes to each target, apart from scratch files. Many small files and
     /// a server have their own limits.
     pub fn write_limit(&self) -> ByteLimit {
+        if let Self::Workloads(workloads) = self
+            && let Some(bytes) = workloads.budget_bytes()
+            && self.writes()
+        {
+            return ByteLimit::AtMost(bytes);
+        }
         match self {
             Self::Survey(_) if self.writes() => ByteLimit::Unlimited,
             Self::Survey(_) | Self::Files(_) => ByteLimit::AtMost(0),

@@ -93,3 +93,56 @@ pub struct DiskAccess {
     /// Mean time of a random access, in nanoseconds.
     pub mean: Estimate,
 }
+
+/// A mean latency at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LatencyPoint {
+    /// Seconds since 1970.
+    pub at_s: i64,
+    /// In nanoseconds.
+    pub latency_ns: f64,
+}
+
+/// How a latency changes with time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Drift {
+    /// Change in a day, as a share of the mean latency.
+    pub per_day: f64,
+    /// Half of its 95 % interval.
+    pub half_width_95: f64,
+    /// The hour of the day (UTC) that is slow, where one is.
+    pub slow_hour: Option<SlowHour>,
+}
+
+/// An hour of the day in which a latency is higher than in the others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SlowHour {
+    /// From 0 to 23, in UTC.
+    pub hour: u32,
+    /// The latency in it less that of the others, as a share of the mean latency.
+    pub change: f64,
+}
+
+/// The answer that the points give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DriftAnswer {
+    /// The whole interval of the line rises.
+    Worse,
+    /// The whole interval of the line falls.
+    Better,
+    /// The interval includes no change.
+    NoTrend,
+}
+
+impl Drift {
+    /// Whether the latency gets worse.
+    pub fn answer(&self) -> DriftAnswer {
+        if self.per_day - self.half_width_95 > 0.0 {
+            DriftAnswer::Worse
+        } else if self.per_day + self.half_width_95 < 0.0 {
+            DriftAnswer::Better
+        } else {
+            DriftAnswer::NoTrend
+        }
+    }
+}

@@ -17,6 +17,11 @@ pub trait Campaign: Send {
     /// `None` when it is over.
     fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell>;
 
+    /// How long nothing is sent before the cell that was asked for last, in nanoseconds.
+    fn pause_ns(&self) -> u64 {
+        0
+    }
+
     /// The rows whose cells so far do not count any more, since it was asked last: what they gave
     /// was that of a burst.
     fn take_dropped(&mut self) -> Vec<CampaignRow> {
@@ -144,7 +149,11 @@ impl SideDisks {
         };
         match &workloads.decide {
             Decide::Compare(live) => Self::from_sides(&live.sides, targets),
-            Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Rate(_) => Self::One,
+            Decide::AsPlanned
+            | Decide::Sweep(_)
+            | Decide::Depth
+            | Decide::Until(_)
+            | Decide::Rate(_) => Self::One,
         }
     }
 

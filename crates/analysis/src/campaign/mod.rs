@@ -8,6 +8,7 @@ mod gaps;
 mod latency_search;
 mod rate;
 pub mod rate_search;
+mod sustain;
 mod sweep;
 #[cfg(test)]
 mod volume;
@@ -19,6 +20,7 @@ pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
 pub use latency_search::{LatencySearchCampaign, search_depths};
 pub use rate::{RateCampaign, searched};
 pub use rate_search::{RateAnswer, RateControl};
+pub use sustain::SustainCampaign;
 pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};
 
 use diskproof_model::plan::{Decide, Plan};
@@ -37,6 +39,10 @@ pub fn planned_campaign(plan: &Plan, targets: &[TargetIdentity]) -> Option<Box<d
         Decide::Depth => {
             let search = LatencySearchCampaign::of(plan)?;
             Some(Box::new(search))
+        }
+        Decide::Until(_) => {
+            let sustained = SustainCampaign::planned(plan)?;
+            Some(Box::new(sustained))
         }
         Decide::Rate(search) => {
             let workload = workloads.list.first()?.clone();

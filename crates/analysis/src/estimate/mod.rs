@@ -323,6 +323,36 @@ pub(crate) fn lasting_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingF
     })
 }
 
+/// The fall of a rate to the level that lasts: one step, or a slope down to where it settled.
+pub(crate) fn rate_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingFall> {
+    if let Some(fall) = lasting_fall(series, wall_ns) {
+        return Some(fall);
+    }
+    let found = settling(series, wall_ns);
+    if found.settling_ns == 0 || found.settled != Some(true) {
+        return None;
+    }
+    let at_ns = found.settling_ns;
+    let before = per_second(series, 0, at_ns);
+    let after = per_second(series, at_ns, wall_ns);
+    let least = least_fall_to(series, at_ns, wall_ns);
+    if after > 0.0 && before >= least * after {
+        Some(LastingFall {
+            at_ns,
+            before,
+            after,
+        })
+    } else {
+        None
+    }
+}
+
+/// Operations per second in a part of the measured time.
+pub(crate) fn per_second(series: &TimeSeries, from_ns: u64, to_ns: u64) -> f64 {
+    let ops = series.total_between(from_ns, to_ns).ops;
+    ops as f64 * 1e9 / to_ns.saturating_sub(from_ns).max(1) as f64
+}
+
 /// Whether a running workload is known well enough to end it: settled long ago, and the relative
 /// half-width of its operation rate at most `goal`. Fast enough to be asked several times a second.
 ///

@@ -34,7 +34,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
 pub(super) fn by_credit(record: &Record) -> Option<Diagnosis> {
     let mut found: Option<Diagnosis> = None;
     for credit in disk_credits(record) {
-        if !credit.has_reads && may_be_cache(credit) {
+        if !credit.has_reads && may_be_cache(record, credit) {
             continue;
         }
         let more = credit_diagnosis(record, credit);

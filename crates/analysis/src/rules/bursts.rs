@@ -4,7 +4,7 @@
 use super::disturbed::is_disturbed;
 use super::rule::*;
 use super::starved::is_late;
-use crate::estimate::{LastingFall, lasting_fall};
+use crate::estimate::{LastingFall, lasting_fall, rate_fall};
 use crate::limiter::words::{amount_text, credit_text};
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
 use crate::{estimate, moved, slices};
@@ -14,7 +14,7 @@ use diskproof_model::series::TimeSeries;
 use std::collections::BTreeMap;
 
 /// No disk or controller has a smaller write cache. Less is the page cache or chance.
-pub(super) const CLIFF_BYTES_MIN: f64 = 32e6;
+pub(crate) const CLIFF_BYTES_MIN: f64 = 32e6;
 /// Of requests whose size differs, so much is assumed.
 const CACHE_REQUEST_BYTES: f64 = 8192.0;
 
@@ -35,12 +35,28 @@ pub(super) fn disk_credits(record: &Record) -> Vec<&BurstCredit> {
 }
 
 /// Whether a write cache may be as large as the credit, which only writes used.
-pub(super) fn may_be_cache(credit: &BurstCredit) -> bool {
+pub(super) fn may_be_cache(record: &Record, credit: &BurstCredit) -> bool {
     let bytes = match credit.unit.as_str() {
         "B/s" => credit.credit,
-        _ => credit.credit * CACHE_REQUEST_BYTES,
+        _ => credit.credit * request_bytes(record, credit),
     };
     !credit.has_reads && bytes >= CLIFF_BYTES_MIN
+}
+
+/// The size of the requests that ran at the lower rate.
+fn request_bytes(record: &Record, credit: &BurstCredit) -> f64 {
+    let mut sizes = credit
+        .at_base
+        .iter()
+        .map(|index| record.measurements[*index].data.workload.block_bytes);
+    let Some(first) = sizes.next() else {
+        return CACHE_REQUEST_BYTES;
+    };
+    if sizes.all(|size| size == first) {
+        f64::from(first)
+    } else {
+        CACHE_REQUEST_BYTES
+    }
 }
 
 /// What a credit means for the workloads that ran at its lower rate.
@@ -128,6 +144,35 @@ fn slowed_workloads(record: &Record) -> Vec<SlowedWorkload<'_>> {
         }
     }
     slowed
+}
+
+/// The fall of a workload to a rate that lasts, as the rules on bursts see it, or down a slope;
+/// `None` where there was none, or where the disk may not be what fell.
+pub(crate) fn lasting_fall_of(record: &Record, index: usize) -> Option<LastingFall> {
+    if !may_accuse_disk(record, index) {
+        return None;
+    }
+    let row = &record.measurements[index];
+    let slowed = slowed_workloads(record)
+        .into_iter()
+        .find(|slowed| slowed.measured.index == index);
+    match slowed {
+        Some(slowed) => Some(slowed.fall),
+        None => rate_fall(&headline_series(row)?, row.data.wall_ns),
+    }
+}
+
+/// Whether a fall of a workload may be the disk's: neither the page cache, nor the machine, nor
+/// other programs explain it.
+pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
+    let measured = measured_at(record, index);
+    let row = measured.row;
+    !(may_be_page_cache(record, row) || is_late(record, row) || is_disturbed(record, measured))
+}
+
+/// Whether a credit is the disk's; see [`disk_credits`].
+pub(crate) fn is_credit_of_disk(record: &Record, credit: &BurstCredit) -> bool {
+    disk_credits(record).contains(&credit)
 }
 
 /// The same apart for each target, because disks become slower for reasons of their own.

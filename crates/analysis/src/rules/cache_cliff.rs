@@ -66,7 +66,9 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
 /// Writes that fell to one even rate: a cache was full, or a credit ended.
 fn cache_or_credit(record: &Record) -> Option<Diagnosis> {
     let credits = disk_credits(record);
-    let credit = credits.into_iter().find(|credit| may_be_cache(credit))?;
+    let credit = credits
+        .into_iter()
+        .find(|credit| may_be_cache(record, credit))?;
     let claim = format!(
         "{} wrote at {}, after {} at first. A write cache in front of the medium was full, or the \
          burst credit of the volume was used up. The disk allows {}. Larger bulk loads and \

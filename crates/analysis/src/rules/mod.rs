@@ -70,6 +70,7 @@ mod volatile_write_cache;
 mod worn_out;
 mod wrong_content;
 
+pub(crate) use bursts::{CLIFF_BYTES_MIN, is_credit_of_disk, lasting_fall_of, may_accuse_disk};
 pub use rule::{Check, Rule};
 
 // Among findings of equal severity this is the order in which they are reported.

@@ -58,9 +58,9 @@ const PAGES: &[Page] = pages! {
         "findings.md",
         "fio-json.md", "fitness.md", "for-bonnie-users.md", "for-fio-users.md",
         "for-hd-tune-users.md", "for-ioping-users.md", "formats.md", "health.md", "history.md",
-        "job-files.md", "kubernetes.md", "latency-target.md", "layers.md", "load.md", "monitoring.md",
-        "ping.md", "postgresql.md", "powercut.md", "safety.md", "sweep.md", "verdict.md",
-        "verify.md", "watch.md";
+        "job-files.md", "kubernetes.md", "latency-target.md", "layers.md", "load.md",
+        "monitoring.md", "ping.md", "postgresql.md", "powercut.md", "safety.md", "sustain.md",
+        "sweep.md", "verdict.md", "verify.md", "watch.md";
     "plans/": "backup-beside-oltp.toml", "backward-and-stride.toml", "block-size-ladder.toml",
         "commit-latency.toml", "commits-beside-reads.toml", "crystaldiskmark.toml",
         "index-scan.toml", "latency-at-a-rate.toml", "mixed-block-sizes.toml",

@@ -41,6 +41,7 @@ verbs! {
     sweep: Sweep(SweepFlags),
     load: Load(LoadFlags),
     run: Run(RunFlags),
+    sustain: Sustain(SustainFlags),
     curve: Curve(CurveFlags),
     accept: Accept(AcceptFlags),
     powercut: Powercut(PowercutFlags),

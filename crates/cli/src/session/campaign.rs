@@ -7,13 +7,16 @@ use super::prepare_command::{self, CommandEnd};
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use crate::failure::Failure;
+use crate::targets::{counted_disks, read_counters, read_health};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::campaign::{
     Campaign, CampaignCell, CampaignRow, CellPurpose, MeasuredCell,
 };
-use diskproof_device::{OpenTarget, probe, same_blocks};
+use diskproof_analysis::judge::RunFacts;
+use diskproof_device::{CountersOfDisk, OpenTarget, probe, same_blocks};
 use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::group::Group;
+use diskproof_model::health::CountedDisk;
 use diskproof_model::measurement::{EngineUse, Measurement, StopReason};
 use diskproof_model::plan::{
     CachePolicy, Decide, EngineChoice, Layout, Plan, Sides, Span, Workload,
@@ -23,12 +26,18 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How often a pause looks for Ctrl-C.
+const PAUSE_POLL: Duration = Duration::from_millis(50);
 
 /// Where the cells of a campaign are measured.
 pub(super) trait CampaignBench {
     /// Measures a cell, and adds what it gave to the results of its row.
     fn measure(&mut self, cell: &CampaignCell) -> Result<MeasuredCell, EarlyEnd>;
+
+    /// Sends nothing for so long.
+    fn pause(&mut self, pause_ns: u64) -> Result<(), EarlyEnd>;
 
     /// Removes a row from the results, and keeps what its slices moved.
     fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>);
@@ -70,6 +79,10 @@ impl CampaignProgress {
         let Some(cell) = next else {
             return Ok(Stepped::Over);
         };
+        let pause_ns = self.campaign.pause_ns();
+        if pause_ns > 0 {
+            bench.pause(pause_ns)?;
+        }
         self.done.push(bench.measure(&cell)?);
         Ok(Stepped::More)
     }
@@ -81,6 +94,8 @@ pub(super) struct CampaignRun {
     cells: CellsSoFar,
     /// The tool whose text is printed at the end.
     tool: Option<ToolLines>,
+    /// What the disks counted before a sustained load.
+    counters: Vec<CountersOfDisk>,
 }
 
 impl CampaignRun {
@@ -95,7 +110,12 @@ impl CampaignRun {
             progress: CampaignProgress::new(campaign),
             cells: CellsSoFar::new(engine_sharing(plan)),
             tool: sink.progress.tool.take(),
+            counters: Vec::new(),
         };
+        if plan.sustain().is_some() {
+            let facts = &bench.facts;
+            run.counters = read_counters(&facts.targets, &facts.health);
+        }
         if !bench.commands.reopens {
             run.cells.prepared(bench, sink).lay_out()?;
         }
@@ -116,14 +136,28 @@ impl Running for CampaignRun {
     fn end(
         self: Box<Self>,
         ended: Result<(), EarlyEnd>,
-        _: &mut Bench,
+        bench: &mut Bench,
         sink: &mut Sink,
     ) -> Result<(), EarlyEnd> {
         if let Some(tool) = self.tool {
             tool.finish(&sink.progress.heartbeat());
         }
+        // After Ctrl-C nothing may delay the end.
+        if ended.is_ok() && !self.counters.is_empty() {
+            sink.results().data.counted = counted_now(self.counters, &bench.facts);
+        }
         ended
     }
+}
+
+/// What the disks counted between then and now. Links are looked at again, too.
+fn counted_now(before: Vec<CountersOfDisk>, facts: &RunFacts) -> Vec<CountedDisk> {
+    let mut targets = Vec::new();
+    for target in &facts.targets {
+        targets.extend(probe(Path::new(&target.path)));
+    }
+    let health = read_health(&targets, false);
+    counted_disks(before, &read_counters(&targets, &health))
 }
 
 /// Which cells are measured by the engine that the first of them has chosen. Trying engines takes
@@ -158,9 +192,11 @@ fn engine_sharing(plan: &Plan) -> EngineSharing {
             Sides::Targets { .. } | Sides::Settings { .. } => EngineSharing::ByWorkload,
             Sides::Layers(_) => EngineSharing::ByQueue,
         },
-        Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Rate(_) => {
-            EngineSharing::ByQueue
-        }
+        Decide::AsPlanned
+        | Decide::Sweep(_)
+        | Decide::Depth
+        | Decide::Until(_)
+        | Decide::Rate(_) => EngineSharing::ByQueue,
     }
 }
 
@@ -418,6 +454,9 @@ impl CampaignBench for PreparedCells<'_> {
         measurement.target = index;
         let ended = self.bench.check(std::slice::from_ref(&measurement));
         let measured_cell = MeasuredCell::new(cell.clone(), &measurement);
+        if facts.plan.sustain().is_some() {
+            self.sink.progress.end_round(&measured_cell.slice, name);
+        }
         match cell.purpose {
             CellPurpose::Row => self.add(cell, slice.warmup_ns, measurement),
             CellPurpose::Trial(kind) => {
@@ -430,6 +469,22 @@ impl CampaignBench for PreparedCells<'_> {
         }
         ended?;
         Ok(measured_cell)
+    }
+
+    fn pause(&mut self, pause_ns: u64) -> Result<(), EarlyEnd> {
+        let end = Instant::now() + Duration::from_nanos(pause_ns);
+        let heartbeat = self.sink.progress.heartbeat();
+        loop {
+            heartbeat.beat();
+            if self.sink.progress.is_over() {
+                return Err(EarlyEnd::interrupted());
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(PAUSE_POLL));
+        }
     }
 
     fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>) {

@@ -118,6 +118,10 @@ fn compares_settings(plan: &Plan) -> bool {
     };
     match &workloads.decide {
         Decide::Compare(live) => matches!(live.sides, Sides::Settings { .. }),
-        Decide::AsPlanned | Decide::Sweep(_) | Decide::Depth | Decide::Rate(_) => false,
+        Decide::AsPlanned
+        | Decide::Sweep(_)
+        | Decide::Depth
+        | Decide::Until(_)
+        | Decide::Rate(_) => false,
     }
 }

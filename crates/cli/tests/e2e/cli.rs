@@ -206,14 +206,14 @@ fn a_flag_of_another_verb_is_named_as_such() {
         ("curve --time 5s", "--scan"),
         (
             "info --no-history",
-            "'--no-history' is a flag of check, commit, sweep, run, curve, ping, files, watch, \
-             compare and as",
+            "'--no-history' is a flag of check, commit, sweep, load, run, sustain, curve, \
+             ping, files, watch, compare and as",
         ),
         ("compare -o", "-o"),
         (
             "history -o x.json",
-            "'-o' is a flag of check, commit, sweep, run, curve, ping, files, watch, info, show, \
-             compare, merge, export and as",
+            "'-o' is a flag of check, commit, sweep, load, run, sustain, curve, accept, ping, files, \
+             watch, info, show, compare, merge, export and as",
         ),
         ("check --fail-on x", "'--fail-on' is a flag of compare"),
         ("check --nonsense", "argument '--nonsense'"),

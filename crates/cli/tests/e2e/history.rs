@@ -437,6 +437,15 @@ fn killed_run_is_in_the_history_up_to_its_last_slice() {
     assert!(read.data.wall_ns >= 1_000_000_000 && read.errors_total() == 0);
 }
 
+#[test]
+fn killed_sustained_load_is_in_the_history_up_to_its_last_round() {
+    let here = Here::new();
+    let record = killed_once_kept(&here, "sustain --time 60s --size 8M --rate 200 --json");
+    let load = &record.measurements[0];
+    assert!(load.data.wall_ns >= 5_000_000_000 && load.errors_total() == 0);
+    assert!(record.partial && record.sustain().is_some());
+}
+
 /// A ping has no slices: a tenth of its time may be lost, or ten seconds.
 #[test]
 fn killed_ping_is_in_the_history_with_most_of_its_requests() {

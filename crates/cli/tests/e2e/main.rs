@@ -52,6 +52,7 @@ mod safety;
 mod schema;
 mod signals;
 mod slow_disk;
+mod sustain;
 mod sweep;
 mod targets;
 mod together;

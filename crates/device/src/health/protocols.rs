@@ -292,6 +292,9 @@ pub(super) fn complete_nvme(health: DiskHealth, report: Report<'_>) -> DiskHealt
         alarms,
         temperature_celsius: health.temperature_celsius.or(celsius(log, "/temperature")),
         temperature_limit_celsius: health.temperature_limit_celsius.or(limit),
+        temperature_sensors_celsius: sensors(log),
+        hot_minutes: log.count("/warning_temp_time"),
+        critical_minutes: log.count("/critical_comp_time"),
         power_on_hours: health.power_on_hours.or(log.hours("/power_on_hours")),
         wear_percent: log.percent("/percentage_used"),
         spare_percent: log.percent("/available_spare"),
@@ -305,6 +308,13 @@ pub(super) fn complete_nvme(health: DiskHealth, report: Report<'_>) -> DiskHealt
         self_test: nvme_self_test(report),
         ..health
     }
+}
+
+/// The temperatures of all sensors that exist.
+fn sensors(log: Report<'_>) -> Vec<i32> {
+    log.list("/temperature_sensors")
+        .filter_map(|sensor| celsius(sensor, ""))
+        .collect()
 }
 
 /// The log page 6, newest first (smartctl 7.4 and later). Results: 0 passed, 5 to 7 failed, others

@@ -20,6 +20,7 @@ pub(crate) mod remarks;
 pub(crate) mod run;
 pub(crate) mod server;
 pub(crate) mod surface;
+pub(crate) mod sustain;
 pub(crate) mod sweep;
 mod sweep_view;
 pub(crate) mod target;
@@ -134,6 +135,9 @@ fn figures(record: &Record) -> Vec<Section> {
     }
     if let Some(search) = record.latency_search() {
         page.push(figures_section(Always, depth_trials(record, search)));
+    }
+    if let Some(found) = record.sustain() {
+        page.push(figures_section(Always, sustain::blocks(record, found)));
     }
     for target in 0..target_count(record) {
         page.extend(target_figures(record, target));

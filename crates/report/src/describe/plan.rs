@@ -4,6 +4,7 @@ use super::files::{files_text, planned_caches};
 use super::inserts::{plan_text, trial_plan_text};
 use super::layers::{planned_text, unread};
 use super::run::{request_text, skipped_facts};
+use super::sustain;
 use crate::labels;
 use crate::text::{clean, glue, joined, list, wrap};
 use diskproof_model::block::{Align, Block, Column, Table, TableRow, Tone};
@@ -69,6 +70,9 @@ fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
             if let Some(layers) = workloads.layers() {
                 facts.push(("layers", planned_text(layers)));
                 facts.extend(unread(layers));
+            }
+            if let Decide::Until(sustain) = &workloads.decide {
+                facts.push(("sustain", sustain::planned_text(sustain)));
             }
         }
         Task::Inserts(inserts) => {
@@ -233,6 +237,17 @@ fn amount_text(plan: &Plan) -> String {
     let workloads = plan.workloads();
     if workloads.is_empty() {
         return UNLIMITED.to_owned();
+    }
+    if let Some(sustain) = plan.sustain()
+        && let Some(bytes) = sustain.precondition_bytes
+        && let Some(load) = sustain.load(workloads)
+    {
+        let load_ns = load.stop.time_ns.unwrap_or(0);
+        let written = glue(&format_bytes(bytes));
+        return format!(
+            "as long as {written} need, then {}",
+            format_duration(load_ns)
+        );
     }
     let bytes: Option<u64> = workloads.iter().map(|workload| workload.stop.bytes).sum();
     let ops: Option<u64> = workloads.iter().map(|workload| workload.stop.ops).sum();

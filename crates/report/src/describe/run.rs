@@ -53,7 +53,11 @@ pub(crate) fn partial_text(record: &Record) -> Option<String> {
 /// Says how far an interrupted run came: `. After 8.2 s: 3 of 8 workloads finished, 2 cut short, 3
 /// not run.` `None` where decisions during the run would have added workloads.
 fn progress_text(record: &Record) -> Option<String> {
-    if record.sweep().is_some() || record.latency_search().is_some() || record.load().is_some() {
+    let is_decided_meanwhile = record.sweep().is_some()
+        || record.latency_search().is_some()
+        || record.load().is_some()
+        || record.sustain().is_some();
+    if is_decided_meanwhile {
         return None;
     }
     let planned = record.plan.workloads().len() * record.plan.targets.len().max(1);
@@ -81,8 +85,9 @@ fn progress_text(record: &Record) -> Option<String> {
 
 /// Names of planned workloads that did not run on a target.
 pub(crate) fn not_run(record: &Record, target: usize) -> Vec<&str> {
-    // A search measures as few depths as it needs, and rates of its own.
-    if record.latency_search().is_some() || record.load().is_some() {
+    // A search measures as few depths as it needs, and rates of its own; a load that does not fall
+    // needs no pauses.
+    if record.latency_search().is_some() || record.load().is_some() || record.sustain().is_some() {
         return Vec::new();
     }
     let mut names = Vec::new();

@@ -124,6 +124,7 @@ pub(crate) fn healthy() -> Record {
             .map(|index| measurement(index, &EIGHT[index]))
             .collect(),
         moved: None,
+        counted: Vec::new(),
         health: Vec::new(),
         verdict: None,
         findings: Vec::new(),

@@ -82,6 +82,11 @@ impl CampaignBench for SimulatedCells {
         Ok(MeasuredCell::new(cell.clone(), &measurement))
     }
 
+    fn pause(&mut self, pause_ns: u64) -> Result<(), EarlyEnd> {
+        self.now_ns += pause_ns;
+        Ok(())
+    }
+
     fn drop_row(&mut self, row: &CampaignRow, _: Vec<DroppedSlice>) {
         panic!("a healthy disk has no credit: {row:?}");
     }
@@ -206,6 +211,10 @@ impl CampaignBench for SimulatedSweep {
             None => self.measurements.push(measured),
         }
         Ok(slice)
+    }
+
+    fn pause(&mut self, _: u64) -> Result<(), EarlyEnd> {
+        Ok(())
     }
 
     fn drop_row(&mut self, row: &CampaignRow, _: Vec<DroppedSlice>) {
@@ -392,6 +401,10 @@ impl CampaignBench for SimulatedRates {
             self.measurements.push(measured);
         }
         Ok(measured_cell)
+    }
+
+    fn pause(&mut self, _: u64) -> Result<(), EarlyEnd> {
+        Ok(())
     }
 
     fn drop_row(&mut self, row: &CampaignRow, _: Vec<DroppedSlice>) {

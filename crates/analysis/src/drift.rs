@@ -1,0 +1,152 @@
+//! Whether the latency of a load that is measured again and again gets worse, and at which hour of
+//! the day it is slow: a line through the points, and the mean of each hour against that of the
+//! others.
+
+use crate::estimate::student::multiple_95;
+use crate::estimate::{mean, variance};
+use diskproof_model::trend::{Drift, LatencyPoint, SlowHour};
+
+/// Fewer points show no line.
+const POINTS_MIN: usize = 4;
+/// Fewest points of an hour that may be called slow.
+const HOUR_POINTS_MIN: usize = 3;
+/// Standard errors by which one of 24 hours differs in 5 % of all cases, if none does (Bonferroni,
+/// with some allowance for few points).
+const HOUR_ERRORS: f64 = 3.3;
+const DAY_S: f64 = 86_400.0;
+const HOUR_S: i64 = 3600;
+const HOURS: i64 = 24;
+
+/// The change of these latencies; `None` of too few.
+pub fn drift(points: &[LatencyPoint]) -> Option<Drift> {
+    if points.len() < POINTS_MIN {
+        return None;
+    }
+    let count = points.len() as f64;
+    let latencies: Vec<f64> = points.iter().map(|point| point.latency_ns).collect();
+    let level = mean(&latencies);
+    let first_s = points[0].at_s;
+    let days: Vec<f64> = points
+        .iter()
+        .map(|point| (point.at_s - first_s) as f64 / DAY_S)
+        .collect();
+    let middle = mean(&days);
+    let (mut products, mut squares) = (0.0, 0.0);
+    for (day, latency) in days.iter().zip(&latencies) {
+        products += (day - middle) * (latency - level);
+        squares += (day - middle) * (day - middle);
+    }
+    if squares <= 0.0 || level <= 0.0 {
+        return None;
+    }
+    let slope = products / squares;
+    let mut residuals = Vec::new();
+    let mut error_squares = 0.0;
+    for (day, latency) in days.iter().zip(&latencies) {
+        let residual = latency - level - slope * (day - middle);
+        error_squares += residual * residual;
+        residuals.push(residual);
+    }
+    let error = (error_squares / (count - 2.0) / squares).sqrt();
+    Some(Drift {
+        per_day: slope / level,
+        half_width_95: multiple_95(count - 2.0) * error / level,
+        slow_hour: slow_hour(points, &residuals, level),
+    })
+}
+
+/// The slowest hour of the day, if it is slower than the others by more than chance.
+fn slow_hour(points: &[LatencyPoint], residuals: &[f64], level: f64) -> Option<SlowHour> {
+    let mut slowest: Option<SlowHour> = None;
+    for hour in 0..HOURS {
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        for (point, residual) in points.iter().zip(residuals) {
+            if point.at_s.div_euclid(HOUR_S).rem_euclid(HOURS) == hour {
+                own.push(*residual);
+            } else {
+                others.push(*residual);
+            }
+        }
+        if own.len() < HOUR_POINTS_MIN || others.len() < HOUR_POINTS_MIN {
+            continue;
+        }
+        let difference = mean(&own) - mean(&others);
+        let spread = variance(&others).max(variance(&own));
+        let error = (spread * (1.0 / own.len() as f64 + 1.0 / others.len() as f64)).sqrt();
+        let change = difference / level;
+        let is_slower = match slowest {
+            Some(known) => change > known.change,
+            None => true,
+        };
+        if difference > HOUR_ERRORS * error && is_slower {
+            slowest = Some(SlowHour {
+                hour: hour as u32,
+                change,
+            });
+        }
+    }
+    slowest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::trend::DriftAnswer;
+
+    /// Hourly points of a week, with noise of about 2 % that follows from their number.
+    fn week(latency: impl Fn(i64) -> f64) -> Vec<LatencyPoint> {
+        let mut points = Vec::new();
+        for hour in 0..168 {
+            let noise = (hour * 7919 % 101) as f64 / 50.0 - 1.0;
+            points.push(LatencyPoint {
+                at_s: 1_700_000_000 / HOUR_S * HOUR_S + hour * HOUR_S,
+                latency_ns: latency(hour) * (1.0 + 0.02 * noise),
+            });
+        }
+        points
+    }
+
+    #[test]
+    fn slope_is_found_with_its_interval() {
+        let growing = week(|hour| 1000.0 * (1.0 + 0.02 * hour as f64 / 24.0));
+        let drift = drift(&growing).unwrap();
+        assert_eq!(drift.answer(), DriftAnswer::Worse);
+        // 2 % of the first latency a day, of the mean latency of 107 %.
+        assert!(
+            (drift.per_day - 0.0187).abs() < drift.half_width_95 + 0.001,
+            "{drift:?}"
+        );
+        assert!(drift.half_width_95 < 0.003, "{drift:?}");
+    }
+
+    #[test]
+    fn even_latency_has_neither_trend_nor_slow_hour() {
+        let drift = drift(&week(|_| 1000.0)).unwrap();
+        assert_eq!(drift.answer(), DriftAnswer::NoTrend);
+        assert_eq!(drift.slow_hour, None);
+    }
+
+    #[test]
+    fn slow_hour_is_named() {
+        let start_hour = 1_700_000_000 / HOUR_S;
+        let latency = |hour: i64| {
+            if (start_hour + hour).rem_euclid(24) == 3 {
+                1300.0
+            } else {
+                1000.0
+            }
+        };
+        let slow = drift(&week(latency)).unwrap().slow_hour.unwrap();
+        assert_eq!(slow.hour, 3);
+        assert!((slow.change - 0.3).abs() < 0.02, "{slow:?}");
+    }
+
+    #[test]
+    fn few_points_show_nothing() {
+        let points = week(|_| 1000.0);
+        assert_eq!(drift(&points[..3]), None);
+        assert!(drift(&points[..4]).unwrap().slow_hour.is_none());
+        let at_once = [points[0]; 5];
+        assert_eq!(drift(&at_once), None);
+    }
+}

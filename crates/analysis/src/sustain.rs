@@ -1,0 +1,527 @@
+//! What a sustained load shows: the rate that lasts, the fall before it with what explains it, the
+//! rate after pauses, and whether the load reached its steady state.
+
+use crate::estimate::{self, LastingFall, mean};
+use crate::rounds::{DROP_ROUNDS, drop_share, is_gradual_fall};
+use crate::slices::rate_of_kinds;
+use crate::{moved, rules};
+use diskproof_model::health::CountedDisk;
+use diskproof_model::limiter::BurstCredit;
+use diskproof_model::measurement::{MovedTotal, OpKind};
+use diskproof_model::record::Estimate;
+use diskproof_model::record::{Expectation, Record};
+use diskproof_model::row::Row;
+use diskproof_model::series::TimeSeries;
+use diskproof_model::sustain::{
+    BucketFigures, DropCause, Precondition, RateDrop, Recovery, SteadyState, SustainPlan,
+    SustainRecord,
+};
+
+/// Rounds of which the last decide (SNIA, Solid State Storage Performance Test Specification
+/// 2.0.1, 2.1.24).
+const ROUNDS: usize = 5;
+/// Highest minus lowest of them, as a share of their mean.
+const RANGE_MAX: f64 = 0.2;
+/// How much the line through them rises or falls, as a share of their mean.
+const SLOPE_MAX: f64 = 0.1;
+/// A limit that was exceeded for at least one part in this many of the run explains a fall.
+const EXCEEDED_PARTS: u64 = 10;
+/// The share of a credit with whose use it counts as used up: requests outside of the measured time
+/// use some of it.
+const CREDIT_USED: f64 = 0.97;
+/// A pause that refilled this many times what the first second after it needs shows a credit.
+const REFILL_SHOWN: f64 = 2.0;
+/// What a pause gives is known to this share: it is counted in steps.
+const REFILL_KNOWN: f64 = 0.3;
+/// The rates of a limiter are known to this share.
+const LIMITER_KNOWN: f64 = 0.01;
+/// The rate after a pause is that of the first second, or of this part of a shorter load.
+const FIRST_NS: u64 = 1_000_000_000;
+const FIRST_PARTS: u64 = 10;
+
+/// The fall from the first rounds to the last, at the first round below the middle.
+fn gradual_fall(row: &Row) -> Option<LastingFall> {
+    let kinds = [OpKind::Read, OpKind::Write];
+    let rates: Vec<f64> = row
+        .data
+        .slices
+        .iter()
+        .map(|slice| rate_of_kinds(slice, &kinds))
+        .collect();
+    if !is_gradual_fall(&rates) {
+        return None;
+    }
+    let before = mean(&rates[..DROP_ROUNDS]);
+    let after = mean(&rates[rates.len() - DROP_ROUNDS..]);
+    let middle = (before * after).sqrt();
+    let mut at_ns = 0;
+    for (slice, rate) in row.data.slices.iter().zip(&rates) {
+        if *rate < middle {
+            break;
+        }
+        at_ns += slice.wall_ns;
+    }
+    Some(LastingFall {
+        at_ns,
+        before,
+        after,
+    })
+}
+
+/// Range and slope of rounds, as shares of their mean.
+struct Spread {
+    range: f64,
+    slope: f64,
+}
+
+impl Spread {
+    fn from_rounds(rates: &[f64]) -> Self {
+        let level = mean(rates).max(f64::MIN_POSITIVE);
+        let highest = rates.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let middle = (rates.len() as f64 - 1.0) / 2.0;
+        let (mut products, mut squares) = (0.0, 0.0);
+        for (number, rate) in rates.iter().enumerate() {
+            let x = number as f64 - middle;
+            products += x * (rate - level);
+            squares += x * x;
+        }
+        Self {
+            range: (highest - lowest) / level,
+            slope: products / squares * 2.0 * middle / level,
+        }
+    }
+
+    fn is_steady(&self) -> bool {
+        self.range <= RANGE_MAX && self.slope.abs() <= SLOPE_MAX
+    }
+}
+
+/// Whether rounds of this length with these rates reached the steady state. The last one moved so
+/// many bytes per second.
+fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) -> SteadyState {
+    let mut reached_at = None;
+    for (number, window) in rates.windows(ROUNDS).enumerate() {
+        if Spread::from_rounds(window).is_steady() {
+            reached_at = Some((number + ROUNDS) as u64);
+            break;
+        }
+    }
+    let last = match rates.len().checked_sub(ROUNDS) {
+        Some(first) => Some(Spread::from_rounds(&rates[first..])),
+        None => None,
+    };
+    let is_steady = match &last {
+        Some(spread) => spread.is_steady(),
+        None => false,
+    };
+    // A window that is not steady needs at least as many rounds as it has to become so.
+    let missing = ROUNDS.saturating_sub(rates.len()).max(1) as u64;
+    let more_ns = if is_steady {
+        None
+    } else if rates.len() < ROUNDS {
+        Some(missing * round_ns)
+    } else {
+        Some(ROUNDS as u64 * round_ns)
+    };
+    SteadyState {
+        round_ns,
+        rounds: rates.len() as u64,
+        reached_at,
+        range: last.as_ref().map(|spread| spread.range),
+        slope: last.as_ref().map(|spread| spread.slope),
+        is_steady,
+        more_ns,
+        more_bytes: more_ns.map(|ns| (bytes_per_second * ns as f64 / 1e9) as u64),
+    }
+}
+
+/// What a sustained load found; `None` of a run that sustained none, or that ended before it.
+pub(crate) fn sustain_record(record: &Record) -> Option<SustainRecord> {
+    let sustain = record.plan.sustain()?;
+    let list = record.plan.workloads();
+    let load = sustain.load(list)?;
+    let index = row_index(record, &load.name)?;
+    let row = &record.measurements[index];
+    let measured = estimate::sum_of(
+        row.headline_ops()
+            .into_iter()
+            .map(|(_, op)| op.figures.iops.clone()),
+    )?;
+    let kinds = [OpKind::Read, OpKind::Write];
+    let rates: Vec<f64> = row
+        .data
+        .slices
+        .iter()
+        .map(|slice| rate_of_kinds(slice, &kinds))
+        .collect();
+    let last_bytes = match row.data.slices.last() {
+        Some(slice) => slice.ops.values().map(|op| op.bytes_per_second).sum(),
+        None => 0.0,
+    };
+    let FoundDrop {
+        drop,
+        bucket,
+        recoveries,
+    } = FoundDrop::in_record(record, sustain, index);
+    let lasting = match &bucket {
+        Some(bucket) if bucket.base.unit == "1/s" => bucket.base.clone(),
+        Some(_) | None => measured,
+    };
+    Some(SustainRecord {
+        workload: load.name.clone(),
+        time_ns: row.data.wall_ns,
+        moved: whole(row),
+        lasting,
+        drop,
+        bucket,
+        recoveries,
+        steady_state: steady_state(sustain.round_ns, &rates, last_bytes),
+        precondition: precondition(record, sustain),
+    })
+}
+
+fn row_index(record: &Record, workload: &str) -> Option<usize> {
+    record
+        .measurements
+        .iter()
+        .position(|row| row.data.workload.name == workload)
+}
+
+/// Reads and writes of a row over the whole time.
+fn whole(row: &Row) -> MovedTotal {
+    let mut all = MovedTotal::default();
+    for kind in [OpKind::Read, OpKind::Write] {
+        if let Some(op) = row.data.ops.get(&kind) {
+            let total = op.series.total();
+            all.requests += total.ops;
+            all.bytes += total.bytes;
+        }
+    }
+    all
+}
+
+/// The fall of the load, the rate after pauses, and the limiter that explains both.
+#[derive(Default)]
+struct FoundDrop {
+    drop: Option<RateDrop>,
+    bucket: Option<BucketFigures>,
+    recoveries: Vec<Recovery>,
+}
+
+impl FoundDrop {
+    fn in_record(record: &Record, sustain: &SustainPlan, index: usize) -> Self {
+        let row = &record.measurements[index];
+        let credit = record.burst_credits.iter().find(|credit| {
+            credit.at_base.contains(&index) && rules::is_credit_of_disk(record, credit)
+        });
+        let fall_of_limiter = match credit {
+            Some(credit) => fall_of_credit(row, credit),
+            None => None,
+        };
+        let mut own_fall = rules::lasting_fall_of(record, index);
+        if own_fall.is_none() && rules::may_accuse_disk(record, index) {
+            own_fall = gradual_fall(row);
+        }
+        let Some(fall) = fall_of_limiter.or(own_fall) else {
+            return Self::default();
+        };
+        let drop = rate_drop(record, index, &fall, DropCause::BurstCredit);
+        let mut recoveries = Vec::new();
+        for after in sustain.after_pauses(record.plan.workloads()) {
+            recoveries.extend(recovery(
+                record,
+                &after.workload.name,
+                after.pause_ns,
+                &drop,
+            ));
+        }
+        if let Some(credit) = credit
+            && fall_of_limiter.is_some()
+            && is_limiter(row, credit, &drop, &recoveries)
+        {
+            return Self {
+                drop: Some(drop),
+                bucket: Some(bucket_figures(row, credit)),
+                recoveries,
+            };
+        }
+        let mut cause = outer_cause(record, index);
+        if cause == DropCause::Unknown && is_cache(&drop, row, &recoveries) {
+            cause = DropCause::WriteCache;
+        }
+        Self {
+            drop: Some(rate_drop(record, index, &own_fall.unwrap_or(fall), cause)),
+            bucket: None,
+            recoveries,
+        }
+    }
+}
+
+/// Whether a limiter explains the fall and what followed it: each pause gave what it refilled.
+/// Where only writes used as much as the smallest write cache holds, a cache would look the same,
+/// so at least one pause has to show it.
+fn is_limiter(row: &Row, credit: &BurstCredit, drop: &RateDrop, recoveries: &[Recovery]) -> bool {
+    let each = match credit.unit.as_str() {
+        "B/s" => f64::from(row.data.workload.block_bytes),
+        _ => 1.0,
+    };
+    let mut is_confirmed = false;
+    for recovery in recoveries {
+        let refilled = (credit.base * recovery.pause_ns as f64 / 1e9).min(credit.credit);
+        let predicted = refilled * credit.burst / (credit.burst - credit.base) / each;
+        if !recovery.is_back && predicted >= REFILL_SHOWN * drop.before * FIRST_NS as f64 / 1e9 {
+            return false;
+        }
+        if let Some(lasted) = recovery.lasted
+            && (lasted.requests as f64 / predicted - 1.0).abs() <= REFILL_KNOWN
+        {
+            is_confirmed = true;
+        }
+    }
+    let may_be_cache = only_writes(row) && drop.moved.bytes as f64 >= rules::CLIFF_BYTES_MIN;
+    is_confirmed || !may_be_cache
+}
+
+fn only_writes(row: &Row) -> bool {
+    !row.data.workload.reads() && row.data.workload.fills_blocks()
+}
+
+fn rate_drop(record: &Record, index: usize, fall: &LastingFall, cause: DropCause) -> RateDrop {
+    let moved = moved::before(record, index, fall.at_ns, false);
+    RateDrop {
+        at_ns: fall.at_ns,
+        moved: MovedTotal {
+            requests: moved.requests as u64,
+            bytes: moved.bytes as u64,
+        },
+        before: fall.before,
+        after: fall.after,
+        cause,
+    }
+}
+
+/// The end of a credit in the measured time of the load: what was used beyond the refill has
+/// reached it, but for what the moments between rounds refill. Rates are in requests.
+fn fall_of_credit(row: &Row, credit: &BurstCredit) -> Option<LastingFall> {
+    let series = headline_series(row)?;
+    let in_bytes = credit.unit == "B/s";
+    let cell_s = series.interval_ns as f64 / 1e9;
+    let (mut used, mut end) = (0.0, None);
+    for (number, cell) in series.cells.iter().enumerate() {
+        let moved = if in_bytes { cell.bytes } else { cell.ops };
+        used += moved as f64 - credit.base * cell_s;
+        if used >= CREDIT_USED * credit.credit {
+            end = Some(number as u64 + 1);
+            break;
+        }
+    }
+    let each = if in_bytes {
+        f64::from(row.data.workload.block_bytes)
+    } else {
+        1.0
+    };
+    Some(LastingFall {
+        at_ns: series.start_ns + end? * series.interval_ns,
+        before: credit.burst / each,
+        after: credit.base / each,
+    })
+}
+
+/// What explains a fall without a credit: a control group whose limit is the rate after it, which
+/// a finding says, or what the disks counted.
+fn outer_cause(record: &Record, index: usize) -> DropCause {
+    for finding in &record.findings {
+        let is_of_group = finding.code == "rate-limited"
+            && finding
+                .evidence
+                .iter()
+                .any(|evidence| evidence.path.starts_with("/host/io_limits/"));
+        if is_of_group && finding.concerns(index) {
+            return DropCause::ControlGroup;
+        }
+    }
+    if record.counted.iter().any(CountedDisk::has_slower_link) {
+        return DropCause::Link;
+    }
+    if record.counted.iter().any(CountedDisk::was_hot) {
+        return DropCause::Heat;
+    }
+    exceeded_limit(record)
+}
+
+/// The limit that an EBS volume or its instance reports for a good part of the run.
+fn exceeded_limit(record: &Record) -> DropCause {
+    for disk in &record.counted {
+        let Some(exceeded) = disk.exceeded() else {
+            continue;
+        };
+        let least_us = record.elapsed_ns() / 1000 / EXCEEDED_PARTS;
+        if exceeded
+            .instance_iops_us
+            .max(exceeded.instance_throughput_us)
+            >= least_us
+        {
+            return DropCause::InstanceLimit;
+        }
+        if exceeded.volume_iops_us.max(exceeded.volume_throughput_us) >= least_us {
+            return DropCause::VolumeLimit;
+        }
+    }
+    DropCause::Unknown
+}
+
+/// Whether a write cache explains a fall: the load only writes, enough to fill the smallest cache,
+/// and was fast again after a pause.
+fn is_cache(drop: &RateDrop, row: &Row, recoveries: &[Recovery]) -> bool {
+    only_writes(row)
+        && drop.moved.bytes as f64 >= rules::CLIFF_BYTES_MIN
+        && recoveries.iter().any(|one| one.is_back)
+}
+
+/// The figures of a credit with their intervals. Its end is known to a cell of the series.
+fn bucket_figures(row: &Row, credit: &BurstCredit) -> BucketFigures {
+    let mut cell_ns = 0;
+    for (_, op) in row.headline_ops() {
+        cell_ns = cell_ns.max(op.data.series.interval_ns);
+    }
+    let base_width = credit.base * LIMITER_KNOWN;
+    let burst_width = credit.burst * LIMITER_KNOWN;
+    let credit_width = (base_width + burst_width) * credit.burst_ns as f64 / 1e9
+        + (credit.burst - credit.base) * cell_ns as f64 / 1e9;
+    let refill_ns = credit.refill_ns as f64;
+    let refill_share = credit_width / credit.credit + LIMITER_KNOWN;
+    let amount_unit = if credit.unit == "B/s" { "B" } else { "1" };
+    BucketFigures {
+        base: Estimate::new(1, credit.base, Some(base_width), &credit.unit),
+        burst: Estimate::new(1, credit.burst, Some(burst_width), &credit.unit),
+        credit: Estimate::new(1, credit.credit, Some(credit_width), amount_unit),
+        refill: Estimate::new(1, refill_ns, Some(refill_ns * refill_share), "ns"),
+    }
+}
+
+/// The rate after a pause; `None` where it was not measured.
+fn recovery(record: &Record, workload: &str, pause_ns: u64, drop: &RateDrop) -> Option<Recovery> {
+    let index = row_index(record, workload)?;
+    let row = &record.measurements[index];
+    let series = headline_series(row)?;
+    let first_ns = FIRST_NS
+        .min(row.data.wall_ns / FIRST_PARTS)
+        .max(series.interval_ns);
+    let iops = estimate::per_second(&series, 0, first_ns);
+    let middle = (drop.before * drop.after).sqrt();
+    let is_back = iops >= middle;
+    let lasted = if is_back {
+        fall_again(&series, row.data.wall_ns, first_ns, middle)
+    } else {
+        None
+    };
+    Some(Recovery {
+        workload: workload.to_owned(),
+        pause_ns,
+        iops,
+        is_back,
+        lasted,
+    })
+}
+
+/// What was moved until a rate that was back fell below the middle again, in steps of so long.
+fn fall_again(series: &TimeSeries, wall_ns: u64, step_ns: u64, middle: f64) -> Option<MovedTotal> {
+    let mut at_ns = step_ns;
+    while at_ns + step_ns <= wall_ns {
+        if estimate::per_second(series, at_ns, at_ns + step_ns) < middle {
+            let total = series.total_between(0, at_ns);
+            return Some(MovedTotal {
+                requests: total.ops,
+                bytes: total.bytes,
+            });
+        }
+        at_ns += step_ns;
+    }
+    None
+}
+
+fn headline_series(row: &Row) -> Option<TimeSeries> {
+    let ops = row.headline_ops();
+    estimate::summed(ops.iter().map(|(_, op)| &op.data.series))
+}
+
+/// What was written before the load.
+fn precondition(record: &Record, sustain: &SustainPlan) -> Option<Precondition> {
+    let needed_bytes = sustain.precondition_bytes?;
+    let workload = sustain.precondition(record.plan.workloads())?;
+    let written_bytes = match row_index(record, &workload.name) {
+        Some(index) => whole(&record.measurements[index]).bytes,
+        None => 0,
+    };
+    Some(Precondition {
+        needed_bytes,
+        written_bytes,
+        counted_bytes: counted_bytes(record),
+    })
+}
+
+/// Bytes that the disks counted as written during the run; `None` where one does not count them.
+fn counted_bytes(record: &Record) -> Option<u64> {
+    let mut sum = 0;
+    for disk in &record.counted {
+        sum += disk.written_bytes()?;
+    }
+    if record.counted.is_empty() {
+        None
+    } else {
+        Some(sum)
+    }
+}
+
+/// The fall that the user allows, as a threshold of the run; `None` where it allows any.
+pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
+    let allowed = record.plan.sustain()?.stop_at_drop?;
+    let found = record.sustain();
+    let drop = match found {
+        Some(found) => {
+            let row = &record.measurements[row_index(record, &found.workload)?];
+            let kinds = [OpKind::Read, OpKind::Write];
+            let rates: Vec<f64> = row
+                .data
+                .slices
+                .iter()
+                .map(|slice| rate_of_kinds(slice, &kinds))
+                .collect();
+            let fall = found.drop.as_ref().map(|drop| LastingFall {
+                at_ns: drop.at_ns,
+                before: drop.before,
+                after: drop.after,
+            });
+            drop_share(&rates, fall.as_ref())
+        }
+        None => None,
+    };
+    let mut expectation = Expectation {
+        expression: format!("sustain.drop<={}%", percent(allowed)),
+        threshold: Some(percent(allowed)),
+        observed: None,
+        interval: None,
+        observed_at_least: None,
+        met: false,
+        undecided: true,
+        decided_by_ns: None,
+        objection: None,
+        promise: None,
+    };
+    if let Some(drop) = drop {
+        expectation.observed = Some(percent(drop.share.max(0.0)));
+        expectation.interval = Some([percent(drop.low()), percent(drop.high())]);
+        expectation.met = drop.high() <= allowed;
+        expectation.undecided = drop.low() <= allowed && drop.high() > allowed;
+    }
+    Some(expectation)
+}
+
+/// A share in percent, to a tenth.
+fn percent(share: f64) -> f64 {
+    (share * 1000.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Steady state by rounds, and how far a rate fell.
+
+use super::*;
+use crate::again::{Rejudged, judged_again};
+use crate::fixture;
+use crate::judge::{RunFacts, judge};
+use diskproof_model::data::RunData;
+use diskproof_model::health::DiskCounters;
+use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};
+use diskproof_model::plan::Decide;
+
+const SECOND: u64 = 1_000_000_000;
+
+#[test]
+fn steady_state_follows_the_limits_of_snia() {
+    let even = [100.0; 5];
+    let state = steady_state(SECOND, &even, 1e6);
+    assert_eq!((state.is_steady, state.reached_at), (true, Some(5)));
+    assert_eq!((state.more_ns, state.more_bytes), (None, None));
+    // A range of 19 % without a slope, and of 21 %.
+    for (low, is_steady) in [(90.5, true), (89.4, false)] {
+        let rates = [109.5, low, 100.0, low, 109.5];
+        assert_eq!(steady_state(SECOND, &rates, 1e6).is_steady, is_steady);
+    }
+    // A line that falls by 9 % and by 11 % of its mean.
+    for (step, is_steady) in [(2.25, true), (2.75, false)] {
+        let mut rates = Vec::new();
+        for number in 0..5 {
+            rates.push(100.0 - step * f64::from(number));
+        }
+        let state = steady_state(SECOND, &rates, 1e6);
+        assert_eq!(state.is_steady, is_steady, "{state:?}");
+    }
+}
+
+#[test]
+fn steady_state_says_how_much_longer() {
+    let state = steady_state(60 * SECOND, &[100.0, 100.0], 1e6);
+    assert_eq!(state.range, None);
+    assert_eq!(state.more_ns, Some(180 * SECOND));
+    assert_eq!(state.more_bytes, Some(180_000_000));
+    let falling: Vec<f64> = (0..10)
+        .map(|number| 1000.0 / f64::from(1 + number))
+        .collect();
+    let state = steady_state(60 * SECOND, &falling, 1e6);
+    assert_eq!((state.is_steady, state.reached_at), (false, None));
+    assert_eq!(state.more_ns, Some(300 * SECOND));
+}
+
+#[test]
+fn drop_share_of_few_or_noisy_rounds_decides_nothing() {
+    assert_eq!(drop_share(&[100.0, 90.0], None), None);
+    let noisy = drop_share(&[150.0, 60.0, 90.0, 60.0, 120.0, 50.0], None).unwrap();
+    assert!(noisy.low() < 0.2 && noisy.high() > 0.2, "{noisy:?}");
+    let even = drop_share(&[100.0, 101.0, 99.0, 100.0, 99.0, 101.0], None).unwrap();
+    assert!(even.high() < 0.1, "{even:?}");
+    let fallen = drop_share(&[100.0, 101.0, 99.0, 50.0, 49.0, 51.0], None).unwrap();
+    assert!(fallen.low() > 0.4, "{fallen:?}");
+}
+
+/// A run whose load is the sequential writes of the fixture, which fall to a fourth after half of
+/// their time, and what the disks counted.
+fn run_that_falls(counted: Vec<CountedDisk>) -> Record {
+    let (mut facts, mut measurements) = fixture::filled(fixture::run());
+    measurements.retain(|m| m.workload.name == "sequential-write");
+    sustain_only(&mut facts, &measurements);
+    for m in &mut measurements {
+        for op in m.ops.values_mut() {
+            let cells = (m.wall_ns / 2 / SERIES_INTERVAL_NS) as usize;
+            for cell in &mut op.series.cells[..cells] {
+                (cell.ops, cell.bytes) = (cell.ops * 4, cell.bytes * 4);
+            }
+            let total = op.series.total();
+            (op.count, op.bytes) = (total.ops, total.bytes);
+        }
+    }
+    let data = RunData {
+        counted,
+        ..RunData::of(measurements)
+    };
+    judge(facts, &data, &[])
+}
+
+fn sustain_only(facts: &mut RunFacts, measurements: &[Measurement]) {
+    let workloads = facts.plan.workload_task_mut().unwrap();
+    let name = &measurements[0].workload.name;
+    workloads.list.retain(|workload| workload.name == *name);
+    workloads.decide = Decide::Until(SustainPlan {
+        round_ns: SECOND,
+        pauses_ns: Vec::new(),
+        precondition_bytes: None,
+        stop_at_drop: Some(0.2),
+        budget_bytes: None,
+    });
+}
+
+fn counters(throttles: u64, link: u64) -> DiskCounters {
+    DiskCounters {
+        throttles: Some(throttles),
+        link_bytes_per_second: Some(link),
+        ..DiskCounters::default()
+    }
+}
+
+#[test]
+fn fall_has_its_moment_its_factor_and_a_cause_only_where_one_is_proved() {
+    let cause_of = |before, after| {
+        let record = run_that_falls(vec![CountedDisk {
+            disk: "sda".to_owned(),
+            before,
+            after,
+        }]);
+        record.sustain().unwrap().drop.as_ref().unwrap().cause
+    };
+    assert_eq!(
+        cause_of(counters(2, 600), counters(2, 600)),
+        DropCause::Unknown
+    );
+    assert_eq!(
+        cause_of(counters(2, 600), counters(3, 600)),
+        DropCause::Heat
+    );
+    assert_eq!(
+        cause_of(counters(2, 600), counters(3, 300)),
+        DropCause::Link
+    );
+    let record = run_that_falls(Vec::new());
+    let found = record.sustain().unwrap();
+    let drop = found.drop.as_ref().unwrap();
+    assert_eq!(drop.cause, DropCause::Unknown);
+    assert!((drop.factor() / 4.0 - 1.0).abs() < 0.05, "{drop:?}");
+    assert!(
+        (drop.at_ns as f64 / found.time_ns as f64 - 0.5).abs() < 0.03,
+        "{drop:?}"
+    );
+    let expectation = &record.expectations[0];
+    assert!(
+        !expectation.met && !expectation.undecided,
+        "{expectation:?}"
+    );
+    assert_eq!(judged_again(record.clone()).1, Rejudged::Same);
+}
+
+#[test]
+fn healthy_load_has_no_fall() {
+    let (mut facts, mut measurements) = fixture::filled(fixture::run());
+    measurements.retain(|m| m.workload.name == "sequential-write");
+    sustain_only(&mut facts, &measurements);
+    let record = judge(facts, &RunData::of(measurements), &[]);
+    let found = record.sustain().unwrap();
+    assert_eq!((&found.drop, &found.bucket), (&None, &None));
+}

@@ -1,0 +1,365 @@
+//! `diskproof sustain`: whether a disk keeps its rate under a load without a pause, what ends it,
+//! and whether it comes back.
+
+mod every;
+
+use crate::failure::{Exit, Failure};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_MIN, SECOND};
+use crate::plan_file::sector_bytes;
+use crate::session::{MeasuringJob, measure};
+use crate::workload::{
+    Content, Count, Memory, ResolveContext, Time, Wording, WorkloadAxes, WorkloadFlags,
+    WorkloadName, resolve, sector_mismatch,
+};
+use diskproof_model::plan::{
+    Access, Decide, Distribution, Plan, Scratch, Stop, Task, Workload, Workloads,
+};
+use diskproof_model::rw::Rw;
+use diskproof_model::stream::Streams;
+use diskproof_model::sustain::SustainPlan;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::{format_duration, parse_duration, parse_size};
+use every::SeriesRequest;
+use std::path::PathBuf;
+
+/// The help promises 2 h.
+const TIME_NS: u64 = 2 * 3600 * SECOND;
+/// A shorter load does not outlast any credit.
+const TIME_NS_MIN: u64 = 10 * SECOND;
+/// A load of the usual time has so many rounds, as the specification of SNIA has rounds of a
+/// minute; those of a shorter one take at least five seconds, or a tenth of it.
+const ROUNDS: u64 = 120;
+const ROUND_NS_MAX: u64 = 60 * SECOND;
+const ROUND_NS_MIN: u64 = 5 * SECOND;
+const ROUNDS_MIN: u64 = 10;
+/// Caches empty in seconds to minutes once nothing is written.
+const PAUSES_NS: [u64; 2] = [30 * SECOND, 300 * SECOND];
+/// The load after each pause.
+const AFTER_PAUSE_NS: u64 = 30 * SECOND;
+/// Pauses and what follows them take at most one part in this many of the time.
+const RECOVERY_PARTS: u64 = 4;
+/// The scratch file: as large as the caches of drives. Cells of flash that are written again count
+/// like new ones.
+const SCRATCH_BYTES: u64 = 1 << 30;
+/// Share of the time for the first write of the scratch file.
+const LAYOUT_PARTS: u64 = 20;
+/// A queue that keeps any disk busy.
+const DEPTH: u64 = 32;
+/// Spare flash beyond the size of a disk, in percent: 7 in consumer drives, 28 in those for
+/// writes. A pass over all of it brings flash to its steady state (Desnoyers 2012).
+const SPARE_PERCENT: u64 = 28;
+
+const HELP: &str = "\
+The load is that of a database's checkpoints: random writes of 8 KiB with 32 in
+flight. A file or a block device is only read unless --overwrite or --destroy
+releases it; limits of cloud volumes show in reads, too. --rw, --bs, --depth and
+the other flags of 'run' set another load.
+
+After a fall of the rate, the load pauses for 30 s and for 5 min within its
+time, and is measured after each pause. With less than 28 min, the pauses are
+shorter. The result names a cause only where something proves it; otherwise it
+is unknown. The load writes as much as the disk accepts: --dry-run shows the
+limits, and --budget-bytes sets one.
+
+With --every, a load at a stated --rate is measured for 30 s each time and saved
+in the history under one label. Started again with the same label, the series
+continues. It ends with the trend of the mean latency and its slow hour.
+
+With --precondition, a device that --destroy releases is written once before the
+load, at random and over its spare flash, too (its size and 28 %).
+
+Exit codes: 0 done, 1 the rate fell by more than --stop-at-drop, or a threshold
+was missed, 2 usage, 3 refused for safety, 4 the run failed or the disk returned
+errors, 5 undecided, 130 Ctrl-C.
+
+Examples:
+  diskproof sustain /data                    # writes for 2 h
+  diskproof sustain /data --time 10m --budget-bytes 200GB
+  sudo diskproof sustain /dev/nvme1n1        # reads only
+  diskproof sustain /data --rw write --bs 1M --depth 8
+  sudo diskproof sustain /dev/nvme1n1 --destroy SERIAL --precondition
+  diskproof sustain /data --time 15m --stop-at-drop 20%  # a gate for CI
+  diskproof sustain /data --every 1h --for 7d --rate 200 # does it get worse?";
+
+/// Measure whether a disk keeps its rate, what ends it, and whether it comes back
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct SustainFlags {
+    /// Directory, regular file or block device
+    #[arg(default_value = ".")]
+    pub target: PathBuf,
+    /// Write the whole device at random before the load, with its spare flash; needs --destroy
+    #[arg(long)]
+    pub precondition: bool,
+    /// End when reads and writes together have moved so many bytes
+    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    pub budget_bytes: Option<u64>,
+    /// End the load, and exit with 1, once its rate fell by more than this, such as 20%
+    #[arg(long, value_name = "PERCENT", value_parser = parse_drop)]
+    pub stop_at_drop: Option<f64>,
+    /// Measure for 30 s (or --time) again and again with this pause, such as 1h, and report whether
+    /// the latency gets worse; needs --rate
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(conflicts_with_all = ["precondition", "stop_at_drop"])]
+    pub every: Option<u64>,
+    /// How long the series of --every lasts; started again, it continues [default: 7d]
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration, requires = "every")]
+    pub for_time: Option<u64>,
+    /// Block size, depth and workers.
+    #[command(flatten)]
+    pub axes: WorkloadAxes,
+    /// The load.
+    #[command(flatten)]
+    pub workload: WorkloadFlags,
+    /// Flags of every measuring verb.
+    #[command(flatten)]
+    pub measuring: MeasuringFlags,
+}
+
+/// A share of a rate in percent, such as `20%`.
+fn parse_drop(text: &str) -> Result<f64, String> {
+    let number: Result<f64, _> = text.trim_end_matches('%').trim_end().parse();
+    match number {
+        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
+        _ => Err("use a share of the rate in percent, such as 20%".to_owned()),
+    }
+}
+
+/// Measures.
+pub fn run(sustain: &SustainFlags) -> anyhow::Result<Exit> {
+    if let Some(every_ns) = sustain.every {
+        return every::run(&SeriesRequest {
+            target: &sustain.target,
+            measuring: &sustain.measuring,
+            rate: sustain.workload.rate.map(|rate| rate.0),
+            every_ns,
+            for_ns: sustain.for_time,
+            each_ns: sample_ns(sustain),
+            plan: &|identity| plan(sustain, identity),
+        });
+    }
+    let identity = sustain.measuring.probe(&sustain.target)?;
+    let plan = plan(sustain, &identity)?;
+    measure(MeasuringJob::new(plan, vec![identity], &sustain.measuring))?.exit()
+}
+
+/// The plan of `sustain` for this target.
+fn plan(sustain: &SustainFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
+    let measuring = &sustain.measuring;
+    let time_ns = time_ns(sustain)?;
+    let scratch_bytes = measuring.scratch_bytes(identity, SCRATCH_BYTES)?;
+    let mut load = load(sustain, identity, scratch_bytes)?;
+    let mut load_ns = time_ns;
+    let mut scratch = None;
+    if let Some(bytes) = scratch_bytes {
+        let layout_ns = time_ns / LAYOUT_PARTS;
+        load_ns -= layout_ns;
+        scratch = Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, layout_ns));
+    }
+    load.stop = Stop {
+        time_ns: Some(load_ns),
+        ..Stop::default()
+    };
+    let spec = SustainPlan {
+        round_ns: round_ns(load_ns),
+        pauses_ns: if sustain.every.is_some() {
+            Vec::new()
+        } else {
+            PAUSES_NS.map(|ns| part_of_recovery(ns, load_ns)).to_vec()
+        },
+        precondition_bytes: precondition_bytes(sustain, identity, &load)?,
+        stop_at_drop: sustain.stop_at_drop,
+        budget_bytes: sustain.budget_bytes,
+    };
+    let has_precondition = spec.precondition_bytes.is_some();
+    let list = workloads(&spec, &load, part_of_recovery(AFTER_PAUSE_NS, load_ns));
+    Ok(Plan {
+        scratch,
+        time_limit_ns: if has_precondition {
+            None
+        } else {
+            Some(time_ns)
+        },
+        tasks: vec![Task::Workloads(Workloads {
+            decide: Decide::Until(spec),
+            ..Workloads::as_planned(list)
+        })],
+        ..measuring.plan("sustain", std::slice::from_ref(identity))
+    })
+}
+
+fn time_ns(sustain: &SustainFlags) -> Result<u64, Failure> {
+    let time_ns = match sustain.workload.time {
+        Some(Time(ns)) => ns,
+        None if sustain.every.is_some() => every::TIME_NS,
+        None => TIME_NS,
+    };
+    if time_ns < TIME_NS_MIN {
+        return Err(Failure::Usage(format!(
+            "--time {}: no load that lasts is so short; use at least {}",
+            format_duration(time_ns),
+            format_duration(TIME_NS_MIN)
+        )));
+    }
+    Ok(time_ns)
+}
+
+/// The time of one measurement of a series, which has no pauses.
+fn sample_ns(sustain: &SustainFlags) -> u64 {
+    match sustain.workload.time {
+        Some(Time(ns)) => ns,
+        None => every::TIME_NS,
+    }
+}
+
+fn round_ns(load_ns: u64) -> u64 {
+    let usual_ns = (load_ns / ROUNDS).clamp(ROUND_NS_MIN, ROUND_NS_MAX);
+    whole_tenths(usual_ns.min(load_ns / ROUNDS_MIN))
+}
+
+/// A part of the recovery after a fall, which shrinks with a short load.
+fn part_of_recovery(part_ns: u64, load_ns: u64) -> u64 {
+    let mut usual_ns = 0;
+    for pause_ns in PAUSES_NS {
+        usual_ns += pause_ns + AFTER_PAUSE_NS;
+    }
+    let allowed_ns = load_ns / RECOVERY_PARTS;
+    if usual_ns <= allowed_ns {
+        return part_ns;
+    }
+    let share = allowed_ns as f64 / usual_ns as f64;
+    whole_tenths((part_ns as f64 * share) as u64)
+}
+
+/// Times are whole tenths of a second, of which there is at least one.
+fn whole_tenths(ns: u64) -> u64 {
+    let tenth_ns = SECOND / 10;
+    (ns / tenth_ns).max(1) * tenth_ns
+}
+
+/// The precondition where there is one, the load, and the load after each pause.
+fn workloads(spec: &SustainPlan, load: &Workload, after_pause_ns: u64) -> Vec<Workload> {
+    let mut list = Vec::new();
+    if let Some(bytes) = spec.precondition_bytes {
+        list.push(Workload {
+            block_bytes: load.block_bytes,
+            depth: load.depth,
+            workers: load.workers,
+            engine: load.engine,
+            streams: Streams::with_reads(0),
+            access: Access::Random {
+                distribution: Distribution::Uniform,
+            },
+            stop: Stop {
+                bytes: Some(bytes),
+                ..Stop::default()
+            },
+            ..Workload::named("precondition")
+        });
+    }
+    list.push(load.clone());
+    for (number, _) in spec.pauses_ns.iter().enumerate() {
+        let name = match number {
+            0 => "after-short-pause",
+            _ => "after-long-pause",
+        };
+        let mut after = load.clone();
+        after.name = name.to_owned();
+        after.stop.time_ns = Some(after_pause_ns);
+        list.push(after);
+    }
+    list
+}
+
+/// The load: that of the flags, with what a database does where they say nothing.
+fn load(
+    sustain: &SustainFlags,
+    identity: &TargetIdentity,
+    scratch_bytes: Option<u64>,
+) -> Result<Workload, Failure> {
+    refuse_other_ends(&sustain.workload)?;
+    let mut expanded = sustain
+        .axes
+        .expand(&sustain.workload)
+        .map_err(Failure::Usage)?;
+    if expanded.len() > 1 {
+        let why = "sustain has one load; use one value of --bs, --depth and --jobs";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    let mut flags = expanded.remove(0);
+    let is_only_read = sustain
+        .measuring
+        .destructive
+        .why_only_read(identity.kind)
+        .is_some();
+    if flags.rw.is_none() {
+        flags.rw = Some(if is_only_read {
+            Rw::RANDREAD
+        } else {
+            Rw::RANDWRITE
+        });
+    }
+    flags.depth = flags.depth.or(Some(Count(DEPTH)));
+    flags.warmup = flags.warmup.or(Some(Time(0)));
+    flags.time = Some(Time(TIME_NS));
+    if flags.name.is_none() {
+        flags.name = Some(WorkloadName("sustained".to_owned()));
+    }
+    let context = ResolveContext {
+        target_bytes: vec![scratch_bytes.unwrap_or(identity.size_bytes)],
+        memory: Memory::of_host(),
+        content: Content::Data,
+        engine: sustain.measuring.engine,
+    };
+    let load = resolve(&flags, &context, Wording::Flags).map_err(Failure::Usage)?;
+    if let Some(why) = sector_mismatch(&load, sector_bytes(std::slice::from_ref(identity))) {
+        return Err(Failure::Usage(why));
+    }
+    Ok(load)
+}
+
+/// Refuses what would end the load earlier, or make it another measurement.
+fn refuse_other_ends(flags: &WorkloadFlags) -> Result<(), Failure> {
+    let others = [
+        ("--precision", flags.precision.is_some()),
+        ("--bytes", flags.bytes.is_some()),
+        ("--ops", flags.ops.is_some()),
+        ("--latency-target", flags.latency_target.is_some()),
+        ("--verify", flags.verify.is_some()),
+    ];
+    for (flag, is_given) in others {
+        if is_given {
+            return Err(Failure::Usage(format!(
+                "{flag} does not apply to a sustained load; limit it with --time or --budget-bytes"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of the precondition; `None` where none was asked for.
+fn precondition_bytes(
+    sustain: &SustainFlags,
+    identity: &TargetIdentity,
+    load: &Workload,
+) -> Result<Option<u64>, Failure> {
+    if !sustain.precondition {
+        return Ok(None);
+    }
+    let is_released = identity.kind == TargetKind::BlockDevice
+        && sustain
+            .measuring
+            .destructive
+            .why_only_read(identity.kind)
+            .is_none();
+    if !is_released {
+        return Err(Failure::Usage(
+            "--precondition writes all of a device, so it needs a block device that --destroy NAME \
+             releases; a scratch file covers only a part of the disk"
+                .to_owned(),
+        ));
+    }
+    let block_bytes = u64::from(load.block_bytes);
+    let bytes = identity.size_bytes / 100 * (100 + SPARE_PERCENT);
+    Ok(Some(bytes / block_bytes * block_bytes))
+}

@@ -1,0 +1,322 @@
+//! `sustain --every`: a short measurement again and again for days, each saved in the history
+//! under one label. The history is all that it remembers, so it continues after a restart.
+
+use crate::failure::{Exit, Failure};
+use crate::flags::{MeasuringFlags, SECOND};
+use crate::interrupt;
+use crate::saved::{open_if_there, place, saved_record};
+use crate::session::{Measured, MeasuringJob, Shown, measure};
+use crate::stdio::{eprint_line, print_document};
+use diskproof_analysis::drift::drift;
+use diskproof_history::Filter;
+use diskproof_model::plan::Plan;
+use diskproof_model::record::Record;
+use diskproof_model::target::TargetIdentity;
+use diskproof_model::trend::{Drift, DriftAnswer, LatencyPoint};
+use diskproof_model::units::{counted, format_duration, format_latency, format_percent};
+use jiff::Timestamp;
+use serde::Serialize;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// The help promises 30 s.
+pub(super) const TIME_NS: u64 = 30 * SECOND;
+/// How long a series lasts without `--for`.
+const FOR_NS: u64 = 7 * 24 * 3600 * SECOND;
+/// How often the wait for the next measurement looks for Ctrl-C.
+const POLL: Duration = Duration::from_millis(100);
+/// The label of a series without `--label` begins so.
+const LABEL: &str = "sustain-every";
+
+/// A series as the flags describe it.
+pub(super) struct SeriesRequest<'a> {
+    pub(super) target: &'a Path,
+    pub(super) measuring: &'a MeasuringFlags,
+    /// The offered load, where one is set.
+    pub(super) rate: Option<f64>,
+    pub(super) every_ns: u64,
+    pub(super) for_ns: Option<u64>,
+    /// The time of one measurement.
+    pub(super) each_ns: u64,
+    /// The plan of one measurement.
+    pub(super) plan: &'a dyn Fn(&TargetIdentity) -> Result<Plan, Failure>,
+}
+
+/// A series of measurements: so often, for so long, under one label.
+struct Series<'a> {
+    request: &'a SeriesRequest<'a>,
+    every_s: i64,
+    for_s: i64,
+    flags: MeasuringFlags,
+}
+
+/// What a series says, as JSON.
+#[derive(Serialize)]
+struct SeriesAnswer<'a> {
+    label: &'a str,
+    points: &'a [LatencyPoint],
+    drift: Option<Drift>,
+}
+
+/// Measures until the series is over, and prints whether the disk gets worse.
+pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
+    let series = Series::new(request)?;
+    if request.measuring.dry_run {
+        let identity = series.flags.probe(request.target)?;
+        let plan = (request.plan)(&identity)?;
+        return measure(MeasuringJob::new(plan, vec![identity], &series.flags))?.exit();
+    }
+    interrupt::listen()?;
+    interrupt::end_cleanly();
+    let mut attempts_s: Vec<i64> = Vec::new();
+    loop {
+        let points = series.points()?;
+        let Some(due_s) = series.due_s(&points, &attempts_s) else {
+            return series.answer(&points, Exit::Done);
+        };
+        if let Some(signal) = wait_until(due_s) {
+            return series.answer(&points, Exit::Signal(signal));
+        }
+        attempts_s.push(now_s());
+        // What goes wrong once does not end the series.
+        if let Err(error) = series.measure_once() {
+            eprint_line(&format!("warning: {error:#}"));
+        }
+        interrupt::end_cleanly();
+        if let Some(signal) = interrupt::signal() {
+            return series.answer(&series.points()?, Exit::Signal(signal));
+        }
+    }
+}
+
+impl<'a> Series<'a> {
+    fn new(request: &'a SeriesRequest<'a>) -> Result<Self, Failure> {
+        let measuring = request.measuring;
+        let for_ns = request.for_ns.unwrap_or(FOR_NS);
+        let (every_ns, each_ns) = (request.every_ns, request.each_ns);
+        if every_ns < 2 * each_ns || for_ns < every_ns {
+            return Err(Failure::Usage(format!(
+                "--every {}: each measurement takes {}; use at least twice that, and not more \
+                 than --for",
+                format_duration(every_ns),
+                format_duration(each_ns)
+            )));
+        }
+        if request.rate.is_none() {
+            return Err(Failure::Usage(
+                "--every compares one load with itself; set it with --rate, such as --rate 200"
+                    .to_owned(),
+            ));
+        }
+        if measuring.history.no_history || !measuring.files().is_empty() {
+            return Err(Failure::Usage(
+                "--every keeps its measurements in the history; omit --no-history, -o and --html"
+                    .to_owned(),
+            ));
+        }
+        let mut flags = measuring.clone();
+        flags.json = false;
+        flags.outputs.clear();
+        if flags.history.label.is_none() {
+            let pause = format_duration(every_ns).replace(' ', "");
+            flags.history.label = Some(format!("{LABEL}-{pause}"));
+        }
+        Ok(Self {
+            request,
+            every_s: (every_ns / SECOND) as i64,
+            for_s: (for_ns / SECOND) as i64,
+            flags,
+        })
+    }
+
+    fn label(&self) -> &str {
+        self.flags.history.label.as_deref().unwrap_or(LABEL)
+    }
+
+    /// The measurements of the series so far, the oldest first.
+    fn points(&self) -> Result<Vec<LatencyPoint>, Failure> {
+        let place = place(self.flags.history.file())?;
+        let Some(history) = open_if_there(&place)? else {
+            return Ok(Vec::new());
+        };
+        let filter = Filter {
+            verb: Some("sustain".to_owned()),
+            label: Some(self.label().to_owned()),
+            ..Filter::default()
+        };
+        let listing = history.list(&filter).map_err(Failure::History)?;
+        let mut points = Vec::new();
+        for run in listing.runs {
+            if run.partial {
+                continue;
+            }
+            if let Some(record) = saved_record(&history, &run.run_id)
+                && let Some(point) = point(&record)
+            {
+                points.push(point);
+            }
+        }
+        points.sort_by_key(|point| point.at_s);
+        Ok(points)
+    }
+
+    /// When the next measurement is due, in seconds since 1970; `None` where the series is over.
+    /// Attempts of this process count where they failed, too.
+    fn due_s(&self, points: &[LatencyPoint], attempts_s: &[i64]) -> Option<i64> {
+        let mut begun_s: Vec<i64> = points.iter().map(|point| point.at_s).collect();
+        begun_s.extend(attempts_s);
+        begun_s.sort_unstable();
+        next_due_s(&begun_s, now_s(), self.every_s, self.for_s)
+    }
+
+    /// Measures once, and saves it.
+    fn measure_once(&self) -> anyhow::Result<()> {
+        let identity = self.flags.probe(self.request.target)?;
+        let plan = (self.request.plan)(&identity)?;
+        let mut job = MeasuringJob::new(plan, vec![identity], &self.flags);
+        job.shown = Shown::Nothing;
+        let measured = measure(job)?;
+        if let Measured::Run(run) = &measured
+            && let Some(point) = point(&run.record)
+        {
+            eprint_line(&format!(
+                "{}: {} on average",
+                run.record.started,
+                format_latency(point.latency_ns as u64)
+            ));
+        }
+        measured.exit()?;
+        Ok(())
+    }
+
+    /// Prints what the points say.
+    fn answer(&self, points: &[LatencyPoint], exit: Exit) -> anyhow::Result<Exit> {
+        let found = drift(points);
+        let json = self.request.measuring.prints_json();
+        let answer = SeriesAnswer {
+            label: self.label(),
+            points,
+            drift: found.clone(),
+        };
+        print_document(
+            json,
+            |out| {
+                serde_json::to_writer_pretty(&mut *out, &answer).map_err(io::Error::other)?;
+                writeln!(out)
+            },
+            |out| writeln!(out, "{}", answer_text(points, found.as_ref())),
+        )?;
+        Ok(exit)
+    }
+}
+
+/// When the next measurement is due after those that began then: at once without any, and else at a
+/// multiple of the pause after the first one. Those that were missed are not made up for.
+fn next_due_s(begun_s: &[i64], now_s: i64, every_s: i64, for_s: i64) -> Option<i64> {
+    let (Some(first_s), Some(last_s)) = (begun_s.first(), begun_s.last()) else {
+        return Some(now_s);
+    };
+    let from_s = now_s.max(last_s + every_s / 2) - first_s;
+    let due_s = first_s + (from_s + every_s - 1).div_euclid(every_s) * every_s;
+    if due_s - first_s > for_s {
+        None
+    } else {
+        Some(due_s)
+    }
+}
+
+fn now_s() -> i64 {
+    Timestamp::now().as_second()
+}
+
+/// Waits by the clock of the machine, which may be set meanwhile; the signal that came, if one did.
+fn wait_until(due_s: i64) -> Option<u8> {
+    while now_s() < due_s && interrupt::signal().is_none() {
+        std::thread::sleep(POLL);
+    }
+    interrupt::signal()
+}
+
+/// The mean latency of a measurement; `None` where no operation ended.
+fn point(record: &Record) -> Option<LatencyPoint> {
+    let started: Timestamp = record.started.parse().ok()?;
+    let row = record.measurements.first()?;
+    let (mut sum_ns, mut count) = (0.0, 0);
+    for (_, op) in row.headline_ops() {
+        let latency = op
+            .figures
+            .latency_intended
+            .as_ref()
+            .unwrap_or(&op.figures.latency);
+        sum_ns += latency.mean * op.data.count as f64;
+        count += op.data.count;
+    }
+    if count == 0 {
+        return None;
+    }
+    Some(LatencyPoint {
+        at_s: started.as_second(),
+        latency_ns: sum_ns / count as f64,
+    })
+}
+
+/// `12 measurements over 11 h: no trend (+0.1 % ± 0.4 % a day); slow from 3:00 to 4:00 UTC (+30 %)`
+fn answer_text(points: &[LatencyPoint], drift: Option<&Drift>) -> String {
+    let count = counted(points.len() as u64, "measurement");
+    let (Some(first), Some(last), Some(drift)) = (points.first(), points.last(), drift) else {
+        return format!("{count}: too few for a trend");
+    };
+    let seconds = last.at_s.saturating_sub(first.at_s).max(0) as u64;
+    let answer = match drift.answer() {
+        DriftAnswer::Worse => "gets worse",
+        DriftAnswer::Better => "gets better",
+        DriftAnswer::NoTrend => "no trend",
+    };
+    let sign = if drift.per_day < 0.0 { "−" } else { "+" };
+    let mut text = format!(
+        "{count} over {}: {answer} (latency {sign}{} ± {} a day)",
+        format_duration(seconds * SECOND),
+        format_percent(drift.per_day.abs()),
+        format_percent(drift.half_width_95)
+    );
+    if let Some(slow) = drift.slow_hour {
+        text.push_str(&format!(
+            "; slow from {}:00 to {}:00 UTC (+{})",
+            slow.hour,
+            (slow.hour + 1) % 24,
+            format_percent(slow.change)
+        ));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR_S: i64 = 3600;
+
+    fn due_h(hours: &[i64], now_s: i64) -> Option<i64> {
+        let begun_s: Vec<i64> = hours.iter().map(|hour| hour * HOUR_S + 5).collect();
+        let due_s = next_due_s(&begun_s, now_s, HOUR_S, 24 * HOUR_S)?;
+        assert_eq!((due_s - 5) % HOUR_S, 0);
+        Some((due_s - 5) / HOUR_S)
+    }
+
+    #[test]
+    fn next_measurement_is_due_on_the_hour_of_the_first_one() {
+        assert_eq!(next_due_s(&[], 77, HOUR_S, 24 * HOUR_S), Some(77));
+        assert_eq!(due_h(&[10], 10 * HOUR_S + 40), Some(11));
+        // After a restart that lasted for hours, none is made up for.
+        assert_eq!(due_h(&[10, 11], 17 * HOUR_S + 40), Some(18));
+        assert_eq!(due_h(&[10, 11], 12 * HOUR_S + 5), Some(12));
+    }
+
+    #[test]
+    fn series_ends_after_its_time() {
+        assert_eq!(due_h(&[10], 34 * HOUR_S), Some(34));
+        assert_eq!(due_h(&[10, 34], 34 * HOUR_S + 40), None);
+        assert_eq!(due_h(&[10], 100 * HOUR_S), None);
+    }
+}

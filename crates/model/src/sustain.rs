@@ -1,0 +1,237 @@
+//! A sustained load: what it does, round after round and after pauses, and what it found of the
+//! rate that lasts.
+
+use crate::estimate::Estimate;
+use crate::window::MovedTotal;
+use crate::workload::Workload;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A load without a pause, and the same again after pauses where its rate fell. The list of
+/// workloads holds, in order: the precondition where there is one, the load, and one for each
+/// pause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SustainPlan {
+    /// The time of a round, in nanoseconds. The load has one round after the other.
+    pub round_ns: u64,
+    /// The pauses after a fall, in nanoseconds, each followed by its workload.
+    pub pauses_ns: Vec<u64>,
+    /// Bytes that the precondition writes at random before the load; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precondition_bytes: Option<u64>,
+    /// The share by which the rate may fall before the load ends, such as 0.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_at_drop: Option<f64>,
+    /// Bytes that all workloads may move together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_bytes: Option<u64>,
+}
+
+impl SustainPlan {
+    /// The workload that writes the whole disk before the load.
+    pub fn precondition<'a>(&self, list: &'a [Workload]) -> Option<&'a Workload> {
+        self.precondition_bytes?;
+        list.first()
+    }
+
+    /// The load.
+    pub fn load<'a>(&self, list: &'a [Workload]) -> Option<&'a Workload> {
+        list.get(usize::from(self.precondition_bytes.is_some()))
+    }
+
+    /// The pauses, each with the workload after it.
+    pub fn after_pauses<'a>(&self, list: &'a [Workload]) -> Vec<AfterPause<'a>> {
+        let first = 1 + usize::from(self.precondition_bytes.is_some());
+        let workloads = list.get(first..).unwrap_or_default();
+        let mut found = Vec::new();
+        for (pause_ns, workload) in self.pauses_ns.iter().zip(workloads) {
+            found.push(AfterPause {
+                pause_ns: *pause_ns,
+                workload,
+            });
+        }
+        found
+    }
+
+    /// The longest that the pauses and what follows them take, in nanoseconds.
+    pub fn recovery_ns(&self, list: &[Workload]) -> u64 {
+        self.after_pauses(list)
+            .iter()
+            .map(|one| one.pause_ns + one.workload.stop.time_ns.unwrap_or(0))
+            .sum()
+    }
+}
+
+/// A pause, and the workload after it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AfterPause<'a> {
+    /// How long nothing is sent, in nanoseconds.
+    pub pause_ns: u64,
+    /// What is measured then.
+    pub workload: &'a Workload,
+}
+
+/// What a sustained load found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SustainRecord {
+    /// The workload of the load.
+    pub workload: String,
+    /// How long it ran, in nanoseconds.
+    pub time_ns: u64,
+    /// What it moved.
+    pub moved: MovedTotal,
+    /// Operations per second that last: those after the fall, or of the whole time.
+    pub lasting: Estimate,
+    /// The fall of the rate; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drop: Option<RateDrop>,
+    /// The limiter that the fall shows; absent where it shows none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<BucketFigures>,
+    /// The rate after each pause.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recoveries: Vec<Recovery>,
+    /// Whether the load reached its steady state.
+    pub steady_state: SteadyState,
+    /// What was written before the load; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precondition: Option<Precondition>,
+}
+
+/// A fall of the rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RateDrop {
+    /// Measured time of the load until it, in nanoseconds.
+    pub at_ns: u64,
+    /// What the run had moved until it, with what filled the scratch file.
+    pub moved: MovedTotal,
+    /// Operations per second before it.
+    pub before: f64,
+    /// Operations per second after it.
+    pub after: f64,
+    /// What explains it.
+    pub cause: DropCause,
+}
+
+impl RateDrop {
+    /// How many times faster it was before.
+    pub fn factor(&self) -> f64 {
+        self.before / self.after
+    }
+}
+
+/// What explains a fall of the rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DropCause {
+    /// A limiter had used up its credit: the rate after it is even, and all that passed later fits
+    /// its refill.
+    BurstCredit,
+    /// A write cache was full: only writes fell, and they were fast again after a pause.
+    WriteCache,
+    /// The disk throttled itself: its counters of that rose during the run.
+    Heat,
+    /// The control group limits the rate to what was left.
+    ControlGroup,
+    /// The link to the disk became slower during the run.
+    Link,
+    /// An EBS volume reports that its limit was exceeded.
+    VolumeLimit,
+    /// An EBS volume reports that the limit of its instance was exceeded.
+    InstanceLimit,
+    /// Nothing proves a cause.
+    Unknown,
+}
+
+impl DropCause {
+    /// The word for it in a sentence.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BurstCredit => "burst credit",
+            Self::WriteCache => "write cache",
+            Self::Heat => "heat",
+            Self::ControlGroup => "control group",
+            Self::Link => "link",
+            Self::VolumeLimit => "limit of the volume",
+            Self::InstanceLimit => "limit of the instance",
+            Self::Unknown => "cause unknown",
+        }
+    }
+}
+
+/// A limiter with a credit, with the intervals of its figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BucketFigures {
+    /// The rate for ever.
+    pub base: Estimate,
+    /// The rate while there is credit.
+    pub burst: Estimate,
+    /// The credit beyond the refill: requests or bytes.
+    pub credit: Estimate,
+    /// The time in which the credit refills in a pause, in nanoseconds.
+    pub refill: Estimate,
+}
+
+/// The rate after a pause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Recovery {
+    /// The workload that was measured after it.
+    pub workload: String,
+    /// The pause, in nanoseconds.
+    pub pause_ns: u64,
+    /// Operations per second of its first second or tenth.
+    pub iops: f64,
+    /// Whether that is nearer to the rate before the fall than to that after it.
+    pub is_back: bool,
+    /// What was moved until the rate fell again; absent where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasted: Option<MovedTotal>,
+}
+
+/// Rounds of which the last decide whether a load is in its steady state, by the Performance Test
+/// Specification of SNIA: the rates of five rounds differ by at most 20 % of their mean, and the
+/// line through them by at most 10 %.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SteadyState {
+    /// The time of a round, in nanoseconds.
+    pub round_ns: u64,
+    /// Rounds that were measured.
+    pub rounds: u64,
+    /// The first round with which the state was reached, from 1; absent where it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reached_at: Option<u64>,
+    /// Highest minus lowest rate of the last five rounds, as a share of their mean; absent of
+    /// fewer rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<f64>,
+    /// How much the line through the last five rounds falls or rises, as a share of their mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slope: Option<f64>,
+    /// Whether the last five rounds are steady.
+    pub is_steady: bool,
+    /// The least further time that can decide it, in nanoseconds; absent where it is steady.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_ns: Option<u64>,
+    /// What the load moves in that time at its last rate, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_bytes: Option<u64>,
+}
+
+/// What was written before the load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Precondition {
+    /// Bytes that one pass over the physical capacity writes.
+    pub needed_bytes: u64,
+    /// Bytes that this program wrote.
+    pub written_bytes: u64,
+    /// Bytes that the disk counted during the run; absent where it does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_bytes: Option<u64>,
+}
+
+impl Precondition {
+    /// Whether the whole pass was written.
+    pub fn is_complete(&self) -> bool {
+        self.written_bytes >= self.needed_bytes
+    }
+}
