@@ -51,8 +51,8 @@ pub struct LoadShape {
     /// A longer latency ends the workload as failed, in nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_limit_ns: Option<u64>,
-    /// The workload ends when a start of its open loop has been due for so long, in nanoseconds: more
-    /// is offered than the target serves.
+    /// The workload ends when a start of its open loop has been due for so long, in nanoseconds:
+    /// more is offered than the target serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overload_ns: Option<u64>,
     /// A lower rate ends the workload as failed.

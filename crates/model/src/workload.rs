@@ -79,8 +79,8 @@ pub struct Workload {
     /// What shapes its load beyond that.
     #[serde(default, skip_serializing_if = "LoadShape::is_plain")]
     pub shape: LoadShape,
-    /// What one of its steps is, where that is a whole transaction. Its shares and its block size are
-    /// those of the reads and writes in it.
+    /// What one of its steps is, where that is a whole transaction. Its shares and its block size
+    /// are those of the reads and writes in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction: Option<Transaction>,
     /// The state that the disk's write cache is switched to for it; `None` leaves it as it is.

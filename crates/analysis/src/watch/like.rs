@@ -117,17 +117,28 @@ impl SizedRequests {
 
     /// The random and the sequential ones.
     fn of_writes(op: &ObservedOps) -> (Self, Self) {
-        let random = (op.count as f64 * op.seek_share.clamp(0.0, 1.0)).round() as u64;
-        let mean_bytes = op.bytes / op.count.max(1);
-        let random = Self {
-            count: random,
-            bytes: random * mean_bytes,
-        };
-        let sequential = Self {
-            count: op.count.saturating_sub(random.count),
-            bytes: op.bytes.saturating_sub(random.bytes),
-        };
-        (random, sequential)
+        let (mut random, mut sequential) = (Self::default(), Self::default());
+        for size in &op.sizes {
+            random.add(size.random, size.block_bytes);
+            sequential.add(size.sequential, size.block_bytes);
+        }
+        // Of traced requests there may be fewer than were counted.
+        let traced = random.count + sequential.count;
+        let scale = op.count as f64 / traced.max(1) as f64;
+        (random.scaled(scale), sequential.scaled(scale))
+    }
+
+    fn add(&mut self, count: u64, block_bytes: u32) {
+        self.count = self.count.saturating_add(count);
+        let bytes = count.saturating_mul(u64::from(block_bytes));
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    fn scaled(self, factor: f64) -> Self {
+        Self {
+            count: (self.count as f64 * factor).round() as u64,
+            bytes: (self.bytes as f64 * factor).round() as u64,
+        }
     }
 
     /// Their number for each flush.
@@ -346,12 +357,12 @@ mod tests {
     #[test]
     fn flush_stands_for_the_commit_of_a_transaction() {
         let reads = ops(42, 1.0, &[(8192, 42, 0)]);
-        // Twenty random writes of a page, and a log of twenty writes of half of that.
+        // For each of ten flushes two random writes of a page, and two of half a page for the log.
         let writes = ops(40, 0.5, &[(8192, 20, 0), (4096, 0, 20)]);
         let observed = device(&[(OpKind::Read, reads), (OpKind::Write, writes)]);
         let found = like_transaction(&observed).unwrap();
         assert_eq!((found.reads, found.writes), (4, 2));
-        assert_eq!((found.block_bytes, found.log_bytes), (8192, 16384));
+        assert_eq!((found.block_bytes, found.log_bytes), (8192, 8192));
         let unflushed = ObservedDevice {
             flush_ops: Some(0),
             ..observed

@@ -212,8 +212,8 @@ fn a_flag_of_another_verb_is_named_as_such() {
         ("compare -o", "-o"),
         (
             "history -o x.json",
-            "'-o' is a flag of check, commit, sweep, load, run, sustain, curve, accept, ping, files, \
-             watch, info, show, compare, merge, export and as",
+            "'-o' is a flag of check, commit, sweep, load, run, sustain, curve, accept, ping, \
+             files, watch, info, show, compare, merge, export and as",
         ),
         ("check --fail-on x", "'--fail-on' is a flag of compare"),
         ("check --nonsense", "argument '--nonsense'"),
