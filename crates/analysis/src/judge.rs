@@ -182,7 +182,9 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record.findings = rules::findings(&record);
     add_limits(&mut record);
     let sustained = sustain_record(&record);
-    record.results.extend(sustained.map(TaskResult::Sustain));
+    record
+        .results
+        .extend(sustained.map(|found| TaskResult::Sustain(Box::new(found))));
     let load = load_record(&record, &data.trials);
     record
         .results

@@ -107,10 +107,9 @@ fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) -> SteadySt
             break;
         }
     }
-    let last = match rates.len().checked_sub(ROUNDS) {
-        Some(first) => Some(Spread::from_rounds(&rates[first..])),
-        None => None,
-    };
+    let last = rates
+        .last_chunk::<ROUNDS>()
+        .map(|rounds| Spread::from_rounds(rounds));
     let is_steady = match &last {
         Some(spread) => spread.is_steady(),
         None => false,

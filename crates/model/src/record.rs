@@ -148,7 +148,7 @@ pub enum TaskResult {
     /// The greatest depth at which most requests meet a latency limit.
     Depth(LatencySearch),
     /// The rate that a load keeps, and what it was before.
-    Sustain(SustainRecord),
+    Sustain(Box<SustainRecord>),
     /// The highest rate that keeps a promise.
     Load(Box<LoadRecord>),
     /// What each layer between a file and its disk costs.
@@ -188,7 +188,7 @@ impl Record {
     /// What a sustained load found; `None` of a run that sustained none.
     pub fn sustain(&self) -> Option<&SustainRecord> {
         self.results.iter().find_map(|result| match result {
-            TaskResult::Sustain(found) => Some(found),
+            TaskResult::Sustain(found) => Some(&**found),
             _ => None,
         })
     }

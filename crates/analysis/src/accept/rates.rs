@@ -84,7 +84,7 @@ fn change_point(rates: &[f64]) -> Option<usize> {
     for (index, log) in logs.iter().enumerate() {
         sum += log;
         let before = (index + 1) as f64;
-        let is_within = index + 1 >= SIDE_MIN && logs.len() - index - 1 >= SIDE_MIN;
+        let is_within = index + 1 >= SIDE_MIN && logs.len() - index > SIDE_MIN;
         if !is_within {
             continue;
         }

@@ -149,7 +149,7 @@ impl FromStr for Promise {
             ));
         }
         let limit_ns = parse_duration(limit.trim()).map_err(|error| error.to_string())?;
-        if limit_ns < LIMIT_NS_MIN || limit_ns > LIMIT_NS_MAX {
+        if !(LIMIT_NS_MIN..=LIMIT_NS_MAX).contains(&limit_ns) {
             return Err(format!(
                 "a limit of {} is out of range; use {} to {}",
                 format_duration(limit_ns),

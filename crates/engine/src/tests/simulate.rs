@@ -226,18 +226,7 @@ pub fn simulate_on(
     };
     let schedule = schedule_of(Group::alone(workload), 0);
     let pacer = Pacer::for_workload(workload, seed);
-    let mut data = extent;
-    let mut transactions = None;
-    if let Some(shape) = workload.transaction {
-        let (data_part, log) = Log::part(extent, shape).ok_or(io::ErrorKind::InvalidInput)?;
-        data = data_part;
-        transactions = Some(Transactions::new(
-            shape,
-            workload.block_bytes,
-            log,
-            workload.depth,
-        ));
-    }
+    let (data, transactions) = simulated_transactions(workload, extent)?;
     let generator = RequestGenerator::new(
         Pattern::new(workload, data, seed, 0),
         workload.depth,
@@ -285,6 +274,20 @@ pub fn simulate_on(
         ..RunContext::new(simulated(workload, extent), measure_ns, 0, control)
     };
     Ok(assemble(context, results))
+}
+
+/// The blocks that a workload reads and writes, and its transactions, where it has some.
+fn simulated_transactions(
+    workload: &Workload,
+    extent: Extent,
+) -> io::Result<(Extent, Option<Transactions>)> {
+    let Some(shape) = workload.transaction else {
+        return Ok((extent, None));
+    };
+    let (data, log) = Log::part(extent, shape).ok_or(io::ErrorKind::InvalidInput)?;
+    let (block_bytes, depth) = (workload.block_bytes, workload.depth);
+    let transactions = Transactions::new(shape, block_bytes, log, depth);
+    Ok((data, Some(transactions)))
 }
 
 fn progress<'a>(
