@@ -349,3 +349,82 @@ fn break_text(figures: &LoadFigures) -> String {
 fn rate(per_second: f64) -> String {
     rounded(per_second, Some(per_second / 100.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::window::LateRequests;
+
+    const PLAN: RatePlan = RatePlan {
+        percent: 99.0,
+        limit_ns: 5_000_000,
+        time_ns: 420_000_000_000,
+        hold_ns: 60_000_000_000,
+    };
+
+    /// Ten seconds at 1000 requests a second, of which so many were seen.
+    fn trial(kind: RateCellKind, requests: u64, dispatch_p99_ns: Option<u64>) -> RateTrial {
+        RateTrial {
+            kind,
+            rate: 1000.0,
+            start_ns: 0,
+            warmup_ns: 0,
+            wall_ns: 10_000_000_000,
+            served: 1000.0,
+            is_over: false,
+            batches: vec![LateRequests { requests, late: 0 }],
+            dispatch_p99_ns,
+        }
+    }
+
+    fn is_void(plan: &RatePlan, kind: RateCellKind, requests: u64, delay_ns: u64) -> bool {
+        is_limited_by_generator(plan, &[trial(kind, requests, Some(delay_ns))])
+    }
+
+    #[test]
+    fn delay_of_the_program_makes_an_answer_void() {
+        let near = RateCellKind::Near;
+        // A hundredth of the limit is less than a timer takes.
+        assert!(!is_void(&PLAN, near, 10_000, 100_000));
+        assert!(is_void(&PLAN, near, 10_000, 100_001));
+        let slow = RatePlan {
+            limit_ns: 50_000_000,
+            ..PLAN
+        };
+        assert!(!is_void(&slow, near, 10_000, 500_000));
+        assert!(is_void(&slow, near, 10_000, 500_001));
+        // Above what is served, this program may wait for itself.
+        assert!(!is_void(&PLAN, RateCellKind::Saturation, 10_000, 9_000_000));
+    }
+
+    #[test]
+    fn rate_that_was_not_offered_makes_an_answer_void() {
+        let hold = RateCellKind::Hold;
+        // 1.5 %, and four standard deviations of what chance does.
+        for (requests, void) in [
+            (10_000, false),
+            (9_451, false),
+            (9_449, true),
+            (10_551, true),
+        ] {
+            assert_eq!(is_void(&PLAN, hold, requests, 0), void, "{requests}");
+        }
+    }
+
+    #[test]
+    fn control_is_that_of_the_last_trial_above_the_rate() {
+        let trials = [
+            trial(RateCellKind::Hold, 10_000, None),
+            trial(RateCellKind::Control, 11_500, None),
+            trial(RateCellKind::Control, 11_500, None),
+        ];
+        let found = RateControl {
+            factor: 1.15,
+            late_share: Some(0.03),
+            failed: true,
+        };
+        let control = control(&trials, Some(found)).unwrap();
+        assert_eq!((control.trial, control.rate), (2, 1000.0));
+        assert_eq!(super::control(&trials[..1], Some(found)), None);
+    }
+}

@@ -9,8 +9,13 @@ use diskproof_model::accept::{AcceptMeasurement, BadContent, Fraud, Piece, Piece
 const BEYOND_SHARE: f64 = 0.97;
 /// Wrong bits do not hit every place.
 const FLIPPED_SHARE: f64 = 0.85;
-/// The order of the writes explains at least this share of the places.
-const ORDER_SHARE: f64 = 0.95;
+/// The order of the writes explains all places but for this share of the fewer ones: the wrong or
+/// the right.
+const ORDER_MISSED: f64 = 0.05;
+/// And one, which lies where the flash was full.
+const ORDER_MISSED_MIN: f64 = 1.0;
+/// Fewer wrong places, or right ones, come last in that order by chance.
+const ORDER_PLACES_MIN: usize = 5;
 /// A lost tail of less than this is a defect.
 const TAIL_BYTES_MIN: u64 = 1 << 20;
 /// Wrong places of fewer bytes than this are a defect, whatever explains them.
@@ -208,7 +213,8 @@ impl Places<'_> {
             .iter()
             .filter(|state| **state == PieceState::Right)
             .count();
-        if (count - right) as u64 * ORDER_PARTS < count as u64 || right == 0 {
+        let fewer = right.min(count - right);
+        if fewer < ORDER_PLACES_MIN || (count - right) as u64 * ORDER_PARTS < count as u64 {
             return None;
         }
         // With the first `n` right and all others wrong, or the other way round.
@@ -222,7 +228,8 @@ impl Places<'_> {
             }
             best = best.max(agreeing).max(count - agreeing);
         }
-        if (best as f64) < ORDER_SHARE * count as f64 {
+        let missed = (count - best) as f64;
+        if missed > (ORDER_MISSED * fewer as f64).max(ORDER_MISSED_MIN) {
             return None;
         }
         let bad_bytes = self.measured.bad_bytes.sum();

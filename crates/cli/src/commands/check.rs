@@ -144,7 +144,7 @@ pub struct CheckFlags {
     #[command(flatten)]
     pub selection: SelectionFlags,
     /// Data sheet figures to check, such as rpm=7200,seek=11ms,rate=92MB/s or
-    /// size=4TB,rate=3GB/s,write-rate=2GB/s,iops=90k,write-iops=80k
+    /// size=4TB,rate=3GB/s,write-rate=2GB/s,iops=90k
     #[arg(long, value_name = "FIGURES", value_parser = parse_data_sheet)]
     pub spec: Option<DataSheet>,
     /// Major version of PostgreSQL for the recommended settings [default: that of the data

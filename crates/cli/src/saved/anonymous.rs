@@ -130,6 +130,7 @@ const PLACES: &[(Treatment, &[&str])] = &[
             "record.verdict",
             "record.advice",
             "figures.limited_by",
+            "figures.cause",
             "figures.reproduce",
             "promise.name",
             "promise.unit",

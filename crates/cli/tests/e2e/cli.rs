@@ -206,7 +206,7 @@ fn a_flag_of_another_verb_is_named_as_such() {
         ("curve --time 5s", "--scan"),
         (
             "info --no-history",
-            "'--no-history' is a flag of check, commit, sweep, load, run, sustain, curve, \
+            "'--no-history' is a flag of check, commit, sweep, load, run, sustain, curve, accept, \
              ping, files, watch, compare and as",
         ),
         ("compare -o", "-o"),
@@ -518,8 +518,8 @@ fn words_that_are_no_verbs_lead_to_one() {
         ("benchmark", "diskproof check"),
         ("/data", "diskproof check /data"),
         ("health", "diskproof info"),
-        ("badblocks", "diskproof curve DEVICE --scan"),
-        ("capacity", "--verify"),
+        ("badblocks", "diskproof accept DEVICE"),
+        ("capacity", "diskproof accept DEVICE"),
         ("monitor", "diskproof watch"),
         ("postgres", "--for postgresql"),
         ("mysql", "check TARGET --for"),

@@ -28,7 +28,9 @@ fn search_promises_no_more_than_the_disk_serves() {
     let disk = here.path().join("disk");
     let _served = SimDisk::serve(parse(DISK).unwrap(), 64 << 20, &disk).unwrap();
     let target = disk.to_str().unwrap();
-    let ran = diskproof!("load {target} --rw randread --bs 4k --slo p90<=30ms --time 20s --json");
+    let ran = diskproof!(
+        "load {target} --rw randread --bs 4k --depth 32 --slo p90<=30ms --time 40s --json"
+    );
     let record = ran.record();
     promises_no_more_than(&record, 400.0);
     let load = record.load().unwrap();
@@ -133,7 +135,8 @@ fn repeated_search_is_that_of_the_record() {
     let planned = diskproof!("run {saved} {target} --dry-run --json");
     planned.exits(0);
     let again: serde_json::Value = serde_json::from_str(&planned.out).unwrap();
-    assert_eq!(again["tasks"][0]["decide"]["by"], "rate", "{again}");
+    let decide = &again["plan"]["tasks"][0]["decide"];
+    assert_eq!(decide["by"], "rate", "{again}");
     assert_ne!(
         record.load().unwrap().figures.outcome,
         LoadOutcome::Unfinished

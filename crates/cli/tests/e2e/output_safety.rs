@@ -66,6 +66,9 @@ const INPUTS_AS_OUTPUTS: &[&str] = &[
     "curve data.json -o data.json --no-history",
     "ping data.json -c 1 -o data.json --no-history",
     "sweep data.json --time 1s -o data.json --no-history",
+    "load data.json --rw randread --time 20s -o data.json --no-history",
+    "sustain data.json --time 1m -o data.json --no-history",
+    "accept data.json --destroy none -o data.json --no-history",
     "commit . --time 1s --history h.json -o h.json",
     "info data.json -o data.json",
     "compare data.bin t_bw.1.log --time 1s -o bin.json",
@@ -325,6 +328,18 @@ const BEHIND_FOREIGN_LINK: &[(&str, i32)] = &[
         2,
     ),
     ("commit . --time 1s --no-history -o evil/victim.json", 2),
+    (
+        "load data.bin --rw randread --time 20s --no-history -o evil/victim.json",
+        2,
+    ),
+    (
+        "sustain data.bin --time 1m --no-history -o evil/victim.json",
+        2,
+    ),
+    (
+        "accept data.bin --destroy none --no-history -o evil/victim.json",
+        2,
+    ),
     ("files . --no-history -o evil/victim.json", 2),
     ("info data.bin -o evil/victim.json", 2),
     (

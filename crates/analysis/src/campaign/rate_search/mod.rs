@@ -193,6 +193,9 @@ pub struct RateSearch {
     all: Vec<ServedCell>,
     /// Seconds since the start of the search.
     now_s: f64,
+    /// The longest time between two cells: what was in flight at the end of the one before, and
+    /// what it takes to begin another.
+    between_s: f64,
     /// The most that was served while the rate doubled.
     best_served: f64,
     saturated: f64,
@@ -225,6 +228,7 @@ impl RateSearch {
             cells: Vec::new(),
             all: Vec::new(),
             now_s: 0.0,
+            between_s: 0.0,
             best_served: 0.0,
             saturated: 0.0,
             fit: Fit::unknown(),
@@ -243,6 +247,7 @@ impl RateSearch {
         let Some(measured) = measured else {
             return SearchStep::Cell(self.doubling(FIRST_RATE));
         };
+        self.between_s = self.between_s.max(measured.start_s - self.now_s);
         self.now_s = measured.end_s;
         self.all.push(ServedCell {
             served: measured.served,
@@ -401,7 +406,11 @@ impl RateSearch {
 
     /// What the hold and the control need.
     fn reserve_s(&self) -> f64 {
-        self.times.hold_s + self.warmup_s() + CONTROLS_MAX as f64 * self.paced_s(CONTROL_S)
+        let between_s = (CONTROLS_MAX + 1) as f64 * self.between_s;
+        self.times.hold_s
+            + self.warmup_s()
+            + CONTROLS_MAX as f64 * self.paced_s(CONTROL_S)
+            + between_s
     }
 
     fn next_near(&mut self) -> SearchStep {
