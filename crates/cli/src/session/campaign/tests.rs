@@ -413,10 +413,10 @@ impl CampaignBench for SimulatedRates {
 }
 
 const RATE_PLAN: RatePlan = RatePlan {
-    percent: 95.0,
-    limit_ns: 40_000_000,
-    time_ns: 210 * SECOND,
-    hold_ns: 30 * SECOND,
+    percent: 90.0,
+    limit_ns: 30_000_000,
+    time_ns: 84 * SECOND,
+    hold_ns: 12 * SECOND,
 };
 
 /// A disk that serves one request at a time, in ten milliseconds each.
@@ -454,7 +454,7 @@ fn searched_rate() -> Record {
     )
 }
 
-/// The rate at which one of twenty requests waits and is served for longer than the limit, of a
+/// The rate at which one of ten requests waits and is served for longer than the limit, of a
 /// disk that serves one at a time in constant time (Lindley's recursion).
 fn md1_rate(service_s: f64, limit_s: f64) -> f64 {
     let (mut low, mut high) = (0.1 / service_s, 1.0 / service_s);
@@ -471,7 +471,7 @@ fn md1_rate(service_s: f64, limit_s: f64) -> f64 {
             late += u32::from(wait_s + service_s > limit_s);
             wait_s = (wait_s + service_s - next_s).max(0.0);
         }
-        if late > 2000 {
+        if late > 4000 {
             high = rate;
         } else {
             low = rate;
@@ -485,7 +485,7 @@ fn search_holds_the_rate_of_a_disk_and_the_control_breaks_the_promise() {
     let record = searched_rate();
     let load = record.load().unwrap();
     let figures = &load.figures;
-    let truth = md1_rate(10e-3, 40e-3);
+    let truth = md1_rate(10e-3, 30e-3);
     assert_eq!(figures.outcome, LoadOutcome::Sustained, "{figures:?}");
     assert!(figures.low <= 1.01 * truth, "{truth}: {figures:?}");
     assert!(figures.high >= 0.99 * truth, "{truth}: {figures:?}");
