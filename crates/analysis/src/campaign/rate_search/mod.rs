@@ -115,6 +115,10 @@ pub struct RateControl {
 const FIRST_RATE: f64 = 20.0;
 const LAST_RATE: f64 = 300_000.0;
 const DOUBLING_S: f64 = 2.0;
+/// A shorter cell has so many requests at least.
+const DOUBLING_REQUESTS: f64 = 40.0;
+/// Standard deviations of a Poisson process by which fewer come than were to.
+const DOUBLING_DEVIATIONS: f64 = 2.0;
 /// A rate of which less is served is too high, if the target does not serve more than before.
 const SERVED_SHARE: f64 = 0.9;
 const GAIN: f64 = 1.05;
@@ -301,14 +305,22 @@ impl RateSearch {
         RateCell {
             warmup_s: 0.0,
             batch_s: self.paced_s(1.0),
-            ..self.paced(RateCellKind::Doubling, rate, self.paced_s(DOUBLING_S))
+            ..self.paced(
+                RateCellKind::Doubling,
+                rate,
+                self.paced_s(DOUBLING_S)
+                    .max(DOUBLING_REQUESTS / rate)
+                    .min(DOUBLING_S),
+            )
         }
     }
 
     fn after_doubling(&mut self, measured: &MeasuredRate) -> SearchStep {
         let (rate, served) = (measured.rate(), measured.served);
-        let has_no_gain =
-            served < SERVED_SHARE * rate && rate > FIRST_RATE && served < GAIN * self.best_served;
+        // So few requests may come by chance alone.
+        let by_chance = DOUBLING_DEVIATIONS * (rate / measured.cell.time_s).sqrt();
+        let is_missed = served < SERVED_SHARE * rate - by_chance;
+        let has_no_gain = is_missed && rate > FIRST_RATE && served < GAIN * self.best_served;
         if !measured.is_over && !has_no_gain {
             self.best_served = self.best_served.max(served);
             if rate < LAST_RATE {

@@ -137,6 +137,21 @@ fn few_late_episodes_are_no_interval() {
     }
 }
 
+/// A short search has few requests in its first cells: chance must not end the doubling.
+#[test]
+fn short_search_finds_what_is_served() {
+    let station = Station::new(4, 2500.0, Service::Exponential);
+    let promise = RatePromise {
+        late_share: P99,
+        limit_s: 0.03,
+    };
+    for seed in 0..20 {
+        let search = RateSearch::new(promise, RateSearchTimes::within(40.0), seed);
+        let answer = Busy::new(station, 0.03, 90 + seed).carry_out(search);
+        assert!(answer.saturated > 2000.0, "{seed}: {answer:?}");
+    }
+}
+
 #[test]
 fn search_ends_in_its_time_and_follows_from_its_seed() {
     let station = Station::new(4, 1000.0, Service::Exponential);
