@@ -7,19 +7,41 @@ use crate::op::OpKind;
 use crate::shape::LatencyTarget;
 use crate::window::{LateRequests, Window, WindowLatency};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// What is promised, and how long the search for its rate takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatePlan {
     /// The share of requests that are answered within the limit, in percent, above 0 and below 100.
+    #[serde(deserialize_with = "read_percent")]
     pub percent: f64,
     /// The limit, from the intended start of a request, in nanoseconds.
+    #[serde(deserialize_with = "read_duration")]
     pub limit_ns: u64,
     /// Everything, in nanoseconds.
+    #[serde(deserialize_with = "read_duration")]
     pub time_ns: u64,
     /// How long the promised rate is held, in nanoseconds.
     pub hold_ns: u64,
+}
+
+fn read_percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let percent = f64::deserialize(deserializer)?;
+    if percent > 0.0 && percent < 100.0 {
+        Ok(percent)
+    } else {
+        Err(D::Error::custom(format!(
+            "a promise covers more than 0 and less than 100 % of the requests, not {percent} %"
+        )))
+    }
+}
+
+fn read_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match u64::deserialize(deserializer)? {
+        0 => Err(D::Error::custom("a limit and a time are more than nothing")),
+        ns => Ok(ns),
+    }
 }
 
 impl RatePlan {
@@ -113,8 +135,8 @@ impl RateTrial {
         let target = workload.shape.latency_target?;
         let rate = workload.rate?;
         let mut answered = 0;
-        for (kind, op) in OpKind::headline(&measurement.ops) {
-            if workload.makes(kind) {
+        for (operation, op) in OpKind::headline(&measurement.ops) {
+            if workload.makes(operation) {
                 answered += op.count;
             }
         }
@@ -357,6 +379,31 @@ impl BreakLimit {
             Self::Cap => "a cap",
             Self::Cpu => "the processors",
             Self::Unknown => "unknown",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plan_that_nobody_can_carry_out_is_refused() {
+        let read = |percent: f64, limit_ns: u64, time_ns: u64| {
+            let text = format!(
+                r#"{{"percent": {percent}, "limit_ns": {limit_ns}, "time_ns": {time_ns}, "hold_ns": 1}}"#
+            );
+            serde_json::from_str::<RatePlan>(&text)
+        };
+        assert!(read(99.9, 1, 1).is_ok());
+        for (percent, limit_ns, time_ns) in [
+            (0.0, 1, 1),
+            (100.0, 1, 1),
+            (-5.0, 1, 1),
+            (99.0, 0, 1),
+            (99.0, 1, 0),
+        ] {
+            assert!(read(percent, limit_ns, time_ns).is_err(), "{percent}");
         }
     }
 }

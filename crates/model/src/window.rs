@@ -318,8 +318,8 @@ impl LateRequests {
     /// Both together.
     pub fn plus(self, other: Self) -> Self {
         Self {
-            requests: self.requests + other.requests,
-            late: self.late + other.late,
+            requests: self.requests.saturating_add(other.requests),
+            late: self.late.saturating_add(other.late),
         }
     }
 }

@@ -10,6 +10,9 @@ use diskproof_model::plan::Workload;
 use diskproof_model::rate::{RatePlan, RateTrial};
 use diskproof_model::shape::{Arrivals, LatencyTarget, LoadShape};
 
+/// A search of an hour has some 350 trials. Each is weighed with all before it, so that a record
+/// with many more would take minutes to read.
+const TRIALS_MAX: usize = 1000;
 /// Share of the time for what lies between the cells: threads, queues, what is in flight at an end.
 const BETWEEN_SHARE: f64 = 0.04;
 /// Times are whole cells of the series.
@@ -38,8 +41,8 @@ impl RateCampaign {
         }
     }
 
-    /// The workload of a cell.
-    fn workload(&self, cell: &RateCell) -> Workload {
+    /// What is offered in a cell.
+    fn offered(&self, cell: &RateCell) -> Workload {
         let template = &self.workload;
         let mut workload = Workload {
             name: cell.kind.row_name(&template.name),
@@ -76,7 +79,7 @@ impl Campaign for RateCampaign {
                 self.asked = Some(cell);
                 Some(CampaignCell {
                     side: 0,
-                    workload: self.workload(&cell),
+                    workload: self.offered(&cell),
                     purpose: CellPurpose::Trial(cell.kind),
                 })
             }
@@ -92,6 +95,9 @@ pub fn searched(plan: &RatePlan, seed: u64, trials: &[RateTrial]) -> RateAnswer 
     let mut measured = None;
     let mut left = trials.iter();
     let origin_ns = trials.first().map(begin_ns).unwrap_or_default();
+    if trials.len() > TRIALS_MAX {
+        return search.unfinished();
+    }
     loop {
         let cell = match search.next(measured) {
             SearchStep::Answer(answer) => return answer,

@@ -122,6 +122,8 @@ const DOUBLING_DEVIATIONS: f64 = 2.0;
 /// A rate of which less is served is too high, if the target does not serve more than before.
 const SERVED_SHARE: f64 = 0.9;
 const GAIN: f64 = 1.05;
+/// A target that answers nothing counts as one that answers so many a second.
+const SERVED_MIN: f64 = 0.001;
 const SATURATION_S: f64 = 10.0;
 /// What is offered to saturate, over the best that was served.
 const SATURATION_TIMES: f64 = 1.3;
@@ -343,7 +345,7 @@ impl RateSearch {
 
     fn after_saturation(&mut self, measured: MeasuredRate, left: u32) -> SearchStep {
         let cell = measured.cell;
-        self.saturated = measured.served.max(0.1 * self.best_served);
+        self.saturated = measured.served.max(0.1 * self.best_served).max(SERVED_MIN);
         self.cells.push(measured);
         if left > 1 {
             self.phase = Phase::Saturation { left: left - 1 };
@@ -513,7 +515,7 @@ impl RateSearch {
 
     /// The target is slower than it was: forgets all that was before.
     fn after_fallen(&mut self, measured: MeasuredRate) -> SearchStep {
-        self.saturated = measured.served.max(0.01 * self.saturated);
+        self.saturated = measured.served.max(0.01 * self.saturated).max(SERVED_MIN);
         self.cells = vec![measured];
         self.near = 0;
         self.near_at_hold = 0;

@@ -137,6 +137,45 @@ fn few_late_episodes_are_no_interval() {
     }
 }
 
+/// Measurements that no disk gives, but a damaged record may hold.
+#[test]
+fn search_survives_measurements_that_no_disk_gives() {
+    let absurd = [0.0, 1e-300, 1.0, 1e300];
+    for case in 0..64 {
+        let promise = RatePromise {
+            late_share: P99,
+            limit_s: 0.03,
+        };
+        let mut search = RateSearch::new(promise, RateSearchTimes::within(30.0), case);
+        let mut measured = None;
+        for step in 0..60 {
+            let SearchStep::Cell(cell) = search.next(measured) else {
+                break;
+            };
+            let pick = (case + step) as usize;
+            measured = Some(MeasuredRate {
+                cell,
+                batches: vec![
+                    Batch {
+                        requests: absurd[pick % 4],
+                        late: absurd[pick / 4 % 4],
+                    };
+                    pick % 3
+                ],
+                served: absurd[pick / 2 % 4],
+                is_over: case & step != 0,
+                start_s: 0.0,
+                end_s: 0.0,
+            });
+        }
+        let answer = search.unfinished();
+        let figures = [answer.low, answer.rate, answer.high, answer.saturated];
+        for figure in figures {
+            assert!(figure.is_finite(), "{case}: {answer:?}");
+        }
+    }
+}
+
 /// A short search has few requests in its first cells: chance must not end the doubling.
 #[test]
 fn short_search_finds_what_is_served() {
