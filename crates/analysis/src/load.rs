@@ -1,9 +1,8 @@
 //! The highest rate that keeps a promise: what the trials say, whether this program or a cache
 //! answered in place of the disk, and what the requests wait for where the promise breaks.
 
-use crate::campaign::searched;
-use crate::campaign::{RateAnswer, RateControl};
-use diskproof_model::digits::rounded;
+use crate::campaign::{RateAnswer, RateControl, searched};
+use diskproof_model::digits::to_a_percent;
 use diskproof_model::finding::RateLimit;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Decide;
@@ -83,16 +82,7 @@ fn outcome(
 
 /// Whether what was held is not the disk's figure.
 fn has_other_source(record: &Record) -> bool {
-    let held = record
-        .plan
-        .workloads()
-        .first()
-        .map(|template| RateCellKind::Hold.row_name(&template.name));
-    let place = record
-        .measurements
-        .iter()
-        .position(|row| Some(&row.data.workload.name) == held.as_ref());
-    match place {
+    match row_index(record, RateCellKind::Hold) {
         Some(index) => record.objection(FigureSource::Measurement(index)).is_some(),
         None => false,
     }
@@ -155,7 +145,7 @@ fn is_limited_by_generator(plan: &RatePlan, trials: &[RateTrial]) -> bool {
 }
 
 /// What a request waited for on average, in nanoseconds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Waits {
     reads: f64,
     writes: f64,
@@ -163,8 +153,8 @@ struct Waits {
 }
 
 impl Waits {
-    /// Of the requests of a row; of transactions, for all parts of one.
-    fn of_row(row: &Row) -> Self {
+    /// Reads them from a row; of transactions, those of all parts of one.
+    fn from_row(row: &Row) -> Self {
         let transaction = row.data.workload.transaction;
         let reads_each = match transaction {
             Some(transaction) => f64::from(transaction.reads),
@@ -214,23 +204,13 @@ fn cause(record: &Record) -> BreakCause {
             };
         }
     }
-    let above = Waits::of_row(control);
+    let above = Waits::from_row(control);
     let below = match held {
-        Some(row) => Waits::of_row(row),
-        None => Waits {
-            reads: 0.0,
-            writes: 0.0,
-            syncs: 0.0,
-        },
+        Some(row) => Waits::from_row(row),
+        None => Waits::default(),
     };
-    let mut grown = [
-        (BreakLimit::Reads, below.reads, above.reads),
-        (BreakLimit::Writes, below.writes, above.writes),
-        (BreakLimit::Flushes, below.syncs, above.syncs),
-    ];
-    grown.sort_by(|one, other| (other.2 - other.1).total_cmp(&(one.2 - one.1)));
-    let (limit, before_ns, after_ns) = grown[0];
-    if after_ns <= before_ns {
+    let most = most_grown(below, above);
+    if most.growth_ns() <= 0.0 {
         return BreakCause {
             limit: BreakLimit::Unknown,
             why: "no part of a request took longer".to_owned(),
@@ -239,15 +219,55 @@ fn cause(record: &Record) -> BreakCause {
     let all = above.reads + above.writes + above.syncs;
     let why = format!(
         "{} of {} spent in them, {} at the rate that holds",
-        format_percent(after_ns / all),
+        format_percent(most.above_ns / all),
         format_latency(all as u64),
-        format_latency(before_ns as u64),
+        format_latency(most.below_ns as u64),
     );
-    if limit == BreakLimit::Flushes && writes_a_journal(control) {
-        let limit = BreakLimit::Journal;
-        return BreakCause { limit, why };
-    }
+    let limit = match most.limit {
+        BreakLimit::Flushes if writes_a_journal(control) => BreakLimit::Journal,
+        limit => limit,
+    };
     BreakCause { limit, why }
+}
+
+/// What a request waited for, at the rate that holds and at the control.
+#[derive(Debug, Clone, Copy)]
+struct GrownWait {
+    limit: BreakLimit,
+    below_ns: f64,
+    above_ns: f64,
+}
+
+impl GrownWait {
+    fn growth_ns(&self) -> f64 {
+        self.above_ns - self.below_ns
+    }
+}
+
+/// The part of a request that took longer by the most.
+fn most_grown(below: Waits, above: Waits) -> GrownWait {
+    let mut most = GrownWait {
+        limit: BreakLimit::Reads,
+        below_ns: below.reads,
+        above_ns: above.reads,
+    };
+    for other in [
+        GrownWait {
+            limit: BreakLimit::Writes,
+            below_ns: below.writes,
+            above_ns: above.writes,
+        },
+        GrownWait {
+            limit: BreakLimit::Flushes,
+            below_ns: below.syncs,
+            above_ns: above.syncs,
+        },
+    ] {
+        if other.growth_ns() > most.growth_ns() {
+            most = other;
+        }
+    }
+    most
 }
 
 /// Whether the disks wrote clearly more than was asked.
@@ -258,12 +278,16 @@ fn writes_a_journal(row: &Row) -> bool {
 
 /// The row of the last hold or control.
 fn row_of(record: &Record, kind: RateCellKind) -> Option<&Row> {
+    Some(&record.measurements[row_index(record, kind)?])
+}
+
+fn row_index(record: &Record, kind: RateCellKind) -> Option<usize> {
     let template = record.plan.workloads().first()?;
     let name = kind.row_name(&template.name);
     record
         .measurements
         .iter()
-        .find(|row| row.data.workload.name == name)
+        .position(|row| row.data.workload.name == name)
 }
 
 /// The answer of a search, as a clause of the headline; `None` of a run without one.
@@ -278,8 +302,8 @@ pub(crate) fn load_clause(record: &Record) -> Option<String> {
     };
     let between = format!(
         "between {} and {} {unit}",
-        rate(figures.low),
-        rate(figures.high)
+        to_a_percent(figures.low),
+        to_a_percent(figures.high)
     );
     let promise = format!(
         "with {} % within {}",
@@ -289,22 +313,22 @@ pub(crate) fn load_clause(record: &Record) -> Option<String> {
     Some(match figures.outcome {
         LoadOutcome::Sustained => format!(
             "sustains {} {unit} (95 %: {} to {}) {promise}{}",
-            rate(figures.rate),
-            rate(figures.low),
-            rate(figures.high),
+            to_a_percent(figures.rate),
+            to_a_percent(figures.low),
+            to_a_percent(figures.high),
             break_text(figures)
         ),
         LoadOutcome::AtLeast => format!(
             "sustains at least {} {unit} {promise}{}",
-            rate(figures.low),
+            to_a_percent(figures.low),
             match figures.control {
-                Some(control) => format!(": {} did not break it", rate(control.rate)),
+                Some(control) => format!(": {} did not break it", to_a_percent(control.rate)),
                 None => String::new(),
             }
         ),
         LoadOutcome::PerhapsNone => format!(
             "undecided: at most {} {unit} {promise}, perhaps none",
-            rate(figures.high)
+            to_a_percent(figures.high)
         ),
         LoadOutcome::NotHeld => {
             format!("undecided {promise}, {between}: the lower end did not last")
@@ -342,12 +366,10 @@ fn break_text(figures: &LoadFigures) -> String {
         BreakLimit::Unknown => String::new(),
         limit => format!(", limited by {}", limit.as_str()),
     };
-    format!("; at {} it breaks: {late}{cause}", rate(control.rate))
-}
-
-/// A rate as text, with as many digits as an interval of some percent supports.
-fn rate(per_second: f64) -> String {
-    rounded(per_second, Some(per_second / 100.0))
+    format!(
+        "; at {} it breaks: {late}{cause}",
+        to_a_percent(control.rate)
+    )
 }
 
 #[cfg(test)]

@@ -39,15 +39,18 @@ const LIMITER_KNOWN: f64 = 0.01;
 const FIRST_NS: u64 = 1_000_000_000;
 const FIRST_PARTS: u64 = 10;
 
-/// The fall from the first rounds to the last, at the first round below the middle.
-fn gradual_fall(row: &Row) -> Option<LastingFall> {
-    let kinds = [OpKind::Read, OpKind::Write];
-    let rates: Vec<f64> = row
-        .data
+/// Reads and writes per second of each round.
+fn round_rates(row: &Row) -> Vec<f64> {
+    row.data
         .slices
         .iter()
-        .map(|slice| rate_of_kinds(slice, &kinds))
-        .collect();
+        .map(|slice| rate_of_kinds(slice, &[OpKind::Read, OpKind::Write]))
+        .collect()
+}
+
+/// The fall from the first rounds to the last, at the first round below the middle.
+fn gradual_fall(row: &Row) -> Option<LastingFall> {
+    let rates = round_rates(row);
     if !is_gradual_fall(&rates) {
         return None;
     }
@@ -147,13 +150,7 @@ pub(crate) fn sustain_record(record: &Record) -> Option<SustainRecord> {
             .into_iter()
             .map(|(_, op)| op.figures.iops.clone()),
     )?;
-    let kinds = [OpKind::Read, OpKind::Write];
-    let rates: Vec<f64> = row
-        .data
-        .slices
-        .iter()
-        .map(|slice| rate_of_kinds(slice, &kinds))
-        .collect();
+    let rates = round_rates(row);
     let last_bytes = match row.data.slices.last() {
         Some(slice) => slice.ops.values().map(|op| op.bytes_per_second).sum(),
         None => 0.0,

@@ -13,6 +13,7 @@ use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::Layout;
 use diskproof_model::progress::{Control, Found, Phase, Progress, Watch};
+use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::surface::{SeekPattern, SurfaceMeasurement};
 use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_rate, format_throughput,
@@ -628,9 +629,36 @@ fn survey_left_ns(progress: &Progress<'_>) -> Option<u64> {
     }
 }
 
-struct RecentRates {
-    iops: f64,
-    bytes_per_second: f64,
+/// Rates of the newest cells of a series.
+pub(crate) struct RecentRates {
+    /// Operations per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+}
+
+impl RecentRates {
+    /// The rates of the newest cells, which cover so much time; of one cell at least.
+    pub(crate) fn over(series: &TimeSeries, length: Duration) -> Self {
+        let interval_ns = series.interval_ns.max(1);
+        let cells = (length.as_nanos() as u64 / interval_ns).max(1) as usize;
+        let newest = series.cells.len().saturating_sub(cells);
+        Self::in_cells(&series.cells[newest..], interval_ns)
+    }
+
+    fn in_cells(cells: &[Cell], interval_ns: u64) -> Self {
+        let seconds = (cells.len().max(1) as u64 * interval_ns) as f64 / 1e9;
+        let mut ops: u64 = 0;
+        let mut bytes: u64 = 0;
+        for cell in cells {
+            ops += cell.ops;
+            bytes += cell.bytes;
+        }
+        Self {
+            iops: ops as f64 / seconds,
+            bytes_per_second: bytes as f64 / seconds,
+        }
+    }
 }
 
 /// The rates in so many of the newest complete cells.
@@ -640,17 +668,7 @@ fn recent_rates(progress: &Progress<'_>, cells: usize) -> RecentRates {
         None => &[],
     };
     let recent = &complete[complete.len().saturating_sub(cells)..];
-    let seconds = (recent.len().max(1) as u64 * progress.series.interval_ns) as f64 / 1e9;
-    let mut ops: u64 = 0;
-    let mut bytes: u64 = 0;
-    for cell in recent {
-        ops += cell.ops;
-        bytes += cell.bytes;
-    }
-    RecentRates {
-        iops: ops as f64 / seconds,
-        bytes_per_second: bytes as f64 / seconds,
-    }
+    RecentRates::in_cells(recent, progress.series.interval_ns)
 }
 
 /// The step, a bar and the figures. A narrow line has no bar.

@@ -98,6 +98,11 @@ pub fn figure_text(value: f64, half_width: Option<f64>, unit: &str) -> String {
     })
 }
 
+/// A value with as many digits as an interval of one percent supports.
+pub fn to_a_percent(value: f64) -> String {
+    rounded(value, Some(value / 100.0))
+}
+
 /// A value in its unit; `scaled` prints it divided by a power of ten.
 fn in_unit(value: f64, unit: &str, scaled: impl Fn(f64) -> String) -> String {
     match unit {

@@ -288,18 +288,23 @@ pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Re
         return Ok(vec![record.figures_only()]);
     }
     let history = open(history)?;
+    let mut records = Vec::new();
+    for id in &ids_named(&history, reference)? {
+        records.push(get(&history, id)?.record.figures_only());
+    }
+    Ok(records)
+}
+
+/// The runs of a label, the newest first; otherwise the one that `reference` names.
+fn ids_named(history: &History, reference: &str) -> Result<Vec<String>, Failure> {
     let mut ids = match latest(reference) {
         Some(_) => Vec::new(),
         None => history.labelled(reference)?,
     };
     if ids.is_empty() {
-        ids.push(run_id(&history, reference)?);
+        ids.push(run_id(history, reference)?);
     }
-    let mut records = Vec::new();
-    for id in &ids {
-        records.push(get(&history, id)?.record.figures_only());
-    }
-    Ok(records)
+    Ok(ids)
 }
 
 /// Every record of the history that `reference` names, with its data: all runs of a label, the
@@ -309,15 +314,8 @@ pub(crate) fn load_all_whole(
     history: Option<&Path>,
 ) -> Result<Vec<Record>, Failure> {
     let history = open(history)?;
-    let mut ids = match latest(reference) {
-        Some(_) => Vec::new(),
-        None => history.labelled(reference)?,
-    };
-    if ids.is_empty() {
-        ids.push(run_id(&history, reference)?);
-    }
     let mut records = Vec::new();
-    for id in &ids {
+    for id in &ids_named(&history, reference)? {
         records.push(get(&history, id)?.record);
     }
     Ok(records)

@@ -5,7 +5,7 @@ use super::bench::Bench;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use crate::failure::Failure;
-use crate::progress_display::ProgressDisplay;
+use crate::progress_display::{ProgressDisplay, RecentRates};
 use crate::saved::TestJournal;
 use crate::stdio::ProgressLine;
 use crate::targets::read_health;
@@ -15,7 +15,6 @@ use diskproof_engine::{AcceptDevice, LostDevice, MovedBatch, RunError};
 use diskproof_model::accept::{AcceptMeasurement, AcceptPlan, Batch, Pass, Procedure};
 use diskproof_model::measurement::{ByteCount, OpKind};
 use diskproof_model::progress::{Control, Progress, Watch};
-use diskproof_model::series::TimeSeries;
 use diskproof_model::units::{format_bytes, format_duration, format_percent, format_throughput};
 use std::time::Duration;
 
@@ -217,7 +216,7 @@ impl AcceptProgress<'_> {
     /// `writing 43 %, 181 MB/s, 6 h left, nothing wrong so far`.
     fn reading(&self, progress: &Progress<'_>) -> String {
         let share = format_percent(self.progress.share);
-        let rate = recent_rate(progress.series);
+        let rate = RecentRates::over(progress.series, READING).bytes_per_second;
         let mut figures = vec![format!("{} {share}", self.progress.step)];
         if rate > 0.0 {
             figures.push(format_throughput(rate));
@@ -231,16 +230,6 @@ impl AcceptProgress<'_> {
         figures.extend(self.display.silence_text(progress));
         figures.join(", ")
     }
-}
-
-/// Bytes per second in the newest cells.
-fn recent_rate(series: &TimeSeries) -> f64 {
-    let interval_ns = series.interval_ns.max(1);
-    let cells = (READING.as_nanos() as u64 / interval_ns).max(1) as usize;
-    let recent = &series.cells[series.cells.len().saturating_sub(cells)..];
-    let seconds = recent.len().max(1) as f64 * interval_ns as f64 / 1e9;
-    let bytes: u64 = recent.iter().map(|cell| cell.bytes).sum();
-    bytes as f64 / seconds
 }
 
 impl Watch for AcceptProgress<'_> {

@@ -5,14 +5,13 @@ use super::bench::Bench;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Leftover, Sink};
 use crate::failure::Failure;
-use crate::progress_display::ProgressDisplay;
+use crate::progress_display::{ProgressDisplay, RecentRates};
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
 use diskproof_device::{FileTree, OpenError, StartedTree};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_engine::{FilesEnding, RunError};
 use diskproof_model::files::{FileStepMeasurement, FilesMeasurement, FilesPlan};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
-use diskproof_model::series::TimeSeries;
 use diskproof_model::units::{counted, format_duration, format_percent, format_rate};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -222,7 +221,8 @@ impl FilesProgress<'_> {
         let share = format_percent(progress.done.unwrap_or(0.0));
         let mut figures = vec![format!("{} {share}", progress.name)];
         if progress.phase == Phase::Measure {
-            figures.push(format!("{}/s", format_rate(recent_iops(progress.series))));
+            let rates = RecentRates::over(progress.series, READING);
+            figures.push(format!("{}/s", format_rate(rates.iops)));
         }
         let spent_ns = self.started.elapsed().as_nanos() as u64;
         let left_seconds = self.plan.time_ns.saturating_sub(spent_ns) / 1_000_000_000;
@@ -231,16 +231,6 @@ impl FilesProgress<'_> {
         figures.extend(self.display.silence_text(progress));
         figures.join(", ")
     }
-}
-
-/// Operations per second in the newest cells.
-fn recent_iops(series: &TimeSeries) -> f64 {
-    let interval_ns = series.interval_ns.max(1);
-    let cells = (READING.as_nanos() as u64 / interval_ns).max(1) as usize;
-    let recent = &series.cells[series.cells.len().saturating_sub(cells)..];
-    let seconds = recent.len().max(1) as f64 * interval_ns as f64 / 1e9;
-    let ops: u64 = recent.iter().map(|cell| cell.ops).sum();
-    ops as f64 / seconds
 }
 
 impl Watch for FilesProgress<'_> {

@@ -2,7 +2,7 @@
 //! offered.
 
 use diskproof_model::block::Block;
-use diskproof_model::digits::{figure_text, rounded};
+use diskproof_model::digits::{figure_text, rounded, to_a_percent};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Decide;
 use diskproof_model::rate::{
@@ -57,15 +57,10 @@ fn rate_text(figures: &LoadFigures) -> String {
     format!(
         "{}, from {} to {} with 95 %; {} independent late episodes",
         figure_text(figures.rate, Some(half_width), "1/s"),
-        digits(figures.low),
-        digits(figures.high),
+        to_a_percent(figures.low),
+        to_a_percent(figures.high),
         figures.episodes.floor()
     )
-}
-
-/// A rate with as many digits as an interval of some percent supports.
-fn digits(per_second: f64) -> String {
-    rounded(per_second, Some(per_second / 100.0))
 }
 
 /// What became of the lower end: `4150/s for 1 min: 0.62 % late, in 4 of 38 parts of its time`.
@@ -78,7 +73,7 @@ fn held_text(trial: &RateTrial) -> String {
     };
     format!(
         "{}/s for {}: {} late, in {late_batches} of {} parts of its time{over}",
-        digits(trial.rate),
+        to_a_percent(trial.rate),
         format_duration(trial.wall_ns),
         format_percent(trial.late_share()),
         trial.batches.len(),
@@ -93,7 +88,7 @@ fn control_text(control: LoadControl) -> String {
     };
     format!(
         "{}/s, {} times the rate: {outcome}",
-        digits(control.rate),
+        to_a_percent(control.rate),
         control.factor
     )
 }
@@ -109,7 +104,7 @@ fn cause_text(figures: &LoadFigures) -> String {
 fn saturated_text(figures: &LoadFigures) -> String {
     format!(
         "{}/s are served when more is offered; near the rate, 1 % more load is {} % more lateness",
-        digits(figures.saturated),
+        to_a_percent(figures.saturated),
         rounded(figures.slope, None)
     )
 }
@@ -148,8 +143,8 @@ fn credit_text(figures: &LoadFigures, plan: &RatePlan) -> Option<String> {
     Some(format!(
         "one of more than {} requests over {}/s would not have shown in {}; 'diskproof sustain' or \
          the volume's own counters exclude it",
-        digits(figures.unseen_credit),
-        digits(figures.rate / 2.0),
+        to_a_percent(figures.unseen_credit),
+        to_a_percent(figures.rate / 2.0),
         format_duration(plan.time_ns)
     ))
 }
@@ -211,9 +206,9 @@ fn trials_table(load: &LoadRecord) -> Block {
     for trial in &load.data.trials {
         let remark = if trial.is_over { "overloaded" } else { "" };
         rows.push(vec![
-            digits(trial.rate),
+            to_a_percent(trial.rate),
             trial.kind.as_str().to_owned(),
-            digits(trial.served),
+            to_a_percent(trial.served),
             format_percent(trial.late_share()),
             format_duration(trial.wall_ns),
             remark.to_owned(),
