@@ -390,10 +390,12 @@ mod tests {
     #[test]
     fn plan_that_nobody_can_carry_out_is_refused() {
         let read = |percent: f64, limit_ns: u64, time_ns: u64| {
-            let text = format!(
-                r#"{{"percent": {percent}, "limit_ns": {limit_ns}, "time_ns": {time_ns}, "hold_ns": 1}}"#
-            );
-            serde_json::from_str::<RatePlan>(&text)
+            serde_json::from_value::<RatePlan>(serde_json::json!({
+                "percent": percent,
+                "limit_ns": limit_ns,
+                "time_ns": time_ns,
+                "hold_ns": 1,
+            }))
         };
         assert!(read(99.9, 1, 1).is_ok());
         for (percent, limit_ns, time_ns) in [
