@@ -12,6 +12,7 @@ use crate::observed::{ObservedDevice, ObservedOps};
 use crate::ping::{IdlePoint, SingleRequest};
 use crate::postgres::{LoadRow, TrialRow};
 use crate::rate::LoadFigures;
+use crate::rays::RayBoundary;
 use crate::record::{Expectation, ExpectationOutcome, FileStepRow, Promise};
 use crate::row::{LatencySummary, OpFigures, PhaseOp, PhaseRecord, Row};
 use crate::summary::CellOverTime;
@@ -100,6 +101,11 @@ tables! {
     LOAD: LoadFigures {
         "rate", "1/s", "rate", "load_rate", |load| load.promised();
         "saturated", "1/s", "", "load_saturated", |load| load.saturated;
+    }
+    BOUNDARY: RayBoundary {
+        "reads", "1/s", "", "", |boundary| &boundary.reads;
+        "writes", "1/s", "", "", |boundary| &boundary.writes;
+        "write_cost", "1", "", "", |boundary| &boundary.write_cost;
     }
     BURST: Burst {
         "throughput", "B/s", "throughput", "burst_bytes_per_second", |burst| &burst.throughput;

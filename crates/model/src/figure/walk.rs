@@ -5,6 +5,7 @@ use super::field::CatalogueRow;
 use super::key::{Figure, Key, Labels, Metric, Part};
 use super::names::unit_of;
 use super::tables::*;
+use crate::digits::to_a_percent;
 use crate::estimate::Estimate;
 use crate::ping::PingFigures;
 use crate::record::{Expectation, Record};
@@ -24,6 +25,7 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
     }
     walk.file_steps(record);
     walk.load(record);
+    walk.rays(record);
     walk.layers(record);
     walk.observed(record);
     for matrix in record.sweep().into_iter().flat_map(|sweep| &sweep.matrices) {
@@ -281,6 +283,22 @@ impl<'r> Walk<'r> {
             let mut key = Key::of(Part::Load, "load");
             key.labels = target_labels(record, 0);
             self.table(&key, LOAD, &load.figures);
+        }
+    }
+
+    /// The rates of several shares of reads on the first target, and their boundary.
+    fn rays(&mut self, record: &'r Record) {
+        let Some(rays) = record.rays() else {
+            return;
+        };
+        for ray in &rays.figures.rays {
+            let percent = to_a_percent(ray.read_share * 100.0);
+            let mut key = Key::of(Part::Other, format!("load-reads-{percent}"));
+            key.labels = target_labels(record, 0);
+            self.table(&key.label("reads_percent", &percent), LOAD, &ray.load);
+        }
+        if let Some(boundary) = &rays.figures.boundary {
+            self.table(&Key::of(Part::Other, "boundary"), BOUNDARY, boundary);
         }
     }
 
