@@ -142,3 +142,62 @@ fn repeated_search_is_that_of_the_record() {
         LoadOutcome::Unfinished
     );
 }
+
+/// Three rays are the fewest; the machine may leave some undecided, and then nothing is exported.
+#[test]
+fn rays_make_a_boundary_or_no_export() {
+    needs!("fusermount3");
+    let here = place();
+    let disk = here.path().join("disk");
+    let _served =
+        SimDisk::serve(parse("latency=5ms,channels=2").unwrap(), 64 << 20, &disk).unwrap();
+    let target = disk.to_str().unwrap();
+    let files: Vec<std::path::PathBuf> = ["x.iocost", "x.yaml", "x.ceph", "x.cockroach"]
+        .iter()
+        .map(|name| here.path().join(name))
+        .collect();
+    let outputs: String = files
+        .iter()
+        .map(|path| format!(" -o {}", path.display()))
+        .collect();
+    let ran = diskproof!(
+        "load {target} --overwrite --rays=3 --depth 32 --slo p90<=30ms --time 75s --json{outputs}"
+    );
+    let record = ran.record();
+    let rays = record.rays().unwrap();
+    assert_eq!(rays.figures.rays.len(), 3);
+    for (number, ray) in rays.figures.rays.iter().enumerate() {
+        assert!(!rays.data.rays[number].trials.is_empty());
+        assert!(ray.load.saturated <= 1.05 * 400.0, "{ray:?}");
+        if ray.is_decided() {
+            assert!(ray.load.low <= 400.0, "{ray:?}");
+        }
+    }
+    let is_decided = rays.figures.boundary.is_some();
+    ran.exits(if is_decided { 0 } else { 5 });
+    for file in &files {
+        assert_eq!(file.exists(), is_decided, "{}", file.display());
+    }
+    let (again, _) = diskproof_analysis::again::judged_again(record.clone());
+    assert_eq!(again.rays(), record.rays());
+}
+
+#[test]
+fn rays_and_exports_without_their_data_are_refused() {
+    let here = place();
+    let target = here.path().to_str().unwrap();
+    for wrong in [
+        "--rays --time 139s",
+        "--rays=2",
+        "--rays --rw randread",
+        "--rays --mix etcd",
+        "--bs 4k",
+        "--rw randread -o x.yaml",
+        "--rays --bs 8k -o x.ceph",
+        "--rays --expect load.rate>=1",
+    ] {
+        diskproof!("load {target} --size 64M {wrong} --dry-run").exits(2);
+    }
+    diskproof!("load {target} --size 64M --rays --time 140s --dry-run").exits(0);
+    assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
+}
