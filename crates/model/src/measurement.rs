@@ -78,6 +78,10 @@ pub struct Measurement {
     /// absent where fewer than 1000 found one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_p99_ns: Option<u64>,
+    /// Open loop with a latency target only: operations that were late by this program's own delay,
+    /// and would not have been without it.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub dispatch_late: u64,
     /// Whether io_uring hands this target's I/O to worker threads, or would, where another
     /// interface was taken for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,6 +154,7 @@ impl Measurement {
             unwritten_bytes: None,
             missed_starts: None,
             dispatch_p99_ns: None,
+            dispatch_late: 0,
             punted: None,
             verify: None,
             hang: None,

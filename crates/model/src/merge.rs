@@ -135,6 +135,7 @@ impl Measurement {
             unwritten_bytes,
             missed_starts,
             dispatch_p99_ns,
+            dispatch_late,
             punted,
             verify,
             hang,
@@ -167,6 +168,7 @@ impl Measurement {
         self.missed_starts = sum_of_both(self.missed_starts, missed_starts);
         // The worse of both: percentiles of two cannot be joined.
         self.dispatch_p99_ns = self.dispatch_p99_ns.max(dispatch_p99_ns);
+        self.dispatch_late = self.dispatch_late.saturating_add(dispatch_late);
         self.punted = self.punted.or(punted);
         merge_some(&mut self.verify, verify, VerifyResult::merge);
         self.hang = self.hang.or(hang);

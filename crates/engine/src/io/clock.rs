@@ -15,6 +15,10 @@ pub trait Clock: Clone {
     fn now(&self) -> u64;
     /// Waits until the time is `until_ns`, as exactly as the clock can.
     fn wait_until(&self, until_ns: u64);
+    /// The same without sleeping, for a time that is near.
+    fn spin_until(&self, until_ns: u64) {
+        self.wait_until(until_ns);
+    }
     /// Sleeps until about `until_ns`. The thread wakes up as any other does, at most a little late:
     /// nothing keeps the processor awake meanwhile.
     fn sleep_until(&self, until_ns: u64) {
@@ -85,6 +89,10 @@ impl Clock for MonotonicClock {
         if left > SPIN_NS {
             std::thread::sleep(std::time::Duration::from_nanos(left - SPIN_NS));
         }
+        self.spin_until(until_ns);
+    }
+
+    fn spin_until(&self, until_ns: u64) {
         while self.now() < until_ns {
             std::hint::spin_loop();
         }
@@ -263,6 +271,10 @@ impl Clock for WorkerClock {
 
     fn wait_until(&self, until_ns: u64) {
         MonotonicClock.wait_until(until_ns + self.skipped.ns);
+    }
+
+    fn spin_until(&self, until_ns: u64) {
+        MonotonicClock.spin_until(until_ns + self.skipped.ns);
     }
 
     fn sleep_until(&self, until_ns: u64) {

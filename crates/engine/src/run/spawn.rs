@@ -15,7 +15,9 @@ use crate::io::{Backend, SubmitPolicy};
 use crate::load::budget::Budget;
 use crate::load::content::ContentWriter;
 use crate::load::generator::{GeneratorOptions, RequestGenerator};
+use crate::load::group_sync::GroupSync;
 use crate::load::holds::{FlowMember, FlowPart, Pauses};
+use crate::load::lead::Lead;
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::load::transaction::Transactions;
@@ -38,6 +40,7 @@ use rustix::io::ReadWriteFlags;
 use rustix::mm::{Advice, ProtFlags};
 use std::any::Any;
 use std::io;
+use std::num::NonZero;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -261,6 +264,12 @@ fn transactions_of(config: &WorkerConfig) -> Option<Transactions> {
     ))
 }
 
+/// How long before a start a worker wakes up.
+fn lead_of(config: &WorkerConfig) -> Lead {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    Lead::for_worker(config.depth, processors)
+}
+
 /// Waits for the start, which may be long after that of the others; ends early with the run.
 fn wait_for_start(
     clock: &WorkerClock,
@@ -316,10 +325,16 @@ fn run_worker<B: Backend>(
             .think
             .map(|think| Pauses::new(think, schedule.start_ns)),
         content: content_of(&config),
+        lead: lead_of(&config),
         flow: config.flow.clone().map(FlowMember::new),
         calls: config.prepared.calls.clone(),
         overload_ns: workload.shape.overload_ns,
+        limit_ns: workload
+            .shape
+            .latency_target
+            .map(|target| target.latency_ns),
         transactions: transactions_of(&config),
+        group_sync: GroupSync::for_worker(workload, config.depth),
         ..GeneratorOptions::default()
     };
     let generator = RequestGenerator::new(
