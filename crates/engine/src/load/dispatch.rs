@@ -1,5 +1,5 @@
-//! This program's own delay in an open loop: how long after its intended start it sends an operation
-//! that found a slot free then.
+//! This program's own delay in an open loop: how long after its intended start it sends an
+//! operation that found a slot free then.
 
 use diskproof_model::histogram::LatencyHistogram;
 

@@ -264,6 +264,35 @@ fn transactions_of(config: &WorkerConfig) -> Option<Transactions> {
     ))
 }
 
+/// What a worker's generator needs beyond plain steps.
+fn options_of(config: &WorkerConfig, schedule: WorkerSchedule) -> GeneratorOptions {
+    let workload = &config.prepared.known.workload;
+    GeneratorOptions {
+        pacer: config
+            .pacer
+            .as_ref()
+            .map(|pacer| pacer.clone().starting_at(schedule.start_ns)),
+        measure_ns: schedule.measure_ns,
+        journal: config.prepared.journal.clone(),
+        pauses: workload
+            .shape
+            .think
+            .map(|think| Pauses::new(think, schedule.start_ns)),
+        content: content_of(config),
+        lead: lead_of(config),
+        flow: config.flow.clone().map(FlowMember::new),
+        calls: config.prepared.calls.clone(),
+        overload_ns: workload.shape.overload_ns,
+        limit_ns: workload
+            .shape
+            .latency_target
+            .map(|target| target.latency_ns),
+        transactions: transactions_of(config),
+        group_sync: GroupSync::for_worker(workload, config.depth),
+        ..GeneratorOptions::default()
+    }
+}
+
 /// How long before a start a worker wakes up.
 fn lead_of(config: &WorkerConfig) -> Lead {
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -313,30 +342,7 @@ fn run_worker<B: Backend>(
         // this thread's timers only.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     }
-    let options = GeneratorOptions {
-        pacer: config
-            .pacer
-            .as_ref()
-            .map(|pacer| pacer.clone().starting_at(schedule.start_ns)),
-        measure_ns: schedule.measure_ns,
-        journal: config.prepared.journal.clone(),
-        pauses: workload
-            .shape
-            .think
-            .map(|think| Pauses::new(think, schedule.start_ns)),
-        content: content_of(&config),
-        lead: lead_of(&config),
-        flow: config.flow.clone().map(FlowMember::new),
-        calls: config.prepared.calls.clone(),
-        overload_ns: workload.shape.overload_ns,
-        limit_ns: workload
-            .shape
-            .latency_target
-            .map(|target| target.latency_ns),
-        transactions: transactions_of(&config),
-        group_sync: GroupSync::for_worker(workload, config.depth),
-        ..GeneratorOptions::default()
-    };
+    let options = options_of(&config, schedule);
     let generator = RequestGenerator::new(
         config.pattern,
         config.depth,
