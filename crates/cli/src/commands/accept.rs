@@ -202,7 +202,10 @@ fn resumed_text(identity: &TargetIdentity, measured: &AcceptMeasurement) -> Stri
     };
     let share = format_percent(done as f64 / count.max(1) as f64);
     let rest = match measured.rest_ns() {
-        Some(ns) => format!("; the rest takes about {} at its rate so far", format_duration(ns)),
+        Some(ns) => format!(
+            "; the rest takes about {} at its rate so far",
+            format_duration(ns)
+        ),
         None => String::new(),
     };
     format!(
