@@ -1,7 +1,7 @@
 //! What a sustained load shows: the rate that lasts, the fall before it with what explains it, the
 //! rate after pauses, and whether the load reached its steady state.
 
-use crate::estimate::{self, LastingFall, mean};
+use crate::estimate::{self, LastingFall, Settling, mean};
 use crate::rounds::{DROP_ROUNDS, drop_share, is_gradual_fall};
 use crate::slices::rate_of_kinds;
 use crate::{moved, rules};
@@ -11,7 +11,7 @@ use diskproof_model::measurement::{MovedTotal, OpKind};
 use diskproof_model::record::Estimate;
 use diskproof_model::record::{Expectation, Record};
 use diskproof_model::row::Row;
-use diskproof_model::series::TimeSeries;
+use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::sustain::{
     BucketFigures, DropCause, Precondition, RateDrop, Recovery, SteadyState, SustainPlan,
     SustainRecord,
@@ -33,8 +33,6 @@ const CREDIT_USED: f64 = 0.97;
 const REFILL_SHOWN: f64 = 2.0;
 /// What a pause gives is known to this share: it is counted in steps.
 const REFILL_KNOWN: f64 = 0.3;
-/// The rates of a limiter are known to this share.
-const LIMITER_KNOWN: f64 = 0.01;
 /// The rate after a pause is that of the first second, or of this part of a shorter load.
 const FIRST_NS: u64 = 1_000_000_000;
 const FIRST_PARTS: u64 = 10;
@@ -237,8 +235,8 @@ impl FoundDrop {
             && is_limiter(row, credit, &drop, &recoveries)
         {
             return Self {
+                bucket: Some(bucket_figures(row, credit, &drop)),
                 drop: Some(drop),
-                bucket: Some(bucket_figures(row, credit)),
                 recoveries,
             };
         }
@@ -375,25 +373,50 @@ fn is_cache(drop: &RateDrop, row: &Row, recoveries: &[Recovery]) -> bool {
         && recoveries.iter().any(|one| one.is_back)
 }
 
-/// The figures of a credit with their intervals. Its end is known to a cell of the series.
-fn bucket_figures(row: &Row, credit: &BurstCredit) -> BucketFigures {
-    let mut cell_ns = 0;
-    for (_, op) in row.headline_ops() {
-        cell_ns = cell_ns.max(op.data.series.interval_ns);
+/// The figures of a credit with their intervals, which are unknown where too few cells lie on one
+/// side of its end. What the load moved is counted exactly, so that the credit is as uncertain as
+/// the refill meanwhile and the cell in which it ended.
+fn bucket_figures(row: &Row, credit: &BurstCredit, drop: &RateDrop) -> BucketFigures {
+    let series = headline_series(row).unwrap_or_else(|| TimeSeries::new(1));
+    let cell_ns = series.interval_ns.max(1);
+    let end = (drop.at_ns.saturating_sub(series.start_ns) / cell_ns) as usize;
+    let burst_cells = series.cells.get(..end.saturating_sub(1));
+    // The end counts from where a little of the credit was left.
+    let left_ns = 2.0 * (1.0 - CREDIT_USED) * credit.burst_ns as f64;
+    let left_cells = (left_ns / cell_ns as f64).ceil() as usize;
+    let base_cells = series.cells.get(end + left_cells + 1..);
+    let burst_width = width_of(burst_cells, cell_ns, credit.burst, &credit.unit);
+    let base_width = width_of(base_cells, cell_ns, credit.base, &credit.unit);
+    let cell_s = cell_ns as f64 / 1e9;
+    let mut credit_width = None;
+    let mut refill_width = None;
+    if let Some(base_width) = base_width {
+        let width = base_width * end as f64 * cell_s + (credit.burst - credit.base) * cell_s;
+        let share = width / credit.credit + base_width / credit.base;
+        credit_width = Some(width);
+        refill_width = Some(credit.refill_ns as f64 * share);
     }
-    let base_width = credit.base * LIMITER_KNOWN;
-    let burst_width = credit.burst * LIMITER_KNOWN;
-    let credit_width = (base_width + burst_width) * credit.burst_ns as f64 / 1e9
-        + (credit.burst - credit.base) * cell_ns as f64 / 1e9;
-    let refill_ns = credit.refill_ns as f64;
-    let refill_share = credit_width / credit.credit + LIMITER_KNOWN;
     let amount_unit = if credit.unit == "B/s" { "B" } else { "1" };
     BucketFigures {
-        base: Estimate::new(1, credit.base, Some(base_width), &credit.unit),
-        burst: Estimate::new(1, credit.burst, Some(burst_width), &credit.unit),
-        credit: Estimate::new(1, credit.credit, Some(credit_width), amount_unit),
-        refill: Estimate::new(1, refill_ns, Some(refill_ns * refill_share), "ns"),
+        base: Estimate::new(1, credit.base, base_width, &credit.unit),
+        burst: Estimate::new(1, credit.burst, burst_width, &credit.unit),
+        credit: Estimate::new(1, credit.credit, credit_width, amount_unit),
+        refill: Estimate::new(1, credit.refill_ns as f64, refill_width, "ns"),
     }
+}
+
+/// Half of the 95 % interval of a rate of a limiter by the cells of a part of the load, and by how
+/// much their mean differs from the figure, which other cells have decided, too.
+fn width_of(cells: Option<&[Cell]>, cell_ns: u64, figure: f64, unit: &str) -> Option<f64> {
+    let mut part = TimeSeries::new(cell_ns);
+    part.cells = cells?.to_vec();
+    let part_ns = cell_ns * part.cells.len() as u64;
+    let rates = estimate::rate_after(&part, part_ns, Settling::WHOLE);
+    let rate = match unit {
+        "B/s" => rates.bytes,
+        _ => rates.ops,
+    };
+    Some(rate.half_width_95? + (rate.value - figure).abs())
 }
 
 /// The rate after a pause; `None` where it was not measured.

@@ -474,6 +474,7 @@ impl CampaignBench for PreparedCells<'_> {
     fn pause(&mut self, pause_ns: u64) -> Result<(), EarlyEnd> {
         let end = Instant::now() + Duration::from_nanos(pause_ns);
         let heartbeat = self.sink.progress.heartbeat();
+        self.sink.progress.begin_pause(pause_ns);
         loop {
             heartbeat.beat();
             if self.sink.progress.is_over() {
@@ -483,6 +484,7 @@ impl CampaignBench for PreparedCells<'_> {
             if left.is_zero() {
                 return Ok(());
             }
+            self.sink.progress.show_pause(left);
             std::thread::sleep(left.min(PAUSE_POLL));
         }
     }

@@ -131,19 +131,18 @@ fn bucket_text(bucket: &BucketFigures) -> String {
 
 /// `2.3 M ± 10 k requests`
 fn amount_text(bucket: &BucketFigures) -> String {
-    let half_width = bucket.credit.half_width_95.unwrap_or(0.0);
-    if bucket.credit.unit == "B" {
-        format!(
-            "{} ± {}",
-            glue(&format_bytes(bucket.credit.value as u64)),
-            glue(&format_bytes(half_width as u64))
-        )
-    } else {
-        format!(
-            "{} ± {} requests",
-            format_rate(bucket.credit.value),
-            format_rate(half_width)
-        )
+    let credit = &bucket.credit;
+    if credit.unit == "B" {
+        let text = glue(&format_bytes(credit.value as u64));
+        return match credit.half_width_95 {
+            Some(half_width) => format!("{text} ± {}", glue(&format_bytes(half_width as u64))),
+            None => text,
+        };
+    }
+    let text = format_rate(credit.value);
+    match credit.half_width_95 {
+        Some(half_width) => format!("{text} ± {} requests", format_rate(half_width)),
+        None => format!("{text} requests"),
     }
 }
 
