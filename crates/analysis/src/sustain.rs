@@ -2,7 +2,7 @@
 //! rate after pauses, and whether the load reached its steady state.
 
 use crate::estimate::{self, LastingFall, Settling, mean};
-use crate::rounds::{DROP_ROUNDS, drop_share, is_gradual_fall};
+use crate::rounds::{DROP_ROUNDS, drop_share, fall_to_even_rounds, is_gradual_fall};
 use crate::slices::rate_of_kinds;
 use crate::{moved, rules};
 use diskproof_model::health::CountedDisk;
@@ -46,20 +46,22 @@ fn round_rates(row: &Row) -> Vec<f64> {
         .collect()
 }
 
-/// The fall from the first rounds to the last, at the first round below the middle.
-fn gradual_fall(row: &Row) -> Option<LastingFall> {
+/// The fall from the first rounds to the last, at the first round below the middle, or to rounds
+/// that are even until the end.
+fn fall_of_rounds(row: &Row) -> Option<LastingFall> {
     let rates = round_rates(row);
-    if !is_gradual_fall(&rates) {
-        return None;
-    }
-    let before = mean(&rates[..DROP_ROUNDS]);
-    let after = mean(&rates[rates.len() - DROP_ROUNDS..]);
-    let middle = (before * after).sqrt();
+    let (rounds, before, after) = if is_gradual_fall(&rates) {
+        let before = mean(&rates[..DROP_ROUNDS]);
+        let after = mean(&rates[rates.len() - DROP_ROUNDS..]);
+        let middle = (before * after).sqrt();
+        let high = rates.iter().take_while(|rate| **rate >= middle);
+        (high.count(), before, after)
+    } else {
+        let fall = fall_to_even_rounds(&rates)?;
+        (fall.at, fall.before, fall.after)
+    };
     let mut at_ns = 0;
-    for (slice, rate) in row.data.slices.iter().zip(&rates) {
-        if *rate < middle {
-            break;
-        }
+    for slice in &row.data.slices[..rounds] {
         at_ns += slice.wall_ns;
     }
     Some(LastingFall {
@@ -155,12 +157,17 @@ pub(crate) fn sustain_record(record: &Record) -> Option<SustainRecord> {
     };
     let FoundDrop {
         drop,
+        doubtful,
         bucket,
         recoveries,
     } = FoundDrop::in_record(record, sustain, index);
+    let after = match drop.as_ref().or(doubtful.as_ref()) {
+        Some(fall) => rate_after_fall(row, fall),
+        None => None,
+    };
     let lasting = match &bucket {
         Some(bucket) if bucket.base.unit == "1/s" => bucket.base.clone(),
-        Some(_) | None => measured,
+        Some(_) | None => after.unwrap_or(measured),
     };
     Some(SustainRecord {
         workload: load.name.clone(),
@@ -168,6 +175,7 @@ pub(crate) fn sustain_record(record: &Record) -> Option<SustainRecord> {
         moved: whole(row),
         lasting,
         drop,
+        doubtful_drop: doubtful,
         bucket,
         recoveries,
         steady_state: steady_state(sustain.round_ns, &rates, last_bytes),
@@ -199,6 +207,8 @@ fn whole(row: &Row) -> MovedTotal {
 #[derive(Default)]
 struct FoundDrop {
     drop: Option<RateDrop>,
+    /// A fall that may be of something else than the disk.
+    doubtful: Option<RateDrop>,
     bucket: Option<BucketFigures>,
     recoveries: Vec<Recovery>,
 }
@@ -215,10 +225,13 @@ impl FoundDrop {
         };
         let mut own_fall = rules::lasting_fall_of(record, index);
         if own_fall.is_none() && rules::may_accuse_disk(record, index) {
-            own_fall = gradual_fall(row);
+            own_fall = fall_of_rounds(row).or(fall_of_limiter);
         }
         let Some(fall) = fall_of_limiter.or(own_fall) else {
-            return Self::default();
+            return Self {
+                doubtful: doubtful_fall(record, index),
+                ..Self::default()
+            };
         };
         let drop = rate_drop(record, index, &fall, DropCause::BurstCredit);
         let mut recoveries = Vec::new();
@@ -237,19 +250,49 @@ impl FoundDrop {
             return Self {
                 bucket: Some(bucket_figures(row, credit, &drop)),
                 drop: Some(drop),
+                doubtful: None,
                 recoveries,
             };
         }
+        let Some(own_fall) = own_fall else {
+            return Self {
+                doubtful: doubtful_fall(record, index),
+                ..Self::default()
+            };
+        };
         let mut cause = outer_cause(record, index);
         if cause == DropCause::Unknown && is_cache(&drop, row, &recoveries) {
             cause = DropCause::WriteCache;
         }
         Self {
-            drop: Some(rate_drop(record, index, &own_fall.unwrap_or(fall), cause)),
+            drop: Some(rate_drop(record, index, &own_fall, cause)),
+            doubtful: None,
             bucket: None,
             recoveries,
         }
     }
+}
+
+/// A fall while other programs used the disk, the processors were busy or the page cache answered:
+/// it is nobody's, but the load did not keep its rate either. `None` where there was none.
+fn doubtful_fall(record: &Record, index: usize) -> Option<RateDrop> {
+    if rules::may_accuse_disk(record, index) {
+        return None;
+    }
+    let row = &record.measurements[index];
+    let series = headline_series(row)?;
+    let fall = match estimate::rate_fall(&series, row.data.wall_ns) {
+        Some(fall) => fall,
+        None => fall_of_rounds(row)?,
+    };
+    Some(rate_drop(record, index, &fall, DropCause::Unknown))
+}
+
+/// Operations per second after a fall.
+fn rate_after_fall(row: &Row, fall: &RateDrop) -> Option<Estimate> {
+    let series = headline_series(row)?;
+    let settling = Settling::new(fall.at_ns, Some(true));
+    Some(estimate::rate_after(&series, row.data.wall_ns, settling).ops)
 }
 
 /// Whether a limiter explains the fall and what followed it: each pause gave what it refilled.

@@ -201,6 +201,7 @@ impl ProgressDisplay {
         let rates = recent_rates(progress, 100);
         // The first cell is not over yet, and a scratch file is filled in larger blocks.
         let has_rate = progress.series.cells.len() > 1 && progress.phase != Phase::Layout;
+        let iops = if has_rate { Some(rates.iops) } else { None };
         let moment = LoadMoment {
             phase: match progress.phase {
                 Phase::Layout => "filling the scratch file".to_owned(),
@@ -208,7 +209,7 @@ impl ProgressDisplay {
                 Phase::Measure | Phase::Survey | Phase::Verify => progress.name.to_owned(),
             },
             left_ns: self.run_left_ns(),
-            iops: has_rate.then_some(rates.iops),
+            iops,
             bytes_per_second: rates.bytes_per_second,
             latency_max_ns: recent_latency_max_ns(progress, 100),
             slice_bytes: progress.series.total().bytes,

@@ -12,7 +12,7 @@ pub fn disk_temperature(targets: &[TargetIdentity]) -> Option<f64> {
         for disk in target.disks() {
             let device = Path::new("/sys/block").join(&disk.name).join("device");
             if let Some(celsius) = sensor_of(&device) {
-                highest = Some(highest.map_or(celsius, |other| other.max(celsius)));
+                highest = Some(highest.unwrap_or(celsius).max(celsius));
             }
         }
     }

@@ -250,3 +250,33 @@ fn intervals_of_buckets_hold_the_truth_whatever_the_noise() {
     // An interval that holds everything says nothing.
     assert!(widest.iter().all(|width| *width < 0.1), "{widest:?}");
 }
+
+#[test]
+fn fall_on_a_busy_machine_is_no_rate_that_lasts_and_accuses_nobody() {
+    let (mut facts, mut measurements) = fixture::filled(fixture::run());
+    measurements.retain(|m| m.workload.name == "sequential-write");
+    sustain_only(&mut facts, &measurements);
+    for m in &mut measurements {
+        // Three of four parts of the time without a processor.
+        (m.starved.share, m.starved.mean_wait_ns) = (0.75, 1e9);
+        for op in m.ops.values_mut() {
+            let cells = (m.wall_ns / 2 / SERIES_INTERVAL_NS) as usize;
+            for cell in &mut op.series.cells[..cells] {
+                (cell.ops, cell.bytes) = (cell.ops * 4, cell.bytes * 4);
+            }
+            let total = op.series.total();
+            (op.count, op.bytes) = (total.ops, total.bytes);
+        }
+    }
+    let record = judge(facts, &RunData::of(measurements), &[]);
+    let found = record.sustain().unwrap();
+    assert_eq!(found.drop, None);
+    let doubtful = found.doubtful_drop.as_ref().unwrap();
+    assert!((doubtful.factor() / 4.0 - 1.0).abs() < 0.05, "{doubtful:?}");
+    // Not the mean of both.
+    let after = found.lasting.value / doubtful.after;
+    assert!((after - 1.0).abs() < 0.05, "{found:?}");
+    let headline = record.verdict.unwrap().headline.to_lowercase();
+    assert!(headline.contains("undecided"), "{headline}");
+    assert!(!headline.contains("no fall"), "{headline}");
+}

@@ -478,6 +478,8 @@ impl CampaignBench for PreparedCells<'_> {
         loop {
             heartbeat.beat();
             if self.sink.progress.is_over() {
+                // Where it was the time, it was not the user.
+                self.sink.progress.look_at_end();
                 return Err(EarlyEnd::interrupted());
             }
             let left = end.saturating_duration_since(Instant::now());

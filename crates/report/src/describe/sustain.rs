@@ -11,12 +11,19 @@ use diskproof_model::sustain::{
 };
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
 
+/// Why a fall is nobody's.
+const DOUBTFUL: &str = "undecided; it may not be the disk, because other programs used it, the \
+                        processors were busy, or memory answered: see the warnings";
+
 /// The facts of a sustained load.
 pub(crate) fn blocks(record: &Record, found: &SustainRecord) -> Vec<Block> {
     let mut facts = vec![("sustained", lasting_text(found))];
     if let Some(drop) = &found.drop {
         facts.push(("fall", drop_text(drop)));
         facts.push(("cause", cause_text(record, found, drop)));
+    } else if let Some(doubtful) = &found.doubtful_drop {
+        facts.push(("fall", drop_text(doubtful)));
+        facts.push(("cause", DOUBTFUL.to_owned()));
     } else {
         facts.push(("fall", no_drop_text(found)));
     }
