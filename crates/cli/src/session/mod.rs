@@ -25,7 +25,7 @@ mod workloads;
 
 pub(crate) use conclude::{Measured, has_errors, process_may_stay};
 pub(crate) use gate::admit_all;
-pub(crate) use job::{Agreed, MeasuringJob, SettingCommands, Shown};
+pub(crate) use job::{Agreed, MeasuringJob, ProgressView, SettingCommands, Shown};
 pub(crate) use open::run_facts;
 pub(crate) use sink::EarlyEnd;
 pub(crate) use watchdog::EndedRun;

@@ -3,7 +3,7 @@
 
 use super::bench::Bench;
 use super::gate::Granted;
-use super::job::{Agreed, MeasuringJob, SettingCommands, Shown};
+use super::job::{Agreed, MeasuringJob, ProgressView, SettingCommands, Shown};
 use super::journal::RunJournal;
 use super::ping::request_lines;
 use super::sink::Sink;
@@ -53,6 +53,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         note,
         agreed,
         shown,
+        view,
     } = job;
     let Granted {
         budget,
@@ -88,6 +89,9 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     let mut sink = Sink::new(&facts, &budget, journal, verbosity);
     let cpu_time = MachineCpuTime::now();
     start_lines(&mut sink, &facts, &shown, flags).map_err(Failure::Run)?;
+    if view == ProgressView::Screen {
+        sink.progress.show_screen();
+    }
     if flags.pieces {
         let hello = hello(&facts.run_id, &facts.host, &facts.targets);
         ignore_closed_pipe(to_stdout(|out| write_pieces(&hello, out)))?;

@@ -90,6 +90,8 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     })
     .map_err(|error| Failure::Run(RunError::Thread(error)))?;
     let waited = watchdog.wait(&run, signs);
+    // A run that hangs cannot give the terminal back.
+    crate::full_screen::close();
     let mut results = std::mem::take(&mut *watchdog.results.lock());
     results.hung.extend(waited.hung);
     let reported = results.ended.take().unwrap_or(waited.ended);
