@@ -14,7 +14,7 @@ mod input_files;
 mod inspection;
 mod interrupt;
 pub mod job_file;
-mod launcher;
+mod launchers;
 mod observed_load;
 mod output_files;
 mod output_sink;
