@@ -108,6 +108,7 @@ fn measured(record: &Record) -> Option<RunData> {
         accept: record.accept().map(|accept| accept.data.clone()),
         files,
         layer_places,
+        together: record.together().cloned(),
         observed: record.observed().cloned(),
     })
 }

@@ -15,7 +15,7 @@ mod input_files;
 mod inspection;
 mod interrupt;
 pub mod job_file;
-mod launcher;
+mod launchers;
 mod load_screen;
 mod observed_load;
 mod output_files;

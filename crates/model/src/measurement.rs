@@ -110,6 +110,10 @@ pub struct Measurement {
     /// The parts, apart in time, in which it was measured; empty where it was measured in one go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<TimeSlice>,
+    /// When its first worker began, warm-up included, in nanoseconds after the start of the run;
+    /// `None` before. In a record, `slices` have it.
+    #[serde(skip)]
+    pub began_ns: Option<u64>,
     /// The measured time that was planned, in nanoseconds, where the time limit of the run left
     /// clearly less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,6 +167,7 @@ impl Measurement {
             laid_out: None,
             windows: Vec::new(),
             slices: Vec::new(),
+            began_ns: None,
             shortened_from_ns: None,
             requests: Vec::new(),
             steady: None,

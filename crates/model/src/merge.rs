@@ -33,6 +33,7 @@ impl TimeSlice {
             start_ns: measurement.start_ns,
             wall_ns: measurement.wall_ns,
             ops,
+            slot: None,
         }
     }
 }
@@ -101,11 +102,15 @@ impl RunData {
 
 impl Measurement {
     /// Adds the next slice of the same workload on the same target.
-    pub fn append(&mut self, next: Self) {
+    pub fn append(&mut self, mut next: Self) {
         if self.slices.is_empty() {
             self.slices.push(TimeSlice::of(self));
         }
-        self.slices.push(TimeSlice::of(&next));
+        if next.slices.is_empty() {
+            self.slices.push(TimeSlice::of(&next));
+        } else {
+            self.slices.append(&mut next.slices);
+        }
         self.merge(next, MergeKind::Later);
     }
 
@@ -144,6 +149,7 @@ impl Measurement {
             laid_out,
             windows,
             slices: _,
+            began_ns: _,
             shortened_from_ns,
             requests,
             steady,

@@ -341,40 +341,43 @@ pub struct StartInstant {
     pub monotonic_ns: u64,
     /// The wall clock.
     pub wall: SystemTime,
+    /// Both were read within so many nanoseconds.
+    pub gap_ns: u64,
 }
+
+/// Readings of both clocks that lie this close together suffice.
+const PAIR_GAP_NS: u64 = 50_000;
+/// Pairs of readings that are tried at least and at most.
+const PAIRS_MIN: u32 = 8;
+const PAIRS_MAX: u32 = 200;
 
 impl StartInstant {
     /// Reads both clocks. A thread that loses its processor between the two readings would place
     /// the run milliseconds away, so the closest of several pairs counts.
     pub fn now() -> Self {
-        const PAIRS: u32 = 8;
         let mut closest = Self::read();
-        for _ in 1..PAIRS {
+        for pairs in 1..PAIRS_MAX {
+            if pairs >= PAIRS_MIN && closest.gap_ns < PAIR_GAP_NS {
+                break;
+            }
             let pair = Self::read();
             if pair.gap_ns < closest.gap_ns {
                 closest = pair;
             }
         }
-        closest.instant
+        closest
     }
 
-    fn read() -> ClockPair {
+    fn read() -> Self {
         let before_ns = MonotonicClock.now();
         let wall = SystemTime::now();
         let gap_ns = MonotonicClock.now().saturating_sub(before_ns);
-        let monotonic_ns = before_ns + gap_ns / 2;
-        ClockPair {
-            instant: Self { monotonic_ns, wall },
+        Self {
+            monotonic_ns: before_ns + gap_ns / 2,
+            wall,
             gap_ns,
         }
     }
-}
-
-/// Two readings of the monotonic clock with one of the wall clock between them.
-struct ClockPair {
-    instant: StartInstant,
-    /// Time between the outer readings, in nanoseconds.
-    gap_ns: u64,
 }
 
 /// Measures resolution (the smallest step seen) and cost (per reading) of the workers' clock, in a
@@ -399,6 +402,7 @@ pub fn measure() -> ClockFacts {
         .to_owned(),
         resolution_ns,
         cost_ns: (last - start) as f64 / READINGS as f64,
+        wall: None,
     }
 }
 

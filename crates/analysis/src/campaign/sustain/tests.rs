@@ -214,6 +214,7 @@ fn measured(cell: CampaignCell, start_ns: u64, disk: &mut dyn VirtualDisk) -> Me
             start_ns,
             wall_ns,
             ops: BTreeMap::from([(OpKind::Write, SliceOp::of(ops, ops * BLOCK_BYTES, wall_ns))]),
+            slot: None,
         },
         cell,
         moved: moved.thinned(1, 500),
