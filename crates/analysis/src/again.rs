@@ -7,6 +7,7 @@ use crate::steady::whole;
 use diskproof_model::data::RunData;
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::postgres::{PostgresMeasurement, PostgresRecord};
+use diskproof_model::rate::RateTrial;
 use diskproof_model::record::{Kept, Record, TaskResult};
 use serde_json::{Map, Value};
 
@@ -100,10 +101,7 @@ fn measured(record: &Record) -> Option<RunData> {
         beside: record.beside.clone(),
         counted: record.counted.clone(),
         surface: record.surface().map(|surface| surface.data.clone()),
-        trials: match record.load() {
-            Some(load) => load.data.trials.clone(),
-            None => Vec::new(),
-        },
+        trials: trials_of(record),
         postgres: record.postgres().map(inserts_data),
         accept: record.accept().map(|accept| accept.data.clone()),
         files,
@@ -111,6 +109,18 @@ fn measured(record: &Record) -> Option<RunData> {
         together: record.together().cloned(),
         observed: record.observed().cloned(),
     })
+}
+
+/// The rates that were offered, of all searches.
+fn trials_of(record: &Record) -> Vec<RateTrial> {
+    let mut trials = Vec::new();
+    if let Some(load) = record.load() {
+        trials.extend_from_slice(&load.data.trials);
+    }
+    for ray in record.rays().into_iter().flat_map(|rays| &rays.data.rays) {
+        trials.extend_from_slice(&ray.trials);
+    }
+    trials
 }
 
 fn inserts_data(inserts: &PostgresRecord) -> PostgresMeasurement {

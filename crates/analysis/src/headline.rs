@@ -4,6 +4,7 @@
 use crate::accept::words;
 use crate::limiter::words::{amount_text, credit_text, limit_text};
 use crate::load::load_clause;
+use crate::rays::rays_clause;
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::files::{FileOperation, FileStep};
 use diskproof_model::finding::{Cause, Meaning};
@@ -111,6 +112,7 @@ pub(crate) fn plain_headline(record: &Record) -> String {
     clauses.extend(latency_search_clause(record));
     clauses.extend(sustain_clause(record));
     clauses.extend(load_clause(record));
+    clauses.extend(rays_clause(record));
     clauses.extend(files_clause(record));
     clauses.extend(layers_clause(record));
     clauses.extend(observed_clauses(record));

@@ -13,6 +13,7 @@ use crate::load::load_record;
 use crate::moved;
 use crate::ping::ping_figures;
 use crate::promised::judge_promises;
+use crate::rays::rays_record;
 use crate::reproduce::RanWorkload;
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
 use crate::steady::SteadyPart;
@@ -192,6 +193,10 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record
         .results
         .extend(load.map(|found| TaskResult::Load(Box::new(found))));
+    let rays = rays_record(&record, &data.trials);
+    record
+        .results
+        .extend(rays.map(|found| TaskResult::Rays(Box::new(found))));
     record.advice = postgres::advice(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = judge_promises(&record);

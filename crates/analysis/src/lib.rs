@@ -33,6 +33,7 @@ mod load;
 mod mechanics;
 mod moved;
 mod ping;
+mod rays;
 mod rounds;
 mod shape;
 mod steady;

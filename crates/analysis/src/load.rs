@@ -31,20 +31,40 @@ const OFFERED_DEVIATIONS: f64 = 4.0;
 /// A disk that wrote more than so many times what was asked wrote a journal, too.
 const JOURNAL_WRITES_MIN: f64 = 1.5;
 
-/// What a search found; `None` of a plan without one. `record` has its rows, their limits and the
-/// findings.
+/// What a search found; `None` of a plan that has none, or several. `record` has its rows, their
+/// limits and the findings.
 pub(crate) fn load_record(record: &Record, trials: &[RateTrial]) -> Option<LoadRecord> {
     let workloads = record.plan.workload_task()?;
     let Decide::Rate(plan) = &workloads.decide else {
         return None;
     };
-    let answer = searched(plan, record.plan.seed, trials);
-    let generator_share = generator_share(plan, trials);
+    let mut searched = workloads.searched();
+    let (place, _) = searched.next()?;
+    if searched.next().is_some() {
+        return None;
+    }
+    Some(LoadRecord {
+        figures: load_figures(record, plan, place, trials),
+        data: LoadData {
+            trials: trials.to_vec(),
+        },
+    })
+}
+
+/// What these trials of the workload at this place of the plan say.
+pub(crate) fn load_figures(
+    record: &Record,
+    plan: &RatePlan,
+    place: usize,
+    trials: &[RateTrial],
+) -> LoadFigures {
+    let answer = searched(plan, record.plan.seed, place, trials);
+    let rows = SearchRows::found(record, place);
     let held = trials
         .iter()
         .rposition(|trial| trial.kind == RateCellKind::Hold);
-    let figures = LoadFigures {
-        outcome: outcome(record, plan, trials, &answer),
+    LoadFigures {
+        outcome: outcome(&rows, plan, trials, &answer),
         low: answer.low,
         rate: answer.rate,
         high: answer.high,
@@ -56,20 +76,38 @@ pub(crate) fn load_record(record: &Record, trials: &[RateTrial]) -> Option<LoadR
         drift: answer.drift,
         falls: answer.falls,
         unseen_credit: answer.unseen_credit,
-        generator_share,
+        generator_share: generator_share(plan, trials),
         generator_late_share: made_late(trials),
-        cause: cause(record),
-    };
-    Some(LoadRecord {
-        data: LoadData {
-            trials: trials.to_vec(),
-        },
-        figures,
-    })
+        cause: cause(&rows),
+    }
+}
+
+/// The rows of a search.
+struct SearchRows<'a> {
+    held: Option<&'a Row>,
+    control: Option<&'a Row>,
+    /// Whether what was held is not the disk's figure, as a finding says.
+    has_other_source: bool,
+}
+
+impl<'a> SearchRows<'a> {
+    /// Those of the workload at this place of the plan.
+    fn found(record: &'a Record, place: usize) -> Self {
+        let held = row_index(record, place, RateCellKind::Hold);
+        let control = row_index(record, place, RateCellKind::Control);
+        Self {
+            held: held.map(|index| &record.measurements[index]),
+            control: control.map(|index| &record.measurements[index]),
+            has_other_source: match held {
+                Some(index) => record.objection(FigureSource::Measurement(index)).is_some(),
+                None => false,
+            },
+        }
+    }
 }
 
 fn outcome(
-    record: &Record,
+    rows: &SearchRows<'_>,
     plan: &RatePlan,
     trials: &[RateTrial],
     answer: &RateAnswer,
@@ -78,19 +116,21 @@ fn outcome(
         LoadOutcome::Unfinished
     } else if is_limited_by_generator(plan, trials) {
         LoadOutcome::Generator
-    } else if has_other_source(record) {
+    } else if rows.has_other_source {
         LoadOutcome::NotTheDisk
     } else {
         answer.outcome
     }
 }
 
-/// Whether what was held is not the disk's figure.
-fn has_other_source(record: &Record) -> bool {
-    match row_index(record, RateCellKind::Hold) {
-        Some(index) => record.objection(FigureSource::Measurement(index)).is_some(),
-        None => false,
-    }
+/// The row of the last hold or control of the workload at this place of the plan.
+fn row_index(record: &Record, place: usize, kind: RateCellKind) -> Option<usize> {
+    let template = record.plan.workloads().get(place)?;
+    let name = kind.row_name(&template.name);
+    record
+        .measurements
+        .iter()
+        .position(|row| row.data.workload.name == name)
 }
 
 fn control(trials: &[RateTrial], found: Option<RateControl>) -> Option<LoadControl> {
@@ -203,9 +243,8 @@ fn mean_ns(row: &Row, kind: OpKind) -> Option<f64> {
 }
 
 /// What broke the promise at the control.
-fn cause(record: &Record) -> BreakCause {
-    let held = row_of(record, RateCellKind::Hold);
-    let Some(control) = row_of(record, RateCellKind::Control) else {
+fn cause(rows: &SearchRows<'_>) -> BreakCause {
+    let Some(control) = rows.control else {
         return BreakCause {
             limit: BreakLimit::Unknown,
             why: "no rate above it was measured".to_owned(),
@@ -225,7 +264,7 @@ fn cause(record: &Record) -> BreakCause {
         }
     }
     let above = Waits::from_row(control);
-    let below = match held {
+    let below = match rows.held {
         Some(row) => Waits::from_row(row),
         None => Waits::default(),
     };
@@ -294,20 +333,6 @@ fn most_grown(below: Waits, above: Waits) -> GrownWait {
 fn writes_a_journal(row: &Row) -> bool {
     let (written, asked) = (row.data.device.write_bytes, row.data.asked.write_bytes);
     asked > 0 && written as f64 > JOURNAL_WRITES_MIN * asked as f64
-}
-
-/// The row of the last hold or control.
-fn row_of(record: &Record, kind: RateCellKind) -> Option<&Row> {
-    Some(&record.measurements[row_index(record, kind)?])
-}
-
-fn row_index(record: &Record, kind: RateCellKind) -> Option<usize> {
-    let template = record.plan.workloads().first()?;
-    let name = kind.row_name(&template.name);
-    record
-        .measurements
-        .iter()
-        .position(|row| row.data.workload.name == name)
 }
 
 /// The answer of a search, as a clause of the headline; `None` of a run without one.
@@ -407,6 +432,7 @@ mod tests {
     /// Ten seconds at 1000 requests a second, of which so many were seen.
     fn trial(kind: RateCellKind, requests: u64, dispatch_p99_ns: Option<u64>) -> RateTrial {
         RateTrial {
+            workload: 0,
             kind,
             rate: 1000.0,
             start_ns: 0,

@@ -74,6 +74,9 @@ pub enum Failure {
     /// The user did not agree.
     #[error("{0}")]
     Unconfirmed(String),
+    /// What was measured decides nothing, so nothing was written.
+    #[error("{0}")]
+    Undecided(String),
     /// The temporary PostgreSQL server cannot be used.
     #[error(transparent)]
     Postgres(#[from] PostgresError),
@@ -105,6 +108,7 @@ impl Failure {
                 Exit::Usage
             }
             Self::Path(PathError::Kernel { .. }) => Exit::Usage,
+            Self::Undecided(_) => Exit::Undecided,
             Self::History(error) if error.is_refusal() => Exit::Refused,
             Self::Refused(_)
             | Self::Path(PathError::ForeignLink(_))

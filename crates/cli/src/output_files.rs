@@ -214,7 +214,9 @@ fn save_as_format(record: &Record, output: &Output, verbosity: Verbosity) -> Res
     }
     let format = output.format().context("unknown format")?;
     let files = format.files(record, &output.path);
-    anyhow::ensure!(!files.is_empty(), format.requires.missing_text());
+    if files.is_empty() {
+        return Err(missing_data(record, format));
+    }
     warn_of_left_out(record, format);
     let mut written = Vec::new();
     for file in &files {
@@ -228,6 +230,16 @@ fn save_as_format(record: &Record, output: &Output, verbosity: Verbosity) -> Res
     }
     verbosity.note(&format!("wrote {}", written.join(", ")));
     Ok(())
+}
+
+/// Why a format has nothing to write of this record.
+fn missing_data(record: &Record, format: &Format) -> anyhow::Error {
+    let text = format.requires.missing_text();
+    if format.requires.is_undecided_by(record) {
+        Failure::Undecided(text.to_owned()).into()
+    } else {
+        anyhow::Error::msg(text)
+    }
 }
 
 /// Warns on stderr of figures that a format leaves out because they are not the disk's.

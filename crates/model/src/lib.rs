@@ -36,6 +36,7 @@ pub mod primes;
 pub mod progress;
 pub mod proof;
 pub mod rate;
+pub mod rays;
 pub mod record;
 pub mod row;
 pub mod rw;

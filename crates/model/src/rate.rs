@@ -19,7 +19,7 @@ pub struct RatePlan {
     /// The limit, from the intended start of a request, in nanoseconds.
     #[serde(deserialize_with = "read_duration")]
     pub limit_ns: u64,
-    /// Everything, in nanoseconds.
+    /// The search of one workload, in nanoseconds.
     #[serde(deserialize_with = "read_duration")]
     pub time_ns: u64,
     /// How long the promised rate is held, in nanoseconds.
@@ -105,6 +105,9 @@ impl RateCellKind {
 /// A rate that was offered, and what the target made of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateTrial {
+    /// The place of its workload in the plan, from 0.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub workload: usize,
     /// What it was for.
     pub kind: RateCellKind,
     /// What was offered, per second, at random times.
@@ -133,7 +136,8 @@ pub struct RateTrial {
 
 impl RateTrial {
     /// What a measurement of an open loop with a latency target gave; `None` of any other.
-    pub fn measured(kind: RateCellKind, measurement: &Measurement) -> Option<Self> {
+    /// `place` is that of its workload in the plan.
+    pub fn measured(place: usize, kind: RateCellKind, measurement: &Measurement) -> Option<Self> {
         let workload = &measurement.workload;
         let target = workload.shape.latency_target?;
         let rate = workload.rate?;
@@ -144,6 +148,7 @@ impl RateTrial {
             }
         }
         Some(Self {
+            workload: place,
             kind,
             rate,
             start_ns: measurement.start_ns,
@@ -315,6 +320,26 @@ pub enum LoadOutcome {
 }
 
 impl LoadOutcome {
+    /// Whether its interval has two ends: the lower one was held, and the promise broke above the
+    /// upper one.
+    pub fn has_both_ends(self) -> bool {
+        self == Self::Sustained
+    }
+
+    /// The word used in records and on pages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Sustained => "sustained",
+            Self::AtLeast => "at least",
+            Self::PerhapsNone => "perhaps none",
+            Self::NotHeld => "the lower end did not last",
+            Self::FewEpisodes => "too few late episodes",
+            Self::Generator => "this program was late",
+            Self::NotTheDisk => "not the disk answered",
+            Self::Unfinished => "ended early",
+        }
+    }
+
     /// Whether its lower end may be promised.
     pub fn is_promise(self) -> bool {
         match self {

@@ -15,6 +15,7 @@ use crate::observed::ObservedRecord;
 use crate::plan::Plan;
 use crate::postgres::PostgresRecord;
 use crate::rate::LoadRecord;
+use crate::rays::RaysRecord;
 use crate::row::{OpFigures, OpRow, Row};
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::sustain::SustainRecord;
@@ -152,6 +153,8 @@ pub enum TaskResult {
     Sustain(Box<SustainRecord>),
     /// The highest rate that keeps a promise.
     Load(Box<LoadRecord>),
+    /// The highest rates at several shares of reads, and their boundary.
+    Rays(Box<RaysRecord>),
     /// What each layer between a file and its disk costs.
     Layers(LayersRecord),
     /// The comparison that the record is one side of.
@@ -200,6 +203,14 @@ impl Record {
     pub fn load(&self) -> Option<&LoadRecord> {
         self.results.iter().find_map(|result| match result {
             TaskResult::Load(found) => Some(&**found),
+            _ => None,
+        })
+    }
+
+    /// The boundary of reads and writes; `None` of a run that searched none.
+    pub fn rays(&self) -> Option<&RaysRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Rays(found) => Some(&**found),
             _ => None,
         })
     }

@@ -99,7 +99,8 @@ pub enum Decide {
     Compare(LivePlan),
     /// Whether the rate of a load fell so far, and came back after pauses.
     Until(SustainPlan),
-    /// The rates so far: the only workload is offered at those that are tried.
+    /// The rates so far: each workload without a time of its own is offered at those that are
+    /// tried. Those with one are measured before.
     Rate(RatePlan),
 }
 
@@ -180,7 +181,7 @@ impl Workloads {
     fn time_ns_max(&self) -> Option<u64> {
         match &self.decide {
             Decide::Depth => return self.search_ns_max(),
-            Decide::Rate(search) => return Some(search.time_ns),
+            Decide::Rate(search) => return self.searches_ns_max(search),
             Decide::Until(sustain) => return self.sustained_ns_max(sustain),
             Decide::AsPlanned | Decide::Sweep(_) | Decide::Compare(_) => {}
         }
@@ -191,6 +192,27 @@ impl Workloads {
         let mut sum_ns = 0;
         for group in groups(&self.list) {
             sum_ns += group.time_ns()? + group.warmup_ns();
+        }
+        Some(sum_ns)
+    }
+
+    /// The workloads whose rate is searched, each with its place in the list.
+    pub fn searched(&self) -> impl Iterator<Item = (usize, &Workload)> {
+        self.list
+            .iter()
+            .enumerate()
+            .filter(|(_, workload)| workload.stop.time_ns.is_none())
+    }
+
+    /// The longest that the searches of all rates may take, and what is measured before them.
+    fn searches_ns_max(&self, search: &RatePlan) -> Option<u64> {
+        let mut sum_ns: u64 = 0;
+        for workload in &self.list {
+            let own_ns = match workload.stop.time_ns {
+                Some(time_ns) => time_ns.checked_add(workload.warmup_ns)?,
+                None => search.time_ns,
+            };
+            sum_ns = sum_ns.checked_add(own_ns)?;
         }
         Some(sum_ns)
     }

@@ -1,6 +1,14 @@
-//! What a disk can do at most in one direction, from the matrices of a sweep: bandwidth, and 4 KiB
-//! operations per second at random and in order. What schedulers of other systems are set by.
+//! What a disk can do at most in one direction, from the matrices of a sweep or from the rays of a
+//! load: bandwidth, and 4 KiB operations per second at random and in order. What schedulers of
+//! other systems are set by.
 
+use diskproof_model::plan::{Decide, Plan};
+use diskproof_model::proof::FigureSource;
+use diskproof_model::rate::RatePlan;
+use diskproof_model::rays::{
+    RayFigures, SEQUENTIAL_MIXED, SEQUENTIAL_READ, SEQUENTIAL_READ_PAGES, SEQUENTIAL_WRITE,
+    SEQUENTIAL_WRITE_PAGES,
+};
 use diskproof_model::record::Record;
 use diskproof_model::sweep::{CellState, SweepMatrix, SweepOperation};
 
@@ -105,4 +113,116 @@ fn predicted_page_iops(matrix: &SweepMatrix) -> Option<f64> {
     } else {
         None
     }
+}
+
+/// What a disk can do while it keeps a promise, and at most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct RayCapacity {
+    /// The promise.
+    pub(crate) promise: RatePlan,
+    /// Of reads alone.
+    pub(crate) reads: RayDirection,
+    /// Of writes alone.
+    pub(crate) writes: RayDirection,
+    /// What large sequential reads and writes move together, in bytes per second.
+    pub(crate) mixed_bytes_per_second: f64,
+}
+
+/// One direction of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct RayDirection {
+    /// Random operations per second at which the promise was held.
+    pub(crate) held_iops: f64,
+    /// Random operations per second that are served when more are offered.
+    pub(crate) saturated_iops: f64,
+    /// Bytes per second of large sequential operations.
+    pub(crate) bytes_per_second: f64,
+    /// Sequential operations of 4 KiB per second.
+    pub(crate) sequential_iops: f64,
+}
+
+/// Whether a plan searches rays with requests of the size by which schedulers count.
+pub(crate) fn plans_rays_of_pages(plan: &Plan) -> bool {
+    let Some(task) = plan.workload_task() else {
+        return false;
+    };
+    plans_rays(plan)
+        && task
+            .searched()
+            .all(|(_, ray)| ray.block_bytes == PAGE_BYTES)
+}
+
+/// Whether a plan searches the boundary of reads and writes.
+pub(crate) fn plans_rays(plan: &Plan) -> bool {
+    match plan.workload_task() {
+        Some(task) => matches!(task.decide, Decide::Rate(_)) && task.searched().count() > 1,
+        None => false,
+    }
+}
+
+/// Returns what the rays of 4 KiB say; `None` where they do not decide it.
+pub(crate) fn rays_of_pages(record: &Record) -> Option<RayCapacity> {
+    if plans_rays_of_pages(&record.plan) {
+        rays(record)
+    } else {
+        None
+    }
+}
+
+/// Returns what rays of any size say; `None` without a boundary, where reads or writes alone are
+/// undecided, and where a sequential workload is missing or is not the disk's figure.
+pub(crate) fn rays(record: &Record) -> Option<RayCapacity> {
+    let Decide::Rate(promise) = &record.plan.workload_task()?.decide else {
+        return None;
+    };
+    let figures = &record.rays()?.figures;
+    if record.partial || figures.boundary.is_none() {
+        return None;
+    }
+    let reads = figures.rays.iter().find(|ray| ray.read_share == 1.0)?;
+    let writes = figures.rays.iter().find(|ray| ray.read_share == 0.0)?;
+    Some(RayCapacity {
+        promise: *promise,
+        reads: direction(record, reads, SEQUENTIAL_READ, SEQUENTIAL_READ_PAGES)?,
+        writes: direction(record, writes, SEQUENTIAL_WRITE, SEQUENTIAL_WRITE_PAGES)?,
+        mixed_bytes_per_second: measured(record, SEQUENTIAL_MIXED)?.bytes_per_second,
+    })
+}
+
+fn direction(record: &Record, ray: &RayFigures, large: &str, pages: &str) -> Option<RayDirection> {
+    if !ray.is_decided() {
+        return None;
+    }
+    Some(RayDirection {
+        held_iops: ray.load.low,
+        saturated_iops: ray.load.saturated,
+        bytes_per_second: measured(record, large)?.bytes_per_second,
+        sequential_iops: measured(record, pages)?.iops,
+    })
+}
+
+/// What a workload moved per second.
+struct MovedPerSecond {
+    iops: f64,
+    bytes_per_second: f64,
+}
+
+/// The reads and writes of the workload of this name; `None` where they are not the disk's.
+fn measured(record: &Record, name: &str) -> Option<MovedPerSecond> {
+    let index = record
+        .measurements
+        .iter()
+        .position(|row| row.data.workload.name == name)?;
+    if record.objection(FigureSource::Measurement(index)).is_some() {
+        return None;
+    }
+    let mut moved = MovedPerSecond {
+        iops: 0.0,
+        bytes_per_second: 0.0,
+    };
+    for (_, op) in record.measurements[index].headline_ops() {
+        moved.iops += op.figures.iops.value;
+        moved.bytes_per_second += op.figures.throughput.value;
+    }
+    if moved.iops > 0.0 { Some(moved) } else { None }
 }

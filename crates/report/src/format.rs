@@ -6,6 +6,7 @@ use diskproof_model::comparison::Comparison;
 use diskproof_model::finding::Finding;
 use diskproof_model::fleet::FleetRecord;
 use diskproof_model::health::DiskHealth;
+use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use std::io::{self, Write};
@@ -90,10 +91,14 @@ pub enum Requires {
     Workloads,
     /// Enough data for a chart.
     Charts,
-    /// A sweep that reads a disk.
-    SweepOfReads,
-    /// A sweep that reads and writes.
-    SweepOfBoth,
+    /// A sweep that reads a disk, or decided rays of 4 KiB.
+    Reads,
+    /// A sweep that reads and writes, or decided rays of 4 KiB.
+    ReadsAndWrites,
+    /// Decided rays of 4 KiB.
+    RaysOfPages,
+    /// Decided rays.
+    Rays,
 }
 
 impl Requires {
@@ -103,16 +108,48 @@ impl Requires {
             Self::Nothing => true,
             Self::Workloads => !record.measurements.is_empty(),
             Self::Charts => !chart::charts(record).is_empty(),
-            Self::SweepOfReads => capacity::reads(record).is_some(),
-            Self::SweepOfBoth => {
-                capacity::reads(record).is_some() && capacity::writes(record).is_some()
+            Self::Reads => {
+                capacity::reads(record).is_some() || capacity::rays_of_pages(record).is_some()
             }
+            Self::ReadsAndWrites => {
+                (capacity::reads(record).is_some() && capacity::writes(record).is_some())
+                    || capacity::rays_of_pages(record).is_some()
+            }
+            Self::RaysOfPages => capacity::rays_of_pages(record).is_some(),
+            Self::Rays => capacity::rays(record).is_some(),
         }
     }
 
-    /// Whether only `sweep` measures it.
-    pub fn is_of_sweep(self) -> bool {
-        matches!(self, Self::SweepOfReads | Self::SweepOfBoth)
+    /// Whether a run of this plan measures it, as far as the plan tells.
+    pub fn is_planned_by(self, plan: &Plan) -> bool {
+        match self {
+            Self::Nothing | Self::Workloads | Self::Charts => true,
+            Self::Reads | Self::ReadsAndWrites => {
+                plan.sweep().is_some() || capacity::plans_rays_of_pages(plan)
+            }
+            Self::RaysOfPages => capacity::plans_rays_of_pages(plan),
+            Self::Rays => capacity::plans_rays(plan),
+        }
+    }
+
+    /// Whether a record searched it, but has no answer.
+    pub fn is_undecided_by(self, record: &Record) -> bool {
+        record.rays().is_some() && self.is_planned_by(&record.plan) && !self.is_met_by(record)
+    }
+
+    /// What measures it, for a plan that does not.
+    pub fn unplanned_text(self) -> &'static str {
+        match self {
+            Self::Nothing | Self::Workloads | Self::Charts => "nothing to write",
+            Self::Reads | Self::ReadsAndWrites => {
+                "this format needs the figures of 'diskproof sweep', or of 'diskproof load --rays' \
+                 with 4 KiB"
+            }
+            Self::RaysOfPages => {
+                "this format needs the figures of 'diskproof load --rays' with 4 KiB"
+            }
+            Self::Rays => "this format needs the figures of 'diskproof load --rays'",
+        }
     }
 
     /// The error for a record without it.
@@ -123,13 +160,21 @@ impl Requires {
                 "fio's JSON contains only workloads, but none was measured; no file was written"
             }
             Self::Charts => "too little was measured for a chart; no file was written",
-            Self::SweepOfReads => {
-                "io.cost.model needs the random reads of a sweep of one disk, but none was \
-                 measured; no file was written"
+            Self::Reads => {
+                "io.cost.model needs the random reads of a sweep of one disk, or decided rays of \
+                 4 KiB, but there are none; no file was written"
             }
-            Self::SweepOfBoth => {
-                "io-properties.yaml needs the reads and writes of a sweep, but at least one was \
-                 not measured; no file was written"
+            Self::ReadsAndWrites => {
+                "io-properties.yaml needs the reads and writes of a sweep, or decided rays of \
+                 4 KiB, but at least one is missing; no file was written"
+            }
+            Self::RaysOfPages => {
+                "the export needs decided rays of 4 KiB, with reads and writes alone, but there \
+                 are none; no file was written"
+            }
+            Self::Rays => {
+                "the export needs decided rays, with reads and writes alone, but there are none; \
+                 no file was written"
             }
         }
     }

@@ -90,19 +90,35 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
-        requires: Requires::SweepOfReads,
+        requires: Requires::Reads,
         ..Format::new(
             ".iocost",
-            "Linux' io.cost.model and io.cost.qos, from a sweep",
+            "Linux' io.cost.model and io.cost.qos, from a sweep or rays",
             schedulers::write_iocost,
         )
     },
     &Format {
-        requires: Requires::SweepOfBoth,
+        requires: Requires::ReadsAndWrites,
         ..Format::new(
             ".yaml",
-            "Seastar's io-properties.yaml, from a sweep",
+            "Seastar's io-properties.yaml, from a sweep or rays",
             schedulers::write_seastar,
+        )
+    },
+    &Format {
+        requires: Requires::RaysOfPages,
+        ..Format::new(
+            ".ceph",
+            "Ceph's osd_mclock_max_capacity_iops, from rays",
+            schedulers::write_ceph,
+        )
+    },
+    &Format {
+        requires: Requires::Rays,
+        ..Format::new(
+            ".cockroach",
+            "CockroachDB's provisioned bandwidth, from rays",
+            schedulers::write_cockroach,
         )
     },
     &Format {
@@ -219,7 +235,7 @@ mod tests {
         let mut record = crate::fixture::record();
         let path = Path::new("x");
         for format in FORMATS {
-            if !format.requires.is_of_sweep() {
+            if format.requires.is_planned_by(&record.plan) {
                 let files = format.files(&record, path).len();
                 assert_eq!(files, 1, "{}", format.extension);
             }

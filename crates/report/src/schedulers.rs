@@ -1,8 +1,14 @@
 //! What schedulers of other systems are set by: Linux' I/O cost controller (blk-iocost,
-//! io.cost.model and io.cost.qos of Documentation/admin-guide/cgroup-v2.rst) and Seastar (ScyllaDB,
-//! Redpanda: doc/io-properties-file.md, as its iotune writes them).
+//! io.cost.model and io.cost.qos of Documentation/admin-guide/cgroup-v2.rst), Seastar (ScyllaDB,
+//! Redpanda: doc/io-properties-file.md, as its iotune writes them), Ceph's mClock and CockroachDB's
+//! admission control.
+//!
+//! Where a system states what a disk can do at most, that is what was served when more was
+//! offered; where its scheduler is to keep latencies low, what kept the promise.
 
-use crate::capacity::{DiskCapacity, reads, writes};
+use crate::capacity::{
+    DiskCapacity, RayCapacity, RayDirection, rays, rays_of_pages, reads, writes,
+};
 use crate::text::clean;
 use diskproof_model::record::Record;
 use diskproof_model::sweep::size_word;
@@ -12,12 +18,14 @@ use std::io::{self, Write};
 /// Writes the settings of blk-iocost: a shell script with one line for each setting, and what it
 /// follows from.
 pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(capacity) = rays_of_pages(record) {
+        return write_iocost_of_rays(record, &capacity, out);
+    }
     let Some(reads) = reads(record) else {
         return Ok(());
     };
     let write_capacity = writes(record);
-    writeln!(out, "#!/bin/sh")?;
-    writeln!(out, "# {}", origin(record))?;
+    write_head(record, "#", out)?;
     let mut model = cost_model('r', &reads);
     let mut latencies = Vec::from_iter(latency_settings('r', &reads));
     let mut is_guessed = reads.sequential_iops.is_none();
@@ -33,17 +41,84 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
              --rw randread,randwrite,read,write."
         )?;
     }
-    let device = match disk_number(record) {
-        Some(device) => device,
-        None => {
-            let hint = "# Replace MAJ:MIN with the numbers of the disk (lsblk).";
-            writeln!(out, "{hint}")?;
-            "MAJ:MIN"
-        }
-    };
-    let settings = format!("{device} ctrl=user model=linear {model}");
-    writeln!(out, "echo '{settings}' > /sys/fs/cgroup/io.cost.model")?;
+    let device = write_device(record, out)?;
+    write_model(device, &model, out)?;
+    if latencies.is_empty() {
+        return writeln!(
+            out,
+            "# No io.cost.qos: no latency was measured at twice the depth of the knee."
+        );
+    }
+    writeln!(
+        out,
+        "# Latencies in µs at twice the depth of the knee. enable=1 enables the controller."
+    )?;
     write_qos(device, &latencies, out)
+}
+
+/// Writes the first lines of a shell script.
+fn write_head(record: &Record, comment: &str, out: &mut dyn Write) -> io::Result<()> {
+    if comment == "#" {
+        writeln!(out, "#!/bin/sh")?;
+    }
+    writeln!(out, "{comment} {}", origin(record))
+}
+
+/// Returns the numbers of the disk, or what takes their place, with a line that says so.
+fn write_device<'a>(record: &'a Record, out: &mut dyn Write) -> io::Result<&'a str> {
+    match disk_number(record) {
+        Some(device) => Ok(device),
+        None => {
+            writeln!(
+                out,
+                "# Replace MAJ:MIN with the numbers of the disk (lsblk)."
+            )?;
+            Ok("MAJ:MIN")
+        }
+    }
+}
+
+fn write_model(device: &str, model: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "echo '{device} ctrl=user model=linear {model}' > /sys/fs/cgroup/io.cost.model"
+    )
+}
+
+/// The model is what the disk serves at most; the promise is where the kernel counts it as busy.
+fn write_iocost_of_rays(
+    record: &Record,
+    capacity: &RayCapacity,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    write_head(record, "#", out)?;
+    let device = write_device(record, out)?;
+    let model = format!(
+        "{} {}",
+        ray_model('r', &capacity.reads),
+        ray_model('w', &capacity.writes)
+    );
+    write_model(device, &model, out)?;
+    writeln!(
+        out,
+        "# The promise that was searched, in µs. enable=1 enables the controller."
+    )?;
+    let (percent, limit_us) = (
+        capacity.promise.percent,
+        capacity.promise.limit_ns.div_ceil(1000),
+    );
+    let latencies: Vec<String> = ['r', 'w']
+        .iter()
+        .map(|letter| format!("{letter}pct={percent:.2} {letter}lat={limit_us}"))
+        .collect();
+    write_qos(device, &latencies, out)
+}
+
+fn ray_model(letter: char, direction: &RayDirection) -> String {
+    format!(
+        "{letter}bps={:.0} {letter}seqiops={:.0} {letter}randiops={:.0}",
+        direction.bytes_per_second, direction.sequential_iops, direction.saturated_iops
+    )
 }
 
 /// The target, the run and the program.
@@ -74,16 +149,6 @@ fn latency_settings(letter: char, capacity: &DiskCapacity<'_>) -> Option<String>
 
 /// Writes the latencies with the limits of the rate, which are those of the kernel's documentation.
 fn write_qos(device: &str, latencies: &[String], out: &mut dyn Write) -> io::Result<()> {
-    if latencies.is_empty() {
-        return writeln!(
-            out,
-            "# No io.cost.qos: no latency was measured at twice the depth of the knee."
-        );
-    }
-    writeln!(
-        out,
-        "# Latencies in µs at twice the depth of the knee. enable=1 enables the controller."
-    )?;
     writeln!(
         out,
         "echo '{device} enable=1 ctrl=user {} min=50.00 max=150.00' > /sys/fs/cgroup/io.cost.qos",
@@ -112,18 +177,87 @@ fn is_number(text: &str) -> bool {
 
 /// Writes the properties of the one disk of the record for Seastar.
 pub(crate) fn write_seastar(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(capacity) = rays_of_pages(record) {
+        write_disk(record, out)?;
+        write_ray_properties("read", &capacity.reads, out)?;
+        return write_ray_properties("write", &capacity.writes, out);
+    }
     let (Some(reads), Some(writes)) = (reads(record), writes(record)) else {
         return Ok(());
     };
+    write_disk(record, out)?;
+    write_properties("read", &reads, out)?;
+    write_properties("write", &writes, out)
+}
+
+/// Begins the only disk of the file.
+fn write_disk(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let place = match record.targets.first() {
         Some(target) => mount_point(target),
         None => "",
     };
+    writeln!(out, "# Start with --io-properties-file THIS_FILE")?;
     writeln!(out, "disks:")?;
     // A JSON string is a YAML string, whatever it contains.
-    writeln!(out, "  - mountpoint: {}", serde_json::to_string(place)?)?;
-    write_properties("read", &reads, out)?;
-    write_properties("write", &writes, out)
+    writeln!(out, "  - mountpoint: {}", serde_json::to_string(place)?)
+}
+
+/// Seastar's scheduler keeps requests below these rates, so that latencies stay low.
+fn write_ray_properties(
+    name: &str,
+    direction: &RayDirection,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let rate = direction.bytes_per_second;
+    writeln!(out, "    {name}_iops: {:.0}", direction.held_iops)?;
+    writeln!(out, "    {name}_bandwidth: {rate:.0}")
+}
+
+/// Writes the capacity of an OSD as Ceph's mClock defines it: random writes of 4 KiB per second.
+pub(crate) fn write_ceph(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    let Some(capacity) = rays_of_pages(record) else {
+        return Ok(());
+    };
+    write_head(record, "#", out)?;
+    writeln!(
+        out,
+        "# Replace N with the number of the OSD. This is the disk alone: 'ceph tell osd.N bench \
+         12288000 4096 4194304 100' includes BlueStore."
+    )?;
+    writeln!(
+        out,
+        "ceph config set osd.N osd_mclock_max_capacity_iops_{} {:.0}",
+        ceph_kind(record),
+        capacity.writes.saturated_iops
+    )
+}
+
+/// The kind of device that Ceph tells apart: what rotates, and what does not.
+fn ceph_kind(record: &Record) -> &'static str {
+    let mut disks = record.targets.iter().flat_map(|target| target.disks());
+    if disks.any(|disk| disk.rotational == Some(true)) {
+        "hdd"
+    } else {
+        "ssd"
+    }
+}
+
+/// Writes the bandwidth of a store as CockroachDB's admission control defines it: bytes per second
+/// that reads and writes move together.
+pub(crate) fn write_cockroach(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    let Some(capacity) = rays(record) else {
+        return Ok(());
+    };
+    write_head(record, "--", out)?;
+    writeln!(
+        out,
+        "-- For all stores; of one, provisioned-rate in its --store overrides it."
+    )?;
+    writeln!(
+        out,
+        "SET CLUSTER SETTING kvadmission.store.provisioned_bandwidth = '{:.0}B';",
+        capacity.mixed_bytes_per_second
+    )
 }
 
 fn write_properties(

@@ -61,9 +61,9 @@ impl CampaignCell {
 pub enum CellPurpose {
     /// It joins the row of its workload.
     Row,
-    /// It is a trial of a rate. That of a hold and of a control is a row, too, in place of an
-    /// earlier one.
-    Trial(RateCellKind),
+    /// It is a trial of a rate of the workload at this place of the plan. That of a hold and of a
+    /// control is a row, too, in place of an earlier one.
+    Trial(usize, RateCellKind),
 }
 
 /// All cells of one workload on one side.
@@ -96,7 +96,7 @@ impl MeasuredCell {
     pub fn new(cell: CampaignCell, measurement: &Measurement) -> Self {
         let trial = match cell.purpose {
             CellPurpose::Row => None,
-            CellPurpose::Trial(kind) => RateTrial::measured(kind, measurement),
+            CellPurpose::Trial(place, kind) => RateTrial::measured(place, kind, measurement),
         };
         Self {
             cell,

@@ -44,10 +44,7 @@ pub fn planned_campaign(plan: &Plan, targets: &[TargetIdentity]) -> Option<Box<d
             let sustained = SustainCampaign::planned(plan)?;
             Some(Box::new(sustained))
         }
-        Decide::Rate(search) => {
-            let workload = workloads.list.first()?.clone();
-            Some(Box::new(RateCampaign::new(workload, *search, plan.seed)))
-        }
+        Decide::Rate(search) => Some(Box::new(RateCampaign::new(workloads, *search, plan.seed))),
         Decide::Compare(live) => {
             let setup = LiveSetup::planned(plan, &workloads.list, live, targets);
             Some(Box::new(LiveComparison::new(setup)))

@@ -2,11 +2,11 @@
 //! and what they gave into what the search learns. The same trials lead to the same answer, while
 //! it is measured as when a record is read again.
 
-use super::decision::{Campaign, CampaignCell, CellPurpose, MeasuredCell};
+use super::decision::{Campaign, CampaignCell, CellPurpose, MeasuredCell, RandomOrder};
 use super::rate_search::{
     Batch, MeasuredRate, RateAnswer, RateCell, RatePromise, RateSearch, RateSearchTimes, SearchStep,
 };
-use diskproof_model::plan::Workload;
+use diskproof_model::plan::{Workload, Workloads};
 use diskproof_model::rate::{RatePlan, RateTrial};
 use diskproof_model::shape::{Arrivals, LatencyTarget, LoadShape};
 
@@ -20,30 +20,85 @@ const CELL_NS: f64 = 1e7;
 /// Rates that a record states in text differ from those of the search by no more than this share.
 const RATE_ROUNDING: f64 = 1e-9;
 
-/// The search of a plan.
+/// The searches of a plan: one for each workload whose rate is searched, in random order, so that a
+/// target that changes meanwhile does not bend what they say together.
 #[derive(Debug)]
 pub struct RateCampaign {
-    workload: Workload,
+    workloads: Vec<Workload>,
     plan: RatePlan,
+    seed: u64,
+    /// Places of the workloads that are still to be measured, the next one last.
+    left: Vec<usize>,
+    /// The search that is measured now.
+    current: Option<RunningSearch>,
+}
+
+/// The search of one workload while it is measured.
+#[derive(Debug)]
+struct RunningSearch {
+    /// The place of the workload in the plan.
+    place: usize,
     search: RateSearch,
+    /// The number of its first cell among all of the campaign.
+    first_cell: usize,
     /// The cell that is measured now.
     asked: Option<RateCell>,
 }
 
+impl RunningSearch {
+    /// What comes after these cells of the campaign; `None` when it is over.
+    fn next(&mut self, done: &[MeasuredCell]) -> Option<RateCell> {
+        let own = &done[self.first_cell..];
+        let measured = match (self.asked.take(), own.first(), own.last()) {
+            (Some(cell), Some(first), Some(last)) => {
+                let origin_ns = begin_ns(first.trial.as_ref()?);
+                Some(measured_rate(cell, last.trial.as_ref()?, origin_ns))
+            }
+            _ => None,
+        };
+        match self.search.next(measured) {
+            SearchStep::Cell(cell) => {
+                self.asked = Some(cell);
+                Some(cell)
+            }
+            SearchStep::Answer(_) => None,
+        }
+    }
+}
+
 impl RateCampaign {
-    /// Offers this workload at the rates that the search asks for.
-    pub fn new(workload: Workload, plan: RatePlan, seed: u64) -> Self {
+    /// Offers the workloads of a task at the rates that the searches ask for. Those with a time of
+    /// their own come first: the target is busy meanwhile, which uses up a short credit.
+    pub fn new(workloads: &Workloads, plan: RatePlan, seed: u64) -> Self {
+        let mut searched: Vec<usize> = workloads.searched().map(|(place, _)| place).collect();
+        RandomOrder::new(seed).shuffle(&mut searched);
+        let timed = (0..workloads.list.len()).rev();
+        let mut left = searched.clone();
+        left.extend(timed.filter(|place| !searched.contains(place)));
         Self {
-            workload,
+            workloads: workloads.list.clone(),
             plan,
-            search: search(&plan, seed),
-            asked: None,
+            seed,
+            left,
+            current: None,
         }
     }
 
-    /// What is offered in a cell.
-    fn offered(&self, cell: &RateCell) -> Workload {
-        let template = &self.workload;
+    /// The next cell of the search that is measured now; `None` where there is none, or it is over.
+    fn next_of_search(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
+        let current = self.current.as_mut()?;
+        let cell = current.next(done)?;
+        let place = current.place;
+        Some(CampaignCell {
+            side: 0,
+            workload: self.offered(place, &cell),
+            purpose: CellPurpose::Trial(place, cell.kind),
+        })
+    }
+
+    /// What is offered in a cell of the search of a workload.
+    fn offered(&self, place: usize, cell: &RateCell) -> Workload {
+        let template = &self.workloads[place];
         let mut workload = Workload {
             name: cell.kind.row_name(&template.name),
             rate: Some(cell.rate),
@@ -67,31 +122,31 @@ impl RateCampaign {
 
 impl Campaign for RateCampaign {
     fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
-        let measured = match (self.asked.take(), done.first(), done.last()) {
-            (Some(cell), Some(first), Some(last)) => {
-                let origin_ns = begin_ns(first.trial.as_ref()?);
-                Some(measured_rate(cell, last.trial.as_ref()?, origin_ns))
+        loop {
+            if let Some(cell) = self.next_of_search(done) {
+                return Some(cell);
             }
-            _ => None,
-        };
-        match self.search.next(measured) {
-            SearchStep::Cell(cell) => {
-                self.asked = Some(cell);
-                Some(CampaignCell {
-                    side: 0,
-                    workload: self.offered(&cell),
-                    purpose: CellPurpose::Trial(cell.kind),
-                })
+            self.current = None;
+            let place = self.left.pop()?;
+            let workload = &self.workloads[place];
+            if workload.stop.time_ns.is_some() {
+                return Some(CampaignCell::row(0, workload.clone()));
             }
-            SearchStep::Answer(_) => None,
+            self.current = Some(RunningSearch {
+                place,
+                search: search(&self.plan, self.seed, place),
+                first_cell: done.len(),
+                asked: None,
+            });
         }
     }
 }
 
 /// What these trials of a search say; of one that ended early, or whose trials are not those that
 /// it asks for, what the trials before that do.
-pub fn searched(plan: &RatePlan, seed: u64, trials: &[RateTrial]) -> RateAnswer {
-    let mut search = search(plan, seed);
+/// `place` is that of the workload in the plan.
+pub fn searched(plan: &RatePlan, seed: u64, place: usize, trials: &[RateTrial]) -> RateAnswer {
+    let mut search = search(plan, seed, place);
     let mut measured = None;
     let mut left = trials.iter();
     let origin_ns = trials.first().map(begin_ns).unwrap_or_default();
@@ -117,7 +172,8 @@ fn is_trial_of(cell: &RateCell, trial: &RateTrial) -> bool {
     cell.kind == trial.kind && distance <= RATE_ROUNDING * cell.rate
 }
 
-fn search(plan: &RatePlan, seed: u64) -> RateSearch {
+/// The search of the workload at this place of a plan.
+fn search(plan: &RatePlan, seed: u64, place: usize) -> RateSearch {
     let promise = RatePromise {
         late_share: plan.late_share(),
         limit_s: plan.limit_ns as f64 / 1e9,
@@ -128,7 +184,7 @@ fn search(plan: &RatePlan, seed: u64) -> RateSearch {
         hold_s: plan.hold_ns as f64 / 1e9,
         ..usual
     };
-    RateSearch::new(promise, times, seed)
+    RateSearch::new(promise, times, seed.wrapping_add(place as u64))
 }
 
 /// When a trial began, its warm-up included, in nanoseconds after the start of the run.

@@ -8,9 +8,14 @@ use crate::session::{MeasuringJob, measure};
 use crate::workload::{BlockSize, Bytes};
 use diskproof_analysis::watch::like_transaction;
 use diskproof_model::plan::{
-    Access, Decide, Distribution, Plan, Scratch, SyncCall, SyncPolicy, Task, Workload, Workloads,
+    Access, Decide, Distribution, EngineChoice, Plan, Scratch, SyncCall, SyncPolicy, Task,
+    Workload, Workloads,
 };
 use diskproof_model::rate::RatePlan;
+use diskproof_model::rays::{
+    SEQUENTIAL_MIXED, SEQUENTIAL_READ, SEQUENTIAL_READ_PAGES, SEQUENTIAL_WRITE,
+    SEQUENTIAL_WRITE_PAGES,
+};
 use diskproof_model::rw::{Order, Rw, RwError};
 use diskproof_model::stream::Streams;
 use diskproof_model::target::TargetIdentity;
@@ -37,6 +42,18 @@ const LOG_SPAN_PARTS: u64 = 8;
 const SESSIONS: u32 = 100;
 /// Requests in flight at most, of a load of plain requests.
 const DEPTH: u32 = 256;
+/// Schedulers state operations of this size.
+const RAY_BYTES: u32 = 4096;
+/// Requests in flight of a sequential workload: as many as SATA has.
+const SEQUENTIAL_DEPTH: u32 = 32;
+/// The share of its time that does not count: queues fill.
+const SEQUENTIAL_WARMUP_PARTS: u64 = 10;
+/// The part of the whole time that each sequential workload gets, within these limits.
+const TIMED_PARTS: u64 = 100;
+const TIMED_NS_MIN: u64 = SECOND / 2;
+const TIMED_NS_MAX: u64 = 10 * SECOND;
+/// Times are whole cells of the series.
+const CELL_NS: u64 = 10_000_000;
 
 const HELP: &str = "\
 The answer is the highest rate of transactions whose latency keeps the promise
@@ -54,7 +71,11 @@ write after it. etcd is a log record of 4 KiB. FILE is a TOML file:
   log = '8k'
   writes = 1
 
---rw offers plain requests in place of transactions. In a directory, load
+--rw offers plain requests in place of transactions. --rays searches the rate of
+random reads and writes of 4 KiB in seven mixes, from writes alone to reads
+alone: the boundary of what the disk keeps the promise at. Seven searches take
+49 min; --time is shared out. Their exports set schedulers: .iocost (Linux),
+.yaml (Seastar), .ceph, .cockroach. In a directory, load
 measures a scratch file without a name. A file or a block device is only read
 unless --overwrite or --destroy releases it: then use --rw randread.
 
@@ -71,6 +92,7 @@ Examples:
   diskproof load /data --like latest            # a load that watch recorded
   diskproof load /data --prove 10m              # holds the answer for 10 min
   diskproof load /data --time 30m               # a narrower interval
+  diskproof load /data --rays -o io-properties.yaml     # reads against writes
   sudo diskproof load /dev/sdb --rw randread --slo 'p99<=2ms'";
 
 /// Find the highest rate at which a promise about latency is kept
@@ -96,13 +118,13 @@ pub struct LoadFlags {
     /// Offer plain requests: randread, randwrite, randrw, read, write or rw
     #[arg(long, visible_alias = "readwrite", value_name = "OPERATION", value_parser = parse_rw)]
     pub rw: Option<Rw>,
-    /// Bytes of each request of --rw [default: 8k]
-    #[arg(
-        long,
-        visible_alias = "blocksize",
-        value_name = "BYTES",
-        requires = "rw"
-    )]
+    /// Search the boundary of random reads and writes, in N mixes from 3 to 21 [default: 7]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "7", conflicts_with_all = ["mix", "like", "rw"])]
+    #[arg(value_parser = clap::value_parser!(u16).range(3..=21))]
+    pub rays: Option<u16>,
+    /// Bytes of each request of --rw [default: 8k], or of --rays [default: 4k]
+    #[arg(long, visible_alias = "blocksize", value_name = "BYTES")]
     pub bs: Option<BlockSize>,
     /// Share of reads of a --rw that mixes, in percent [default: 50]
     #[arg(long, value_name = "PERCENT", requires = "rw")]
@@ -112,7 +134,7 @@ pub struct LoadFlags {
     #[arg(long, visible_alias = "iodepth", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub depth: Option<u32>,
-    /// Time for the whole search, at least 20s [default: 7m]
+    /// Time for all searches, at least 20s for each [default: 7m for each]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub time: Option<u64>,
     /// Hold the answer for so long; the search takes that much longer [default: 1m of 7m]
@@ -299,36 +321,71 @@ pub fn run(load: &LoadFlags) -> anyhow::Result<Exit> {
 
 /// The plan of `load` for this target.
 fn plan(load: &LoadFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
+    if load.bs.is_some() && load.rw.is_none() && load.rays.is_none() {
+        return Err(Failure::Usage(
+            "--bs is the size of plain requests; it needs --rw or --rays".to_owned(),
+        ));
+    }
     let search = search(load)?;
     let measuring = &load.measuring;
-    let layout_ns = search.time_ns / LAYOUT_PARTS;
+    let layout_ns = time_ns(load) / LAYOUT_PARTS;
     let mut scratch = None;
     let mut target_bytes = identity.size_bytes;
     if let Some(bytes) = measuring.scratch_bytes(identity, SCRATCH_BYTES)? {
         scratch = Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, layout_ns));
         target_bytes = bytes;
     }
-    let workload = workload(load, target_bytes, scratch.is_some())?;
+    let list = match load.rays {
+        Some(rays) => {
+            let timed_ns = timed_ns(time_ns(load));
+            let mut list = sequential_requests(load, timed_ns);
+            list.extend(ray_requests(load, rays));
+            list
+        }
+        None => vec![workload(load, target_bytes, scratch.is_some())?],
+    };
     Ok(Plan {
         scratch,
         tasks: vec![Task::Workloads(Workloads {
             decide: Decide::Rate(search),
-            ..Workloads::as_planned(vec![workload])
+            ..Workloads::as_planned(list)
         })],
         ..measuring.plan("load", std::slice::from_ref(identity))
     })
 }
 
-/// What is promised, and for how long it is searched and held.
+/// The searches that the time is shared out to.
+fn searches(load: &LoadFlags) -> u64 {
+    u64::from(load.rays.unwrap_or(1))
+}
+
+/// The time of all searches, without what --prove adds.
+fn time_ns(load: &LoadFlags) -> u64 {
+    load.time.unwrap_or(searches(load) * TIME_NS)
+}
+
+/// The time of each of the sequential workloads before the rays.
+fn timed_ns(time_ns: u64) -> u64 {
+    (time_ns / TIMED_PARTS).clamp(TIMED_NS_MIN, TIMED_NS_MAX)
+}
+
+/// What is promised, and for how long each search searches and holds.
 fn search(load: &LoadFlags) -> Result<RatePlan, Failure> {
-    let searched_ns = load.time.unwrap_or(TIME_NS);
-    if searched_ns < TIME_NS_MIN {
+    let (time_ns, searches) = (time_ns(load), searches(load));
+    let time_ns_min = searches * TIME_NS_MIN;
+    if time_ns < time_ns_min {
         return Err(Failure::Usage(format!(
-            "--time {}: too short to search a rate; use at least {}",
-            format_duration(searched_ns),
-            format_duration(TIME_NS_MIN)
+            "--time {}: too short for {}; use at least {}",
+            format_duration(time_ns),
+            counted_searches(searches),
+            format_duration(time_ns_min)
         )));
     }
+    let before_ns = match load.rays {
+        Some(_) => SEQUENTIAL.len() as u64 * timed_ns(time_ns),
+        None => 0,
+    };
+    let searched_ns = (time_ns - before_ns) / searches;
     let usual_hold_ns = HOLD_NS.min(searched_ns / HOLD_PARTS);
     let hold_ns = load.prove.unwrap_or(usual_hold_ns).max(usual_hold_ns);
     Ok(RatePlan {
@@ -337,6 +394,87 @@ fn search(load: &LoadFlags) -> Result<RatePlan, Failure> {
         time_ns: searched_ns + (hold_ns - usual_hold_ns),
         hold_ns,
     })
+}
+
+fn counted_searches(searches: u64) -> String {
+    match searches {
+        1 => "the search of a rate".to_owned(),
+        several => format!("{several} searches"),
+    }
+}
+
+/// A sequential workload, which says what exports need beyond the rays.
+struct SequentialRequests {
+    name: &'static str,
+    read_permille: u16,
+    block_bytes: u32,
+}
+
+/// Bandwidth by requests that no disk splits gladly (the kernel's iocost_coef_gen.py sends 128 MB),
+/// and sequential operations by those of 4 KiB. The mix says what reads and writes move together.
+const SEQUENTIAL: [SequentialRequests; 5] = [
+    SequentialRequests {
+        name: SEQUENTIAL_READ,
+        read_permille: 1000,
+        block_bytes: 1 << 20,
+    },
+    SequentialRequests {
+        name: SEQUENTIAL_WRITE,
+        read_permille: 0,
+        block_bytes: 1 << 20,
+    },
+    SequentialRequests {
+        name: SEQUENTIAL_MIXED,
+        read_permille: 500,
+        block_bytes: 1 << 20,
+    },
+    SequentialRequests {
+        name: SEQUENTIAL_READ_PAGES,
+        read_permille: 1000,
+        block_bytes: RAY_BYTES,
+    },
+    SequentialRequests {
+        name: SEQUENTIAL_WRITE_PAGES,
+        read_permille: 0,
+        block_bytes: RAY_BYTES,
+    },
+];
+
+/// The sequential workloads, each for this time.
+fn sequential_requests(load: &LoadFlags, time_ns: u64) -> Vec<Workload> {
+    let mut list = Vec::new();
+    for requests in &SEQUENTIAL {
+        let mut workload = Workload {
+            streams: Streams::with_reads(requests.read_permille),
+            access: Access::Sequential,
+            block_bytes: requests.block_bytes,
+            depth: SEQUENTIAL_DEPTH,
+            warmup_ns: time_ns / SEQUENTIAL_WARMUP_PARTS / CELL_NS * CELL_NS,
+            engine: load.measuring.engine.unwrap_or(EngineChoice::Auto),
+            ..Workload::named(requests.name)
+        };
+        workload.stop.time_ns = Some(time_ns - workload.warmup_ns);
+        list.push(workload);
+    }
+    list
+}
+
+/// Random requests with so many shares of reads, from writes alone to reads alone.
+fn ray_requests(load: &LoadFlags, rays: u16) -> Vec<Workload> {
+    let mut list = Vec::new();
+    for ray in 0..rays {
+        let read_share = f64::from(ray) / f64::from(rays - 1);
+        let percent = (read_share * 100.0).round();
+        let named = Workload::named(&format!("reads-{percent}"));
+        list.push(Workload {
+            streams: Streams::with_reads((read_share * 1000.0).round() as u16),
+            block_bytes: load.bs.map_or(RAY_BYTES, |size| size.0),
+            depth: load.depth.unwrap_or(DEPTH),
+            engine: load.measuring.engine.unwrap_or(EngineChoice::Auto),
+            ..named
+        });
+    }
+    list
 }
 
 /// What is offered: transactions, or plain requests.

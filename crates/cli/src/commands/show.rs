@@ -86,7 +86,12 @@ fn parse_format(text: &str) -> Result<&'static Format, String> {
 fn print_format(record: &Record, format: &Format) -> anyhow::Result<Exit> {
     let files = format.files(record, Path::new("record"));
     let Some(file) = files.first() else {
-        return Err(Failure::Usage(format.requires.missing_text().to_owned()).into());
+        let text = format.requires.missing_text().to_owned();
+        return Err(if format.requires.is_undecided_by(record) {
+            Failure::Undecided(text).into()
+        } else {
+            Failure::Usage(text).into()
+        });
     };
     warn_of_left_out(record, format);
     ignore_closed_pipe(to_stdout(|out| (file.write)(out)))?;

@@ -459,7 +459,7 @@ impl CampaignBench for PreparedCells<'_> {
         }
         match cell.purpose {
             CellPurpose::Row => self.add(cell, slice.warmup_ns, measurement),
-            CellPurpose::Trial(kind) => {
+            CellPurpose::Trial(_, kind) => {
                 self.add_trial(&measured_cell);
                 if kind.makes_a_row() {
                     self.drop_other_rate(cell);

@@ -597,7 +597,7 @@ fn is_rejected(record: &Record) -> bool {
     }
 }
 
-/// Whether an acceptance test, or a search for a rate, could not decide.
+/// Whether an acceptance test, or a search for a rate or a boundary, could not decide.
 fn answers_nothing(record: &Record) -> bool {
     let undecided_test = match record.accept() {
         Some(accept) => accept.figures.verdict == AcceptVerdict::Undecided,
@@ -607,7 +607,11 @@ fn answers_nothing(record: &Record) -> bool {
         Some(load) => !load.figures.outcome.is_promise(),
         None => false,
     };
-    undecided_test || undecided_rate
+    let undecided_boundary = match record.rays() {
+        Some(rays) => rays.figures.boundary.is_none(),
+        None => false,
+    };
+    undecided_test || undecided_rate || undecided_boundary
 }
 
 fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {

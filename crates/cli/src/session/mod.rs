@@ -35,7 +35,7 @@ pub(crate) use watchdog::EndedRun;
 
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output_files::{Output, Trial, open_outputs, refuse_output};
+use crate::output_files::{Output, Trial, open_outputs};
 use crate::stdio::{print_document, style};
 use conclude::conclude;
 use diskproof_model::plan::Plan;
@@ -44,7 +44,7 @@ use diskproof_report::{json, terminal};
 use gate::{Granted, pass_gate, rehearse};
 use open::open;
 use slots::in_slots;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use watchdog::supervise;
 
@@ -53,7 +53,7 @@ pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Measured<'_>> {
     let flags = job.flags;
     let shown = job.shown.clone();
     let paths = flags.files();
-    refuse_format_of_sweep(&job.plan, &paths)?;
+    refuse_unplanned_format(&job.plan, &paths)?;
     let trial = if flags.dry_run {
         Trial::Permission
     } else {
@@ -103,18 +103,15 @@ fn show_plan(job: &MeasuringJob<'_>, granted: Granted) -> anyhow::Result<()> {
     )
 }
 
-/// Refuses an output that would stay empty: only a sweep fills it.
-fn refuse_format_of_sweep(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
-    if plan.sweep().is_some() {
-        return Ok(());
+/// Refuses an output that would stay empty, because the run measures nothing for it.
+fn refuse_unplanned_format(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
+    for path in outputs {
+        if let Some(format) = format_of(path)
+            && !format.requires.is_planned_by(plan)
+        {
+            let why = format.requires.unplanned_text();
+            return Err(Failure::Usage(format!("-o {}: {why}", path.display())));
+        }
     }
-    let why = "this format needs the figures of 'diskproof sweep'";
-    refuse_output(outputs, needs_sweep, why)
-}
-
-fn needs_sweep(path: &Path) -> bool {
-    match format_of(path) {
-        Some(format) => format.requires.is_of_sweep(),
-        None => false,
-    }
+    Ok(())
 }

@@ -13,6 +13,7 @@ use crate::observed::{ObservedDevice, ObservedOps};
 use crate::ping::{IdlePoint, SingleRequest};
 use crate::postgres::{LoadRow, TrialRow};
 use crate::rate::LoadFigures;
+use crate::rays::RayBoundary;
 use crate::record::{Expectation, ExpectationOutcome, FileStepRow, Promise};
 use crate::row::{LatencySummary, OpFigures, PhaseOp, PhaseRecord, Row};
 use crate::summary::CellOverTime;
@@ -130,6 +131,11 @@ tables! {
         "throughput_min", "B/s", "min", "accept_bytes_per_second", |rate| rate.min;
         "throughput_max", "B/s", "max", "accept_bytes_per_second", |rate| rate.max;
         "throughput", "B/s", "average", "accept_bytes_per_second", |rate| rate.average;
+    }
+    BOUNDARY: RayBoundary {
+        "reads", "1/s", "", "", |boundary| &boundary.reads;
+        "writes", "1/s", "", "", |boundary| &boundary.writes;
+        "write_cost", "1", "", "", |boundary| &boundary.write_cost;
     }
     BURST: Burst {
         "throughput", "B/s", "throughput", "burst_bytes_per_second", |burst| &burst.throughput;

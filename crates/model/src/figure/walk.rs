@@ -5,6 +5,7 @@ use super::field::CatalogueRow;
 use super::key::{Figure, Key, Labels, Metric, Part};
 use super::names::unit_of;
 use super::tables::*;
+use crate::digits::to_a_percent;
 use crate::estimate::Estimate;
 use crate::op::OpKind;
 use crate::ping::PingFigures;
@@ -27,6 +28,7 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
     walk.load(record);
     walk.sustained(record);
     walk.accepted(record);
+    walk.rays(record);
     walk.layers(record);
     walk.observed(record);
     for matrix in record.sweep().into_iter().flat_map(|sweep| &sweep.matrices) {
@@ -317,6 +319,22 @@ impl<'r> Walk<'r> {
             if let Some(rate) = rate {
                 self.table(&key.clone().op(kind.as_str()), ACCEPTED_RATE, rate);
             }
+        }
+    }
+
+    /// The rates of several shares of reads on the first target, and their boundary.
+    fn rays(&mut self, record: &'r Record) {
+        let Some(rays) = record.rays() else {
+            return;
+        };
+        for ray in &rays.figures.rays {
+            let percent = to_a_percent(ray.read_share * 100.0);
+            let mut key = Key::of(Part::Other, format!("load-reads-{percent}"));
+            key.labels = target_labels(record, 0);
+            self.table(&key.label("reads_percent", &percent), LOAD, &ray.load);
+        }
+        if let Some(boundary) = &rays.figures.boundary {
+            self.table(&Key::of(Part::Other, "boundary"), BOUNDARY, boundary);
         }
     }
 

@@ -5,6 +5,7 @@ mod depth;
 mod latency;
 mod ping;
 mod range;
+mod rays;
 mod surface;
 mod time;
 mod types;
@@ -17,8 +18,8 @@ use crate::text::clean;
 use diskproof_model::record::Record;
 use std::collections::BTreeMap;
 
-/// Every chart that this record has data for: surface, single requests, observed load, depth,
-/// latency, then rates over time. All numbers are finite, no series is empty, ids are unique, and
+/// Every chart that this record has data for: surface, single requests, observed load, boundary of
+/// reads and writes, depth, latency, then rates over time. All numbers are finite, no series is empty, ids are unique, and
 /// texts have no hidden characters.
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
@@ -26,6 +27,7 @@ pub fn charts(record: &Record) -> Vec<Chart> {
     if let Some(observed) = record.observed() {
         charts.extend(time::observed_charts(observed));
     }
+    charts.extend(rays::chart(record));
     match record.sweep() {
         // One picture for each of a hundred cells would hide the answer.
         Some(sweep) => charts.extend(depth::sweep_charts(sweep)),

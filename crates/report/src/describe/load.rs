@@ -6,8 +6,10 @@ use diskproof_model::digits::{figure_text, rounded, to_a_percent};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Decide;
 use diskproof_model::rate::{
-    BreakLimit, LoadControl, LoadFigures, LoadRecord, RateCellKind, RatePlan, RateTrial,
+    BreakLimit, LoadControl, LoadFigures, LoadOutcome, LoadRecord, RateCellKind, RatePlan,
+    RateTrial,
 };
+use diskproof_model::rays::{RayBoundary, RayFigures, RaysRecord};
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::units::{counted, format_duration, format_latency, format_percent};
@@ -17,16 +19,110 @@ pub(crate) fn blocks(record: &Record, load: &LoadRecord) -> Vec<Block> {
     let Some(plan) = planned(record) else {
         return Vec::new();
     };
-    let title = format!(
+    let mut blocks = vec![Block::Heading(promise_title(plan))];
+    blocks.extend(Block::facts(answer_facts(load, plan)));
+    blocks.extend(parts_table(record));
+    let title = "Rates that were offered".to_owned();
+    blocks.push(trials_table(title, &load.data.trials));
+    blocks
+}
+
+fn promise_title(plan: &RatePlan) -> String {
+    format!(
         "promise: {} % within {}",
         plan.percent,
         format_latency(plan.limit_ns)
-    );
-    let mut blocks = vec![Block::Heading(title)];
-    blocks.extend(Block::facts(answer_facts(load, plan)));
-    blocks.extend(parts_table(record));
-    blocks.push(trials_table(load));
+    )
+}
+
+/// The boundary, and what each share of reads gave.
+pub(crate) fn ray_blocks(record: &Record, rays: &RaysRecord) -> Vec<Block> {
+    let Some(plan) = planned(record) else {
+        return Vec::new();
+    };
+    let mut blocks = vec![Block::Heading(promise_title(plan))];
+    if let Some(boundary) = &rays.figures.boundary {
+        blocks.extend(Block::facts(boundary_facts(boundary)));
+    }
+    blocks.push(rays_table(&rays.figures.rays));
+    for (number, ray) in rays.figures.rays.iter().enumerate() {
+        if let Some(data) = rays.data.rays.get(number) {
+            let title = format!("Rates that were offered at {}", mix_text(ray));
+            blocks.push(trials_table(title, &data.trials));
+        }
+    }
     blocks
+}
+
+fn boundary_facts(boundary: &RayBoundary) -> Vec<(&'static str, Option<String>)> {
+    let bend = match boundary.bend {
+        Some(bend) => format!(
+            "no straight line: at {} reads, the rate is {} of that of the line",
+            format_percent(bend.read_share),
+            format_percent(1.0 + bend.deviation)
+        ),
+        None => "a straight line within the errors of its rays".to_owned(),
+    };
+    vec![
+        ("reads alone", Some(boundary.reads.value_text())),
+        ("writes alone", Some(boundary.writes.value_text())),
+        ("a write costs", Some(write_cost_text(boundary))),
+        ("boundary", Some(bend)),
+    ]
+}
+
+fn write_cost_text(boundary: &RayBoundary) -> String {
+    let cost = &boundary.write_cost;
+    let half_width = cost.half_width_95.unwrap_or_default();
+    format!(
+        "{} reads, from {} to {} with 95 %",
+        to_a_percent(cost.value),
+        to_a_percent((cost.value - half_width).max(0.0)),
+        to_a_percent(cost.value + half_width)
+    )
+}
+
+fn rays_table(rays: &[RayFigures]) -> Block {
+    let columns = [
+        "reads",
+        "rate",
+        "95 %",
+        "saturated",
+        "control",
+        "limited by",
+    ];
+    let mut rows = Vec::new();
+    for ray in rays {
+        let load = &ray.load;
+        let (rate, interval) = match load.outcome {
+            LoadOutcome::Sustained => (
+                to_a_percent(load.rate),
+                format!("{} to {}", to_a_percent(load.low), to_a_percent(load.high)),
+            ),
+            LoadOutcome::AtLeast => (
+                format!("at least {}", to_a_percent(load.low)),
+                "no upper end".to_owned(),
+            ),
+            other => ("undecided".to_owned(), other.as_str().to_owned()),
+        };
+        let control = match load.control {
+            Some(control) => to_a_percent(control.rate),
+            None => "–".to_owned(),
+        };
+        rows.push(vec![
+            format_percent(ray.read_share),
+            rate,
+            interval,
+            to_a_percent(load.saturated),
+            control,
+            load.cause.limit.as_str().to_owned(),
+        ]);
+    }
+    Block::table("Highest rates by the share of reads", columns, rows)
+}
+
+fn mix_text(ray: &RayFigures) -> String {
+    format!("{} reads", format_percent(ray.read_share))
 }
 
 fn planned(record: &Record) -> Option<&RatePlan> {
@@ -201,10 +297,10 @@ fn known_latency(ns: Option<u64>) -> String {
     }
 }
 
-fn trials_table(load: &LoadRecord) -> Block {
+fn trials_table(title: String, trials: &[RateTrial]) -> Block {
     let columns = ["offered", "for", "served", "late", "time", "remark"];
     let mut rows = Vec::new();
-    for trial in &load.data.trials {
+    for trial in trials {
         let remark = if trial.is_over { "overloaded" } else { "" };
         rows.push(vec![
             to_a_percent(trial.rate),
@@ -215,13 +311,18 @@ fn trials_table(load: &LoadRecord) -> Block {
             remark.to_owned(),
         ]);
     }
-    Block::table("Rates that were offered", columns, rows)
+    Block::table(&title, columns, rows)
 }
 
 /// What the search does, for the plan.
-pub(crate) fn planned_text(plan: &RatePlan) -> String {
+pub(crate) fn planned_text(plan: &RatePlan, searches: usize) -> String {
+    let rates = match searches {
+        1 => "the highest rate".to_owned(),
+        several => format!("the highest rate of each of {several} mixes"),
+    };
+    let each = if searches == 1 { "" } else { " for each" };
     format!(
-        "the highest rate with {} % within {}, held for {}, in {} at most",
+        "{rates} with {} % within {}, held for {}, in {} at most{each}",
         plan.percent,
         format_latency(plan.limit_ns),
         format_duration(plan.hold_ns),

@@ -164,6 +164,8 @@ fn task_blocks(record: &Record) -> Option<Vec<Block>> {
         Some(layers::blocks(record, layers))
     } else if let Some(found) = record.load() {
         Some(load::blocks(record, found))
+    } else if let Some(found) = record.rays() {
+        Some(load::ray_blocks(record, found))
     } else {
         record.observed().map(observed::blocks)
     }

@@ -65,7 +65,10 @@ fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
         Task::Ping(_) => {}
         Task::Workloads(workloads) => {
             if let Decide::Rate(search) = &workloads.decide {
-                facts.push(("search", super::load::planned_text(search)));
+                facts.push((
+                    "search",
+                    super::load::planned_text(search, workloads.searched().count()),
+                ));
             }
             if let Some(layers) = workloads.layers() {
                 facts.push(("layers", planned_text(layers)));

@@ -56,6 +56,7 @@ fn progress_text(record: &Record) -> Option<String> {
     let is_decided_meanwhile = record.sweep().is_some()
         || record.latency_search().is_some()
         || record.load().is_some()
+        || record.rays().is_some()
         || record.sustain().is_some();
     if is_decided_meanwhile {
         return None;
@@ -90,8 +91,13 @@ pub(crate) fn not_run(record: &Record, target: usize) -> Vec<&str> {
     if record.latency_search().is_some() || record.load().is_some() || record.sustain().is_some() {
         return Vec::new();
     }
+    let is_search = record.rays().is_some();
     let mut names = Vec::new();
     for workload in record.plan.workloads() {
+        // The rows of a search have names of their own.
+        if is_search && workload.stop.time_ns.is_none() {
+            continue;
+        }
         if !is_measured(record, target, &workload.name) {
             names.push(workload.name.as_str());
         }

@@ -14,7 +14,9 @@ use diskproof_model::data::RunData;
 use diskproof_model::plan::{Access, Decide, Plan, Task, Workloads};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::rate::{BreakLimit, LoadOutcome, RatePlan, RateTrial};
-use diskproof_model::record::Record;
+use diskproof_model::rays;
+use diskproof_model::record::{Record, TaskResult};
+use diskproof_model::stream::Streams;
 use diskproof_model::sweep::{CellState, SweepOperation, SweepPlan};
 use std::time::SystemTime;
 
@@ -393,9 +395,11 @@ impl CampaignBench for SimulatedRates {
         let measured_cell = MeasuredCell::new(cell.clone(), &measured);
         self.now_ns = measured.start_ns + measured.wall_ns + 25_000_000;
         self.trials.extend(measured_cell.trial.clone());
-        if let CellPurpose::Trial(kind) = cell.purpose
-            && kind.makes_a_row()
-        {
+        let makes_a_row = match cell.purpose {
+            CellPurpose::Row => true,
+            CellPurpose::Trial(_, kind) => kind.makes_a_row(),
+        };
+        if makes_a_row {
             let name = &measured.workload.name;
             self.measurements.retain(|row| row.workload.name != *name);
             self.measurements.push(measured);
@@ -421,7 +425,7 @@ const RATE_PLAN: RatePlan = RatePlan {
 
 /// A disk that serves one request at a time, in ten milliseconds each.
 fn searched_rate() -> Record {
-    let mut cells = SimulatedRates {
+    let cells = SimulatedRates {
         disk: FakeDisk {
             service_ns: 10_000_000,
             jitter_ns: 0,
@@ -433,14 +437,20 @@ fn searched_rate() -> Record {
         trials: Vec::new(),
     };
     let offered = workload("reads", 32);
-    carry_out(RateCampaign::new(offered.clone(), RATE_PLAN, 5), &mut cells).unwrap();
+    searched(vec![offered], cells)
+}
+
+/// The record of the searches of these workloads.
+fn searched(list: Vec<Workload>, mut cells: SimulatedRates) -> Record {
+    let task = Workloads {
+        decide: Decide::Rate(RATE_PLAN),
+        ..Workloads::as_planned(list)
+    };
+    carry_out(RateCampaign::new(&task, RATE_PLAN, 5), &mut cells).unwrap();
     let plan = Plan {
         seed: 5,
         targets: vec!["/disk".to_owned()],
-        tasks: vec![Task::Workloads(Workloads {
-            decide: Decide::Rate(RATE_PLAN),
-            ..Workloads::as_planned(vec![offered])
-        })],
+        tasks: vec![Task::Workloads(task)],
         ..Plan::of("load", Vec::new())
     };
     let data = RunData {
@@ -515,4 +525,154 @@ fn derives_again(record: &Record) {
         "{outcome:?}"
     );
     assert_eq!(derived.load(), record.load());
+}
+
+/// Three mixes on a disk that serves reads and writes alike, after the sequential workloads.
+fn searched_rays() -> Record {
+    let cells = SimulatedRates {
+        disk: FakeDisk {
+            service_ns: 10_000_000,
+            jitter_ns: 0,
+            channels: 1,
+            size_bytes: 1 << 30,
+        },
+        now_ns: 3 * SECOND,
+        measurements: Vec::new(),
+        trials: Vec::new(),
+    };
+    let mut list = Vec::new();
+    for (name, permille) in [
+        (rays::SEQUENTIAL_READ, 1000),
+        (rays::SEQUENTIAL_WRITE, 0),
+        (rays::SEQUENTIAL_MIXED, 500),
+        (rays::SEQUENTIAL_READ_PAGES, 1000),
+        (rays::SEQUENTIAL_WRITE_PAGES, 0),
+    ] {
+        let mut timed = Workload {
+            streams: Streams::with_reads(permille),
+            access: Access::Sequential,
+            block_bytes: 1 << 20,
+            ..workload(name, 4)
+        };
+        timed.stop.time_ns = Some(4 * SECOND);
+        list.push(timed);
+    }
+    for (name, permille) in [("reads-0", 0), ("reads-50", 500), ("reads-100", 1000)] {
+        list.push(Workload {
+            streams: Streams::with_reads(permille),
+            block_bytes: 4096,
+            ..workload(name, 32)
+        });
+    }
+    searched(list, cells)
+}
+
+/// Writes a record in the format of this name.
+fn exported(record: &Record, name: &str) -> Option<String> {
+    let path = Path::new(name);
+    let format = diskproof_report::formats::format_of(path).unwrap();
+    let files = format.files(record, path);
+    let file = files.first()?;
+    let mut text = Vec::new();
+    (file.write)(&mut text).unwrap();
+    Some(String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn rays_hold_the_rates_of_a_disk_and_their_exports_what_was_measured() {
+    let mut record = searched_rays();
+    let found = &record.rays().unwrap().figures;
+    let truth = md1_rate(10e-3, 30e-3);
+    for ray in &found.rays {
+        let load = &ray.load;
+        assert_eq!(load.outcome, LoadOutcome::Sustained, "{ray:?}");
+        assert!(load.low <= 1.01 * truth, "{truth}: {ray:?}");
+        assert!(load.high >= 0.99 * truth, "{truth}: {ray:?}");
+    }
+    let boundary = found.boundary.as_ref().unwrap();
+    assert_eq!((boundary.rays, found.rays.len()), (3, 3));
+    for (estimate, expected) in [
+        (&boundary.reads, truth),
+        (&boundary.writes, truth),
+        (&boundary.write_cost, 1.0),
+    ] {
+        let distance = (estimate.value - expected).abs();
+        assert!(
+            distance <= 1.3 * estimate.half_width_95.unwrap(),
+            "{boundary:?}"
+        );
+    }
+    assert_eq!(record.measurements.len(), 5 + 2 * 3);
+    derives_again(&record);
+    exports_hold_what_was_measured(&record);
+    // Where one of both ends is undecided, nothing is exported.
+    for result in &mut record.results {
+        if let TaskResult::Rays(rays) = result {
+            rays.figures.rays[0].load.outcome = LoadOutcome::FewEpisodes;
+        }
+    }
+    for name in ["x.iocost", "x.yaml", "x.ceph", "x.cockroach"] {
+        assert_eq!(exported(&record, name), None);
+    }
+}
+
+/// 100 requests/s, whatever they are; the sequential ones move 1 MiB each.
+fn exports_hold_what_was_measured(record: &Record) {
+    let number = |text: &str, key: &str| {
+        let rest = text.split_once(key).unwrap().1;
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap();
+        digits.parse::<f64>().unwrap()
+    };
+    let mut bytes = 104_857_600.0;
+    let iocost = exported(record, "x.iocost").unwrap();
+    let yaml = exported(record, "x.yaml").unwrap();
+    let low = record.rays().unwrap().figures.rays[0].load.low;
+    for (text, key, expected) in [
+        (&iocost, "rbps=", bytes),
+        (&iocost, "rseqiops=", 100.0),
+        (&iocost, "rrandiops=", 100.0),
+        (&iocost, "wbps=", bytes),
+        (&iocost, "wseqiops=", 100.0),
+        (&iocost, "wrandiops=", 100.0),
+        (&iocost, "rlat=", 30_000.0),
+        (&yaml, "read_bandwidth: ", bytes),
+        (&yaml, "write_bandwidth: ", bytes),
+        (&yaml, "write_iops: ", low),
+    ] {
+        let stated = number(text, key);
+        assert!(
+            (stated / expected - 1.0).abs() < 0.02,
+            "{key}{stated}: {text}"
+        );
+    }
+    assert!(iocost.contains("rpct=90.00"), "{iocost}");
+    let ceph = exported(record, "x.ceph").unwrap();
+    let capacity = number(&ceph, "osd_mclock_max_capacity_iops_ssd ");
+    assert!((capacity - 100.0).abs() < 2.0, "{ceph}");
+    let cockroach = exported(record, "x.cockroach").unwrap();
+    bytes /= number(&cockroach, "provisioned_bandwidth = '");
+    assert!((bytes - 1.0).abs() < 0.02, "{cockroach}");
+}
+
+/// A search that ends before its answer leaves the boundary to the others.
+#[test]
+fn rays_without_their_last_trials_are_undecided() {
+    let mut record = searched_rays();
+    for result in &mut record.results {
+        if let TaskResult::Rays(rays) = result {
+            for ray in &mut rays.data.rays[..2] {
+                ray.trials.pop();
+            }
+        }
+    }
+    let (derived, _) = diskproof_analysis::again::judged_again(record);
+    let figures = &derived.rays().unwrap().figures;
+    let outcomes: Vec<LoadOutcome> = figures.rays.iter().map(|ray| ray.load.outcome).collect();
+    let expected = [
+        LoadOutcome::Unfinished,
+        LoadOutcome::Unfinished,
+        LoadOutcome::Sustained,
+    ];
+    assert_eq!(outcomes, expected);
+    assert_eq!(figures.boundary, None);
 }

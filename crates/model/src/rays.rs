@@ -1,0 +1,90 @@
+//! Searches of the highest rate at several shares of reads: each is a ray from the origin of the
+//! plane of reads and writes per second, and where they end is the boundary of what the target
+//! keeps its promise at.
+
+use crate::estimate::Estimate;
+use crate::rate::{LoadData, LoadFigures};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Fewer rays than this, or not more than half of them, show no boundary.
+pub const BOUNDARY_RAYS_MIN: usize = 3;
+
+/// The name of the workload that reads 1 MiB at a time in order.
+pub const SEQUENTIAL_READ: &str = "sequential-read";
+/// And that writes them.
+pub const SEQUENTIAL_WRITE: &str = "sequential-write";
+/// And of half of each.
+pub const SEQUENTIAL_MIXED: &str = "sequential-mixed";
+/// The name of the workload that reads 4 KiB in order.
+pub const SEQUENTIAL_READ_PAGES: &str = "sequential-read-4k";
+/// And that writes them.
+pub const SEQUENTIAL_WRITE_PAGES: &str = "sequential-write-4k";
+
+/// The searches of a plan that has several, and what they say together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RaysRecord {
+    /// What was measured.
+    pub data: RaysData,
+    /// What follows from it.
+    pub figures: RaysFigures,
+}
+
+/// The trials of each search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RaysData {
+    /// One for each searched workload, in the order of the plan.
+    pub rays: Vec<LoadData>,
+}
+
+/// What the searches found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RaysFigures {
+    /// One for each searched workload, in the order of the plan.
+    pub rays: Vec<RayFigures>,
+    /// The boundary; absent where too few searches are decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<RayBoundary>,
+}
+
+/// A ray: a share of reads, and the highest rate at it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RayFigures {
+    /// Reads among all requests, from 0 to 1.
+    pub read_share: f64,
+    /// What the search found.
+    pub load: LoadFigures,
+}
+
+impl RayFigures {
+    /// Whether the ray ends at a known place: its promise holds below, and breaks above.
+    pub fn is_decided(&self) -> bool {
+        self.load.outcome.has_both_ends()
+    }
+}
+
+/// The straight line through the ends of the decided rays: a request of each kind takes its share
+/// of the target's time, whatever the others are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RayBoundary {
+    /// Decided rays.
+    pub rays: usize,
+    /// Reads per second without writes.
+    pub reads: Estimate,
+    /// Writes per second without reads.
+    pub writes: Estimate,
+    /// Reads that one write takes the place of.
+    pub write_cost: Estimate,
+    /// Where the rays leave the line by more than chance explains: the farthest one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bend: Option<RayBend>,
+}
+
+/// A ray that ends beyond the straight line, or before it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RayBend {
+    /// Reads among its requests, from 0 to 1.
+    pub read_share: f64,
+    /// Its rate over that of the line, minus 1.
+    pub deviation: f64,
+}

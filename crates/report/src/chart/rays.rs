@@ -1,0 +1,60 @@
+//! The boundary of reads and writes: where the promise is still kept, mix by mix, and the straight
+//! line through these places.
+
+use super::types::{Axis, Chart, Series, SeriesMark};
+use diskproof_model::digits::rounded;
+use diskproof_model::rays::{RayFigures, RaysRecord};
+use diskproof_model::record::Record;
+
+/// `None` where no ray has an answer.
+pub(super) fn chart(record: &Record) -> Option<Chart> {
+    let rays = record.rays()?;
+    let decided: Vec<&RayFigures> = rays
+        .figures
+        .rays
+        .iter()
+        .filter(|ray| ray.is_decided())
+        .collect();
+    if decided.is_empty() {
+        return None;
+    }
+    Some(Chart {
+        id: "boundary".to_owned(),
+        title: title(rays),
+        caption: "Below the dots the promise is kept, above them it breaks. The bars are the 95 % \
+                  intervals of the writes; those of the reads have the same share."
+            .to_owned(),
+        x: Axis::new("reads", "1/s").starting_at_zero(),
+        y: Axis::new("writes", "1/s").starting_at_zero(),
+        y_right: None,
+        series: series(rays, &decided),
+        guides: Vec::new(),
+    })
+}
+
+fn title(rays: &RaysRecord) -> String {
+    match &rays.figures.boundary {
+        Some(boundary) => format!(
+            "Boundary of reads and writes: a write costs {} reads",
+            rounded(boundary.write_cost.value, boundary.write_cost.half_width_95)
+        ),
+        None => "Boundary of reads and writes: undecided".to_owned(),
+    }
+}
+
+fn series(rays: &RaysRecord, decided: &[&RayFigures]) -> Vec<Series> {
+    let mut ends = Series::new("highest rate of a mix", SeriesMark::Dots, Vec::new());
+    for ray in decided {
+        let (share, load) = (ray.read_share, &ray.load);
+        ends.points
+            .push((share * load.rate, (1.0 - share) * load.rate));
+        ends.half_widths_95
+            .push((1.0 - share) * (load.high - load.low) / 2.0);
+    }
+    let mut series = vec![ends];
+    if let Some(boundary) = &rays.figures.boundary {
+        let ends = vec![(0.0, boundary.writes.value), (boundary.reads.value, 0.0)];
+        series.push(Series::new("straight line", SeriesMark::Line, ends));
+    }
+    series
+}
