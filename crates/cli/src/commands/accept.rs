@@ -191,8 +191,8 @@ fn stopped_test(
     }
 }
 
-/// `/dev/sdb: going on with a test that was stopped while it wrote, at 43 %, of which the rest takes
-/// about 3 h; --restart begins anew`
+/// `/dev/sdb: going on with a test that was stopped while it wrote, at 43 %; the rest takes about
+/// 3 h at its rate so far; --restart begins anew`
 fn resumed_text(identity: &TargetIdentity, measured: &AcceptMeasurement) -> String {
     let count = measured.states.0.len() as u64;
     let (doing, done) = if measured.written < count {

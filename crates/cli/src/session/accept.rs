@@ -126,7 +126,7 @@ impl AcceptRun {
     }
 
     /// Keeps what was done in the journal. What was written since the last flush is not. A journal
-    /// that cannot be written is tried again after the next step: its filesystem may have room then.
+    /// that cannot be written is tried again after the next step: there may be room then.
     fn keep(&mut self, is_durable: bool, sink: &Sink) {
         let Some(journal) = &self.journal else {
             return;

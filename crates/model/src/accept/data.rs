@@ -659,3 +659,24 @@ fn common_divisor(one: u64, other: u64) -> u64 {
     }
     greater
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rest_of_a_test_follows_from_its_own_rates() {
+        let mut measured = AcceptMeasurement::new(AcceptPlan {
+            procedure: Procedure::Whole,
+            size_bytes: 1000,
+            salt: 1,
+        });
+        assert_eq!(measured.rest_ns(), None);
+        measured.writes.add(250, 500);
+        // Reads count like writes until some were measured.
+        assert_eq!(measured.rest_ns(), Some(1500 + 2000));
+        measured.writes.add(750, 1500);
+        measured.reads.add(500, 100);
+        assert_eq!(measured.rest_ns(), Some(100));
+    }
+}

@@ -255,6 +255,16 @@ fn credit_that_ends_is_followed_by_pauses_within_the_time() {
 }
 
 #[test]
+fn credit_that_ends_late_has_only_the_pauses_that_fit() {
+    let mut disk = Limiter::full(3000.0, 16_000.0, 13_000.0 * 205.0);
+    let carried = carried_out(&plan(240, |_| {}), &mut disk);
+    assert_eq!(carried.rounds("after-10s"), 1);
+    assert_eq!(carried.rounds("after-50s"), 0);
+    let latest_ns = 240 * SECOND + OVERTIME_NS;
+    assert!(carried.end_ns <= latest_ns, "{}", carried.end_ns);
+}
+
+#[test]
 fn fall_of_a_cache_is_found_where_its_size_says() {
     for megabytes in [2000.0, 5000.0, 12_000.0] {
         let mut disk = Cache {
