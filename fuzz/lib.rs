@@ -44,6 +44,7 @@ pub fn use_fleet(judged: FleetRecord) {
         margin: fleet::MARGIN,
         missing: Vec::new(),
         refused: Vec::new(),
+        storage: None,
     };
     let examples = judged.examples.clone();
     let mut by_reference = Fleet::with_reference(judged);

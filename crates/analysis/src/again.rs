@@ -36,9 +36,30 @@ impl Rejudged {
 
 /// The record that follows from the data of `stored`, which itself is returned where it has none.
 pub fn judged_again(stored: Record) -> (Record, Rejudged) {
-    let Some(data) = measured(&stored) else {
+    let Some(derived) = derived(&stored) else {
         return (stored, Rejudged::NoData);
     };
+    if stored.judging != JUDGING_VERSION {
+        return (derived, Rejudged::Anew(stored.judging));
+    }
+    match difference(&stored, &derived) {
+        Some(place) => (derived, Rejudged::Differs(place)),
+        None => (derived, Rejudged::Same),
+    }
+}
+
+/// The record that follows from the data of `stored`, without a word on what that one says of it:
+/// to compare both takes longer than all the rest.
+pub fn judged_quietly(stored: Record) -> Record {
+    match derived(&stored) {
+        Some(derived) => derived,
+        None => stored,
+    }
+}
+
+/// What follows from the data of a record; `None` where it has none.
+fn derived(stored: &Record) -> Option<Record> {
+    let data = measured(stored)?;
     let mut expected: Vec<Expected> = Vec::new();
     for expectation in &stored.expectations {
         // What cannot be parsed is missed in the comparison.
@@ -48,17 +69,11 @@ pub fn judged_again(stored: Record) -> (Record, Rejudged) {
             expected.push(condition);
         }
     }
-    let mut derived = judge(RunFacts::from_record(&stored), &data, &expected);
+    let mut derived = judge(RunFacts::from_record(stored), &data, &expected);
     if let Some(part) = stored.campaign() {
         derived.results.push(TaskResult::Compared(part.clone()));
     }
-    if stored.judging != JUDGING_VERSION {
-        return (derived, Rejudged::Anew(stored.judging));
-    }
-    match difference(&stored, &derived) {
-        Some(place) => (derived, Rejudged::Differs(place)),
-        None => (derived, Rejudged::Same),
-    }
+    Some(derived)
 }
 
 /// The data that the record was derived from; `None` where it keeps figures only.
@@ -91,6 +106,7 @@ fn measured(record: &Record) -> Option<RunData> {
         accept: record.accept().map(|accept| accept.data.clone()),
         files,
         layer_places,
+        together: record.together().cloned(),
         observed: record.observed().cloned(),
     })
 }

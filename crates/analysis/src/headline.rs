@@ -456,6 +456,14 @@ fn latency_search_clause(record: &Record) -> Option<String> {
 fn sustain_clause(record: &Record) -> Option<String> {
     let found = record.sustain()?;
     let lasting = found.lasting.value_text();
+    if let Some(doubtful) = &found.doubtful_drop {
+        return Some(format!(
+            "undecided: fell by {} × to {lasting} after {}, while the machine or other programs \
+             may have slowed it",
+            rounded(doubtful.factor(), Some(doubtful.factor() * FACTOR_KNOWN)),
+            format_bytes(doubtful.moved.bytes)
+        ));
+    }
     let Some(drop) = &found.drop else {
         return Some(format!(
             "sustains {lasting}: no fall in {} and {}; a credit of more than that would not have \

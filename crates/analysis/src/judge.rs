@@ -124,6 +124,9 @@ fn measured_results(data: &RunData, facts: &RunFacts, measurements: &[Row]) -> V
     if let Some(inserts) = postgres_record(data.postgres.as_ref(), measurements) {
         results.push(TaskResult::Inserts(inserts));
     }
+    if let Some(together) = &data.together {
+        results.push(TaskResult::Together(together.clone()));
+    }
     if let Some(depth) = latency_search(&facts.plan, &data.measurements) {
         results.push(TaskResult::Depth(depth));
     }

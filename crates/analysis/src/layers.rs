@@ -236,6 +236,7 @@ mod tests {
                 start_ns: 0,
                 wall_ns: 1_000_000_000,
                 ops: [(OpKind::Read, read)].into(),
+                slot: None,
             }
         };
         m.data.slices = medians_us.iter().map(slice).collect();

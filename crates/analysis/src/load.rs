@@ -20,6 +20,10 @@ const GENERATOR_SHARE_MAX: f64 = 0.01;
 /// No timer of the kernel is more exact than this, in nanoseconds: a smaller delay is in every
 /// latency that a program sees.
 const GENERATOR_NS_MIN: u64 = 100_000;
+/// A larger delay counts where it alone made this share of the late requests late. A virtual
+/// machine whose processor is taken away for a millisecond now and then delays one request of a
+/// hundred by that, which decides nothing where the limit is far away.
+const MADE_LATE_MAX: f64 = 0.05;
 /// The rate that was offered may differ from the wanted one by this share.
 const OFFERED_MISSED_MAX: f64 = 0.015;
 /// Standard deviations by which a Poisson process may differ besides.
@@ -73,6 +77,7 @@ pub(crate) fn load_figures(
         falls: answer.falls,
         unseen_credit: answer.unseen_credit,
         generator_share: generator_share(plan, trials),
+        generator_late_share: made_late(trials),
         cause: cause(&rows),
     }
 }
@@ -167,21 +172,36 @@ fn generator_delay_ns(trials: &[RateTrial]) -> Option<u64> {
     delays.get(delays.len() / 2).copied()
 }
 
+/// The share of the late requests of the deciding trials that only this program's own delay made
+/// late; 0 without any.
+fn made_late(trials: &[RateTrial]) -> f64 {
+    let (mut late, mut own) = (0, 0);
+    for trial in deciding(trials) {
+        late += trial.total().late;
+        own += trial.dispatch_late;
+    }
+    own as f64 / late.max(1) as f64
+}
+
 /// Whether this program did not offer what it was to offer, so that the answer is its own.
 fn is_limited_by_generator(plan: &RatePlan, trials: &[RateTrial]) -> bool {
     if let Some(delay_ns) = generator_delay_ns(trials)
         && delay_ns > GENERATOR_NS_MIN
         && delay_ns as f64 > GENERATOR_SHARE_MAX * plan.limit_ns as f64
+        && made_late(trials) > MADE_LATE_MAX
     {
         return true;
     }
     let (mut wanted, mut offered) = (0.0, 0.0);
+    // Requests of the end of a trial that are neither answered nor late yet.
+    let mut open_at_ends = 0.0;
     for trial in deciding(trials) {
         wanted += trial.rate * trial.wall_ns as f64 / 1e9;
         offered += trial.total().requests as f64;
+        open_at_ends += trial.rate * plan.limit_ns as f64 / 1e9;
     }
     let missed = (offered - wanted).abs();
-    missed > OFFERED_MISSED_MAX * wanted + OFFERED_DEVIATIONS * wanted.sqrt()
+    missed > OFFERED_MISSED_MAX * wanted + OFFERED_DEVIATIONS * wanted.sqrt() + open_at_ends
 }
 
 /// What a request waited for on average, in nanoseconds.
@@ -420,13 +440,29 @@ mod tests {
             wall_ns: 10_000_000_000,
             served: 1000.0,
             is_over: false,
-            batches: vec![LateRequests { requests, late: 0 }],
+            batches: vec![LateRequests {
+                requests,
+                late: 100,
+            }],
             dispatch_p99_ns,
+            dispatch_late: 10,
         }
     }
 
     fn is_void(plan: &RatePlan, kind: RateCellKind, requests: u64, delay_ns: u64) -> bool {
         is_limited_by_generator(plan, &[trial(kind, requests, Some(delay_ns))])
+    }
+
+    #[test]
+    fn delay_that_makes_no_request_late_decides_nothing() {
+        let delayed = trial(RateCellKind::Near, 10_000, Some(2_000_000));
+        for (dispatch_late, void) in [(0, false), (5, false), (6, true)] {
+            let trials = [RateTrial {
+                dispatch_late,
+                ..delayed.clone()
+            }];
+            assert_eq!(is_limited_by_generator(&PLAN, &trials), void);
+        }
     }
 
     #[test]
@@ -448,12 +484,12 @@ mod tests {
     #[test]
     fn rate_that_was_not_offered_makes_an_answer_void() {
         let hold = RateCellKind::Hold;
-        // 1.5 %, and four standard deviations of what chance does.
+        // 1.5 %, four standard deviations of what chance does, and the last five milliseconds.
         for (requests, void) in [
             (10_000, false),
-            (9_451, false),
-            (9_449, true),
-            (10_551, true),
+            (9_446, false),
+            (9_444, true),
+            (10_556, true),
         ] {
             assert_eq!(is_void(&PLAN, hold, requests, 0), void, "{requests}");
         }

@@ -210,6 +210,7 @@ mod tests {
             start_ns: start_s * SECOND,
             wall_ns: SECOND,
             ops: BTreeMap::new(),
+            slot: None,
         };
         let names = ["random-read-d32", "mixed-random"];
         record

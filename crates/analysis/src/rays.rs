@@ -295,6 +295,7 @@ mod tests {
                 falls: 0,
                 unseen_credit: 0.0,
                 generator_share: None,
+                generator_late_share: 0.0,
                 cause: BreakCause {
                     limit: BreakLimit::Unknown,
                     why: String::new(),

@@ -5,6 +5,9 @@ use crate::estimate::{LastingFall, mean, variance};
 
 /// A fall without a step is at least a third: a healthy disk wanders by less.
 const GRADUAL_SHARE_MIN: f64 = 1.0 / 3.0;
+/// Rounds that end a load evenly, and how far their rates may lie apart, as a share of their mean.
+const EVEN_ROUNDS: usize = 5;
+const EVEN_RANGE: f64 = 0.2;
 /// Rounds at the start and at the end that show how far a rate fell.
 pub(crate) const DROP_ROUNDS: usize = 3;
 
@@ -53,11 +56,72 @@ pub(crate) fn drop_share(rates: &[f64], fall: Option<&LastingFall>) -> Option<Dr
     })
 }
 
+/// A fall from some rounds to those that end a load.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct FallOfRounds {
+    /// The first round behind the fall.
+    pub(crate) at: usize,
+    /// Mean rate of the rounds before.
+    pub(crate) before: f64,
+    /// Mean rate of those behind.
+    pub(crate) after: f64,
+}
+
+/// The fall by at least a third to rounds that are even until the end, whatever was before: a rate
+/// that wandered first leaves no other trace of its fall.
+pub(crate) fn fall_to_even_rounds(rates: &[f64]) -> Option<FallOfRounds> {
+    let last = rates.last_chunk::<EVEN_ROUNDS>()?;
+    let highest = last.iter().copied().fold(0.0, f64::max);
+    let lowest = last.iter().copied().fold(f64::INFINITY, f64::min);
+    if highest - lowest > EVEN_RANGE * mean(last) {
+        return None;
+    }
+    let limit = highest * (1.0 + EVEN_RANGE);
+    let at = match rates.iter().rposition(|rate| *rate > limit) {
+        Some(last_high) => last_high + 1,
+        None => return None,
+    };
+    let (before, after) = (mean(&rates[..at]), mean(&rates[at..]));
+    if after > before * (1.0 - GRADUAL_SHARE_MIN) {
+        return None;
+    }
+    Some(FallOfRounds { at, before, after })
+}
+
 /// Whether the rate fell from the first rounds to the last by at least a third: flash approaches
 /// its steady state without a step.
 pub(crate) fn is_gradual_fall(rates: &[f64]) -> bool {
     match drop_share(rates, None) {
         Some(drop) => drop.low() >= GRADUAL_SHARE_MIN,
         None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wandering_rate_that_ends_evenly_below_has_fallen() {
+        let rates = [59e3, 38e3, 22e3, 306.0, 306.0, 305.0, 306.0, 306.0, 306.0];
+        // Too uneven for the first rounds against the last.
+        assert!(!is_gradual_fall(&rates));
+        let fall = fall_to_even_rounds(&rates).unwrap();
+        assert_eq!(fall.at, 3);
+        assert!((fall.after - 306.0).abs() < 1.0, "{fall:?}");
+        assert!((fall.before - 39_667.0).abs() < 1.0, "{fall:?}");
+    }
+
+    #[test]
+    fn even_wandering_and_rising_rates_have_not_fallen() {
+        for rates in [
+            &[100.0, 101.0, 99.0, 100.0, 98.0, 102.0, 100.0][..],
+            &[120.0, 90.0, 125.0, 100.0, 95.0, 98.0, 102.0, 100.0],
+            &[50.0, 60.0, 100.0, 100.0, 100.0, 100.0, 100.0],
+            &[300.0, 300.0, 100.0, 100.0, 100.0, 100.0],
+            &[300.0, 100.0, 140.0, 100.0, 80.0, 100.0],
+        ] {
+            assert_eq!(fall_to_even_rounds(rates), None, "{rates:?}");
+        }
     }
 }

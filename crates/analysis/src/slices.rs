@@ -590,6 +590,7 @@ mod shared_fall_tests {
                 start_ns: (round * rates.len() + index) as u64 * SECOND,
                 wall_ns: SECOND,
                 ops: BTreeMap::from([(OpKind::Read, op)]),
+                slot: None,
             }
         };
         let of_one = |(index, own): (usize, &&[f64])| {

@@ -1,8 +1,8 @@
 //! What a sustained load shows: the rate that lasts, the fall before it with what explains it, the
 //! rate after pauses, and whether the load reached its steady state.
 
-use crate::estimate::{self, LastingFall, mean};
-use crate::rounds::{DROP_ROUNDS, drop_share, is_gradual_fall};
+use crate::estimate::{self, LastingFall, Settling, mean};
+use crate::rounds::{DROP_ROUNDS, drop_share, fall_to_even_rounds, is_gradual_fall};
 use crate::slices::rate_of_kinds;
 use crate::{moved, rules};
 use diskproof_model::health::CountedDisk;
@@ -11,7 +11,7 @@ use diskproof_model::measurement::{MovedTotal, OpKind};
 use diskproof_model::record::Estimate;
 use diskproof_model::record::{Expectation, Record};
 use diskproof_model::row::Row;
-use diskproof_model::series::TimeSeries;
+use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::sustain::{
     BucketFigures, DropCause, Precondition, RateDrop, Recovery, SteadyState, SustainPlan,
     SustainRecord,
@@ -33,8 +33,6 @@ const CREDIT_USED: f64 = 0.97;
 const REFILL_SHOWN: f64 = 2.0;
 /// What a pause gives is known to this share: it is counted in steps.
 const REFILL_KNOWN: f64 = 0.3;
-/// The rates of a limiter are known to this share.
-const LIMITER_KNOWN: f64 = 0.01;
 /// The rate after a pause is that of the first second, or of this part of a shorter load.
 const FIRST_NS: u64 = 1_000_000_000;
 const FIRST_PARTS: u64 = 10;
@@ -48,20 +46,22 @@ fn round_rates(row: &Row) -> Vec<f64> {
         .collect()
 }
 
-/// The fall from the first rounds to the last, at the first round below the middle.
-fn gradual_fall(row: &Row) -> Option<LastingFall> {
+/// The fall from the first rounds to the last, at the first round below the middle, or to rounds
+/// that are even until the end.
+fn fall_of_rounds(row: &Row) -> Option<LastingFall> {
     let rates = round_rates(row);
-    if !is_gradual_fall(&rates) {
-        return None;
-    }
-    let before = mean(&rates[..DROP_ROUNDS]);
-    let after = mean(&rates[rates.len() - DROP_ROUNDS..]);
-    let middle = (before * after).sqrt();
+    let (rounds, before, after) = if is_gradual_fall(&rates) {
+        let before = mean(&rates[..DROP_ROUNDS]);
+        let after = mean(&rates[rates.len() - DROP_ROUNDS..]);
+        let middle = (before * after).sqrt();
+        let high = rates.iter().take_while(|rate| **rate >= middle);
+        (high.count(), before, after)
+    } else {
+        let fall = fall_to_even_rounds(&rates)?;
+        (fall.at, fall.before, fall.after)
+    };
     let mut at_ns = 0;
-    for (slice, rate) in row.data.slices.iter().zip(&rates) {
-        if *rate < middle {
-            break;
-        }
+    for slice in &row.data.slices[..rounds] {
         at_ns += slice.wall_ns;
     }
     Some(LastingFall {
@@ -157,12 +157,17 @@ pub(crate) fn sustain_record(record: &Record) -> Option<SustainRecord> {
     };
     let FoundDrop {
         drop,
+        doubtful,
         bucket,
         recoveries,
     } = FoundDrop::in_record(record, sustain, index);
+    let after = match drop.as_ref().or(doubtful.as_ref()) {
+        Some(fall) => rate_after_fall(row, fall),
+        None => None,
+    };
     let lasting = match &bucket {
         Some(bucket) if bucket.base.unit == "1/s" => bucket.base.clone(),
-        Some(_) | None => measured,
+        Some(_) | None => after.unwrap_or(measured),
     };
     Some(SustainRecord {
         workload: load.name.clone(),
@@ -170,6 +175,7 @@ pub(crate) fn sustain_record(record: &Record) -> Option<SustainRecord> {
         moved: whole(row),
         lasting,
         drop,
+        doubtful_drop: doubtful,
         bucket,
         recoveries,
         steady_state: steady_state(sustain.round_ns, &rates, last_bytes),
@@ -201,6 +207,8 @@ fn whole(row: &Row) -> MovedTotal {
 #[derive(Default)]
 struct FoundDrop {
     drop: Option<RateDrop>,
+    /// A fall that may be of something else than the disk.
+    doubtful: Option<RateDrop>,
     bucket: Option<BucketFigures>,
     recoveries: Vec<Recovery>,
 }
@@ -217,10 +225,13 @@ impl FoundDrop {
         };
         let mut own_fall = rules::lasting_fall_of(record, index);
         if own_fall.is_none() && rules::may_accuse_disk(record, index) {
-            own_fall = gradual_fall(row);
+            own_fall = fall_of_rounds(row).or(fall_of_limiter);
         }
         let Some(fall) = fall_of_limiter.or(own_fall) else {
-            return Self::default();
+            return Self {
+                doubtful: doubtful_fall(record, index),
+                ..Self::default()
+            };
         };
         let drop = rate_drop(record, index, &fall, DropCause::BurstCredit);
         let mut recoveries = Vec::new();
@@ -237,21 +248,51 @@ impl FoundDrop {
             && is_limiter(row, credit, &drop, &recoveries)
         {
             return Self {
+                bucket: Some(bucket_figures(row, credit, &drop)),
                 drop: Some(drop),
-                bucket: Some(bucket_figures(row, credit)),
+                doubtful: None,
                 recoveries,
             };
         }
+        let Some(own_fall) = own_fall else {
+            return Self {
+                doubtful: doubtful_fall(record, index),
+                ..Self::default()
+            };
+        };
         let mut cause = outer_cause(record, index);
         if cause == DropCause::Unknown && is_cache(&drop, row, &recoveries) {
             cause = DropCause::WriteCache;
         }
         Self {
-            drop: Some(rate_drop(record, index, &own_fall.unwrap_or(fall), cause)),
+            drop: Some(rate_drop(record, index, &own_fall, cause)),
+            doubtful: None,
             bucket: None,
             recoveries,
         }
     }
+}
+
+/// A fall while other programs used the disk, the processors were busy or the page cache answered:
+/// it is nobody's, but the load did not keep its rate either. `None` where there was none.
+fn doubtful_fall(record: &Record, index: usize) -> Option<RateDrop> {
+    if rules::may_accuse_disk(record, index) {
+        return None;
+    }
+    let row = &record.measurements[index];
+    let series = headline_series(row)?;
+    let fall = match estimate::rate_fall(&series, row.data.wall_ns) {
+        Some(fall) => fall,
+        None => fall_of_rounds(row)?,
+    };
+    Some(rate_drop(record, index, &fall, DropCause::Unknown))
+}
+
+/// Operations per second after a fall.
+fn rate_after_fall(row: &Row, fall: &RateDrop) -> Option<Estimate> {
+    let series = headline_series(row)?;
+    let settling = Settling::new(fall.at_ns, Some(true));
+    Some(estimate::rate_after(&series, row.data.wall_ns, settling).ops)
 }
 
 /// Whether a limiter explains the fall and what followed it: each pause gave what it refilled.
@@ -375,25 +416,50 @@ fn is_cache(drop: &RateDrop, row: &Row, recoveries: &[Recovery]) -> bool {
         && recoveries.iter().any(|one| one.is_back)
 }
 
-/// The figures of a credit with their intervals. Its end is known to a cell of the series.
-fn bucket_figures(row: &Row, credit: &BurstCredit) -> BucketFigures {
-    let mut cell_ns = 0;
-    for (_, op) in row.headline_ops() {
-        cell_ns = cell_ns.max(op.data.series.interval_ns);
+/// The figures of a credit with their intervals, which are unknown where too few cells lie on one
+/// side of its end. What the load moved is counted exactly, so that the credit is as uncertain as
+/// the refill meanwhile and the cell in which it ended.
+fn bucket_figures(row: &Row, credit: &BurstCredit, drop: &RateDrop) -> BucketFigures {
+    let series = headline_series(row).unwrap_or_else(|| TimeSeries::new(1));
+    let cell_ns = series.interval_ns.max(1);
+    let end = (drop.at_ns.saturating_sub(series.start_ns) / cell_ns) as usize;
+    let burst_cells = series.cells.get(..end.saturating_sub(1));
+    // The end counts from where a little of the credit was left.
+    let left_ns = 2.0 * (1.0 - CREDIT_USED) * credit.burst_ns as f64;
+    let left_cells = (left_ns / cell_ns as f64).ceil() as usize;
+    let base_cells = series.cells.get(end + left_cells + 1..);
+    let burst_width = width_of(burst_cells, cell_ns, credit.burst, &credit.unit);
+    let base_width = width_of(base_cells, cell_ns, credit.base, &credit.unit);
+    let cell_s = cell_ns as f64 / 1e9;
+    let mut credit_width = None;
+    let mut refill_width = None;
+    if let Some(base_width) = base_width {
+        let width = base_width * end as f64 * cell_s + (credit.burst - credit.base) * cell_s;
+        let share = width / credit.credit + base_width / credit.base;
+        credit_width = Some(width);
+        refill_width = Some(credit.refill_ns as f64 * share);
     }
-    let base_width = credit.base * LIMITER_KNOWN;
-    let burst_width = credit.burst * LIMITER_KNOWN;
-    let credit_width = (base_width + burst_width) * credit.burst_ns as f64 / 1e9
-        + (credit.burst - credit.base) * cell_ns as f64 / 1e9;
-    let refill_ns = credit.refill_ns as f64;
-    let refill_share = credit_width / credit.credit + LIMITER_KNOWN;
     let amount_unit = if credit.unit == "B/s" { "B" } else { "1" };
     BucketFigures {
-        base: Estimate::new(1, credit.base, Some(base_width), &credit.unit),
-        burst: Estimate::new(1, credit.burst, Some(burst_width), &credit.unit),
-        credit: Estimate::new(1, credit.credit, Some(credit_width), amount_unit),
-        refill: Estimate::new(1, refill_ns, Some(refill_ns * refill_share), "ns"),
+        base: Estimate::new(1, credit.base, base_width, &credit.unit),
+        burst: Estimate::new(1, credit.burst, burst_width, &credit.unit),
+        credit: Estimate::new(1, credit.credit, credit_width, amount_unit),
+        refill: Estimate::new(1, credit.refill_ns as f64, refill_width, "ns"),
     }
+}
+
+/// Half of the 95 % interval of a rate of a limiter by the cells of a part of the load, and by how
+/// much their mean differs from the figure, which other cells have decided, too.
+fn width_of(cells: Option<&[Cell]>, cell_ns: u64, figure: f64, unit: &str) -> Option<f64> {
+    let mut part = TimeSeries::new(cell_ns);
+    part.cells = cells?.to_vec();
+    let part_ns = cell_ns * part.cells.len() as u64;
+    let rates = estimate::rate_after(&part, part_ns, Settling::WHOLE);
+    let rate = match unit {
+        "B/s" => rates.bytes,
+        _ => rates.ops,
+    };
+    Some(rate.half_width_95? + (rate.value - figure).abs())
 }
 
 /// The rate after a pause; `None` where it was not measured.

@@ -11,8 +11,8 @@ use clap::{ArgAction, ValueEnum};
 use diskproof_analysis::expect::Expected;
 use diskproof_device::{Consent, Intent, Overwriting, UnknownContent, admit, scratch_bytes_max};
 use diskproof_model::plan::{EngineChoice, EngineKind, Plan};
-use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, parse_size};
+use diskproof_model::target::{Rank, TargetIdentity, TargetKind};
+use diskproof_model::units::{format_bytes, parse_duration, parse_size};
 use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
 use std::path::{Path, PathBuf};
@@ -94,6 +94,9 @@ pub struct MeasuringFlags {
     /// Whether SMART health is read.
     #[command(flatten)]
     pub health: HealthFlags,
+    /// Whether other hosts measure at the same instants.
+    #[command(flatten)]
+    pub together: TogetherFlags,
 }
 
 impl MeasuringFlags {
@@ -172,7 +175,19 @@ impl MeasuringFlags {
 
     /// Whether the record goes to stdout, in whatever form, instead of the page.
     pub fn prints_record(&self) -> bool {
-        self.pieces || self.prints_json()
+        self.prints_pieces() || self.prints_json()
+    }
+
+    /// Whether the record goes to stdout in short lines: also of a run together with others, unless
+    /// it goes elsewhere.
+    pub fn prints_pieces(&self) -> bool {
+        let is_elsewhere = self.json || !self.outputs.is_empty();
+        self.pieces || (self.together.together && !is_elsewhere)
+    }
+
+    /// Whether the record is for `merge`, which gives the verdict.
+    pub fn is_for_merge(&self) -> bool {
+        self.pieces || self.together.together
     }
 
     /// The files to write.
@@ -241,6 +256,70 @@ pub struct HealthFlags {
     /// Skip the SMART health check (smartctl)
     #[arg(long)]
     pub no_health: bool,
+}
+
+/// Flags of a run together with other hosts.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct TogetherFlags {
+    /// Measure fixed workloads at the same instants as other hosts, for 'diskproof merge'
+    /// (diskproof help cluster); implies --pieces
+    #[arg(long)]
+    pub together: bool,
+    /// Start of the first slot: a time for all hosts, such as 2026-11-28T22:00:00Z or @SECONDS
+    /// since 1970, or +30s after the launcher's last fence
+    #[arg(long, value_name = "TIME", requires = "together", value_parser = parse_start)]
+    pub start_at: Option<StartAt>,
+    /// Number of this host, from 0, and of all [default: those of the launcher]
+    #[arg(long, value_name = "I/N", requires = "together", value_parser = parse_rank)]
+    pub rank: Option<Rank>,
+    /// The most by which the wall clock may be wrong [default: as the kernel or chrony says]
+    #[arg(long, value_name = "DURATION", requires = "together", value_parser = parse_duration)]
+    pub clock_bound: Option<u64>,
+}
+
+/// When the first slot starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartAt {
+    /// At a time that all hosts are given.
+    Time(jiff::Timestamp),
+    /// So many nanoseconds after the last fence of the launcher.
+    AfterFence(u64),
+}
+
+fn parse_start(text: &str) -> Result<StartAt, String> {
+    if let Some(duration) = text.strip_prefix('+') {
+        return parse_duration(duration)
+            .map(StartAt::AfterFence)
+            .map_err(|error| error.to_string());
+    }
+    let parsed = match text.strip_prefix('@') {
+        Some(seconds) => match seconds.parse() {
+            Ok(seconds) => jiff::Timestamp::from_second(seconds),
+            Err(_) => return Err("@ needs seconds since 1970, as 'date +%s' prints".to_owned()),
+        },
+        None => text.parse(),
+    };
+    match parsed {
+        Ok(time) => Ok(StartAt::Time(time)),
+        Err(_) => Err(
+            "use a time such as 2026-11-28T22:00:00Z, @SECONDS since 1970, or +30s after the \
+             launcher's last fence"
+                .to_owned(),
+        ),
+    }
+}
+
+fn parse_rank(text: &str) -> Result<Rank, String> {
+    if let Some((rank, size)) = text.split_once('/')
+        && let (Ok(rank), Ok(size)) = (rank.parse(), size.parse())
+        && rank < size
+    {
+        return Ok(Rank {
+            rank,
+            size: Some(size),
+        });
+    }
+    Err("use the number of this host, from 0, and of all: 0/3, 1/3 and 2/3".to_owned())
 }
 
 /// A value of a flag.

@@ -63,6 +63,7 @@ fn follow(signals: &mut Signals) {
         let now = Instant::now();
         if ends_at_once(first, now, ENDS_AT_ONCE.load(Ordering::SeqCst)) {
             diskproof_device::kill_programs();
+            crate::full_screen::close();
             signal_hook::low_level::exit(128 + number);
         }
         if first.is_none() {

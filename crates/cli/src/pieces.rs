@@ -46,6 +46,7 @@ pub(crate) fn write_pieces(document: &impl Serialize, out: &mut dyn Write) -> io
 /// What a process announces before its first request.
 pub(crate) fn hello(run_id: &str, host: &HostFacts, targets: &[TargetIdentity]) -> Hello {
     Hello {
+        slots: None,
         schema: HELLO_SCHEMA.to_owned(),
         run_id: run_id.to_owned(),
         host: host.name.clone(),

@@ -3,6 +3,7 @@
 //! workload when its rate is known well enough.
 
 use crate::interrupt;
+use crate::load_screen::{LoadMoment, LoadScreen};
 use crate::stdio::{ProgressLine, Verbosity, eprint_line, is_reader_gone, progress_columns};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::estimate;
@@ -62,6 +63,8 @@ pub(crate) struct ProgressDisplay {
     budget: Arc<Budget>,
     verbosity: Verbosity,
     line: ProgressLine,
+    /// The whole terminal, in place of the line.
+    screen: Option<LoadScreen>,
     /// The current workloads, as indexes into the plan.
     current: Range<usize>,
     /// For each of them, when its precision was computed last.
@@ -127,6 +130,7 @@ impl ProgressDisplay {
         Self {
             verbosity,
             line: ProgressLine::of(verbosity),
+            screen: None,
             current: 0..0,
             judged: Vec::new(),
             readings: Vec::new(),
@@ -147,6 +151,83 @@ impl ProgressDisplay {
             heartbeat: Heartbeat::default(),
             tool: None,
         }
+    }
+
+    /// Shows the progress on the whole terminal from now on, where stderr is one.
+    pub(crate) fn show_screen(&mut self) {
+        if self.verbosity != Verbosity::Terminal || !LoadScreen::is_possible() {
+            return;
+        }
+        let plan = &self.facts.plan;
+        let title = format!("{} {}", plan.origin.verb, plan.targets.join(" "));
+        // Without the screen the line remains.
+        self.screen = LoadScreen::start(title, &self.facts.targets).ok();
+    }
+
+    /// A line about a pause of a sustained load, where each step has a line.
+    pub(crate) fn begin_pause(&self, pause_ns: u64) {
+        if self.verbosity == Verbosity::Lines {
+            eprint_line(&format!("pause of {}", format_duration(pause_ns)));
+        }
+    }
+
+    /// Nothing is sent for so long: shows that where the progress has a whole terminal.
+    pub(crate) fn show_pause(&mut self, left: Duration) {
+        let run_left_ns = self.run_left_ns();
+        if let Some(screen) = &mut self.screen
+            && screen.is_due()
+        {
+            let left = format_duration(left.as_secs() * 1_000_000_000);
+            screen.show(LoadMoment {
+                phase: format!("pause, {left} of it left"),
+                left_ns: run_left_ns,
+                iops: Some(0.0),
+                bytes_per_second: 0.0,
+                latency_max_ns: None,
+                slice_bytes: 0,
+                remarks: Vec::new(),
+            });
+        }
+    }
+
+    /// Redraws the whole terminal; false where the progress has none.
+    fn show_on_screen(&mut self, progress: &Progress<'_>) -> bool {
+        let Some(screen) = &self.screen else {
+            return false;
+        };
+        if !screen.is_due() {
+            return true;
+        }
+        let rates = recent_rates(progress, 100);
+        // The first cell is not over yet, and a scratch file is filled in larger blocks.
+        let has_rate = progress.series.cells.len() > 1 && progress.phase != Phase::Layout;
+        let iops = if has_rate { Some(rates.iops) } else { None };
+        let moment = LoadMoment {
+            phase: match progress.phase {
+                Phase::Layout => "filling the scratch file".to_owned(),
+                Phase::Warmup => format!("{}, warm-up", progress.name),
+                Phase::Measure | Phase::Survey | Phase::Verify => progress.name.to_owned(),
+            },
+            left_ns: self.run_left_ns(),
+            iops,
+            bytes_per_second: rates.bytes_per_second,
+            latency_max_ns: recent_latency_max_ns(progress, 100),
+            slice_bytes: progress.series.total().bytes,
+            remarks: self.silence_text(progress).into_iter().collect(),
+        };
+        if let Some(screen) = &mut self.screen {
+            screen.show(moment);
+        }
+        true
+    }
+
+    /// The time until the announced end of the run, in nanoseconds; `None` where it has none.
+    fn run_left_ns(&self) -> Option<u64> {
+        let left = self
+            .announced_end?
+            .saturating_duration_since(Instant::now());
+        let grace_ns = late_ns(self.facts.plan.groups().count() as u64);
+        Some((left.as_nanos() as u64).saturating_sub(grace_ns))
     }
 
     /// Moves the deadline by a time that is not part of the announced one.
@@ -248,6 +329,9 @@ impl ProgressDisplay {
         if let Some(tool) = &mut self.tool {
             tool.begin();
         }
+        if let Some(screen) = &mut self.screen {
+            screen.begin_slice();
+        }
         self.slice_ns = slice_ns;
         self.current = group.first..group.first + group.workloads.len();
         self.judged = vec![Instant::now(); group.workloads.len()];
@@ -287,10 +371,7 @@ impl ProgressDisplay {
             }
             parts.push(text);
         }
-        if let Some(end) = self.announced_end {
-            let left = end.saturating_duration_since(Instant::now());
-            let grace_ns = late_ns(self.facts.plan.groups().count() as u64);
-            let left_ns = (left.as_nanos() as u64).saturating_sub(grace_ns);
+        if let Some(left_ns) = self.run_left_ns() {
             parts.push(format!("{} left", format_duration(left_ns)));
         }
         eprint_line(&format!("{workload}: {}", parts.join("; ")));
@@ -380,8 +461,9 @@ impl ProgressDisplay {
         line
     }
 
-    /// The run is over: erases the progress line.
+    /// The run is over: erases the progress line, and gives the terminal back.
     pub(crate) fn finish(&mut self) {
+        self.screen = None;
         self.line.clear();
     }
 
@@ -452,7 +534,7 @@ impl ProgressDisplay {
             return;
         };
         self.resume_noted = Instant::now();
-        self.finish();
+        self.line.clear();
         let plan = &self.facts.plan;
         // A scratch file is a different one each time.
         if let Some(survey) = plan.survey()
@@ -671,6 +753,15 @@ fn recent_rates(progress: &Progress<'_>, cells: usize) -> RecentRates {
     RecentRates::in_cells(recent, progress.series.interval_ns)
 }
 
+/// The longest latency in so many of the newest complete cells; `None` where nothing ended.
+fn recent_latency_max_ns(progress: &Progress<'_>, cells: usize) -> Option<u64> {
+    let newest = progress.series.cells.iter().rev().skip(1).take(cells);
+    newest
+        .filter(|cell| cell.ops > 0)
+        .map(|cell| cell.latency_max_ns)
+        .max()
+}
+
 /// The step, a bar and the figures. A narrow line has no bar.
 fn progress_text(what: &str, done: f64, figures: &str, columns: usize) -> String {
     let filled = (done * BAR_COLUMNS as f64) as usize;
@@ -701,7 +792,7 @@ impl Watch for ProgressDisplay {
                 done: progress.done.unwrap_or(0.0),
             };
         }
-        if self.line.is_due() {
+        if !self.show_on_screen(progress) && self.line.is_due() {
             let line = if progress.phase == Phase::Survey {
                 self.survey_line(progress)
             } else {
@@ -733,7 +824,7 @@ impl Watch for ProgressDisplay {
         if self.verbosity == Verbosity::Quiet {
             return;
         }
-        self.finish();
+        self.line.clear();
         eprint_line(&match place {
             Found::Slow(block) => format!(
                 "slow: the block at byte {} (LBA {}) took {}",

@@ -1,6 +1,7 @@
 //! What the program writes: the result on stdout, with its width, its colours and the characters
 //! that the locale knows; messages on stderr, with the progress line of a terminal.
 
+use crate::full_screen;
 use anyhow::Result;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::fleet::FleetRecord;
@@ -271,8 +272,8 @@ impl Verbosity {
     }
 }
 
-/// Writes a line to stderr without passwords, wrapped at word boundaries on a terminal. A closed
-/// stderr does not end the run.
+/// Writes a line to stderr without passwords, wrapped at word boundaries on a terminal; once a view
+/// that fills the terminal has ended. A closed stderr does not end the run.
 pub(crate) fn eprint_line(line: &str) {
     let width = if io::stderr().is_terminal() {
         Some(stderr_columns())
@@ -280,7 +281,10 @@ pub(crate) fn eprint_line(line: &str) {
         None
     };
     let text = format!("diskproof: {}", without_secret(line));
-    let _ = writeln!(io::stderr().lock(), "{}", terminal::message(&text, width));
+    let message = terminal::message(&text, width);
+    if !full_screen::keep_line(&message) {
+        let _ = writeln!(io::stderr().lock(), "{message}");
+    }
 }
 
 /// Writes the text of another tool to stderr as it is, but for passwords.

@@ -23,6 +23,7 @@ pub use accept::{AcceptDevice, LostDevice, MovedBatch};
 pub use files::{FilesEnding, KeepFiles};
 pub use io::any_backend::QueueConfig;
 pub use io::clock::{self, StartInstant, measure as measure_clock};
+pub use io::wall::{inherited_descriptor, kernel_clock};
 pub use io::{Extent, Op};
 pub use load::pattern;
 pub use measure::sampler::{Completion, FileSampler, SampleRequest, Sampler};

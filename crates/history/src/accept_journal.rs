@@ -44,10 +44,14 @@ impl AcceptJournal {
         Ok(Some(text))
     }
 
-    /// Replaces what it holds.
+    /// Replaces what it holds. Where that fails, it holds what it did before.
     pub fn keep(&self, text: &str) -> Result<(), HistoryError> {
-        self.replace(text)
-            .map_err(|error| HistoryError::kernel(&self.path, error))
+        if let Err(error) = self.replace(text) {
+            // The error of the write says why. A part of the text is of no use.
+            let _ = remove_if_there(&with_suffix(&self.path, NEXT));
+            return Err(HistoryError::kernel(&self.path, error));
+        }
+        Ok(())
     }
 
     fn replace(&self, text: &str) -> io::Result<()> {

@@ -10,6 +10,7 @@ use crate::observed::ObservedRecord;
 use crate::postgres::PostgresMeasurement;
 use crate::rate::RateTrial;
 use crate::surface::SurfaceMeasurement;
+use crate::together::TogetherRecord;
 
 /// Everything that a run measured; a record is derived from it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -35,6 +36,8 @@ pub struct RunData {
     pub layer_places: Vec<LayerPlace>,
     /// What the disks counted of their load, where that was asked for.
     pub counted: Vec<CountedDisk>,
+    /// What the run did together with others.
+    pub together: Option<TogetherRecord>,
     /// The load of others, which was watched.
     pub observed: Option<ObservedRecord>,
 }

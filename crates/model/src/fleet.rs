@@ -2,6 +2,7 @@
 //! contract `schema/fleet.v1.schema.json`.
 
 use crate::comparison::{Direction, Figure, PercentilePoint, Reason};
+use crate::fleet_sum::FleetSum;
 use crate::op::OpKind;
 use crate::record::{Record, Tool};
 use crate::target::TargetKind;
@@ -39,6 +40,10 @@ pub struct FleetRecord {
     /// Inputs that are no usable record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedInput>,
+    /// What hosts that measured at the same instants gave together; absent where fewer than two
+    /// did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sum: Option<FleetSum>,
     /// Records whose workloads define the conditions of the metrics, with their figures alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Record>,
@@ -317,6 +322,9 @@ pub struct Hello {
     pub size: Option<u32>,
     /// The targets' paths.
     pub targets: Vec<String>,
+    /// How many slots it measures together with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
 }
 
 /// Version of the shape of a [`Hello`].

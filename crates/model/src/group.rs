@@ -1,6 +1,6 @@
 //! Workloads that run at the same time: when they end together, and what cannot run together.
 
-use crate::workload::{CachePolicy, Layout, Span, Stop, Verify, Workload};
+use crate::workload::{CachePolicy, Layout, Span, Start, Stop, Verify, Workload};
 
 /// Neighbours in a plan that run at the same time; mostly a single one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,6 +45,17 @@ pub enum Clash {
         /// The one that empties it.
         buffered: String,
     },
+}
+
+/// The workloads by what runs at the same time, in order.
+pub fn groups(list: &[Workload]) -> impl Iterator<Item = Group<'_>> {
+    let mut first = 0;
+    list.chunk_by(|_, next| next.start == Start::WithPrevious)
+        .map(move |workloads| {
+            let group = Group { first, workloads };
+            first += workloads.len();
+            group
+        })
 }
 
 impl<'a> Group<'a> {

@@ -78,6 +78,10 @@ pub struct Measurement {
     /// absent where fewer than 1000 found one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_p99_ns: Option<u64>,
+    /// Open loop with a latency target only: operations that were late by this program's own delay,
+    /// and would not have been without it.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub dispatch_late: u64,
     /// Whether io_uring hands this target's I/O to worker threads, or would, where another
     /// interface was taken for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,6 +110,10 @@ pub struct Measurement {
     /// The parts, apart in time, in which it was measured; empty where it was measured in one go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<TimeSlice>,
+    /// When its first worker began, warm-up included, in nanoseconds after the start of the run;
+    /// `None` before. In a record, `slices` have it.
+    #[serde(skip)]
+    pub began_ns: Option<u64>,
     /// The measured time that was planned, in nanoseconds, where the time limit of the run left
     /// clearly less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,6 +158,7 @@ impl Measurement {
             unwritten_bytes: None,
             missed_starts: None,
             dispatch_p99_ns: None,
+            dispatch_late: 0,
             punted: None,
             verify: None,
             hang: None,
@@ -158,6 +167,7 @@ impl Measurement {
             laid_out: None,
             windows: Vec::new(),
             slices: Vec::new(),
+            began_ns: None,
             shortened_from_ns: None,
             requests: Vec::new(),
             steady: None,

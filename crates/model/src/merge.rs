@@ -33,6 +33,7 @@ impl TimeSlice {
             start_ns: measurement.start_ns,
             wall_ns: measurement.wall_ns,
             ops,
+            slot: None,
         }
     }
 }
@@ -101,11 +102,15 @@ impl RunData {
 
 impl Measurement {
     /// Adds the next slice of the same workload on the same target.
-    pub fn append(&mut self, next: Self) {
+    pub fn append(&mut self, mut next: Self) {
         if self.slices.is_empty() {
             self.slices.push(TimeSlice::of(self));
         }
-        self.slices.push(TimeSlice::of(&next));
+        if next.slices.is_empty() {
+            self.slices.push(TimeSlice::of(&next));
+        } else {
+            self.slices.append(&mut next.slices);
+        }
         self.merge(next, MergeKind::Later);
     }
 
@@ -135,6 +140,7 @@ impl Measurement {
             unwritten_bytes,
             missed_starts,
             dispatch_p99_ns,
+            dispatch_late,
             punted,
             verify,
             hang,
@@ -143,6 +149,7 @@ impl Measurement {
             laid_out,
             windows,
             slices: _,
+            began_ns: _,
             shortened_from_ns,
             requests,
             steady,
@@ -167,6 +174,7 @@ impl Measurement {
         self.missed_starts = sum_of_both(self.missed_starts, missed_starts);
         // The worse of both: percentiles of two cannot be joined.
         self.dispatch_p99_ns = self.dispatch_p99_ns.max(dispatch_p99_ns);
+        self.dispatch_late = self.dispatch_late.saturating_add(dispatch_late);
         self.punted = self.punted.or(punted);
         merge_some(&mut self.verify, verify, VerifyResult::merge);
         self.hang = self.hang.or(hang);

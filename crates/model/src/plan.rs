@@ -2,14 +2,14 @@
 
 use crate::accept::AcceptPlan;
 use crate::files::FilesPlan;
-use crate::group::Group;
+use crate::group::{Group, groups};
 use crate::layers::LayersPlan;
 use crate::observed::LikePlan;
 use crate::secrets::without_secrets;
 use crate::surface::{DataSheet, Survey};
 use crate::sustain::SustainPlan;
 use crate::sweep::SweepPlan;
-use crate::task::groups;
+use crate::timetable::{Slot, timetable};
 use crate::trend::DiskAccess;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -317,6 +317,16 @@ impl Plan {
         match self.workload_task() {
             Some(workloads) => workloads.order,
             None => Order::default(),
+        }
+    }
+
+    /// The slots of a plan that is measured together with other hosts, in the order of time; `None`
+    /// of every other plan.
+    pub fn timetable(&self) -> Option<Vec<Slot>> {
+        let workloads = self.workload_task()?;
+        match workloads.order {
+            Order::InSlots(slots) => timetable(&workloads.list, slots, self.seed),
+            Order::AsGiven | Order::Whole | Order::InTurns { .. } => None,
         }
     }
 

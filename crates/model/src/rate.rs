@@ -129,6 +129,9 @@ pub struct RateTrial {
     /// delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch_p99_ns: Option<u64>,
+    /// Requests that were late by this program's own delay, and would not have been without it.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub dispatch_late: u64,
 }
 
 impl RateTrial {
@@ -155,6 +158,7 @@ impl RateTrial {
             is_over: measurement.stopped == StopReason::Overloaded,
             batches: batches(measurement, &target),
             dispatch_p99_ns: measurement.dispatch_p99_ns,
+            dispatch_late: measurement.dispatch_late,
         })
     }
 
@@ -259,9 +263,11 @@ pub struct LoadFigures {
     pub falls: u32,
     /// A credit of up to so many requests over a base of half the rate would not have shown.
     pub unseen_credit: f64,
-    /// The longest of the trials' own delays near the rate, over the limit.
+    /// The middle one of this program's own delays in the trials near the rate, over the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_share: Option<f64>,
+    /// The share of their late requests that only this delay made late.
+    pub generator_late_share: f64,
     /// What broke the promise above the rate.
     pub cause: BreakCause,
 }

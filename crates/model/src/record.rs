@@ -21,6 +21,7 @@ use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::sustain::SustainRecord;
 use crate::sweep::SweepRecord;
 use crate::target::{HostFacts, TargetIdentity};
+use crate::together::{TogetherRecord, WallClock};
 use crate::verdict::RunVerdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -164,6 +165,8 @@ pub enum TaskResult {
     Inserts(PostgresRecord),
     /// Whether the disk is what its label says. It stands first, at [`FIRST_RESULT`].
     Accept(Box<AcceptRecord>),
+    /// What the run did together with those of other hosts.
+    Together(TogetherRecord),
     /// The real load of the targets, which this program watched and did not make.
     Observed(Box<ObservedRecord>),
 }
@@ -260,6 +263,14 @@ impl Record {
         })
     }
 
+    /// What the run did together with others; `None` of a run by itself.
+    pub fn together(&self) -> Option<&TogetherRecord> {
+        self.results.iter().find_map(|result| match result {
+            TaskResult::Together(together) => Some(together),
+            _ => None,
+        })
+    }
+
     /// The survey; `None` of a run without one.
     pub fn surface(&self) -> Option<&SurfaceRecord> {
         self.results.iter().find_map(|result| match result {
@@ -311,6 +322,9 @@ pub struct ClockFacts {
     pub resolution_ns: u64,
     /// Cost of one reading, in nanoseconds.
     pub cost_ns: f64,
+    /// How well the wall clock is known, of a run that measured together with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall: Option<WallClock>,
 }
 
 /// Targets that stopped answering outside of the measured requests.

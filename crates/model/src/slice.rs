@@ -1,6 +1,8 @@
 //! A slice: a part of a workload that is measured by itself.
 
-use crate::workload::{EngineChoice, Span, Workload};
+use crate::workload::{
+    Access, CachePolicy, EngineChoice, Layout, Span, SyncPolicy, Verify, Workload,
+};
 
 /// How long and where a slice of a workload is measured, and by which engine, in place of what the
 /// workload asks for as a whole.
@@ -47,6 +49,25 @@ impl SliceSpan {
         part.engine = self.engine;
         part.span = self.span;
         part
+    }
+}
+
+impl Workload {
+    /// Whether parts of it mean the same as the whole. They do not of an offered load, a
+    /// verification, trims of blocks that a part before has trimmed, a sync at the end, the first
+    /// pass over a new file, reads through the page cache, orders that begin anew, and a limit in
+    /// operations.
+    pub fn is_divisible(&self) -> bool {
+        self.rate.is_none()
+            && self.shape.steady.is_none()
+            && self.shape.zone_stride.is_none()
+            && self.verify == Verify::Off
+            && !self.streams.drops_blocks()
+            && self.sync != SyncPolicy::AtEnd
+            && self.layout == Layout::Needed
+            && (self.cache == CachePolicy::Direct || self.sync != SyncPolicy::None)
+            && matches!(self.access, Access::Sequential | Access::Random { .. })
+            && self.stop.ops.is_none()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::accept::{AcceptPlan, Procedure};
 use crate::files::FilesPlan;
-use crate::group::Group;
+use crate::group::groups;
 use crate::layers::LayersPlan;
 use crate::observed::LikePlan;
 use crate::op::OpKind;
@@ -14,7 +14,8 @@ use crate::surface::Survey;
 use crate::sustain::SustainPlan;
 use crate::sweep::SweepPlan;
 use crate::target::{TargetIdentity, TargetKind};
-use crate::workload::{Layout, Start, Workload};
+use crate::timetable::{SlotPlan, timetable};
+use crate::workload::{Layout, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +72,8 @@ pub enum Order {
         /// A workload that takes less time than this has one slice only, in nanoseconds.
         slices_from_ns: u64,
     },
+    /// In slots at the same instants on all hosts.
+    InSlots(SlotPlan),
 }
 
 impl Order {
@@ -182,6 +185,10 @@ impl Workloads {
             Decide::Until(sustain) => return self.sustained_ns_max(sustain),
             Decide::AsPlanned | Decide::Sweep(_) | Decide::Compare(_) => {}
         }
+        if let Order::InSlots(slots) = self.order {
+            let last_slot = timetable(&self.list, slots, 0)?.pop()?;
+            return Some(slots.lead_ns + last_slot.end_ns());
+        }
         let mut sum_ns = 0;
         for group in groups(&self.list) {
             sum_ns += group.time_ns()? + group.warmup_ns();
@@ -255,17 +262,6 @@ impl Workloads {
             | Decide::Rate(_) => None,
         }
     }
-}
-
-/// The workloads by what runs at the same time, in order.
-pub fn groups(list: &[Workload]) -> impl Iterator<Item = Group<'_>> {
-    let mut first = 0;
-    list.chunk_by(|_, next| next.start == Start::WithPrevious)
-        .map(move |workloads| {
-            let group = Group { first, workloads };
-            first += workloads.len();
-            group
-        })
 }
 
 impl Task {

@@ -6,6 +6,7 @@
 use crate::histogram::{LatencyHistogram, LatencyPart};
 use crate::op::{BlockUse, OpKind, PerOp};
 use crate::shape::LatencyTarget;
+use crate::together::SliceSlot;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
@@ -270,6 +271,9 @@ pub struct TimeSlice {
     pub wall_ns: u64,
     /// Per kind of operation; only kinds that occurred.
     pub ops: PerOp<SliceOp>,
+    /// The slot of the timetable, of a run together with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<SliceSlot>,
 }
 
 /// One kind of operation in a slice.

@@ -219,6 +219,15 @@ impl Workload {
             .chain(log_bytes)
     }
 
+    /// Whether only requests that block a thread of their own can do it. Transactions share their
+    /// syncs among the slots of one thread.
+    pub fn needs_threads(&self) -> bool {
+        match self.sync {
+            SyncPolicy::Shared { .. } if self.transaction.is_some() => false,
+            sync => sync.needs_threads(),
+        }
+    }
+
     /// Whether each write is durable when its operation ends.
     pub fn commits(&self) -> bool {
         self.sync.is_per_write()

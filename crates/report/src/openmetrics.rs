@@ -166,6 +166,9 @@ fn add_latency(figure: &Figure<'_>, samples: &mut Samples) {
     }
 }
 
+/// Families of rates by position, with several figures of one subject.
+const BY_POSITION: [&str; 2] = ["curve_bytes_per_second", "accept_bytes_per_second"];
+
 /// The labels of the subject, then those of the figure.
 fn figure_labels(figure: &Figure<'_>) -> Labels {
     let key = &figure.key;
@@ -175,7 +178,7 @@ fn figure_labels(figure: &Figure<'_>) -> Labels {
     }
     labels.push(("op", key.op.to_owned()));
     labels.extend(key.label.clone());
-    if figure.metric.family == "curve_bytes_per_second" {
+    if BY_POSITION.contains(&figure.metric.family) {
         labels.push(("figure", figure.metric.threshold.to_owned()));
     }
     labels

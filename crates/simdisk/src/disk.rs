@@ -13,7 +13,7 @@ use crate::models::{DiskMachine, DiskRequest, Model, Operation};
 use crate::schedule::ReplySchedule;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 /// Threads that read requests. They only copy, so that more threads would not be faster.
@@ -214,6 +214,24 @@ impl SimDisk {
         kept.into_iter()
             .flat_map(|kept| kept.answers)
             .for_each(|pending| self.server.deliver(pending));
+    }
+
+    /// Fails every request with EIO from now on, like a disk that was pulled out, until
+    /// [`SimDisk::come_back`].
+    pub fn vanish(&self) {
+        self.faults().set_gone(true);
+    }
+
+    /// Works again, with what it held.
+    pub fn come_back(&self) {
+        self.faults().set_gone(false);
+    }
+
+    fn faults(&self) -> MutexGuard<'_, Faults> {
+        self.server
+            .faults
+            .lock()
+            .expect("no holder of the lock panics")
     }
 
     fn start(

@@ -153,7 +153,7 @@ pub(crate) fn unreadable_text(data: &AcceptMeasurement) -> Option<String> {
 
 /// `8 KiB came back wrong, the first at block 0x4a`; `None` where nothing did.
 pub(crate) fn wrong_text(data: &AcceptMeasurement) -> Option<String> {
-    let bytes = data.bad_bytes.sum() - data.bad_bytes.failed;
+    let bytes = data.bad_bytes.wrong();
     if bytes == 0 {
         return None;
     }

@@ -4,7 +4,7 @@
 
 use super::decision::{Campaign, CampaignCell, MeasuredCell, SideCredit, SideDisks};
 use crate::estimate::rate_fall;
-use crate::rounds::{DROP_ROUNDS, drop_share, is_gradual_fall};
+use crate::rounds::{DROP_ROUNDS, drop_share, fall_to_even_rounds, is_gradual_fall};
 use crate::slices::rate_of_kinds;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Decide, Plan, Workload};
@@ -13,6 +13,10 @@ use diskproof_model::sustain::SustainPlan;
 
 /// A load that is shorter than this part of a round shows nothing.
 const LEAST_PARTS: u64 = 2;
+
+/// What follows a fall may end so much after the time of the load: the moments between rounds are
+/// not a part of the plan.
+const OVERTIME_NS: u64 = 2_000_000_000;
 
 /// The decisions of a sustained load.
 #[derive(Debug, Clone)]
@@ -129,7 +133,7 @@ impl SustainCampaign {
             return true;
         }
         let rates: Vec<f64> = load.iter().map(|cell| rate(cell)).collect();
-        if is_gradual_fall(&rates) {
+        if is_gradual_fall(&rates) || fall_to_even_rounds(&rates).is_some() {
             return true;
         }
         let series = joined_series(load);
@@ -188,6 +192,14 @@ impl Campaign for SustainCampaign {
             }
         }
         let next = self.next_recovery(done)?.clone();
+        let spent_ns = match (load.first(), done.last()) {
+            (Some(first), Some(last)) => last.end_ns().saturating_sub(first.slice.start_ns),
+            _ => 0,
+        };
+        // A fall that shows late leaves too little time for what comes after it.
+        if next.whole_ns() > self.time_ns.saturating_sub(spent_ns) + OVERTIME_NS {
+            return None;
+        }
         self.pause_ns = next.pause_ns;
         self.cell(
             &next.workload,

@@ -119,6 +119,7 @@ impl Volumes {
                 start_ns,
                 wall_ns,
                 ops: BTreeMap::from([(OpKind::Read, op)]),
+                slot: None,
             },
             trial: None,
             moved,

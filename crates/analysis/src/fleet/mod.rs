@@ -3,15 +3,19 @@
 //!
 //! * `groups`: who is like whom: kinds of disks, and conditions of their workloads.
 //! * `spread`: how far a row lies from the others, and how surely; `verdicts`: which rows differ.
+//! * `sum`: what hosts that measured at the same instants gave together; `clock`: how their clocks lie
+//!   to each other.
 //! * `reasons`: what most of the others do not have. `names`: what rows are called. `result`: the
 //!   document; `summary`: its sentence.
 
+mod clock;
 mod groups;
 mod names;
 mod question;
 mod reasons;
 mod result;
 mod spread;
+mod sum;
 mod summary;
 mod verdicts;
 
@@ -23,6 +27,7 @@ pub use question::FleetQuestion;
 
 use groups::Groups;
 use std::collections::BTreeSet;
+use sum::TogetherRuns;
 
 /// Rows that differ by less count as alike, unless the user sets another margin: 10 %.
 pub const MARGIN: f64 = 0.10;
@@ -31,6 +36,7 @@ pub const MARGIN: f64 = 0.10;
 #[derive(Debug, Default)]
 pub struct Fleet {
     groups: Groups,
+    together: TogetherRuns,
     /// Ids of the runs that were added.
     seen: BTreeSet<String>,
     reference: Option<Box<FleetRecord>>,
@@ -57,6 +63,7 @@ impl Fleet {
     pub fn with_reference(reference: FleetRecord) -> Self {
         Self {
             groups: Groups::of_reference(&reference),
+            together: TogetherRuns::default(),
             seen: BTreeSet::new(),
             reference: Some(Box::new(reference)),
         }
@@ -67,6 +74,7 @@ impl Fleet {
         if !self.seen.insert(record.run_id.clone()) {
             return Added::Again;
         }
+        self.together.add(record);
         if self.groups.add(&record.host.name, record) {
             Added::Counted
         } else {
@@ -87,7 +95,11 @@ impl Fleet {
 
     /// Judges the rows.
     pub fn judge(self, question: FleetQuestion) -> FleetRecord {
-        result::fleet_record(self.groups, self.reference.as_deref(), question)
+        let sum = self.together.sum(question.storage);
+        FleetRecord {
+            sum,
+            ..result::fleet_record(self.groups, self.reference.as_deref(), question)
+        }
     }
 }
 
@@ -104,6 +116,7 @@ pub fn odd_sides(tool: Tool, sides: &[RunGroup<'_>]) -> SideVerdicts {
         margin: MARGIN,
         missing: Vec::new(),
         refused: Vec::new(),
+        storage: None,
     };
     let fleet = result::fleet_record(groups, None, question);
     let mut verdicts = Vec::new();

@@ -62,6 +62,7 @@ pub(super) fn fleet_record(
         rows,
         missing: question.missing,
         refused: question.refused,
+        sum: None,
         examples: groups.examples,
     };
     if let Some(reference) = reference {

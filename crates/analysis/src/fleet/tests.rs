@@ -11,6 +11,7 @@ fn question() -> FleetQuestion {
         margin: MARGIN,
         missing: Vec::new(),
         refused: Vec::new(),
+        storage: None,
     }
 }
 

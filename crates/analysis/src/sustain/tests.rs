@@ -150,3 +150,130 @@ fn healthy_load_has_no_fall() {
     let found = record.sustain().unwrap();
     assert_eq!((&found.drop, &found.bucket), (&None, &None));
 }
+
+/// Numbers below 1 that look random.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// The truth of a simulated limiter, and how uneven the disk behind it is.
+struct TrueBucket {
+    base: f64,
+    burst: f64,
+    credit: f64,
+    /// Half-width of the rate of a cell while there is credit, as a share.
+    uneven: f64,
+}
+
+/// A run whose load reads through this limiter for two minutes.
+fn run_through(bucket: &TrueBucket, noise: &mut Noise) -> Record {
+    let (mut facts, mut measurements) = fixture::run();
+    measurements.retain(|m| m.workload.name == "random-read-d32");
+    sustain_only(&mut facts, &measurements);
+    let m = &mut measurements[0];
+    m.wall_ns = 120 * SECOND;
+    m.windows = fixture::windows(m.wall_ns, 32);
+    let cell_s = SERIES_INTERVAL_NS as f64 / 1e9;
+    let (mut tokens, mut part) = (bucket.credit, noise.next());
+    for op in m.ops.values_mut() {
+        op.series.cells.clear();
+        for _ in 0..m.wall_ns / SERIES_INTERVAL_NS {
+            tokens = (tokens + bucket.base * cell_s).min(bucket.credit);
+            let uneven = 1.0 + bucket.uneven * (2.0 * noise.next() - 1.0);
+            let passed = (bucket.burst * uneven * cell_s).min(tokens);
+            tokens -= passed;
+            // Requests are whole.
+            part += passed;
+            let ops = part.floor();
+            part -= ops;
+            op.series.cells.push(Cell {
+                ops: ops as u64,
+                bytes: ops as u64 * u64::from(m.workload.block_bytes),
+                ..Cell::default()
+            });
+        }
+        let total = op.series.total();
+        (op.count, op.bytes) = (total.ops, total.bytes);
+    }
+    let run = fixture::filled((facts, measurements));
+    judge(run.0, &RunData::of(run.1), &[])
+}
+
+fn holds(estimate: &Estimate, truth: f64) -> bool {
+    (estimate.value - truth).abs() <= estimate.half_width_95.unwrap()
+}
+
+#[test]
+fn intervals_of_buckets_hold_the_truth_whatever_the_noise() {
+    let mut noise = Noise(0x5eed);
+    let (mut found, mut held, mut widest) = (0, [0; 3], [0.0f64; 3]);
+    for number in 0..100 {
+        let base = 100.0 + 900.0 * noise.next();
+        let burst = base * (3.0 + 9.0 * noise.next());
+        let bucket = TrueBucket {
+            base,
+            burst,
+            credit: (burst - base) * (10.0 + 40.0 * noise.next()),
+            uneven: f64::from(number % 5) * 0.1,
+        };
+        let record = run_through(&bucket, &mut noise);
+        let Some(figures) = &record.sustain().unwrap().bucket else {
+            continue;
+        };
+        found += 1;
+        let truths = [
+            (&figures.base, bucket.base),
+            (&figures.burst, bucket.burst),
+            (&figures.credit, bucket.credit),
+        ];
+        for (place, (estimate, truth)) in truths.into_iter().enumerate() {
+            held[place] += u32::from(holds(estimate, truth));
+            let width = estimate.half_width_95.unwrap() / estimate.value;
+            widest[place] = widest[place].max(width);
+        }
+    }
+    println!("{found} found, held {held:?}, widest {widest:?}");
+    assert!(found >= 90, "{found}");
+    for count in held {
+        assert!(
+            f64::from(count) >= 0.9 * f64::from(found),
+            "{held:?} of {found}"
+        );
+    }
+    // An interval that holds everything says nothing.
+    assert!(widest.iter().all(|width| *width < 0.1), "{widest:?}");
+}
+
+#[test]
+fn fall_while_others_use_the_disk_is_no_rate_that_lasts_and_accuses_nobody() {
+    let (mut facts, mut measurements) = fixture::run();
+    measurements.retain(|m| m.workload.name == "sequential-write");
+    sustain_only(&mut facts, &measurements);
+    for m in &mut measurements {
+        m.device.read_bytes += 20 << 30;
+        for op in m.ops.values_mut() {
+            let cells = (m.wall_ns / 2 / SERIES_INTERVAL_NS) as usize;
+            for cell in &mut op.series.cells[..cells] {
+                (cell.ops, cell.bytes) = (cell.ops * 4, cell.bytes * 4);
+            }
+            let total = op.series.total();
+            (op.count, op.bytes) = (total.ops, total.bytes);
+        }
+    }
+    let run = fixture::filled((facts, measurements));
+    let record = judge(run.0, &RunData::of(run.1), &[]);
+    let found = record.sustain().unwrap();
+    assert_eq!(found.drop, None);
+    let doubtful = found.doubtful_drop.as_ref().unwrap();
+    assert!((doubtful.factor() / 4.0 - 1.0).abs() < 0.05, "{doubtful:?}");
+    // Not the mean of both.
+    let after = found.lasting.value / doubtful.after;
+    assert!((after - 1.0).abs() < 0.05, "{found:?}");
+}

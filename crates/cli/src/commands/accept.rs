@@ -2,6 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
+use crate::provenance::random_seed;
 use crate::saved::test_journal;
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::eprint_line;
@@ -10,7 +11,7 @@ use diskproof_model::accept::{
 };
 use diskproof_model::plan::{Plan, Task};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_percent, parse_size};
+use diskproof_model::units::{format_bytes, format_duration, format_percent, parse_size};
 use std::path::PathBuf;
 
 const HELP: &str = "\
@@ -65,6 +66,7 @@ pub fn run(accept: &AcceptFlags) -> anyhow::Result<Exit> {
     let flags = &accept.measuring;
     let identity = flags.probe(&accept.target)?;
     refuse_other_targets(&identity, flags)?;
+    refuse_seed(flags)?;
     let stopped = stopped_test(accept, &identity)?;
     if let Some(measured) = &stopped
         && !flags.quiet
@@ -73,6 +75,37 @@ pub fn run(accept: &AcceptFlags) -> anyhow::Result<Exit> {
     }
     let plan = plan(accept, &identity, stopped.as_ref());
     measure(MeasuringJob::new(plan, vec![identity], flags))?.exit()
+}
+
+/// The test of a record on this device, which is tested as a whole. Its content is new: a disk that
+/// ignores writes would pass with what an earlier test has left on it.
+pub(crate) fn repeated_test(
+    test: &AcceptPlan,
+    identity: &TargetIdentity,
+    flags: &MeasuringFlags,
+) -> Result<AcceptPlan, Failure> {
+    refuse_other_targets(identity, flags)?;
+    refuse_seed(flags)?;
+    Ok(new_test(test.procedure, identity))
+}
+
+fn new_test(procedure: Procedure, identity: &TargetIdentity) -> AcceptPlan {
+    AcceptPlan {
+        procedure,
+        size_bytes: identity.size_bytes / BLOCK_BYTES * BLOCK_BYTES,
+        salt: random_seed(),
+    }
+}
+
+fn refuse_seed(flags: &MeasuringFlags) -> Result<(), Failure> {
+    if flags.seed.is_none() {
+        return Ok(());
+    }
+    Err(Failure::Usage(
+        "--seed: each test writes new content, because a disk that ignores writes would pass with \
+         that of an earlier test; omit --seed"
+            .to_owned(),
+    ))
 }
 
 /// The plan of `accept` for this device, or that of the test that goes on.
@@ -86,14 +119,13 @@ fn plan(
         .plan("accept", std::slice::from_ref(identity));
     let test = match stopped {
         Some(measured) => measured.plan,
-        None => AcceptPlan {
-            procedure: match accept.probe {
+        None => {
+            let procedure = match accept.probe {
                 None => Procedure::Whole,
                 Some(filler_bytes) => Procedure::Probe { filler_bytes },
-            },
-            size_bytes: identity.size_bytes / BLOCK_BYTES * BLOCK_BYTES,
-            salt: base.seed,
-        },
+            };
+            new_test(procedure, identity)
+        }
     };
     Plan {
         seed: test.salt,
@@ -159,7 +191,8 @@ fn stopped_test(
     }
 }
 
-/// `/dev/sdb: going on with a test that was stopped while it wrote, at 43 %; --restart begins anew`
+/// `/dev/sdb: going on with a test that was stopped while it wrote, at 43 %; the rest takes about
+/// 3 h at its rate so far; --restart begins anew`
 fn resumed_text(identity: &TargetIdentity, measured: &AcceptMeasurement) -> String {
     let count = measured.states.0.len() as u64;
     let (doing, done) = if measured.written < count {
@@ -168,9 +201,16 @@ fn resumed_text(identity: &TargetIdentity, measured: &AcceptMeasurement) -> Stri
         ("read", measured.read)
     };
     let share = format_percent(done as f64 / count.max(1) as f64);
+    let rest = match measured.rest_ns() {
+        Some(ns) => format!(
+            "; the rest takes about {} at its rate so far",
+            format_duration(ns)
+        ),
+        None => String::new(),
+    };
     format!(
-        "{}: going on with a test that was stopped while it {doing}, at {share}; --restart begins \
-         anew",
+        "{}: going on with a test that was stopped while it {doing}, at {share}{rest}; --restart \
+         begins anew",
         identity.path
     )
 }

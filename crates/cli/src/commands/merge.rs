@@ -15,6 +15,7 @@ use anyhow::Context as _;
 use diskproof_analysis::fleet::{Added, Fleet, FleetQuestion};
 use diskproof_model::document::AnyDocument;
 use diskproof_model::fleet::{FleetOutcome, FleetRecord, Hello, MissingRow, RefusedInput};
+use diskproof_model::fleet_sum::SumStorage;
 use diskproof_report::formats::format_of;
 use diskproof_report::json;
 use diskproof_report::terminal::FleetDetail;
@@ -33,8 +34,11 @@ const HELP: &str = concat!(
     "Disks of one kind are compared: same model, size and kind of target, measured under the\n",
     "same conditions. Several runs of a disk are averaged. At least three disks are needed.\n",
     "\n",
-    "Exit codes: 0 alike, 1 a disk is slower, has errors or is missing, 2 usage, 4 a file\n",
-    "cannot be written, 5 too few disks to judge.\n",
+    "Hosts that measured with --together also have a sum: what they gave at the same instants.\n",
+    "A host that is not in it is named with the reason.\n",
+    "\n",
+    "Exit codes: 0 alike, 1 a disk is slower, has errors or is missing, or a host is not in\n",
+    "the sum, 2 usage, 4 a file cannot be written, 5 too few disks to judge, and no sum.\n",
     "\n",
     "'diskproof help cluster.md' has recipes for launchers, and explains the test.\n",
     "\n",
@@ -64,6 +68,13 @@ pub struct MergeFlags {
     #[arg(long, value_name = "PERCENT", value_parser = super::compare::parse_margin,
           default_value = "10%")]
     pub margin: f64,
+    /// Hosts that measured together use one storage: the sum is what it gives [default: as
+    /// network filesystems and serial numbers tell]
+    #[arg(long, conflicts_with = "separate")]
+    pub shared: bool,
+    /// Hosts that measured together have disks of their own
+    #[arg(long)]
+    pub separate: bool,
     /// Print every disk, and the latencies
     #[arg(long)]
     pub all: bool,
@@ -121,6 +132,7 @@ pub fn run(merge: &MergeFlags) -> anyhow::Result<Exit> {
     let question = FleetQuestion {
         tool: tool(),
         margin: merge.margin,
+        storage: merge.storage(),
         missing,
         refused: collected.refused,
     };
@@ -138,8 +150,33 @@ pub fn run(merge: &MergeFlags) -> anyhow::Result<Exit> {
     Ok(exit_of(&judged))
 }
 
-/// The exit code of a fleet.
+impl MergeFlags {
+    /// What the user says of the storage.
+    fn storage(&self) -> Option<SumStorage> {
+        if self.shared {
+            Some(SumStorage::Shared)
+        } else if self.separate {
+            Some(SumStorage::Separate)
+        } else {
+            None
+        }
+    }
+}
+
+/// The exit code of a fleet. Hosts that measured together are enough where their sum is known, and
+/// one that is not in it is missing.
 fn exit_of(fleet: &FleetRecord) -> Exit {
+    if let Some(sum) = &fleet.sum
+        && fleet.outcome != FleetOutcome::Differs
+    {
+        return if !sum.left_out.is_empty() {
+            Exit::ThresholdMissed
+        } else if sum.workloads.is_empty() {
+            Exit::Undecided
+        } else {
+            Exit::Done
+        };
+    }
     match fleet.outcome {
         FleetOutcome::Alike => Exit::Done,
         FleetOutcome::Differs => Exit::ThresholdMissed,

@@ -6,7 +6,7 @@ mod every;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_MIN, SECOND};
 use crate::plan_file::sector_bytes;
-use crate::session::{MeasuringJob, measure};
+use crate::session::{MeasuringJob, ProgressView, measure};
 use crate::workload::{
     Content, Count, Memory, ResolveContext, Time, Wording, WorkloadAxes, WorkloadFlags,
     WorkloadName, resolve, sector_mismatch,
@@ -61,6 +61,10 @@ shorter. The result names a cause only where something proves it; otherwise it
 is unknown. The load writes as much as the disk accepts: --dry-run shows the
 limits, and --budget-bytes sets one.
 
+On a terminal the progress fills the screen: phase, time left, rate, longest
+latency, temperature, and the rate over time. In a pipe, or with --plain, it is
+a line.
+
 With --every, a load at a stated --rate is measured for 30 s each time and saved
 in the history under one label. Started again with the same label, the series
 continues. It ends with the trend of the mean latency and its slow hour.
@@ -105,6 +109,9 @@ pub struct SustainFlags {
     /// How long the series of --every lasts; started again, it continues [default: 7d]
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration, requires = "every")]
     pub for_time: Option<u64>,
+    /// Show the progress on one line even on a terminal
+    #[arg(long)]
+    pub plain: bool,
     /// Block size, depth and workers.
     #[command(flatten)]
     pub axes: WorkloadAxes,
@@ -140,7 +147,11 @@ pub fn run(sustain: &SustainFlags) -> anyhow::Result<Exit> {
     }
     let identity = sustain.measuring.probe(&sustain.target)?;
     let plan = plan(sustain, &identity)?;
-    measure(MeasuringJob::new(plan, vec![identity], &sustain.measuring))?.exit()
+    let mut job = MeasuringJob::new(plan, vec![identity], &sustain.measuring);
+    if !sustain.plain {
+        job.view = ProgressView::Screen;
+    }
+    measure(job)?.exit()
 }
 
 /// The plan of `sustain` for this target.

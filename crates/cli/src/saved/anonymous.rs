@@ -58,6 +58,7 @@ const COMMAND: Identity = Identity::new("command", "commands", "command");
 const NOTE: Identity = Identity::new("note", "notes", "note");
 const VOLUME: Identity = Identity::new("volume name", "volume names", "volume");
 const RAID: Identity = Identity::new("RAID name", "RAID names", "md_");
+const BOOT: Identity = Identity::new("boot id", "boot ids", "boot");
 const REASON: Identity = Identity::new("reason", "reasons", "the reason is left out");
 
 /// Treatments by the end of the place, without the indexes of lists.
@@ -90,6 +91,7 @@ const PLACES: &[(Treatment, &[&str])] = &[
         ],
     ),
     (Treatment::Name(NOTE), &["record.note"]),
+    (Treatment::Name(BOOT), &["wall.boot_id"]),
     (Treatment::Profile, &["plan.questions.fit_for"]),
     (
         Treatment::Sentence,

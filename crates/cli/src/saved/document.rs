@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use crate::input_files::{InputRole, register, register_stdin};
 use crate::stdio::eprint_line;
-use diskproof_analysis::again::{Rejudged, judged_again};
+use diskproof_analysis::again::{self, Rejudged, judged_again};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{History, StoredRun};
 use diskproof_model::comparison::Comparison;
@@ -166,7 +166,7 @@ pub(super) fn judged(stored: StoredRun, name: &str) -> StoredRun {
 
 /// A record as this program judges it, without a note: it is one of many.
 pub(crate) fn judged_record(record: Record) -> Record {
-    judged_again(record).0
+    again::judged_quietly(record)
 }
 
 /// The record, comparison or fleet in a report page.
@@ -177,7 +177,7 @@ pub(crate) fn read_page(text: &str) -> Result<AnyDocument, String> {
 /// The run as this program judges it, without a note: it is one of many.
 pub(super) fn judged_quietly(stored: StoredRun) -> StoredRun {
     StoredRun {
-        record: judged_again(stored.record).0,
+        record: again::judged_quietly(stored.record),
         ..stored
     }
 }

@@ -11,7 +11,7 @@ mod unfinished;
 use crate::failure::Failure;
 use crate::stdio::{Verbosity, eprint_line, record_page};
 pub(crate) use anonymous::anonymous;
-use diskproof_analysis::again::judged_again;
+use diskproof_analysis::again::judged_quietly;
 use diskproof_history::{
     History, HistoryError, HistoryPlace, Journal, LeftRecord, NewRun, SaveOutcome, SaveReport,
     StoredRun, refuse_foreign, runs_left_behind, save,
@@ -207,7 +207,7 @@ pub(crate) fn recover_killed_runs(place: &HistoryPlace) -> Result<Vec<String>, F
                 continue;
             }
         };
-        let (record, _) = judged_again(stored);
+        let record = judged_quietly(stored);
         let page = record_page(&record, Detail::Whole);
         history_answer(place, move |place| {
             let run = NewRun {

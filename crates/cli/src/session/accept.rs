@@ -31,6 +31,20 @@ pub(super) struct AcceptRun {
     counters: Option<Snapshot>,
     asked: ByteCount,
     journal: Option<TestJournal>,
+    saved: SavedState,
+    /// Whether the user knows that the journal cannot be written.
+    has_warned: bool,
+}
+
+/// What the journal holds of this test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SavedState {
+    /// Nothing.
+    Nothing,
+    /// Everything up to the last step.
+    Everything,
+    /// What was done before a step that could not be saved.
+    Earlier,
 }
 
 impl AcceptRun {
@@ -52,6 +66,7 @@ impl AcceptRun {
             Procedure::Probe { .. } => None,
         };
         let mut measured = AcceptMeasurement::new(*plan);
+        let mut saved_state = SavedState::Nothing;
         if let Some(journal) = &journal
             && let Some(saved) = journal.read()?
             && saved.plan == *plan
@@ -61,6 +76,7 @@ impl AcceptRun {
                 run_ns: 0,
                 ..saved
             };
+            saved_state = SavedState::Everything;
         }
         measured.start_ns = bench.session.elapsed_ns();
         measured.engine = device.engine;
@@ -85,6 +101,8 @@ impl AcceptRun {
             device,
             asked: ByteCount::default(),
             journal,
+            saved: saved_state,
+            has_warned: false,
         })
     }
 
@@ -107,7 +125,8 @@ impl AcceptRun {
         }
     }
 
-    /// Keeps what was done in the journal. What was written since the last flush is not.
+    /// Keeps what was done in the journal. What was written since the last flush is not. A journal
+    /// that cannot be written is tried again after the next step: there may be room then.
     fn keep(&mut self, is_durable: bool, sink: &Sink) {
         let Some(journal) = &self.journal else {
             return;
@@ -115,11 +134,28 @@ impl AcceptRun {
         if !is_durable {
             return;
         }
-        if let Err(error) = journal.keep(&self.test.measured) {
-            sink.verbosity.note(&format!(
-                "warning: this test cannot be resumed from here on: {error}"
-            ));
-            self.journal = None;
+        match journal.keep(&self.test.measured) {
+            Ok(()) => self.saved = SavedState::Everything,
+            Err(error) => {
+                if !self.has_warned {
+                    self.has_warned = true;
+                    sink.verbosity.note(&format!(
+                        "warning: the test goes on, but if it is stopped, what follows is not \
+                         known to the next run: {error}"
+                    ));
+                }
+                if self.saved == SavedState::Everything {
+                    self.saved = SavedState::Earlier;
+                }
+            }
+        }
+    }
+
+    /// Takes what the disks counted during this run, also of a test that ended early: without it
+    /// the page would say that they read nothing.
+    fn read_counters(&mut self) {
+        if let Some(counters) = self.counters.take() {
+            self.test.measured.device = counters.finish(self.asked);
         }
     }
 
@@ -128,9 +164,7 @@ impl AcceptRun {
         if !bench.facts.health.is_empty() {
             self.test.measured.health = read_health(&bench.facts.targets, false);
         }
-        if let Some(counters) = self.counters.take() {
-            self.test.measured.device = counters.finish(self.asked);
-        }
+        self.read_counters();
         if let Some(journal) = self.journal.take() {
             // A journal that stays is refused or goes on: nothing depends on its removal.
             let _ = journal.end();
@@ -139,9 +173,10 @@ impl AcceptRun {
 
     /// Why the test ends early; `None` where it goes on.
     fn early_end(&self, moved: &MovedBatch, path: &str) -> Option<EarlyEnd> {
-        let remedy = match self.journal {
-            Some(_) => "; the same command goes on from here",
-            None => "",
+        let remedy = match self.saved {
+            SavedState::Everything => "; the same command goes on from here",
+            SavedState::Earlier => "; the same command goes on from where it was saved last",
+            SavedState::Nothing => "",
         };
         if let Some(hang) = &moved.hang {
             let lasted = format_duration(hang.lasted_ns);
@@ -193,9 +228,12 @@ impl Running for AcceptRun {
         self.test.add(&batch, &moved.moved);
         self.count(&batch, &moved);
         self.test.measured.hang = moved.hang;
+        let is_flushed = moved.control == Control::Continue && moved.lost.is_none();
+        self.keep(batch.pass == Pass::Read || is_flushed, sink);
         let early = self.early_end(&moved, &target.identity().path);
-        let is_durable = batch.pass == Pass::Read || early.is_none();
-        self.keep(is_durable, sink);
+        if early.is_some() {
+            self.read_counters();
+        }
         self.publish(sink);
         match early {
             Some(early) => Err(early),

@@ -10,6 +10,7 @@ use diskproof_model::budget::Budget;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Fill, SyncPolicy, Workload};
 use diskproof_model::progress::Control;
+use diskproof_model::together::TogetherRecord;
 use diskproof_postgres::Programs;
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,6 +37,8 @@ pub(super) struct Bench {
     pub write_cache: Option<GuardedWriteCache>,
     /// The measurements of the last layout, each with the index of its target.
     pub first_writes: Vec<(usize, Measurement)>,
+    /// What the run does together with others; `None` of a run by itself.
+    pub together: Option<TogetherRecord>,
     /// When the time limit of the plan is over.
     pub limit_end: Option<Instant>,
 }

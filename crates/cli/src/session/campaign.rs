@@ -474,15 +474,19 @@ impl CampaignBench for PreparedCells<'_> {
     fn pause(&mut self, pause_ns: u64) -> Result<(), EarlyEnd> {
         let end = Instant::now() + Duration::from_nanos(pause_ns);
         let heartbeat = self.sink.progress.heartbeat();
+        self.sink.progress.begin_pause(pause_ns);
         loop {
             heartbeat.beat();
             if self.sink.progress.is_over() {
+                // Where it was the time, it was not the user.
+                self.sink.progress.look_at_end();
                 return Err(EarlyEnd::interrupted());
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
             }
+            self.sink.progress.show_pause(left);
             std::thread::sleep(left.min(PAUSE_POLL));
         }
     }

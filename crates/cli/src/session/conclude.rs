@@ -83,6 +83,7 @@ impl MeasuredRun<'_> {
             close_stdout();
         }
         let not_restored = self.end.results.not_restored.take();
+        let is_delivered = self.printed.is_ok() && self.flags.is_for_merge();
         let mut ended = exit_of(&self.record, self.end, self.flags.undecided);
         if let (Ok(Exit::Done), Some(signal)) = (&ended, self.unsaved_at) {
             ended = Ok(Exit::Signal(signal));
@@ -95,7 +96,18 @@ impl MeasuredRun<'_> {
                 Ok(_) => return Err(error),
             }
         }
-        let exit = ended?;
+        let exit = match ended {
+            Ok(Exit::Signal(signal)) => Exit::Signal(signal),
+            // The verdict is that of 'merge'. A launcher may end all ranks at the first one that
+            // exits with another code, or start it again.
+            Ok(_) if is_delivered => Exit::Done,
+            Err(error) if is_delivered => {
+                eprint_line(&format!("error: {error:#}"));
+                Exit::Done
+            }
+            Ok(exit) => exit,
+            Err(error) => return Err(error),
+        };
         // However else the run ended.
         match not_restored {
             Some(error) => Err(Failure::WriteCache(error).into()),
@@ -122,7 +134,7 @@ pub(super) fn conclude<'a>(
     let record = Arc::new(judge(facts, &end.results.data, &flags.expected));
     let mut tool_saved = Ok(());
     let stdout = match shown {
-        _ if flags.pieces => FinalText::Pieces,
+        _ if flags.prints_pieces() => FinalText::Pieces,
         _ if flags.prints_json() => FinalText::Json,
         Shown::Page => FinalText::Page,
         Shown::Nothing => FinalText::Nothing,

@@ -9,9 +9,10 @@ use super::ping::PingRun;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use super::survey::SurveyRun;
+use super::together::TogetherRun;
 use super::workloads::WorkloadsRun;
 use diskproof_analysis::campaign::planned_campaign;
-use diskproof_model::plan::{Plan, Task};
+use diskproof_model::plan::{Order, Plan, Task};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,9 @@ fn start<'p>(
 ) -> Result<Box<dyn Running + 'p>, EarlyEnd> {
     Ok(match task {
         Task::Survey(survey) => Box::new(SurveyRun { survey }),
+        Task::Workloads(workloads) if matches!(workloads.order, Order::InSlots(_)) => {
+            Box::new(TogetherRun::new(plan))
+        }
         Task::Workloads(_) => match planned_campaign(plan, &bench.facts.targets) {
             Some(campaign) => Box::new(CampaignRun::start(plan, campaign, bench, sink)?),
             None => Box::new(WorkloadsRun::new(plan)),

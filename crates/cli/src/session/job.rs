@@ -21,6 +21,17 @@ pub(crate) struct MeasuringJob<'a> {
     pub agreed: Agreed,
     /// The text for stdout at the end.
     pub shown: Shown,
+    /// The progress on a terminal.
+    pub view: ProgressView,
+}
+
+/// How a terminal shows the progress of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProgressView {
+    /// On one line that is redrawn in place.
+    Line,
+    /// On the whole terminal, where there is one.
+    Screen,
 }
 
 impl<'a> MeasuringJob<'a> {
@@ -38,6 +49,7 @@ impl<'a> MeasuringJob<'a> {
             note: flags.note.clone(),
             agreed: Agreed::NothingElse,
             shown: Shown::Page,
+            view: ProgressView::Line,
         }
     }
 }

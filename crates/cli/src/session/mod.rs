@@ -7,6 +7,7 @@ mod bench;
 mod campaign;
 mod conclude;
 mod drive;
+mod fences;
 mod files;
 mod gate;
 mod inserts;
@@ -18,14 +19,16 @@ mod prepare_command;
 mod running;
 mod sink;
 mod slices;
+mod slots;
 mod survey;
+mod together;
 mod trials;
 mod watchdog;
 mod workloads;
 
 pub(crate) use conclude::{Measured, has_errors, process_may_stay};
 pub(crate) use gate::admit_all;
-pub(crate) use job::{Agreed, MeasuringJob, SettingCommands, Shown};
+pub(crate) use job::{Agreed, MeasuringJob, ProgressView, SettingCommands, Shown};
 pub(crate) use open::run_facts;
 pub(crate) use sink::EarlyEnd;
 pub(crate) use watchdog::EndedRun;
@@ -40,6 +43,7 @@ use diskproof_report::formats::format_of;
 use diskproof_report::{json, terminal};
 use gate::{Granted, pass_gate, rehearse};
 use open::open;
+use slots::in_slots;
 use std::path::PathBuf;
 use std::sync::Arc;
 use watchdog::supervise;
@@ -64,7 +68,8 @@ pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Measured<'_>> {
 }
 
 /// Measures; `None` where the plan was only shown.
-pub(crate) fn run(job: MeasuringJob<'_>) -> anyhow::Result<Option<EndedRun>> {
+pub(crate) fn run(asked: MeasuringJob<'_>) -> anyhow::Result<Option<EndedRun>> {
+    let job = in_slots(asked)?;
     if job.flags.dry_run {
         let granted = pass_gate(&job)?;
         show_plan(&job, granted)?;

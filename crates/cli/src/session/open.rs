@@ -2,18 +2,19 @@
 //! besides.
 
 use super::bench::Bench;
+use super::fences::{join, wall_clock};
 use super::gate::Granted;
-use super::job::{Agreed, MeasuringJob, SettingCommands, Shown};
+use super::job::{Agreed, MeasuringJob, ProgressView, SettingCommands, Shown};
 use super::journal::RunJournal;
 use super::ping::request_lines;
 use super::sink::Sink;
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::interrupt;
-use crate::launcher;
+use crate::launchers;
 use crate::pieces::{hello, write_pieces};
 use crate::plan_file::KeptFile;
-use crate::provenance::{run_id, timestamp, tool};
+use crate::provenance::{random_seed, run_id, timestamp, tool};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::targets::{read_health, warn_of_failing};
 use crate::tool_lines::ToolLines;
@@ -22,12 +23,15 @@ use diskproof_device::{
     Admission, GuardedWriteCache, MachineCpuTime, OpenError, OpenTarget, host_facts,
 };
 use diskproof_engine::{RunError, Session, measure_clock};
+use diskproof_model::fleet::Hello;
+use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::{HostFacts, TargetIdentity, TargetKind};
+use diskproof_model::timetable::mixed;
 use diskproof_report::terminal::budget_line;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A run whose targets are open.
 pub(super) struct OpenRun {
@@ -53,6 +57,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         note,
         agreed,
         shown,
+        view,
     } = job;
     let Granted {
         budget,
@@ -77,23 +82,30 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     warn_of_failing(&health, verbosity);
     verbosity.note(&budget_line(&plan, &identities));
     let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
-    let session = Session::new(plan.seed).with_stall_timeout(stall_ns);
-    let facts = Arc::new(RunFacts {
-        note,
-        health,
-        ..run_facts(session.started(), plan, identities)
-    });
+    let session = Session::new(seed_of_host(&plan, flags)).with_stall_timeout(stall_ns);
+    let facts = Arc::new(own_facts(&session, plan, identities, note, health, flags));
     let journal = RunJournal::start(&flags.history, &facts, &flags.expected);
     interrupt::end_cleanly();
     let mut sink = Sink::new(&facts, &budget, journal, verbosity);
     let cpu_time = MachineCpuTime::now();
     start_lines(&mut sink, &facts, &shown, flags).map_err(Failure::Run)?;
-    if flags.pieces {
-        let hello = hello(&facts.run_id, &facts.host, &facts.targets);
+    if view == ProgressView::Screen {
+        sink.progress.show_screen();
+    }
+    if flags.prints_pieces() {
+        let hello = Hello {
+            slots: facts.plan.timetable().map(|slots| slots.len() as u32),
+            ..hello(&facts.run_id, &facts.host, &facts.targets)
+        };
         ignore_closed_pipe(to_stdout(|out| write_pieces(&hello, out)))?;
     }
+    let joining = Instant::now();
+    let together = join(&facts.plan, &flags.together, &session);
+    // A rank that does not come to a fence costs no part of the announced time.
+    sink.progress.extend_deadline(joining.elapsed());
     let mut bench = Bench {
         session,
+        together,
         facts,
         budget,
         targets,
@@ -113,6 +125,41 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         stall_timeout,
         cpu_time,
     })
+}
+
+/// The facts of a run that begins with this session.
+fn own_facts(
+    session: &Session,
+    plan: Plan,
+    identities: Vec<TargetIdentity>,
+    note: Option<String>,
+    health: Vec<DiskHealth>,
+    flags: &MeasuringFlags,
+) -> RunFacts {
+    let mut facts = RunFacts {
+        note,
+        health,
+        ..run_facts(session.started(), plan, identities)
+    };
+    if flags.together.together {
+        facts.clock.wall = Some(wall_clock(&flags.together, session));
+    }
+    if let Some(rank) = flags.together.rank {
+        facts.host.rank = Some(rank);
+    }
+    facts
+}
+
+/// The seed of offsets and data. Of hosts that measure together the plan is the same, and what they
+/// read and write is not.
+fn seed_of_host(plan: &Plan, flags: &MeasuringFlags) -> u64 {
+    if !flags.together.together {
+        return plan.seed;
+    }
+    match flags.together.rank.or_else(launchers::rank) {
+        Some(rank) => mixed(plan.seed, u64::from(rank.rank)),
+        None => mixed(plan.seed, random_seed()),
+    }
 }
 
 /// Starts what prints lines while the run goes on: those of a tool, or of single requests.
@@ -182,7 +229,7 @@ pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIden
         stalled: None,
         note: None,
         host: HostFacts {
-            rank: launcher::rank(),
+            rank: launchers::rank(),
             ..host_facts()
         },
         clock: measure_clock(),

@@ -5,9 +5,7 @@
 use diskproof_engine::random::Random;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
-use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, Layout, Order, Plan, SyncPolicy, Verify, Workload,
-};
+use diskproof_model::plan::{EngineChoice, Order, Plan};
 use diskproof_model::slice::SliceSpan;
 use diskproof_model::window::SLICES_MIN;
 use std::time::{Duration, Instant};
@@ -321,10 +319,8 @@ fn longest_mean_ns(measurement: &Measurement) -> f64 {
     longest_ns
 }
 
-/// The slices of a group. One where parts would not mean the same: workloads that run together, an
-/// offered load, a verification, trims of blocks that a slice before has trimmed, a sync at the
-/// end, the first pass over a new file, reads through the page cache, orders that begin anew, and
-/// limits in bytes or operations that the user gave.
+/// The slices of a group. One where parts would not mean the same, and of workloads that run
+/// together.
 fn slice_count(group: Group<'_>, order: Order) -> u64 {
     let [only] = group.workloads else {
         return 1;
@@ -335,27 +331,13 @@ fn slice_count(group: Group<'_>, order: Order) -> u64 {
     let Slicing { slice_ns, slices } = match order {
         Order::AsGiven if time_ns >= RUN_NS_MIN && only.stop.bytes.is_none() => IN_A_ROW,
         Order::InTurns { slices_from_ns } if time_ns >= slices_from_ns => IN_TURNS,
-        Order::AsGiven | Order::InTurns { .. } | Order::Whole => return 1,
+        Order::AsGiven | Order::InTurns { .. } | Order::Whole | Order::InSlots(_) => return 1,
     };
-    if is_divisible(only) {
+    if only.is_divisible() {
         (time_ns / slice_ns).clamp(*slices.start(), *slices.end())
     } else {
         1
     }
-}
-
-/// Whether parts of a workload mean the same as the whole.
-fn is_divisible(only: &Workload) -> bool {
-    only.rate.is_none()
-        && only.shape.steady.is_none()
-        && only.shape.zone_stride.is_none()
-        && only.verify == Verify::Off
-        && !only.streams.drops_blocks()
-        && only.sync != SyncPolicy::AtEnd
-        && only.layout == Layout::Needed
-        && (only.cache == CachePolicy::Direct || only.sync != SyncPolicy::None)
-        && matches!(only.access, Access::Sequential | Access::Random { .. })
-        && only.stop.ops.is_none()
 }
 
 /// The slices of all workloads of a plan, in the order in which they are measured.

@@ -74,6 +74,7 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
         cpu_time,
     } = open;
     let shared_facts = Arc::clone(&bench.facts);
+    let session = bench.session;
     let targets = &shared_facts.targets;
     let journal = sink.journal().handle();
     let watchdog = Watchdog {
@@ -90,6 +91,8 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     })
     .map_err(|error| Failure::Run(RunError::Thread(error)))?;
     let waited = watchdog.wait(&run, signs);
+    // A run that hangs cannot give the terminal back.
+    crate::full_screen::close();
     let mut results = std::mem::take(&mut *watchdog.results.lock());
     results.hung.extend(waited.hung);
     let reported = results.ended.take().unwrap_or(waited.ended);
@@ -105,6 +108,9 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     // The share of the machine's CPU time that its hypervisor gave to others.
     if let (Some(start), Some(now)) = (cpu_time, cpu_time_now) {
         facts.host.stolen_share = now.stolen_share_since(start);
+    }
+    if let Some(wall) = &mut facts.clock.wall {
+        wall.gained_ns = Some(session.wall_gained_ns());
     }
     finish_own(own_files, &facts);
     Ok(EndedRun {

@@ -1,10 +1,10 @@
 //! Acceptance tests of simulated disks: every kind of counterfeit is found and sized, an honest
 //! disk is accepted, and a test that was killed goes on.
 
-use crate::program::{PipedRun, Ran, diskproof, eventually, needs, program};
+use crate::program::{PipedRun, Ran, diskproof, eventually, names, needs, program, saved_record};
 use diskproof_model::accept::{AcceptRecord, AcceptVerdict, Fraud, SectorContent};
 use diskproof_model::record::Record;
-use diskproof_simdisk::testbed::{Loop, place};
+use diskproof_simdisk::testbed::{Loop, Mount, place};
 use diskproof_simdisk::{SimDisk, spec};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -206,10 +206,189 @@ fn interrupted_test_ends_at_once_and_names_the_way_on() {
     let mut command = drive.command(&["-v"]);
     let child = PipedRun::of(&mut command);
     child.wait_for_run();
-    assert!(eventually(|| {
-        drive.disk.stats().written_bytes > 8 * MIB
-    }));
+    assert!(eventually(|| drive.journals() > 0));
     child.interrupt().exits(130).shows("goes on from here");
+}
+
+#[test]
+fn test_that_saved_nothing_promises_nothing() {
+    needs!("losetup", "fusermount3");
+    let drive = Drive::new("bandwidth=8MB", 160 * MIB);
+    let mut command = drive.command(&["-v"]);
+    let child = PipedRun::of(&mut command);
+    child.wait_for_run();
+    let before = drive.disk.stats().written_bytes;
+    assert!(eventually(|| {
+        drive.disk.stats().written_bytes > before + MIB
+    }));
+    let is_saved = drive.journals() > 0;
+    let ran = child.interrupt();
+    ran.exits(130);
+    if !is_saved && drive.journals() == 0 {
+        ran.shows_not("goes on from");
+    }
+}
+
+/// The journal holds a part of the reads.
+fn is_reading(drive: &Drive) -> bool {
+    let names = std::fs::read_dir(drive.place.path()).unwrap();
+    for name in names {
+        let path = name.unwrap().path();
+        if !path.to_string_lossy().contains(".accept-") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        if let Ok(saved) = serde_json::from_str::<serde_json::Value>(&text) {
+            return saved["measured"]["read"].as_u64() > Some(0);
+        }
+    }
+    false
+}
+
+#[test]
+fn disk_that_vanishes_in_either_phase_ends_the_test_and_it_goes_on_when_it_is_back() {
+    needs!("losetup", "fusermount3");
+    for phase in ["write", "read"] {
+        let model = match phase {
+            "write" => "write-bandwidth=16MB",
+            _ => "read-bandwidth=24MB",
+        };
+        let drive = Drive::new(model, 224 * MIB);
+        let mut child = drive.command(&["--quiet", "--json"]);
+        let child = child.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        assert!(eventually(|| match phase {
+            "write" => drive.journals() > 0,
+            _ => is_reading(&drive),
+        }));
+        drive.disk.vanish();
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        let record = ran.exits(4).record();
+        let accept = accepted(&record);
+        // A disk that is gone has no bad blocks and no false size.
+        assert_eq!(accept.figures.verdict, AcceptVerdict::Undecided, "{phase}");
+        assert_eq!(accept.figures.real_bytes, None, "{phase}");
+        assert_eq!(accept.data.bad_bytes.sum(), 0, "{phase}");
+        if phase == "read" {
+            assert!(accept.data.device.read_bytes > 0);
+        }
+        assert_eq!(drive.journals(), 1, "{phase}");
+        drive.disk.come_back();
+        let record = drive.accept(&["--resume", "--json"]).exits(0).record();
+        assert_eq!(accepted(&record).data.earlier_runs, 1, "{phase}");
+        assert_eq!(drive.journals(), 0, "{phase}");
+    }
+}
+
+#[test]
+fn pass_that_was_killed_while_it_read_goes_on_there() {
+    needs!("losetup", "fusermount3");
+    let drive = Drive::new("read-bandwidth=24MB,flip=100MiB", 224 * MIB);
+    let mut child = drive.command(&["--quiet"]).spawn().unwrap();
+    let is_reached = eventually(|| is_reading(&drive));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(is_reached);
+    let written = drive.disk.stats().written_bytes;
+    let record = drive.accept(&["--json"]).exits(1).record();
+    // What was written stays, and what was found wrong is not forgotten.
+    assert_eq!(drive.disk.stats().written_bytes, written);
+    let error = accepted(&record).figures.real_bytes.unwrap();
+    assert!(error.abs_diff(100 * MIB) <= MIB, "{error}");
+}
+
+#[test]
+fn full_filesystem_under_the_journal_neither_ends_the_test_nor_leaves_a_journal() {
+    needs!("losetup", "fusermount3");
+    let drive = Drive::new("write-bandwidth=24MB", 224 * MIB);
+    let small = drive.place.path().join("small");
+    let _mounted = Mount::new("tmpfs", "none", &small, "size=1m");
+    let history = small.join("history.db");
+    let node = drive.device.node.to_str().unwrap();
+    let child = program(["accept", node, "--destroy", drive.device.name()])
+        .args(["--no-health", "--quiet", "--json", "--history"])
+        .arg(&history)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let has_journal = || {
+        let names = names(&small);
+        names.iter().any(|name| name.contains(".accept-"))
+    };
+    assert!(eventually(has_journal));
+    let filled = std::fs::write(small.join("filling"), vec![1; 2 << 20]);
+    assert!(filled.is_err());
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    ran.exits(0);
+    assert!(!has_journal(), "{:?}", names(&small));
+}
+
+#[test]
+fn repeated_test_writes_new_content_over_the_whole_device() {
+    needs!("losetup", "fusermount3");
+    let drive = Drive::new("", 32 * MIB);
+    let first = drive.place.path().join("first.json");
+    let first = first.to_str().unwrap();
+    drive.accept(&["-o", first]).exits(0);
+    let before = saved_record(first);
+    let larger = Drive::new("", 48 * MIB);
+    let node = larger.device.node.to_str().unwrap();
+    let name = larger.device.name();
+    let again = diskproof!("run {first} {node} --destroy {name} --no-history --no-health --json");
+    let again = again.exits(0).record();
+    let (old, new) = (&accepted(&before).data.plan, &accepted(&again).data.plan);
+    // A disk that ignores writes would pass with the content of the first test.
+    assert_ne!(old.salt, new.salt);
+    assert_eq!(again.plan.seed, new.salt);
+    assert_eq!(new.size_bytes, 48 * MIB);
+    drive.accept(&["--seed", "7"]).exits(2);
+    diskproof!("run {first} {node} --destroy {name} --no-history --seed 7").exits(2);
+}
+
+#[test]
+fn disk_that_cannot_be_read_before_the_test_is_left_as_it_is() {
+    needs!("losetup", "fusermount3");
+    let drive = Drive::new("eio-read=0-4096", 32 * MIB);
+    drive
+        .accept(&[])
+        .exits(3)
+        .tells("diskproof curve")
+        .tells("--scan");
+    assert_eq!(drive.disk.stats().written_bytes, 0);
+    assert_eq!(drive.journals(), 0);
+}
+
+#[test]
+fn figures_of_a_test_stand_in_tables() {
+    needs!("losetup", "fusermount3");
+    let drive = Drive::new("drop=24MiB", 32 * MIB);
+    let path = |name: &str| drive.place.path().join(name);
+    let (csv, prom) = (path("test.csv"), path("test.prom"));
+    drive
+        .accept(&["-o", csv.to_str().unwrap(), "-o", prom.to_str().unwrap()])
+        .exits(1);
+    let table = std::fs::read_to_string(csv).unwrap();
+    let value = |op: &str, metric: &str| {
+        let wanted = format!(",accept,{op},{metric},");
+        let row = table.lines().find(|row| row.contains(&wanted));
+        let row = row.unwrap_or_else(|| panic!("{wanted}: {table}"));
+        let (_, behind) = row.split_once(&wanted).unwrap();
+        behind.split(',').next().unwrap().parse::<f64>().unwrap()
+    };
+    assert_eq!(value("", "verdict"), 0.0);
+    assert_eq!(value("", "claimed_size"), (32 * MIB) as f64);
+    assert_eq!(value("", "real_size"), (24 * MIB) as f64);
+    assert_eq!(value("", "wrong"), (8 * MIB) as f64);
+    assert_eq!(value("", "unreadable"), 0.0);
+    assert!(value("write", "throughput") > 0.0);
+    let metrics = std::fs::read_to_string(prom).unwrap();
+    for line in [
+        "diskproof_accept_verdict{",
+        "diskproof_accept_real_bytes{",
+        "diskproof_accept_wrong_bytes{",
+        "diskproof_accept_bytes_per_second{",
+    ] {
+        assert!(metrics.lines().any(|one| one.starts_with(line)), "{line}");
+    }
 }
 
 #[test]
@@ -229,7 +408,8 @@ fn accept_needs_a_released_block_device() {
     diskproof!("accept {file} --overwrite")
         .exits(2)
         .tells("whole device");
-    drive.accept(&["--dry-run"]).exits(0);
+    // Nothing is known of its rate.
+    drive.accept(&["--dry-run"]).exits(0).shows("usual speed");
     assert_eq!(drive.disk.stats().written_bytes, 0);
 }
 

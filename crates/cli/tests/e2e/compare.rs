@@ -82,6 +82,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
             source: "virtual".to_owned(),
             resolution_ns: 1,
             cost_ns: 0.0,
+            wall: None,
         },
         plan,
         targets: vec![TargetIdentity {

@@ -26,6 +26,7 @@ mod gates;
 mod health;
 mod history;
 mod honesty;
+mod hosts_together;
 mod hung;
 mod hung_writing;
 mod interrupted;

@@ -59,6 +59,7 @@ fn record(number: usize, speed: f64) -> Record {
             source: "virtual".to_owned(),
             resolution_ns: 1,
             cost_ns: 0.0,
+            wall: None,
         },
         plan: Plan {
             seed: number as u64,

@@ -164,6 +164,7 @@ fn record_of(plan: Plan) -> Record {
             source: "CLOCK_MONOTONIC".to_owned(),
             resolution_ns: 1,
             cost_ns: 21.5,
+            wall: None,
         },
         plan,
         targets: vec![target()],

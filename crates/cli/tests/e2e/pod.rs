@@ -3,6 +3,7 @@
 
 use crate::deploy::{deploy, files};
 use crate::program::{argv, copy_program, needs, run, with_enough_time};
+use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{Disk, TempDir, place};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -209,6 +210,31 @@ fn io_limit_of_a_pod_is_what_breaks_a_promise() {
     assert!(figures["low"].as_f64().unwrap() <= 210.0, "{figures}");
     let limit = figures["cause"]["limit"].as_str().unwrap();
     assert!(limit == "cap" || limit == "cpu", "{figures}");
+}
+
+/// A limit that holds from the start is no fall, and no burst credit.
+#[test]
+fn io_limit_of_a_pod_is_the_rate_that_lasts() {
+    needs!("unshare", "setpriv", "losetup", "mkfs.ext4");
+    let disk = Disk::new("ext4", 512 << 20, "");
+    let number = format!("/sys/class/block/{}/dev", disk.device.name());
+    let number = fs::read_to_string(number).unwrap();
+    let limit = format!("{} 200", number.trim());
+    let Some(group) = Group::new("blkio", "blkio.throttle.read_iops_device", &limit) else {
+        println!("SKIPPED: io_limit_of_a_pod_is_the_rate_that_lasts: no blkio controller v1");
+        return;
+    };
+    let volume = disk.path().to_owned();
+    let words = ["sustain", volume.to_str().unwrap(), "--no-history"].into_iter();
+    let line = "--rw randread --time 20s --size 32M --json";
+    let output = in_pod(&volume, &[&group], words.chain(argv(line)));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let record: Record = serde_json::from_slice(&output.stdout).unwrap();
+    let found = record.sustain().unwrap();
+    let lasting = found.lasting.value / 200.0;
+    assert!((lasting - 1.0).abs() < 0.1, "{found:?}");
+    assert!(found.bucket.is_none() && found.drop.is_none(), "{found:?}");
 }
 
 /// The loop of docs/kubernetes.md, with a cluster that answers at the second question.

@@ -1,12 +1,14 @@
 //! Sustained loads on disks whose truth is known: the limiter and the cache that end their rate,
 //! and what a killed, full or healthy disk leaves behind.
 
-use crate::program::{diskproof, needs};
+use crate::program::{PipedRun, Ran, diskproof, names, needs, program, program_path, run};
 use diskproof_model::record::Record;
 use diskproof_model::sustain::DropCause;
 use diskproof_simdisk::SimDisk;
 use diskproof_simdisk::spec::parse;
-use diskproof_simdisk::testbed::place;
+use diskproof_simdisk::testbed::{Disk, Loop, TempDir, place};
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
 
 /// 100/s for ever, 700/s for five seconds after a pause.
 const CREDIT: &str = "latency=2500us,channels=64,credits=3000@700/100";
@@ -149,4 +151,277 @@ fn contradictions_are_usage_errors() {
         diskproof!("sustain {target} {flags}").exits(2);
     }
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
+}
+
+/// Where a sustained load is, by the line on stderr that begins it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LoadPhase {
+    Precondition,
+    Load,
+    Pause,
+}
+
+impl LoadPhase {
+    const ALL: [Self; 3] = [Self::Precondition, Self::Load, Self::Pause];
+
+    fn line(self) -> &'static str {
+        match self {
+            Self::Precondition => "precondition: ",
+            Self::Load => "sustained: ",
+            Self::Pause => "pause of ",
+        }
+    }
+}
+
+/// A sustained load of a simulated device, which has a phase of each kind.
+struct DeviceLoad {
+    run: PipedRun,
+    device: Loop,
+    disk: SimDisk,
+    place: TempDir,
+}
+
+impl DeviceLoad {
+    /// Runs until the phase has begun.
+    fn reach(phase: LoadPhase) -> Self {
+        let place = place();
+        let model = match phase {
+            // Five seconds for a round, of which a pass needs several.
+            LoadPhase::Precondition => "write-bandwidth=8MB,channels=32",
+            LoadPhase::Load | LoadPhase::Pause => "latency=2500us,channels=64,credits=1500@700/100",
+        };
+        let served = place.path().join("drive");
+        let disk = SimDisk::serve(parse(model).unwrap(), 64 << 20, &served).unwrap();
+        let device = Loop::over(disk.path(), &["--direct-io=on"]);
+        let mut command = program(["sustain", device.node.to_str().unwrap()]);
+        command.args([
+            "--destroy",
+            device.name(),
+            "--time",
+            "24s",
+            "--no-health",
+            "--json",
+        ]);
+        if phase == LoadPhase::Precondition {
+            command.arg("--precondition");
+        } else {
+            // Reads: what passes is not changed by a write cache.
+            command.args(["--rw", "randread"]);
+        }
+        command
+            .arg("--history")
+            .arg(place.path().join("history.db"));
+        let mut run = PipedRun::of(&mut command);
+        run.wait_for_line(phase.line());
+        Self {
+            run,
+            device,
+            disk,
+            place,
+        }
+    }
+
+    fn ended(self) -> (Ran, Vec<String>) {
+        let ran = self.run.wait();
+        drop(self.device);
+        let left = names(self.place.path())
+            .into_iter()
+            .filter(|name| name.contains(".run-"))
+            .collect();
+        (ran, left)
+    }
+}
+
+#[test]
+fn disk_that_vanishes_in_any_phase_of_a_load_fails_the_run_and_keeps_what_is_known() {
+    needs!("losetup", "fusermount3");
+    for phase in LoadPhase::ALL {
+        let load = DeviceLoad::reach(phase);
+        load.disk.vanish();
+        let (ran, left) = load.ended();
+        ran.exits(4);
+        assert_eq!(left, [""; 0], "{phase:?}");
+        let record = ran.record();
+        let errors: u64 = record
+            .measurements
+            .iter()
+            .flat_map(|row| row.data.ops.values())
+            .flat_map(|op| op.errors.values())
+            .sum();
+        assert!(errors > 0 || record.partial, "{phase:?}");
+        // A disk that is gone did not become slower.
+        if let Some(found) = record.sustain() {
+            let is_fall_to_nothing = found.drop.as_ref().is_some_and(|fall| fall.after < 1.0);
+            assert!(!is_fall_to_nothing, "{phase:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn interrupt_in_any_phase_of_a_load_keeps_what_is_known() {
+    needs!("losetup", "fusermount3");
+    for phase in LoadPhase::ALL {
+        let load = DeviceLoad::reach(phase);
+        let before = names(load.place.path());
+        assert!(
+            before.iter().any(|name| name.contains(".run-")),
+            "{before:?}"
+        );
+        let ran = load.run.interrupt();
+        let record = ran.exits(130).record();
+        assert!(record.partial, "{phase:?}");
+        let first = &record.measurements[0];
+        assert!(first.data.wall_ns > 0, "{phase:?}");
+        assert_eq!(record.sustain().is_some(), phase != LoadPhase::Precondition);
+        let history = load.place.path().join("history.db");
+        let shown = run([
+            "show",
+            "latest",
+            "--json",
+            "--history",
+            history.to_str().unwrap(),
+        ]);
+        assert_eq!(shown.record().run_id, record.run_id, "{phase:?}");
+    }
+}
+
+#[test]
+fn precondition_writes_a_device_and_its_spare_flash_before_the_load() {
+    needs!("losetup", "fusermount3");
+    let here = place();
+    let served = here.path().join("drive");
+    let model = parse("iops=4000,channels=32").unwrap();
+    let disk = SimDisk::serve(model, 32 << 20, &served).unwrap();
+    let device = Loop::over(disk.path(), &["--direct-io=on"]);
+    let (node, name) = (device.node.to_str().unwrap(), device.name());
+    let ran = diskproof!(
+        "sustain {node} --destroy {name} --precondition --time 10s --no-health --no-history --json"
+    );
+    let record = ran.exits(0).record();
+    let found = record.sustain().unwrap();
+    let precondition = found.precondition.as_ref().unwrap();
+    assert_eq!(
+        precondition.needed_bytes,
+        (32 << 20) / 100 * 128 / 8192 * 8192
+    );
+    assert!(precondition.is_complete(), "{precondition:?}");
+    // The load comes on top.
+    assert!(disk.stats().written_bytes > precondition.needed_bytes);
+    diskproof!("sustain {node} --precondition --time 10s").exits(2);
+}
+
+#[test]
+fn full_disk_is_refused_before_a_load_and_ends_none_that_has_its_file() {
+    needs!("losetup", "mkfs.ext4");
+    let disk = Disk::in_memory("ext4", 128 << 20);
+    let point = disk.mount.point.to_str().unwrap();
+    let filling = disk.mount.point.join("filling");
+    std::fs::write(&filling, vec![1; 64 << 20]).unwrap();
+    let before = names(&disk.mount.point);
+    diskproof!("sustain {point} --size 96MiB --time 10s --no-history").exits(3);
+    assert_eq!(names(&disk.mount.point), before);
+    let command = format!("sustain {point} --size 16MiB --time 12s --rate 200 --no-history --json");
+    let mut run = PipedRun::start(command.split(' '));
+    run.wait_for_line("sustained: ");
+    // The scratch file has its blocks.
+    let _ = std::fs::write(disk.mount.point.join("more"), vec![1; 96 << 20]);
+    let ran = run.wait();
+    let record = ran.exits(0).record();
+    assert!(record.sustain().is_some());
+}
+
+#[test]
+fn disk_that_has_no_room_for_a_write_fails_the_load() {
+    needs!("fusermount3");
+    let here = place();
+    let disk = here.path().join("disk");
+    let model = parse("iops=400,channels=8,enospc-after=4MiB").unwrap();
+    let _served = SimDisk::serve(model, 64 << 20, &disk).unwrap();
+    let target = disk.to_str().unwrap();
+    let ran = diskproof!("sustain {target} --overwrite --time 12s --no-history --json");
+    let record = ran.exits(4).record();
+    let errors = &record.measurements[0]
+        .data
+        .ops
+        .values()
+        .next()
+        .unwrap()
+        .errors;
+    assert!(errors.contains_key("ENOSPC"), "{errors:?}");
+}
+
+/// What enters and leaves the alternate screen of a terminal.
+const ENTER: &str = "\x1b[?1049h";
+const LEAVE: &str = "\x1b[?1049l";
+
+#[test]
+fn load_fills_a_terminal_and_leaves_it_as_it_was() {
+    needs!("script", "fusermount3");
+    let here = place();
+    let disk = here.path().join("disk");
+    let _served = SimDisk::serve(parse(HEALTHY).unwrap(), 64 << 20, &disk).unwrap();
+    let (before, after) = (here.path().join("before"), here.path().join("after"));
+    let shell = format!(
+        "stty rows 24 cols 80; stty -g >{}; {} sustain {} --time 60s --no-history; stty -g >{}",
+        before.display(),
+        program_path(),
+        disk.display(),
+        after.display()
+    );
+    let mut terminal = Command::new("script")
+        .args(["-qec", &shell, "/dev/null"])
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut keys = terminal.stdin.take().unwrap();
+    let mut shown = terminal.stdout.take().unwrap();
+    let mut text = String::new();
+    let mut part = [0; 4096];
+    // Some seconds of rates make the graph.
+    while text.matches("rate ").count() < 12 {
+        let count = shown.read(&mut part).unwrap();
+        assert!(count > 0, "{text}");
+        text.push_str(&String::from_utf8_lossy(&part[..count]));
+    }
+    keys.write_all(&[3]).unwrap();
+    let mut rest = Vec::new();
+    shown.read_to_end(&mut rest).unwrap();
+    terminal.wait().unwrap();
+    text.push_str(&String::from_utf8_lossy(&rest));
+    let (_, behind) = text.split_once(ENTER).unwrap();
+    let (frames, page) = behind.split_once(LEAVE).unwrap();
+    for frame in frames.split("\x1b[H").skip(1) {
+        assert!(frame.matches("\r\n").count() < 24, "{frame}");
+        for part in ["sustained", "left", "Ctrl-C ends the load"] {
+            assert!(frame.contains(part), "{part}: {frame}");
+        }
+    }
+    assert!(page.contains("PARTIAL"), "{page}");
+    let state = |path| std::fs::read_to_string(path).unwrap();
+    assert_eq!(state(&before), state(&after));
+}
+
+#[test]
+fn plain_load_on_a_terminal_stays_on_its_line() {
+    needs!("script", "fusermount3");
+    let here = place();
+    let disk = here.path().join("disk");
+    let _served = SimDisk::serve(parse(HEALTHY).unwrap(), 64 << 20, &disk).unwrap();
+    let shell = format!(
+        "{} sustain {} --plain --time 10s --no-history",
+        program_path(),
+        disk.display()
+    );
+    let terminal = Command::new("script")
+        .args(["-qec", &shell, "/dev/null"])
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&terminal.stdout);
+    assert!(!text.contains(ENTER), "{text}");
+    assert!(text.contains("steady"), "{text}");
 }

@@ -41,7 +41,7 @@ pub(super) fn judge_device(
             );
         }
     }
-    judge_unreadable(found, reasons);
+    judge_unreadable_device(&quoted(path), found, reasons);
 }
 
 fn add_unknown(path: &str, unknown: &Unknown, reasons: &mut RefusalReasons) {
@@ -152,21 +152,43 @@ fn wipe_at(quoted: &str, offset: u64) -> String {
     )
 }
 
+/// What else to do about a part that cannot be read.
+const FAILING: &str =
+    "see dmesg and smartctl --all: the disk may be failing, or be too slow to be examined";
+
 fn judge_unreadable(found: &ScanResult, reasons: &mut RefusalReasons) {
-    if let Some(first) = found.unreadable.first() {
-        let why = first
-            .errno
-            .map_or_else(|| "it ends too early".to_owned(), errno_name);
-        let places = found.unreadable.len();
+    if let Some(reason) = unreadable_reason(found) {
+        reasons.add(reason, FAILING);
+    }
+}
+
+/// For the device itself: how to see all of what is wrong with it, and the way on where nothing on
+/// it is needed.
+fn judge_unreadable_device(quoted: &str, found: &ScanResult, reasons: &mut RefusalReasons) {
+    if let Some(reason) = unreadable_reason(found) {
         reasons.add(
+            reason,
             format!(
-                "{places} of the offsets of signatures cannot be read, the first at byte {} \
-                 ({why}), so its content is unknown",
-                first.offset
+                "{FAILING}. Return a new disk that cannot be read; 'diskproof curve {quoted} \
+                 --scan' lists the places, and writes nothing. Where nothing on it is needed, \
+                 overwrite it (dd if=/dev/zero of={quoted} bs=1M oflag=direct) and try again"
             ),
-            "see dmesg and smartctl --all: the disk may be failing, or be too slow to be examined",
         );
     }
+}
+
+fn unreadable_reason(found: &ScanResult) -> Option<String> {
+    let first = found.unreadable.first()?;
+    let why = match first.errno {
+        Some(errno) => errno_name(errno),
+        None => "it ends too early".to_owned(),
+    };
+    Some(format!(
+        "{} of the offsets of signatures cannot be read, the first at byte {} ({why}), so its \
+         content is unknown",
+        found.unreadable.len(),
+        first.offset
+    ))
 }
 
 /// `ext2/3/4 filesystem or its journal in partition sda1 (byte 1049656)`.

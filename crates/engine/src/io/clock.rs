@@ -15,6 +15,10 @@ pub trait Clock: Clone {
     fn now(&self) -> u64;
     /// Waits until the time is `until_ns`, as exactly as the clock can.
     fn wait_until(&self, until_ns: u64);
+    /// The same without sleeping, for a time that is near.
+    fn spin_until(&self, until_ns: u64) {
+        self.wait_until(until_ns);
+    }
     /// Sleeps until about `until_ns`. The thread wakes up as any other does, at most a little late:
     /// nothing keeps the processor awake meanwhile.
     fn sleep_until(&self, until_ns: u64) {
@@ -85,6 +89,10 @@ impl Clock for MonotonicClock {
         if left > SPIN_NS {
             std::thread::sleep(std::time::Duration::from_nanos(left - SPIN_NS));
         }
+        self.spin_until(until_ns);
+    }
+
+    fn spin_until(&self, until_ns: u64) {
         while self.now() < until_ns {
             std::hint::spin_loop();
         }
@@ -265,6 +273,10 @@ impl Clock for WorkerClock {
         MonotonicClock.wait_until(until_ns + self.skipped.ns);
     }
 
+    fn spin_until(&self, until_ns: u64) {
+        MonotonicClock.spin_until(until_ns + self.skipped.ns);
+    }
+
     fn sleep_until(&self, until_ns: u64) {
         MonotonicClock.sleep_until(until_ns + self.skipped.ns);
     }
@@ -329,40 +341,43 @@ pub struct StartInstant {
     pub monotonic_ns: u64,
     /// The wall clock.
     pub wall: SystemTime,
+    /// Both were read within so many nanoseconds.
+    pub gap_ns: u64,
 }
+
+/// Readings of both clocks that lie this close together suffice.
+const PAIR_GAP_NS: u64 = 50_000;
+/// Pairs of readings that are tried at least and at most.
+const PAIRS_MIN: u32 = 8;
+const PAIRS_MAX: u32 = 200;
 
 impl StartInstant {
     /// Reads both clocks. A thread that loses its processor between the two readings would place
     /// the run milliseconds away, so the closest of several pairs counts.
     pub fn now() -> Self {
-        const PAIRS: u32 = 8;
         let mut closest = Self::read();
-        for _ in 1..PAIRS {
+        for pairs in 1..PAIRS_MAX {
+            if pairs >= PAIRS_MIN && closest.gap_ns < PAIR_GAP_NS {
+                break;
+            }
             let pair = Self::read();
             if pair.gap_ns < closest.gap_ns {
                 closest = pair;
             }
         }
-        closest.instant
+        closest
     }
 
-    fn read() -> ClockPair {
+    fn read() -> Self {
         let before_ns = MonotonicClock.now();
         let wall = SystemTime::now();
         let gap_ns = MonotonicClock.now().saturating_sub(before_ns);
-        let monotonic_ns = before_ns + gap_ns / 2;
-        ClockPair {
-            instant: Self { monotonic_ns, wall },
+        Self {
+            monotonic_ns: before_ns + gap_ns / 2,
+            wall,
             gap_ns,
         }
     }
-}
-
-/// Two readings of the monotonic clock with one of the wall clock between them.
-struct ClockPair {
-    instant: StartInstant,
-    /// Time between the outer readings, in nanoseconds.
-    gap_ns: u64,
 }
 
 /// Measures resolution (the smallest step seen) and cost (per reading) of the workers' clock, in a
@@ -387,6 +402,7 @@ pub fn measure() -> ClockFacts {
         .to_owned(),
         resolution_ns,
         cost_ns: (last - start) as f64 / READINGS as f64,
+        wall: None,
     }
 }
 

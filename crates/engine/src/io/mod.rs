@@ -14,6 +14,7 @@ pub(crate) mod null;
 mod ring;
 pub(crate) mod sync;
 pub(crate) mod uring;
+pub(crate) mod wall;
 
 pub(crate) use batching::SubmitPolicy;
 use buffers::Buffers;

@@ -9,19 +9,19 @@ use crate::io::{Op, Request, WaitMode};
 use crate::load::block_calls::BlockCalls;
 use crate::load::budget::{Budget, SharedBudget};
 use crate::load::content::ContentWriter;
+use crate::load::dispatch::Dispatch;
+use crate::load::group_sync::GroupSync;
 use crate::load::holds::{FlowMember, Pauses};
+use crate::load::lead::Lead;
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, Step};
 use crate::load::slots::{ReadBatch, Slot, SlotTiming, Slots, Stage};
 use crate::load::transaction::Transactions;
 use crate::load::write_journal::WriteJournal;
-use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::SyncCall;
 use std::sync::Arc;
 
-/// Polls for waits shorter than this: a sleeping thread wakes up later.
-const POLL_NS: u64 = 100_000;
 /// An open-loop operation that starts this late counts as missed. Smaller delays come from batched
 /// completions.
 pub(crate) const LATE_NS: u64 = 1_000_000;
@@ -74,14 +74,20 @@ pub(crate) struct GeneratorOptions {
     pub measure_ns: u64,
     /// Steps that started late.
     pub late: u64,
-    /// How long after its time each step started that found a slot free then.
-    pub dispatch: LatencyHistogram,
+    /// Its own delays, and what is late by them.
+    pub dispatch: Dispatch,
+    /// What an operation may take from its intended start, where that is asked.
+    pub limit_ns: Option<u64>,
     /// When the last slot became free of those that were all in use.
     pub full_until_ns: u64,
+    /// How long before a start the worker wakes up.
+    pub lead: Lead,
     /// A start that has been due for so long ends the worker.
     pub overload_ns: Option<u64>,
     /// The transactions that the steps are.
     pub transactions: Option<Transactions>,
+    /// The syncs that the slots share, where they do.
+    pub group_sync: Option<GroupSync>,
     /// A start that this worker has taken from the schedule and not made yet. It waits for its
     /// time, or for a block that no request is writing.
     pub reserved_ns: Option<u64>,
@@ -148,11 +154,14 @@ impl RequestGenerator {
             flow,
             calls,
             transactions,
+            group_sync,
             measure_ns: _,
             late: _,
             dispatch: _,
+            limit_ns: _,
             full_until_ns: _,
             // Only with a pacer.
+            lead: _,
             overload_ns: _,
             reserved_ns: _,
             writes_unsynced: _,
@@ -164,7 +173,8 @@ impl RequestGenerator {
             || content.is_some()
             || flow.is_some()
             || calls.is_some()
-            || transactions.is_some();
+            || transactions.is_some()
+            || group_sync.is_some();
         if is_set {
             let own = self.options.get_or_insert_default();
             **own = GeneratorOptions {
@@ -225,11 +235,11 @@ impl RequestGenerator {
         self.options.as_ref().map_or(0, |options| options.late)
     }
 
-    /// How long after its intended start each operation started that found a slot free then.
-    pub(crate) fn take_dispatch(&mut self) -> LatencyHistogram {
+    /// Its own delays.
+    pub(crate) fn take_dispatch(&mut self) -> Dispatch {
         match &mut self.options {
             Some(options) => std::mem::take(&mut options.dispatch),
-            None => LatencyHistogram::new(),
+            None => Dispatch::default(),
         }
     }
 
@@ -300,6 +310,7 @@ impl RequestGenerator {
         if let Some(request) = self.follow_ups.pop() {
             if self.options.is_some() {
                 self.fill_follow_up(&request, buffers);
+                self.note_sync(&request);
             }
             return Some(request);
         }
@@ -317,7 +328,7 @@ impl RequestGenerator {
         let mut step = self.claim_step(index)?;
         self.left -= 1;
         if self.options.is_some() {
-            self.note_start(now);
+            self.note_start(index, now);
             step = self.begin_transaction(index, step, now);
         }
         self.slots
@@ -453,8 +464,8 @@ impl RequestGenerator {
         StepDecision::Step
     }
 
-    /// The step that was allowed has started.
-    fn note_start(&mut self, now: u64) {
+    /// The step that was allowed has started in this slot.
+    fn note_start(&mut self, index: u32, now: u64) {
         let Some(options) = &mut self.options else {
             return;
         };
@@ -467,9 +478,27 @@ impl RequestGenerator {
         if let Some(due) = options.reserved_ns.take() {
             // A start delayed by the backlog of the warm-up counts as late, too.
             options.late += u64::from(now - due > LATE_NS && now >= options.measure_ns);
+            let mut delay_ns = 0;
             if due >= options.full_until_ns && now >= options.measure_ns {
-                options.dispatch.record(now - due);
+                delay_ns = now - due;
+                options.dispatch.delays.record(delay_ns);
             }
+            self.slots.timing(index).delay_ns = delay_ns;
+        }
+    }
+
+    /// What was asked for in a slot is done, `total_ns` after its intended start.
+    pub(crate) fn note_answer(&mut self, index: u32, kind: OpKind, total_ns: u64) {
+        let Some(options) = &mut self.options else {
+            return;
+        };
+        // Nobody asked for the parts of a transaction.
+        if options.transactions.is_some() && kind != OpKind::Transaction {
+            return;
+        }
+        let delay_ns = std::mem::take(&mut self.slots.timing(index).delay_ns);
+        if let Some(limit_ns) = options.limit_ns {
+            options.dispatch.count_late(delay_ns, total_ns, limit_ns);
         }
     }
 
@@ -511,13 +540,68 @@ impl RequestGenerator {
         (slot.stage, slot.left) = (stage, 0);
         let Slot { offset, len, .. } = *slot;
         self.slots.timing(index).sync_start_ns = now;
+        if stage == Stage::Sync
+            && let Some(group) = self.group_sync()
+            && !group.join(index)
+        {
+            return;
+        }
         self.follow_ups.push(Request::new(index, op, offset, len));
+    }
+
+    fn group_sync(&mut self) -> Option<&mut GroupSync> {
+        self.options.as_mut()?.group_sync.as_mut()
+    }
+
+    /// A follow-up is sent. A sync of a group serves all whose writes have ended by now.
+    fn note_sync(&mut self, request: &Request) {
+        if matches!(request.op, Op::Sync(_))
+            && let Some(group) = self.group_sync()
+        {
+            group.send();
+        }
+    }
+
+    /// The sync in a slot has returned: the other slots that it served. The next one is sent, if
+    /// any slot waits for it.
+    #[cold]
+    pub(crate) fn end_sync(&mut self, index: u32) -> Vec<u32> {
+        let AfterWrite::Sync(call) = self.after_write else {
+            return Vec::new();
+        };
+        let Some(group) = self.group_sync() else {
+            return Vec::new();
+        };
+        let Some(ended) = group.end(index) else {
+            return Vec::new();
+        };
+        if let Some(next) = ended.next {
+            let Slot { offset, len, .. } = *self.slots.get(next);
+            let sync = Request::new(next, Op::Sync(call), offset, len);
+            self.follow_ups.push(sync);
+        }
+        ended.served
     }
 
     /// A write without an immediate sync completed.
     pub(crate) fn count_unsynced(&mut self) {
         if let Some(options) = &mut self.options {
             options.writes_unsynced += 1;
+        }
+    }
+
+    /// How long before a start the worker wakes up, in nanoseconds.
+    pub(crate) fn lead_ns(&self) -> u64 {
+        match &self.options {
+            Some(options) => options.lead.ns(),
+            None => 0,
+        }
+    }
+
+    /// The worker wanted to wake up at `wanted_ns`, and did at `woke_ns`.
+    pub(crate) fn note_wake_up(&mut self, wanted_ns: u64, woke_ns: u64) {
+        if let Some(options) = &mut self.options {
+            options.lead.note(wanted_ns, woke_ns);
         }
     }
 
@@ -535,9 +619,9 @@ impl RequestGenerator {
         let due = start_ns.or_else(|| options.pacer.as_ref().map(Pacer::next_due_ns));
         match due {
             Some(due) if !self.is_exhausted() && self.slots.peek().is_some() => {
-                match due.saturating_sub(now) {
-                    0..POLL_NS => WaitMode::Poll,
-                    wait => WaitMode::AtMost(wait - POLL_NS / 2),
+                match due.saturating_sub(now).checked_sub(options.lead.ns()) {
+                    None | Some(0) => WaitMode::Poll,
+                    Some(left_ns) => WaitMode::AtMost(left_ns),
                 }
             }
             _ => WaitMode::Completion,

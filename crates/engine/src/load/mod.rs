@@ -4,8 +4,11 @@
 pub(crate) mod block_calls;
 pub(crate) mod budget;
 pub(crate) mod content;
+pub(crate) mod dispatch;
 pub(crate) mod generator;
+pub(crate) mod group_sync;
 pub(crate) mod holds;
+pub(crate) mod lead;
 pub(crate) mod pacer;
 pub mod pattern;
 pub(crate) mod slots;

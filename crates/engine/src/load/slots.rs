@@ -54,6 +54,8 @@ impl Slot {
 pub(crate) struct SlotTiming {
     /// How long after its intended start the operation started (open loop).
     pub waited_ns: u64,
+    /// The part of it in which a slot was free.
+    pub delay_ns: u64,
     /// Before the submission of the sync that follows a write.
     pub sync_start_ns: u64,
     /// Generation of the block that is being written (verified workloads); 0 where there is none.

@@ -39,11 +39,9 @@ impl Counters {
         }
         if generator.has_options() {
             let offset = generator.slots.get(index).offset;
-            self.record_waited(
-                kind_of(stage),
-                latency_ns,
-                generator.slots.timing(index).waited_ns,
-            );
+            let waited_ns = generator.slots.timing(index).waited_ns;
+            self.record_waited(kind_of(stage), latency_ns, waited_ns);
+            generator.note_answer(index, kind_of(stage), latency_ns + waited_ns);
             generator.record_write(index, offset, WriteOutcome::Done);
             generator.return_bytes(len);
             if generator.continue_transaction(index, now) {
@@ -79,6 +77,7 @@ impl Counters {
             (Stage::Transfer(_), AfterWrite::Durable) => {
                 self.record_both(OpKind::Write, len, latency_ns, waited_ns, now);
                 self.record_both(OpKind::Commit, len, latency_ns, waited_ns, now);
+                generator.note_answer(index, OpKind::Commit, latency_ns + waited_ns);
                 None
             }
             (Stage::Transfer(_), after) => {
@@ -92,17 +91,20 @@ impl Counters {
             }
             (Stage::WriteBack, _) => {
                 self.record_both(OpKind::Write, len, latency_ns, waited_ns, now);
+                generator.note_answer(index, OpKind::Write, latency_ns + waited_ns);
                 None
             }
             (Stage::Sync, _) => {
                 self.record(OpKind::Sync, 0, now - sync_start_ns, now);
                 if len > 0 {
                     self.record_both(OpKind::Commit, len, latency_ns, waited_ns, now);
+                    generator.note_answer(index, OpKind::Commit, latency_ns + waited_ns);
                 }
                 if let Some(answered) = generator.answered_transaction(index, now) {
                     let (latency_ns, waited_ns) = (answered.latency_ns, answered.waited_ns);
                     let kind = OpKind::Transaction;
                     self.record_both(kind, answered.bytes, latency_ns, waited_ns, now);
+                    generator.note_answer(index, kind, latency_ns + waited_ns);
                 }
                 None
             }
@@ -111,6 +113,22 @@ impl Counters {
             Some((stage, op)) => generator.follow(index, stage, op, now),
             None if generator.continue_transaction(index, now) => {}
             None => generator.finish(index, now),
+        }
+        if stage == Stage::Sync {
+            self.complete_served(generator, index, 0, now);
+        }
+    }
+
+    /// The sync in a slot has returned: so have those of the slots that it served besides.
+    fn complete_served(
+        &mut self,
+        generator: &mut RequestGenerator,
+        index: u32,
+        result: i32,
+        now: u64,
+    ) {
+        for served in generator.end_sync(index) {
+            self.complete(generator, served, result, now);
         }
     }
 
@@ -167,11 +185,15 @@ impl Counters {
         let shift = generator.write_buffer_shift;
         let is_interrupted = generator.slots.take_interrupted(index);
         let slot = generator.slots.get(index);
+        let stage = slot.stage;
         if is_interrupted && result == slot.left as i32 {
             self.complete_interrupted(generator, index, now);
+            if stage == Stage::Sync {
+                self.complete_served(generator, index, result, now);
+            }
             return;
         }
-        let kind = kind_of(slot.stage);
+        let kind = kind_of(stage);
         if result <= 0 {
             let errno = if result == 0 { END_OF_FILE } else { -result };
             let Slot { len, offset, .. } = *slot;
@@ -182,6 +204,9 @@ impl Counters {
             }
             generator.free(index, now);
             self.fail(kind, errno, now - began_ns, now);
+            if stage == Stage::Sync {
+                self.complete_served(generator, index, result, now);
+            }
             return;
         }
         slot.left = slot.left.saturating_sub(result as u32);

@@ -3,9 +3,9 @@
 
 use crate::io::clock::ProcessorWait;
 use crate::io::errno_name;
+use crate::load::dispatch::Dispatch;
 use crate::load::slots::PendingRequest;
 use crate::measure::read_check::ReadVerdict;
-use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     ByteCount, Interruption, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX, SteadyOutcome,
     ZeroSample,
@@ -54,9 +54,8 @@ pub(crate) struct WorkerResult {
     pub zero_blocks: ZeroSample,
     /// Open-loop operations that started late.
     pub late: u64,
-    /// How long after its intended start each operation started that found a slot free then; empty
-    /// in a closed loop.
-    pub dispatch: LatencyHistogram,
+    /// Its own delays; empty in a closed loop.
+    pub dispatch: Dispatch,
     /// [`crate::io::Backend::done_before_wait`].
     pub done_before_wait: Option<f64>,
     /// From the end of the warm-up to [`WorkerResult::stop_ns`].

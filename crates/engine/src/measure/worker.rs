@@ -25,6 +25,8 @@ use std::sync::{Arc, Mutex};
 
 /// A worker ends after this many consecutive failures.
 const FAILURES_MAX: u32 = 1000;
+/// A worker with nothing in flight looks up this often.
+const IDLE_NS: u64 = 50_000_000;
 /// A measured time of at least [`LONG_NS`] with fewer operations than this ends with the next
 /// completion: the fraction of an operation that is in flight at the end would be a large error.
 /// A shorter one does so only where it has no operation at all.
@@ -378,19 +380,59 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 );
                 return Ok(None);
             }
-            // An open loop with nothing due waits, at most until the end of the cell.
-            let due = self.generator.reserve().unwrap_or(now);
-            self.clock.wait_until(due.min(self.cell_end_ns.max(now)));
+            let due_ns = self.generator.reserve().unwrap_or(now);
+            self.wait_idle(due_ns, now);
         } else {
-            let wait_mode = if self.generator.has_options() {
-                self.generator.wait_mode(now)
+            if self.generator.has_options() {
+                self.wait_by_schedule(now)?;
             } else {
-                WaitMode::Completion
-            };
-            self.backend.wait(wait_mode)?;
+                self.backend.wait(WaitMode::Completion)?;
+            }
         }
         // An anchored clock may step back by nanoseconds; time does not.
         Ok(Some(self.clock.now().max(now)))
+    }
+
+    /// Waits with nothing in flight for the next start, or until the worker must look up. Only the
+    /// wait for a start is exact, and the others are few: a hundred idle workers that spin before
+    /// the end of each cell, all of them at the same moment, delay the starts.
+    #[cold]
+    fn wait_idle(&mut self, due_ns: u64, now: u64) {
+        let look_up_ns = self.look_up_ns(now);
+        if due_ns > look_up_ns {
+            self.clock.sleep_until(look_up_ns);
+            return;
+        }
+        let wake_ns = due_ns.saturating_sub(self.generator.lead_ns());
+        if wake_ns > now {
+            self.clock.sleep_until(wake_ns);
+            self.generator.note_wake_up(wake_ns, self.clock.now());
+        }
+        self.clock.spin_until(due_ns);
+    }
+
+    /// Waits for completions, with requests in flight, or until the next start is near.
+    fn wait_by_schedule(&mut self, now: u64) -> io::Result<()> {
+        let wait_mode = self.generator.wait_mode(now);
+        self.backend.wait(wait_mode)?;
+        if let WaitMode::AtMost(ns) = wait_mode {
+            self.generator.note_wake_up(now + ns, self.clock.now());
+        }
+        Ok(())
+    }
+
+    /// When a worker with nothing in flight looks up at the latest. A cell in which nothing happens
+    /// may end late, but not the warm-up, the run, or a cell that decides when they end.
+    fn look_up_ns(&self, now: u64) -> u64 {
+        if self.gate.is_some() || self.limits.is_some() {
+            return self.cell_end_ns.max(now);
+        }
+        let phase_end_ns = if now < self.schedule.measure_ns {
+            self.schedule.measure_ns
+        } else {
+            self.schedule.end_ns
+        };
+        phase_end_ns.min(now + IDLE_NS).max(self.cell_end_ns)
     }
 
     /// Compares the time `now`, beyond the cell, with the clock's reference. Returns another time

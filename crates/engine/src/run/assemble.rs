@@ -1,6 +1,7 @@
 //! Combines the results of the workers of one target. Pure: the same in real and in virtual time.
 
 use crate::io::errno_name;
+use crate::load::dispatch::Dispatch;
 use crate::load::generator::LATE_NS;
 use crate::load::pacer::Pacer;
 use crate::measure::read_check::ReadVerdict;
@@ -101,7 +102,7 @@ fn add_results(
         .flat_map(|part| part.done_before_wait)
         .reduce(f64::min);
     let mut windows = Vec::new();
-    let mut dispatch = LatencyHistogram::new();
+    let mut dispatch = Dispatch::default();
     for part in results {
         dispatch.merge(&part.dispatch);
         // A worker that ended earlier had nothing in flight for the rest of the time.
@@ -123,7 +124,8 @@ fn add_results(
         sum.steady = part.steady;
     }
     sum.windows = add_up(windows, flow_ns);
-    sum.dispatch_p99_ns = dispatch.percentile(0.99);
+    sum.dispatch_p99_ns = dispatch.delays.percentile(0.99);
+    sum.dispatch_late = dispatch.late;
     sum.verify = verdict.map(ReadVerdict::result);
     sum.dead_time_ns = dead_time_ns(sum, dead_ns);
     late

@@ -83,6 +83,12 @@ pub enum RunError {
         /// Why.
         source: io::Error,
     },
+    /// The workload was to start at an instant, and was not ready.
+    #[error("not ready at its instant: late by {late_ns} ns")]
+    NotReady {
+        /// By how much, in nanoseconds.
+        late_ns: u64,
+    },
     /// The target hangs.
     #[error(
         "{path}: no answer for {seconds} s during '{workload}': the device or the path to it \

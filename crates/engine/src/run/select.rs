@@ -34,7 +34,7 @@ fn candidates(
             return Err(unusable(kind, target, format!("{name} cannot trim")));
         }
         EngineChoice::Fixed(kind) => &[kind],
-        EngineChoice::Auto if workload.sync.needs_threads() => &[EngineKind::Sync],
+        EngineChoice::Auto if workload.needs_threads() => &[EngineKind::Sync],
         // pread at depth 1 costs a quarter of a round through a ring.
         EngineChoice::Auto if workload.depth == 1 => &[EngineKind::Sync],
         EngineChoice::Auto if calls => &[EngineKind::Uring, EngineKind::Sync],

@@ -18,7 +18,7 @@ use crate::run::prepare::{
 };
 use crate::run::supervise::{STALL_NS, StallTimeout};
 use crate::run::totals::{CounterLog, ProcessTotal, count_devices, share_out};
-use crate::run::workers::{Assignment, WorkerGroup};
+use crate::run::workers::{Assignment, StartTime, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
@@ -41,6 +41,10 @@ pub struct Session {
     pub(crate) origin_ns: u64,
     /// The origin on the wall clock.
     pub(crate) started: SystemTime,
+    /// Both were read within so many nanoseconds.
+    pub(crate) paired_within_ns: u64,
+    /// When the next workloads start; what prepares a target for them never waits.
+    pub(crate) start: StartTime,
     pub(crate) seed: u64,
     pub(crate) stall_timeout: StallTimeout,
     /// Bytes of a span that sequential workloads pass over before they begin.
@@ -55,6 +59,8 @@ impl Session {
         Self {
             origin_ns: origin.monotonic_ns,
             started: origin.wall,
+            paired_within_ns: origin.gap_ns,
+            start: StartTime::Soon,
             seed,
             stall_timeout: StallTimeout::from_ns(STALL_NS),
             skip_bytes: 0,
@@ -65,6 +71,37 @@ impl Session {
     /// an offset from it.
     pub fn started(&self) -> SystemTime {
         self.started
+    }
+
+    /// Within how many nanoseconds the wall clock and the monotonic clock were read at the start.
+    pub fn paired_within_ns(&self) -> u64 {
+        self.paired_within_ns
+    }
+
+    /// By how much the wall clock has gained on the monotonic clock since the start of the run, in
+    /// nanoseconds: it was set, or its rate was corrected.
+    pub fn wall_gained_ns(&self) -> i64 {
+        let now = StartInstant::now();
+        let monotonic_ns = now.monotonic_ns.saturating_sub(self.origin_ns);
+        let wall_ns = match now.wall.duration_since(self.started) {
+            Ok(gone) => gone.as_nanos() as i64,
+            Err(back) => -(back.duration().as_nanos() as i64),
+        };
+        wall_ns.saturating_sub(monotonic_ns as i64)
+    }
+
+    /// The same run, whose next workloads start at this instant, in nanoseconds after the start of
+    /// the run. They fail with [`RunError::NotReady`] where their preparation takes longer.
+    pub fn starting_at(self, start_ns: u64) -> Self {
+        Self {
+            start: StartTime::At(self.origin_ns.saturating_add(start_ns)),
+            ..self
+        }
+    }
+
+    /// The same run with another seed.
+    pub fn with_seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
     }
 
     /// Time since the start of the run, in nanoseconds.
@@ -364,13 +401,18 @@ impl Session {
         )?;
         let cpu_before = usage::process();
         let clock = ActiveClock::new();
-        let planned = workers.release();
+        let start = match phase {
+            Phase::Measure => self.start,
+            _ => StartTime::Soon,
+        };
+        let planned = workers.release(start)?;
         let mut counter_log = CounterLog::new(&snapshots);
         let control = workers.follow(phase, planned, &clock, &mut counter_log, watch)?;
         counter_log.read(clock.now());
         let schedule = workers.decided(planned, clock.now());
         let total = ProcessTotal::since(cpu_before, schedule.start_ns, clock.now());
         let of_threads: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
+        let began_ns = workers.began_ns();
         let mut measurements = self.assemble_all(assignments, workers, schedule, control, watch)?;
         counter_log.read(clock.now());
         share_out(&mut measurements, &of_threads, total);
@@ -379,6 +421,7 @@ impl Session {
         for (index, measurement) in measurements.iter_mut().enumerate() {
             self.verify_written(measurement, assignments, index, watch)?;
             measurement.ceiling_iops = max_iops(measurement);
+            measurement.began_ns = began_ns;
         }
         Ok(measurements)
     }

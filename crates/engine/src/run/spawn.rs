@@ -5,7 +5,7 @@
 use crate::io::aio::AioBackend;
 use crate::io::any_backend::write_shift;
 use crate::io::buffers::Buffers;
-use crate::io::clock::{Clock, WorkerClock};
+use crate::io::clock::{Clock, MonotonicClock, WorkerClock};
 use crate::io::files::TargetFiles;
 use crate::io::mmap::MmapBackend;
 use crate::io::null::NullBackend;
@@ -15,7 +15,9 @@ use crate::io::{Backend, SubmitPolicy};
 use crate::load::budget::Budget;
 use crate::load::content::ContentWriter;
 use crate::load::generator::{GeneratorOptions, RequestGenerator};
+use crate::load::group_sync::GroupSync;
 use crate::load::holds::{FlowMember, FlowPart, Pauses};
+use crate::load::lead::Lead;
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::load::transaction::Transactions;
@@ -38,9 +40,10 @@ use rustix::io::ReadWriteFlags;
 use rustix::mm::{Advice, ProtFlags};
 use std::any::Any;
 use std::io;
+use std::num::NonZero;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
@@ -81,9 +84,15 @@ pub(crate) struct WorkerConfig {
     pub snapshot: SharedSnapshot,
 }
 
-/// The common start of all threads: the schedule, and what decides when the measured time starts,
-/// where the schedule does not.
-pub(crate) type WorkerStart = (WorkerSchedule, Option<Arc<MeasureGate>>);
+/// The common start of all threads.
+pub(crate) struct WorkerStart {
+    /// The schedule.
+    pub schedule: WorkerSchedule,
+    /// What decides when the measured time starts, where the schedule does not.
+    pub gate: Option<Arc<MeasureGate>>,
+    /// When the first thread began, on CLOCK_MONOTONIC; [`u64::MAX`] before.
+    pub began_ns: Arc<AtomicU64>,
+}
 
 /// A message of a worker thread.
 pub(crate) enum WorkerReport {
@@ -261,15 +270,58 @@ fn transactions_of(config: &WorkerConfig) -> Option<Transactions> {
     ))
 }
 
-/// Waits for the start, which may be long after that of the others; ends early with the run.
-fn wait_for_start(
-    clock: &WorkerClock,
+/// What a worker's generator needs beyond plain steps.
+fn options_of(config: &WorkerConfig, schedule: WorkerSchedule) -> GeneratorOptions {
+    let workload = &config.prepared.known.workload;
+    GeneratorOptions {
+        pacer: config
+            .pacer
+            .as_ref()
+            .map(|pacer| pacer.clone().starting_at(schedule.start_ns)),
+        measure_ns: schedule.measure_ns,
+        journal: config.prepared.journal.clone(),
+        pauses: workload
+            .shape
+            .think
+            .map(|think| Pauses::new(think, schedule.start_ns)),
+        content: content_of(config),
+        lead: lead_of(config),
+        flow: config.flow.clone().map(FlowMember::new),
+        calls: config.prepared.calls.clone(),
+        overload_ns: workload.shape.overload_ns,
+        limit_ns: workload
+            .shape
+            .latency_target
+            .map(|target| target.latency_ns),
+        transactions: transactions_of(config),
+        group_sync: GroupSync::for_worker(workload, config.depth),
+        ..GeneratorOptions::default()
+    }
+}
+
+/// How long before a start a worker wakes up.
+fn lead_of(config: &WorkerConfig) -> Lead {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    Lead::for_worker(config.depth, processors)
+}
+
+/// Waits for the start, which may be long after that of the others; ends early with the run. The
+/// clock is compared with its reference at every look: without that, a rate that is wrong by some
+/// millionths lets a thread begin before an instant that is minutes away.
+fn wait_for_start<C: Clock>(
+    clock: &mut C,
     start_ns: u64,
     stop: &AtomicBool,
     snapshot: &SharedSnapshot,
 ) {
-    while clock.now() < start_ns && !stop.load(Ordering::Relaxed) {
-        clock.wait_until(start_ns.min(clock.now() + START_CHECK_NS));
+    loop {
+        let read_ns = clock.now();
+        clock.anchor(read_ns);
+        let now_ns = clock.now();
+        if now_ns >= start_ns || stop.load(Ordering::Relaxed) {
+            return;
+        }
+        clock.wait_until(start_ns.min(now_ns + START_CHECK_NS));
         // Otherwise the supervisor takes the silence for a hang.
         lock(snapshot).rolled_ns = clock.now();
     }
@@ -286,8 +338,12 @@ fn run_worker<B: Backend>(
         .send(WorkerReport::Ready(config.assignment, backend.features()))
         .map_err(|_| gone())?;
     // Made before the start is known, so that the clock notices every interruption from then on.
-    let clock = WorkerClock::new();
-    let (schedule, gate) = start.recv().map_err(|_| gone())?;
+    let mut clock = WorkerClock::new();
+    let WorkerStart {
+        schedule,
+        gate,
+        began_ns,
+    } = start.recv().map_err(|_| gone())?;
     lock(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = usage::thread();
     let PreparedTarget { known, extent, .. } = &*config.prepared;
@@ -304,24 +360,7 @@ fn run_worker<B: Backend>(
         // this thread's timers only.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     }
-    let options = GeneratorOptions {
-        pacer: config
-            .pacer
-            .as_ref()
-            .map(|pacer| pacer.clone().starting_at(schedule.start_ns)),
-        measure_ns: schedule.measure_ns,
-        journal: config.prepared.journal.clone(),
-        pauses: workload
-            .shape
-            .think
-            .map(|think| Pauses::new(think, schedule.start_ns)),
-        content: content_of(&config),
-        flow: config.flow.clone().map(FlowMember::new),
-        calls: config.prepared.calls.clone(),
-        overload_ns: workload.shape.overload_ns,
-        transactions: transactions_of(&config),
-        ..GeneratorOptions::default()
-    };
+    let options = options_of(&config, schedule);
     let generator = RequestGenerator::new(
         config.pattern,
         config.depth,
@@ -336,7 +375,13 @@ fn run_worker<B: Backend>(
     let checks_reads = workload.checks_reads() && known.engine.used != EngineKind::Null;
     let pattern = workload.shape.known_content.clone();
     let read_check = checks_reads.then(|| ReadCheck::new(pattern));
-    wait_for_start(&clock, schedule.start_ns, &config.stop, &config.snapshot);
+    wait_for_start(
+        &mut clock,
+        schedule.start_ns,
+        &config.stop,
+        &config.snapshot,
+    );
+    began_ns.fetch_min(MonotonicClock.now(), Ordering::Relaxed);
     let mut worker = Worker::new(
         backend,
         clock,
@@ -359,6 +404,41 @@ fn run_worker<B: Backend>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A counter that gains one part in a hundred until it is compared with its reference.
+    #[derive(Debug, Clone, Default)]
+    struct FastCounter {
+        reference_ns: std::rc::Rc<std::cell::Cell<u64>>,
+        anchored_ns: u64,
+    }
+
+    impl Clock for FastCounter {
+        fn now(&self) -> u64 {
+            let reference_ns = self.reference_ns.get();
+            reference_ns + (reference_ns - self.anchored_ns) / 100
+        }
+
+        fn wait_until(&self, until_ns: u64) {
+            self.reference_ns.set(self.reference_ns.get().max(until_ns));
+        }
+
+        fn anchor(&mut self, now: u64) -> u64 {
+            self.anchored_ns = self.reference_ns.get();
+            now
+        }
+    }
+
+    #[test]
+    fn worker_never_begins_before_its_instant() {
+        const SECOND: u64 = 1_000_000_000;
+        let stop = AtomicBool::new(false);
+        for start_ns in [10, SECOND, 30 * SECOND, 30 * SECOND + 17] {
+            let mut clock = FastCounter::default();
+            let reference_ns = std::rc::Rc::clone(&clock.reference_ns);
+            wait_for_start(&mut clock, start_ns, &stop, &SharedSnapshot::default());
+            assert_eq!(reference_ns.get(), start_ns);
+        }
+    }
 
     #[test]
     fn worker_panic_becomes_run_error() {

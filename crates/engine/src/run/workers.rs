@@ -26,12 +26,21 @@ use diskproof_model::series::TimeSeries;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 /// From the decision to start to the common start: long enough for every thread to wake up.
 const LEAD_NS: u64 = 300_000;
+
+/// When workers start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StartTime {
+    /// As soon as all of them can wake up.
+    Soon,
+    /// At this time of CLOCK_MONOTONIC, in nanoseconds.
+    At(u64),
+}
 
 /// A workload on a target.
 #[derive(Clone, Copy)]
@@ -67,6 +76,8 @@ pub(crate) struct WorkerGroup<'a> {
     reports: Receiver<WorkerReport>,
     starts: Vec<Sender<WorkerStart>>,
     gate: Option<Arc<MeasureGate>>,
+    /// When the first thread began, on CLOCK_MONOTONIC; [`u64::MAX`] before.
+    began_ns: Arc<AtomicU64>,
     /// For each target, set when its threads must end.
     stops: Vec<Arc<AtomicBool>>,
     /// For each workload, the published series of all targets.
@@ -143,6 +154,7 @@ impl<'a> WorkerGroup<'a> {
             reports,
             starts: Vec::new(),
             gate: None,
+            began_ns: Arc::new(AtomicU64::new(u64::MAX)),
             stops: (0..targets).map(|_| Arc::default()).collect(),
             published,
             states,
@@ -328,16 +340,43 @@ impl<'a> WorkerGroup<'a> {
         )
     }
 
-    /// Starts all threads at one time.
-    pub(crate) fn release(&mut self) -> WorkerSchedule {
-        let schedule = schedule_of(self.group, MonotonicClock.now() + LEAD_NS);
-        self.gate = gate_of(self.group, schedule, self.handles.len());
+    /// Starts all threads at one time: as soon as they can wake up, or at an instant of
+    /// CLOCK_MONOTONIC. Fails where that is over, or too near. What begins at an instant also
+    /// measures from an instant on: the schedule is that of other hosts, too.
+    pub(crate) fn release(&mut self, start: StartTime) -> Result<WorkerSchedule, RunError> {
+        let soonest_ns = MonotonicClock.now() + LEAD_NS;
+        let schedule = match start {
+            StartTime::Soon => schedule_of(self.group, soonest_ns),
+            StartTime::At(start_ns) if start_ns < soonest_ns => {
+                return Err(RunError::NotReady {
+                    late_ns: soonest_ns - start_ns,
+                });
+            }
+            StartTime::At(start_ns) => schedule_of(self.group, start_ns),
+        };
+        self.gate = match start {
+            StartTime::Soon => gate_of(self.group, schedule, self.handles.len()),
+            StartTime::At(_) => None,
+        };
         for (sender, handle) in self.starts.drain(..).zip(&self.handles) {
             let workload = self.assignments[handle.assignment].workload;
             // A worker that has ended has reported why.
-            let _ = sender.send((schedule.delayed(workload), self.gate.clone()));
+            let _ = sender.send(WorkerStart {
+                schedule: schedule.delayed(workload),
+                gate: self.gate.clone(),
+                began_ns: Arc::clone(&self.began_ns),
+            });
         }
-        schedule
+        Ok(schedule)
+    }
+
+    /// When the first thread began, in nanoseconds after the start of the run; `None` where none
+    /// has.
+    pub(crate) fn began_ns(&self) -> Option<u64> {
+        match self.began_ns.load(Ordering::Relaxed) {
+            u64::MAX => None,
+            began_ns => Some(began_ns.saturating_sub(self.origin_ns)),
+        }
     }
 
     /// The schedule as far as it is decided at `now`; before that, the measured time is taken to

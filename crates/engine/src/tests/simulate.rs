@@ -7,6 +7,7 @@ use crate::io::clock::Clock;
 use crate::io::{Backend, BlockCall, Extent, Op, RequestSource, WAIT_MAX_NS, WaitMode};
 use crate::load::block_calls::BlockCalls;
 use crate::load::generator::{GeneratorOptions, RequestGenerator};
+use crate::load::group_sync::GroupSync;
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::load::transaction::{Log, Transactions};
@@ -238,6 +239,11 @@ pub fn simulate_on(
         measure_ns: schedule.measure_ns,
         calls: BlockCalls::for_workload(workload, |_| Some(BlockCall::DISCARD)),
         overload_ns: workload.shape.overload_ns,
+        limit_ns: workload
+            .shape
+            .latency_target
+            .map(|target| target.latency_ns),
+        group_sync: GroupSync::for_worker(workload, workload.depth),
         transactions,
         ..GeneratorOptions::default()
     })

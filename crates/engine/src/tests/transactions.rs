@@ -83,6 +83,30 @@ fn transaction_is_its_reads_and_its_commit_and_the_write_after_it_delays_nobody(
 }
 
 #[test]
+fn sessions_of_a_worker_share_one_sync_at_a_time() {
+    let mut workload = transactions(200.0);
+    workload.stop.time_ns = Some(SECOND);
+    workload.sync = SyncPolicy::Shared {
+        call: SyncCall::Fdatasync,
+    };
+    let disk = FakeDisk {
+        service_ns: 10 * MS,
+        jitter_ns: 0,
+        channels: 64,
+        size_bytes: 64 << 20,
+    };
+    let found = simulate(&workload, disk, 7, &mut Patient).unwrap();
+    let all = count(&found, OpKind::Transaction);
+    assert_eq!(count(&found, OpKind::Commit), all);
+    // Its own ten milliseconds, and at most the rest of the sync before it.
+    let sync = &found.ops[&OpKind::Sync].latency;
+    assert_eq!((sync.min_ns(), sync.count()), (10 * MS, all));
+    assert!(sync.mean_ns() > 13.0 * MS as f64 && sync.max_ns() <= 20 * MS);
+    let latency = &found.ops[&OpKind::Transaction].latency;
+    assert!(latency.min_ns() == 40 * MS && latency.max_ns() <= 50 * MS);
+}
+
+#[test]
 fn open_loop_that_offers_too_much_ends_with_what_waited() {
     let mut workload = transactions(2000.0);
     workload.shape.overload_ns = Some(SECOND);

@@ -223,6 +223,11 @@ impl BadBytes {
         }
     }
 
+    /// Those that came back with another content.
+    pub fn wrong(self) -> u64 {
+        self.lost + self.displaced + self.flipped
+    }
+
     /// All of them.
     pub fn sum(self) -> u64 {
         self.lost + self.displaced + self.flipped + self.failed
@@ -321,6 +326,14 @@ pub struct MovedBytes {
 }
 
 impl MovedBytes {
+    /// The time that so many bytes take at this rate, in nanoseconds; `None` without a rate.
+    fn ns_of(self, bytes: u64) -> Option<u64> {
+        if self.bytes == 0 {
+            return None;
+        }
+        Some((self.ns as f64 * bytes as f64 / self.bytes as f64) as u64)
+    }
+
     /// Adds more.
     pub fn add(&mut self, bytes: u64, ns: u64) {
         self.bytes += bytes;
@@ -579,6 +592,16 @@ impl AcceptMeasurement {
         }
     }
 
+    /// About how long the rest of a whole pass takes at the rates so far, in nanoseconds; `None`
+    /// where nothing was written yet. Reads count like writes until some were measured.
+    pub fn rest_ns(&self) -> Option<u64> {
+        let write_ns = self.writes.ns_of(self.plan.size_bytes)?;
+        let read_ns = self.reads.ns_of(self.plan.size_bytes).unwrap_or(write_ns);
+        let written = self.writes.ns.min(write_ns);
+        let read = self.reads.ns.min(read_ns);
+        Some(write_ns - written + read_ns - read)
+    }
+
     /// Adds the part of a write that failed.
     pub fn add_failed_write(&mut self, range: &BadRange) {
         self.failed_writes_bytes += range.length_bytes;
@@ -635,4 +658,25 @@ fn common_divisor(one: u64, other: u64) -> u64 {
         (greater, less) = (less, greater % less);
     }
     greater
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rest_of_a_test_follows_from_its_own_rates() {
+        let mut measured = AcceptMeasurement::new(AcceptPlan {
+            procedure: Procedure::Whole,
+            size_bytes: 1000,
+            salt: 1,
+        });
+        assert_eq!(measured.rest_ns(), None);
+        measured.writes.add(250, 500);
+        // Reads count like writes until some were measured.
+        assert_eq!(measured.rest_ns(), Some(1500 + 2000));
+        measured.writes.add(750, 1500);
+        measured.reads.add(500, 100);
+        assert_eq!(measured.rest_ns(), Some(100));
+    }
 }

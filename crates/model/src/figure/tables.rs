@@ -4,6 +4,7 @@
 
 use super::field::{CatalogueRow, Field};
 use super::key::Metric;
+use crate::accept::{AcceptRecord, AcceptVerdict, RateByPosition};
 use crate::finding::LimitedBy;
 use crate::health::DiskHealth;
 use crate::layers::LayerCost;
@@ -20,6 +21,7 @@ use crate::surface::{
     AccessPoint, Burst, CurvePoint, RateSummary, Scan, ScanCell, SeekSummary, ShortStroke,
     SlowBlock, SurfaceRecord, UnreadableRange,
 };
+use crate::sustain::{BucketFigures, RateDrop, SustainRecord};
 use crate::sweep::{SweepCell, SweepMatrix};
 use crate::verdict::{Grade, GradeThresholds, UseGrade};
 
@@ -101,6 +103,34 @@ tables! {
     LOAD: LoadFigures {
         "rate", "1/s", "rate", "load_rate", |load| load.promised();
         "saturated", "1/s", "", "load_saturated", |load| load.saturated;
+    }
+    SUSTAINED: SustainRecord {
+        "lasting", "1/s", "", "sustained_iops", |found| &found.lasting;
+        "fall_factor", "1", "", "sustained_fall_factor",
+            |found| found.drop.as_ref().map(RateDrop::factor);
+        "bytes_before_fall", "B", "", "sustained_bytes_before_fall",
+            |found| found.drop.as_ref().map(|fall| fall.moved.bytes);
+        "steady", "1", "", "sustained_steady", |found| u32::from(found.steady_state.is_steady);
+    }
+    BUCKET: BucketFigures {
+        "bucket_base", "", "", "", |bucket| &bucket.base;
+        "bucket_burst", "", "", "", |bucket| &bucket.burst;
+        "bucket_refill", "ns", "", "", |bucket| &bucket.refill;
+    }
+    ACCEPTED: AcceptRecord {
+        "verdict", "1", "", "accept_verdict", |test| verdict_value(test.figures.verdict);
+        "claimed_size", "B", "", "accept_claimed_bytes", |test| test.data.plan.size_bytes;
+        "real_size", "B", "", "accept_real_bytes", |test| test.figures.real_bytes;
+        "written", "B", "", "accept_written_bytes", |test| test.data.writes.bytes;
+        "read", "B", "", "accept_read_bytes", |test| test.data.reads.bytes;
+        "wrong", "B", "", "accept_wrong_bytes", |test| test.data.bad_bytes.wrong();
+        "unreadable", "B", "", "accept_unreadable_bytes", |test| test.data.bad_bytes.failed;
+        "unwritable", "B", "", "accept_unwritable_bytes", |test| test.data.failed_writes_bytes;
+    }
+    ACCEPTED_RATE: RateByPosition {
+        "throughput_min", "B/s", "min", "accept_bytes_per_second", |rate| rate.min;
+        "throughput_max", "B/s", "max", "accept_bytes_per_second", |rate| rate.max;
+        "throughput", "B/s", "average", "accept_bytes_per_second", |rate| rate.average;
     }
     BOUNDARY: RayBoundary {
         "reads", "1/s", "", "", |boundary| &boundary.reads;
@@ -253,6 +283,15 @@ tables! {
         "", "1", "", "health_media_errors", |d| d.media_errors;
         "", "1", "", "health_link_errors", |d| d.link_errors;
         "", "1", "", "health_unsafe_shutdowns", |d| d.unsafe_shutdowns;
+    }
+}
+
+/// The verdict of an acceptance test: 1 accepted, 0 rejected, 0.5 neither.
+fn verdict_value(verdict: AcceptVerdict) -> f64 {
+    match verdict {
+        AcceptVerdict::Accept => 1.0,
+        AcceptVerdict::NoFraudFound | AcceptVerdict::Undecided => 0.5,
+        AcceptVerdict::Reject => 0.0,
     }
 }
 

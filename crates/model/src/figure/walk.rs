@@ -7,6 +7,7 @@ use super::names::unit_of;
 use super::tables::*;
 use crate::digits::to_a_percent;
 use crate::estimate::Estimate;
+use crate::op::OpKind;
 use crate::ping::PingFigures;
 use crate::record::{Expectation, Record};
 use crate::row::{OpRow, Row};
@@ -25,6 +26,8 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
     }
     walk.file_steps(record);
     walk.load(record);
+    walk.sustained(record);
+    walk.accepted(record);
     walk.rays(record);
     walk.layers(record);
     walk.observed(record);
@@ -283,6 +286,39 @@ impl<'r> Walk<'r> {
             let mut key = Key::of(Part::Load, "load");
             key.labels = target_labels(record, 0);
             self.table(&key, LOAD, &load.figures);
+        }
+    }
+
+    /// What a load that goes on and on found, on the first target.
+    fn sustained(&mut self, record: &'r Record) {
+        let Some(found) = record.sustain() else {
+            return;
+        };
+        let mut key = Key::of(Part::Other, found.workload.as_str());
+        key.labels = target_labels(record, 0);
+        self.table(&key, SUSTAINED, found);
+        if let Some(bucket) = &found.bucket {
+            key.unit = &bucket.base.unit;
+            self.table(&key, BUCKET, bucket);
+        }
+    }
+
+    /// What an acceptance test found, and its rates by position.
+    fn accepted(&mut self, record: &'r Record) {
+        let Some(test) = record.accept() else {
+            return;
+        };
+        let mut key = Key::of(Part::Other, "accept").target(test.data.target);
+        key.labels = target_labels(record, test.data.target);
+        self.table(&key, ACCEPTED, test);
+        let rates = [
+            (OpKind::Write, &test.figures.write_rate),
+            (OpKind::Read, &test.figures.read_rate),
+        ];
+        for (kind, rate) in rates {
+            if let Some(rate) = rate {
+                self.table(&key.clone().op(kind.as_str()), ACCEPTED_RATE, rate);
+            }
         }
     }
 

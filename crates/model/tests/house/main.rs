@@ -13,7 +13,7 @@ use std::fs;
 const COLUMNS_MAX: usize = 100;
 
 /// Which crates of ours each crate may depend on. `cli` may know all of them.
-const MAY_KNOW: [(&str, &[&str]); 9] = [
+const MAY_KNOW: [(&str, &[&str]); 10] = [
     ("model", &[]),
     ("device", &["model"]),
     ("engine", &["model", "device"]),
@@ -23,6 +23,7 @@ const MAY_KNOW: [(&str, &[&str]); 9] = [
     ("powercut", &["model", "device"]),
     ("compat", &["model"]),
     ("postgres", &["model", "device"]),
+    ("cluster", &["model"]),
 ];
 
 /// Fails where there is a breach, and lists them all.

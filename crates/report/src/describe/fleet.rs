@@ -1,8 +1,9 @@
 //! The page of many hosts: who is not like the others, in what, and why; then what was not judged;
 //! then the figures of the rest.
 
+use super::fleet_sum::{self, NAMES_MAX, names_text};
 use crate::labels;
-use crate::text::{glue, list};
+use crate::text::glue;
 use diskproof_model::block::{
     Align, Block, Cell, Column, Mark, Narrow, Place, Table, TableRow, Tone,
 };
@@ -20,8 +21,6 @@ use std::collections::BTreeMap;
 const ROWS_MAX: usize = 20;
 /// Workloads of a differing row on the short page.
 const VALUES_MAX: usize = 3;
-/// Names after a reason why rows were not judged.
-const NAMES_MAX: usize = 8;
 /// Others that are measured again together with the suspects.
 const CONTROLS: usize = 10;
 /// Percentiles of the like rows' latencies.
@@ -38,7 +37,11 @@ pub enum FleetDetail {
 
 /// The page.
 pub(crate) fn blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
-    let mut blocks = vec![Block::text(Tone::Bold, fleet.summary.clone())];
+    let mut blocks = Vec::new();
+    if let Some(sum) = &fleet.sum {
+        blocks.extend(fleet_sum::blocks(sum));
+    }
+    blocks.push(Block::text(Tone::Bold, fleet.summary.clone()));
     blocks.extend(answer_blocks(fleet, detail));
     if detail == FleetDetail::All {
         blocks.extend(all_rows(fleet));
@@ -141,14 +144,6 @@ fn figures_not_judged(fleet: &FleetRecord) -> Vec<Block> {
         blocks.push(Block::toned_fact(Tone::Note, "not judged", text));
     }
     blocks
-}
-
-fn names_text(names: &[&str]) -> String {
-    if names.len() <= NAMES_MAX {
-        return list(names);
-    }
-    let shown = names[..NAMES_MAX].join(", ");
-    format!("{shown} and {} more", names.len() - NAMES_MAX)
 }
 
 fn metric_of<'f>(

@@ -208,8 +208,9 @@ fn saturated_text(figures: &LoadFigures) -> String {
 fn generator_text(figures: &LoadFigures) -> Option<String> {
     let share = figures.generator_share?;
     Some(format!(
-        "this program's own delay is {} of the limit",
-        format_percent(share)
+        "this program's own delay is {} of the limit, and made {} of the late requests late",
+        format_percent(share),
+        format_percent(figures.generator_late_share)
     ))
 }
 

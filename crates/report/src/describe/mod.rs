@@ -9,6 +9,7 @@ pub(crate) mod figures;
 pub(crate) mod files;
 pub(crate) mod findings;
 pub(crate) mod fleet;
+pub(crate) mod fleet_sum;
 pub(crate) mod inserts;
 pub(crate) mod layers;
 pub(crate) mod load;

@@ -217,7 +217,8 @@ fn time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> Str
     if plan.files().is_some() {
         return format!("at most {time}, and the removal of files");
     }
-    if plan.survey().is_none() || plan.time_limit_ns == Some(ns) {
+    let is_guess = plan.survey().is_some() || plan.accept().is_some();
+    if !is_guess || plan.time_limit_ns == Some(ns) {
         return format!("about {time}");
     }
     let kind = match identities.first() {

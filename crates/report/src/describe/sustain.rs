@@ -11,12 +11,19 @@ use diskproof_model::sustain::{
 };
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
 
+/// Why a fall is nobody's.
+const DOUBTFUL: &str = "undecided; it may not be the disk, because other programs used it, the \
+                        processors were busy, or memory answered: see the warnings";
+
 /// The facts of a sustained load.
 pub(crate) fn blocks(record: &Record, found: &SustainRecord) -> Vec<Block> {
     let mut facts = vec![("sustained", lasting_text(found))];
     if let Some(drop) = &found.drop {
         facts.push(("fall", drop_text(drop)));
         facts.push(("cause", cause_text(record, found, drop)));
+    } else if let Some(doubtful) = &found.doubtful_drop {
+        facts.push(("fall", drop_text(doubtful)));
+        facts.push(("cause", DOUBTFUL.to_owned()));
     } else {
         facts.push(("fall", no_drop_text(found)));
     }
@@ -131,19 +138,18 @@ fn bucket_text(bucket: &BucketFigures) -> String {
 
 /// `2.3 M ± 10 k requests`
 fn amount_text(bucket: &BucketFigures) -> String {
-    let half_width = bucket.credit.half_width_95.unwrap_or(0.0);
-    if bucket.credit.unit == "B" {
-        format!(
-            "{} ± {}",
-            glue(&format_bytes(bucket.credit.value as u64)),
-            glue(&format_bytes(half_width as u64))
-        )
-    } else {
-        format!(
-            "{} ± {} requests",
-            format_rate(bucket.credit.value),
-            format_rate(half_width)
-        )
+    let credit = &bucket.credit;
+    if credit.unit == "B" {
+        let text = glue(&format_bytes(credit.value as u64));
+        return match credit.half_width_95 {
+            Some(half_width) => format!("{text} ± {}", glue(&format_bytes(half_width as u64))),
+            None => text,
+        };
+    }
+    let text = format_rate(credit.value);
+    match credit.half_width_95 {
+        Some(half_width) => format!("{text} ± {} requests", format_rate(half_width)),
+        None => format!("{text} requests"),
     }
 }
 

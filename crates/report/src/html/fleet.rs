@@ -9,6 +9,7 @@ use super::elements::{section, shown};
 use super::saved_page::FLEET_ID;
 use crate::chart::Chart;
 use crate::describe::fleet::{FleetDetail, all_rows, answer_blocks, latencies};
+use crate::describe::fleet_sum;
 use diskproof_model::block::Block;
 use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue, RowState};
 use diskproof_model::units::format_percent;
@@ -44,7 +45,11 @@ pub fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn overview(fleet: &FleetRecord) -> Markup {
-    let described: Vec<Block> = answer_blocks(fleet, FleetDetail::All);
+    let mut described: Vec<Block> = match &fleet.sum {
+        Some(sum) => fleet_sum::blocks(sum),
+        None => Vec::new(),
+    };
+    described.extend(answer_blocks(fleet, FleetDetail::All));
     html! {
         section.overview #verdict aria-labelledby="title" {
             p.kicker {

@@ -4,6 +4,7 @@
 mod blocks;
 mod graph;
 mod grid;
+mod live_load;
 mod pages;
 mod ping;
 mod scan;
@@ -14,6 +15,7 @@ mod watch;
 pub use crate::describe::comparison::MetricDetail;
 pub use crate::describe::fleet::FleetDetail;
 pub use crate::describe::plan::budget_line;
+pub use live_load::{LiveLoad, RateAt, write_live_load};
 pub use pages::{
     Detail, write_commands, write_comparison, write_fleet, write_identity, write_plan,
     write_record, write_runs, write_verdict_again,

@@ -117,6 +117,7 @@ pub(crate) fn healthy() -> Record {
             source: "CLOCK_MONOTONIC".to_owned(),
             resolution_ns: 1,
             cost_ns: 21.3,
+            wall: None,
         },
         plan: plan(),
         targets: vec![directory()],

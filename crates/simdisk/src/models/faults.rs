@@ -54,6 +54,8 @@ pub struct Faults {
     faults: Vec<MediaFault>,
     read_bytes: u64,
     written_bytes: u64,
+    /// Whether the disk was pulled out.
+    is_gone: bool,
 }
 
 impl FaultDirection {
@@ -75,8 +77,16 @@ impl Faults {
         }
     }
 
+    /// Pulls the disk out, or puts it back.
+    pub fn set_gone(&mut self, is_gone: bool) {
+        self.is_gone = is_gone;
+    }
+
     /// How many bytes of a read or write are transferred, or its errno. Counts them.
     pub fn judge(&mut self, operation: Operation, span: &Range<u64>) -> Result<u64, i32> {
+        if self.is_gone {
+            return Err(libc::EIO);
+        }
         let mut length_bytes = span.end - span.start;
         for fault in &self.faults {
             length_bytes =

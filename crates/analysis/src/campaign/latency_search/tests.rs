@@ -48,6 +48,7 @@ fn carried_out(
             start_ns: done.len() as u64 * SECOND,
             wall_ns: SECOND,
             ops: BTreeMap::from([(OpKind::Read, op)]),
+            slot: None,
         };
         done.push(MeasuredCell {
             cell,

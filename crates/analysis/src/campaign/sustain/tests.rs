@@ -214,6 +214,7 @@ fn measured(cell: CampaignCell, start_ns: u64, disk: &mut dyn VirtualDisk) -> Me
             start_ns,
             wall_ns,
             ops: BTreeMap::from([(OpKind::Write, SliceOp::of(ops, ops * BLOCK_BYTES, wall_ns))]),
+            slot: None,
         },
         cell,
         moved: moved.thinned(1, 500),
@@ -251,6 +252,16 @@ fn credit_that_ends_is_followed_by_pauses_within_the_time() {
         assert!(carried.end_ns <= 240 * SECOND, "{}", carried.end_ns);
         assert!(carried.rounds("sustained") >= 30, "{base}");
     }
+}
+
+#[test]
+fn credit_that_ends_late_has_only_the_pauses_that_fit() {
+    let mut disk = Limiter::full(3000.0, 16_000.0, 13_000.0 * 205.0);
+    let carried = carried_out(&plan(240, |_| {}), &mut disk);
+    assert_eq!(carried.rounds("after-10s"), 1);
+    assert_eq!(carried.rounds("after-50s"), 0);
+    let latest_ns = 240 * SECOND + OVERTIME_NS;
+    assert!(carried.end_ns <= latest_ns, "{}", carried.end_ns);
 }
 
 #[test]

@@ -71,6 +71,7 @@ impl Disk {
                 start_ns,
                 wall_ns,
                 ops: BTreeMap::from([(OpKind::Read, op)]),
+                slot: None,
             },
             trial: None,
             moved: TimeSeries::new(1),

@@ -23,6 +23,7 @@ fn side(letter: &str, campaign: &str, rates: &[u64]) -> Record {
             start_ns: 3 * SECOND * index as u64,
             wall_ns: SECOND,
             ops: BTreeMap::from([(OpKind::Read, op)]),
+            slot: None,
         }
     };
     let mut record = run_of(wandering(1.0, 4, 1), 4, letter);

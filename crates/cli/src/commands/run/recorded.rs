@@ -2,6 +2,7 @@
 //! RECORD`, the plan of a saved run and what changed since.
 
 use crate::agreement::agree;
+use crate::commands::accept::repeated_test;
 use crate::commands::check::layers;
 use crate::commands::compare::{self, compared, group};
 use crate::commands::ping::stop_rule;
@@ -20,7 +21,7 @@ use diskproof_analysis::compare::MARGIN;
 use diskproof_analysis::watch::{LikeTarget, like_plan, like_workloads};
 use diskproof_device::WriteCacheSwitch;
 use diskproof_model::observed::LikePlan;
-use diskproof_model::plan::{Decide, Origin, Plan, Questions, Sides, Workload};
+use diskproof_model::plan::{Decide, Origin, Plan, Questions, Sides, Task, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_postgres::Programs;
@@ -140,6 +141,7 @@ pub(super) fn repeat(
     crate::targets::refuse_duplicates(&identities)?;
     let mut plan = repeated_plan(&record, &identities, flags.seed)
         .map_err(|why| Failure::Usage(format!("{name}: {why}")))?;
+    repeat_test_anew(&mut plan, &identities, flags)?;
     let programs = find_programs(&mut plan, &identities, flags, has_agreed)?;
     let mut flags_with_limits = flags.clone();
     let expected = &mut flags_with_limits.expected;
@@ -162,6 +164,23 @@ pub(super) fn repeat(
         again.printed = show_changes(&name, &record, &again.record, flags.color);
     }
     again.exit()
+}
+
+/// Gives an acceptance test new content, and the size of the device that is tested now.
+fn repeat_test_anew(
+    plan: &mut Plan,
+    identities: &[TargetIdentity],
+    flags: &MeasuringFlags,
+) -> Result<(), Failure> {
+    for task in &mut plan.tasks {
+        if let Task::Accept(test) = task
+            && let [identity] = identities
+        {
+            *test = repeated_test(test, identity, flags)?;
+            plan.seed = test.salt;
+        }
+    }
+    Ok(())
 }
 
 /// Finds the programs of the server of a plan on this machine. Those that the record names may be

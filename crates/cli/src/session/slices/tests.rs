@@ -2,7 +2,9 @@
 
 use super::*;
 use diskproof_model::group::Group;
-use diskproof_model::plan::{Span, Stop, Workload};
+use diskproof_model::plan::{
+    Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Verify, Workload,
+};
 
 const SECOND: u64 = 1_000_000_000;
 

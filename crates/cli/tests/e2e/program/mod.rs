@@ -367,8 +367,13 @@ impl PipedRun {
     }
 
     /// Sends Ctrl-C, and waits for the end; `err` is the rest of stderr.
-    pub(crate) fn interrupt(mut self) -> Ran {
+    pub(crate) fn interrupt(self) -> Ran {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        self.wait()
+    }
+
+    /// Waits for the end; `err` is the rest of stderr.
+    pub(crate) fn wait(mut self) -> Ran {
         let (mut out, mut err) = (String::new(), String::new());
         let stdout = self.child.stdout.as_mut().unwrap();
         stdout.read_to_string(&mut out).unwrap();

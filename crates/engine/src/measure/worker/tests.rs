@@ -3,14 +3,16 @@
 
 use super::*;
 use crate::io::buffers::Buffers;
-use crate::io::{Request, RequestSource};
+use crate::io::{Op, Request, RequestSource};
 use crate::load::budget::{Budget, SharedBudget};
+use crate::load::generator::GeneratorOptions;
+use crate::load::group_sync::GroupSync;
 use crate::load::pattern::Pattern;
 use crate::random::Random;
 use crate::tests::loads::{UNIFORM, extent, requests, schedule};
 use crate::tests::simulate::FakeClock;
 use diskproof_model::measurement::{Interruption, InterruptionKind};
-use diskproof_model::plan::Access;
+use diskproof_model::plan::{Access, SyncCall, SyncPolicy};
 use diskproof_model::stream::Streams;
 use proptest::prelude::*;
 
@@ -149,6 +151,48 @@ fn worker_drops_the_page_cache_with_the_first_step_of_each_lap() {
         let expected = [(51, Some(extent)), (101, Some(extent))];
         assert_eq!(disk.dropped_after, expected, "{:?}", workload.access);
     }
+}
+
+/// Every third sync fails; the rest is in full.
+fn every_third_sync_fails(number: u64, request: &Request) -> i32 {
+    match request.op {
+        Op::Sync(_) if number.is_multiple_of(15) => -libc::EIO,
+        Op::Sync(_) => 0,
+        _ => request.len as i32,
+    }
+}
+
+#[test]
+fn failed_sync_of_a_group_fails_every_commit_that_it_served() {
+    let workload = Workload {
+        streams: Streams::with_reads(0),
+        sync: SyncPolicy::Shared {
+            call: SyncCall::Fdatasync,
+        },
+        ..reads(DEPTH, UNIFORM)
+    };
+    let writes = 3000;
+    let group_sync = GroupSync::for_worker(&workload, DEPTH);
+    let pattern = Pattern::new(&workload, extent(0, 1 << 30), 1, 0);
+    let after_write = AfterWrite::Sync(SyncCall::Fdatasync);
+    let budget = Budget::of_steps(writes);
+    let generator =
+        RequestGenerator::new(pattern, DEPTH, after_write, budget).with_options(GeneratorOptions {
+            group_sync,
+            ..GeneratorOptions::default()
+        });
+    let mut disk = Prompt::new(DEPTH, every_third_sync_fails);
+    let (clock, times) = (disk.clock.clone(), schedule(0, u64::MAX / 2));
+    let worker = Worker::new(&mut disk, clock, generator, times, Arc::default(), series());
+    let (found, _) = finish(worker);
+    // Four writes, and one sync for them.
+    let syncs = writes / u64::from(DEPTH);
+    assert_eq!(disk.asked, writes + syncs);
+    assert_eq!(disk.failed, syncs / 3);
+    let failed = disk.failed * u64::from(DEPTH);
+    assert_eq!(found.ops[&OpKind::Sync].errors["EIO"], failed);
+    let commits = found.ops[&OpKind::Commit].latency.count();
+    assert_eq!(commits, writes - failed);
 }
 
 /// Stands on the run queue a tenth of all time, in turns of a microsecond.

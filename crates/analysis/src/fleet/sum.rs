@@ -1,0 +1,788 @@
+//! What hosts that measured at the same instants gave together: slots that overlap after both ends
+//! are shortened by what the clocks may be wrong, rates from the cells within, latencies of whole
+//! slots.
+
+use super::clock::{ClockPlace, RunClock};
+use crate::compare::percentile_points;
+use crate::estimate::{mean, student, variance};
+use crate::steady::whole;
+use diskproof_model::comparison::Reason;
+use diskproof_model::digits::figure_text;
+use diskproof_model::fleet::FleetLatencies;
+use diskproof_model::fleet_sum::{
+    FleetSum, LeftOut, StartSpread, SumMember, SumStorage, WorkloadSum,
+};
+use diskproof_model::histogram::{LatencyHistogram, LatencyPart};
+use diskproof_model::measurement::Measurement;
+use diskproof_model::op::{OpKind, PerOp};
+use diskproof_model::record::{Estimate, Record};
+use diskproof_model::target::TargetIdentity;
+use diskproof_model::together::TogetherRecord;
+use diskproof_model::units::{counted, format_duration, format_percent};
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// A run is in the sum where its slots overlap with those of the first member by at least this
+/// part.
+const OVERLAP_MIN: f64 = 0.5;
+/// Filesystems of other machines.
+const SHARED_KINDS: [&str; 8] = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "lustre",
+    "ceph",
+    "glusterfs",
+    "beegfs",
+];
+
+/// The runs of a fleet that measured together with others.
+#[derive(Debug, Default)]
+pub(super) struct TogetherRuns {
+    runs: Vec<RunInSlots>,
+}
+
+/// A run that measured together with others: of its figures only cells and latencies stay.
+#[derive(Debug)]
+struct RunInSlots {
+    name: String,
+    run_id: String,
+    /// What equal plans have in common.
+    plan: u64,
+    clock: RunClock,
+    together: TogetherRecord,
+    ended_early: Option<String>,
+    storages: BTreeSet<String>,
+    rows: Vec<SlottedRow>,
+    accounted: Option<f64>,
+}
+
+/// A workload on a target.
+#[derive(Debug)]
+struct SlottedRow {
+    workload: String,
+    slots: Vec<MeasuredSlot>,
+    ops: BTreeMap<OpKind, SlottedOp>,
+}
+
+/// A slot as a run measured it, in nanoseconds after the start of the run.
+#[derive(Debug, Clone, Copy)]
+struct MeasuredSlot {
+    number: u32,
+    began_ns: u64,
+    start_ns: u64,
+    wall_ns: u64,
+    /// The measured time before it, where its cells begin.
+    cells_from_ns: u64,
+}
+
+#[derive(Debug)]
+struct SlottedOp {
+    interval_ns: u64,
+    /// Operations and bytes of each cell.
+    cells: Vec<CellCount>,
+    latencies: LatencyPart,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct CellCount {
+    ops: u64,
+    bytes: u64,
+}
+
+/// Rates in a part of a slot.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rates {
+    iops: f64,
+    bytes_per_second: f64,
+}
+
+/// A run with the place of its clock by that of the first member.
+struct Member<'r> {
+    run: &'r RunInSlots,
+    place: ClockPlace,
+}
+
+/// A time on the clock of the first member.
+#[derive(Debug, Clone, Copy)]
+struct Time {
+    from_ns: i128,
+    until_ns: i128,
+}
+
+impl Time {
+    fn length_ns(self) -> i128 {
+        (self.until_ns - self.from_ns).max(0)
+    }
+
+    fn within(self, other: Self) -> Self {
+        Self {
+            from_ns: self.from_ns.max(other.from_ns),
+            until_ns: self.until_ns.min(other.until_ns),
+        }
+    }
+}
+
+impl TogetherRuns {
+    /// Takes what a record measured in slots; nothing of a run by itself.
+    pub(super) fn add(&mut self, record: &Record) {
+        if let Some(together) = record.together()
+            && let Ok(started) = record.started.parse::<jiff::Timestamp>()
+        {
+            self.runs.push(RunInSlots::new(record, together, started));
+        }
+    }
+
+    /// What the runs gave together; `None` where fewer than two measured together with others.
+    pub(super) fn sum(&self, asked: Option<SumStorage>) -> Option<FleetSum> {
+        if self.runs.len() < 2 {
+            return None;
+        }
+        let plan = usual_plan(&self.runs);
+        let mut left_out = Vec::new();
+        let mut candidates = Vec::new();
+        for run in &self.runs {
+            match run.objection(plan) {
+                Some(reason) => left_out.push(LeftOut {
+                    name: run.name.clone(),
+                    reason,
+                }),
+                None => candidates.push(run),
+            }
+        }
+        let members = members(&candidates, &mut left_out);
+        let slots = self.runs.iter().map(|run| run.together.slots).max();
+        let storage = asked.unwrap_or_else(|| storage_of(&members));
+        let mut sum = FleetSum {
+            summary: String::new(),
+            members: members.iter().map(member_record).collect(),
+            left_out,
+            slots: slots.unwrap_or(0),
+            storage,
+            workloads: Vec::new(),
+            starts: None,
+        };
+        if members.len() > 1 {
+            sum.workloads = workload_sums(&members);
+            sum.starts = start_spread(&members);
+        }
+        sum.summary = summary(&sum);
+        Some(sum)
+    }
+}
+
+impl RunInSlots {
+    fn new(record: &Record, together: &TogetherRecord, started: jiff::Timestamp) -> Self {
+        let mut accounted: Option<f64> = None;
+        let mut rows = Vec::new();
+        for row in &record.measurements {
+            if let Some(share) = row.data.device.accounted
+                && accounted.is_none_or(|other| (share - 1.0).abs() > (other - 1.0).abs())
+            {
+                accounted = Some(share);
+            }
+            rows.push(SlottedRow::new(&whole(&row.data)));
+        }
+        Self {
+            name: match record.host.rank {
+                Some(rank) => format!("{} #{}", record.host.name, rank.rank),
+                None => record.host.name.clone(),
+            },
+            run_id: record.run_id.clone(),
+            plan: plan_hash(record),
+            clock: RunClock {
+                started_ns: started.as_nanosecond(),
+                fences: together.fences.clone(),
+                wall: record.clock.wall.clone(),
+            },
+            together: together.clone(),
+            ended_early: record.ended_early.clone(),
+            storages: storages_of(record),
+            rows,
+            accounted,
+        }
+    }
+
+    /// Why the run cannot be in the sum, whatever its clock is.
+    fn objection(&self, plan: u64) -> Option<Reason> {
+        if self.plan != plan {
+            return Some(reason(
+                "other-plan",
+                "it measured another plan than most of the others",
+            ));
+        }
+        let measured = self.numbers().len();
+        if measured * 2 > self.together.slots as usize {
+            return None;
+        }
+        Some(self.why_late(measured))
+    }
+
+    /// Why the run measured few slots.
+    fn why_late(&self, measured: usize) -> Reason {
+        let slots = self.together.slots;
+        if let Some(why) = &self.ended_early {
+            return reason(
+                "ended-early",
+                &format!("its run ended early ({why}): it measured {measured} of {slots} slots"),
+            );
+        }
+        let late_ns = self.together.first_slot_ns.saturating_neg();
+        if late_ns > 0 {
+            let late = format_duration(late_ns.unsigned_abs());
+            return reason(
+                "late",
+                &format!(
+                    "late by {late}: it measured {measured} of {slots} slots. Does the launcher \
+                     start fewer at once (fan-out)? pdsh, clush and ansible: -f with the number \
+                     of hosts"
+                ),
+            );
+        }
+        let first_slot_ns = self.together.first_slot_ns.unsigned_abs();
+        let ready_ns = self.together.ready_ns.unwrap_or(u64::MAX);
+        if ready_ns > first_slot_ns && ready_ns < u64::MAX {
+            let late = format_duration(ready_ns - first_slot_ns);
+            return reason(
+                "filled-late",
+                &format!(
+                    "its scratch file was full {late} after the first slot: it measured \
+                     {measured} of {slots} slots. Start later (--start-at), or use a smaller \
+                     --size"
+                ),
+            );
+        }
+        reason(
+            "few-slots",
+            &format!("it measured {measured} of {slots} slots"),
+        )
+    }
+
+    /// Numbers of the slots that it measured on all its targets.
+    fn numbers(&self) -> BTreeSet<u32> {
+        let mut numbers = BTreeSet::new();
+        for row in &self.rows {
+            numbers.extend(row.slots.iter().map(|slot| slot.number));
+        }
+        numbers
+    }
+
+    fn slot(&self, number: u32) -> Option<&MeasuredSlot> {
+        let mut slots = self.rows.iter().flat_map(|row| &row.slots);
+        slots.find(|slot| slot.number == number)
+    }
+
+    /// A time after the start of the run on the clock of the first member.
+    fn at(&self, place: &ClockPlace, ns: u64) -> i128 {
+        self.clock.started_ns + i128::from(ns) + place.offset_ns
+    }
+
+    /// The measured time of a slot on the clock of the first member, shortened at both ends by what
+    /// the clocks may be wrong.
+    fn sure_time(&self, place: &ClockPlace, slot: &MeasuredSlot) -> Time {
+        let end_ns = slot.start_ns.saturating_add(slot.wall_ns);
+        let bound_ns = i128::from(place.bound_at(end_ns));
+        Time {
+            from_ns: self.at(place, slot.start_ns) + bound_ns,
+            until_ns: self.at(place, end_ns) - bound_ns,
+        }
+    }
+}
+
+impl SlottedRow {
+    fn new(measured: &Measurement) -> Self {
+        let mut slots = Vec::new();
+        let mut cells_from_ns = 0;
+        for slice in &measured.slices {
+            if let Some(slot) = slice.slot {
+                slots.push(MeasuredSlot {
+                    number: slot.number,
+                    began_ns: slot.began_ns,
+                    start_ns: slice.start_ns,
+                    wall_ns: slice.wall_ns,
+                    cells_from_ns,
+                });
+            }
+            cells_from_ns += slice.wall_ns;
+        }
+        let mut ops = BTreeMap::new();
+        for (kind, op) in &measured.ops {
+            let seen = op.latency_intended.as_ref().unwrap_or(&op.latency);
+            let cells = op.series.cells.iter();
+            let op = SlottedOp {
+                interval_ns: op.series.interval_ns.max(1),
+                cells: cells
+                    .map(|cell| CellCount {
+                        ops: cell.ops,
+                        bytes: cell.bytes,
+                    })
+                    .collect(),
+                latencies: seen.to_part(),
+            };
+            ops.insert(*kind, op);
+        }
+        Self {
+            workload: measured.workload.name.clone(),
+            slots,
+            ops,
+        }
+    }
+}
+
+impl SlottedOp {
+    /// The rates in whole cells within a part of the measured time; `None` where no cell fits.
+    fn rates(&self, from_ns: u64, until_ns: u64) -> Option<Rates> {
+        let first = from_ns.div_ceil(self.interval_ns);
+        let end = until_ns / self.interval_ns;
+        if end <= first {
+            return None;
+        }
+        let mut sum = CellCount::default();
+        for cell in self.cells.iter().take(end as usize).skip(first as usize) {
+            sum.ops = sum.ops.saturating_add(cell.ops);
+            sum.bytes = sum.bytes.saturating_add(cell.bytes);
+        }
+        let seconds = ((end - first) * self.interval_ns) as f64 / 1e9;
+        Some(Rates {
+            iops: sum.ops as f64 / seconds,
+            bytes_per_second: sum.bytes as f64 / seconds,
+        })
+    }
+}
+
+/// What is the same in equal plans: neither targets nor paths are.
+fn plan_hash(record: &Record) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let plan = &record.plan;
+    let parts = (&plan.seed, plan.scratch_bytes(), plan.workload_task());
+    let text = serde_json::to_string(&parts).unwrap_or_default();
+    (plan.method, text).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The plan of most runs.
+fn usual_plan(runs: &[RunInSlots]) -> u64 {
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    for run in runs {
+        *counts.entry(run.plan).or_default() += 1;
+    }
+    // Of equal counts, that of the first run.
+    let mut usual = runs[0].plan;
+    for run in runs {
+        if counts[&run.plan] > counts[&usual] {
+            usual = run.plan;
+        }
+    }
+    usual
+}
+
+/// The runs whose slots overlap with those of the first member. The others are named.
+fn members<'r>(candidates: &[&'r RunInSlots], left_out: &mut Vec<LeftOut>) -> Vec<Member<'r>> {
+    let Some(first) = first_member(candidates) else {
+        return Vec::new();
+    };
+    let mut members = Vec::new();
+    for run in candidates {
+        let found = place_in_sum(first, run);
+        match found {
+            Ok(place) => members.push(Member { run, place }),
+            Err(reason) => left_out.push(LeftOut {
+                name: run.name.clone(),
+                reason,
+            }),
+        }
+    }
+    // The clock that the others are compared with stands first.
+    if let Some(at) = members
+        .iter()
+        .position(|member| member.run.run_id == first.run_id)
+    {
+        members[..=at].rotate_right(1);
+    }
+    members
+}
+
+/// The run whose clock the others are compared with: the one with the quickest fence, else the one
+/// that began its slots in the middle of all whose wall clock is known best.
+fn first_member<'r>(candidates: &[&'r RunInSlots]) -> Option<&'r RunInSlots> {
+    let with_fences = candidates
+        .iter()
+        .filter(|run| run.clock.quickest_fence_ns().is_some())
+        .min_by_key(|run| run.clock.quickest_fence_ns());
+    if let Some(run) = with_fences {
+        return Some(run);
+    }
+    let mut ordered = candidates.to_vec();
+    ordered.sort_by_key(|run| run.clock.started_ns + i128::from(run.together.first_slot_ns));
+    let bound_ns = |run: &RunInSlots| {
+        let wall = run.clock.wall.as_ref();
+        let bound_ns = wall.and_then(|wall| wall.bound_ns);
+        bound_ns.map_or(u64::MAX, |bound_ns| bound_ns)
+    };
+    let best_ns = ordered.iter().map(|run| bound_ns(run)).min()?;
+    ordered.retain(|run| bound_ns(run) <= best_ns.saturating_mul(2));
+    ordered.get(ordered.len() / 2).copied()
+}
+
+/// The place of a run's clock by that of the first member, or why the run is not in the sum.
+fn place_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockPlace, Reason> {
+    if run.run_id == first.run_id {
+        return Ok(ClockPlace::OWN);
+    }
+    let Some(place) = run.clock.place_by(&first.clock) else {
+        return Err(reason(
+            "clock-unknown",
+            "nothing tells how wrong its clock may be. Use a launcher with fences, a time service, \
+             or --clock-bound",
+        ));
+    };
+    let (mut sure, mut shared) = (Vec::new(), Vec::new());
+    let mut apart_ns: Option<i128> = None;
+    for number in run.numbers() {
+        let (Some(theirs), Some(ours)) = (first.slot(number), run.slot(number)) else {
+            continue;
+        };
+        let longest_ns = theirs.wall_ns.max(ours.wall_ns).max(1) as f64;
+        let reference = first.sure_time(&ClockPlace::OWN, theirs);
+        let overlap_ns = run.sure_time(&place, ours).within(reference).length_ns();
+        sure.push(overlap_ns as f64 / longest_ns);
+        let told = run.sure_time(&place.without_bound(), ours);
+        let told_ns = told.within(reference).length_ns();
+        shared.push(told_ns as f64 / longest_ns);
+        let distance_ns =
+            run.at(&place, ours.start_ns) - first.at(&ClockPlace::OWN, theirs.start_ns);
+        apart_ns = Some(apart_ns.map_or(distance_ns, |other: i128| other.min(distance_ns)));
+    }
+    let enough = |shares: &[f64]| !shares.is_empty() && mean(shares) >= OVERLAP_MIN;
+    if enough(&sure) {
+        return Ok(place);
+    }
+    Err(if enough(&shared) {
+        let bound = format_duration(place.bound_ns);
+        reason(
+            "clock-bound",
+            &format!(
+                "its clock may be wrong by {bound}, which leaves no slot that surely overlaps with \
+                 those of {}. Use a launcher with fences, or a better time service",
+                first.name
+            ),
+        )
+    } else {
+        let apart = apart_ns.map_or(0, |ns| u64::try_from(ns.unsigned_abs()).unwrap_or(u64::MAX));
+        reason(
+            "other-time",
+            &format!(
+                "it did not measure at the same time: its slots began {} {} those of {}",
+                format_duration(apart),
+                if apart_ns.is_some_and(|ns| ns < 0) {
+                    "before"
+                } else {
+                    "after"
+                },
+                first.name
+            ),
+        )
+    })
+}
+
+fn member_record(member: &Member<'_>) -> SumMember {
+    let numbers = member.run.numbers();
+    SumMember {
+        name: member.run.name.clone(),
+        run_id: member.run.run_id.clone(),
+        bound_ns: member.place.bound_ns,
+        clock: member.place.basis,
+        skipped: (0..member.run.together.slots)
+            .filter(|number| !numbers.contains(number))
+            .collect(),
+        accounted: member.run.accounted,
+    }
+}
+
+/// The slots that all members measured, each with the time in which surely all of them did.
+fn common_slots(members: &[Member<'_>]) -> BTreeMap<u32, Time> {
+    let mut common = BTreeMap::new();
+    let Some(first) = members.first() else {
+        return common;
+    };
+    for number in first.run.numbers() {
+        let mut time: Option<Time> = None;
+        let mut count = 0;
+        for member in members {
+            for row in &member.run.rows {
+                for slot in row.slots.iter().filter(|slot| slot.number == number) {
+                    let own = member.run.sure_time(&member.place, slot);
+                    time = Some(time.map_or(own, |other: Time| other.within(own)));
+                }
+            }
+            if member.run.slot(number).is_some() {
+                count += 1;
+            }
+        }
+        if let Some(time) = time
+            && count == members.len()
+            && time.length_ns() > 0
+        {
+            common.insert(number, time);
+        }
+    }
+    common
+}
+
+/// The sums of all workloads, in the order of the first member.
+fn workload_sums(members: &[Member<'_>]) -> Vec<WorkloadSum> {
+    let common = common_slots(members);
+    let mut names: Vec<&str> = Vec::new();
+    for row in &members[0].run.rows {
+        if !names.contains(&row.workload.as_str()) {
+            names.push(&row.workload);
+        }
+    }
+    let mut sums = Vec::new();
+    for name in names {
+        let mut kinds: PerOp<()> = PerOp::new();
+        for member in members {
+            for row in member.run.rows.iter().filter(|row| row.workload == name) {
+                kinds.extend(row.ops.keys().map(|kind| (*kind, ())));
+            }
+        }
+        for (kind, ()) in OpKind::headline(&kinds) {
+            sums.extend(workload_sum(members, &common, name, kind));
+        }
+    }
+    sums
+}
+
+fn workload_sum(
+    members: &[Member<'_>],
+    common: &BTreeMap<u32, Time>,
+    name: &str,
+    kind: OpKind,
+) -> Option<WorkloadSum> {
+    let (mut iops, mut throughput, mut overlaps) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, time) in common {
+        let mut total = Rates::default();
+        let (mut longest_ns, mut is_measured) = (0, true);
+        for member in members {
+            for row in member.run.rows.iter().filter(|row| row.workload == name) {
+                let Some(slot) = row.slots.iter().find(|slot| slot.number == *number) else {
+                    continue;
+                };
+                longest_ns = longest_ns.max(slot.wall_ns);
+                // A run without such an operation has made none.
+                let Some(op) = row.ops.get(&kind) else {
+                    continue;
+                };
+                match rates_of(member, slot, op, *time) {
+                    Some(rates) => {
+                        total.iops += rates.iops;
+                        total.bytes_per_second += rates.bytes_per_second;
+                    }
+                    None => is_measured = false,
+                }
+            }
+        }
+        if longest_ns > 0 && is_measured {
+            iops.push(total.iops);
+            throughput.push(total.bytes_per_second);
+            overlaps.push(time.length_ns() as f64 / longest_ns as f64);
+        }
+    }
+    if iops.is_empty() {
+        return None;
+    }
+    Some(WorkloadSum {
+        workload: name.to_owned(),
+        op: kind,
+        slots: iops.len(),
+        overlap: mean(&overlaps).min(1.0),
+        iops: over_slots(&iops, "1/s"),
+        throughput: over_slots(&throughput, "B/s"),
+        latencies: merged_latencies(members, name, kind),
+    })
+}
+
+/// The rates of a member in a time on the clock of the first one.
+fn rates_of(member: &Member<'_>, slot: &MeasuredSlot, op: &SlottedOp, time: Time) -> Option<Rates> {
+    let start_ns = member.run.at(&member.place, slot.start_ns);
+    let from_ns = u64::try_from((time.from_ns - start_ns).max(0)).ok()?;
+    let until_ns = u64::try_from((time.until_ns - start_ns).max(0)).ok()?;
+    op.rates(
+        slot.cells_from_ns.saturating_add(from_ns),
+        slot.cells_from_ns
+            .saturating_add(until_ns.min(slot.wall_ns)),
+    )
+}
+
+/// Mean and interval over the slots.
+fn over_slots(values: &[f64], unit: &str) -> Estimate {
+    let count = values.len();
+    let half_width = if count < 2 {
+        None
+    } else {
+        let error = (variance(values) / count as f64).sqrt();
+        Some(student::multiple_95((count - 1) as f64) * error)
+    };
+    Estimate::new(count as u64, mean(values), half_width, unit)
+}
+
+fn merged_latencies(members: &[Member<'_>], name: &str, kind: OpKind) -> Option<FleetLatencies> {
+    let merged = merged_histogram(members, name, kind);
+    if merged.count() == 0 {
+        return None;
+    }
+    Some(FleetLatencies {
+        op: kind,
+        count: merged.count(),
+        percentiles: percentile_points(&merged),
+    })
+}
+
+fn merged_histogram(members: &[Member<'_>], name: &str, kind: OpKind) -> LatencyHistogram {
+    let mut merged = LatencyHistogram::new();
+    for member in members {
+        for row in member.run.rows.iter().filter(|row| row.workload == name) {
+            if let Some(op) = row.ops.get(&kind) {
+                merged.add_part(&op.latencies);
+            }
+        }
+    }
+    merged
+}
+
+/// How far the slots of the members began apart.
+fn start_spread(members: &[Member<'_>]) -> Option<StartSpread> {
+    let mut spreads = Vec::new();
+    for number in common_slots(members).into_keys() {
+        let mut starts = Vec::new();
+        for member in members {
+            if let Some(slot) = member.run.slot(number) {
+                starts.push(member.run.at(&member.place, slot.began_ns));
+            }
+        }
+        if let (Some(first), Some(last)) = (starts.iter().min(), starts.iter().max()) {
+            spreads.push(u64::try_from(last - first).unwrap_or(u64::MAX));
+        }
+    }
+    spreads.sort_unstable();
+    Some(StartSpread {
+        median_ns: *spreads.get(spreads.len() / 2)?,
+        longest_ns: *spreads.last()?,
+    })
+}
+
+/// Names of the storages on which the targets of a run lie: the source of a network filesystem, or
+/// disks. Clones of a virtual machine share serial numbers, so a virtual disk has a name only among
+/// the runs under one kernel.
+fn storages_of(record: &Record) -> BTreeSet<String> {
+    let wall = record.clock.wall.as_ref();
+    let boot_id = wall.and_then(|wall| wall.boot_id.as_deref()).unwrap_or("");
+    let is_virtual = record.host.hypervisor.is_some();
+    let mut storages = BTreeSet::new();
+    for target in &record.targets {
+        if let Some(source) = network_source(target) {
+            storages.insert(source);
+            continue;
+        }
+        for disk in target.disks() {
+            storages.insert(match (&disk.model, &disk.serial) {
+                (Some(model), Some(serial)) if !is_virtual => {
+                    let vendor = disk.vendor.as_deref().unwrap_or("");
+                    format!("{vendor} {model} {serial}")
+                }
+                _ => format!("{boot_id} {}", disk.device),
+            });
+        }
+    }
+    storages
+}
+
+/// What is mounted, of a filesystem of other machines.
+fn network_source(target: &TargetIdentity) -> Option<String> {
+    let filesystem = target.filesystem.as_ref()?;
+    if SHARED_KINDS.contains(&filesystem.kind.as_str()) {
+        Some(filesystem.source.clone())
+    } else {
+        None
+    }
+}
+
+/// Whether all members lie on one storage.
+fn storage_of(members: &[Member<'_>]) -> SumStorage {
+    let Some(first) = members.first() else {
+        return SumStorage::Separate;
+    };
+    let storages = &first.run.storages;
+    let is_shared = members.len() > 1
+        && !storages.is_empty()
+        && members
+            .iter()
+            .all(|member| member.run.storages == *storages);
+    if is_shared {
+        SumStorage::Shared
+    } else {
+        SumStorage::Separate
+    }
+}
+
+fn reason(code: &str, why: &str) -> Reason {
+    Reason {
+        code: code.to_owned(),
+        why: why.to_owned(),
+    }
+}
+
+/// Workloads in the sentence; the table has all.
+const NAMED_MAX: usize = 3;
+
+/// `3 hosts together: random-read-d32 9,000/s; …`.
+fn summary(sum: &FleetSum) -> String {
+    let total = sum.members.len() + sum.left_out.len();
+    if sum.workloads.is_empty() {
+        return match sum.left_out.first() {
+            Some(out) => format!(
+                "No sum of {}. {}: {}",
+                counted(total as u64, "host"),
+                out.name,
+                out.reason.why
+            ),
+            None => format!(
+                "No sum of {}: no slot was measured by all at the same time",
+                counted(total as u64, "host")
+            ),
+        };
+    }
+    let mut texts = Vec::new();
+    for workload in &sum.workloads {
+        texts.push(format!("{} {}", workload.workload, rate_text(workload)));
+    }
+    let more = texts.len().saturating_sub(NAMED_MAX);
+    texts.truncate(NAMED_MAX);
+    if more > 0 {
+        texts.push(format!("{more} more"));
+    }
+    let hosts = if sum.left_out.is_empty() {
+        counted(sum.members.len() as u64, "host")
+    } else {
+        format!("{} of {}", sum.members.len(), counted(total as u64, "host"))
+    };
+    let storage = match sum.storage {
+        SumStorage::Separate => "",
+        SumStorage::Shared => " on one storage",
+    };
+    format!("{hosts} together{storage}: {}", texts.join("; "))
+}
+
+/// `9,000/s ± 0.4 %`.
+fn rate_text(workload: &WorkloadSum) -> String {
+    let iops = &workload.iops;
+    let rate = figure_text(iops.value, iops.half_width_95, &iops.unit);
+    match iops.relative_half_width() {
+        Some(half_width) => format!("{rate} ± {}", format_percent(half_width)),
+        None => rate,
+    }
+}
+
+#[cfg(test)]
+mod tests;

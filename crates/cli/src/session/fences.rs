@@ -1,0 +1,104 @@
+//! Joins the run with those of other hosts: takes part in the launcher's fences, and finds the
+//! instant of the first slot on the own clock.
+
+use crate::flags::{StartAt, TogetherFlags};
+use crate::interrupt;
+use crate::launchers;
+use diskproof_cluster::pmi::{ANSWER_WITHIN, FenceClock, Fences, take_part};
+use diskproof_cluster::wall::{chrony_bound_ns, wall_bound};
+use diskproof_engine::{Session, inherited_descriptor, kernel_clock};
+use diskproof_model::plan::{Order, Plan};
+use diskproof_model::together::{FenceFailure, SlotOrigin, TogetherRecord, WallClock};
+use std::os::unix::net::UnixStream;
+use std::time::SystemTime;
+
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// What a run does together with others, before its first slot; `None` of a run by itself.
+pub(super) fn join(
+    plan: &Plan,
+    flags: &TogetherFlags,
+    session: &Session,
+) -> Option<TogetherRecord> {
+    let Order::InSlots(slots) = plan.order() else {
+        return None;
+    };
+    let taken = fences(session);
+    let (origin, first_slot_ns) = match (flags.start_at, taken.fences.last()) {
+        (Some(StartAt::Time(time)), _) => {
+            let first_slot_ns = ns_between(session.started(), SystemTime::from(time));
+            (SlotOrigin::GivenTime, first_slot_ns)
+        }
+        (_, Some(last)) if taken.failure.is_none() => {
+            let first_slot_ns = last.left_ns.saturating_add(slots.lead_ns);
+            (SlotOrigin::Fence, first_slot_ns as i64)
+        }
+        _ => {
+            let first_slot_ns = session.elapsed_ns().saturating_add(slots.lead_ns);
+            (SlotOrigin::OwnClock, first_slot_ns as i64)
+        }
+    };
+    Some(TogetherRecord {
+        slots: plan.timetable().map_or(0, |slots| slots.len() as u32),
+        first_slot_ns,
+        origin,
+        ready_ns: None,
+        fences: taken.fences,
+        fence_failure: taken.failure,
+        skipped: Vec::new(),
+    })
+}
+
+/// How well the wall clock is known at the start of a run that measures together with others.
+pub(super) fn wall_clock(flags: &TogetherFlags, session: &Session) -> WallClock {
+    let bound = wall_bound(flags.clock_bound, kernel_clock(), chrony_bound_ns);
+    WallClock {
+        bound_ns: bound.bound_ns,
+        source: bound.source,
+        paired_within_ns: session.paired_within_ns(),
+        gained_ns: None,
+        apart_ns: bound.apart_ns,
+        boot_id: match std::fs::read_to_string(BOOT_ID) {
+            Ok(text) => Some(text.trim().to_owned()),
+            Err(_) => None,
+        },
+    }
+}
+
+/// The fences of the launcher; none where it offers none.
+fn fences(session: &Session) -> Fences {
+    let Some(number) = launchers::pmi_socket() else {
+        return Fences::default();
+    };
+    match inherited_descriptor(number) {
+        Ok(socket) => take_part(
+            UnixStream::from(socket),
+            ANSWER_WITHIN,
+            &SessionClock(session),
+        ),
+        Err(_) => Fences {
+            fences: Vec::new(),
+            failure: Some(FenceFailure::Closed),
+        },
+    }
+}
+
+struct SessionClock<'a>(&'a Session);
+
+impl FenceClock for SessionClock<'_> {
+    fn elapsed_ns(&self) -> u64 {
+        self.0.elapsed_ns()
+    }
+
+    fn is_over(&self) -> bool {
+        interrupt::signal().is_some()
+    }
+}
+
+/// From one instant to another, in nanoseconds; negative where the other one is earlier.
+fn ns_between(from: SystemTime, until: SystemTime) -> i64 {
+    match until.duration_since(from) {
+        Ok(later) => i64::try_from(later.as_nanos()).unwrap_or(i64::MAX),
+        Err(error) => -i64::try_from(error.duration().as_nanos()).unwrap_or(i64::MAX),
+    }
+}

@@ -1,0 +1,198 @@
+//! Turns the plan of a verb into one that is measured in slots together with other hosts, or
+//! refuses it: hosts must do the same, however their disks answer.
+
+use super::job::MeasuringJob;
+use crate::failure::Failure;
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, StartAt};
+use crate::launchers;
+use diskproof_device::scratch_bytes_max;
+use diskproof_model::plan::{Decide, Fill, Order, Plan, Task, Workloads};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::timetable::{SlotPlan, mixed};
+use diskproof_model::units::format_bytes;
+
+/// Between two slots: requests in flight end, and the next workload is prepared.
+const GAP_NS: u64 = 300_000_000;
+/// A scratch file is expected to be filled at 100 MB/s before the first slot; a slower disk misses
+/// slots, or its user names a later start.
+const FILL_NS_PER_BYTE: u64 = 10;
+/// The launcher's answers and the first preparation take a part of this.
+const LEAD_NS_MIN: u64 = 2 * SECOND;
+/// Seed of the order of slots where neither a start, nor a job, nor the user gives one.
+const SEED: u64 = 1;
+
+/// What a plan is measured by where `--together` is refused.
+const WHAT_WORKS: &str = "--together measures fixed workloads: those of 'check', 'run' and plan \
+                          files";
+
+/// The plan in slots where the user asks for them; any other plan as it is.
+pub(super) fn in_slots(mut job: MeasuringJob<'_>) -> Result<MeasuringJob<'_>, Failure> {
+    let together = &job.flags.together;
+    if !together.together {
+        if matches!(job.plan.order(), Order::InSlots(_)) {
+            let why = "the run was measured together with other hosts; repeat it with --together \
+                       on each of them";
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        return Ok(job);
+    }
+    refuse_without_start(job.flags)?;
+    refuse_unequal(&job.plan, &job.identities, job.flags)?;
+    let scratch_bytes = job.plan.scratch_bytes().unwrap_or(0) * job.identities.len() as u64;
+    let slots = SlotPlan {
+        lead_ns: match together.start_at {
+            Some(StartAt::Time(_)) => 0,
+            Some(StartAt::AfterFence(lead_ns)) => lead_ns,
+            None => LEAD_NS_MIN + scratch_bytes.saturating_mul(FILL_NS_PER_BYTE),
+        },
+        gap_ns: GAP_NS,
+    };
+    let seed = seed(job.flags);
+    let plan = &mut job.plan;
+    plan.seed = seed;
+    plan.time_limit_ns = None;
+    if let Some(scratch) = &mut plan.scratch {
+        scratch.fill = Fill::Whole;
+    }
+    if let Some(workloads) = plan.workload_task_mut() {
+        workloads.order = Order::InSlots(slots);
+        for workload in &mut workloads.list {
+            workload.stop.precision = None;
+        }
+    }
+    Ok(job)
+}
+
+/// Without a common instant there are no slots.
+fn refuse_without_start(flags: &MeasuringFlags) -> Result<(), Failure> {
+    let has_time = matches!(flags.together.start_at, Some(StartAt::Time(_)));
+    if has_time || launchers::pmi_socket().is_some() {
+        return Ok(());
+    }
+    Err(Failure::Usage(
+        "--together needs one instant for all hosts, and this launcher offers no fence (PMI_FD). \
+         Give all of them the same time, such as --start-at @$(($(date +%s) + 60)), or start them \
+         with mpiexec.hydra or 'srun --mpi=pmi2'"
+            .to_owned(),
+    ))
+}
+
+/// Refuses a plan that would differ from host to host, or whose length depends on its results.
+fn refuse_unequal(
+    plan: &Plan,
+    identities: &[TargetIdentity],
+    flags: &MeasuringFlags,
+) -> Result<(), Failure> {
+    let workloads = fixed_workloads(plan)?;
+    for skipped in &plan.skipped {
+        // The user's flags skip the same on all hosts.
+        if !skipped.why.starts_with("--") {
+            return Err(Failure::Usage(format!(
+                "--together: '{}' would be skipped here ({}), and perhaps not on other hosts. \
+                 Select what all of them measure: --read-only, --only or --skip",
+                skipped.workload, skipped.why
+            )));
+        }
+    }
+    for workload in &workloads.list {
+        if workload.write_cache.is_some() {
+            return Err(Failure::Usage(format!(
+                "{WHAT_WORKS}, and '{}' switches the disk's write cache",
+                workload.name
+            )));
+        }
+    }
+    let unlimited =
+        diskproof_model::group::groups(&workloads.list).find(|group| group.time_ns().is_none());
+    if let Some(group) = unlimited {
+        return Err(Failure::Usage(format!(
+            "--together: '{}' has no time limit, and slots have a fixed length. Give it one with \
+             --time",
+            group.workloads[0].name
+        )));
+    }
+    refuse_cut_scratch(plan, identities, flags)
+}
+
+/// The workloads of a plan that has nothing else, and decides nothing by results.
+fn fixed_workloads(plan: &Plan) -> Result<&Workloads, Failure> {
+    if plan.is_of_other_tool() {
+        return Err(Failure::Usage(format!(
+            "{WHAT_WORKS}. A command line of another tool runs as that tool would"
+        )));
+    }
+    let mut found = None;
+    for task in &plan.tasks {
+        let why = match task {
+            Task::Workloads(workloads) if workloads.decide == Decide::AsPlanned => {
+                found = Some(workloads);
+                continue;
+            }
+            Task::Workloads(_) => "this plan decides by its results what comes next",
+            Task::Survey(_) => {
+                "a survey reads as fast as the disk allows. On a device use 'check --skip \
+                 curve,access,burst'"
+            }
+            Task::Ping(_) => "single requests have no rate",
+            Task::Files(_) => "operations on files have no fixed length",
+            Task::Inserts(_) => "a PostgreSQL server has no slots",
+            Task::Accept(_) => "an acceptance test has no fixed length",
+        };
+        return Err(Failure::Usage(format!("{WHAT_WORKS}; {why}")));
+    }
+    found.ok_or_else(|| Failure::Usage(WHAT_WORKS.to_owned()))
+}
+
+/// A scratch file that free space cuts has another size on each host.
+fn refuse_cut_scratch(
+    plan: &Plan,
+    identities: &[TargetIdentity],
+    flags: &MeasuringFlags,
+) -> Result<(), Failure> {
+    if flags.size.is_some() {
+        return Ok(());
+    }
+    for (index, identity) in identities.iter().enumerate() {
+        let Some(bytes) = plan.scratch_bytes_on(index) else {
+            continue;
+        };
+        let room = scratch_bytes_max(identity) / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT;
+        if identity.kind == TargetKind::Directory && bytes >= room {
+            return Err(Failure::Usage(format!(
+                "--together: free space in {} leaves {} for the scratch file, and other hosts \
+                 may have more. Give all of them a size that fits everywhere, such as --size {}",
+                identity.path,
+                format_bytes(bytes),
+                size_that_fits(bytes)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The greatest power of two in MiB that fits, as `--size` takes it.
+fn size_that_fits(bytes: u64) -> String {
+    let mebibytes = (bytes / SCRATCH_BYTES_UNIT).max(1);
+    format!("{}MiB", 1 << mebibytes.ilog2())
+}
+
+/// The seed of the order of slots, which is the same on all hosts: the user's, that of the start,
+/// or that of the launcher's job.
+fn seed(flags: &MeasuringFlags) -> u64 {
+    if let Some(seed) = flags.seed {
+        return seed;
+    }
+    if let Some(StartAt::Time(time)) = flags.together.start_at {
+        return below_53_bits(time.as_second().unsigned_abs());
+    }
+    let mut seed = SEED;
+    for byte in launchers::job().unwrap_or_default().bytes() {
+        seed = mixed(seed, u64::from(byte));
+    }
+    below_53_bits(seed)
+}
+
+/// JSON readers in every language keep such a number exact.
+fn below_53_bits(seed: u64) -> u64 {
+    seed & ((1 << 53) - 1)
+}

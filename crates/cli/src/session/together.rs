@@ -1,0 +1,236 @@
+//! Workloads in slots at the same instants on all hosts. A slot that the run is not ready for is
+//! skipped whole; the timetable never moves.
+
+use super::bench::Bench;
+use super::running::{Running, Stepped};
+use super::sink::{EarlyEnd, Sink};
+use crate::interrupt;
+use diskproof_engine::RunError;
+use diskproof_model::group::Group;
+use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::plan::{EngineChoice, Plan};
+use diskproof_model::slice::SliceSpan;
+use diskproof_model::timetable::Slot;
+use diskproof_model::together::{SkippedSlot, SliceSlot, TogetherRecord};
+use diskproof_model::window::TimeSlice;
+use std::time::{Duration, Instant};
+
+/// A workload is prepared at most this long before its slot.
+const PREPARED_BEFORE_NS: i64 = 1_000_000_000;
+/// A wait looks this often for Ctrl-C.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Workloads while they are measured in slots: the first step fills the scratch files, each further
+/// one is a slot.
+pub(super) struct TogetherRun<'p> {
+    groups: Vec<GroupInSlots<'p>>,
+    slots: Vec<Slot>,
+    next: usize,
+    is_filled: bool,
+}
+
+/// A group, and what its slots so far have shown.
+struct GroupInSlots<'p> {
+    group: Group<'p>,
+    /// Bytes that its slots so far have moved on a target.
+    moved_bytes: u64,
+    /// The engine of its first slot.
+    engine: Option<EngineChoice>,
+}
+
+impl<'p> TogetherRun<'p> {
+    /// The slots of this plan's timetable.
+    pub(super) fn new(plan: &'p Plan) -> Self {
+        let mut groups = Vec::new();
+        for group in plan.groups() {
+            groups.push(GroupInSlots {
+                group,
+                moved_bytes: 0,
+                engine: None,
+            });
+        }
+        Self {
+            groups,
+            slots: plan.timetable().unwrap_or_default(),
+            next: 0,
+            is_filled: false,
+        }
+    }
+
+    /// Fills the scratch files for all workloads, so that no slot waits for it.
+    fn fill(&mut self, bench: &mut Bench, sink: &mut Sink) -> Result<(), EarlyEnd> {
+        self.is_filled = true;
+        let record = bench.together.clone();
+        let first_slot_ns = record.as_ref().map_or(0, |record| record.first_slot_ns);
+        sink.results().data.together = record;
+        let wait_ns = first_slot_ns - bench.session.elapsed_ns() as i64;
+        // The wait is part of the announced time only where it follows a fence.
+        sink.progress
+            .extend_deadline(Duration::from_nanos(wait_ns.max(0).unsigned_abs()));
+        for in_slots in &self.groups {
+            sink.progress.begin(in_slots.group, None);
+            for workload in in_slots.group.workloads {
+                sink.begin_step(&workload.name);
+                bench.lay_out(workload, sink)?;
+            }
+        }
+        let ready_ns = bench.session.elapsed_ns();
+        change(sink, |together| together.ready_ns = Some(ready_ns));
+        Ok(())
+    }
+
+    /// Measures a slot, or skips it.
+    fn measure(&mut self, slot: Slot, bench: &mut Bench, sink: &mut Sink) -> Result<(), EarlyEnd> {
+        let first_slot_ns = bench.together.as_ref().map_or(0, |one| one.first_slot_ns);
+        let start_ns = first_slot_ns.saturating_add_unsigned(slot.start_ns);
+        let group = self.groups[slot.group].group;
+        sink.progress
+            .begin(group, Some(slot.warmup_ns + slot.time_ns));
+        sink.begin_step(&group.workloads[0].name);
+        wait_until(start_ns - PREPARED_BEFORE_NS, bench, sink)?;
+        let late_ns = bench.session.elapsed_ns() as i64 - start_ns;
+        if late_ns > 0 {
+            self.skip(slot, late_ns.unsigned_abs(), sink);
+            return Ok(());
+        }
+        let session = bench
+            .session
+            .for_slice(slot.part, self.groups[slot.group].moved_bytes)
+            .starting_at(start_ns.unsigned_abs());
+        let spans = self.spans(slot);
+        let measured =
+            match session.run_slices(group, &spans, &mut bench.targets, &mut sink.progress) {
+                Ok(measured) => measured,
+                Err(RunError::NotReady { late_ns }) => {
+                    self.skip(slot, late_ns, sink);
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            };
+        self.keep(slot, measured, bench, sink)
+    }
+
+    /// Keeps what a slot has measured.
+    fn keep(
+        &mut self,
+        slot: Slot,
+        mut measured: Vec<Measurement>,
+        bench: &mut Bench,
+        sink: &mut Sink,
+    ) -> Result<(), EarlyEnd> {
+        bench.attach_first_writes(&mut measured);
+        let ended = bench.check(&measured);
+        let in_slots = &mut self.groups[slot.group];
+        if let ([only], Some(first)) = (in_slots.group.workloads, measured.first()) {
+            in_slots.engine = Some(EngineChoice::Fixed(first.engine.used));
+            in_slots.moved_bytes += moved_bytes(only.warmup_ns.min(slot.warmup_ns), first);
+        }
+        for measurement in &mut measured {
+            let mut slice = TimeSlice::of(measurement);
+            slice.slot = Some(SliceSlot {
+                number: slot.number,
+                began_ns: measurement.began_ns.unwrap_or(measurement.start_ns),
+            });
+            measurement.slices.push(slice);
+        }
+        let so_far = sink.add(measured);
+        self.end(slot, &so_far, sink);
+        ended
+    }
+
+    /// Notes a slot that was not measured.
+    fn skip(&self, slot: Slot, late_ns: u64, sink: &mut Sink) {
+        let skipped = SkippedSlot {
+            slot: slot.number,
+            workload: self.groups[slot.group].group.workloads[0].name.clone(),
+            late_ns,
+        };
+        change(sink, |together| together.skipped.push(skipped));
+        self.end(slot, &[], sink);
+    }
+
+    fn end(&self, slot: Slot, so_far: &[Measurement], sink: &mut Sink) {
+        let is_over = slot.part + 1 == slot.parts;
+        sink.progress.end_slice(is_over);
+        if is_over {
+            sink.progress.end(so_far);
+        }
+    }
+
+    /// What each workload of a slot measures in it.
+    fn spans(&self, slot: Slot) -> Vec<SliceSpan> {
+        let in_slots = &self.groups[slot.group];
+        let mut spans = Vec::new();
+        for workload in in_slots.group.workloads {
+            let whole = SliceSpan::whole(workload);
+            if slot.parts == 1 {
+                spans.push(whole);
+                continue;
+            }
+            let block = u64::from(workload.block_bytes);
+            spans.push(SliceSpan {
+                time_ns: Some(slot.time_ns),
+                warmup_ns: slot.warmup_ns,
+                bytes: workload
+                    .stop
+                    .bytes
+                    .map(|bytes| (bytes / slot.parts / block).max(1) * block),
+                engine: in_slots.engine.unwrap_or(workload.engine),
+                ..whole
+            });
+        }
+        spans
+    }
+}
+
+impl Running for TogetherRun<'_> {
+    fn step(&mut self, bench: &mut Bench, sink: &mut Sink) -> Result<Stepped, EarlyEnd> {
+        if !self.is_filled {
+            self.fill(bench, sink)?;
+            return Ok(Stepped::More);
+        }
+        let Some(slot) = self.slots.get(self.next).copied() else {
+            return Ok(Stepped::Over);
+        };
+        self.next += 1;
+        self.measure(slot, bench, sink)?;
+        Ok(Stepped::More)
+    }
+}
+
+/// Bytes that a slice has moved on a target, with those of its warm-up, about.
+fn moved_bytes(warmup_ns: u64, measured: &Measurement) -> u64 {
+    let moved: u64 = measured
+        .ops
+        .iter()
+        .filter(|(kind, _)| **kind != OpKind::Sync)
+        .map(|(_, op)| op.bytes)
+        .sum();
+    let warmup = warmup_ns as f64 / measured.wall_ns.max(1) as f64;
+    (moved as f64 * (1.0 + warmup)) as u64
+}
+
+/// Changes what is recorded of the run together with others.
+fn change(sink: &Sink, change: impl FnOnce(&mut TogetherRecord)) {
+    if let Some(together) = &mut sink.results().data.together {
+        change(together);
+    }
+}
+
+/// Waits until this time after the start of the run, unless the user ends the run.
+fn wait_until(instant_ns: i64, bench: &Bench, sink: &Sink) -> Result<(), EarlyEnd> {
+    let left_ns = instant_ns - bench.session.elapsed_ns() as i64;
+    let end = Instant::now() + Duration::from_nanos(left_ns.max(0).unsigned_abs());
+    let heartbeat = sink.progress.heartbeat();
+    loop {
+        heartbeat.beat();
+        if interrupt::signal().is_some() {
+            return Err(EarlyEnd::interrupted());
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(LOOK_EVERY));
+    }
+}

@@ -1,0 +1,157 @@
+//! By how much a wall clock may be wrong, and who says so. The clock is never set.
+
+use diskproof_model::together::{KernelClock, WallSource};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The reference of a chrony that follows no source but its own clock (127.127.1.1).
+const OWN_REFERENCE: &str = "7F7F0101";
+/// chronyc answers in milliseconds where its service runs.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// By how much a wall clock may be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WallBound {
+    /// In nanoseconds; `None` where nothing tells.
+    pub bound_ns: Option<u64>,
+    /// Who says so.
+    pub source: WallSource,
+    /// By how much this process sees another time than the kernel, in nanoseconds; a part of the
+    /// bound.
+    pub apart_ns: u64,
+}
+
+/// By how much the wall clock may be wrong: as the user says, else the kernel where a time service
+/// keeps it synchronised, else chrony. What this process sees apart from the kernel counts in any
+/// case.
+pub fn wall_bound(
+    given_ns: Option<u64>,
+    kernel: Option<KernelClock>,
+    chrony_ns: impl FnOnce() -> Option<u64>,
+) -> WallBound {
+    let apart_ns = match kernel {
+        Some(kernel) => kernel.apart_ns,
+        None => 0,
+    };
+    let (bound_ns, source) = match (given_ns, kernel) {
+        (Some(bound_ns), _) => (Some(bound_ns), WallSource::Given),
+        (None, Some(kernel)) if kernel.is_synchronised => {
+            (Some(kernel.error_max_ns), WallSource::Adjtimex)
+        }
+        (None, _) => match chrony_ns() {
+            Some(bound_ns) => (Some(bound_ns), WallSource::Chronyc),
+            None => (None, WallSource::Nobody),
+        },
+    };
+    WallBound {
+        bound_ns: bound_ns.map(|bound_ns| bound_ns.saturating_add(apart_ns)),
+        source,
+        apart_ns,
+    }
+}
+
+/// What chrony says of the wall clock; `None` where it does not run, or follows no other clock.
+pub fn chrony_bound_ns() -> Option<u64> {
+    let mut chronyc = Command::new("chronyc")
+        .args(["-c", "tracking"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let end = Instant::now() + ANSWER_WITHIN;
+    while let Ok(None) = chronyc.try_wait() {
+        if Instant::now() >= end {
+            // It may have ended meanwhile.
+            let _ = chronyc.kill();
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    let output = chronyc.wait_with_output().ok()?;
+    if !output.status.success() {
+        return None;
+    }
+    tracking_bound_ns(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The bound of a line of `chronyc -c tracking`: its distance from the reference, the root
+/// dispersion, and half of the root delay (chronyc(1)).
+fn tracking_bound_ns(line: &str) -> Option<u64> {
+    let fields: Vec<&str> = line.trim().split(',').collect();
+    let [
+        reference,
+        _,
+        _,
+        _,
+        distance,
+        _,
+        _,
+        _,
+        _,
+        _,
+        delay,
+        dispersion,
+        ..,
+    ] = fields.as_slice()
+    else {
+        return None;
+    };
+    if *reference == OWN_REFERENCE || *reference == "00000000" {
+        return None;
+    }
+    let distance: f64 = distance.parse().ok()?;
+    let delay: f64 = delay.parse().ok()?;
+    let dispersion: f64 = dispersion.parse().ok()?;
+    Some(((distance.abs() + dispersion + delay / 2.0) * 1e9).ceil() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL: KernelClock = KernelClock {
+        is_synchronised: true,
+        error_max_ns: 5_000,
+        apart_ns: 0,
+    };
+
+    #[test]
+    fn first_one_that_knows_the_clock_counts() {
+        let bound = |given, kernel, chrony| {
+            let bound = wall_bound(given, kernel, || chrony);
+            (bound.bound_ns, bound.source)
+        };
+        let given = bound(Some(7), Some(KERNEL), Some(9));
+        assert_eq!(given, (Some(7), WallSource::Given));
+        let kernel = bound(None, Some(KERNEL), Some(9));
+        assert_eq!(kernel, (Some(5_000), WallSource::Adjtimex));
+        let free = KernelClock {
+            is_synchronised: false,
+            ..KERNEL
+        };
+        let chrony = bound(None, Some(free), Some(9));
+        assert_eq!(chrony, (Some(9), WallSource::Chronyc));
+        assert_eq!(bound(None, None, None), (None, WallSource::Nobody));
+    }
+
+    #[test]
+    fn clock_that_is_not_the_kernels_is_wrong_by_the_distance() {
+        let faked = KernelClock {
+            apart_ns: 3_000_000_000,
+            ..KERNEL
+        };
+        let bound = wall_bound(None, Some(faked), || None);
+        assert_eq!(bound.bound_ns, Some(3_000_005_000));
+    }
+
+    #[test]
+    fn tracking_line_gives_its_bound() {
+        let line = "C0A80101,192.168.1.1,3,1700000000.1,-0.000020,0.000012,0.000040,-3.1,0.002,\
+                    0.05,0.001000,0.000300,64.2,Normal\n";
+        assert_eq!(tracking_bound_ns(line), Some(820_000));
+        let own = line.replace("C0A80101", OWN_REFERENCE);
+        assert_eq!(tracking_bound_ns(&own), None);
+        assert_eq!(tracking_bound_ns("506 Cannot talk to daemon"), None);
+    }
+}

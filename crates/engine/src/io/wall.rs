@@ -1,0 +1,88 @@
+//! What the kernel knows of the wall clock, and the socket that a launcher left open.
+#![allow(unsafe_code)]
+
+use diskproof_model::together::KernelClock;
+use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Between two readings of one clock there is no more than this, however busy the machine is;
+/// adjtimex(2) reads it to the microsecond.
+const READ_WITHIN: Duration = Duration::from_millis(1);
+
+/// The kernel's judgement of its wall clock; `None` where a sandbox forbids the call. Changes
+/// nothing.
+pub fn kernel_clock() -> Option<KernelClock> {
+    // SAFETY: every field is a number, for which zeros are valid; `modes` 0 only reads.
+    let mut read: libc::timex = unsafe { std::mem::zeroed() };
+    let before = SystemTime::now();
+    // SAFETY: the pointer is to a valid structure, which lives until the call returns.
+    let state = unsafe { libc::adjtimex(&raw mut read) };
+    let after = SystemTime::now();
+    if state < 0 {
+        return None;
+    }
+    let is_synchronised = state != libc::TIME_ERROR && read.status & libc::STA_UNSYNC == 0;
+    let fraction = u64::try_from(read.time.tv_usec).unwrap_or(0);
+    let fraction_ns = if read.status & libc::STA_NANO != 0 {
+        fraction
+    } else {
+        fraction * 1000
+    };
+    let seconds = u64::try_from(read.time.tv_sec).unwrap_or(0);
+    let kernel = UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_nanos(fraction_ns);
+    Some(KernelClock {
+        is_synchronised,
+        error_max_ns: u64::try_from(read.maxerror)
+            .unwrap_or(0)
+            .saturating_mul(1000),
+        apart_ns: distance(kernel, before - READ_WITHIN, after + READ_WITHIN).as_nanos() as u64,
+    })
+}
+
+/// How far an instant lies outside of a time.
+fn distance(instant: SystemTime, from: SystemTime, until: SystemTime) -> Duration {
+    if instant < from {
+        from.duration_since(instant).unwrap_or_default()
+    } else {
+        instant.duration_since(until).unwrap_or_default()
+    }
+}
+
+/// An own descriptor of the file that the parent process left open under this number. Fails where
+/// none is open.
+pub fn inherited_descriptor(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers, and fails for one that is not open.
+    let own = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
+    if own < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(own) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instant_outside_of_a_time_is_apart() {
+        let at = |ms: u64| UNIX_EPOCH + Duration::from_millis(ms);
+        assert_eq!(distance(at(5), at(4), at(6)), Duration::ZERO);
+        assert_eq!(distance(at(1), at(4), at(6)), Duration::from_millis(3));
+        assert_eq!(distance(at(9), at(4), at(6)), Duration::from_millis(3));
+    }
+
+    #[test]
+    fn kernel_and_process_have_the_same_time() {
+        if let Some(clock) = kernel_clock() {
+            assert_eq!(clock.apart_ns, 0);
+        }
+    }
+
+    #[test]
+    fn descriptor_that_is_not_open_is_an_error() {
+        assert!(inherited_descriptor(1_000_000).is_err());
+        assert!(inherited_descriptor(2).is_ok());
+    }
+}

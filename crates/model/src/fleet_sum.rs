@@ -1,0 +1,114 @@
+//! What hosts that measured at the same instants gave together, as a part of a fleet.
+
+use crate::comparison::Reason;
+use crate::estimate::Estimate;
+use crate::fleet::FleetLatencies;
+use crate::op::OpKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The sum over the hosts whose slots overlap.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetSum {
+    /// The same in a sentence.
+    pub summary: String,
+    /// The runs in it.
+    pub members: Vec<SumMember>,
+    /// Runs that are not in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+    /// How many slots the timetable has.
+    pub slots: u32,
+    /// Whether the members share one storage: the sum is what that gives, and rows are hosts, not
+    /// disks.
+    pub storage: SumStorage,
+    /// The sum for each workload and kind of operation, in the order of the plan.
+    pub workloads: Vec<WorkloadSum>,
+    /// How far the members' slots began apart; absent where no slot counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts: Option<StartSpread>,
+}
+
+/// A run that is in a sum.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SumMember {
+    /// The host, and its rank where it has one.
+    pub name: String,
+    /// Id of the run.
+    pub run_id: String,
+    /// The most by which its clock may differ from that of the first member, in nanoseconds, after
+    /// what is known of the difference was taken away.
+    pub bound_ns: u64,
+    /// What tells its clock from that of the first member.
+    pub clock: ClockBasis,
+    /// Slots that it did not measure, which are in no sum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<u32>,
+    /// What its disks counted as a share of what it asked for, of the workload where both differ
+    /// most; absent where its disks count nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accounted: Option<f64>,
+}
+
+/// What tells two clocks apart.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockBasis {
+    /// Both are the same clock.
+    SameClock,
+    /// Fences of a launcher: nobody leaves one before the last has entered it.
+    Fences,
+    /// The bounds of both wall clocks.
+    WallClocks,
+}
+
+/// A run that is not in a sum.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// The host, and its rank where it has one.
+    pub name: String,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Whether the members of a sum share their storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SumStorage {
+    /// Each has its own disks.
+    #[default]
+    Separate,
+    /// All of them use one storage.
+    Shared,
+}
+
+/// What the members gave together in the slots of a workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadSum {
+    /// Its name.
+    pub workload: String,
+    /// The kind of operation.
+    pub op: OpKind,
+    /// Slots in the sum: those that all members measured at the same time.
+    pub slots: usize,
+    /// Operations per second of all members; the interval is Student's t over the slots.
+    pub iops: Estimate,
+    /// Bytes per second of all members.
+    pub throughput: Estimate,
+    /// The part of the slots in which surely all members measured: the rates are of that part.
+    pub overlap: f64,
+    /// The latencies of whole slots of all members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latencies: Option<FleetLatencies>,
+}
+
+/// How far the members' slots began apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StartSpread {
+    /// From the first to the last, in nanoseconds: the median over the slots.
+    pub median_ns: u64,
+    /// The same of the slot where it was longest.
+    pub longest_ns: u64,
+}

@@ -1,0 +1,227 @@
+//! The timetable of a run that measures together with others. It follows from the plan alone, so
+//! that equal plans give equal timetables on all hosts.
+
+use crate::group::{Group, groups};
+use crate::workload::Workload;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The least measured time of a slot, where a workload has several.
+const SLOT_NS_MIN: u64 = 250_000_000;
+/// Slots of a workload that has several: with three slots Student's t makes an interval 2.2 times
+/// as wide as many would, with eight 1.2 times.
+const SLOTS_MIN: u64 = 3;
+const SLOTS_MAX: u64 = 8;
+/// Share of a slot that is its warm-up.
+const WARMUP_PARTS: u64 = 10;
+/// Times are whole cells of the series.
+const CELL_NS: u64 = 10_000_000;
+
+/// Slots of a plan whose workloads are measured at the same instants on all hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SlotPlan {
+    /// From the last fence of the launcher to the first slot, in nanoseconds: the time to fill
+    /// scratch files. No part of a run whose first slot has a given time.
+    pub lead_ns: u64,
+    /// Between the planned end of a slot and the next one, in nanoseconds: requests in flight end,
+    /// and the next workload is prepared.
+    pub gap_ns: u64,
+}
+
+/// A time in which one workload, or several together, are measured on all hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    /// Its number, from 0.
+    pub number: u32,
+    /// The place of its workloads among the groups of the plan.
+    pub group: usize,
+    /// Which of the slots of its workloads it is, from 0.
+    pub part: u64,
+    /// How many slots its workloads have.
+    pub parts: u64,
+    /// Its start, in nanoseconds after that of the first slot.
+    pub start_ns: u64,
+    /// Its warm-up, in nanoseconds.
+    pub warmup_ns: u64,
+    /// The measured time after the warm-up, in nanoseconds.
+    pub time_ns: u64,
+}
+
+impl Slot {
+    /// Its planned end, in nanoseconds after the start of the first slot.
+    pub fn end_ns(&self) -> u64 {
+        self.start_ns + self.warmup_ns + self.time_ns
+    }
+}
+
+/// The timetable of workloads, in the order of time; `None` where one of them has no time limit.
+/// The seed of the plan decides in which order workloads take turns.
+pub fn timetable(workloads: &[Workload], plan: SlotPlan, seed: u64) -> Option<Vec<Slot>> {
+    let mut slots = Vec::new();
+    let mut start_ns = 0;
+    for turn in turns(workloads, seed) {
+        let (warmup_ns, time_ns) = length(turn.workloads, turn.part, turn.parts)?;
+        let slot = Slot {
+            number: slots.len() as u32,
+            group: turn.group,
+            part: turn.part,
+            parts: turn.parts,
+            start_ns,
+            warmup_ns,
+            time_ns,
+        };
+        start_ns = slot.end_ns() + plan.gap_ns;
+        slots.push(slot);
+    }
+    Some(slots)
+}
+
+/// A slot without its time.
+struct Turn<'a> {
+    workloads: Group<'a>,
+    group: usize,
+    part: u64,
+    parts: u64,
+}
+
+/// Groups that follow each other and have several slots take turns in random order; another one is
+/// measured in one go, at its place in the plan.
+fn turns(workloads: &[Workload], seed: u64) -> Vec<Turn<'_>> {
+    let groups: Vec<Group<'_>> = groups(workloads).collect();
+    let mut turns = Vec::new();
+    let mut first = 0;
+    while first < groups.len() {
+        let mut end = first + 1;
+        if parts_of(groups[first]) > 1 {
+            while end < groups.len() && parts_of(groups[end]) > 1 {
+                end += 1;
+            }
+        }
+        for part in 0..SLOTS_MAX {
+            let mut round: Vec<usize> = (first..end)
+                .filter(|group| part < parts_of(groups[*group]))
+                .collect();
+            round.sort_by_key(|group| mixed(seed, part << 32 | *group as u64));
+            for group in round {
+                turns.push(Turn {
+                    workloads: groups[group],
+                    group,
+                    part,
+                    parts: parts_of(groups[group]),
+                });
+            }
+        }
+        first = end;
+    }
+    turns
+}
+
+/// How many slots a group has.
+fn parts_of(group: Group<'_>) -> u64 {
+    let [only] = group.workloads else {
+        return 1;
+    };
+    let time_ns = only.stop.time_ns.unwrap_or(0);
+    if !only.is_divisible() || time_ns < SLOTS_MIN * SLOT_NS_MIN {
+        return 1;
+    }
+    (time_ns / SLOT_NS_MIN).clamp(SLOTS_MIN, SLOTS_MAX)
+}
+
+/// Warm-up and measured time of a slot. The first slot of a workload has its whole warm-up.
+fn length(group: Group<'_>, part: u64, parts: u64) -> Option<(u64, u64)> {
+    let time_ns = group.time_ns()?;
+    let asked_ns = group.warmup_ns();
+    if parts == 1 {
+        return Some((asked_ns, time_ns));
+    }
+    let whole_ns = (time_ns + asked_ns) / parts;
+    let warmup_ns = match part {
+        0 => asked_ns.min(whole_ns / 2),
+        _ => asked_ns.min(whole_ns / WARMUP_PARTS),
+    };
+    let whole_cells_ns = warmup_ns / CELL_NS * CELL_NS;
+    Some((
+        whole_cells_ns,
+        (whole_ns - whole_cells_ns) / CELL_NS * CELL_NS,
+    ))
+}
+
+/// A number without a pattern from a seed and another number (SplitMix64 of Steele, Lea and Flood,
+/// OOPSLA 2014).
+pub fn mixed(seed: u64, number: u64) -> u64 {
+    let mut mixed = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Layout, SyncPolicy};
+
+    const GAP_NS: u64 = 300_000_000;
+    const SLOTS: SlotPlan = SlotPlan {
+        lead_ns: 1,
+        gap_ns: GAP_NS,
+    };
+
+    fn workload(name: &str, time_ns: u64) -> Workload {
+        let mut workload = Workload {
+            layout: Layout::Needed,
+            warmup_ns: 100_000_000,
+            ..Workload::named(name)
+        };
+        workload.stop.time_ns = Some(time_ns);
+        workload
+    }
+
+    #[test]
+    fn slots_follow_each_other_with_gaps_and_share_the_time() {
+        let long = workload("long", 2_000_000_000);
+        let mut whole = workload("whole", 2_000_000_000);
+        whole.sync = SyncPolicy::AtEnd;
+        let short = workload("short", 500_000_000);
+        let workloads = vec![long, workload("other", 900_000_000), whole, short];
+        let slots = timetable(&workloads, SLOTS, 7).unwrap();
+        let parts = |group: usize| slots.iter().filter(|slot| slot.group == group).count();
+        assert_eq!([parts(0), parts(1), parts(2), parts(3)], [8, 3, 1, 1]);
+        for (number, slot) in slots.iter().enumerate() {
+            assert_eq!(slot.number as usize, number);
+            assert_eq!(slot.time_ns % CELL_NS, 0);
+            if let Some(next) = slots.get(number + 1) {
+                assert_eq!(next.start_ns, slot.end_ns() + GAP_NS);
+            }
+        }
+        let of_long = slots.iter().filter(|slot| slot.group == 0);
+        let sum_ns: u64 = of_long.map(|slot| slot.warmup_ns + slot.time_ns).sum();
+        let asked_ns = 2_100_000_000;
+        assert!((asked_ns - 8 * 2 * CELL_NS..=asked_ns).contains(&sum_ns));
+        // What cannot be divided keeps its place: after all slots of the two before it.
+        assert_eq!(slots[11].group, 2);
+    }
+
+    #[test]
+    fn seed_alone_decides_the_order() {
+        let list = (0..6).map(|number| workload(&number.to_string(), 1_000_000_000));
+        let workloads: Vec<Workload> = list.collect();
+        let order = |seed: u64| -> Vec<usize> {
+            let slots = timetable(&workloads, SLOTS, seed).unwrap();
+            slots.iter().map(|slot| slot.group).collect()
+        };
+        assert_eq!(order(1), order(1));
+        assert_ne!(order(1), order(2));
+        // A round measures each once.
+        let mut round = order(1)[..6].to_vec();
+        round.sort_unstable();
+        assert_eq!(round, [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn workload_without_time_has_no_timetable() {
+        let mut endless = workload("a", 1);
+        endless.stop.time_ns = None;
+        assert!(timetable(&[endless], SLOTS, 1).is_none());
+    }
+}

@@ -1,0 +1,175 @@
+//! The part of a fleet's page about hosts that measured at the same instants: what they gave
+//! together, who is not in the sum, and how well their clocks are known.
+
+use crate::labels;
+use crate::text::list;
+use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow, Tone};
+use diskproof_model::digits::figure_text;
+use diskproof_model::fleet_sum::{ClockBasis, FleetSum, SumMember, SumStorage, WorkloadSum};
+use diskproof_model::record::Estimate;
+use diskproof_model::units::{counted, format_latency, format_percent};
+use std::collections::BTreeMap;
+
+/// Names after a reason.
+pub(super) const NAMES_MAX: usize = 8;
+/// A host whose disks moved more or less than it asked for, by more than this share, is marked.
+const ACCOUNTED_WITHIN: f64 = 0.02;
+/// Percentiles of all members' latencies.
+const PERCENTILES: [f64; 2] = [50.0, 99.0];
+
+/// The sentence, what is not in the sum, and the table.
+pub(crate) fn blocks(sum: &FleetSum) -> Vec<Block> {
+    let mut blocks = vec![Block::text(Tone::Bold, sum.summary.clone())];
+    let mut out: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in &sum.left_out {
+        out.entry(&one.reason.why).or_default().push(&one.name);
+    }
+    for (why, names) in out {
+        let text = format!("{}: {why}", names_text(&names));
+        blocks.push(Block::toned_fact(Tone::Warning, "not in the sum", text));
+    }
+    blocks.extend(skipped(sum));
+    blocks.extend(accounted(sum));
+    if sum.storage == SumStorage::Shared {
+        let text = "all hosts use the same storage: the sum is what it gives, and rows below are \
+                    hosts, not disks (--separate decides otherwise)";
+        blocks.push(Block::toned_fact(Tone::Note, "shared", text.to_owned()));
+    }
+    blocks.extend(table(sum));
+    blocks.extend(clocks(sum));
+    blocks
+}
+
+/// Slots that a member did not measure, which are in no sum.
+fn skipped(sum: &FleetSum) -> Option<Block> {
+    let members: Vec<&SumMember> = sum
+        .members
+        .iter()
+        .filter(|member| !member.skipped.is_empty())
+        .collect();
+    if members.is_empty() {
+        return None;
+    }
+    let mut slots: Vec<u32> = Vec::new();
+    let mut names = Vec::new();
+    for member in members {
+        slots.extend(&member.skipped);
+        names.push(member.name.as_str());
+    }
+    slots.sort_unstable();
+    slots.dedup();
+    let text = format!(
+        "{} of {} are not in the sum: {} was not ready for them",
+        counted(slots.len() as u64, "slot"),
+        sum.slots,
+        names_text(&names)
+    );
+    Some(Block::toned_fact(Tone::Note, "skipped", text))
+}
+
+/// Members whose disks counted something else than they asked for. Disks that they share count what
+/// all of them ask for.
+fn accounted(sum: &FleetSum) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    if sum.storage == SumStorage::Shared {
+        return blocks;
+    }
+    for member in &sum.members {
+        if let Some(share) = member.accounted
+            && (share - 1.0).abs() > ACCOUNTED_WITHIN
+        {
+            let text = format!(
+                "the disks of {} moved {} of what it asked for",
+                member.name,
+                format_percent(share)
+            );
+            blocks.push(Block::toned_fact(Tone::Warning, "other traffic", text));
+        }
+    }
+    blocks
+}
+
+fn table(sum: &FleetSum) -> Option<Block> {
+    if sum.workloads.is_empty() {
+        return None;
+    }
+    let mut rows = Vec::new();
+    for workload in &sum.workloads {
+        rows.push(TableRow::from(cells(workload)));
+    }
+    let columns = vec![
+        Column::new("together", Align::Left),
+        Column::new("operation", Align::Left),
+        Column::number("rate", Place::Always),
+        Column::number("±", Place::Always),
+        Column::number("throughput", Place::Always),
+        Column::number("slots", Place::Roomy(1)),
+        Column::number("overlap", Place::Roomy(1)),
+        Column::number("median", Place::Roomy(2)),
+        Column::number("99 %", Place::Roomy(2)),
+    ];
+    let title = format!("Sum of {}", counted(sum.members.len() as u64, "host"));
+    Some(Block::Table(Table::new(&title, columns, rows)))
+}
+
+fn cells(workload: &WorkloadSum) -> Vec<String> {
+    let mut cells = vec![
+        workload.workload.clone(),
+        workload.op.as_str().to_owned(),
+        estimate_text(&workload.iops),
+        labels::or_unknown(workload.iops.relative_half_width().map(format_percent)),
+        estimate_text(&workload.throughput),
+        workload.slots.to_string(),
+        format_percent(workload.overlap),
+    ];
+    for percent in PERCENTILES {
+        let points = workload.latencies.iter().flat_map(|all| &all.percentiles);
+        let mut found = points.filter(|point| point.percent == percent);
+        cells.push(labels::or_unknown(
+            found.next().map(|point| format_latency(point.latency_ns)),
+        ));
+    }
+    cells
+}
+
+fn estimate_text(estimate: &Estimate) -> String {
+    figure_text(estimate.value, estimate.half_width_95, &estimate.unit)
+}
+
+/// How well the clocks are known, and how far slots began apart.
+fn clocks(sum: &FleetSum) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let Some(worst) = sum.members.iter().max_by_key(|member| member.bound_ns) else {
+        return blocks;
+    };
+    let basis = match worst.clock {
+        ClockBasis::SameClock => "all hosts read the same clock".to_owned(),
+        ClockBasis::Fences => format!(
+            "known to ± {} by the fences of the launcher",
+            format_latency(worst.bound_ns)
+        ),
+        ClockBasis::WallClocks => format!(
+            "known to ± {} by the hosts' own time services",
+            format_latency(worst.bound_ns)
+        ),
+    };
+    blocks.push(Block::toned_fact(Tone::Dim, "clocks", basis));
+    if let Some(starts) = sum.starts {
+        let text = format!(
+            "slots began within {} (median), {} at most",
+            format_latency(starts.median_ns),
+            format_latency(starts.longest_ns)
+        );
+        blocks.push(Block::toned_fact(Tone::Dim, "starts", text));
+    }
+    blocks
+}
+
+/// Names in a sentence, the first of many.
+pub(super) fn names_text(names: &[&str]) -> String {
+    if names.len() <= NAMES_MAX {
+        return list(names);
+    }
+    let shown = names[..NAMES_MAX].join(", ");
+    format!("{shown} and {} more", names.len() - NAMES_MAX)
+}
