@@ -31,6 +31,9 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// What a look at the queue takes that finds nothing there.
+const LOOK_NS: u64 = 1000;
+
 /// A clock that moves only on request, so that tests are exact.
 #[derive(Debug, Clone, Default)]
 pub struct FakeClock {
@@ -149,7 +152,7 @@ impl Backend for FakeBackend {
         let latest = match patience {
             WaitMode::Completion => self.clock.now() + WAIT_MAX_NS,
             WaitMode::AtMost(ns) => self.clock.now() + ns,
-            WaitMode::Poll => self.clock.now() + 1,
+            WaitMode::Poll => self.clock.now() + LOOK_NS,
         };
         self.clock.move_to((*soonest).min(latest));
         Ok(())
