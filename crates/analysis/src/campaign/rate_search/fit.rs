@@ -269,11 +269,13 @@ impl Evidence<'_> {
     pub(super) fn interval(&self, lowest: f64, highest: f64) -> RateInterval {
         let rates = log_spaced(lowest, highest, RATES);
         let slopes = log_spaced(SLOPE_MIN, SLOPE_MAX, SLOPES);
+        let (near, far) = (self.near(), self.far());
         let mut grid = Vec::with_capacity(RATES * SLOPES);
         for rate in &rates {
-            let sides = self.sides(*rate);
+            let sides = self.sides(&far, *rate);
             for slope in &slopes {
-                grid.push(self.prior(*rate, *slope) + sides + self.likelihood(*rate, *slope));
+                let likelihood = self.likelihood(&near, *rate, *slope);
+                grid.push(self.prior(*rate, *slope) + sides + likelihood);
             }
         }
         let best = grid.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -298,40 +300,58 @@ impl Evidence<'_> {
         rate.ln() - 0.5 * ((slope / usual).ln() / SLOPE_SPREAD).powi(2)
     }
 
-    /// Of the late requests of the cells near the wanted rate.
-    fn likelihood(&self, rate: f64, slope: f64) -> f64 {
-        let mut sum = 0.0;
+    /// The cells that measure the slope, each added up once for the whole grid.
+    fn near(&self) -> Vec<WeighedCell> {
+        let mut near = Vec::new();
         for number in self.used {
             let cell = &self.cells[*number];
-            if cell.is_over {
-                continue;
+            if !cell.is_over {
+                let phi = self.dispersion.near_rate(cell.rate());
+                near.push(WeighedCell::new(cell, phi));
             }
-            let share_log = (self.known.late_share.ln() + slope * (cell.rate() / rate - 1.0))
+        }
+        near
+    }
+
+    /// The other cells: those that ended early, and those that measure no slope.
+    fn far(&self) -> Vec<WeighedCell> {
+        let mut far = Vec::new();
+        for (number, cell) in self.cells.iter().enumerate() {
+            if cell.is_over || !self.used.contains(&number) {
+                far.push(WeighedCell::new(cell, self.dispersion.seen));
+            }
+        }
+        far
+    }
+
+    /// Of the late requests of the cells near the wanted rate.
+    fn likelihood(&self, near: &[WeighedCell], rate: f64, slope: f64) -> f64 {
+        let mut sum = 0.0;
+        for cell in near {
+            let share_log = (self.known.late_share.ln() + slope * (cell.rate / rate - 1.0))
                 .clamp(-40.0, 0.9f64.ln());
-            let phi = self.dispersion.near_rate(cell.rate());
-            sum += (cell.late() * share_log - cell.requests() * share_log.exp()) / phi;
+            sum += (cell.late * share_log - cell.requests * share_log.exp()) / cell.phi;
         }
         sum
     }
 
     /// What the other cells say: that the wanted rate is above theirs, or below.
-    fn sides(&self, rate: f64) -> f64 {
+    fn sides(&self, far: &[WeighedCell], rate: f64) -> f64 {
         let mut sum = 0.0;
-        for (number, cell) in self.cells.iter().enumerate() {
-            let is_used = self.used.contains(&number);
+        for cell in far {
             if cell.is_over {
-                sum -= if rate > cell.rate() { FAR_MAX } else { 0.0 };
-            } else if !is_used && cell.requests() > 0.0 {
+                sum -= if rate > cell.rate { FAR_MAX } else { 0.0 };
+            } else if cell.requests > 0.0 {
                 sum -= self.penalty(cell, rate);
             }
         }
         sum
     }
 
-    fn penalty(&self, cell: &MeasuredRate, rate: f64) -> f64 {
-        let (late, requests, promised) = (cell.late(), cell.requests(), self.known.late_share);
+    fn penalty(&self, cell: &WeighedCell, rate: f64) -> f64 {
+        let (late, requests, promised) = (cell.late, cell.requests, self.known.late_share);
         let share = late / requests;
-        let is_contradicted = (share > promised) == (rate > cell.rate());
+        let is_contradicted = (share > promised) == (rate > cell.rate);
         if !is_contradicted {
             return 0.0;
         }
@@ -340,7 +360,29 @@ impl Evidence<'_> {
         } else {
             0.0
         };
-        ((surprise - late + requests * promised) / self.dispersion.seen).min(FAR_MAX)
+        ((surprise - late + requests * promised) / cell.phi).min(FAR_MAX)
+    }
+}
+
+/// A cell as the grid weighs it.
+struct WeighedCell {
+    rate: f64,
+    requests: f64,
+    late: f64,
+    /// How much more its late requests vary than if they were independent.
+    phi: f64,
+    is_over: bool,
+}
+
+impl WeighedCell {
+    fn new(cell: &MeasuredRate, phi: f64) -> Self {
+        Self {
+            rate: cell.rate(),
+            requests: cell.requests(),
+            late: cell.late(),
+            phi,
+            is_over: cell.is_over,
+        }
     }
 }
 
