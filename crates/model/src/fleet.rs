@@ -1,15 +1,15 @@
 //! Many hosts compared: which disk is not like the others, and why. Its JSON form is the published
 //! contract `schema/fleet.v1.schema.json`.
 
-use crate::comparison::{Direction, Figure, PercentilePoint, Reason};
+use crate::comparison::{Direction, Figure, Reason};
 use crate::fleet_sum::FleetSum;
-use crate::op::OpKind;
 use crate::record::{Record, Tool};
 use crate::target::TargetKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::comparison::RowState;
+pub use crate::fleet_sum::FleetLatencies;
 
 /// Version of the shape of a fleet.
 pub const FLEET_SCHEMA: &str = "diskproof.fleet/1";
@@ -159,17 +159,6 @@ pub struct FleetScale {
     pub error_squared: f64,
     /// Degrees of freedom of the Student t that has their tails.
     pub tail_freedom: f64,
-}
-
-/// The latencies of one kind of operation, over all rows that are alike.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FleetLatencies {
-    /// The kind.
-    pub op: OpKind,
-    /// How many.
-    pub count: u64,
-    /// Their percentiles, ascending; only those with at least ten latencies beyond.
-    pub percentiles: Vec<PercentilePoint>,
 }
 
 /// A fact that most rows of a group share.

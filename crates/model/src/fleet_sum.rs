@@ -1,8 +1,7 @@
 //! What hosts that measured at the same instants gave together, as a part of a fleet.
 
-use crate::comparison::Reason;
+use crate::comparison::{PercentilePoint, Reason};
 use crate::estimate::Estimate;
-use crate::fleet::FleetLatencies;
 use crate::op::OpKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -111,4 +110,15 @@ pub struct StartSpread {
     pub median_ns: u64,
     /// The same of the slot where it was longest.
     pub longest_ns: u64,
+}
+
+/// The latencies of one kind of operation, of several rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FleetLatencies {
+    /// The kind.
+    pub op: OpKind,
+    /// How many.
+    pub count: u64,
+    /// Their percentiles, ascending; only those with at least ten latencies beyond.
+    pub percentiles: Vec<PercentilePoint>,
 }

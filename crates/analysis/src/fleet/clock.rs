@@ -114,8 +114,8 @@ impl RunClock {
     }
 }
 
-/// The most by which a wall clock may be wrong during a run. One that was set or corrected meanwhile
-/// was wrong by that before.
+/// The most by which a wall clock may be wrong during a run. One that was set or corrected
+/// meanwhile was wrong by that before.
 fn wall_bound_ns(wall: &WallClock) -> Option<u64> {
     let gained_ns = wall.gained_ns.unwrap_or(0).unsigned_abs();
     Some(
@@ -163,7 +163,7 @@ mod tests {
         let place = wrong.place_by(&right).unwrap();
         let error_ns = (place.offset_ns + 3_000_000_000).unsigned_abs();
         assert!(error_ns <= u128::from(place.bound_ns), "{place:?}");
-        assert!(place.bound_ns <= 40_000, "{place:?}");
+        assert!(place.bound_ns <= 56_000, "{place:?}");
         assert_eq!(place.basis, ClockBasis::Fences);
         // After a minute both may have drifted by 6 ms.
         let later_ns = 60_000_290_000;

@@ -3,8 +3,8 @@
 //!
 //! * `groups`: who is like whom: kinds of disks, and conditions of their workloads.
 //! * `spread`: how far a row lies from the others, and how surely; `verdicts`: which rows differ.
-//! * `sum`: what hosts that measured at the same instants gave together; `clock`: how their clocks lie
-//!   to each other.
+//! * `sum`: what hosts that measured at the same instants gave together; `clock`: how their clocks
+//!   lie to each other.
 //! * `reasons`: what most of the others do not have. `names`: what rows are called. `result`: the
 //!   document; `summary`: its sentence.
 

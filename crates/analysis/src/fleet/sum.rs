@@ -53,6 +53,8 @@ struct RunInSlots {
     clock: RunClock,
     together: TogetherRecord,
     ended_early: Option<String>,
+    /// How many ranks the launcher started, where it told.
+    ranks: Option<u32>,
     storages: BTreeSet<String>,
     rows: Vec<SlottedRow>,
     accounted: Option<f64>,
@@ -167,7 +169,9 @@ impl TogetherRuns {
             sum.workloads = workload_sums(&members);
             sum.starts = start_spread(&members);
         }
-        sum.summary = summary(&sum);
+        let ranks = members.iter().filter_map(|member| member.run.ranks).max();
+        let known = sum.members.len() + sum.left_out.len();
+        sum.summary = summary(&sum, known.max(ranks.unwrap_or(0) as usize));
         Some(sum)
     }
 }
@@ -198,6 +202,7 @@ impl RunInSlots {
             },
             together: together.clone(),
             ended_early: record.ended_early.clone(),
+            ranks: record.host.rank.and_then(|rank| rank.size),
             storages: storages_of(record),
             rows,
             accounted,
@@ -736,9 +741,8 @@ fn reason(code: &str, why: &str) -> Reason {
 /// Workloads in the sentence; the table has all.
 const NAMED_MAX: usize = 3;
 
-/// `3 hosts together: random-read-d32 9,000/s; …`.
-fn summary(sum: &FleetSum) -> String {
-    let total = sum.members.len() + sum.left_out.len();
+/// `3 hosts together: random-read-d32 9,000/s ± 0.4 %; …`, of so many that were started.
+fn summary(sum: &FleetSum, total: usize) -> String {
     if sum.workloads.is_empty() {
         return match sum.left_out.first() {
             Some(out) => format!(
@@ -762,8 +766,8 @@ fn summary(sum: &FleetSum) -> String {
     if more > 0 {
         texts.push(format!("{more} more"));
     }
-    let hosts = if sum.left_out.is_empty() {
-        counted(sum.members.len() as u64, "host")
+    let hosts = if sum.members.len() == total {
+        counted(total as u64, "host")
     } else {
         format!("{} of {}", sum.members.len(), counted(total as u64, "host"))
     };

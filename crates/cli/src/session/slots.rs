@@ -10,6 +10,7 @@ use diskproof_model::plan::{Decide, Fill, Order, Plan, Task, Workloads};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::timetable::{SlotPlan, mixed};
 use diskproof_model::units::format_bytes;
+use std::time::{Duration, SystemTime};
 
 /// Between two slots: requests in flight end, and the next workload is prepared.
 const GAP_NS: u64 = 300_000_000;
@@ -18,6 +19,8 @@ const GAP_NS: u64 = 300_000_000;
 const FILL_NS_PER_BYTE: u64 = 10;
 /// The launcher's answers and the first preparation take a part of this.
 const LEAD_NS_MIN: u64 = 2 * SECOND;
+/// A start that is further away is a slip of the pen, or the clock is wrong.
+const START_WITHIN: Duration = Duration::from_secs(86_400);
 /// Seed of the order of slots where neither a start, nor a job, nor the user gives one.
 const SEED: u64 = 1;
 
@@ -65,8 +68,20 @@ pub(super) fn in_slots(mut job: MeasuringJob<'_>) -> Result<MeasuringJob<'_>, Fa
 
 /// Without a common instant there are no slots.
 fn refuse_without_start(flags: &MeasuringFlags) -> Result<(), Failure> {
-    let has_time = matches!(flags.together.start_at, Some(StartAt::Time(_)));
-    if has_time || launchers::pmi_socket().is_some() {
+    if let Some(StartAt::Time(time)) = flags.together.start_at {
+        let away = SystemTime::from(time);
+        let now = SystemTime::now();
+        let distance = away
+            .duration_since(now)
+            .or_else(|_| now.duration_since(away));
+        return match distance {
+            Ok(distance) if distance <= START_WITHIN => Ok(()),
+            _ => Err(Failure::Usage(format!(
+                "--start-at {time}: this is more than a day away from the wall clock of this host"
+            ))),
+        };
+    }
+    if launchers::pmi_socket().is_some() {
         return Ok(());
     }
     Err(Failure::Usage(

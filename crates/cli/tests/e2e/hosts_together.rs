@@ -180,6 +180,7 @@ fn together_refuses_what_would_differ_from_host_to_host() {
     diskproof!("run {target} --together --time 1s").exits(2);
     diskproof!("run {target} --together --start-at +5s --time 1s").exits(2);
     diskproof!("run {target} --together --start-at yesterday").exits(2);
+    diskproof!("run {target} --together --start-at @1000000000").exits(2);
     diskproof!("run {target} --together --start-at {start} --rank 3/3").exits(2);
     diskproof!("run {target} --start-at {start}").exits(2);
     // Writes are skipped here, and where the file is released they are not.

@@ -11,7 +11,7 @@ use crate::io::mmap::MmapBackend;
 use crate::io::null::NullBackend;
 use crate::io::sync::{SharedSync, SyncBackend, SyncRoute};
 use crate::io::uring::UringBackend;
-use crate::io::{Backend, SubmitPolicy};
+use crate::io::{Backend, Extent, SubmitPolicy};
 use crate::load::budget::Budget;
 use crate::load::content::ContentWriter;
 use crate::load::generator::{GeneratorOptions, RequestGenerator};
@@ -34,7 +34,7 @@ use crate::run::limits::{after_write_of, largest_block};
 use crate::run::prepare::PreparedTarget;
 use crate::run::thread::{own_descriptors, schedule_thread};
 use diskproof_model::measurement::CpuTime;
-use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, WriteFlag};
+use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
 use rustix::io::ReadWriteFlags;
 use rustix::mm::{Advice, ProtFlags};
@@ -327,6 +327,32 @@ fn wait_for_start<C: Clock>(
     }
 }
 
+/// How a worker treats the page cache.
+fn cache_handling(workload: &Workload, cache: CachePolicy, extent: Extent) -> CacheHandling {
+    match cache {
+        CachePolicy::Buffered if workload.writes_partial_blocks(cache) => CacheHandling::Keep,
+        CachePolicy::Buffered => CacheHandling::Drop,
+        CachePolicy::Cached if workload.drops_cache_first => CacheHandling::DropEachLap(extent),
+        CachePolicy::Cached | CachePolicy::Direct => CacheHandling::Keep,
+    }
+}
+
+/// What checks the blocks that a worker reads, where they are checked.
+fn read_check_of(prepared: &PreparedTarget) -> Option<ReadCheck> {
+    let workload = &prepared.known.workload;
+    if !workload.checks_reads() || prepared.known.engine.used == EngineKind::Null {
+        return None;
+    }
+    Some(ReadCheck::new(workload.shape.known_content.clone()))
+}
+
+/// The kernel may let a thread sleep 50 µs longer, to wake several at once (PR_SET_TIMERSLACK in
+/// prctl(2)); scheduled starts need more precision.
+fn wake_up_exactly() {
+    // SAFETY: concerns the calling thread's timers only.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
 fn run_worker<B: Backend>(
     config: WorkerConfig,
     backend: B,
@@ -339,26 +365,14 @@ fn run_worker<B: Backend>(
         .map_err(|_| gone())?;
     // Made before the start is known, so that the clock notices every interruption from then on.
     let mut clock = WorkerClock::new();
-    let WorkerStart {
-        schedule,
-        gate,
-        began_ns,
-    } = start.recv().map_err(|_| gone())?;
+    let common = start.recv().map_err(|_| gone())?;
+    let schedule = common.schedule;
     lock(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = usage::thread();
     let PreparedTarget { known, extent, .. } = &*config.prepared;
     let (workload, cache) = (&known.workload, known.cache.used);
-    let cache_handling = match cache {
-        CachePolicy::Buffered if workload.writes_partial_blocks(cache) => CacheHandling::Keep,
-        CachePolicy::Buffered => CacheHandling::Drop,
-        CachePolicy::Cached if workload.drops_cache_first => CacheHandling::DropEachLap(*extent),
-        CachePolicy::Cached | CachePolicy::Direct => CacheHandling::Keep,
-    };
     if config.pacer.is_some() {
-        // The kernel may let a thread sleep 50 µs longer, to wake several at once
-        // (PR_SET_TIMERSLACK in prctl(2)); scheduled starts need more precision. SAFETY: concerns
-        // this thread's timers only.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        wake_up_exactly();
     }
     let options = options_of(&config, schedule);
     let generator = RequestGenerator::new(
@@ -372,16 +386,15 @@ fn run_worker<B: Backend>(
         write_shift(workload, config.depth),
         config.seed ^ (config.stream << 48),
     );
-    let checks_reads = workload.checks_reads() && known.engine.used != EngineKind::Null;
-    let pattern = workload.shape.known_content.clone();
-    let read_check = checks_reads.then(|| ReadCheck::new(pattern));
+    let read_check = read_check_of(&config.prepared);
     wait_for_start(
         &mut clock,
         schedule.start_ns,
         &config.stop,
         &config.snapshot,
     );
-    began_ns.fetch_min(MonotonicClock.now(), Ordering::Relaxed);
+    let now_ns = MonotonicClock.now();
+    common.began_ns.fetch_min(now_ns, Ordering::Relaxed);
     let mut worker = Worker::new(
         backend,
         clock,
@@ -390,10 +403,10 @@ fn run_worker<B: Backend>(
         config.stop,
         config.published,
     )
-    .cache_handling(cache_handling)
+    .cache_handling(cache_handling(workload, cache, *extent))
     .checking_reads(read_check)
     .counting_as(&workload.shape)
-    .gated(gate);
+    .gated(common.gate);
     worker.limits = LoadLimits::from_shape(&workload.shape, schedule.start_ns);
     worker.snapshot = config.snapshot;
     while worker.advance()? == AdvanceOutcome::Running {}

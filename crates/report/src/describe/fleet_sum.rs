@@ -124,7 +124,7 @@ fn cells(workload: &WorkloadSum) -> Vec<String> {
     ];
     for percent in PERCENTILES {
         let points = workload.latencies.iter().flat_map(|all| &all.percentiles);
-        let mut found = points.filter(|point| point.percent == percent);
+        let mut found = points.filter(|point| point.percent >= percent - 1e-9);
         cells.push(labels::or_unknown(
             found.next().map(|point| format_latency(point.latency_ns)),
         ));

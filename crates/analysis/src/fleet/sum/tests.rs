@@ -57,7 +57,9 @@ fn started(ahead_ns: i64) -> String {
 impl Host {
     fn record(&self) -> Record {
         let mut record = fixture::record();
-        record.measurements.truncate(1);
+        record
+            .measurements
+            .retain(|row| row.data.workload.name == "random-read-d1");
         record.findings.clear();
         record.run_id = format!("{:032x}", self.rank);
         record.started = started(self.ahead_ns + self.late_ns as i64);
@@ -249,6 +251,7 @@ fn late_host_is_named_and_not_in_the_sum() {
     hosts[1].late_ns = FIRST_NS + 100;
     let out = sum(&hosts);
     assert_eq!(codes(&out), [("db1 #1", "late")]);
+    assert!(out.summary.starts_with("2 of 3 hosts together"), "{out:?}");
     assert_eq!(out.workloads[0].iops.value, 6_000.0);
     // One slot late: the others count.
     hosts[1].skipped = vec![0];
@@ -268,6 +271,9 @@ fn other_plan_is_named() {
     }
     let out = runs.sum(None).unwrap();
     assert_eq!(codes(&out), [("db2 #2", "other-plan")]);
+    // Nor is a rank of which no record came.
+    let two = sum(&[host(0), host(1)]);
+    assert!(two.summary.starts_with("2 of 3 hosts together"), "{two:?}");
     // A record of a run by itself is no part of it.
     runs.add(&fixture::record());
     assert_eq!(runs.runs.len(), 3);
@@ -294,6 +300,9 @@ fn hosts_on_one_storage_are_told() {
     let mut records = vec![host(0).record(), host(1).record()];
     for record in &mut records {
         record.host.hypervisor = None;
+        let disk = record.targets[0].layers.last_mut().unwrap();
+        disk.model = Some("SSD 870".to_owned());
+        disk.serial = Some("S1".to_owned());
     }
     let of = |records: &[Record], asked| {
         let mut runs = TogetherRuns::default();
@@ -302,7 +311,6 @@ fn hosts_on_one_storage_are_told() {
         }
         runs.sum(asked).unwrap().storage
     };
-    // The fixtures have the same disk.
     assert_eq!(of(&records, None), SumStorage::Shared);
     assert_eq!(
         of(&records, Some(SumStorage::Separate)),
