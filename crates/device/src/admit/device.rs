@@ -365,7 +365,7 @@ mod tests {
 
     /// A scan of no bytes finds nothing, which is no reason to write.
     #[test]
-    fn partition_of_a_disk_below_unknown_size_is_refused() {
+    fn partition_of_a_disk_of_unknown_size_is_refused() {
         let sysfs = FakeSysfs::new();
         sysfs.block("x/sda", "8:0", &[]);
         let attributes = [("partition", "1"), ("start", "0"), ("size", "1024")];

@@ -115,8 +115,8 @@ struct FloorWatch {
 }
 
 impl FloorWatch {
-    /// Returns whether the rate since the last check is too low at `now`, after so much was done; not
-    /// before its time is over.
+    /// Returns whether the rate since the last check is too low at `now`, after so much was done.
+    /// Before its time is over it is not.
     fn check(&mut self, done: Cell, start_ns: u64, now: u64) -> bool {
         // The first check after settling only sets the base.
         let is_base = self.checked_ns == start_ns;
