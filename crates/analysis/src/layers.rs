@@ -230,7 +230,7 @@ mod tests {
                     p99_ns: None,
                     p99_9_ns: None,
                 }),
-                ..SliceOp::of((1e6 / median_us) as u64, 0, 1_000_000_000)
+                ..SliceOp::from_counts((1e6 / median_us) as u64, 0, 1_000_000_000)
             };
             TimeSlice {
                 start_ns: 0,

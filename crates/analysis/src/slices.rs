@@ -585,7 +585,7 @@ mod shared_fall_tests {
     /// Workloads in turns: one slice of a second each a round, with these rates.
     fn slices(rates: &[&[f64]]) -> Vec<Vec<TimeSlice>> {
         let slice = |index: usize, round: usize, iops: f64| {
-            let op = SliceOp::of(iops as u64, 8192 * iops as u64, SECOND);
+            let op = SliceOp::from_counts(iops as u64, 8192 * iops as u64, SECOND);
             TimeSlice {
                 start_ns: (round * rates.len() + index) as u64 * SECOND,
                 wall_ns: SECOND,

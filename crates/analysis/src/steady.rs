@@ -337,7 +337,7 @@ fn dead_time_ns(m: &Measurement, steady: &Window, whole: f64) -> f64 {
 /// the parts are unknown. Other processes are always those of the whole time.
 fn device_use(m: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
     let disks = match steady.disks {
-        Some(disks) if steady.asked.with_trims() > 0 => disks,
+        Some(disks) if steady.asked.moved_or_trimmed() > 0 => disks,
         _ => return (m.asked, m.device.clone()),
     };
     let queue_depth = match (m.device.queue_depth, disks.queued_ms) {

@@ -2,7 +2,7 @@
 //! Whoever opens one registers it here, and whoever opens an output asks here: no output replaces
 //! an input.
 
-use diskproof_device::{TrustedPath, TrustedPlace, files_behind};
+use diskproof_device::{FileId, TrustedPath, TrustedPlace, files_behind};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{FileType, Stat, fstat, stat};
 use std::ffi::{OsStr, OsString};
@@ -34,9 +34,6 @@ impl InputRole {
         }
     }
 }
-
-/// Device and inode.
-type FileId = (u64, u64);
 
 /// A file by what it is and by its name: what is created later has only a name.
 #[derive(Debug)]
@@ -119,7 +116,7 @@ pub(crate) fn role_of_file(found: &Stat) -> Option<InputRole> {
 
 /// The role of a name, which need not exist.
 pub(crate) fn role_of_name(folder: impl AsFd, name: &OsStr) -> Option<InputRole> {
-    let folder_id = file_id(&fstat(folder).ok()?);
+    let folder_id = FileId::from(&fstat(folder).ok()?);
     for input in inputs().iter() {
         if let Some(place) = &input.place
             && place.folder == folder_id
@@ -134,7 +131,7 @@ pub(crate) fn role_of_name(folder: impl AsFd, name: &OsStr) -> Option<InputRole>
 fn place(trusted: TrustedPlace) -> Option<Place> {
     let folder = fstat(&trusted.directory.folder).ok()?;
     Some(Place {
-        folder: file_id(&folder),
+        folder: FileId::from(&folder),
         name: trusted.name,
     })
 }
@@ -143,11 +140,7 @@ fn place(trusted: TrustedPlace) -> Option<Place> {
 /// loss.
 fn content_id(found: &Stat) -> Option<FileId> {
     match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile | FileType::BlockDevice => Some(file_id(found)),
+        FileType::RegularFile | FileType::BlockDevice => Some(FileId::from(found)),
         _ => None,
     }
-}
-
-fn file_id(found: &Stat) -> FileId {
-    (found.st_dev, found.st_ino)
 }

@@ -13,6 +13,7 @@ mod permit;
 pub(crate) mod refusal;
 mod servers;
 
+use crate::file_id::FileId;
 use crate::held::Held;
 use crate::mounts::is_in_memory;
 use crate::naming::errno_name;
@@ -161,7 +162,7 @@ pub(crate) fn judge_open_directory(
 
 /// A scratch file has no name: directories that no mount shows do not matter.
 fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &mut RefusalReasons) {
-    match Ancestry::of_directory(directory, Path::new(&identity.path)) {
+    match Ancestry::above_directory(directory, Path::new(&identity.path)) {
         Ok(above) => servers::judge_directory(&above, reasons),
         Err(errno) => {
             return reasons.add(
@@ -180,7 +181,7 @@ fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &m
     let Ok(stat) = rustix::fs::fstat(directory) else {
         return;
     };
-    let id = (stat.st_dev, stat.st_ino);
+    let id = FileId::from(&stat);
     let (root, path) = (SysRoot::default(), Path::new(&identity.path));
     for above in Outside::find(&root, path, identity.kind, id).seen {
         servers::judge_directory(&above, reasons);

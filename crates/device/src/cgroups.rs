@@ -29,7 +29,7 @@ pub(crate) fn io_limits(root: &SysRoot) -> Vec<IoLimit> {
     for (controllers, group) in own_groups(&groups) {
         if controllers.is_empty() {
             for mount in ["fs/cgroup", "fs/cgroup/unified"] {
-                limits.extend(with_ancestors(&root.sys.join(mount), group));
+                limits.extend(limits_of_group_and_ancestors(&root.sys.join(mount), group));
             }
         } else if controllers.split(',').any(|name| name == "blkio") {
             let mount = root.sys.join("fs/cgroup/blkio");
@@ -46,7 +46,7 @@ fn own_groups(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The limits of a group and its ancestors.
-fn with_ancestors(mount: &Path, group: &str) -> Vec<IoLimit> {
+fn limits_of_group_and_ancestors(mount: &Path, group: &str) -> Vec<IoLimit> {
     let group = Path::new(group.trim_start_matches('/'));
     let is_above = group.components().any(|part| part.as_os_str() == "..");
     if is_above {

@@ -3,7 +3,7 @@
 
 use crate::failure::OpenError;
 use crate::own_files::{OwnFiles, open_own};
-use crate::tree::{Deed, Entry, Foreign, entry_names, is_same, open_folder, walk};
+use crate::tree::{Entry, Foreign, WalkAction, entry_names, is_same, open_folder, walk};
 use rustix::fs::{AtFlags, FlockOperation, Mode, flock, fstat, statat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::CString;
@@ -83,14 +83,14 @@ impl OwnDirectory {
     /// Removes what `is_ours` accepts, then the mark; returns what stays.
     fn remove_content(&self, is_ours: &dyn Fn(&Entry<'_>) -> bool) -> Result<Foreign, Errno> {
         let directory = self.directory.as_fd();
-        let foreign = walk(directory, Deed::Remove, CLAIM, &|entry| {
+        let foreign = walk(directory, WalkAction::Remove, CLAIM, &|entry| {
             self.is_unfinished(entry) || is_ours(entry)
         })?
         .foreign;
         if foreign.count > 0 {
             return Ok(foreign);
         }
-        Ok(walk(directory, Deed::Remove, "", &|entry| {
+        Ok(walk(directory, WalkAction::Remove, "", &|entry| {
             entry.name_bytes() == CLAIM.as_bytes() && self.own_files.accept(entry.stat())
         })?
         .foreign)

@@ -1,13 +1,13 @@
 //! One block device as sysfs describes it → [`Layer`].
 
-use crate::link::link_of;
+use crate::link::find_link;
 use crate::sysroot::{SysRoot, first_text, read_number, read_text};
 use diskproof_model::target::{Layer, LayerKind, MAPPER_USERS, OTHER_MAPPER_USER, WriteCache};
 use diskproof_model::units::SECTOR_BYTES;
 use std::path::Path;
 
 /// What kind of block device the directory `at` in the device tree is.
-pub(crate) fn kind_of(at: &Path, name: &str) -> LayerKind {
+pub(crate) fn layer_kind(at: &Path, name: &str) -> LayerKind {
     if at.join("partition").exists() {
         return LayerKind::Partition;
     }
@@ -38,7 +38,7 @@ pub(crate) fn describe(
     device: &str,
     below: Vec<String>,
 ) -> Layer {
-    let kind = kind_of(at, name);
+    let kind = layer_kind(at, name);
     // A partition has no queue of its own: its blocks are those of the whole disk.
     let queue = match at.parent() {
         Some(whole) if kind == LayerKind::Partition => whole.join("queue"),
@@ -63,7 +63,7 @@ pub(crate) fn describe(
         vendor: read_text(&at.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x")),
         serial: serial(at),
         firmware: first_text(at, &["device/firmware_rev", "device/rev"]),
-        link: link_of(root, at),
+        link: find_link(root, at),
         backing_file: read_text(&at.join("loop/backing_file")),
         backing_direct: read_number::<u32>(&at.join("loop/dio")).map(|direct| direct == 1),
         rotational: read_number::<u32>(&queue.join("rotational")).map(|rotational| rotational == 1),
@@ -209,7 +209,7 @@ mod tests {
             ("sda", LayerKind::Disk),
             ("vda", LayerKind::Disk),
         ] {
-            assert_eq!(kind_of(Path::new("/nonexistent"), name), kind, "{name}");
+            assert_eq!(layer_kind(Path::new("/nonexistent"), name), kind, "{name}");
         }
     }
 }

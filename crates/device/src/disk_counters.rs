@@ -6,7 +6,7 @@
 //! page 0xD0) from nvme-cli, where it is installed.
 
 use crate::external_program::{find_program, output_of};
-use crate::health::{TIME_LIMIT, node_of};
+use crate::health::{TIME_LIMIT, verified_node};
 use diskproof_model::health::{DiskCounters, DiskHealth, ExceededLimits};
 use diskproof_model::target::{Layer, TargetIdentity};
 use serde_json::Value;
@@ -46,7 +46,7 @@ pub fn disk_counters(
             if all.iter().any(|known| known.disk == disk.name) {
                 continue;
             }
-            let mut counters = match health.iter().find(|one| one.disk == disk.name) {
+            let mut counters = match health.iter().find(|known| known.disk == disk.name) {
                 Some(known) => counters_of_health(known),
                 None => DiskCounters::default(),
             };
@@ -85,7 +85,7 @@ fn counters_of_health(health: &DiskHealth) -> DiskCounters {
 
 /// Adds what only nvme-cli reads. What it does not answer stays unknown.
 fn ask_nvme(program: &Path, disk: &Layer, counters: &mut DiskCounters) {
-    let Some(node) = node_of(disk) else {
+    let Some(node) = verified_node(disk) else {
         return;
     };
     if let Some(text) = answer(program, &["smart-log"], &node) {

@@ -112,13 +112,13 @@ impl DiskTally {
         self.disks
             .iter()
             .map(|disk| match self.resumed {
-                Some(resumed) => self.total_of(disk, resumed),
+                Some(resumed) => self.totals_until(disk, resumed),
                 None => disk.total.clone(),
             })
             .collect()
     }
 
-    fn total_of(&self, disk: &TalliedDisk, resumed: Instant) -> DiskTotals {
+    fn totals_until(&self, disk: &TalliedDisk, resumed: Instant) -> DiskTotals {
         let mut total = disk.total.clone();
         total.times = total.times.followed_by(DiskTimes {
             elapsed_ms: resumed.elapsed().as_millis() as u64,

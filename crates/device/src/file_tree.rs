@@ -9,15 +9,16 @@
 use crate::admit::Admission;
 use crate::claimed::{CLAIM, ClaimedDirectory, not_ours};
 use crate::failure::OpenError;
+use crate::file_id::FileId;
 use crate::kept::KeptDirectory;
 use crate::mounts::is_in_memory;
 use crate::naming::errno_of;
 use crate::syscalls::{drop_all_caches, write_pages};
-use crate::tree::{Deed, Entry, open_folder, walk};
+use crate::tree::{Entry, WalkAction, open_folder, walk};
 use diskproof_model::files::FILES_DIRECTORY;
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{
-    Advice, AtFlags, FileType, Mode, OFlags, Stat, fadvise, fstat, fsync, openat, statat, syncfs,
+    Advice, AtFlags, FileType, Mode, OFlags, fadvise, fstat, fsync, openat, statat, syncfs,
     unlinkat,
 };
 use rustix::io::Errno;
@@ -246,12 +247,14 @@ impl FileTree {
         let mut folders = HashSet::new();
         for folder in &self.folders {
             if let Ok(stat) = fstat(folder) {
-                folders.insert(inode_of(&stat));
+                folders.insert(FileId::from(&stat));
             }
         }
         let has_files = self.has_files.load(Ordering::Relaxed) || self.kept.marks_files();
         self.kept.remove(&|entry: &Entry<'_>| match entry.kind() {
-            FileType::Directory => entry.depth == 0 && folders.contains(&inode_of(entry.stat())),
+            FileType::Directory => {
+                entry.depth == 0 && folders.contains(&FileId::from(entry.stat()))
+            }
             _ => {
                 has_files
                     && entry.depth == 1
@@ -260,11 +263,6 @@ impl FileTree {
             }
         })
     }
-}
-
-/// Device and inode.
-fn inode_of(stat: &Stat) -> (u64, u64) {
-    (stat.st_dev, stat.st_ino)
 }
 
 impl Drop for FileTree {
@@ -337,7 +335,7 @@ pub(crate) fn remove_leftover(
         FileType::Directory => entry.depth == 0 && is_folder_name(entry.name_bytes()),
         _ => entry.depth == 1 && is_file_name(entry.name_bytes()) && made.accept(entry.stat()),
     };
-    let found = walk(claimed.directory(), Deed::Count, CLAIM, &is_ours).map_err(|errno| {
+    let found = walk(claimed.directory(), WalkAction::Count, CLAIM, &is_ours).map_err(|errno| {
         OpenError::from_errno(path, "list the remains of an earlier run", errno)
     })?;
     match found.foreign.text() {

@@ -1,6 +1,7 @@
 //! The regular files in which the blocks of a target lie, where the kernel or a program on this
 //! machine makes a disk of a file: who replaces such a file has destroyed the target.
 
+use crate::file_id::FileId;
 use crate::naming::node;
 use crate::syscalls::file_behind_loop;
 use crate::sysroot::{SysRoot, list, read_text};
@@ -13,8 +14,8 @@ use std::path::{Path, PathBuf};
 pub struct FileBehind {
     /// Its path, as the kernel or the program names it: another file may have it by now.
     pub path: PathBuf,
-    /// Device and inode, where they are known without the path.
-    pub id: Option<(u64, u64)>,
+    /// Known without the path; `None` where nothing but the path is known.
+    pub id: Option<FileId>,
 }
 
 /// The files behind a target: those of loop devices, of disks that this machine exports to itself
@@ -67,7 +68,7 @@ fn add_of_nbd(root: &SysRoot, layer: &Layer, files: &mut Vec<FileBehind>) {
         if is_regular(&found) {
             files.push(FileBehind {
                 path: std::fs::read_link(&descriptor).unwrap_or(descriptor),
-                id: Some((found.st_dev, found.st_ino)),
+                id: Some(FileId::from(&found)),
             });
         }
     }
@@ -171,7 +172,10 @@ mod tests {
         let found = image.as_file().metadata().unwrap();
         let expected = FileBehind {
             path: image.path().to_owned(),
-            id: Some((found.dev(), found.ino())),
+            id: Some(FileId {
+                device: found.dev(),
+                inode: found.ino(),
+            }),
         };
         let files = files_in(&sysfs.root(), &target_on(layer("nbd0", None)));
         assert_eq!(files, [expected]);

@@ -72,7 +72,7 @@ fn examine_at_once(disks: &[&Layer], program: Option<&Path>) -> Vec<DiskHealth> 
 
 /// The health of one disk.
 fn examine(disk: &Layer, program: Option<&Path>, limit: Duration) -> DiskHealth {
-    match answer_of(disk, program, limit) {
+    match ask_smartctl(disk, program, limit) {
         Ok(health) => DiskHealth {
             disk: disk.name.clone(),
             ..health
@@ -85,11 +85,15 @@ fn examine(disk: &Layer, program: Option<&Path>, limit: Duration) -> DiskHealth 
 }
 
 /// What smartctl reports of a disk; the error says why it reports nothing.
-fn answer_of(disk: &Layer, program: Option<&Path>, limit: Duration) -> Result<DiskHealth, String> {
+fn ask_smartctl(
+    disk: &Layer,
+    program: Option<&Path>,
+    limit: Duration,
+) -> Result<DiskHealth, String> {
     let Some(program) = program else {
         return Err("smartctl is not installed; install smartmontools".to_owned());
     };
-    let Some(node) = node_of(disk) else {
+    let Some(node) = verified_node(disk) else {
         return Err(no_node(disk));
     };
     let text = ask(program, HEALTH, &node, limit)
@@ -152,7 +156,7 @@ fn read_farm_hours(text: &str) -> Option<u64> {
 
 /// The node of a disk in /dev, if it is a block device of that very number. In sysfs a `!` stands
 /// for a `/` of the name.
-pub(crate) fn node_of(disk: &Layer) -> Option<PathBuf> {
+pub(crate) fn verified_node(disk: &Layer) -> Option<PathBuf> {
     let node = PathBuf::from(node(&disk.name));
     if is_device(&stat(&node).ok()?, &disk.device) {
         Some(node)
@@ -231,7 +235,7 @@ fn read_answer(text: &str, node: &str) -> Result<DiskHealth, String> {
     };
     let report = Report(&document);
     let health = read_health(report);
-    if tells_something(&health) {
+    if has_figures(&health) {
         Ok(health)
     } else {
         Err(why_nothing(report, node))
@@ -279,7 +283,7 @@ fn first_text(report: Report<'_>, pointers: &[&str]) -> Option<String> {
 }
 
 /// Whether there is anything in it that a name plate would not tell.
-fn tells_something(health: &DiskHealth) -> bool {
+fn has_figures(health: &DiskHealth) -> bool {
     let counts = [
         health.power_on_hours,
         health.reallocated_sectors,

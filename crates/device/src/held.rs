@@ -4,6 +4,7 @@
 
 pub(crate) use crate::failure::changed;
 use crate::failure::{OpenError, open_failed};
+use crate::file_id::FileId;
 use crate::naming::{device_number, is_device};
 use crate::steps::{self, GateStep};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -48,7 +49,7 @@ impl Held {
     pub(crate) fn identified(identity: &TargetIdentity) -> Result<Self, OpenError> {
         let held = Self::open(Path::new(&identity.path))
             .map_err(|errno| open_failed(&identity.path, errno))?;
-        if held.is(identity) {
+        if held.matches(identity) {
             return Ok(held);
         }
         let what = match FileType::from_raw_mode(held.stat.st_mode) {
@@ -70,7 +71,7 @@ impl Held {
         Ok(())
     }
 
-    fn is(&self, identity: &TargetIdentity) -> bool {
+    fn matches(&self, identity: &TargetIdentity) -> bool {
         let kind = FileType::from_raw_mode(self.stat.st_mode);
         let is_inode = device_number(self.stat.st_dev) == identity.device
             && self.stat.st_ino == identity.inode;
@@ -94,9 +95,9 @@ impl Held {
         proc_path(self.fd.as_fd())
     }
 
-    /// Device and inode.
-    pub(crate) fn id(&self) -> (u64, u64) {
-        (self.stat.st_dev, self.stat.st_ino)
+    /// Which file, directory or node it is.
+    pub(crate) fn id(&self) -> FileId {
+        FileId::from(&self.stat)
     }
 
     /// The descriptor, with which nothing can be read.

@@ -78,7 +78,7 @@ fn hypervisor(root: &SysRoot, cpuinfo: &str) -> Option<String> {
     }
     for name in ["sys_vendor", "product_name", "bios_vendor"] {
         if let Some(text) = read_text(&root.sys.join("class/dmi/id").join(name))
-            && let Some(kind) = by_firmware(&text)
+            && let Some(kind) = hypervisor_by_firmware(&text)
         {
             return Some(kind.to_owned());
         }
@@ -86,7 +86,7 @@ fn hypervisor(root: &SysRoot, cpuinfo: &str) -> Option<String> {
     // A guest without firmware tables still has its hypervisor's clock.
     let source = root.sys.join("devices/system/clocksource/clocksource0");
     let clocks = read_text(&source.join("available_clocksource")).unwrap_or_default();
-    if let Some(kind) = by_clock(&clocks) {
+    if let Some(kind) = hypervisor_by_clock(&clocks) {
         return Some(kind.to_owned());
     }
     let flags = value_of(cpuinfo, "flags", ':').unwrap_or_default();
@@ -98,7 +98,7 @@ fn hypervisor(root: &SysRoot, cpuinfo: &str) -> Option<String> {
 
 /// What the firmware of virtual machines calls itself. Amazon's tables are the same on bare metal,
 /// so they do not count here.
-fn by_firmware(text: &str) -> Option<&'static str> {
+fn hypervisor_by_firmware(text: &str) -> Option<&'static str> {
     const NAMES: [(&str, &str); 9] = [
         ("VMware", "vmware"),
         ("VirtualBox", "virtualbox"),
@@ -118,7 +118,7 @@ fn by_firmware(text: &str) -> Option<&'static str> {
     None
 }
 
-fn by_clock(clocks: &str) -> Option<&'static str> {
+fn hypervisor_by_clock(clocks: &str) -> Option<&'static str> {
     clocks.split_whitespace().find_map(|clock| match clock {
         "kvm-clock" => Some("kvm"),
         "xen" => Some("xen"),
@@ -141,12 +141,12 @@ fn container(root: &SysRoot, top: &Path) -> Option<String> {
         }
     }
     let environment = std::fs::read(root.proc.join("1/environ")).unwrap_or_default();
-    if let Some(name) = by_environment(&String::from_utf8_lossy(&environment)) {
+    if let Some(name) = runtime_by_environment(&String::from_utf8_lossy(&environment)) {
         return Some(name);
     }
     for file in ["self/cgroup", "1/cgroup"] {
         if let Some(text) = read_text(&root.proc.join(file))
-            && let Some(name) = by_cgroup(&text)
+            && let Some(name) = runtime_by_cgroup(&text)
         {
             return Some(name.to_owned());
         }
@@ -155,7 +155,7 @@ fn container(root: &SysRoot, top: &Path) -> Option<String> {
 }
 
 /// `container=lxc` in the environment of process 1, as the container interface of systemd asks for.
-fn by_environment(text: &str) -> Option<String> {
+fn runtime_by_environment(text: &str) -> Option<String> {
     let name = text
         .split('\0')
         .find_map(|variable| variable.strip_prefix("container="))?;
@@ -165,7 +165,7 @@ fn by_environment(text: &str) -> Option<String> {
     Some(name.to_owned())
 }
 
-fn by_cgroup(text: &str) -> Option<&'static str> {
+fn runtime_by_cgroup(text: &str) -> Option<&'static str> {
     const NAMES: [(&str, &str); 5] = [
         ("kubepods", "kubernetes"),
         ("libpod", "podman"),
@@ -204,10 +204,10 @@ pub struct MachineCpuTime {
 impl MachineCpuTime {
     /// Until now; `None` where the system does not report it.
     pub fn now() -> Option<Self> {
-        Self::of_stat(&read_text(&SysRoot::default().proc.join("stat"))?)
+        Self::parse_stat(&read_text(&SysRoot::default().proc.join("stat"))?)
     }
 
-    fn of_stat(text: &str) -> Option<Self> {
+    fn parse_stat(text: &str) -> Option<Self> {
         let all_cpus = text.lines().next()?.strip_prefix("cpu ")?;
         let mut all: u64 = 0;
         let mut ticks = Vec::new();
@@ -314,15 +314,16 @@ mod tests {
             machine.put(file, text);
             assert_eq!(named().unwrap(), name);
         }
-        assert_eq!(by_cgroup("0::/system.slice/docker.service\n"), None);
-        assert_eq!(by_cgroup("12:pids:/docker/0123\n"), Some("docker"));
+        assert_eq!(runtime_by_cgroup("0::/system.slice/docker.service\n"), None);
+        assert_eq!(runtime_by_cgroup("12:pids:/docker/0123\n"), Some("docker"));
     }
 
     #[test]
     fn stolen_share_is_the_one_computed_by_hand() {
-        let start = MachineCpuTime::of_stat("cpu  100 0 50 800 10 0 5 35 7 7\ncpu0 1 2").unwrap();
+        let start =
+            MachineCpuTime::parse_stat("cpu  100 0 50 800 10 0 5 35 7 7\ncpu0 1 2").unwrap();
         assert_eq!((start.all, start.stolen), (1000, 35));
-        let end = MachineCpuTime::of_stat("cpu  150 0 70 900 10 0 5 65 9 9").unwrap();
+        let end = MachineCpuTime::parse_stat("cpu  150 0 70 900 10 0 5 65 9 9").unwrap();
         assert_eq!(end.stolen_share_since(start), Some(30.0 / 200.0));
         assert_eq!(start.stolen_share_since(start), None);
         // A clock that goes backwards steals nothing.
@@ -339,7 +340,7 @@ mod tests {
             "intr 1 2 3 4",
         ];
         for text in other {
-            assert_eq!(MachineCpuTime::of_stat(text), None, "{text:?}");
+            assert_eq!(MachineCpuTime::parse_stat(text), None, "{text:?}");
         }
         assert!(MachineCpuTime::now().is_some());
     }

@@ -42,19 +42,19 @@ const READING: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
 
 impl Inspector<OwnedFd> {
     /// Opens a block device for reading, exclusively where no other program claims it.
-    pub(crate) fn of_device(identity: &TargetIdentity, tries: u32) -> Result<Self, OpenError> {
+    pub(crate) fn open_target(identity: &TargetIdentity, tries: u32) -> Result<Self, OpenError> {
         let held = Held::identified(identity)?;
         let (opened, is_claimed) = match open_claiming(&held, READING, tries) {
             Err(Errno::BUSY) => (held.reopen(READING), true),
             result => (result, false),
         };
         let fd = opened.map_err(|errno| open_failed(&identity.path, errno))?;
-        Ok(Self::past_the_cache(fd, is_claimed))
+        Ok(Self::bypass_cache(fd, is_claimed))
     }
 
     /// Opens another block device that shares blocks with the target, such as the disk around a
     /// partition; claims nothing.
-    pub(crate) fn of_relative(path: &str, device: &str) -> Result<Self, OpenError> {
+    pub(crate) fn open_relative(path: &str, device: &str) -> Result<Self, OpenError> {
         let fd = Held::open(Path::new(path))
             .and_then(|held| held.reopen(READING))
             .map_err(|errno| open_failed(path, errno))?;
@@ -62,10 +62,10 @@ impl Inspector<OwnedFd> {
         if !is_device(&stat, device) {
             return Err(changed(path, "something else replaced it"));
         }
-        Ok(Self::past_the_cache(fd, false))
+        Ok(Self::bypass_cache(fd, false))
     }
 
-    fn past_the_cache(fd: OwnedFd, is_claimed: bool) -> Self {
+    fn bypass_cache(fd: OwnedFd, is_claimed: bool) -> Self {
         // Refused where the driver has no direct I/O: then the node's own cache is all there is.
         let _ = fcntl_getfl(&fd).and_then(|flags| fcntl_setfl(&fd, flags | OFlags::DIRECT));
         Self { fd, is_claimed }

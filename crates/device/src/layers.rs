@@ -1,7 +1,7 @@
 //! The stack of block devices below a filesystem or a device, down to the disks, followed through
 //! sysfs. Opens no device.
 
-use crate::disk::{describe, kind_of};
+use crate::disk::{describe, layer_kind};
 use crate::mounts::{MEMORY_FILESYSTEMS, MountEntry, holding};
 use crate::naming::device_number;
 use crate::sysroot::{SysRoot, devices_in, list, read_text};
@@ -101,7 +101,7 @@ impl LayerWalk<'_> {
 
     /// `major:minor` of the devices right below the one whose directory is `at`.
     fn devices_below(&mut self, at: &Path, name: &str) -> Vec<String> {
-        match kind_of(at, name) {
+        match layer_kind(at, name) {
             LayerKind::Partition => {
                 let mut disks = Vec::new();
                 if let Some(disk) = at.parent() {

@@ -22,6 +22,7 @@ mod external_program;
 mod failure;
 #[cfg(test)]
 mod fake_sysfs;
+mod file_id;
 mod file_tree;
 mod files_behind;
 mod health;
@@ -70,6 +71,7 @@ pub use external_program::{
     NoAnswer, ProgramGroup, ending_signals, kill_programs, output_of, report_line, reported_lines,
 };
 pub use failure::OpenError;
+pub use file_id::FileId;
 pub use file_tree::{
     FILES_REMOVER_VERB, FileName, FileTree, MachineCaches, NameState, StartedTree, remove_files,
     start_files_remover,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The link of the disk whose directory in the device tree is `disk`; `None` for buses that tell
 /// nothing.
-pub(crate) fn link_of(root: &SysRoot, disk: &Path) -> Option<Link> {
+pub(crate) fn find_link(root: &SysRoot, disk: &Path) -> Option<Link> {
     sata(root, disk)
         .or_else(|| usb(disk))
         .or_else(|| virtio(disk))
@@ -336,7 +336,7 @@ mod tests {
         sysfs.file("class/ata_link/link3/sata_spd_limit", "3.0 Gbps");
         sysfs.file("class/ata_device/dev3.0/id", &identify("8d0e"));
         let disk = "/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda";
-        let link = link_of(&sysfs.root(), Path::new(disk)).unwrap();
+        let link = find_link(&sysfs.root(), Path::new(disk)).unwrap();
         assert_eq!(link.speed.as_deref(), Some("3.0 Gbps"));
         assert_eq!(link.speed_max.as_deref(), Some("6.0 Gbps"));
         assert_eq!(link.bytes_per_second_max, Some(300_000_000));

@@ -701,7 +701,7 @@ fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     let fd = held
         .reopen(OFlags::RDONLY | OFlags::NONBLOCK)
         .map_err(|errno| open_failed(&identity.path, errno))?;
-    let size = size_of(&fd, identity.kind)
+    let size = read_size(&fd, identity.kind)
         .map_err(|errno| OpenError::from_errno(&identity.path, "read its metadata", errno))?;
     // A file that has grown is a live table or log: the bytes that were there are still there.
     let grown_file = identity.kind == TargetKind::File && size > identity.size_bytes;
@@ -714,7 +714,7 @@ fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
 }
 
 /// The size of an open device or file.
-fn size_of(fd: &OwnedFd, kind: TargetKind) -> Result<u64, Errno> {
+fn read_size(fd: &OwnedFd, kind: TargetKind) -> Result<u64, Errno> {
     match kind {
         TargetKind::BlockDevice => seek(fd, SeekFrom::End(0)),
         TargetKind::File | TargetKind::Directory => Ok(fstat(fd)?.st_size.unsigned_abs()),

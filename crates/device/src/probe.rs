@@ -2,6 +2,7 @@
 //! it works where opening is forbidden. What follows from it is decided by admit.rs.
 
 use crate::disk;
+use crate::file_id::FileId;
 use crate::layers::{self, Stack};
 use crate::mounts::{self, MountEntry, holding};
 use crate::naming::{device_number, errno_name, errno_of};
@@ -18,7 +19,7 @@ pub enum ProbeError {
     /// ENOENT.
     #[error(
         "{path}: {} does not exist (ENOENT); check the spelling, or create it first",
-        part_of(path, component)
+        phrase_for_part(path, component)
     )]
     Missing {
         /// The user named this path.
@@ -30,7 +31,7 @@ pub enum ProbeError {
     #[error(
         "{path}: {} is a symlink to {points_to}, which does not exist (ENOENT); repair the link, \
          or name the destination itself",
-        part_of(path, link)
+        phrase_for_part(path, link)
     )]
     Dangling {
         /// The user named this path.
@@ -44,7 +45,7 @@ pub enum ProbeError {
     #[error(
         "{path}: {} is a symlink of another user in a world-writable directory, which the kernel \
          does not follow (EACCES); name the destination itself",
-        part_of(path, link)
+        phrase_for_part(path, link)
     )]
     ForeignLink {
         /// The user named this path.
@@ -62,7 +63,7 @@ pub enum ProbeError {
     #[error(
         "{path}: this user may not access {} (EACCES); run as a user who may, or name another \
          target",
-        part_of(path, component)
+        phrase_for_part(path, component)
     )]
     NotPermitted {
         /// The user named this path.
@@ -73,7 +74,7 @@ pub enum ProbeError {
     /// ENOTDIR.
     #[error(
         "{path}: {} is not a directory (ENOTDIR); check the spelling",
-        part_of(path, component)
+        phrase_for_part(path, component)
     )]
     NotDirectory {
         /// The user named this path.
@@ -109,7 +110,7 @@ pub enum ProbeError {
 }
 
 /// Names a part of a path in an error that has named the path already.
-fn part_of(path: &str, part: &str) -> String {
+fn phrase_for_part(path: &str, part: &str) -> String {
     // Compared as paths: one of them may end with a slash.
     if Path::new(path) == Path::new(part) {
         "it".to_owned()
@@ -139,7 +140,7 @@ fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
         .to_owned();
     steps::before(GateStep::Probe);
     let stat = stat(&resolved).map_err(|error| explain(path, error))?;
-    if (stat.st_dev, stat.st_ino) != (followed.st_dev, followed.st_ino) {
+    if FileId::from(&stat) != FileId::from(&followed) {
         return Err(ProbeError::Moving {
             path: path.display().to_string(),
         });

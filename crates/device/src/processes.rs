@@ -249,7 +249,7 @@ impl ProcessActivity {
             hidden,
         } = now.since(&before, &[]);
         ActiveProcesses {
-            busiest: with_figures(others),
+            busiest: processes_that_moved_bytes(others),
             hidden,
         }
     }
@@ -257,7 +257,7 @@ impl ProcessActivity {
 
 /// The processes that moved bytes. The initialiser of ext4 has none: only traced requests show what
 /// it does.
-fn with_figures(others: Vec<OtherProcess>) -> Vec<BusyProcess> {
+fn processes_that_moved_bytes(others: Vec<OtherProcess>) -> Vec<BusyProcess> {
     let mut busiest = Vec::new();
     for other in others {
         if moved(&other) > 0 {
@@ -384,7 +384,10 @@ mod tests {
         let names: Vec<_> = others.iter().map(|other| other.name.as_str()).collect();
         assert_eq!(names, ["ext4lazyinit", "writer"]);
         assert_eq!((others[0].pid, moved(&others[0])), (77, 0));
-        let shown: Vec<u32> = with_figures(others).iter().map(|other| other.pid).collect();
+        let shown: Vec<u32> = processes_that_moved_bytes(others)
+            .iter()
+            .map(|other| other.pid)
+            .collect();
         assert_eq!(shown, [3]);
     }
 

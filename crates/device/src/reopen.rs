@@ -4,6 +4,7 @@
 
 use crate::direct_io::clear_flags;
 use crate::failure::OpenError;
+use crate::file_id::FileId;
 use crate::held::{changed, proc_path};
 use rustix::fs::{Mode, OFlags, Stat, fcntl_getfl, fstat, open};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -24,17 +25,22 @@ pub(crate) fn reopen(
     // nothing that took its place could hang us.
     let flags = right | extra | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let fd = open(proc_path(first), flags, Mode::empty()).map_err(failed)?;
-    let is_same = who(&fstat(first).map_err(failed)?) == who(&fstat(&fd).map_err(failed)?);
-    if !is_same || fcntl_getfl(&fd).map_err(failed)? & OFlags::RWMODE != right {
+    let first_stat = fstat(first).map_err(failed)?;
+    let reopened_stat = fstat(&fd).map_err(failed)?;
+    if !is_same_node(&first_stat, &reopened_stat)
+        || fcntl_getfl(&fd).map_err(failed)? & OFlags::RWMODE != right
+    {
         return Err(changed(path, "/proc/self/fd points to something else"));
     }
     clear_flags(&fd, OFlags::NONBLOCK).map_err(failed)?;
     Ok(fd)
 }
 
-/// What makes it the same file or device.
-fn who(stat: &Stat) -> (u64, u64, u64, u32) {
-    (stat.st_dev, stat.st_ino, stat.st_rdev, stat.st_mode)
+/// Whether both are the same inode, and it is still the same device with the same mode.
+fn is_same_node(first: &Stat, reopened: &Stat) -> bool {
+    FileId::from(first) == FileId::from(reopened)
+        && first.st_rdev == reopened.st_rdev
+        && first.st_mode == reopened.st_mode
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(crate) fn create(
     _permit: &Permit,
 ) -> Result<OwnedFd, OpenError> {
     match create_nameless(directory) {
-        Err(errno) if tmpfile_unsupported(errno) => create_named(directory),
+        Err(errno) if means_no_tmpfile(errno) => create_named(directory),
         result => result,
     }
     .map_err(|errno| OpenError::from_errno(path, "create a scratch file in it", errno))
@@ -39,7 +39,7 @@ fn create_nameless(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 
 /// What kernels and filesystems without O_TMPFILE answer: EOPNOTSUPP (vfat, NFS, FUSE), EISDIR
 /// (kernels that do not know the flag), and EINVAL or ENOSYS from FUSE servers.
-fn tmpfile_unsupported(errno: Errno) -> bool {
+fn means_no_tmpfile(errno: Errno) -> bool {
     matches!(
         errno,
         Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS

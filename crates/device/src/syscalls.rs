@@ -2,6 +2,7 @@
 //! and dispositions of signals, write-back of pages, tables of descriptors. Raw answers only.
 #![allow(unsafe_code)]
 
+use crate::file_id::FileId;
 use crate::naming::{errno_of, is_device};
 use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::io::Errno;
@@ -146,9 +147,9 @@ const LOOP_GET_STATUS64: u64 = 0x4C05;
 /// `sizeof(struct loop_info64)`; of its numbers the first two are read.
 const LOOP_INFO_WORDS: usize = 29;
 
-/// Device and inode of the file, or of the node of the device, behind a loop device; `None` where
+/// The file, or the node of the device, behind a loop device; `None` where
 /// this user may not ask, or nothing is behind it. Opens the loop device for reading only.
-pub(crate) fn file_behind_loop(node: &str, number: &str) -> Option<(u64, u64)> {
+pub(crate) fn file_behind_loop(node: &str, number: &str) -> Option<FileId> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let fd = open(node, flags, Mode::empty()).ok()?;
     let stat = fstat(&fd).ok()?;
@@ -164,7 +165,8 @@ pub(crate) fn file_behind_loop(node: &str, number: &str) -> Option<(u64, u64)> {
     }
     // SAFETY: zeroed before, and any bits are numbers.
     let info = unsafe { info.assume_init() };
-    Some((info[0], info[1]))
+    let [device, inode, ..] = info;
+    Some(FileId { device, inode })
 }
 
 /// While it lives, no signal (but SIGKILL and SIGSTOP, which cannot be blocked) is delivered to
@@ -243,7 +245,7 @@ pub(crate) fn drop_all_caches() -> Result<(), Errno> {
 const KCMP_FILES: libc::c_long = 2;
 
 /// Whether two threads have one table (kcmp(2)); yes where the kernel does not say.
-pub(crate) fn share_table(one: u32, other: u32) -> bool {
+pub(crate) fn have_one_file_table(one: u32, other: u32) -> bool {
     // SAFETY: kcmp takes five numbers and touches no memory of ours; the last two are not used for
     // KCMP_FILES.
     let order = unsafe {

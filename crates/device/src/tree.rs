@@ -1,6 +1,7 @@
 //! Removes what is ours in our own directory, and drops files in it from the page cache. Enters no
 //! mount and follows no symlink. What is ours, the caller knows.
 
+use crate::file_id::FileId;
 use rustix::fs::{
     Advice, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fadvise, fstat, openat,
     openat2, statat, unlinkat,
@@ -76,7 +77,7 @@ impl Entry<'_> {
     }
 
     /// Whether it is the file or directory that is open here.
-    pub fn is(&self, open: impl AsFd) -> bool {
+    pub fn is_same_as(&self, open: impl AsFd) -> bool {
         fstat(open).is_ok_and(|open| is_same(&open, self.stat))
     }
 
@@ -115,12 +116,12 @@ impl Foreign {
 /// itself. Everything else stays, with the directories around it.
 pub(crate) fn walk<'a>(
     directory: BorrowedFd<'_>,
-    deed: Deed,
+    action: WalkAction,
     spared: &'a str,
     is_ours: &'a dyn Fn(&Entry<'_>) -> bool,
 ) -> Result<Walk<'a>, Errno> {
     let mut walk = Walk {
-        deed,
+        action,
         spared,
         is_ours,
         device: fstat(directory)?.st_dev,
@@ -133,7 +134,7 @@ pub(crate) fn walk<'a>(
 
 /// What is done to the files that are ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum WalkAction {
     Count,
     /// Linux removes a name, not an open file: what another process exchanges between the look and
     /// the removal, within microseconds, is removed in its place.
@@ -141,7 +142,7 @@ pub(crate) enum Deed {
 }
 
 pub(crate) struct Walk<'a> {
-    deed: Deed,
+    action: WalkAction,
     spared: &'a str,
     is_ours: &'a dyn Fn(&Entry<'_>) -> bool,
     device: u64,
@@ -173,7 +174,7 @@ impl Walk<'_> {
                 }
                 true => {
                     self.files += 1;
-                    self.deed.unlink(directory, &name, AtFlags::empty())
+                    self.action.unlink(directory, &name, AtFlags::empty())
                 }
             };
             match removed {
@@ -210,7 +211,7 @@ impl Walk<'_> {
         if self.foreign.count > before {
             return Ok(Ok(()));
         }
-        match self.deed.unlink(parent, entry.name, AtFlags::REMOVEDIR) {
+        match self.action.unlink(parent, entry.name, AtFlags::REMOVEDIR) {
             // Another process has put something into it since.
             Err(Errno::NOTEMPTY) => Ok(Err(Errno::EXIST)),
             removed => Ok(removed),
@@ -218,7 +219,7 @@ impl Walk<'_> {
     }
 }
 
-impl Deed {
+impl WalkAction {
     fn unlink(self, directory: BorrowedFd<'_>, name: &CStr, flags: AtFlags) -> Result<(), Errno> {
         match self {
             Self::Count => Ok(()),
@@ -229,7 +230,7 @@ impl Deed {
 
 /// Whether both are the same file or directory.
 pub(crate) fn is_same(one: &Stat, other: &Stat) -> bool {
-    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+    FileId::from(one) == FileId::from(other)
 }
 
 /// Opens a directory; EXDEV where something is mounted on it, also a part of the same filesystem.

@@ -5,7 +5,7 @@
 mod tests;
 
 use crate::external_program::{NoAnswer, find_program, output_of};
-use crate::health::{no_node, node_of};
+use crate::health::{no_node, verified_node};
 use crate::link::nvme_controller_name;
 use crate::sysroot::SysRoot;
 use diskproof_model::shell::quoted;
@@ -174,7 +174,7 @@ struct CacheSwitch {
 
 /// Finds what switches the cache of a disk; the error says why that cannot be done.
 fn cache_switch(disk: &Layer, search_path: Option<&OsStr>) -> Result<CacheSwitch, String> {
-    let tool = tool_of(disk)?;
+    let tool = choose_tool(disk)?;
     let node = node_for(tool, disk).ok_or_else(|| no_node(disk))?;
     let by_hand = tool.change_text(&node, WriteCache::WriteThrough);
     if !rustix::process::geteuid().is_root() {
@@ -193,7 +193,7 @@ fn cache_switch(disk: &Layer, search_path: Option<&OsStr>) -> Result<CacheSwitch
 /// What the tool opens. The cache of NVMe belongs to the controller: some refuse the feature for a
 /// namespace.
 fn node_for(tool: CacheTool, disk: &Layer) -> Option<PathBuf> {
-    let node = node_of(disk)?;
+    let node = verified_node(disk)?;
     if tool != CacheTool::Nvme {
         return Some(node);
     }
@@ -202,7 +202,7 @@ fn node_for(tool: CacheTool, disk: &Layer) -> Option<PathBuf> {
 }
 
 /// The tool of a disk, or why it has none.
-pub(super) fn tool_of(disk: &Layer) -> Result<CacheTool, &'static str> {
+pub(super) fn choose_tool(disk: &Layer) -> Result<CacheTool, &'static str> {
     let bus = disk.link.as_ref().map_or("", |link| link.bus.as_str());
     match disk.kind {
         LayerKind::Disk if disk.name.starts_with("nvme") => Ok(CacheTool::Nvme),

@@ -30,7 +30,7 @@ const RESTORED_WITHIN: Duration = Duration::from_secs(75);
 
 /// Runs the guard with the arguments behind its verb.
 pub fn write_cache_guard(arguments: &[OsString]) -> ExitCode {
-    let disks: Option<Vec<SwitchedDisk>> = arguments.chunks(WORDS).map(disk_of).collect();
+    let disks: Option<Vec<SwitchedDisk>> = arguments.chunks(WORDS).map(from_arguments).collect();
     let Some(disks) = disks.filter(|disks| !disks.is_empty()) else {
         return ExitCode::from(2);
     };
@@ -81,7 +81,7 @@ fn restore(disks: &[SwitchedDisk]) -> Result<(), String> {
     }
 }
 
-fn words_of(disk: &SwitchedDisk) -> [OsString; WORDS] {
+fn to_arguments(disk: &SwitchedDisk) -> [OsString; WORDS] {
     [
         disk.name.clone().into(),
         disk.node.clone().into(),
@@ -91,7 +91,7 @@ fn words_of(disk: &SwitchedDisk) -> [OsString; WORDS] {
     ]
 }
 
-fn disk_of(words: &[OsString]) -> Option<SwitchedDisk> {
+fn from_arguments(words: &[OsString]) -> Option<SwitchedDisk> {
     let [name, node, tool, program, found] = words else {
         return None;
     };
@@ -134,7 +134,7 @@ impl GuardedWriteCache {
         // Its own group keeps Ctrl-C of the terminal away from it.
         program
             .arg(WRITE_CACHE_GUARD_VERB)
-            .args(switch.disks.iter().flat_map(words_of))
+            .args(switch.disks.iter().flat_map(to_arguments))
             .current_dir("/")
             .process_group(0)
             .stdin(Stdio::piped())

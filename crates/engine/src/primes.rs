@@ -71,7 +71,7 @@ impl EventBudget {
         if self.time.is_some_and(|time| self.start.elapsed() >= time) {
             return false;
         }
-        self.left.as_ref().is_none_or(|left| left.take(1))
+        self.left.as_ref().is_none_or(|left| left.try_take(1))
     }
 }
 

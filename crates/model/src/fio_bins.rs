@@ -47,8 +47,8 @@ pub fn bin_index(ns: u64) -> usize {
 /// exact.
 pub fn bins(histogram: &LatencyHistogram) -> BTreeMap<u64, u64> {
     let mut bins = BTreeMap::new();
-    for (low, _, n) in histogram.buckets() {
-        *bins.entry(bin(low)).or_default() += n;
+    for bucket in histogram.buckets() {
+        *bins.entry(bin(bucket.low_ns)).or_default() += bucket.count;
     }
     bins
 }
@@ -111,9 +111,9 @@ pub struct RangeShares {
 /// The shares of all latencies in fio's ranges.
 pub fn range_shares<'a>(all: impl Iterator<Item = &'a LatencyHistogram>) -> RangeShares {
     let mut counts = [[0_u64; 12]; 3];
-    for (low, width, n) in all.flat_map(LatencyHistogram::buckets) {
-        let (unit, range) = place(low + width / 2);
-        counts[unit][range] += n;
+    for bucket in all.flat_map(LatencyHistogram::buckets) {
+        let (unit, range) = place(bucket.low_ns + bucket.width_ns / 2);
+        counts[unit][range] += bucket.count;
     }
     let total = counts.iter().flatten().sum::<u64>().max(1);
     RangeShares {

@@ -107,11 +107,11 @@ impl<'a> Group<'a> {
 
     /// Names of the others that run on a target of this one, in order.
     pub fn beside<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'a str> + 'b {
-        let own = self.workloads.iter().find(|one| one.name == name);
+        let named = self.workloads.iter().find(|workload| workload.name == name);
         self.workloads
             .iter()
-            .filter(move |other| match own {
-                Some(own) => other.name != name && own.shares_target(other),
+            .filter(move |other| match named {
+                Some(named) => other.name != name && named.shares_target(other),
                 None => true,
             })
             .map(|other| other.name.as_str())

@@ -13,12 +13,23 @@ mod part;
 mod text;
 mod wire;
 
-use buckets::{LEN, VALUE_MAX, bucket, index_of};
+use buckets::{LEN, VALUE_MAX, bucket_values, index_of};
 
 pub use part::LatencyPart;
 
 /// Buckets of a page of memory.
 const PAGE_BUCKETS: usize = 512;
+
+/// A bucket of a distribution that holds at least one latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilledBucket {
+    /// The lowest latency that it counts, in nanoseconds.
+    pub low_ns: u64,
+    /// How many nanoseconds it covers.
+    pub width_ns: u64,
+    /// How many latencies it holds.
+    pub count: u64,
+}
 
 /// A latency distribution. Merging is exact; percentiles are within 0.1 %.
 pub struct LatencyHistogram {
@@ -164,15 +175,11 @@ impl LatencyHistogram {
         part.count = now.count - self.count;
         part.sum_ns = now.sum_ns - self.sum_ns;
         if let (Some((low, _)), Some((high, _))) = (part.buckets.first(), part.buckets.last()) {
-            let (highest, width) = bucket(*high as usize);
-            part.min_ns = bucket(*low as usize).0.max(now.min_ns);
+            let highest = bucket_values(*high as usize);
+            part.min_ns = bucket_values(*low as usize).low_ns.max(now.min_ns);
             // Larger values than any bucket holds count in the last one.
             let is_last = *high as usize == index_of(VALUE_MAX);
-            let end_ns = if is_last {
-                u64::MAX
-            } else {
-                highest + width - 1
-            };
+            let end_ns = if is_last { u64::MAX } else { highest.high_ns() };
             part.max_ns = end_ns.min(now.max_ns);
         }
         (self.count, self.sum_ns, self.min_ns, self.max_ns) =
@@ -229,9 +236,9 @@ impl LatencyHistogram {
             return 0.0;
         }
         let mut squares = 0.0;
-        for (low, width, n) in self.buckets() {
-            let middle = low as f64 + (width - 1) as f64 / 2.0;
-            squares += n as f64 * (middle - mean_ns).powi(2);
+        for bucket in self.buckets() {
+            let middle_ns = bucket.low_ns as f64 + (bucket.width_ns - 1) as f64 / 2.0;
+            squares += bucket.count as f64 * (middle_ns - mean_ns).powi(2);
         }
         (squares / (self.count - 1) as f64).sqrt()
     }
@@ -254,8 +261,7 @@ impl LatencyHistogram {
         for (index, &n) in self.counts.iter().enumerate() {
             seen += n;
             if seen >= rank {
-                let (low, width) = bucket(index);
-                return (low + width - 1).min(self.max_ns);
+                return bucket_values(index).high_ns().min(self.max_ns);
             }
         }
         self.max_ns
@@ -276,15 +282,19 @@ impl LatencyHistogram {
         (10.0 / (1.0 - quantile) - 1e-6).ceil() as u64
     }
 
-    /// The filled buckets as (lowest value, width, count), ascending.
-    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+    /// The filled buckets, ascending.
+    pub fn buckets(&self) -> impl Iterator<Item = FilledBucket> + '_ {
         self.counts
             .iter()
             .enumerate()
             .filter(|(_, n)| **n > 0)
             .map(|(index, &n)| {
-                let (low, width) = bucket(index);
-                (low, width, n)
+                let values = bucket_values(index);
+                FilledBucket {
+                    low_ns: values.low_ns,
+                    width_ns: values.width_ns,
+                    count: n,
+                }
             })
     }
 
@@ -292,8 +302,8 @@ impl LatencyHistogram {
     pub fn to_hdr_base64(&self) -> String {
         let mut hdr = Histogram::<u64>::new_with_bounds(1, VALUE_MAX, 3)
             .expect("bounds are constant and valid");
-        for (low, _, n) in self.buckets() {
-            hdr.saturating_record_n(low, n);
+        for bucket in self.buckets() {
+            hdr.saturating_record_n(bucket.low_ns, bucket.count);
         }
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
@@ -376,7 +386,8 @@ mod tests {
     proptest! {
         #[test]
         fn buckets_hold_their_values_within_a_thousandth(ns in 0..VALUE_MAX) {
-            let (low, width) = bucket(index_of(ns));
+            let values = bucket_values(index_of(ns));
+            let (low, width) = (values.low_ns, values.width_ns);
             prop_assert!(low <= ns && ns < low + width);
             prop_assert!(width == 1 || width as f64 / low as f64 <= 0.001);
         }

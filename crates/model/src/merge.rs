@@ -16,8 +16,8 @@ const OTHERS_MAX: usize = 10;
 const BAD_MAX: usize = 100;
 
 impl TimeSlice {
-    /// What a measurement of one slice says of it.
-    pub fn of(measurement: &Measurement) -> Self {
+    /// The figures of a slice that was measured alone.
+    pub fn from_measurement(measurement: &Measurement) -> Self {
         let target = measurement.workload.shape.latency_target.as_ref();
         let mut ops = BTreeMap::new();
         for (kind, op) in &measurement.ops {
@@ -25,7 +25,7 @@ impl TimeSlice {
             let slice = SliceOp {
                 latency: SliceLatency::from_histogram(latencies),
                 late: target.map(|target| LateRequests::count(latencies, target)),
-                ..SliceOp::of(op.count, op.bytes, measurement.wall_ns)
+                ..SliceOp::from_counts(op.count, op.bytes, measurement.wall_ns)
             };
             ops.insert(*kind, slice);
         }
@@ -64,10 +64,10 @@ impl RunData {
     /// Adds what another process or host measured of the same plan at the same time, or the same
     /// process later.
     pub fn merge(&mut self, other: Self, kind: MergeKind) -> Result<(), MergeError> {
-        if !self.is_of_workloads() || !other.is_of_workloads() {
+        if !self.has_only_workloads() || !other.has_only_workloads() {
             return Err(MergeError::NoWorkload);
         }
-        if !self.has_workloads_of(&other) {
+        if !self.has_same_workloads(&other) {
             return Err(MergeError::OtherWorkloads);
         }
         for (mine, theirs) in self.measurements.iter_mut().zip(other.measurements) {
@@ -77,7 +77,7 @@ impl RunData {
     }
 
     /// Whether nothing but workloads was measured.
-    fn is_of_workloads(&self) -> bool {
+    fn has_only_workloads(&self) -> bool {
         self.surface.is_none()
             && self.postgres.is_none()
             && self.files.is_none()
@@ -87,7 +87,7 @@ impl RunData {
     }
 
     /// Whether the workloads of both are the same, on the same targets and in the same order.
-    fn has_workloads_of(&self, other: &Self) -> bool {
+    fn has_same_workloads(&self, other: &Self) -> bool {
         if self.measurements.len() != other.measurements.len() {
             return false;
         }
@@ -104,10 +104,10 @@ impl Measurement {
     /// Adds the next slice of the same workload on the same target.
     pub fn append(&mut self, mut next: Self) {
         if self.slices.is_empty() {
-            self.slices.push(TimeSlice::of(self));
+            self.slices.push(TimeSlice::from_measurement(self));
         }
         if next.slices.is_empty() {
-            self.slices.push(TimeSlice::of(&next));
+            self.slices.push(TimeSlice::from_measurement(&next));
         } else {
             self.slices.append(&mut next.slices);
         }
@@ -212,7 +212,7 @@ impl Measurement {
 
     fn merge_windows(&mut self, theirs: Vec<Window>, weights: Weights) {
         if weights.kind != MergeKind::Later {
-            self.windows = at_once(std::mem::take(&mut self.windows), &theirs, weights.kind);
+            self.windows = add_windows(std::mem::take(&mut self.windows), &theirs, weights.kind);
             self.slices.clear();
             return;
         }
@@ -413,7 +413,7 @@ impl VerifyResult {
 }
 
 /// Windows of the same times, added; none where the times differ.
-fn at_once(mut mine: Vec<Window>, theirs: &[Window], kind: MergeKind) -> Vec<Window> {
+fn add_windows(mut mine: Vec<Window>, theirs: &[Window], kind: MergeKind) -> Vec<Window> {
     if mine.len() != theirs.len() {
         return Vec::new();
     }

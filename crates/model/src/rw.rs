@@ -109,9 +109,9 @@ impl Rw {
         }
     }
 
-    /// The streams of a workload that does this: see [`Streams::of`].
+    /// The streams of a workload that does this: see [`Streams::from_chains`].
     pub fn streams(self, permille: u16, other_sizes: &[BlockShare]) -> Streams {
-        Streams::of(self.chains, permille, other_sizes)
+        Streams::from_chains(self.chains, permille, other_sizes)
     }
 
     /// The first operation of its first stream.

@@ -23,7 +23,7 @@ pub struct Cell {
 
 impl Cell {
     /// One operation that succeeded.
-    pub fn of_one(bytes: u64, latency_ns: u64) -> Self {
+    pub fn single(bytes: u64, latency_ns: u64) -> Self {
         Self {
             ops: 1,
             bytes,

@@ -41,7 +41,7 @@ impl SliceSpan {
     }
 
     /// The workload as it runs in this slice.
-    pub fn of_workload(&self, workload: &Workload) -> Workload {
+    pub fn apply_to(&self, workload: &Workload) -> Workload {
         let mut part = workload.clone();
         part.stop.time_ns = self.time_ns;
         part.stop.bytes = self.bytes;
@@ -82,7 +82,7 @@ mod tests {
         workload.stop.time_ns = Some(7);
         workload.stop.ops = Some(3);
         let whole = SliceSpan::whole(&workload);
-        assert_eq!(whole.of_workload(&workload), workload);
+        assert_eq!(whole.apply_to(&workload), workload);
         assert_eq!(whole.whole_ns(), 12);
     }
 }

@@ -100,18 +100,18 @@ impl From<Streams> for StreamsForm {
 impl Streams {
     /// One stream, which does this to each block.
     pub fn doing(chain: &[OpKind]) -> Self {
-        Self::of(&[chain], 1000, &[])
+        Self::from_chains(&[chain], 1000, &[])
     }
 
     /// Reads with this share of the steps in permille; the others write.
     pub fn with_reads(permille: u16) -> Self {
-        Self::of(&[&[OpKind::Read], &[OpKind::Write]], permille, &[])
+        Self::from_chains(&[&[OpKind::Read], &[OpKind::Write]], permille, &[])
     }
 
     /// One stream or two of these chains. Where there are two, the first has `permille` of the
     /// steps, and the second `other_sizes`, unless both have the sizes of the workload. A chain
     /// without steps makes no stream.
-    pub fn of(chains: &[&[OpKind]], permille: u16, other_sizes: &[BlockShare]) -> Self {
+    pub fn from_chains(chains: &[&[OpKind]], permille: u16, other_sizes: &[BlockShare]) -> Self {
         let first_permille = match chains.len() {
             0 | 1 => 1000,
             _ => permille.min(1000),
@@ -181,7 +181,7 @@ impl Streams {
     }
 
     /// Whether any operation gives its block something to store.
-    pub fn fill_blocks(&self) -> bool {
+    pub fn fills_blocks(&self) -> bool {
         let mut kinds = self.0.iter().flat_map(|stream| &stream.does);
         kinds.any(|kind| kind.fills_blocks())
     }
@@ -193,12 +193,12 @@ impl Streams {
     }
 
     /// Whether every block has no content after its step.
-    pub fn leave_no_content(&self) -> bool {
+    pub fn leaves_no_content(&self) -> bool {
         self.0.iter().all(Stream::leaves_no_content)
     }
 
     /// What follows an operation of this kind in the same block; `None` at the end of its step.
-    pub fn after(&self, kind: OpKind) -> Option<OpKind> {
+    pub fn following_kind(&self, kind: OpKind) -> Option<OpKind> {
         for stream in &self.0 {
             for pair in stream.does.windows(2) {
                 if pair[0] == kind {
@@ -257,9 +257,17 @@ mod tests {
             (Streams::with_reads(1000), 1000, false),
             (Streams::with_reads(0), 0, false),
             (Streams::with_reads(700), 700, false),
-            (Streams::of(&[&[Read], &[Write]], 700, &other), 700, true),
+            (
+                Streams::from_chains(&[&[Read], &[Write]], 700, &other),
+                700,
+                true,
+            ),
             (Streams::doing(&[Trim, Write]), 0, true),
-            (Streams::of(&[&[Read], &[Trim]], 900, &[]), 900, true),
+            (
+                Streams::from_chains(&[&[Read], &[Trim]], 900, &[]),
+                900,
+                true,
+            ),
         ];
         for (streams, reads, is_listed) in cases {
             let saved = serde_json::to_value(&streams).unwrap();
@@ -295,13 +303,16 @@ mod tests {
 
     #[test]
     fn a_share_of_nothing_is_no_stream() {
-        let streams = Streams::of(&[&[Read], &[Write]], 0, &[]);
+        let streams = Streams::from_chains(&[&[Read], &[Write]], 0, &[]);
         assert_eq!(streams, Streams::doing(&[Write]));
         assert!(!streams.is_mix() && streams.changes_blocks() && !streams.makes(Read));
         let pairs = Streams::doing(&[Trim, Write]);
-        assert_eq!((pairs.after(Trim), pairs.after(Write)), (Some(Write), None));
+        assert_eq!(
+            (pairs.following_kind(Trim), pairs.following_kind(Write)),
+            (Some(Write), None)
+        );
         assert_eq!((pairs.permille(Write), pairs.is_only(Trim)), (1000, false));
-        assert!(pairs.drops_blocks() && !pairs.leave_no_content());
-        assert!(Streams::doing(&[Trim]).leave_no_content() && !streams.drops_blocks());
+        assert!(pairs.drops_blocks() && !pairs.leaves_no_content());
+        assert!(Streams::doing(&[Trim]).leaves_no_content() && !streams.drops_blocks());
     }
 }

@@ -65,8 +65,8 @@ impl Survey {
             Some(curve) => curve.time_ns? / 6 * 7 + STEP_OVERTIME_NS,
         };
         let times_ns = [
-            self.burst.map(|of| of.time_ns),
-            self.access.map(|of| of.time_ns),
+            self.burst.map(|burst| burst.time_ns),
+            self.access.map(|access| access.time_ns),
         ];
         let others_ns = times_ns
             .into_iter()

@@ -232,7 +232,7 @@ impl ByteCount {
     }
 
     /// Bytes moved and trimmed.
-    pub fn with_trims(self) -> u64 {
+    pub fn moved_or_trimmed(self) -> u64 {
         self.total() + self.trim_bytes
     }
 
@@ -308,9 +308,9 @@ impl LateRequests {
     /// Counts those that took longer than the target.
     pub fn count(latencies: &LatencyHistogram, target: &LatencyTarget) -> Self {
         let mut late = 0;
-        for (low_ns, _, count) in latencies.buckets() {
-            if low_ns > target.latency_ns {
-                late += count;
+        for bucket in latencies.buckets() {
+            if bucket.low_ns > target.latency_ns {
+                late += bucket.count;
             }
         }
         Self {
@@ -358,8 +358,8 @@ impl SliceLatency {
 }
 
 impl SliceOp {
-    /// So many in a time.
-    pub fn of(count: u64, bytes: u64, wall_ns: u64) -> Self {
+    /// So many operations in this time.
+    pub fn from_counts(count: u64, bytes: u64, wall_ns: u64) -> Self {
         let seconds = wall_ns.max(1) as f64 / 1e9;
         Self {
             count,

@@ -138,7 +138,7 @@ impl Workload {
 
     /// Whether any operation makes the target store something.
     pub fn fills_blocks(&self) -> bool {
-        self.streams.fill_blocks()
+        self.streams.fills_blocks()
     }
 
     /// Whether any of its operations is of this kind.
@@ -153,7 +153,7 @@ impl Workload {
 
     /// Whether the blocks that it visits have no content afterwards.
     pub fn leaves_no_content(&self) -> bool {
-        self.streams.leave_no_content()
+        self.streams.leaves_no_content()
     }
 
     /// Whether each block that it reads must carry what an earlier workload wrote there.

@@ -58,7 +58,7 @@ fn is_data_directory(entry: &Entry<'_>, held: Option<&OwnedFd>) -> bool {
         return false;
     }
     match held {
-        Some(held) => entry.is(held),
+        Some(held) => entry.is_same_as(held),
         None => true,
     }
 }

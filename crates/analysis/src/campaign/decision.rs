@@ -101,7 +101,7 @@ impl MeasuredCell {
         Self {
             cell,
             trial,
-            slice: TimeSlice::of(measurement),
+            slice: TimeSlice::from_measurement(measurement),
             moved: requests_of(measurement).thinned(1, MOVED_CELLS_MAX),
         }
     }

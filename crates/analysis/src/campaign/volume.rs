@@ -111,7 +111,7 @@ impl Volumes {
                 p99_ns: None,
                 p99_9_ns: None,
             }),
-            ..SliceOp::of(whole, whole * u64::from(workload.block_bytes), wall_ns)
+            ..SliceOp::from_counts(whole, whole * u64::from(workload.block_bytes), wall_ns)
         };
         MeasuredCell {
             cell: cell.clone(),

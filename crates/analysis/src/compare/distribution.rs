@@ -49,7 +49,8 @@ impl LatencyDistribution {
         let max_ns = all.max_ns();
         let (mut seen, mut sum, mut squares) = (0, 0.0, 0.0);
         let mut result = Self::default();
-        for (low, width, n) in all.buckets() {
+        for bucket in all.buckets() {
+            let (low, width, n) = (bucket.low_ns, bucket.width_ns, bucket.count);
             seen += n;
             result.uppers.push((low + width - 1).min(max_ns.max(low)));
             result.cumulative.push(seen);

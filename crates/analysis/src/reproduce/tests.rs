@@ -386,6 +386,6 @@ fn writes_to_a_device_are_marked_and_what_ioping_cannot_do_has_no_line() {
 fn what_fio_cannot_do_has_no_line() {
     let mut workload = Workload::named("w");
     assert_eq!(direction(&workload).as_deref(), Some("randread"));
-    workload.streams = Streams::of(&[&[OpKind::Read], &[OpKind::Trim]], 900, &[]);
+    workload.streams = Streams::from_chains(&[&[OpKind::Read], &[OpKind::Trim]], 900, &[]);
     assert_eq!(direction(&workload), None);
 }

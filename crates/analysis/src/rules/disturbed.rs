@@ -103,7 +103,7 @@ fn disturbance(traffic: Traffic<'_>) -> Option<Disturbance<'_>> {
     let device = traffic.device;
     let foreign = traffic.excess()?.foreign;
     let excess_bytes = foreign.reads.max(foreign.writes);
-    let least = (SHARE_MIN * asked.with_trims() as f64).max(EXCESS_BYTES_MIN as f64);
+    let least = (SHARE_MIN * asked.moved_or_trimmed() as f64).max(EXCESS_BYTES_MIN as f64);
     if (excess_bytes as f64) < least {
         return None;
     }
@@ -121,7 +121,7 @@ fn disturbance(traffic: Traffic<'_>) -> Option<Disturbance<'_>> {
     Some(Disturbance {
         verb,
         excess_bytes,
-        share: excess_bytes as f64 / asked.with_trims().max(1) as f64,
+        share: excess_bytes as f64 / asked.moved_or_trimmed().max(1) as f64,
         evidence: evidence_at(path, moved as f64, own as f64 + least, "B"),
         traffic,
     })

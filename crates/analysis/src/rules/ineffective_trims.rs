@@ -105,7 +105,7 @@ fn not_discarded(measured: Measured<'_>) -> Option<IneffectiveTrims> {
 /// Trims of blocks that were trimmed before, and not written since.
 fn trimmed_again(measured: Measured<'_>, trimmed_bytes: u64) -> Option<IneffectiveTrims> {
     let data = &measured.row.data;
-    let writes_again = data.workload.streams.after(OpKind::Trim) == Some(OpKind::Write);
+    let writes_again = data.workload.streams.following_kind(OpKind::Trim) == Some(OpKind::Write);
     let most = PASSES_MAX * data.span_bytes as f64;
     if trimmed_bytes as f64 <= most || writes_again {
         return None;

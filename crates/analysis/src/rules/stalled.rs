@@ -183,9 +183,9 @@ fn usual_latency_ns(ops: &[(OpKind, OpRow<'_>)]) -> f64 {
 /// How many operations took at least so long.
 fn longer_than(op: OpRow<'_>, least_ns: u64) -> u64 {
     let mut sum = 0;
-    for (from_ns, _, count) in op.data.latency.buckets() {
-        if from_ns >= least_ns {
-            sum += count;
+    for bucket in op.data.latency.buckets() {
+        if bucket.low_ns >= least_ns {
+            sum += bucket.count;
         }
     }
     sum

@@ -102,8 +102,10 @@ impl Running for PingRun<'_> {
             has_begun: false,
             too_slow: None,
         };
-        let planned = (workload, &self.ping.requests);
-        let pinged = bench.session.ping(planned, &mut bench.targets, &mut watch);
+        let requests = &self.ping.requests;
+        let pinged = bench
+            .session
+            .ping(workload, requests, &mut bench.targets, &mut watch);
         watch.printer.finish(&heartbeat, verbosity);
         if let Some(text) = watch.too_slow {
             eprint_line(&text);

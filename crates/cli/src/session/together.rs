@@ -126,7 +126,7 @@ impl<'p> TogetherRun<'p> {
             in_slots.moved_bytes += moved_bytes(only.warmup_ns.min(slot.warmup_ns), first);
         }
         for measurement in &mut measured {
-            let mut slice = TimeSlice::of(measurement);
+            let mut slice = TimeSlice::from_measurement(measurement);
             slice.slot = Some(SliceSlot {
                 number: slot.number,
                 began_ns: measurement.began_ns.unwrap_or(measurement.start_ns),

@@ -232,8 +232,8 @@ impl LogOptions {
 
     fn bins_of(self, latency: &LatencyHistogram) -> Vec<u64> {
         let mut bins = vec![0; BINS / self.bins_merged];
-        for (low_ns, _, count) in latency.buckets() {
-            bins[bin_index(low_ns) / self.bins_merged] += count;
+        for bucket in latency.buckets() {
+            bins[bin_index(bucket.low_ns) / self.bins_merged] += bucket.count;
         }
         bins
     }

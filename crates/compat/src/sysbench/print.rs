@@ -242,10 +242,10 @@ fn distribution(settings: &RunSettings, latency: &LatencyHistogram) -> String {
     let (least, most) = (1e-3f64.ln(), 1e5f64.ln());
     let step = (most - least) / (BUCKETS - 1) as f64;
     let mut counts = vec![0u64; BUCKETS];
-    for (low_ns, width_ns, count) in latency.buckets() {
-        let ms = (low_ns as f64 + width_ns as f64 / 2.0) / 1e6;
+    for bucket in latency.buckets() {
+        let ms = (bucket.low_ns as f64 + bucket.width_ns as f64 / 2.0) / 1e6;
         let index = ((ms.ln() - least) / step).round().max(0.0) as usize;
-        counts[index.min(BUCKETS - 1)] += count;
+        counts[index.min(BUCKETS - 1)] += bucket.count;
     }
     let largest = counts.iter().copied().max().unwrap_or(0).max(1) as f64;
     let mut text = "Latency histogram (values are in milliseconds)\n       value  ------------- \

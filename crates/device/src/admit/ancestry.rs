@@ -6,6 +6,7 @@
 //! writes to a directory elsewhere, too.
 
 use crate::failure::{OpenError, open_failed};
+use crate::file_id::FileId;
 use crate::held::{Held, changed, proc_path};
 use crate::mounts::{self, MountEntry, holding};
 use crate::naming::device_number;
@@ -24,8 +25,7 @@ const DEPTH_MAX: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Ancestor {
     fd: OwnedFd,
-    /// Device and inode.
-    id: (u64, u64),
+    id: FileId,
     /// The name that it had when it was held.
     pub(crate) path: PathBuf,
 }
@@ -41,7 +41,7 @@ impl Ancestor {
             .map_err(|error| crate::naming::errno_of(&error))?;
         Ok(Self {
             fd,
-            id: (stat.st_dev, stat.st_ino),
+            id: FileId::from(&stat),
             path,
         })
     }
@@ -79,7 +79,7 @@ impl Ancestry {
     /// A directory and those above it, each with the name that `path` gives it: ESTALE where a
     /// directory was moved since, even if it came back. Else the way up could lead through
     /// directories that only lent themselves to it.
-    pub(crate) fn of_directory(directory: BorrowedFd<'_>, path: &Path) -> Result<Self, Errno> {
+    pub(crate) fn above_directory(directory: BorrowedFd<'_>, path: &Path) -> Result<Self, Errno> {
         let ancestry = Self::climb(directory)?;
         let found = ancestry
             .nearest_first
@@ -107,7 +107,7 @@ impl Ancestry {
     }
 
     /// The directories above a file, in the nearest of which it has its name.
-    pub(crate) fn of_file(path: &str, id: (u64, u64)) -> Result<Self, OpenError> {
+    pub(crate) fn above_file(path: &str, id: FileId) -> Result<Self, OpenError> {
         let (Some(parent), Some(name)) = (Path::new(path).parent(), Path::new(path).file_name())
         else {
             return Err(open_failed(path, Errno::NOENT));
@@ -116,10 +116,10 @@ impl Ancestry {
         steps::before(GateStep::FindName);
         let entry = statat(directory.fd(), name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|errno| open_failed(path, errno))?;
-        if (entry.st_dev, entry.st_ino) != id {
+        if FileId::from(&entry) != id {
             return Err(changed(path, "something else replaced it"));
         }
-        Self::of_directory(directory.fd(), parent).map_err(|errno| match errno {
+        Self::above_directory(directory.fd(), parent).map_err(|errno| match errno {
             Errno::STALE => changed(path, "another process renamed a directory above it"),
             errno => open_failed(path, errno),
         })
@@ -142,7 +142,7 @@ impl Ancestry {
 /// For tests: of a path in their own directory.
 #[cfg(test)]
 pub(super) fn above(path: &Path) -> Ancestry {
-    Ancestry::of_directory(Held::open(path).expect("it exists").fd(), path)
+    Ancestry::above_directory(Held::open(path).expect("it exists").fd(), path)
         .expect("it has ancestors")
 }
 
@@ -151,8 +151,7 @@ pub(super) fn above(path: &Path) -> Ancestry {
 pub(super) struct Place {
     path: PathBuf,
     kind: TargetKind,
-    /// Device and inode.
-    id: (u64, u64),
+    id: FileId,
     /// `major:minor` of the filesystem in mountinfo; empty where no mount shows it.
     device: String,
     /// The path within the filesystem.
@@ -165,8 +164,8 @@ pub(super) struct Place {
 const PLACES_MAX: usize = 64;
 
 impl Place {
-    fn new(mounts: &[MountEntry], path: &Path, kind: TargetKind, id: (u64, u64)) -> Self {
-        let mount = holding(mounts, &device_number(id.0), path);
+    fn new(mounts: &[MountEntry], path: &Path, kind: TargetKind, id: FileId) -> Self {
+        let mount = holding(mounts, &device_number(id.device), path);
         let inside = mount.and_then(|mount| mount.inside(path));
         Self {
             path: path.to_owned(),
@@ -188,7 +187,7 @@ impl Place {
 
     /// The places to which one mount translates this one.
     fn translated(&self, mounts: &[MountEntry]) -> Vec<Self> {
-        let Some(mount) = holding(mounts, &device_number(self.id.0), &self.path) else {
+        let Some(mount) = holding(mounts, &device_number(self.id.device), &self.path) else {
             return Vec::new();
         };
         let mut found: Vec<Self> = self.in_upper_directory(mounts, mount).into_iter().collect();
@@ -201,7 +200,7 @@ impl Place {
             let below = self.inside.strip_prefix(root).unwrap_or(&self.inside);
             let path = Path::new(&other.point).join(below);
             // Another mount may cover the place, so the inode decides.
-            if is_wider && lstat(&path).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.id) {
+            if is_wider && lstat(&path).is_ok_and(|stat| FileId::from(&stat) == self.id) {
                 found.push(Self::new(mounts, &path, self.kind, self.id));
             }
         }
@@ -223,7 +222,7 @@ impl Place {
                 FileType::Directory => TargetKind::Directory,
                 _ => TargetKind::File,
             };
-            return Some(Self::new(mounts, &path, kind, (stat.st_dev, stat.st_ino)));
+            return Some(Self::new(mounts, &path, kind, FileId::from(&stat)));
         }
         None
     }
@@ -235,7 +234,7 @@ pub(super) fn find_places(
     mounts: &[MountEntry],
     path: &Path,
     kind: TargetKind,
-    id: (u64, u64),
+    id: FileId,
 ) -> Vec<Place> {
     let mut places = vec![Place::new(mounts, path, kind, id)];
     let mut next = 0;
@@ -260,7 +259,7 @@ pub(super) struct Outside {
 
 impl Outside {
     /// Looks for the directories above the target, whose inode is `id`.
-    pub(super) fn find(root: &SysRoot, path: &Path, kind: TargetKind, id: (u64, u64)) -> Self {
+    pub(super) fn find(root: &SysRoot, path: &Path, kind: TargetKind, id: FileId) -> Self {
         let mounts = mounts::read(root, "self");
         let places = find_places(&mounts, path, kind, id);
         let mut outside = Self {
@@ -272,13 +271,13 @@ impl Outside {
                 .iter()
                 .any(|other| other.device == place.device && other.is_whole);
             if !is_shown {
-                outside.hidden = Some(part_of(&mounts, place));
+                outside.hidden = Some(mounted_part(&mounts, place));
             }
             // The way up from its own path is judged already.
             if place.path != path {
-                match ancestry(&place.path, place.kind, place.id) {
+                match find_ancestry(&place.path, place.kind, place.id) {
                     Ok(above) => outside.seen.push(above),
-                    Err(_) => outside.hidden = Some(part_of(&mounts, place)),
+                    Err(_) => outside.hidden = Some(mounted_part(&mounts, place)),
                 }
             }
         }
@@ -286,8 +285,8 @@ impl Outside {
     }
 }
 
-fn part_of(mounts: &[MountEntry], place: &Place) -> PathBuf {
-    match holding(mounts, &device_number(place.id.0), &place.path) {
+fn mounted_part(mounts: &[MountEntry], place: &Place) -> PathBuf {
+    match holding(mounts, &device_number(place.id.device), &place.path) {
         Some(mount) => PathBuf::from(&mount.root),
         None => place.path.clone(),
     }
@@ -298,17 +297,17 @@ fn is_whole(mount: &MountEntry) -> bool {
     mount.root == "/" || mount.option("subvol") == Some(mount.root.as_str())
 }
 
-fn ancestry(path: &Path, kind: TargetKind, id: (u64, u64)) -> Result<Ancestry, Errno> {
+fn find_ancestry(path: &Path, kind: TargetKind, id: FileId) -> Result<Ancestry, Errno> {
     if kind == TargetKind::File {
         let text = path.to_str().ok_or(Errno::NOENT)?;
-        return Ancestry::of_file(text, id).map_err(|_| Errno::STALE);
+        return Ancestry::above_file(text, id).map_err(|_| Errno::STALE);
     }
     let held = Held::open(path)?;
     let stat = fstat(held.fd())?;
-    if (stat.st_dev, stat.st_ino) != id {
+    if FileId::from(&stat) != id {
         return Err(Errno::STALE);
     }
-    Ancestry::of_directory(held.fd(), path)
+    Ancestry::above_directory(held.fd(), path)
 }
 
 #[cfg(test)]
@@ -343,9 +342,9 @@ mod tests {
         // Held, so that the directory cannot get its inode number.
         let held = Held::open(&file).unwrap();
         let id = held.id();
-        assert!(Ancestry::of_file(path, id).is_ok());
+        assert!(Ancestry::above_file(path, id).is_ok());
         std::fs::remove_file(&file).unwrap();
         std::fs::create_dir(&file).unwrap();
-        assert!(Ancestry::of_file(path, id).is_err());
+        assert!(Ancestry::above_file(path, id).is_err());
     }
 }

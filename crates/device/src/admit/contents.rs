@@ -45,7 +45,11 @@ pub(super) fn judge_device(
 }
 
 fn add_unknown(path: &str, unknown: &Unknown, reasons: &mut RefusalReasons) {
-    let place = unknown.slice.as_ref().map(in_slice).unwrap_or_default();
+    let place = unknown
+        .slice
+        .as_ref()
+        .map(partition_phrase)
+        .unwrap_or_default();
     let sectors = counted(unknown.sectors, "sector");
     reasons.add(
         format!(
@@ -193,11 +197,15 @@ fn unreadable_reason(found: &ScanResult) -> Option<String> {
 
 /// `ext2/3/4 filesystem or its journal in partition sda1 (byte 1049656)`.
 fn described(signature: &Signature) -> String {
-    let place = signature.slice.as_ref().map(in_slice).unwrap_or_default();
+    let place = signature
+        .slice
+        .as_ref()
+        .map(partition_phrase)
+        .unwrap_or_default();
     format!("{}{place} (byte {})", signature.what, signature.offset)
 }
 
-fn in_slice(slice: &Slice) -> String {
+fn partition_phrase(slice: &Slice) -> String {
     let start = format_bytes(slice.start);
     match &slice.name {
         SliceName::Kernel(name) => format!(" in partition {name}"),
@@ -207,13 +215,13 @@ fn in_slice(slice: &Slice) -> String {
 
 fn clearing(path: &str, signature: &Signature) -> String {
     const SAVED: &str = "after saving what it holds";
-    let in_partition = signature.slice.as_ref().map(|slice| &slice.name);
-    let place = match in_partition {
+    let partition = signature.slice.as_ref().map(|slice| &slice.name);
+    let place = match partition {
         Some(SliceName::Kernel(name)) => node(name),
         Some(SliceName::Number(_)) | None => path.to_owned(),
     };
     let (place, path) = (quoted(&place), quoted(path));
-    match (signature.clearing, in_partition) {
+    match (signature.clearing, partition) {
         // Without its node no tool reaches into a partition; with the table its partitions are
         // released.
         (_, Some(SliceName::Number(_))) => {
@@ -228,17 +236,17 @@ fn clearing(path: &str, signature: &Signature) -> String {
         }
         (Clearing::Zeros, _) => format!("{SAVED}: {}", zeros(&path, signature.offset)),
         (Clearing::ZeroedLabel, _) => {
-            let dd = zeros_of(&path, signature.offset, ZFS_LABEL_BYTES);
+            let dd = dd_command(&path, signature.offset, ZFS_LABEL_BYTES);
             format!("{SAVED}: {dd}")
         }
     }
 }
 
 fn zeros(quoted: &str, offset: u64) -> String {
-    zeros_of(quoted, offset, ZERO_BYTES)
+    dd_command(quoted, offset, ZERO_BYTES)
 }
 
-fn zeros_of(quoted: &str, offset: u64, length: u64) -> String {
+fn dd_command(quoted: &str, offset: u64, length: u64) -> String {
     let (seek, count) = (offset / ZERO_BYTES, length / ZERO_BYTES);
     format!(
         "dd if=/dev/zero of={quoted} bs={ZERO_BYTES} seek={seek} count={count} conv=notrunc,fsync"

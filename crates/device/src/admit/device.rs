@@ -8,7 +8,7 @@ use super::contents::{self, Shown};
 use super::family::{BackingFile, DeviceFamily, Subject};
 use super::file::{judge_names, judge_outside};
 use super::in_use;
-use super::names::{disk_of, names};
+use super::names::{disk_below, names};
 use super::permit::{Consent, VisibilityGaps};
 use super::refusal::{RefusalReasons, judge_access, judge_device_size};
 use super::servers;
@@ -43,7 +43,7 @@ pub(super) fn judge(
     judge_access(identity, &identity.path, wanted, reasons);
     // A claim may be over in a second, unless its holder is known.
     let tries = if is_used { 1 } else { CLAIM_TRIES };
-    match Inspector::of_device(identity, tries) {
+    match Inspector::open_target(identity, tries) {
         Ok(inspector) => {
             // A claim that /proc or sysfs explains is reported above; that of a mount in a
             // namespace without processes is not.
@@ -70,8 +70,8 @@ pub(crate) fn judge_again(
         layers: layers::below_device(root, &[], &identity.device).layers,
         ..identity.clone()
     };
-    let found = DeviceFacts::new(&now);
-    if found.is_none() || found != DeviceFacts::new(identity) {
+    let facts = DeviceFacts::new(&now);
+    if facts.is_none() || facts != DeviceFacts::new(identity) {
         reasons.add(
             "the device has changed since the first check (name, size, serial or model)",
             "run again when no disk is being plugged in or removed",
@@ -101,7 +101,7 @@ impl<'a> DeviceFacts<'a> {
     /// `None` where sysfs does not show the device.
     fn new(identity: &'a TargetIdentity) -> Option<Self> {
         let layer = identity.layers.first()?;
-        let disk = disk_of(identity, layer);
+        let disk = disk_below(identity, layer);
         Some(Self {
             name: &layer.name,
             size_bytes: layer.size_bytes,
@@ -158,7 +158,7 @@ fn judge_medium(root: &SysRoot, identity: &TargetIdentity, reasons: &mut Refusal
     let Some(layer) = identity.layers.first() else {
         return;
     };
-    let disk = disk_of(identity, layer);
+    let disk = disk_below(identity, layer);
     if let Some(Layer { name, .. }) = [layer, disk].into_iter().find(|layer| layer.read_only) {
         reasons.add(
             format!("{name} is read-only"),
@@ -236,14 +236,14 @@ fn judge_contents(
     reasons: &mut RefusalReasons,
 ) {
     steps::before(GateStep::Judge);
-    let found = inspector.scan_device(identity.size_bytes, &family.slices);
-    contents::judge_device(&identity.path, &found, consent.unknown, reasons);
+    let scanned = inspector.scan_device(identity.size_bytes, &family.slices);
+    contents::judge_device(&identity.path, &scanned, consent.unknown, reasons);
     let whole = if family.whole != family.target {
         judge_disk_around(family, reasons)
     } else {
         None
     };
-    judge_backing(root, family, &found, whole.as_ref(), reasons);
+    judge_backing(root, family, &scanned, whole.as_ref(), reasons);
 }
 
 /// A member of a RAID of the firmware, say, shows the partitions of the volume as its own. Returns
@@ -255,7 +255,7 @@ fn judge_disk_around(family: &DeviceFamily, reasons: &mut RefusalReasons) -> Opt
         reasons.add_uninspected("the size of its whole disk is unknown".to_owned());
         return None;
     };
-    match Inspector::of_relative(&node, &disk.device) {
+    match Inspector::open_relative(&node, &disk.device) {
         Ok(inspector) => {
             contents::judge_around(&node, &inspector.scan_around(size_bytes), reasons);
             Some(inspector.scan(size_bytes, &family.whole_slices()))
@@ -284,7 +284,7 @@ fn judge_backing(
     }
     for device in &family.backing_devices {
         let node = device.member.node();
-        match Inspector::of_relative(&node, &device.member.device) {
+        match Inspector::open_relative(&node, &device.member.device) {
             Ok(inspector) => {
                 let behind = inspector.scan(device.size_bytes, &[]);
                 let shown = shown_behind(family, device.start, target, whole);
@@ -334,7 +334,7 @@ fn judge_file(
     if held.id() != id {
         return Err(changed(&path, "something else replaced it"));
     }
-    let above = Ancestry::of_file(&path, id)?;
+    let above = Ancestry::above_file(&path, id)?;
     servers::judge_file(&above, reasons);
     judge_outside(root, &file.path, id, reasons);
     let fd = held

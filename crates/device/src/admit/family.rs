@@ -3,8 +3,9 @@
 //! device. And whether a path, a descriptor or a device number belongs to what must not be in use.
 //! Reads sysfs only.
 
-use super::names::wwid_of;
+use super::names::read_wwid;
 use crate::disk::size_bytes;
+use crate::file_id::FileId;
 use crate::naming::{device_number, node};
 use crate::signatures::{Slice, SliceName};
 use crate::syscalls::file_behind_loop;
@@ -35,8 +36,8 @@ impl Member {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BackingFile {
     pub(crate) path: PathBuf,
-    /// Device and inode; `None` where it cannot be looked at from here.
-    pub(crate) id: Option<(u64, u64)>,
+    /// `None` where it cannot be looked at from here.
+    pub(crate) id: Option<FileId>,
     /// Loop device above it.
     pub(crate) above: String,
     /// Where the target begins in it, in bytes.
@@ -155,11 +156,11 @@ impl DeviceFamily {
     /// A disk on a SAN, or with two ports, shows up once per path; what is mounted by one path is
     /// destroyed by the other.
     fn add_paths(&mut self, root: &SysRoot, whole: &Member) {
-        let Some(wwid) = wwid_of(root, &whole.name) else {
+        let Some(wwid) = read_wwid(root, &whole.name) else {
             return;
         };
         for name in list(&root.sys.join("class/block")) {
-            if name == whole.name || wwid_of(root, &name).as_ref() != Some(&wwid) {
+            if name == whole.name || read_wwid(root, &name).as_ref() != Some(&wwid) {
                 continue;
             }
             if let Some(at) = root.named_device(&name)
@@ -205,7 +206,7 @@ impl DeviceFamily {
                     above = below;
                 }
                 _ => {
-                    let id = found.map(|stat| (stat.st_dev, stat.st_ino));
+                    let id = found.map(|stat| FileId::from(&stat));
                     return self.backing_files.push(BackingFile {
                         path,
                         id,
@@ -222,7 +223,7 @@ impl DeviceFamily {
 /// not say.
 fn is_behind(above: &Member, stat: &Stat) -> bool {
     match file_behind_loop(&above.node(), &above.device) {
-        Some(id) => id == (stat.st_dev, stat.st_ino),
+        Some(id) => id == FileId::from(stat),
         None => true,
     }
 }
@@ -278,8 +279,8 @@ pub(crate) enum Subject<'a> {
     File {
         /// Its path.
         path: &'a str,
-        /// Device and inode.
-        id: (u64, u64),
+        /// Which file it is.
+        id: FileId,
     },
 }
 
@@ -287,8 +288,7 @@ pub(crate) enum Subject<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SubjectFile<'a> {
     pub(super) path: &'a Path,
-    /// Device and inode.
-    pub(super) id: (u64, u64),
+    pub(super) id: FileId,
 }
 
 impl<'a> Subject<'a> {
@@ -334,18 +334,18 @@ impl Subject<'_> {
     /// The file of this path, or of this number.
     pub(super) fn owns_file(
         &self,
-        is_it: impl Fn(&Path, Option<(u64, u64)>) -> bool,
+        is_wanted: impl Fn(&Path, Option<FileId>) -> bool,
     ) -> Option<String> {
         match self {
             Self::Device(family) => {
                 let behind = family
                     .backing_files
                     .iter()
-                    .find(|file| is_it(&file.path, file.id))?;
+                    .find(|file| is_wanted(&file.path, file.id))?;
                 Some(behind.path.display().to_string())
             }
             Self::File { path, id } => {
-                if is_it(Path::new(path), Some(*id)) {
+                if is_wanted(Path::new(path), Some(*id)) {
                     Some((*path).to_owned())
                 } else {
                     None
@@ -389,8 +389,7 @@ pub(super) struct Node {
     pub(super) is_block: bool,
     /// Number of the device that it is.
     pub(super) device: u64,
-    /// Device that it lies on, and its inode.
-    pub(super) id: (u64, u64),
+    pub(super) id: FileId,
 }
 
 impl From<&Stat> for Node {
@@ -399,7 +398,7 @@ impl From<&Stat> for Node {
         Self {
             is_block,
             device: stat.st_rdev,
-            id: (stat.st_dev, stat.st_ino),
+            id: FileId::from(stat),
         }
     }
 }

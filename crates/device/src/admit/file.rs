@@ -11,6 +11,7 @@ use super::refusal::{
 };
 use super::servers;
 use crate::failure::{OpenError, open_failed};
+use crate::file_id::FileId;
 use crate::held::{Held, changed};
 use crate::inspect::Inspector;
 use crate::own_mark;
@@ -52,8 +53,8 @@ pub(super) fn judge(
     match held.reopen(OFlags::RDONLY | OFlags::NONBLOCK) {
         Ok(fd) => {
             judge_own(overwriting, fd.as_fd(), reasons);
-            let found = Inspector::through(fd.as_fd()).scan(identity.size_bytes, &[]);
-            contents::judge_file(&found, reasons);
+            let scanned = Inspector::through(fd.as_fd()).scan(identity.size_bytes, &[]);
+            contents::judge_file(&scanned, reasons);
         }
         Err(errno) => add_uninspected(&open_failed(&identity.path, errno), reasons),
     }
@@ -113,12 +114,12 @@ pub(crate) fn judge_again(
     reasons: &mut RefusalReasons,
 ) -> Result<VisibilityGaps, OpenError> {
     judge_own(overwriting, fd, reasons);
-    let before = Ancestry::of_file(&identity.path, held.id())?;
+    let before = Ancestry::above_file(&identity.path, held.id())?;
     let gaps = judge_owners(root, identity, fd, reasons);
-    let found = Inspector::through(fd).scan(identity.size_bytes, &[]);
-    contents::judge_file(&found, reasons);
+    let scanned = Inspector::through(fd).scan(identity.size_bytes, &[]);
+    contents::judge_file(&scanned, reasons);
     held.check_steady(&identity.path)?;
-    if Ancestry::of_file(&identity.path, held.id())?.is_same(&before) {
+    if Ancestry::above_file(&identity.path, held.id())?.is_same(&before) {
         return Ok(gaps);
     }
     Err(changed(
@@ -142,8 +143,8 @@ fn judge_owners(
             return VisibilityGaps::default();
         }
     };
-    let id = (stat.st_dev, stat.st_ino);
-    match Ancestry::of_file(&identity.path, id) {
+    let id = FileId::from(&stat);
+    match Ancestry::above_file(&identity.path, id) {
         Ok(above) => servers::judge_file(&above, reasons),
         Err(error) => add_uninspected(&error, reasons),
     }
@@ -159,12 +160,7 @@ fn judge_owners(
 
 /// Refuses a file of a server whose directories another mount shows, and one whose directories no
 /// mount shows.
-pub(super) fn judge_outside(
-    root: &SysRoot,
-    path: &Path,
-    id: (u64, u64),
-    reasons: &mut RefusalReasons,
-) {
+pub(super) fn judge_outside(root: &SysRoot, path: &Path, id: FileId, reasons: &mut RefusalReasons) {
     let outside = Outside::find(root, path, TargetKind::File, id);
     for above in &outside.seen {
         servers::judge_file(above, reasons);

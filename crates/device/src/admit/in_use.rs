@@ -8,6 +8,7 @@ use super::family::{Node, Subject, backing_path};
 use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
 use super::refusal::RefusalReasons;
+use crate::file_id::FileId;
 use crate::mounts::{self, MountEntry};
 use crate::namespaces::{MountTables, Namespace};
 use crate::naming::{errno_name, node};
@@ -134,13 +135,13 @@ fn add_mounted_device(
         return reasons.add(is_mounted, step);
     }
     let step = unmounting(point, namespace);
-    reasons.add(format!("{is_mounted}{}", in_namespace(namespace)), step);
+    reasons.add(format!("{is_mounted}{}", namespace_phrase(namespace)), step);
 }
 
 /// A file that is mounted has that name, too, and a container or a server uses it there.
 fn add_mounted_file(mount: &MountEntry, namespace: &Namespace, reasons: &mut RefusalReasons) {
     let point = &mount.point;
-    let place = in_namespace(namespace);
+    let place = namespace_phrase(namespace);
     let umount = unmounting(point, namespace);
     reasons.add(
         format!("it is mounted at {point}{place} (bind mount of a file)"),
@@ -149,7 +150,7 @@ fn add_mounted_file(mount: &MountEntry, namespace: &Namespace, reasons: &mut Ref
 }
 
 /// ` in the mount namespace of process 77 (postgres)`; nothing for our own.
-fn in_namespace(namespace: &Namespace) -> String {
+fn namespace_phrase(namespace: &Namespace) -> String {
     match namespace {
         Namespace::Own => String::new(),
         Namespace::Process { pid, name } => {
@@ -342,7 +343,7 @@ struct LoopFile {
 /// may not let them.
 struct AskedFile {
     at_path: Option<Node>,
-    by_driver: Option<(u64, u64)>,
+    by_driver: Option<FileId>,
 }
 
 impl LoopFile {
@@ -632,12 +633,18 @@ mod tests {
             }
             AskedFile {
                 at_path: None,
-                by_driver: Some((1, 2)),
+                by_driver: Some(FileId {
+                    device: 1,
+                    inode: 2,
+                }),
             }
         };
         let subject = Subject::File {
             path: "/data/x",
-            id: (1, 2),
+            id: FileId {
+                device: 1,
+                inode: 2,
+            },
         };
         let mut reasons = RefusalReasons::default();
         let loops = vec![of("loop0"), of("loop1"), of("loop2")];

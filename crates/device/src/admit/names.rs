@@ -31,7 +31,7 @@ pub(super) fn names(root: &SysRoot, identity: &TargetIdentity) -> AcceptedNames 
             described: "its name".into(),
         };
     };
-    let disk = disk_of(identity, target);
+    let disk = disk_below(identity, target);
     let others = other_disks(root, disk);
     let has_own_serial =
         disk.serial.is_some() && others.iter().all(|other| other.serial != disk.serial);
@@ -76,7 +76,7 @@ fn trimmed(name: Option<&str>) -> Option<String> {
 }
 
 /// The device itself, or the disk that a partition lies on.
-pub(super) fn disk_of<'a>(identity: &'a TargetIdentity, target: &'a Layer) -> &'a Layer {
+pub(super) fn disk_below<'a>(identity: &'a TargetIdentity, target: &'a Layer) -> &'a Layer {
     if target.kind != LayerKind::Partition {
         return target;
     }
@@ -92,7 +92,7 @@ pub(super) fn disk_of<'a>(identity: &'a TargetIdentity, target: &'a Layer) -> &'
 
 /// All other whole disks of the machine, but for other paths to this one.
 fn other_disks(root: &SysRoot, disk: &Layer) -> Vec<Layer> {
-    let wwid = wwid_of(root, &disk.name);
+    let wwid = read_wwid(root, &disk.name);
     let mut others = Vec::new();
     for name in list(&root.sys.join("class/block")) {
         let Some(at) = root.named_device(&name) else {
@@ -101,7 +101,7 @@ fn other_disks(root: &SysRoot, disk: &Layer) -> Vec<Layer> {
         let Some(device) = read_text(&at.join("dev")) else {
             continue;
         };
-        let is_path = wwid.is_some() && wwid_of(root, &name) == wwid;
+        let is_path = wwid.is_some() && read_wwid(root, &name) == wwid;
         if name != disk.name && !is_path && !at.join("partition").exists() {
             others.push(describe(root, &at, &name, &device, Vec::new()));
         }
@@ -110,7 +110,7 @@ fn other_disks(root: &SysRoot, disk: &Layer) -> Vec<Layer> {
 }
 
 /// The name that a disk keeps on every path to it.
-pub(super) fn wwid_of(root: &SysRoot, name: &str) -> Option<String> {
+pub(super) fn read_wwid(root: &SysRoot, name: &str) -> Option<String> {
     let at = root.sys.join("class/block").join(name);
     first_text(&at, &["device/wwid", "wwid"])
 }

@@ -2,8 +2,9 @@
 //! from fd, fdinfo and maps of /proc/PID and its threads.
 
 use super::family::{Node, Subject};
+use crate::file_id::FileId;
 use crate::mounts::unescape;
-use crate::syscalls::share_table;
+use crate::syscalls::have_one_file_table;
 use crate::sysroot::{SysRoot, list, read_text, value_of};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
 use rustix::io::Errno;
@@ -201,10 +202,10 @@ fn node(stat: &Statx) -> Node {
     Node {
         is_block: FileType::from_raw_mode(stat.stx_mode.into()) == FileType::BlockDevice,
         device: makedev(stat.stx_rdev_major, stat.stx_rdev_minor),
-        id: (
-            makedev(stat.stx_dev_major, stat.stx_dev_minor),
-            stat.stx_ino,
-        ),
+        id: FileId {
+            device: makedev(stat.stx_dev_major, stat.stx_dev_minor),
+            inode: stat.stx_ino,
+        },
     }
 }
 
@@ -236,7 +237,10 @@ fn mapped_at(subject: &Subject<'_>, process: &Path, mapping: &Mapping<'_>) -> Op
     {
         return subject.owns(&node(&stat));
     }
-    let mapped_id = Some((mapping.device, mapping.inode));
+    let mapped_id = Some(FileId {
+        device: mapping.device,
+        inode: mapping.inode,
+    });
     if let Some(what) = subject.owns_file(|_, id| id == mapped_id) {
         return Some(what);
     }
@@ -307,7 +311,11 @@ fn tables(process: &Path, pid: u32) -> Vec<PathBuf> {
         };
         // Where the kernel cannot compare (no CONFIG_KCMP), all threads are taken to share, as all
         // but a few programs have it.
-        if thread != pid && !owners.iter().any(|owner| share_table(*owner, thread)) {
+        if thread != pid
+            && !owners
+                .iter()
+                .any(|owner| have_one_file_table(*owner, thread))
+        {
             owners.push(thread);
             directories.push(tasks.join(name).join("fd"));
         }
@@ -355,14 +363,14 @@ mod tests {
         std::fs::write(&file, "x").unwrap();
         let process = place.path().join("1");
         std::fs::create_dir(&process).unwrap();
-        let told = look_at(&file).unwrap();
+        let stat = look_at(&file).unwrap();
         let path = file.to_str().unwrap();
         let subject = Subject::File {
             path,
-            id: (
-                makedev(told.stx_dev_major, told.stx_dev_minor),
-                told.stx_ino,
-            ),
+            id: FileId {
+                device: makedev(stat.stx_dev_major, stat.stx_dev_minor),
+                inode: stat.stx_ino,
+            },
         };
         let is_mapped = |device: (u32, u32), inode: u64, path: &str| {
             let line = format!(
@@ -373,34 +381,34 @@ mod tests {
             mapped(&subject, &process) == [file.to_str().unwrap()]
         };
         assert!(is_mapped(
-            (told.stx_dev_major, told.stx_dev_minor),
-            told.stx_ino,
+            (stat.stx_dev_major, stat.stx_dev_minor),
+            stat.stx_ino,
             "/elsewhere"
         ));
         assert!(
-            is_mapped((0, 0x2a), told.stx_ino, path),
+            is_mapped((0, 0x2a), stat.stx_ino, path),
             "btrfs reports another device"
         );
         assert!(
-            !is_mapped((0, 0x2a), told.stx_ino + 1, path),
+            !is_mapped((0, 0x2a), stat.stx_ino + 1, path),
             "another file of this name, in another namespace or of another time"
         );
-        assert!(!is_mapped((0, 0x2a), told.stx_ino, "/elsewhere"));
+        assert!(!is_mapped((0, 0x2a), stat.stx_ino, "/elsewhere"));
     }
 
     #[test]
     #[allow(unsafe_code)]
     fn a_thread_that_left_the_table_has_one_of_its_own() {
-        let (tell, told) = channel();
+        let (report, reported) = channel();
         let (end, ended) = channel::<()>();
         let thread = std::thread::spawn(move || {
             // SAFETY: unshare takes a number; the thread opens and closes nothing that others know
             // of.
             let (left, own) = unsafe { (libc::unshare(libc::CLONE_FILES), libc::gettid()) };
-            tell.send((left, own)).unwrap();
+            report.send((left, own)).unwrap();
             let _ = ended.recv();
         });
-        let (left, own) = told.recv().unwrap();
+        let (left, own) = reported.recv().unwrap();
         assert_eq!(left, 0);
         let found = tables(Path::new("/proc/self"), std::process::id());
         assert_eq!(found[0], Path::new("/proc/self/fd"));

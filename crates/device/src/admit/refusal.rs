@@ -56,7 +56,7 @@ impl RefusalReasons {
         }
     }
 
-    /// Each reason with the command or deed that ends it: for what would be destroyed.
+    /// Each reason with the command or action that ends it: for what would be destroyed.
     pub(crate) fn into_stepwise_refusal(self, asked: String) -> Refusal {
         let all = self.all.into_iter();
         let reasons = all.map(|(reason, step)| format!("{reason}{STEP}{}", clause(&step)));

@@ -370,7 +370,7 @@ fn only_the_node_of_that_very_disk_is_asked_about() {
         ("../etc/passwd", "8:0"),
         ("no-such-disk", "8:0"),
     ] {
-        assert_eq!(node_of(&bare_layer(name, device)), None, "{name}");
+        assert_eq!(verified_node(&bare_layer(name, device)), None, "{name}");
     }
 }
 

@@ -116,7 +116,7 @@ pub(super) fn map_mapped(name: Option<String>, number: Option<String>) -> Result
 }
 
 /// A number of sectors in bytes.
-fn bytes_of(sectors: &str) -> Option<u64> {
+fn parse_sectors(sectors: &str) -> Option<u64> {
     sectors.parse::<u64>().ok()?.checked_mul(SECTOR_BYTES)
 }
 
@@ -143,9 +143,11 @@ fn read_table(text: &str, number: &str) -> Result<BlockMap, String> {
                 ));
             }
         };
-        let (Some(from), Some(length), Some(to)) =
-            (bytes_of(start), bytes_of(length), bytes_of(start_below))
-        else {
+        let (Some(from), Some(length), Some(to)) = (
+            parse_sectors(start),
+            parse_sectors(length),
+            parse_sectors(start_below),
+        ) else {
             return Err(unreadable(text));
         };
         // Parts on other devices are not measured.

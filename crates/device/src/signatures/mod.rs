@@ -34,7 +34,7 @@ pub(crate) struct ScanResult {
 pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     let whole = image.whole();
     let tables = partition_tables::read(&whole);
-    let mut signatures = one_of_a_name(&whole, tables.marks, marks_of(&whole), None);
+    let mut signatures = one_of_a_name(&whole, tables.marks, find_marks(&whole), None);
     let mut slices = known.to_vec();
     for slice in tables.slices {
         // The kernel's own list has the nodes' names; a table's entry for the same place adds
@@ -49,7 +49,7 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     for slice in slices {
         if let Some(view) = whole.part(slice.start, slice.length) {
             let tables = partition_tables::read(&view);
-            let marks = marks_of(&view);
+            let marks = find_marks(&view);
             signatures.extend(one_of_a_name(&view, tables.marks, marks, Some(&slice)));
         }
     }
@@ -105,7 +105,7 @@ pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> ScanResult {
 /// firmware RAID whose volume is divided.
 pub(crate) fn scan_around(image: &Image<'_>) -> ScanResult {
     let whole = image.whole();
-    let mut marks = marks_of(&whole);
+    let mut marks = find_marks(&whole);
     marks.retain(|mark| mark.role == Role::Content);
     ScanResult {
         signatures: one_of_a_name(&whole, Vec::new(), marks, None),
@@ -115,7 +115,7 @@ pub(crate) fn scan_around(image: &Image<'_>) -> ScanResult {
 }
 
 /// Every mark but those of partition tables that name partitions.
-fn marks_of(view: &View<'_, '_>) -> Vec<Signature> {
+fn find_marks(view: &View<'_, '_>) -> Vec<Signature> {
     // Read before the fixed bytes: of places that cannot be read, a refusal names the first.
     let structures: Vec<Signature> = structures::find(view).collect();
     let fixed = MAGICS.iter().filter_map(|magic| magic.find(view));

@@ -50,38 +50,48 @@ impl Tables {
     }
 }
 
-fn has_boot_mark(view: &View<'_, '_>, at: u64) -> bool {
+fn has_boot_signature(view: &View<'_, '_>, at: u64) -> bool {
     view.array::<2>(at + 510) == Some([0x55, 0xaa])
 }
 
-/// Type, first sector and sectors of one of the four entries.
-fn entry(view: &View<'_, '_>, table: u64, index: u64) -> Option<(u8, u64, u64)> {
+/// One of the four entries of a DOS partition table.
+struct MbrEntry {
+    kind: u8,
+    first_sector: u64,
+    sectors: u64,
+}
+
+/// Reads an entry; `None` where it is unused.
+fn mbr_entry(view: &View<'_, '_>, table: u64, index: u64) -> Option<MbrEntry> {
     let at = table + 446 + index * 16;
     let kind = view.array::<1>(at + 4)?[0];
-    (kind != 0).then_some((
+    if kind == 0 {
+        return None;
+    }
+    Some(MbrEntry {
         kind,
-        u64::from(view.le32(at + 8)?),
-        u64::from(view.le32(at + 12)?),
-    ))
+        first_sector: u64::from(view.le32(at + 8)?),
+        sectors: u64::from(view.le32(at + 12)?),
+    })
 }
 
 fn read_mbr(view: &View<'_, '_>, tables: &mut Tables) {
-    if !has_boot_mark(view, 0) {
+    if !has_boot_signature(view, 0) {
         return;
     }
     tables.mark("MBR partition table or boot sector", 510);
     for sector in SECTOR_BYTES {
         for index in 0..4 {
-            let Some((kind, first, sectors)) = entry(view, 0, index) else {
+            let Some(entry) = mbr_entry(view, 0, index) else {
                 continue;
             };
-            match kind {
-                0x05 | 0x0f | 0x85 => read_logical(view, first, sector, tables),
+            match entry.kind {
+                0x05 | 0x0f | 0x85 => read_logical(view, entry.first_sector, sector, tables),
                 _ => tables.slice(
                     view,
                     index as u32 + 1,
-                    first.checked_mul(sector),
-                    sectors.checked_mul(sector),
+                    entry.first_sector.checked_mul(sector),
+                    entry.sectors.checked_mul(sector),
                 ),
             }
         }
@@ -93,19 +103,19 @@ fn read_mbr(view: &View<'_, '_>, tables: &mut Tables) {
 fn read_logical(view: &View<'_, '_>, extended: u64, sector: u64, tables: &mut Tables) {
     let (mut at, mut seen) = (extended, BTreeSet::new());
     for number in 5..5 + LOGICAL_MAX {
-        if !seen.insert(at) || !has_boot_mark(view, at * sector) {
+        if !seen.insert(at) || !has_boot_signature(view, at * sector) {
             return;
         }
-        if let Some((_, first, sectors)) = entry(view, at * sector, 0) {
+        if let Some(entry) = mbr_entry(view, at * sector, 0) {
             tables.slice(
                 view,
                 number,
-                (at + first).checked_mul(sector),
-                sectors.checked_mul(sector),
+                (at + entry.first_sector).checked_mul(sector),
+                entry.sectors.checked_mul(sector),
             );
         }
-        match entry(view, at * sector, 1) {
-            Some((_, next, _)) => at = extended + next,
+        match mbr_entry(view, at * sector, 1) {
+            Some(next) => at = extended + next.first_sector,
             None => return,
         }
     }

@@ -6,7 +6,7 @@
 use super::image::View;
 use super::magics::{At, Clearing, MAGICS, Magic, Role, Signature, read_table};
 use super::partition_tables;
-use super::structures::{EXT_COPY, XFS_COPY, at_start, zfs_list, zfs_ring};
+use super::structures::{EXT_COPY, XFS_COPY, structures_at_start, zfs_list, zfs_ring};
 use super::unknown::END_BYTES;
 use diskproof_model::own_data::is_marked;
 use diskproof_model::units::SECTOR_BYTES;
@@ -38,10 +38,10 @@ pub(super) fn find(whole: &View<'_, '_>) -> Vec<Signature> {
         .iter()
         .filter_map(|magic| magic.find(whole))
         .collect();
-    found.extend(in_sectors_of_ends(whole));
+    found.extend(scan_sectors_at_both_ends(whole));
     for start in PARTITION_STARTS {
         if let Some(view) = whole.part(start, whole.length()) {
-            found.extend(in_partition(&view));
+            found.extend(scan_forgotten_partition(&view));
         }
     }
     found.extend(zfs_end_labels(whole));
@@ -52,7 +52,7 @@ pub(super) fn find(whole: &View<'_, '_>) -> Vec<Signature> {
 }
 
 /// The content of a partition that no table names any more; where it ends is unknown.
-fn in_partition(view: &View<'_, '_>) -> Vec<Signature> {
+fn scan_forgotten_partition(view: &View<'_, '_>) -> Vec<Signature> {
     let mut found = Vec::new();
     for magic in MAGICS.iter().chain(REMAINS.iter()) {
         let is_sure = magic.text.len() >= SURE_TEXT_BYTES && magic.role == Role::Content;
@@ -60,7 +60,7 @@ fn in_partition(view: &View<'_, '_>) -> Vec<Signature> {
             found.extend(magic.find(view));
         }
     }
-    found.extend(at_start(view));
+    found.extend(structures_at_start(view));
     if is_ext_superblock(view, KIB) {
         let what = "ext2/3/4 filesystem or its journal";
         found.push(content(what, KIB + 56));
@@ -122,7 +122,7 @@ fn zfs_end_labels(whole: &View<'_, '_>) -> Vec<Signature> {
 /// Texts that stand at the same place of any sector in the first MiB and the last two: the second
 /// boot sectors of FAT32 and NTFS, metadata of LVM and RAID in a partition that ends before the
 /// disk does.
-fn in_sectors_of_ends(whole: &View<'_, '_>) -> Vec<Signature> {
+fn scan_sectors_at_both_ends(whole: &View<'_, '_>) -> Vec<Signature> {
     let length = whole.length();
     let first = 0..length.min(END_BYTES);
     let last = length.saturating_sub(2 * END_BYTES).max(first.end) / SECTOR_BYTES * SECTOR_BYTES;
@@ -142,7 +142,7 @@ fn in_sectors_of_ends(whole: &View<'_, '_>) -> Vec<Signature> {
                     continue;
                 }
                 let start = at + index as u64 * SECTOR_BYTES;
-                found.extend(in_sector(&texts, sector, start));
+                found.extend(first_text_in_sector(&texts, sector, start));
             }
         }
     }
@@ -169,7 +169,7 @@ fn sector_text(magic: &Magic) -> Option<SectorText<'_>> {
 }
 
 /// The first text that a sector holds; it begins at byte `start` of the disk.
-fn in_sector(texts: &[SectorText<'_>], sector: &[u8], start: u64) -> Option<Signature> {
+fn first_text_in_sector(texts: &[SectorText<'_>], sector: &[u8], start: u64) -> Option<Signature> {
     for text in texts {
         let magic = text.magic;
         if sector

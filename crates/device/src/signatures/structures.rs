@@ -64,7 +64,7 @@ fn copy(what: &'static str, offset: u64) -> Signature {
 }
 
 /// Structures that the beginning of a partition shows, wherever it ends; all but those of ZFS.
-pub(super) fn at_start(view: &View<'_, '_>) -> impl Iterator<Item = Signature> {
+pub(super) fn structures_at_start(view: &View<'_, '_>) -> impl Iterator<Item = Signature> {
     let contents = CHECKS
         .iter()
         .filter(|(_, _, clearing, role)| *clearing != ZpoolLabelclear && *role == Content);

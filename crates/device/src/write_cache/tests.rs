@@ -1,6 +1,6 @@
 //! Tools that behave as the real ones do, on a state file, and what they print word for word.
 
-use super::{CacheTool, tool_of};
+use super::{CacheTool, choose_tool};
 use crate::disk::bare_layer;
 use diskproof_model::target::{LayerKind, Link, WriteCache};
 use std::os::unix::fs::PermissionsExt as _;
@@ -83,7 +83,7 @@ fn disks_without_a_switch_say_what_to_do() {
             bytes_per_second_max: None,
             device_bytes_per_second_max: None,
         });
-        tool_of(&layer)
+        choose_tool(&layer)
     };
     let disk = LayerKind::Disk;
     assert_eq!(of("sda", disk, Some("SATA")), Ok(CacheTool::Hdparm));

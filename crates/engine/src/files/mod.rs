@@ -70,7 +70,7 @@ impl Session {
             watch,
             keep,
             measured: FilesMeasurement::default(),
-            left: u64::from(plan.rounds) * plan.orders.len() as u64 * weight_of_set,
+            weights_left: u64::from(plan.rounds) * plan.orders.len() as u64 * weight_of_set,
             page_drops: None,
             name_drops: None,
         };
@@ -82,7 +82,7 @@ impl Session {
             }
             for (place, order) in orders.into_iter().enumerate() {
                 let number = u64::from(round) * plan.orders.len() as u64 + place as u64;
-                let ending = run.set(order, number)?;
+                let ending = run.measure_set(order, number)?;
                 if ending != FilesEnding::Complete {
                     return Ok(ending);
                 }
@@ -113,10 +113,17 @@ fn cache_state(drops: &CacheDrops) -> CacheState {
 }
 
 /// Adds an attempt: one that failed counts for all.
-fn note(drops: &mut CacheDrops, attempt: Result<(), String>) {
+fn note_attempt(drops: &mut CacheDrops, attempt: Result<(), String>) {
     if !matches!(drops, Some(Err(_))) {
         *drops = Some(attempt);
     }
+}
+
+/// A pass that is measured.
+struct MeasuredPass {
+    limit_ns: u64,
+    /// The seed of its random order; `None` in the order of the names.
+    shuffled_by: Option<u64>,
 }
 
 struct FilesRun<'a> {
@@ -128,30 +135,30 @@ struct FilesRun<'a> {
     keep: KeepFiles<'a>,
     measured: FilesMeasurement,
     /// Shares of the time that no step has had yet.
-    left: u64,
+    weights_left: u64,
     page_drops: CacheDrops,
     name_drops: CacheDrops,
 }
 
 impl FilesRun<'_> {
     /// All steps on a set of files, which are removed afterwards.
-    fn set(&mut self, order: FileOrder, number: u64) -> Result<FilesEnding, RunError> {
+    fn measure_set(&mut self, order: FileOrder, number: u64) -> Result<FilesEnding, RunError> {
         let seed = self
             .session
             .seed
             .wrapping_add(number.wrapping_mul(SET_SEED_STEP));
         let set = Arc::new(FileSet::new(self.plan, order, seed));
         self.tree.expect_files(true);
-        let ending = self.steps(&set, order, seed);
+        let ending = self.measure_steps(&set, order, seed);
         // After a hang every further call would hang, too.
         if !matches!(ending, Err(RunError::Stalled { .. })) {
-            let removed = self.pass(&set, "removal of files", Task::Remove, None)?;
+            let removed = self.run_pass(&set, "removal of files", Task::Remove, None)?;
             self.tree.expect_files(!removed.op.errors.is_empty());
         }
         ending
     }
 
-    fn steps(
+    fn measure_steps(
         &mut self,
         set: &Arc<FileSet>,
         order: FileOrder,
@@ -168,7 +175,11 @@ impl FilesRun<'_> {
                 (FileOrder::Random, FileOperation::Create) | (FileOrder::Sequential, _) => None,
                 (FileOrder::Random, _) => Some(seed ^ operation as u64),
             };
-            match self.measure(set, step, (limit_ns, shuffled_by))? {
+            let measured = MeasuredPass {
+                limit_ns,
+                shuffled_by,
+            };
+            match self.measure_step(set, step, measured)? {
                 StopReason::Interrupted => return Ok(FilesEnding::Interrupted),
                 StopReason::Errors => return Ok(FilesEnding::Errors),
                 _ => {}
@@ -181,8 +192,9 @@ impl FilesRun<'_> {
     fn share_ns(&mut self, weight: u64) -> u64 {
         let spent_ns: u64 = self.measured.steps.iter().map(|step| step.wall_ns).sum();
         let left_ns = self.plan.time_ns.saturating_sub(spent_ns);
-        let share_ns = u128::from(left_ns) * u128::from(weight) / u128::from(self.left.max(1));
-        self.left = self.left.saturating_sub(weight);
+        let share_ns =
+            u128::from(left_ns) * u128::from(weight) / u128::from(self.weights_left.max(1));
+        self.weights_left = self.weights_left.saturating_sub(weight);
         share_ns as u64
     }
 
@@ -192,7 +204,7 @@ impl FilesRun<'_> {
         if !matches!(operation, FileOperation::Rename | FileOperation::Delete) {
             return Ok(false);
         }
-        let checked = self.pass(set, "check of files", Task::Recheck, None)?;
+        let checked = self.run_pass(set, "check of files", Task::Recheck, None)?;
         Ok(checked.stopped == StopReason::Interrupted)
     }
 
@@ -213,7 +225,7 @@ impl FilesRun<'_> {
             return Ok(false);
         }
         for task in [Task::WriteBack, Task::DropPages] {
-            let dropped = self.pass(set, "write-back", task, None)?;
+            let dropped = self.run_pass(set, "write-back", task, None)?;
             if dropped.stopped == StopReason::Interrupted {
                 return Ok(true);
             }
@@ -221,13 +233,13 @@ impl FilesRun<'_> {
                 Some(errno) => Err(format!("{errno} while the content was dropped")),
                 None => Ok(()),
             };
-            note(&mut self.page_drops, outcome);
+            note_attempt(&mut self.page_drops, outcome);
         }
         if drops_all {
             let Some(dropped) = self.drop_machine_caches()? else {
                 return Ok(true);
             };
-            note(&mut self.name_drops, dropped);
+            note_attempt(&mut self.name_drops, dropped);
         }
         Ok(false)
     }
@@ -266,16 +278,16 @@ impl FilesRun<'_> {
     }
 
     /// Measures a step once and adds it to what was measured.
-    fn measure(
+    fn measure_step(
         &mut self,
         set: &Arc<FileSet>,
         step: FileStep,
-        (limit_ns, shuffled_by): (u64, Option<u64>),
+        measured: MeasuredPass,
     ) -> Result<StopReason, RunError> {
         let name = step.name();
         let snapshot = Snapshot::take(self.tree.identity());
         let task = Task::Measure(step.operation);
-        let result = self.pass(set, &name, task, Some((limit_ns, shuffled_by)))?;
+        let result = self.run_pass(set, &name, task, Some(measured))?;
         let device = snapshot.finish(ByteCount::default());
         let mut disk = None;
         if device.unresolved.is_none() {
@@ -286,7 +298,7 @@ impl FilesRun<'_> {
             });
         }
         let stopped = result.stopped;
-        self.add(step, result, disk);
+        self.add_round(step, result, disk);
         self.measured.caches = CacheDrop {
             pages: cache_state(&self.page_drops),
             names: cache_state(&self.name_drops),
@@ -300,7 +312,7 @@ impl FilesRun<'_> {
     }
 
     /// Adds a round to its step. The series goes on where the round before ended.
-    fn add(&mut self, step: FileStep, result: PassResult, disk: Option<ByteCount>) {
+    fn add_round(&mut self, step: FileStep, result: PassResult, disk: Option<ByteCount>) {
         let round = FileRound {
             start_ns: result.begin_ns.saturating_sub(self.session.origin_ns),
             wall_ns: result.wall_ns,
@@ -332,14 +344,13 @@ impl FilesRun<'_> {
         known.stopped = result.stopped;
     }
 
-    /// One pass over the files of a set. With a limit it is measured; in random order with a seed
-    /// for that.
-    fn pass(
+    /// One pass over the files of a set.
+    fn run_pass(
         &mut self,
         set: &Arc<FileSet>,
         name: &str,
         task: Task,
-        measured: Option<(u64, Option<u64>)>,
+        measured: Option<MeasuredPass>,
     ) -> Result<PassResult, RunError> {
         let mut files = None;
         let mut count = set.count();
@@ -353,21 +364,25 @@ impl FilesRun<'_> {
             count = existing.len() as u64;
             files = Some(existing);
         }
-        let (limit_ns, shuffled_by) = match measured {
-            Some((limit_ns, shuffled_by)) => (Some(limit_ns), shuffled_by),
-            None => (None, None),
-        };
-        let threads = match measured {
-            Some(_) => self.plan.threads,
-            None => self.plan.threads.max(HELPERS_MIN),
-        };
+        let mut limit_ns = None;
+        let mut shuffled = None;
+        let mut threads = self.plan.threads;
+        match measured {
+            Some(measured) => {
+                limit_ns = Some(measured.limit_ns);
+                if let Some(seed) = measured.shuffled_by {
+                    shuffled = Some(Permutation::new(count, seed));
+                }
+            }
+            None => threads = threads.max(HELPERS_MIN),
+        }
         let pass = Pass {
             tree: Arc::clone(self.tree),
             set: Arc::clone(set),
             task,
             sync: self.plan.sync,
             files,
-            shuffled: shuffled_by.map(|seed| Permutation::new(count, seed)),
+            shuffled,
             content: Arc::clone(&self.content),
             limit_ns,
             signals: PassSignals::default(),

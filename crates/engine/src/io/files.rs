@@ -21,6 +21,20 @@ impl From<OwnedFd> for TargetFiles {
     }
 }
 
+/// Where a byte of the target lies.
+pub(crate) struct FilePlace<'a> {
+    pub fd: BorrowedFd<'a>,
+    /// The place of the byte in this file.
+    pub offset: u64,
+}
+
+/// What a file has of an extent of the target.
+pub(crate) struct FilePart<'a> {
+    pub fd: BorrowedFd<'a>,
+    /// The part of the extent, as the file counts; `None` for all of the file.
+    pub extent: Option<Extent>,
+}
+
 impl TargetFiles {
     /// Several files with `part_bytes` of the target each.
     pub(crate) fn several(first: OwnedFd, further: Vec<OwnedFd>, part_bytes: u64) -> Self {
@@ -35,19 +49,25 @@ impl TargetFiles {
 
     /// The file that holds this byte of the target, and the place of the byte in it.
     #[inline(always)]
-    pub(crate) fn place(&self, offset: u64) -> (BorrowedFd<'_>, u64) {
+    pub(crate) fn place(&self, offset: u64) -> FilePlace<'_> {
         if self.further.is_empty() {
-            (self.first.as_fd(), offset)
+            FilePlace {
+                fd: self.first.as_fd(),
+                offset,
+            }
         } else {
             self.place_among_several(offset)
         }
     }
 
     #[cold]
-    fn place_among_several(&self, offset: u64) -> (BorrowedFd<'_>, u64) {
+    fn place_among_several(&self, offset: u64) -> FilePlace<'_> {
         let index = self.index(offset);
         let before = index as u64 * self.part_bytes;
-        (self.file(index).as_fd(), offset - before)
+        FilePlace {
+            fd: self.file(index).as_fd(),
+            offset: offset - before,
+        }
     }
 
     /// How many bytes of a request belong to the file in which it begins.
@@ -117,22 +137,29 @@ impl TargetFiles {
 
     /// The files with their parts of an extent of the target, or of all of it; those without one
     /// are not among them.
-    pub(crate) fn parts(&self, extent: Option<Extent>) -> Vec<(BorrowedFd<'_>, Option<Extent>)> {
+    pub(crate) fn parts(&self, extent: Option<Extent>) -> Vec<FilePart<'_>> {
         if self.further.is_empty() {
-            return vec![(self.first.as_fd(), extent)];
+            return vec![FilePart {
+                fd: self.first.as_fd(),
+                extent,
+            }];
         }
         let mut parts = Vec::new();
         for index in 0..=self.further.len() {
-            let file = self.file(index).as_fd();
+            let fd = self.file(index).as_fd();
             let Some(extent) = extent else {
-                parts.push((file, None));
+                parts.push(FilePart { fd, extent: None });
                 continue;
             };
             let before = index as u64 * self.part_bytes;
             let start = extent.start.max(before);
             let end = extent.end().min(before + self.part_bytes);
             if start < end {
-                parts.push((file, Some(Extent::new(start - before, end - start))));
+                let part = Extent::new(start - before, end - start);
+                parts.push(FilePart {
+                    fd,
+                    extent: Some(part),
+                });
             }
         }
         parts
@@ -150,7 +177,7 @@ mod tests {
     use std::os::fd::AsRawFd as _;
 
     /// Three files of two blocks.
-    fn three() -> (TargetFiles, Vec<std::fs::File>) {
+    fn three_files() -> (TargetFiles, Vec<std::fs::File>) {
         let all: Vec<std::fs::File> = (0..3).map(|_| tempfile::tempfile().unwrap()).collect();
         let mut own: Vec<OwnedFd> = Vec::new();
         for file in &all {
@@ -169,7 +196,7 @@ mod tests {
 
     #[test]
     fn each_file_gets_the_blocks_of_its_part() {
-        let (files, all) = three();
+        let (files, all) = three_files();
         let mut backend = SyncBackend::new(files, Buffers::new(1, 4096).unwrap());
         for block in [0, 1, 2, 5] {
             let mut request = Some(Request::new(0, Op::Write, block * 4096, 4096));
@@ -185,7 +212,7 @@ mod tests {
 
     #[test]
     fn request_across_two_files_is_short_in_the_first() {
-        let (files, all) = three();
+        let (files, all) = three_files();
         let mut backend = SyncBackend::new(files, Buffers::new(1, 8192).unwrap());
         let mut request = Some(Request::new(0, Op::Write, 4096, 8192));
         backend.enqueue(&mut |_| request.take()).unwrap();
@@ -200,10 +227,10 @@ mod tests {
 
     #[test]
     fn sync_concerns_the_files_that_were_written() {
-        let (mut files, _) = three();
+        let (mut files, _) = three_files();
         files.mark_written(0);
         files.mark_written(20_000);
-        let numbers = [0, 8192, 16_384].map(|offset| files.place(offset).0.as_raw_fd());
+        let numbers = [0, 8192, 16_384].map(|offset| files.place(offset).fd.as_raw_fd());
         let synced = RefCell::new(Vec::new());
         let count = |fd: BorrowedFd<'_>| {
             synced.borrow_mut().push(fd.as_raw_fd());
@@ -216,9 +243,9 @@ mod tests {
 
     #[test]
     fn extent_has_a_part_in_each_file() {
-        let (files, _) = three();
+        let (files, _) = three_files();
         let parts = files.parts(Some(Extent::new(4096, 8192)));
-        let extents: Vec<Extent> = parts.iter().filter_map(|(_, extent)| *extent).collect();
+        let extents: Vec<Extent> = parts.iter().filter_map(|part| part.extent).collect();
         assert_eq!(extents, [Extent::new(4096, 4096), Extent::new(0, 4096)]);
         assert_eq!(files.parts(None).len(), 3);
     }

@@ -5,6 +5,7 @@
 use super::buffers::Buffers;
 use super::files::TargetFiles;
 use super::{Backend, Extent, Op, RequestSource, advise_dontneed, call_block, completion_result};
+use crate::io::files::FilePlace;
 use crate::lock::lock;
 use diskproof_model::plan::SyncCall;
 use rustix::io::{ReadWriteFlags, pwritev2};
@@ -110,7 +111,7 @@ impl Backend for SyncBackend {
         };
         // rustix enters the kernel directly; glibc's pread is a cancellation point, which costs two
         // locked instructions in a threaded program.
-        let (fd, offset) = self.files.place(request.offset);
+        let FilePlace { fd, offset } = self.files.place(request.offset);
         let result = match request.op {
             Op::Read => bytes_or_errno(rustix::io::pread(fd, bytes, offset)),
             Op::Write => {
@@ -146,8 +147,8 @@ impl Backend for SyncBackend {
     }
 
     fn drop_cache(&mut self, extent: Option<Extent>) {
-        for (file, extent) in self.files.parts(extent) {
-            advise_dontneed(file, extent);
+        for part in self.files.parts(extent) {
+            advise_dontneed(part.fd, part.extent);
         }
     }
 }

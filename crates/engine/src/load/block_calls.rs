@@ -42,14 +42,14 @@ impl BlockCalls {
         self.calls.iter().map(|(_, call)| *call)
     }
 
-    /// That of a kind.
-    pub(crate) fn of_kind(&self, kind: OpKind) -> Option<BlockCall> {
-        let found = self.calls.iter().find(|(of, _)| *of == kind);
+    /// The call of a kind.
+    pub(crate) fn call(&self, kind: OpKind) -> Option<BlockCall> {
+        let found = self.calls.iter().find(|(called, _)| *called == kind);
         found.map(|(_, call)| *call)
     }
 
     /// What follows an operation of this kind in its block.
-    pub(crate) fn after(&self, kind: OpKind) -> Option<OpKind> {
-        self.streams.after(kind)
+    pub(crate) fn following_kind(&self, kind: OpKind) -> Option<OpKind> {
+        self.streams.following_kind(kind)
     }
 }

@@ -59,7 +59,7 @@ impl SharedBudget {
     }
 
     /// Takes `amount` or nothing; returns whether it did.
-    pub(crate) fn take(&self, amount: u64) -> bool {
+    pub(crate) fn try_take(&self, amount: u64) -> bool {
         self.update(|left| left.checked_sub(amount)).is_ok()
     }
 
@@ -85,7 +85,7 @@ pub(crate) struct Budget {
 impl Budget {
     /// This many steps for a single worker.
     #[cfg(test)]
-    pub(crate) fn of_steps(steps: u64) -> Self {
+    pub(crate) fn with_steps(steps: u64) -> Self {
         Self {
             steps: Some(SharedBudget::new(steps, 1)),
             ..Self::default()
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn budget_of_one_worker_is_one_portion_and_no_budget_never_ends() {
-        let alone = Budget::of_steps(99_991);
+        let alone = Budget::with_steps(99_991);
         assert_eq!((alone.take_portion(), alone.take_portion()), (99_991, 0));
         assert_eq!(Budget::default().take_portion(), u64::MAX);
         assert_eq!(Budget::default().take_portion(), u64::MAX);
@@ -196,7 +196,7 @@ mod tests {
             let portions = std::iter::from_fn(|| Some(budget.take_portion()).filter(|n| *n > 0));
             let steps: u64 = portions.sum();
             let mut kept = 0;
-            while bytes.take(16) {
+            while bytes.try_take(16) {
                 bytes.give_back(9);
                 kept += 7;
             }

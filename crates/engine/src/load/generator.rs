@@ -432,14 +432,14 @@ impl RequestGenerator {
         }
         let slots = &self.slots;
         let (pauses, flow) = (options.pauses.as_mut(), options.flow.as_mut());
-        if pauses.is_some_and(|pauses| pauses.holds(now, slots.in_flight() as u64))
-            || flow.is_some_and(|flow| flow.holds(now, slots.in_flight() as u64))
+        if pauses.is_some_and(|pauses| pauses.must_wait(now, slots.in_flight() as u64))
+            || flow.is_some_and(|flow| flow.must_wait(now, slots.in_flight() as u64))
         {
             return StepDecision::Wait;
         }
         // The step may be shorter; the difference is returned with its completion.
         if let Some((bytes, longest)) = &options.bytes_left
-            && !bytes.take(*longest)
+            && !bytes.try_take(*longest)
         {
             if self.slots.in_flight() == 0 {
                 self.end();
@@ -612,7 +612,7 @@ impl RequestGenerator {
         };
         let hold_ns = options.flow.as_ref().and_then(FlowMember::until_ns);
         let is_blocked = hold_ns.is_none() && options.reserved_ns.is_some_and(|due| due <= now);
-        if is_blocked || options.pauses.as_ref().is_some_and(Pauses::is_due) {
+        if is_blocked || options.pauses.as_ref().is_some_and(Pauses::is_waiting) {
             return WaitMode::Completion;
         }
         let start_ns = hold_ns.or(options.reserved_ns);

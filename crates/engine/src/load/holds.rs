@@ -56,7 +56,7 @@ impl Pauses {
     }
 
     /// Whether no operation may start at `now`, with so many in flight.
-    pub(crate) fn holds(&mut self, now: u64, in_flight: u64) -> bool {
+    pub(crate) fn must_wait(&mut self, now: u64, in_flight: u64) -> bool {
         if self.hold == Hold::Working
             && let Some(count) = self.due(now, in_flight)
         {
@@ -95,7 +95,7 @@ impl Pauses {
     }
 
     /// Whether the next start waits for completions, or for the end of a pause.
-    pub(crate) fn is_due(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         self.hold != Hold::Working
     }
 }
@@ -134,17 +134,18 @@ impl FlowPart {
 
     /// Whether it has started more than its share.
     fn is_ahead(&self) -> bool {
-        let own = self.started.load(Ordering::Relaxed);
-        let all = self.flow.started.load(Ordering::Relaxed) + 1;
-        let weights = self.flow.weight.load(Ordering::Relaxed);
-        u128::from(own) * u128::from(weights) > u128::from(self.weight) * u128::from(all)
+        let started = self.started.load(Ordering::Relaxed);
+        let started_by_all = self.flow.started.load(Ordering::Relaxed) + 1;
+        let weight_of_all = self.flow.weight.load(Ordering::Relaxed);
+        u128::from(started) * u128::from(weight_of_all)
+            > u128::from(self.weight) * u128::from(started_by_all)
     }
 }
 
 impl Drop for FlowPart {
     fn drop(&mut self) {
-        let own = *self.started.get_mut();
-        self.flow.started.fetch_sub(own, Ordering::Relaxed);
+        let started = *self.started.get_mut();
+        self.flow.started.fetch_sub(started, Ordering::Relaxed);
         self.flow.weight.fetch_sub(self.weight, Ordering::Relaxed);
     }
 }
@@ -172,7 +173,7 @@ impl FlowMember {
     }
 
     /// Whether no operation may start at `now`, with so many in flight.
-    pub(crate) fn holds(&mut self, now: u64, in_flight: u64) -> bool {
+    pub(crate) fn must_wait(&mut self, now: u64, in_flight: u64) -> bool {
         let pause_ns = self.part.pause_ns;
         self.hold = match self.hold {
             Hold::Until(until_ns) if now < until_ns => self.hold,
@@ -209,32 +210,32 @@ mod tests {
     #[test]
     fn pause_follows_so_many_operations_and_waits_for_those_in_flight() {
         let mut one = pauses(2, ThinkCount::Completed, None);
-        assert!(!one.holds(1000, 0));
+        assert!(!one.must_wait(1000, 0));
         one.count_start();
         one.count_start();
         // Two have started, and one of them has completed.
-        assert!(!one.holds(1010, 1));
+        assert!(!one.must_wait(1010, 1));
         one.count_start();
-        assert!(one.holds(1020, 1) && one.is_due() && one.until_ns().is_none());
-        assert!(one.holds(1030, 0));
+        assert!(one.must_wait(1020, 1) && one.is_waiting() && one.until_ns().is_none());
+        assert!(one.must_wait(1030, 0));
         assert_eq!(one.until_ns(), Some(1130));
-        assert!(one.holds(1129, 0) && !one.holds(1130, 0));
+        assert!(one.must_wait(1129, 0) && !one.must_wait(1130, 0));
         // The third completed before the pause, but counts for the next one.
         one.count_start();
-        assert!(one.holds(1140, 0));
+        assert!(one.must_wait(1140, 0));
 
         let mut started = pauses(2, ThinkCount::Started, None);
         started.count_start();
         started.count_start();
-        assert!(started.holds(1010, 2));
+        assert!(started.must_wait(1010, 2));
     }
 
     #[test]
     fn pause_follows_a_time_of_work() {
         let mut one = pauses(0, ThinkCount::Completed, Some(50));
         one.count_start();
-        assert!(!one.holds(1049, 0) && one.holds(1050, 0) && one.holds(1149, 0));
-        assert!(!one.holds(1150, 0) && !one.holds(1199, 0) && one.holds(1200, 0));
+        assert!(!one.must_wait(1049, 0) && one.must_wait(1050, 0) && one.must_wait(1149, 0));
+        assert!(!one.must_wait(1150, 0) && !one.must_wait(1199, 0) && one.must_wait(1200, 0));
     }
 
     fn members(shares: &[(u32, u64, u32)]) -> Vec<FlowMember> {
@@ -255,7 +256,7 @@ mod tests {
         let mut starts = vec![0; members.len()];
         for turn in turns {
             for (member, starts) in members.iter_mut().zip(&mut starts) {
-                if !member.holds(turn * 1_000_000, 0) {
+                if !member.must_wait(turn * 1_000_000, 0) {
                     member.count_start();
                     *starts += 1;
                 }
@@ -285,17 +286,17 @@ mod tests {
     fn pause_begins_once_nothing_is_in_flight() {
         let mut all = members(&[(1, 5000, 1), (1, 5000, 1)]);
         for _ in 0..2 {
-            assert!(!all[0].holds(0, 0));
+            assert!(!all[0].must_wait(0, 0));
             all[0].count_start();
         }
-        assert!(all[0].holds(10, 2));
+        assert!(all[0].must_wait(10, 2));
         assert_eq!(all[0].until_ns(), None);
-        assert!(all[0].holds(20, 0));
+        assert!(all[0].must_wait(20, 0));
         assert_eq!(all[0].until_ns(), Some(5020));
         for _ in 0..2 {
             all[1].count_start();
         }
-        assert!(all[0].holds(5019, 0));
-        assert!(!all[0].holds(5020, 0));
+        assert!(all[0].must_wait(5019, 0));
+        assert!(!all[0].must_wait(5020, 0));
     }
 }

@@ -10,7 +10,16 @@ use std::sync::{Arc, Mutex};
 
 /// At most this many groups of starts that no worker made: an error of a millionth of a run does
 /// not distort a latency.
-const WAITING_GROUPS: u64 = 1_000_000;
+const MISSED_GROUPS_MAX: u64 = 1_000_000;
+
+/// Starts that were due and that no worker has made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MissedStarts {
+    /// How long they have been due.
+    pub waited_ns: u64,
+    /// How many they are.
+    pub count: u64,
+}
 
 /// A schedule shared by all workers of a workload.
 #[derive(Debug, Clone)]
@@ -77,7 +86,7 @@ impl Pacer {
         self
     }
 
-    fn time_of(&self, ticket: u64) -> u64 {
+    fn start_of(&self, ticket: u64) -> u64 {
         self.start_ns + (ticket as f64 * self.interval_ns) as u64
     }
 
@@ -93,7 +102,7 @@ impl Pacer {
         };
         let mut ticket = next.load(Ordering::Relaxed);
         loop {
-            let intended = self.time_of(ticket);
+            let intended = self.start_of(ticket);
             if intended > now_ns {
                 return None;
             }
@@ -112,14 +121,14 @@ impl Pacer {
     /// The intended start of the next operation, due or not; taken by the caller.
     pub(crate) fn take_next(&self) -> u64 {
         match &self.starts {
-            Starts::Even(next) => self.time_of(next.fetch_add(1, Ordering::Relaxed)),
+            Starts::Even(next) => self.start_of(next.fetch_add(1, Ordering::Relaxed)),
             Starts::Poisson(starts) => self.start_ns + lock(starts).take(self.interval_ns),
         }
     }
 
-    /// The starts from `from_ns` to `until_ns` that no worker has taken: for each group how long it
-    /// has waited, and its size.
-    pub(crate) fn waiting(&self, from_ns: u64, until_ns: u64) -> Vec<(u64, u64)> {
+    /// The starts from `from_ns` to `until_ns` that no worker has taken, in groups that were due at
+    /// about the same time.
+    pub(crate) fn missed_starts(&self, from_ns: u64, until_ns: u64) -> Vec<MissedStarts> {
         let next = match &self.starts {
             Starts::Even(next) => next.load(Ordering::Relaxed),
             Starts::Poisson(starts) => {
@@ -127,20 +136,25 @@ impl Pacer {
                 let next = || Some(self.start_ns + starts.take(self.interval_ns));
                 let due = std::iter::from_fn(next).take_while(|start| *start < until_ns);
                 let due = due.filter(|start| *start >= from_ns);
-                return due.map(|start| (until_ns - start, 1)).collect();
+                return due
+                    .map(|start| MissedStarts {
+                        waited_ns: until_ns - start,
+                        count: 1,
+                    })
+                    .collect();
             }
         };
         let ticket_at =
             |ns: u64| (ns.saturating_sub(self.start_ns) as f64 / self.interval_ns).ceil() as u64;
         let (first, end) = (next.max(ticket_at(from_ns)), ticket_at(until_ns));
-        let group = end.saturating_sub(first).div_ceil(WAITING_GROUPS).max(1);
+        let group = end.saturating_sub(first).div_ceil(MISSED_GROUPS_MAX).max(1);
         let groups = (first..end).step_by(group as usize).map(|ticket| {
             let count = group.min(end - ticket);
             // The start in the middle stands for its group.
-            (
-                until_ns.saturating_sub(self.time_of(ticket + count / 2)),
+            MissedStarts {
+                waited_ns: until_ns.saturating_sub(self.start_of(ticket + count / 2)),
                 count,
-            )
+            }
         });
         groups.collect()
     }
@@ -148,7 +162,7 @@ impl Pacer {
     /// When the next operation is due.
     pub(crate) fn next_due_ns(&self) -> u64 {
         match &self.starts {
-            Starts::Even(next) => self.time_of(next.load(Ordering::Relaxed)),
+            Starts::Even(next) => self.start_of(next.load(Ordering::Relaxed)),
             Starts::Poisson(starts) => self.start_ns + lock(starts).next_ns as u64,
         }
     }
@@ -160,6 +174,13 @@ mod tests {
 
     fn even(start_ns: u64, rate: f64) -> Pacer {
         Pacer::new(start_ns, rate, Arrivals::Even, 1)
+    }
+
+    fn single(waited_ns: u64) -> MissedStarts {
+        MissedStarts {
+            waited_ns,
+            count: 1,
+        }
     }
 
     #[test]
@@ -187,9 +208,9 @@ mod tests {
         assert_eq!(again.take_due(starts[10] - 1), None);
         assert_eq!(again.next_due_ns(), starts[10]);
         assert_eq!(again.take_due(starts[10]), Some(starts[10]));
-        let waiting = again.waiting(starts[12], starts[14]);
+        let missed = again.missed_starts(starts[12], starts[14]);
         let waited = [starts[14] - starts[12], starts[14] - starts[13]];
-        assert_eq!(waiting, waited.map(|ns| (ns, 1)));
+        assert_eq!(missed, waited.map(single));
     }
 
     #[test]
@@ -211,12 +232,18 @@ mod tests {
         let pacer = even(1_000, 1e9);
         assert_eq!([(); 3].map(|()| pacer.take_next()), [1_000, 1_001, 1_002]);
         // Starts 0 to 2 are taken, 3 is before the measured time, 8 is not due yet.
-        let waited = [4, 3, 2, 1].map(|ns| (ns, 1));
-        assert_eq!(pacer.waiting(1_004, 1_008), waited);
-        assert_eq!(pacer.waiting(0, 1_003).len(), 0);
-        let many: Vec<(u64, u64)> = pacer.waiting(0, 3_000_001_000);
-        let count: u64 = many.iter().map(|(_, count)| count).sum();
-        assert_eq!(count, 3_000_000_000 - 3);
-        assert!(many.len() <= 1_000_000 && many.is_sorted_by(|a, b| a.0 > b.0));
+        let waited = [4, 3, 2, 1].map(single);
+        assert_eq!(pacer.missed_starts(1_004, 1_008), waited);
+        assert_eq!(pacer.missed_starts(0, 1_003), []);
+    }
+
+    #[test]
+    fn pacer_groups_missed_starts_and_loses_none() {
+        let pacer = even(1_000, 1e9);
+        let many = pacer.missed_starts(0, 3_000_001_000);
+        let count: u64 = many.iter().map(|starts| starts.count).sum();
+        assert_eq!(count, 3_000_000_000);
+        assert!(many.len() <= 1_000_000);
+        assert!(many.is_sorted_by(|a, b| a.waited_ns > b.waited_ns));
     }
 }

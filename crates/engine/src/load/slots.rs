@@ -71,6 +71,13 @@ pub(crate) struct PendingRequest {
     pub since_ns: u64,
 }
 
+/// A slot that is not free.
+struct UsedSlot<'a> {
+    slot: &'a Slot,
+    /// When what it does now began.
+    began_ns: u64,
+}
+
 /// A sync that follows a write began after it.
 fn began_ns(slot: &Slot, timing: &SlotTiming) -> u64 {
     if slot.stage == Stage::Sync {
@@ -81,7 +88,7 @@ fn began_ns(slot: &Slot, timing: &SlotTiming) -> u64 {
 }
 
 /// What a request in this stage is counted as.
-pub(crate) fn kind_of(stage: Stage) -> OpKind {
+pub(crate) fn counted_kind(stage: Stage) -> OpKind {
     match stage {
         Stage::Transfer(kind) => kind,
         Stage::WriteBack => OpKind::Write,
@@ -129,19 +136,20 @@ impl Slots {
         .then_some((slot.offset, slot.len))
     }
 
-    /// Marks all that are in flight as interrupted; how many they are.
-    pub(crate) fn interrupt(&mut self) -> u64 {
-        let is_free = self.is_free();
-        let slots = self.slots.iter_mut().zip(is_free);
-        for (slot, _) in slots.filter(|(_, is_free)| !is_free) {
-            self.interrupted += u32::from(slot.left & INTERRUPTED == 0);
-            slot.left |= INTERRUPTED;
+    /// Marks all that are in flight as interrupted; returns how many they are.
+    pub(crate) fn mark_all_interrupted(&mut self) -> u64 {
+        let free_marks = self.free_marks();
+        for (slot, is_free) in self.slots.iter_mut().zip(free_marks) {
+            if !is_free {
+                self.interrupted += u32::from(slot.left & INTERRUPTED == 0);
+                slot.left |= INTERRUPTED;
+            }
         }
         self.in_flight() as u64
     }
 
     /// Marks one in flight as interrupted: it carries on one that was.
-    pub(crate) fn interrupt_one(&mut self, index: u32) {
+    pub(crate) fn mark_interrupted(&mut self, index: u32) {
         self.get(index).left |= INTERRUPTED;
         self.interrupted += 1;
     }
@@ -214,44 +222,53 @@ impl Slots {
 
     /// The requests in flight.
     pub(crate) fn pending_requests(&self) -> Vec<PendingRequest> {
-        let pending = |(slot, since_ns): (&Slot, u64)| PendingRequest {
-            kind: kind_of(slot.stage),
-            since_ns,
-        };
-        self.in_use().map(pending).collect()
+        self.used_slots()
+            .map(|used| PendingRequest {
+                kind: counted_kind(used.slot.stage),
+                since_ns: used.began_ns,
+            })
+            .collect()
     }
 
     /// Sum of the times in flight up to `at_ns`. A sync counts from its own start, as the write
     /// before it is complete.
     pub(crate) fn in_flight_ns(&self, at_ns: u64) -> u64 {
-        self.in_use()
-            .map(|(_, began_ns)| at_ns.saturating_sub(began_ns))
+        self.used_slots()
+            .map(|used| at_ns.saturating_sub(used.began_ns))
             .sum()
     }
 
     /// Start of the oldest operation in flight, if there is one.
     pub(crate) fn first_began_ns(&self) -> Option<u64> {
-        self.in_use().map(|(_, began_ns)| began_ns).min()
+        self.used_slots().map(|used| used.began_ns).min()
     }
 
     /// Start of the newest operation in flight; 0 where there is none.
     pub(crate) fn last_began_ns(&self) -> u64 {
-        let began_ns = self.in_use().map(|(_, began_ns)| began_ns);
-        began_ns.max().unwrap_or(0)
+        self.used_slots()
+            .map(|used| used.began_ns)
+            .max()
+            .unwrap_or(0)
     }
 
-    /// The slots that are not free, and when what they do now began.
-    fn in_use(&self) -> impl Iterator<Item = (&Slot, u64)> {
-        let slots = self.slots.iter().zip(&self.timings).zip(self.is_free());
-        let in_use = slots.filter(|(_, is_free)| !is_free);
-        in_use.map(|((slot, timing), _)| (slot, began_ns(slot, timing)))
+    fn used_slots(&self) -> impl Iterator<Item = UsedSlot<'_>> {
+        self.free_marks()
+            .into_iter()
+            .enumerate()
+            .filter(|(_, is_free)| !is_free)
+            .map(|(index, _)| UsedSlot {
+                slot: &self.slots[index],
+                began_ns: began_ns(&self.slots[index], &self.timings[index]),
+            })
     }
 
-    fn is_free(&self) -> Vec<bool> {
-        let mut is_free = vec![false; self.slots.len()];
-        let free = self.free[..self.free_len].iter();
-        free.for_each(|index| is_free[*index as usize] = true);
-        is_free
+    /// Whether each slot is free.
+    fn free_marks(&self) -> Vec<bool> {
+        let mut marks = vec![false; self.slots.len()];
+        for index in &self.free[..self.free_len] {
+            marks[*index as usize] = true;
+        }
+        marks
     }
 
     /// Slots in flight.

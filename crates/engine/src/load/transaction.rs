@@ -18,9 +18,9 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Parts the span of a workload into the blocks of its reads and writes, and its log behind
-    /// them; `None` where they do not fit, or where the log would hold no record.
-    pub(crate) fn part(span: Extent, transaction: Transaction) -> Option<(Extent, Self)> {
+    /// Splits the span of a workload; `None` where data and log do not fit, or where the log would
+    /// hold no record.
+    pub(crate) fn split_span(span: Extent, transaction: Transaction) -> Option<SplitSpan> {
         let data_bytes = span.length.checked_sub(transaction.log_span_bytes)?;
         let record_bytes = u64::from(transaction.log_bytes);
         // A record begins at a multiple of its length, so that none is written in part.
@@ -34,7 +34,10 @@ impl Log {
             record_bytes: transaction.log_bytes,
             appended: Arc::default(),
         };
-        Some((Extent::new(span.start, data_bytes), log))
+        Some(SplitSpan {
+            data: Extent::new(span.start, data_bytes),
+            log,
+        })
     }
 
     /// The next record: behind the one before, or at the start again.
@@ -48,6 +51,15 @@ impl Log {
             len: self.record_bytes,
         }
     }
+}
+
+/// The span of a workload with transactions.
+#[derive(Debug)]
+pub(crate) struct SplitSpan {
+    /// The blocks of its reads and writes.
+    pub data: Extent,
+    /// Its log, behind them.
+    pub log: Log,
 }
 
 /// Where a slot is in its transaction.
@@ -193,7 +205,7 @@ mod tests {
     #[test]
     fn transaction_reads_then_appends_and_writes_after_the_answer() {
         let span = Extent::new(8192, 10 * 8192 + 3 * 4096);
-        let (data, log) = Log::part(span, SHAPE).unwrap();
+        let SplitSpan { data, log } = Log::split_span(span, SHAPE).unwrap();
         assert_eq!((data.start, data.length), (8192, 10 * 8192));
         let mut transactions = Transactions::new(SHAPE, BLOCK, log, 2);
         let first = transactions.begin(1, 1000, 50, place(8192));
@@ -222,7 +234,7 @@ mod tests {
     #[test]
     fn log_of_all_workers_goes_round_and_stays_in_its_span() {
         let span = Extent::new(0, 100 * 8192);
-        let (data, log) = Log::part(span, SHAPE).unwrap();
+        let SplitSpan { data, log } = Log::split_span(span, SHAPE).unwrap();
         let other = log.clone();
         let mut offsets = Vec::new();
         for _ in 0..2 {
@@ -234,12 +246,12 @@ mod tests {
 
     #[test]
     fn span_without_room_for_a_log_has_none() {
-        assert!(Log::part(Extent::new(0, 3 * 4096), SHAPE).is_none());
-        assert!(Log::part(Extent::new(0, 4096), SHAPE).is_none());
+        assert!(Log::split_span(Extent::new(0, 3 * 4096), SHAPE).is_none());
+        assert!(Log::split_span(Extent::new(0, 4096), SHAPE).is_none());
         let unaligned = Transaction {
             log_span_bytes: 4096,
             ..SHAPE
         };
-        assert!(Log::part(Extent::new(0, 8192 + 512), unaligned).is_none());
+        assert!(Log::split_span(Extent::new(0, 8192 + 512), unaligned).is_none());
     }
 }

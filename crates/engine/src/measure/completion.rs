@@ -3,7 +3,7 @@
 
 use crate::io::{END_OF_FILE, Op, Request};
 use crate::load::generator::{AfterWrite, RequestGenerator, WriteOutcome};
-use crate::load::slots::{Slot, SlotTiming, Stage, kind_of};
+use crate::load::slots::{Slot, SlotTiming, Stage, counted_kind};
 use crate::measure::counters::Counters;
 use diskproof_model::measurement::OpKind;
 
@@ -40,8 +40,8 @@ impl Counters {
         if generator.has_options() {
             let offset = generator.slots.get(index).offset;
             let waited_ns = generator.slots.timing(index).waited_ns;
-            self.record_waited(kind_of(stage), latency_ns, waited_ns);
-            generator.note_answer(index, kind_of(stage), latency_ns + waited_ns);
+            self.record_waited(counted_kind(stage), latency_ns, waited_ns);
+            generator.note_answer(index, counted_kind(stage), latency_ns + waited_ns);
             generator.record_write(index, offset, WriteOutcome::Done);
             generator.return_bytes(len);
             if generator.continue_transaction(index, now) {
@@ -149,7 +149,7 @@ impl Counters {
         };
         // With its write-back a write is one operation.
         if !matches!(follow, Some((Stage::WriteBack, _))) {
-            self.skip(kind_of(stage), len, now - began_ns, now);
+            self.skip(counted_kind(stage), len, now - began_ns, now);
         }
         let is_counted = !matches!(
             generator.after_write,
@@ -166,7 +166,7 @@ impl Counters {
         match follow {
             Some((stage, op)) => {
                 generator.follow(index, stage, op, now);
-                generator.slots.interrupt_one(index);
+                generator.slots.mark_interrupted(index);
             }
             None => generator.finish(index, now),
         }
@@ -193,7 +193,7 @@ impl Counters {
             }
             return;
         }
-        let kind = kind_of(stage);
+        let kind = counted_kind(stage);
         if result <= 0 {
             let errno = if result == 0 { END_OF_FILE } else { -result };
             let Slot { len, offset, .. } = *slot;
@@ -222,7 +222,7 @@ impl Counters {
             ..Request::new(index, op, slot.offset + u64::from(done), slot.left)
         };
         if is_interrupted {
-            generator.slots.interrupt_one(index);
+            generator.slots.mark_interrupted(index);
         }
         self.count_short(kind);
         generator.follow_ups.push(rest);

@@ -445,7 +445,10 @@ impl Counters {
         let mut ops = BTreeMap::new();
         for (of_kind, kind) in self.by_kind.into_iter().zip(OpKind::ALL) {
             let mut op = of_kind.op;
-            (op.count, op.bytes, op.series) = snapshot.take(kind);
+            let counted = snapshot.take_op(kind);
+            op.count = counted.count;
+            op.bytes = counted.bytes;
+            op.series = counted.series;
             op.errors = BTreeMap::new();
             for ((failed_kind, errno), count) in &self.errnos {
                 if *failed_kind == kind {

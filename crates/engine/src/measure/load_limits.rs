@@ -92,7 +92,7 @@ impl LoadLimits {
             };
             // As in fio, which checks when a request ends: a slow rate may be less than one each
             // time.
-            if new.ops > 0 && watch.is_missed(done, self.start_ns, now) {
+            if new.ops > 0 && watch.check(done, self.start_ns, now) {
                 return Some(EndReason::BelowFloor);
             }
         }
@@ -115,9 +115,9 @@ struct FloorWatch {
 }
 
 impl FloorWatch {
-    /// Whether the rate since the last check is too low at `now`, after so much was done; not
-    /// before its time is over.
-    fn is_missed(&mut self, done: Cell, start_ns: u64, now: u64) -> bool {
+    /// Returns whether the rate since the last check is too low at `now`, after so much was done.
+    /// Before its time is over it is not.
+    fn check(&mut self, done: Cell, start_ns: u64, now: u64) -> bool {
         // The first check after settling only sets the base.
         let is_base = self.checked_ns == start_ns;
         if !is_base && now < self.checked_ns.saturating_add(self.floor.over_ns) {

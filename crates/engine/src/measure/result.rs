@@ -11,7 +11,7 @@ use diskproof_model::measurement::{
     ZeroSample,
 };
 use diskproof_model::plan::{EngineKind, Workload};
-use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::series::Cell;
 use diskproof_model::window::Window;
 use std::sync::{Arc, Mutex};
 
@@ -35,6 +35,22 @@ pub(crate) enum EndReason {
     Overloaded,
     /// The rate was steady.
     Steady,
+}
+
+/// Why and when the measured time of a worker ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WorkerEnding {
+    pub reason: EndReason,
+    /// The end of the measured time; completions may follow it.
+    pub at_ns: u64,
+}
+
+/// The measured time of a worker that still waits for what is in flight.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndedTime {
+    pub ending: WorkerEnding,
+    /// [`WorkerResult::busy_ns`].
+    pub busy_ns: u128,
 }
 
 /// What a worker measured.
@@ -88,8 +104,8 @@ pub(crate) struct StuckWorker<'a> {
     pub start_ns: u64,
     /// From when on it measured.
     pub measure_ns: u64,
-    /// Why and when it should have ended.
-    pub ending: (EndReason, u64),
+    /// How it should have ended.
+    pub ending: WorkerEnding,
     /// [`diskproof_model::measurement::Hang::late`].
     pub late: bool,
 }
@@ -116,9 +132,8 @@ pub(crate) struct WorkerSnapshot {
     pub in_flight: Vec<PendingRequest>,
     /// The kernel's thread id.
     pub thread: Option<i32>,
-    /// Why and when its measured time ended, and [`WorkerResult::busy_ns`], while it still waits
-    /// for what is in flight.
-    pub ended: Option<(EndReason, u64, u128)>,
+    /// How its measured time ended, while it still waits for what is in flight.
+    pub ended: Option<EndedTime>,
     /// Whether the worker has ended and took its counts from here.
     pub is_taken: bool,
 }
@@ -140,11 +155,10 @@ impl WorkerSnapshot {
         }
     }
 
-    /// Takes counts, bytes and series of a kind, which only the snapshot keeps.
-    pub(crate) fn take(&mut self, kind: OpKind) -> (u64, u64, TimeSeries) {
+    /// Takes what is known of a kind. Only the snapshot keeps its counts, bytes and series.
+    pub(crate) fn take_op(&mut self, kind: OpKind) -> OpMeasurement {
         self.is_taken = true;
-        let op = self.so_far.ops.remove(&kind).unwrap_or_default();
-        (op.count, op.bytes, op.series)
+        self.so_far.ops.remove(&kind).unwrap_or_default()
     }
 
     /// The result so far of a worker that measures from `measure_ns` on; `None` once it has ended.
@@ -164,11 +178,11 @@ impl WorkerSnapshot {
         worker: StuckWorker<'_>,
     ) -> WorkerResult {
         let measure_ns = worker.measure_ns;
-        let (ending, stop_ns) = match self.ended {
-            Some((ending, stop_ns, _)) => (ending, stop_ns),
+        let ending = match self.ended {
+            Some(ended) => ended.ending,
             None => worker.ending,
         };
-        let stop_ns = stop_ns.max(measure_ns);
+        let stop_ns = ending.at_ns.max(measure_ns);
         self.close_series(stop_ns - measure_ns);
         let mut so_far = std::mem::take(&mut self.so_far);
         let timed_out = errno_name(libc::ETIMEDOUT);
@@ -185,11 +199,11 @@ impl WorkerSnapshot {
         WorkerResult {
             stop_ns,
             busy_ns: match self.ended {
-                Some((.., busy_ns)) => busy_ns,
+                Some(ended) => ended.busy_ns,
                 None => so_far.busy_ns + waiting,
             },
             last_ns: so_far.last_ns.max(measure_ns),
-            ending,
+            ending: ending.reason,
             ..so_far
         }
     }

@@ -10,7 +10,7 @@ use crate::lock::lock;
 use crate::measure::counters::Counters;
 use crate::measure::load_limits::LoadLimits;
 use crate::measure::read_check::ReadCheck;
-use crate::measure::result::{EndReason, WorkerResult};
+use crate::measure::result::{EndReason, EndedTime, WorkerEnding, WorkerResult};
 use crate::measure::result::{PUBLISH_NS, SharedSnapshot};
 use crate::measure::turnover::MeasureGate;
 use crate::measure::windows::{WindowLog, WindowTotals};
@@ -103,7 +103,7 @@ pub(crate) struct Worker<B, C> {
     zero_blocks: ZeroSample,
     /// Time in flight, before the end of the warm-up, of the requests in flight then.
     warmup_in_flight_ns: u64,
-    ending: Option<(EndReason, u64)>,
+    ending: Option<WorkerEnding>,
     /// Once its time is over and it waits for the operation that ends the measured time: how many
     /// are in flight.
     overtime: Option<usize>,
@@ -111,8 +111,10 @@ pub(crate) struct Worker<B, C> {
     unanswered_ns: u64,
     /// [`WorkerResult::busy_ns`], once that is known.
     busy_ns: Option<u128>,
-    /// [`Clock::processor_wait`]: until the warm-up was over, and from there to the end.
-    processor_wait: (ProcessorWait, ProcessorWait),
+    /// [`Clock::processor_wait`] until the warm-up was over.
+    wait_before_measuring: ProcessorWait,
+    /// The same from there to the end.
+    wait_while_measuring: ProcessorWait,
     windows: WindowLog,
     /// While the start of the measured time is not decided.
     gate: Option<Arc<MeasureGate>>,
@@ -178,7 +180,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             overtime: None,
             unanswered_ns: 0,
             busy_ns: None,
-            processor_wait: Default::default(),
+            wait_before_measuring: ProcessorWait::default(),
+            wait_while_measuring: ProcessorWait::default(),
             windows: WindowLog::new(),
             gate: None,
             first_fill: FirstFill::Pending,
@@ -460,7 +463,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         if found.is_empty() {
             return now;
         }
-        let requests = self.generator.slots.interrupt();
+        let requests = self.generator.slots.mark_all_interrupted();
         found
             .iter_mut()
             .for_each(|interruption| interruption.requests = requests);
@@ -497,7 +500,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 self.generator.restart_budget();
             }
             self.warmup_in_flight_ns = self.generator.slots.in_flight_ns(self.schedule.measure_ns);
-            self.processor_wait.0 = self.clock.processor_wait();
+            self.wait_before_measuring = self.clock.processor_wait();
             if self.counters.last_ns == 0 {
                 self.unanswered_ns = self.schedule.measure_ns - self.schedule.start_ns;
             }
@@ -560,22 +563,25 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         if self.unanswered_ns > 0 {
             self.warmup_in_flight_ns = 0;
         }
-        let why = if now < self.schedule.end_ns {
+        let reason = if now < self.schedule.end_ns {
             EndReason::Stopped
         } else {
             EndReason::Time
         };
-        let ending = (why, now + self.unanswered_ns);
-        self.end(ending.0, ending.1);
-        self.set_busy(ending, now);
+        let ending = WorkerEnding {
+            reason,
+            at_ns: now + self.unanswered_ns,
+        };
+        self.end(ending.reason, ending.at_ns);
+        self.publish_ending(ending, now);
     }
 
-    /// Takes the time in flight until `until_ns`. Requests may still be in flight then, perhaps for
-    /// longer than the run.
-    fn set_busy(&mut self, (why, at_ns): (EndReason, u64), until_ns: u64) {
+    /// Tells the supervisor how the measured time ended, with the time in flight until `until_ns`.
+    /// Requests may still be in flight then, perhaps for longer than the run.
+    fn publish_ending(&mut self, ending: WorkerEnding, until_ns: u64) {
         let busy_ns = self.busy_until(until_ns);
         self.busy_ns = Some(busy_ns);
-        lock(&self.snapshot).ended = Some((why, at_ns, busy_ns));
+        lock(&self.snapshot).ended = Some(EndedTime { ending, busy_ns });
     }
 
     /// Ends the windows that are over at `until_ns`. A request that took longer than a window ends
@@ -585,7 +591,10 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             let at_ns = self.schedule.measure_ns + self.windows.end_ns();
             let totals = WindowTotals {
                 busy_ns: self.busy_until(at_ns),
-                wait: self.clock.processor_wait().since(self.processor_wait.0),
+                wait: self
+                    .clock
+                    .processor_wait()
+                    .since(self.wait_before_measuring),
             };
             self.windows.end_window(self.counters.take_window(), totals);
         }
@@ -618,10 +627,11 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         so_far.late = self.generator.late();
         so_far.done_before_wait = self.backend.done_before_wait();
         so_far.processor_wait = match self.ending {
-            None if self.counters.measuring => {
-                self.clock.processor_wait().since(self.processor_wait.0)
-            }
-            _ => self.processor_wait.1,
+            None if self.counters.measuring => self
+                .clock
+                .processor_wait()
+                .since(self.wait_before_measuring),
+            _ => self.wait_while_measuring,
         };
         self.counters.publish_to(&mut snapshot);
     }
@@ -651,16 +661,20 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
-    fn end(&mut self, ending: EndReason, at_ns: u64) {
+    fn end(&mut self, reason: EndReason, at_ns: u64) {
         self.generator.end();
         if self.ending.is_none() {
-            self.ending = Some((ending, at_ns));
+            let ending = WorkerEnding { reason, at_ns };
+            self.ending = Some(ending);
             if self.counters.measuring {
-                self.processor_wait.1 = self.clock.processor_wait().since(self.processor_wait.0);
+                self.wait_while_measuring = self
+                    .clock
+                    .processor_wait()
+                    .since(self.wait_before_measuring);
             }
             // Requests that complete after such an end still count, but not towards the rate.
-            if ending != EndReason::Budget {
-                self.set_busy((ending, at_ns), at_ns);
+            if reason != EndReason::Budget {
+                self.publish_ending(ending, at_ns);
                 self.counters.close_series(at_ns, &mut lock(&self.snapshot));
             }
         }
@@ -679,7 +693,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// What was measured. Only after [`AdvanceOutcome::Done`].
     pub(crate) fn finish(mut self) -> WorkerResult {
         let now = self.clock.now().max(self.last_now_ns);
-        let (ending, stop_ns) = self.ending.unwrap_or((EndReason::Stopped, now));
+        let WorkerEnding {
+            reason: ending,
+            at_ns: stop_ns,
+        } = self.ending.unwrap_or(WorkerEnding {
+            reason: EndReason::Stopped,
+            at_ns: now,
+        });
         let mut snapshot = lock(&self.snapshot);
         let is_warmup = ending == EndReason::Budget
             && !self.counters.measuring
@@ -699,7 +719,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         };
         let totals = WindowTotals {
             busy_ns,
-            wait: self.processor_wait.1,
+            wait: self.wait_while_measuring,
         };
         let ops = if self.counters.measuring {
             self.counters.take_window()
@@ -723,7 +743,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             late: self.generator.late(),
             dispatch: self.generator.take_dispatch(),
             done_before_wait: self.backend.done_before_wait(),
-            processor_wait: self.processor_wait.1,
+            processor_wait: self.wait_while_measuring,
             interruptions,
             windows,
             overtime: self.overtime.is_some(),

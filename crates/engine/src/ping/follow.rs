@@ -300,7 +300,7 @@ impl PingLog {
             op.count += 1;
             op.bytes += u64::from(bytes);
             op.latency.record(latency_ns);
-            let cell = Cell::of_one(u64::from(bytes), latency_ns);
+            let cell = Cell::single(u64::from(bytes), latency_ns);
             op.series.add(at_ns, &cell, SERIES_CELLS_MAX);
         };
         add(request.op, answer.bytes, request.latency_ns);

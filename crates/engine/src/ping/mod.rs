@@ -41,7 +41,8 @@ impl Session {
     /// measurement per target, in order.
     pub fn ping(
         &self,
-        (workload, plan): (&Workload, &PingPlan),
+        workload: &Workload,
+        plan: &PingPlan,
         targets: &mut [OpenTarget],
         watch: &mut impl PingWatch,
     ) -> Result<Vec<Measurement>, RunError> {

@@ -221,21 +221,25 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
     }
 
     /// Reads and writes alternate, where there are both; a read comes first.
-    fn step(&mut self, number: u64) -> (OpKind, Step) {
+    fn next_step(&mut self, number: u64) -> Step {
         let workload = &self.orders.known.workload;
         let is_read = match (workload.reads(), workload.writes()) {
             (true, true) => number % 2 == 1,
             (reads, _) => reads,
         };
-        if is_read {
-            (OpKind::Read, self.reads.step())
+        let (kind, pattern) = if is_read {
+            (OpKind::Read, &mut self.reads)
         } else {
-            (OpKind::Write, self.writes.step())
+            (OpKind::Write, &mut self.writes)
+        };
+        Step {
+            kind,
+            ..pattern.step()
         }
     }
 
     fn send(&mut self, next: NextRequest, signals: &PingSignals) -> io::Result<PingAnswer> {
-        let (kind, step) = self.step(next.number);
+        let step = self.next_step(next.number);
         let cache = self.orders.known.cache.used;
         if cache == CachePolicy::Buffered {
             self.sampler
@@ -243,13 +247,13 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         }
         let now = self.sampler.resync_clock();
         signals.begin(now);
-        let op = match kind {
+        let op = match step.kind {
             OpKind::Read => Op::Read,
             _ => Op::Write,
         };
         let first = self.complete(op, &step)?;
         let after_write = after_write_of(&self.orders.known.workload, cache);
-        let follow = match (kind, after_write) {
+        let follow = match (step.kind, after_write) {
             (OpKind::Write, AfterWrite::Sync(call)) => Some(Op::Sync(call)),
             (OpKind::Write, AfterWrite::WriteBack) => Some(Op::WriteBack),
             _ => None,
@@ -259,7 +263,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             _ => None,
         };
         signals.end();
-        Ok(self.answer((kind, &step), next, first, second))
+        Ok(self.answer(&step, next, first, second))
     }
 
     fn complete(&mut self, op: Op, step: &Step) -> io::Result<Completion> {
@@ -274,11 +278,12 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
 
     fn answer(
         &self,
-        (kind, step): (OpKind, &Step),
+        step: &Step,
         next: NextRequest,
         first: Completion,
         second: Option<Completion>,
     ) -> PingAnswer {
+        let kind = step.kind;
         let commits = kind == OpKind::Write && self.orders.known.workload.commits();
         let last = second.unwrap_or(first);
         let failed = match (first.result, second.map(|second| second.result)) {

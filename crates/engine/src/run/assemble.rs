@@ -3,7 +3,7 @@
 use crate::io::errno_name;
 use crate::load::dispatch::Dispatch;
 use crate::load::generator::LATE_NS;
-use crate::load::pacer::Pacer;
+use crate::load::pacer::{MissedStarts, Pacer};
 use crate::measure::read_check::ReadVerdict;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::windows::add_up;
@@ -185,11 +185,11 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
     if let Some(pacer) = &context.pacer
         && !matches!(sum.stopped, StopReason::Ops | StopReason::Bytes)
     {
-        let waiting = pacer
-            .waiting(measure_ns, measure_ns + flow_ns)
+        let missed = pacer
+            .missed_starts(measure_ns, measure_ns + flow_ns)
             .into_iter()
-            .filter(|(waited_ns, _)| *waited_ns > LATE_NS);
-        late += add_waiting(&mut sum, waiting);
+            .filter(|starts| starts.waited_ns > LATE_NS);
+        late += add_missed_starts(&mut sum, missed);
     }
     sum.wall_ns = flow_ns;
     if let Some(sync) = final_sync
@@ -350,7 +350,7 @@ fn cut(sum: &mut Measurement, flow_ns: u64) -> u64 {
 /// Adds starts that were due and that no worker made, because every slot was busy to the end.
 /// Without them a disk that stalls up to the end would seem to have delayed hardly any. Their wait
 /// so far is a lower bound of their latency. Returns their number.
-fn add_waiting(sum: &mut Measurement, waiting: impl Iterator<Item = (u64, u64)>) -> u64 {
+fn add_missed_starts(sum: &mut Measurement, missed: impl Iterator<Item = MissedStarts>) -> u64 {
     // In the shares of the streams; the last has what is left. No part of a transaction is due by
     // itself.
     let is_transaction = sum.workload.transaction.is_some();
@@ -367,7 +367,7 @@ fn add_waiting(sum: &mut Measurement, waiting: impl Iterator<Item = (u64, u64)>)
         last.1 = 1000;
     }
     let mut all = 0;
-    for (waited_ns, count) in waiting {
+    for MissedStarts { waited_ns, count } in missed {
         all += count;
         let mut left = count;
         let mut due: Vec<(OpKind, u64)> = Vec::new();
@@ -416,7 +416,7 @@ fn add_final_sync(sum: &mut Measurement, flow_ns: u64, sync_ns: u64, errno: i32)
     if errno == 0 {
         sync.count += 1;
         sync.latency.record(sync_ns);
-        let cell = Cell::of_one(0, sync_ns);
+        let cell = Cell::single(0, sync_ns);
         sync.series.add(flow_ns + sync_ns, &cell, SERIES_CELLS_MAX);
     } else {
         *sync.errors.entry(errno_name(errno)).or_default() += 1;

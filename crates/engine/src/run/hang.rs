@@ -135,7 +135,7 @@ fn system_call(thread: i32, streams: &Streams) -> Option<OpKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::result::EndReason;
+    use crate::measure::result::{EndReason, EndedTime, WorkerEnding};
     use diskproof_model::plan::Workload;
 
     const SECOND: u64 = 1_000_000_000;
@@ -143,7 +143,13 @@ mod tests {
     #[test]
     fn late_worker_keeps_its_own_end_and_has_no_errors() {
         let mut snapshot = WorkerSnapshot {
-            ended: Some((EndReason::Time, 9 * SECOND, 3)),
+            ended: Some(EndedTime {
+                ending: WorkerEnding {
+                    reason: EndReason::Time,
+                    at_ns: 9 * SECOND,
+                },
+                busy_ns: 3,
+            }),
             in_flight: vec![PendingRequest {
                 kind: OpKind::Read,
                 since_ns: 4 * SECOND,
@@ -156,7 +162,10 @@ mod tests {
             engine: EngineKind::Uring,
             start_ns: 0,
             measure_ns: SECOND,
-            ending: (EndReason::Time, 5 * SECOND),
+            ending: WorkerEnding {
+                reason: EndReason::Time,
+                at_ns: 5 * SECOND,
+            },
             late: true,
         };
         let (done, hang) = time_out(&Mutex::new(snapshot), asked, 12 * SECOND);

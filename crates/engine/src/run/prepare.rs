@@ -3,7 +3,7 @@
 
 use crate::io::Extent;
 use crate::load::block_calls::BlockCalls;
-use crate::load::transaction::Log;
+use crate::load::transaction::{Log, SplitSpan};
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
 use crate::run::block_calls::{checked_calls, device_call};
 use crate::run::error::{RunError, unsuitable};
@@ -176,8 +176,8 @@ fn log_for(
         return Err(unsuitable(workload, target, why.to_owned()));
     }
     let block_bytes = u64::from(workload.block_bytes);
-    match Log::part(extent, transaction) {
-        Some((data, log)) if data.length >= block_bytes => Ok(Some((data, log))),
+    match Log::split_span(extent, transaction) {
+        Some(SplitSpan { data, log }) if data.length >= block_bytes => Ok(Some((data, log))),
         _ => {
             let why = format!(
                 "needs a block of {block_bytes} bytes and a log of {} bytes, but the span has {}. \

@@ -216,7 +216,7 @@ impl Session {
     ) -> Result<Vec<Measurement>, RunError> {
         let mut parts: Vec<Workload> = Vec::new();
         for (workload, slice) in group.workloads.iter().zip(slices) {
-            parts.push(slice.of_workload(workload));
+            parts.push(slice.apply_to(workload));
         }
         let running = Group::new(group.first, &parts);
         let mut measurements = self.run_together(running, targets, watch)?;

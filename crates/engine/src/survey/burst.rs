@@ -9,7 +9,7 @@ use diskproof_model::surface::{Burst, BurstPlan};
 use std::io;
 
 /// The time is divided into this many parts, from which the interval is computed.
-const WINDOWS: u64 = 20;
+const PARTS: u64 = 20;
 
 impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     /// Measures the burst rate and puts it into the log; nothing where the range cannot be read.
@@ -25,33 +25,35 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             return Ok(());
         }
         let start_ns = self.sampler.now();
-        let window_ns = (plan.time_ns / WINDOWS).max(1);
-        let (mut rounds, mut windows, mut window, mut window_start) =
-            (0u64, Vec::new(), 0u64, start_ns);
+        let part_ns = (plan.time_ns / PARTS).max(1);
+        let mut rounds = 0_u64;
+        let mut rates = Vec::new();
+        let mut rounds_of_part = 0_u64;
+        let mut part_start_ns = start_ns;
         let end_ns = start_ns + plan.time_ns;
         let mut last_ns = start_ns;
         let mut errors = 0;
-        let elapsed = std::cell::Cell::new(start_ns);
+        let newest_ns = std::cell::Cell::new(start_ns);
         self.run(
-            || (elapsed.get() < end_ns && !log.is_stopped()).then_some(request),
+            || (newest_ns.get() < end_ns && !log.is_stopped()).then_some(request),
             |completion| {
-                elapsed.set(completion.at_ns);
+                newest_ns.set(completion.at_ns);
                 last_ns = completion.at_ns;
                 if completion.errno != 0 {
                     errors += 1;
-                    elapsed.set(end_ns);
+                    newest_ns.set(end_ns);
                     return;
                 }
                 if completion.interrupted {
                     return;
                 }
-                (rounds, window) = (rounds + 1, window + 1);
-                if completion.at_ns >= window_start + window_ns {
-                    windows.push(
-                        window as f64 * bytes as f64 * 1e9
-                            / (completion.at_ns - window_start) as f64,
-                    );
-                    (window, window_start) = (0, completion.at_ns);
+                rounds += 1;
+                rounds_of_part += 1;
+                if completion.at_ns >= part_start_ns + part_ns {
+                    let elapsed_ns = completion.at_ns - part_start_ns;
+                    rates.push(rounds_of_part as f64 * bytes as f64 * 1e9 / elapsed_ns as f64);
+                    rounds_of_part = 0;
+                    part_start_ns = completion.at_ns;
                 }
                 log.report_share(
                     completion.at_ns.saturating_sub(start_ns) as f64 / plan.time_ns.max(1) as f64,
@@ -61,9 +63,9 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         if errors == 0 && rounds > 0 && !log.is_stopped() {
             let value = rounds as f64 * bytes as f64 * 1e9 / (last_ns - start_ns).max(1) as f64;
             let throughput = Estimate {
-                n: windows.len() as u64,
+                n: rates.len() as u64,
                 value,
-                half_width_95: half_width(&windows),
+                half_width_95: half_width(&rates),
                 unit: "B/s".to_owned(),
             };
             let first_bytes_per_second = bytes as f64 * 1e9 / first.latency_ns.max(1) as f64;

@@ -10,7 +10,7 @@ use crate::load::generator::{GeneratorOptions, RequestGenerator};
 use crate::load::group_sync::GroupSync;
 use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
-use crate::load::transaction::{Log, Transactions};
+use crate::load::transaction::{Log, SplitSpan, Transactions};
 use crate::lock::lock;
 use crate::measure::sampler::Sampler;
 use crate::measure::turnover::MeasureGate;
@@ -293,7 +293,8 @@ fn simulated_transactions(
     let Some(shape) = workload.transaction else {
         return Ok((extent, None));
     };
-    let (data, log) = Log::part(extent, shape).ok_or(io::ErrorKind::InvalidInput)?;
+    let SplitSpan { data, log } =
+        Log::split_span(extent, shape).ok_or(io::ErrorKind::InvalidInput)?;
     let (block_bytes, depth) = (workload.block_bytes, workload.depth);
     let transactions = Transactions::new(shape, block_bytes, log, depth);
     Ok((data, Some(transactions)))

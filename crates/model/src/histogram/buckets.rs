@@ -20,12 +20,30 @@ pub(super) fn index_of(ns: u64) -> usize {
     ((octave as usize) << (SUB_BUCKET_BITS - 1)) + (ns >> octave) as usize
 }
 
-/// Smallest value and width of the bucket at `index`.
-pub(super) fn bucket(index: usize) -> (u64, u64) {
+/// The values that a bucket counts: so many from the lowest on.
+pub(super) struct BucketValues {
+    pub(super) low_ns: u64,
+    pub(super) width_ns: u64,
+}
+
+impl BucketValues {
+    pub(super) fn high_ns(&self) -> u64 {
+        self.low_ns + self.width_ns - 1
+    }
+}
+
+/// The values of the bucket at `index`.
+pub(super) fn bucket_values(index: usize) -> BucketValues {
     if index < SUB_BUCKETS {
-        return (index as u64, 1);
+        return BucketValues {
+            low_ns: index as u64,
+            width_ns: 1,
+        };
     }
     let octave = (index - HALF) / HALF;
     let sub = index - octave * HALF;
-    ((sub as u64) << octave, 1 << octave)
+    BucketValues {
+        low_ns: (sub as u64) << octave,
+        width_ns: 1 << octave,
+    }
 }

@@ -1,7 +1,7 @@
 //! The latencies of a part of a distribution, such as those of one window of time: only its filled
 //! buckets, because most are empty in a short time.
 
-use super::buckets::{LEN, VALUE_MAX, bucket, index_of};
+use super::buckets::{LEN, VALUE_MAX, bucket_values, index_of};
 use crate::packed::{Packed, Packer, Unpacker};
 
 /// Most latencies of a part that is read back, so that sums over many fit into 64 bits.
@@ -50,8 +50,7 @@ impl LatencyPart {
     pub fn count_above(&self, ns: u64) -> u64 {
         let mut above = 0;
         for (index, count) in &self.buckets {
-            let (low_ns, _) = bucket(*index as usize);
-            if low_ns > ns {
+            if bucket_values(*index as usize).low_ns > ns {
                 above += count;
             }
         }

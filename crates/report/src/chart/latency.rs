@@ -151,9 +151,9 @@ fn quantiles(histogram: &LatencyHistogram) -> Vec<Quantile> {
     let mut seen = 0;
     let mut step = 0_u32;
     let mut quantiles = Vec::new();
-    for (low, width, n) in histogram.buckets() {
-        seen += n;
-        let latency_ns = (low + width - 1).min(histogram.max_ns());
+    for bucket in histogram.buckets() {
+        seen += bucket.count;
+        let latency_ns = (bucket.low_ns + bucket.width_ns - 1).min(histogram.max_ns());
         loop {
             let share = 1.0 - 10.0_f64.powf(-f64::from(step) / POINTS_PER_DECADE as f64);
             let is_known = count * (1.0 - share) + 1e-6 >= BEYOND_LEAST;

@@ -346,10 +346,10 @@ fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
 /// The counts of a histogram by tenths of a decade.
 fn counts_by_bin(histogram: &LatencyHistogram) -> BTreeMap<i64, u64> {
     let mut bins = BTreeMap::new();
-    for (low, width, count) in histogram.buckets() {
-        let middle = low as f64 + width as f64 / 2.0;
+    for bucket in histogram.buckets() {
+        let middle = bucket.low_ns as f64 + bucket.width_ns as f64 / 2.0;
         let bin = (middle.max(1.0).log10() * BINS_PER_DECADE).floor() as i64;
-        *bins.entry(bin).or_default() += count;
+        *bins.entry(bin).or_default() += bucket.count;
     }
     bins
 }

@@ -50,7 +50,7 @@ impl Disks {
                 p99_ns: None,
                 p99_9_ns: None,
             }),
-            ..SliceOp::of(count, count * 8192, wall_ns)
+            ..SliceOp::from_counts(count, count * 8192, wall_ns)
         };
         MeasuredCell {
             cell: cell.clone(),
@@ -203,7 +203,7 @@ fn bytes_end_a_workload() {
     while let Some(cell) = campaign.next(&done) {
         let bytes = cell.workload.stop.bytes.unwrap();
         let wall_ns = SECOND / (2 + done.len() as u64 % 3);
-        let op = SliceOp::of(bytes / 8192, bytes, wall_ns);
+        let op = SliceOp::from_counts(bytes / 8192, bytes, wall_ns);
         done.push(MeasuredCell {
             slice: TimeSlice {
                 start_ns: done.len() as u64 * SECOND,

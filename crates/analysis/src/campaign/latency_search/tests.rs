@@ -42,7 +42,7 @@ fn carried_out(
         let (requests, late) = disk(depth, earlier.count());
         let op = SliceOp {
             late: Some(LateRequests { requests, late }),
-            ..SliceOp::of(requests, requests * 8192, SECOND)
+            ..SliceOp::from_counts(requests, requests * 8192, SECOND)
         };
         let slice = TimeSlice {
             start_ns: done.len() as u64 * SECOND,

@@ -213,7 +213,10 @@ fn measured(cell: CampaignCell, start_ns: u64, disk: &mut dyn VirtualDisk) -> Me
         slice: TimeSlice {
             start_ns,
             wall_ns,
-            ops: BTreeMap::from([(OpKind::Write, SliceOp::of(ops, ops * BLOCK_BYTES, wall_ns))]),
+            ops: BTreeMap::from([(
+                OpKind::Write,
+                SliceOp::from_counts(ops, ops * BLOCK_BYTES, wall_ns),
+            )]),
             slot: None,
         },
         cell,

@@ -63,7 +63,7 @@ impl Disk {
                 p99_ns: None,
                 p99_9_ns: None,
             }),
-            ..SliceOp::of(count, count * u64::from(workload.block_bytes), wall_ns)
+            ..SliceOp::from_counts(count, count * u64::from(workload.block_bytes), wall_ns)
         };
         MeasuredCell {
             cell: cell.clone(),

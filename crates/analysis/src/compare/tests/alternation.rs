@@ -17,7 +17,7 @@ fn side(letter: &str, campaign: &str, rates: &[u64]) -> Record {
                 p99_ns: None,
                 p99_9_ns: None,
             }),
-            ..SliceOp::of(*rate, rate * 8192, SECOND)
+            ..SliceOp::from_counts(*rate, rate * 8192, SECOND)
         };
         TimeSlice {
             start_ns: 3 * SECOND * index as u64,

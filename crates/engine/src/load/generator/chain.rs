@@ -19,10 +19,10 @@ impl RequestGenerator {
         step: Step,
         buffers: &mut Buffers,
     ) -> Option<Request> {
-        let call = self.calls()?.of_kind(step.kind)?;
+        let call = self.calls()?.call(step.kind)?;
         // It moves no data and completes with 0.
         self.slots.get(index).left = 0;
-        if self.after(step.kind) == Some(OpKind::Write) {
+        if self.following_kind(step.kind) == Some(OpKind::Write) {
             self.unique = self.unique.wrapping_add(1);
             self.fill(buffers, (index + self.write_buffer_shift, index), step);
         }
@@ -33,14 +33,14 @@ impl RequestGenerator {
         self.options.as_ref()?.calls.as_ref()
     }
 
-    fn after(&self, kind: OpKind) -> Option<OpKind> {
-        self.calls()?.after(kind)
+    fn following_kind(&self, kind: OpKind) -> Option<OpKind> {
+        self.calls()?.following_kind(kind)
     }
 
     /// After an operation of `kind` of a step, in the same slot: the write of the same block, from
     /// `now` on. Whether there is one.
     pub(crate) fn continue_step(&mut self, index: u32, kind: OpKind, now: u64) -> bool {
-        let is_written = self.after(kind) == Some(OpKind::Write);
+        let is_written = self.following_kind(kind) == Some(OpKind::Write);
         if is_written {
             self.slots.timing(index).waited_ns = 0;
             let slot = self.slots.get(index);

@@ -47,7 +47,7 @@ fn paced_start_waits_for_busy_block_and_is_not_dropped() {
 fn read_batch_equals_single_requests() {
     let feed_of = |read_permille| {
         let pattern = Pattern::new(&blocks(4, read_permille), extent(4096, 1 << 30), 7, 3);
-        RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::of_steps(10))
+        RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::with_steps(10))
     };
     let (mut one, mut other) = (feed_of(1000), feed_of(1000));
     let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();

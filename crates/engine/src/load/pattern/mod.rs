@@ -120,12 +120,20 @@ impl UniformReads {
     }
 }
 
+/// A size that is drawn where the weight that was drawn lies below its end, and not below that of
+/// the size before.
+#[derive(Debug, Clone, Copy)]
+struct WeightedSize {
+    weights_end: u64,
+    bytes: u32,
+}
+
 /// One size, or sizes drawn by weight.
 #[derive(Debug, Clone)]
 struct BlockSizes {
-    /// (upper end of the weights so far, bytes); one entry means no draw.
-    sizes: Vec<(u64, u32)>,
-    total: u64,
+    /// One entry means no draw.
+    sizes: Vec<WeightedSize>,
+    weights: u64,
     /// The size, where there is only one; otherwise 0.
     only: u32,
 }
@@ -138,29 +146,39 @@ impl BlockSizes {
         } else {
             &stream.sizes
         };
-        let mut total = 0;
+        let mut weights = 0;
         let mut sizes = Vec::new();
         for share in mix {
             if share.weight > 0 {
-                total += u64::from(share.weight);
-                sizes.push((total, share.block_bytes));
+                weights += u64::from(share.weight);
+                sizes.push(WeightedSize {
+                    weights_end: weights,
+                    bytes: share.block_bytes,
+                });
             }
         }
         if sizes.is_empty() {
-            sizes.push((1, workload.block_bytes));
+            sizes.push(WeightedSize {
+                weights_end: 1,
+                bytes: workload.block_bytes,
+            });
         }
-        let only = if sizes.len() == 1 { sizes[0].1 } else { 0 };
-        Self { sizes, total, only }
+        let only = if sizes.len() == 1 { sizes[0].bytes } else { 0 };
+        Self {
+            sizes,
+            weights,
+            only,
+        }
     }
 
     /// Smallest size.
     fn smallest(&self) -> u32 {
-        self.sizes.iter().map(|s| s.1).min().unwrap_or(1)
+        self.sizes.iter().map(|size| size.bytes).min().unwrap_or(1)
     }
 
     /// Largest size.
     fn largest(&self) -> u32 {
-        self.sizes.iter().map(|s| s.1).max().unwrap_or(1)
+        self.sizes.iter().map(|size| size.bytes).max().unwrap_or(1)
     }
 
     /// The next size.
@@ -169,11 +187,11 @@ impl BlockSizes {
         if self.only != 0 {
             return self.only;
         }
-        let drawn = random.below(self.total);
+        let drawn = random.below(self.weights);
         self.sizes
             .iter()
-            .find(|(end, _)| drawn < *end)
-            .map_or(self.sizes[0].1, |s| s.1)
+            .find(|size| drawn < size.weights_end)
+            .map_or(self.sizes[0].bytes, |size| size.bytes)
     }
 }
 
@@ -237,9 +255,9 @@ impl Pattern {
         let countdown = Arc::default();
         let mut upto = 0;
         let mut streams = Vec::new();
-        for (one, (kind, permille)) in workload.streams.iter().zip(workload.streams.firsts()) {
+        for (stream, (kind, permille)) in workload.streams.iter().zip(workload.streams.firsts()) {
             upto += permille;
-            let sizes = BlockSizes::for_stream(one, workload);
+            let sizes = BlockSizes::for_stream(stream, workload);
             let mut walk = plain_walk(workload, extent, &sizes, kind);
             if let Some(run) = workload.shape.random_run {
                 let runs = RandomRuns::new(walk, run, extent, Arc::clone(&countdown));

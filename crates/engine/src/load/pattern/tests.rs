@@ -328,7 +328,7 @@ fn writes_have_sizes_of_their_own_and_offsets_an_alignment() {
     w.block_bytes = 65536;
     w.block_mix = vec![share(512)];
     let chains: [&[OpKind]; 2] = [&[OpKind::Read], &[OpKind::Write]];
-    w.streams = Streams::of(&chains, 500, &[share(4096), share(65536)]);
+    w.streams = Streams::from_chains(&chains, 500, &[share(4096), share(65536)]);
     w.shape.align_bytes = Some(8192);
     assert_eq!(block_range(&w), (512, 65536));
     let steps = steps_of(&w, 1 << 30, 3000);

@@ -143,7 +143,7 @@ fn worker_drops_the_page_cache_with_the_first_step_of_each_lap() {
         let mut workload = reads(1, access);
         workload.shape.each_block_once = true;
         let extent = extent(0, 50 * u64::from(BLOCK));
-        let generator = requests(&workload, extent, Budget::of_steps(150));
+        let generator = requests(&workload, extent, Budget::with_steps(150));
         let mut disk = Prompt::new(1, |_, request| request.len as i32);
         let (clock, times) = (disk.clock.clone(), schedule(0, u64::MAX / 2));
         let worker = Worker::new(&mut disk, clock, generator, times, Arc::default(), series());
@@ -175,7 +175,7 @@ fn failed_sync_of_a_group_fails_every_commit_that_it_served() {
     let group_sync = GroupSync::for_worker(&workload, DEPTH);
     let pattern = Pattern::new(&workload, extent(0, 1 << 30), 1, 0);
     let after_write = AfterWrite::Sync(SyncCall::Fdatasync);
-    let budget = Budget::of_steps(writes);
+    let budget = Budget::with_steps(writes);
     let generator =
         RequestGenerator::new(pattern, DEPTH, after_write, budget).with_options(GeneratorOptions {
             group_sync,
@@ -219,7 +219,7 @@ impl Clock for Contended {
 #[test]
 fn processor_wait_counts_from_the_end_of_the_warm_up() {
     let times = schedule(20_000_000, 60_000_000);
-    let (_, home) = read_moodily(Budget::of_steps(1_000_000), times, Contended);
+    let (_, home) = read_moodily(Budget::with_steps(1_000_000), times, Contended);
     assert_eq!(home.processor_wait.ns, 4_000_000);
     assert_eq!(home.processor_wait.turns, 4_000);
 }
@@ -227,7 +227,7 @@ fn processor_wait_counts_from_the_end_of_the_warm_up() {
 #[test]
 fn plain_reads_handle_short_and_failed_reads() {
     let times = schedule(0, 35_000_000);
-    let (disk, home) = read_moodily(Budget::of_steps(1_000_000), times, |clock| clock);
+    let (disk, home) = read_moodily(Budget::with_steps(1_000_000), times, |clock| clock);
     let read = &home.ops[&OpKind::Read];
     assert!(disk.asked > 100_000);
     assert!(disk.short > 1000 && disk.failed > 1000 && disk.is_exhausted > 1000);
@@ -521,7 +521,7 @@ fn interruption_before_the_start_does_not_move_the_start() {
         measure_ns: 1000 * MS,
         end_ns: u64::MAX / 2,
     };
-    let (_, done) = read_moodily(Budget::of_steps(500), schedule, interrupted);
+    let (_, done) = read_moodily(Budget::with_steps(500), schedule, interrupted);
     let read = &done.ops[&OpKind::Read];
     let errors: u64 = read.errors.values().sum();
     assert_eq!(read.count + errors, 500, "nothing counts as warm-up");

@@ -5,7 +5,7 @@
 use super::{Assignment, WorkerGroup, leave_open};
 use crate::io::clock::ActiveClock;
 use crate::lock::lock;
-use crate::measure::result::{EndReason, StuckWorker, WorkerResult};
+use crate::measure::result::{EndReason, StuckWorker, WorkerEnding, WorkerResult};
 use crate::measure::worker::WorkerSchedule;
 use crate::run::assemble::{RunContext, assemble};
 use crate::run::error::RunError;
@@ -178,9 +178,15 @@ impl WorkerGroup<'_> {
     fn end_stalled(&mut self, overdue: Overdue, schedule: WorkerSchedule, now: u64) {
         let latest = self.latest(schedule);
         let ending = if overdue.ending_since_ns >= latest.end_ns {
-            (EndReason::Time, latest.end_ns)
+            WorkerEnding {
+                reason: EndReason::Time,
+                at_ns: latest.end_ns,
+            }
         } else {
-            (EndReason::Stopped, overdue.ending_since_ns)
+            WorkerEnding {
+                reason: EndReason::Stopped,
+                at_ns: overdue.ending_since_ns,
+            }
         };
         self.end_target(overdue.target, latest, now, ending);
     }
@@ -191,7 +197,7 @@ impl WorkerGroup<'_> {
         target: usize,
         schedule: WorkerSchedule,
         now: u64,
-        ending: (EndReason, u64),
+        ending: WorkerEnding,
     ) {
         let mut stuck = Vec::new();
         for (number, handle) in self.handles.iter().enumerate() {
