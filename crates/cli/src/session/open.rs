@@ -93,11 +93,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         sink.progress.show_screen();
     }
     if flags.prints_pieces() {
-        let hello = Hello {
-            slots: facts.plan.timetable().map(|slots| slots.len() as u32),
-            ..hello(&facts.run_id, &facts.host, &facts.targets)
-        };
-        ignore_closed_pipe(to_stdout(|out| write_pieces(&hello, out)))?;
+        announce(&facts)?;
     }
     let joining = Instant::now();
     let together = join(&facts.plan, &flags.together, &session);
@@ -125,6 +121,15 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         stall_timeout,
         cpu_time,
     })
+}
+
+/// Says on stdout that the run begins, so that one which dies has a name.
+fn announce(facts: &RunFacts) -> anyhow::Result<()> {
+    let hello = Hello {
+        slots: facts.plan.timetable().map(|slots| slots.len() as u32),
+        ..hello(&facts.run_id, &facts.host, &facts.targets)
+    };
+    ignore_closed_pipe(to_stdout(|out| write_pieces(&hello, out)))
 }
 
 /// The facts of a run that begins with this session.
