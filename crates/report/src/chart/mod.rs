@@ -19,8 +19,8 @@ use diskproof_model::record::Record;
 use std::collections::BTreeMap;
 
 /// Every chart that this record has data for: surface, single requests, observed load, boundary of
-/// reads and writes, depth, latency, then rates over time. All numbers are finite, no series is empty, ids are unique, and
-/// texts have no hidden characters.
+/// reads and writes, depth, latency, then rates over time. All numbers are finite, no series is
+/// empty, ids are unique, and texts have no hidden characters.
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
     charts.extend(ping::charts(record));
