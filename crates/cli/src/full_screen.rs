@@ -263,9 +263,9 @@ mod tests {
         assert_eq!(cut("±95 %", 5), "±95 %");
     }
 
-    /// Run by the test below on a terminal of its own.
-    #[test]
-    #[ignore = "panics on purpose"]
+    /// Set where the test below runs itself on a terminal of its own, to panic there.
+    const PANICS: &str = "DISKPROOF_TEST_PANICS";
+
     fn panic_on_a_screen() {
         let _screen = FullScreen::start(ScreenStream::Stdout).unwrap();
         assert!(keep_line("a line that was kept"));
@@ -274,11 +274,15 @@ mod tests {
 
     #[test]
     fn terminal_is_given_back_before_a_panic_is_reported() {
+        if std::env::var_os(PANICS).is_some() {
+            panic_on_a_screen();
+        }
         let itself = std::env::current_exe().unwrap();
-        let test = "full_screen::tests::panic_on_a_screen";
-        let shell = format!("{} --exact {test} --ignored --nocapture", itself.display());
+        let test = "full_screen::tests::terminal_is_given_back_before_a_panic_is_reported";
+        let shell = format!("{} --exact {test} --nocapture", itself.display());
         let Ok(ran) = std::process::Command::new("script")
             .args(["-qec", &shell, "/dev/null"])
+            .env(PANICS, "1")
             .stdin(std::process::Stdio::null())
             .output()
         else {

@@ -133,6 +133,7 @@ const PLACES: &[(Treatment, &[&str])] = &[
             "record.advice",
             "figures.limited_by",
             "figures.cause",
+            "rays.load.cause",
             "figures.reproduce",
             "promise.name",
             "promise.unit",

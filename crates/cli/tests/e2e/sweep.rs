@@ -183,6 +183,7 @@ fn assert_iocost(script: &str) {
 /// The keys of Seastar's doc/io-properties-file.md: four are needed, two may follow.
 fn assert_io_properties(yaml: &str) {
     let mut lines = yaml.lines();
+    assert!(lines.next().unwrap().contains("--io-properties-file"));
     assert_eq!(lines.next(), Some("disks:"));
     let mountpoint = lines.next().unwrap().strip_prefix("  - mountpoint: ");
     let mountpoint: String = serde_json::from_str(mountpoint.unwrap()).unwrap();
