@@ -67,6 +67,20 @@ impl RunClock {
             .min()
     }
 
+    /// The most by which its host says that it may be wrong; the greatest number where it does not
+    /// say.
+    pub(super) fn stated_bound_ns(&self) -> u64 {
+        match &self.wall {
+            Some(wall) => wall.bound_ns.unwrap_or(u64::MAX),
+            None => u64::MAX,
+        }
+    }
+
+    /// A time after the start of the run, in nanoseconds since 1970 on this clock.
+    pub(super) fn at(&self, ns: u64) -> i128 {
+        self.started_ns + i128::from(ns)
+    }
+
     /// Where this clock lies by another one; `None` where nothing tells.
     pub(super) fn place_by(&self, other: &Self) -> Option<ClockPlace> {
         if let Some(place) = self.place_by_fences(other) {
@@ -95,9 +109,8 @@ impl RunClock {
         let (mut least_ns, mut most_ns) = (i128::MIN, i128::MAX);
         let mut compared_ns = None;
         for (own, others) in self.fences.iter().zip(&other.fences) {
-            let time = |clock: &Self, ns: u64| clock.started_ns + i128::from(ns);
-            least_ns = least_ns.max(time(other, others.entered_ns) - time(self, own.left_ns));
-            most_ns = most_ns.min(time(other, others.left_ns) - time(self, own.entered_ns));
+            least_ns = least_ns.max(other.at(others.entered_ns) - self.at(own.left_ns));
+            most_ns = most_ns.min(other.at(others.left_ns) - self.at(own.entered_ns));
             compared_ns = Some(own.left_ns);
         }
         // Fences of different launches contradict each other.

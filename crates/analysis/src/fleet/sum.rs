@@ -280,7 +280,7 @@ impl RunInSlots {
 
     /// A time after the start of the run on the clock of the first member.
     fn at(&self, place: &ClockPlace, ns: u64) -> i128 {
-        self.clock.started_ns + i128::from(ns) + place.offset_ns
+        self.clock.at(ns) + place.offset_ns
     }
 
     /// The measured time of a slot on the clock of the first member, shortened at both ends by what
@@ -420,13 +420,11 @@ fn first_member<'r>(candidates: &[&'r RunInSlots]) -> Option<&'r RunInSlots> {
     }
     let mut ordered = candidates.to_vec();
     ordered.sort_by_key(|run| run.clock.started_ns + i128::from(run.together.first_slot_ns));
-    let bound_ns = |run: &RunInSlots| {
-        let wall = run.clock.wall.as_ref();
-        let bound_ns = wall.and_then(|wall| wall.bound_ns);
-        bound_ns.map_or(u64::MAX, |bound_ns| bound_ns)
-    };
-    let best_ns = ordered.iter().map(|run| bound_ns(run)).min()?;
-    ordered.retain(|run| bound_ns(run) <= best_ns.saturating_mul(2));
+    let best_ns = ordered
+        .iter()
+        .map(|run| run.clock.stated_bound_ns())
+        .min()?;
+    ordered.retain(|run| run.clock.stated_bound_ns() <= best_ns.saturating_mul(2));
     ordered.get(ordered.len() / 2).copied()
 }
 
