@@ -364,6 +364,7 @@ fn verdict_follows_a_page_that_is_longer_than_the_screen() {
         let line = format!("stty rows {rows} cols 80; {show}");
         let screen = Command::new("script")
             .args(["-qec", &line, "/dev/null"])
+            .env("SHELL", "/bin/sh")
             .current_dir(place.path())
             .output()
             .unwrap();

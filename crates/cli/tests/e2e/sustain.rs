@@ -361,8 +361,10 @@ fn load_fills_a_terminal_and_leaves_it_as_it_was() {
     let disk = here.path().join("disk");
     let _served = SimDisk::serve(parse(HEALTHY).unwrap(), 64 << 20, &disk).unwrap();
     let (before, after) = (here.path().join("before"), here.path().join("after"));
+    // The shell gets the Ctrl-C too, and without a trap it ends before its last command.
     let shell = format!(
-        "stty rows 24 cols 80; stty -g >{}; {} sustain {} --time 60s --no-history; stty -g >{}",
+        "trap : INT; stty rows 24 cols 80; stty -g >{}; \
+         {} sustain {} --time 60s --no-history; stty -g >{}",
         before.display(),
         program_path(),
         disk.display(),
@@ -370,6 +372,7 @@ fn load_fills_a_terminal_and_leaves_it_as_it_was() {
     );
     let mut terminal = Command::new("script")
         .args(["-qec", &shell, "/dev/null"])
+        .env("SHELL", "/bin/sh")
         .env("TERM", "xterm")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -417,6 +420,7 @@ fn plain_load_on_a_terminal_stays_on_its_line() {
     );
     let terminal = Command::new("script")
         .args(["-qec", &shell, "/dev/null"])
+        .env("SHELL", "/bin/sh")
         .env("TERM", "xterm")
         .stdin(Stdio::null())
         .output()
