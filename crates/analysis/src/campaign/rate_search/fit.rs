@@ -61,6 +61,31 @@ pub(super) struct Fit {
     pub(super) episodes: f64,
 }
 
+impl Fit {
+    /// Before the first cell.
+    pub(super) fn unknown() -> Self {
+        Self {
+            interval: RateInterval {
+                low: 0.0,
+                rate: 0.0,
+                high: f64::INFINITY,
+                slope: FIRST_SLOPE,
+            },
+            dispersion: Dispersion {
+                below: 1.0,
+                above: 1.0,
+                seen: 1.0,
+                border: 0.0,
+            },
+            used: Vec::new(),
+            episodes: 0.0,
+        }
+    }
+}
+
+/// The slope until cells show one.
+pub(super) const FIRST_SLOPE: f64 = 10.0;
+
 /// What a search knows before a fit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
