@@ -198,7 +198,7 @@ fn planned<'r>(record: &'r Record, name: &str) -> Option<&'r Workload> {
 
 fn add_conditions<T: Compared>(others: Option<T>, own: Option<T>, reasons: &mut Reasons) {
     if let (Some(others), Some(own)) = (others, own) {
-        others.conditions(own, reasons);
+        others.add_differences(own, reasons);
     }
 }
 
@@ -210,6 +210,6 @@ fn add_survey_conditions(usual: &Run<'_>, run: &Run<'_>, part: Part, reasons: &m
 
 fn add_faults<T: Compared>(own: Option<T>, reasons: &mut Reasons) {
     if let Some(own) = own {
-        own.faults(&[], reasons);
+        own.add_faults(&[], reasons);
     }
 }
