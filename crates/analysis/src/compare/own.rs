@@ -120,8 +120,10 @@ impl PartOfRun {
     /// What the plans or the conditions of two runs differ in, `other` being usual.
     pub(crate) fn differences(
         &self,
-        (record, target): (&Record, usize),
-        (other, other_target): (&Record, usize),
+        record: &Record,
+        target: usize,
+        other: &Record,
+        other_target: usize,
     ) -> Vec<Reason> {
         let (run, usual) = (run_of(record), run_of(other));
         let mut reasons = Reasons::default();

@@ -132,7 +132,8 @@ pub fn settling(series: &TimeSeries, wall_ns: u64) -> Settling {
 pub(crate) fn settling_of_slices(
     series: &TimeSeries,
     wall_ns: u64,
-    (rates, ends_ns): (&[f64], &[u64]),
+    rates: &[f64],
+    ends_ns: &[u64],
 ) -> Settling {
     if let Some(cut) = fall::last_fall(&per_cell(series, wall_ns, |cell| cell.ops)) {
         let settling_ns = series.start_ns + cut as u64 * series.interval_ns;
