@@ -2,6 +2,8 @@
 //! `Measurement`s, which a `Record` reports. No I/O, no threads, no clock, no command line.
 #![forbid(unsafe_code)]
 
+pub use diskproof_samples::{histogram, series};
+
 pub mod accept;
 pub mod block;
 pub mod budget;
@@ -19,7 +21,6 @@ pub mod fleet;
 pub mod fleet_sum;
 pub mod group;
 pub mod health;
-pub mod histogram;
 pub mod latency_search;
 pub mod layers;
 pub mod limiter;
@@ -42,7 +43,6 @@ pub mod row;
 pub mod rw;
 pub mod saved;
 pub mod secrets;
-pub mod series;
 pub mod shape;
 pub mod shell;
 pub mod slice;
@@ -65,7 +65,6 @@ pub mod window;
 
 // Leaves that several of the modules above share, each public as part of one of them.
 mod estimate;
-mod packed;
 mod workload;
 
 /// Whether a field says no more than its absence does.

@@ -255,7 +255,7 @@ pub struct OpMeasurement {
     pub latency_intended: Option<LatencyHistogram>,
     /// Over time, finest cells kept. In a record the longest latency stands in the first cell of
     /// each 100 ms.
-    #[serde(with = "crate::packed")]
+    #[serde(with = "diskproof_samples::packed")]
     #[schemars(with = "crate::series::PackedSeries")]
     pub series: TimeSeries,
 }

@@ -49,7 +49,7 @@ pub struct WindowLatency {
     /// From before the submission to the reaping.
     #[serde(
         default,
-        with = "crate::packed",
+        with = "diskproof_samples::packed",
         skip_serializing_if = "LatencyPart::is_empty"
     )]
     #[schemars(with = "String")]
@@ -57,7 +57,7 @@ pub struct WindowLatency {
     /// From the intended start; empty in a closed loop.
     #[serde(
         default,
-        with = "crate::packed",
+        with = "diskproof_samples::packed",
         skip_serializing_if = "LatencyPart::is_empty"
     )]
     #[schemars(with = "String")]

@@ -13,8 +13,9 @@ use std::fs;
 const COLUMNS_MAX: usize = 100;
 
 /// Which crates of ours each crate may depend on. `cli` may know all of them.
-const MAY_KNOW: [(&str, &[&str]); 10] = [
-    ("model", &[]),
+const MAY_KNOW: [(&str, &[&str]); 11] = [
+    ("samples", &[]),
+    ("model", &["samples"]),
     ("device", &["model"]),
     ("engine", &["model", "device"]),
     ("analysis", &["model"]),

@@ -12,15 +12,15 @@ use std::io::Read as _;
 /// Most bytes after inflating: a series of 8192 cells with five numbers of ten bytes each.
 const INFLATED_BYTES_MAX: u64 = 1 << 19;
 /// Largest number of a cell or a bucket, so that sums fit into 64 bits.
-pub(crate) const NUMBER_MAX: u128 = 1 << 60;
+pub const NUMBER_MAX: u128 = 1 << 60;
 
 /// Numbers to be packed.
 #[derive(Default)]
-pub(crate) struct Packer(Vec<u8>);
+pub struct Packer(Vec<u8>);
 
 impl Packer {
     /// Adds a number.
-    pub(crate) fn push(&mut self, number: impl Into<u128>) {
+    pub fn push(&mut self, number: impl Into<u128>) {
         let mut rest = number.into();
         while rest >= 0x80 {
             self.0.push(rest as u8 | 0x80);
@@ -39,13 +39,14 @@ impl Packer {
 }
 
 /// Numbers of a text.
-pub(crate) struct Unpacker {
+pub struct Unpacker {
     bytes: Vec<u8>,
     at: usize,
 }
 
 impl Unpacker {
-    pub(crate) fn decode(text: &str) -> Result<Self, &'static str> {
+    /// The numbers of a text.
+    pub fn decode(text: &str) -> Result<Self, &'static str> {
         let packed = BASE64.decode(text).map_err(|_| "this is no base64")?;
         let mut bytes = Vec::new();
         let inflated = DeflateDecoder::new(&packed[..])
@@ -59,7 +60,7 @@ impl Unpacker {
     }
 
     /// The next number.
-    pub(crate) fn wide(&mut self) -> Result<u128, &'static str> {
+    pub fn wide(&mut self) -> Result<u128, &'static str> {
         let mut number = 0;
         for place in 0..19 {
             let byte = *self.bytes.get(self.at).ok_or("it is truncated")?;
@@ -76,12 +77,12 @@ impl Unpacker {
     }
 
     /// The next number of 64 bits.
-    pub(crate) fn number(&mut self) -> Result<u64, &'static str> {
+    pub fn number(&mut self) -> Result<u64, &'static str> {
         u64::try_from(self.wide()?).map_err(|_| "a number in it has more than 64 bits")
     }
 
     /// The next amount.
-    pub(crate) fn amount(&mut self) -> Result<u64, &'static str> {
+    pub fn amount(&mut self) -> Result<u64, &'static str> {
         let number = self.wide()?;
         match number {
             0..=NUMBER_MAX => Ok(number as u64),
@@ -90,13 +91,13 @@ impl Unpacker {
     }
 
     /// Whether all numbers were read.
-    pub(crate) fn is_done(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.at == self.bytes.len()
     }
 }
 
 /// What has an exact short text.
-pub(crate) trait Packed: Sized {
+pub trait Packed: Sized {
     /// Adds its numbers.
     fn pack(&self, packer: &mut Packer);
     /// Reads them back.
@@ -104,14 +105,14 @@ pub(crate) trait Packed: Sized {
 }
 
 /// Writes a value as its text.
-pub(crate) fn serialize<T: Packed, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+pub fn serialize<T: Packed, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
     let mut packer = Packer::default();
     value.pack(&mut packer);
     packer.text().serialize(to)
 }
 
 /// Reads a value from its text.
-pub(crate) fn deserialize<'de, T: Packed, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+pub fn deserialize<'de, T: Packed, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
     let text = String::deserialize(from)?;
     Unpacker::decode(&text)
         .and_then(|mut numbers| {

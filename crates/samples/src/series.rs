@@ -240,7 +240,7 @@ impl TryFrom<Columns> for TimeSeries {
 pub struct PackedSeries(String);
 
 /// The number of cells that a packed series claims to have; 0 where it cannot be read.
-pub(crate) fn cells_of_packed(text: &str) -> u64 {
+pub fn cells_of_packed(text: &str) -> u64 {
     let Ok(mut numbers) = Unpacker::decode(text) else {
         return 0;
     };

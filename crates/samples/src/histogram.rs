@@ -325,7 +325,7 @@ impl LatencyHistogram {
     }
 
     /// The pages of memory that the decoded distribution touches; 0 where it cannot be decoded.
-    pub(crate) fn pages_of_hdr(text: &str) -> usize {
+    pub fn pages_of_hdr(text: &str) -> usize {
         let mut pages = BTreeSet::new();
         if let Ok(bytes) = BASE64.decode(text) {
             // What cannot be read is refused where it is decoded.
