@@ -88,9 +88,9 @@ fn measured(record: &Record) -> Option<RunData> {
             .map(|row| whole(&row.data))
             .collect(),
         dropped: record.dropped.clone(),
-        beside: record.beside.clone(),
-        counted: record.counted.clone(),
         // The results hold what follows.
+        beside: Vec::new(),
+        counted: Vec::new(),
         surface: None,
         trials: Vec::new(),
         postgres: None,
@@ -122,10 +122,10 @@ fn add_measured(data: &mut RunData, result: &TaskResult) {
                 data.trials.extend_from_slice(&ray.trials);
             }
         }
+        TaskResult::Sustain(sustained) => data.counted.clone_from(&sustained.counted),
+        TaskResult::Compared(part) => data.beside.clone_from(&part.beside),
         // They follow from the measurements.
-        TaskResult::Sweep(_) | TaskResult::Depth(_) | TaskResult::Sustain(_) => {}
-        // It is not derived: the side takes it from the comparison.
-        TaskResult::Compared(_) => {}
+        TaskResult::Sweep(_) | TaskResult::Depth(_) => {}
     }
 }
 

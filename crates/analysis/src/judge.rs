@@ -181,14 +181,12 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         targets: facts.targets,
         measurements,
         health: facts.health,
-        counted: data.counted.clone(),
         verdict: None,
         findings: Vec::new(),
         advice: Vec::new(),
         expectations: Vec::new(),
         kept: kept(data),
         dropped: data.dropped.clone(),
-        beside: data.beside.clone(),
     };
     add_run_to_run(&mut record, facts.variation);
     record.burst_credits = credits
@@ -201,7 +199,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record.results.extend(layers.map(TaskResult::Layers));
     record.findings = rules::findings(&record);
     add_limits(&mut record);
-    let sustained = sustain_record(&record);
+    let sustained = sustain_record(&record, &data.counted);
     record
         .results
         .extend(sustained.map(|found| TaskResult::Sustain(Box::new(found))));

@@ -313,7 +313,8 @@ pub enum LoadOutcome {
     FewEpisodes,
     /// This program did not offer what it was to offer.
     Generator,
-    /// Something else answered than the disk, as a finding says.
+    /// Something else answered than the disk, or nothing shows that the disk did, as a finding
+    /// says.
     NotTheDisk,
     /// The search ended before it had an answer.
     Unfinished,
@@ -335,7 +336,7 @@ impl LoadOutcome {
             Self::NotHeld => "the lower end did not last",
             Self::FewEpisodes => "too few late episodes",
             Self::Generator => "this program was late",
-            Self::NotTheDisk => "not the disk answered",
+            Self::NotTheDisk => "not shown to be the disk's",
             Self::Unfinished => "ended early",
         }
     }

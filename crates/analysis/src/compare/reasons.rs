@@ -2,7 +2,7 @@
 //! load, spans, findings.
 
 use super::sides::is_live_pair;
-use crate::headline::uncapitalised;
+use crate::words::uncapitalised;
 use diskproof_model::comparison::Reason;
 use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::record::Record;

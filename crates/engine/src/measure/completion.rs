@@ -53,6 +53,7 @@ impl Counters {
 
     /// An operation without data, a write with a follow-up, or the follow-up itself.
     fn complete_durable(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
+        use OpKind::{Commit, Read, Sync, Transaction, Trim};
         let Slot {
             start_ns,
             len,
@@ -67,16 +68,7 @@ impl Counters {
         let latency_ns = now - start_ns;
         let follow = match (stage, generator.after_write) {
             // `complete` counts reads. What moves no data has no follow-up but the next of its step.
-            (
-                Stage::Transfer(
-                    kind @ (OpKind::Read
-                    | OpKind::Trim
-                    | OpKind::Sync
-                    | OpKind::Commit
-                    | OpKind::Transaction),
-                ),
-                _,
-            ) => {
+            (Stage::Transfer(kind @ (Read | Trim | Sync | Commit | Transaction)), _) => {
                 self.record_both(kind, len, latency_ns, waited_ns, now);
                 if generator.continue_step(index, kind, now) {
                     return;

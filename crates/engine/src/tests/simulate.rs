@@ -241,7 +241,7 @@ pub fn simulate_on(
         pacer: pacer.clone(),
         measure_ns: schedule.measure_ns,
         calls: BlockCalls::for_workload(workload, |_| Some(BlockCall::Discard)),
-        overload_ns: workload.shape.overload_ns,
+        overload_ns: workload.shape.ends.overload_ns,
         limit_ns: workload
             .shape
             .latency_target
@@ -262,7 +262,7 @@ pub fn simulate_on(
         Arc::clone(&published),
     );
     let gate = gate_of(Group::alone(workload), schedule, 1);
-    worker = worker.gated(gate.clone()).counting_as(&workload.shape);
+    worker = worker.gated(gate.clone()).counting_as(&workload.shape.ends);
     let (mut control, mut next_tick) = (Control::Continue, 0);
     while worker.advance()? == AdvanceOutcome::Running {
         if clock.now() < next_tick || control != Control::Continue {

@@ -149,6 +149,8 @@ const NEAR_AGAIN_MIN: usize = 4;
 /// Half of the interval over the rate that is narrow enough, and the narrowest that is printed.
 const NARROW: f64 = 0.015;
 const HOLDS_MAX: u32 = 2;
+/// A hold at less than this share of the lower end, as it is known afterwards, is repeated there.
+const HELD_SHARE: f64 = 0.95;
 const REPEATED_S: f64 = 5.0;
 const FALLEN_S: f64 = 6.0;
 const FALLEN_WARMUP_S: f64 = 2.0;
@@ -210,7 +212,8 @@ pub struct RateSearch {
     near: usize,
     near_at_hold: usize,
     holds: u32,
-    is_held: bool,
+    /// The rate of the last hold, where that did not break the promise.
+    held: Option<f64>,
     falls: u32,
     control_factor: Option<f64>,
     control: Option<RateControl>,
@@ -241,7 +244,7 @@ impl RateSearch {
             near: 0,
             near_at_hold: 0,
             holds: 0,
-            is_held: false,
+            held: None,
             falls: 0,
             control_factor: None,
             control: None,
@@ -549,9 +552,10 @@ impl RateSearch {
 
     fn after_hold(&mut self, measured: MeasuredRate) -> SearchStep {
         let promised = self.promise.late_share;
-        self.is_held = !measured.is_over
+        let is_held = !measured.is_over
             && !self.more_are_late(&[&measured], HOLD_DEVIATIONS, 1.0)
             && measured.late() <= HOLD_SHARE_TIMES * promised * measured.requests();
+        self.held = if is_held { Some(measured.rate()) } else { None };
         self.holds += 1;
         self.near_at_hold = self.near;
         self.cells.push(measured);
@@ -559,8 +563,12 @@ impl RateSearch {
         let once_more_s =
             self.times.hold_s + self.paced_s(2.0 * NEAR_S + CONTROLS_MAX as f64 * CONTROL_S + 4.0);
         let has_time = self.now_s + once_more_s <= self.times.total_s;
-        if !self.is_held && self.holds < HOLDS_MAX && has_time {
-            return self.next_near();
+        if self.holds < HOLDS_MAX && has_time {
+            match self.held {
+                None => return self.next_near(),
+                Some(held) if held < HELD_SHARE * self.fit.interval.low => return self.hold(),
+                Some(_) => {}
+            }
         }
         self.begin_control()
     }
@@ -659,10 +667,13 @@ impl RateSearch {
         low = low.min((1.0 - NARROW) * interval.rate);
         high = high.max((1.0 + NARROW) * interval.rate);
         let is_perhaps_none = low <= NONE_SHARE * self.saturated;
+        if let Some(held) = self.held {
+            low = low.min(held);
+        }
         let has_failed = self.control.is_some_and(|control| control.failed);
         let outcome = if is_perhaps_none {
             LoadOutcome::PerhapsNone
-        } else if !self.is_held {
+        } else if self.held.is_none() {
             LoadOutcome::NotHeld
         } else if self.fit.episodes < EPISODES_MIN {
             LoadOutcome::FewEpisodes

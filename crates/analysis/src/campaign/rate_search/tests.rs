@@ -176,6 +176,36 @@ fn search_survives_measurements_that_no_disk_gives() {
     }
 }
 
+/// Where saturating the target leaves no time for cells near the limit, little is held, and no more
+/// than that may be promised.
+#[test]
+fn promise_is_no_more_than_was_held() {
+    let station = Station::new(4, 2500.0, Service::Constant);
+    let promise = RatePromise {
+        late_share: P99,
+        limit_s: 0.03,
+    };
+    for seed in 0..4 {
+        let mut search = RateSearch::new(promise, RateSearchTimes::default(), seed);
+        let mut busy = Busy::new(station, 0.03, 20 + seed);
+        let mut held = 0.0;
+        let mut measured = None;
+        let answer = loop {
+            let cell = match search.next(measured) {
+                SearchStep::Cell(cell) => cell,
+                SearchStep::Answer(answer) => break answer,
+            };
+            measured = Some(busy.measure(cell));
+            match cell.kind {
+                RateCellKind::Saturation => busy.wait(60.0),
+                RateCellKind::Hold => held = cell.rate,
+                _ => {}
+            }
+        };
+        assert!(held > 0.0 && answer.low <= held, "{held}: {answer:?}");
+    }
+}
+
 /// A short search has few requests in its first cells: chance must not end the doubling.
 #[test]
 fn short_search_finds_what_is_served() {
