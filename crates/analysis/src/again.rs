@@ -7,8 +7,7 @@ use crate::steady::whole;
 use diskproof_model::data::RunData;
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::postgres::{PostgresMeasurement, PostgresRecord};
-use diskproof_model::rate::RateTrial;
-use diskproof_model::record::{Kept, Record, TaskResult};
+use diskproof_model::record::{FilesRecord, Kept, Record, TaskResult};
 use serde_json::{Map, Value};
 
 /// Two programs may round the last digits of a logarithm differently.
@@ -82,51 +81,60 @@ fn measured(record: &Record) -> Option<RunData> {
         Kept::FiguresOnly => return None,
         Kept::Whole => {}
     }
-    let files = record.files().map(|files| FilesMeasurement {
-        steps: files.steps.iter().map(|step| step.data.clone()).collect(),
-        caches: files.caches.clone(),
-        leftover_files: files.leftover_files,
-    });
-    let layer_places = match record.layers() {
-        Some(layers) => layers.places.clone(),
-        None => Vec::new(),
-    };
-    Some(RunData {
+    let mut data = RunData {
         measurements: record
             .measurements
             .iter()
             .map(|row| whole(&row.data))
             .collect(),
         dropped: record.dropped.clone(),
-        beside: match record.campaign() {
-            Some(part) => part.beside.clone(),
-            None => Vec::new(),
-        },
-        counted: match record.sustain() {
-            Some(sustained) => sustained.counted.clone(),
-            None => Vec::new(),
-        },
-        surface: record.surface().map(|surface| surface.data.clone()),
-        trials: trials_of(record),
-        postgres: record.postgres().map(inserts_data),
-        accept: record.accept().map(|accept| accept.data.clone()),
-        files,
-        layer_places,
-        together: record.together().cloned(),
-        observed: record.observed().cloned(),
-    })
+        // The results hold what follows.
+        beside: Vec::new(),
+        counted: Vec::new(),
+        surface: None,
+        trials: Vec::new(),
+        postgres: None,
+        accept: None,
+        files: None,
+        layer_places: Vec::new(),
+        together: None,
+        observed: None,
+    };
+    for result in &record.results {
+        add_measured(&mut data, result);
+    }
+    Some(data)
 }
 
-/// The rates that were offered, of all searches.
-fn trials_of(record: &Record) -> Vec<RateTrial> {
-    let mut trials = Vec::new();
-    if let Some(load) = record.load() {
-        trials.extend_from_slice(&load.data.trials);
+/// Adds what a result was derived from.
+fn add_measured(data: &mut RunData, result: &TaskResult) {
+    match result {
+        TaskResult::Survey(surface) => data.surface = Some(surface.data.clone()),
+        TaskResult::Files(files) => data.files = Some(files_data(files)),
+        TaskResult::Accept(accept) => data.accept = Some(accept.data.clone()),
+        TaskResult::Observed(observed) => data.observed = Some((**observed).clone()),
+        TaskResult::Inserts(inserts) => data.postgres = Some(inserts_data(inserts)),
+        TaskResult::Together(together) => data.together = Some(together.clone()),
+        TaskResult::Layers(layers) => data.layer_places.clone_from(&layers.places),
+        TaskResult::Load(load) => data.trials.extend_from_slice(&load.data.trials),
+        TaskResult::Rays(rays) => {
+            for ray in &rays.data.rays {
+                data.trials.extend_from_slice(&ray.trials);
+            }
+        }
+        TaskResult::Sustain(sustained) => data.counted.clone_from(&sustained.counted),
+        TaskResult::Compared(part) => data.beside.clone_from(&part.beside),
+        // They follow from the measurements.
+        TaskResult::Sweep(_) | TaskResult::Depth(_) => {}
     }
-    for ray in record.rays().into_iter().flat_map(|rays| &rays.data.rays) {
-        trials.extend_from_slice(&ray.trials);
+}
+
+fn files_data(files: &FilesRecord) -> FilesMeasurement {
+    FilesMeasurement {
+        steps: files.steps.iter().map(|step| step.data.clone()).collect(),
+        caches: files.caches.clone(),
+        leftover_files: files.leftover_files,
     }
-    trials
 }
 
 fn inserts_data(inserts: &PostgresRecord) -> PostgresMeasurement {

@@ -152,7 +152,10 @@ pub enum ExpectError {
     )]
     Findings(String),
     /// CPU time of one kind of operation.
-    #[error("'{0}': cpu applies to the whole workload. Omit read, write, trim, sync or commit")]
+    #[error(
+        "'{0}': cpu applies to the whole workload. Omit the kind of operation ({kinds})",
+        kinds = OpKind::ALL.map(OpKind::as_str).join(", ")
+    )]
     CpuOfOp(String),
     /// A value that does not fit the metric.
     #[error("'{value}' is not {what}")]

@@ -9,14 +9,16 @@ use crate::words::{sentence, uncapitalised};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::files::{FileOperation, FileStep};
 use diskproof_model::finding::{Cause, Meaning};
-use diskproof_model::layers::{CostMeaning, LayerCost, LayerDifference, LayersPlan};
+use diskproof_model::latency_search::LatencySearch;
+use diskproof_model::layers::{CostMeaning, LayerCost, LayerDifference, LayersPlan, LayersRecord};
 use diskproof_model::measurement::{OpKind, VerifyResult};
-use diskproof_model::observed::ObservedDevice;
+use diskproof_model::observed::{ObservedDevice, ObservedRecord};
 use diskproof_model::ping::PingFigures;
 use diskproof_model::proof::{FigureSource, Objection};
-use diskproof_model::record::{ExpectationOutcome, Record};
+use diskproof_model::record::{ExpectationOutcome, FilesRecord, Record, TaskResult};
 use diskproof_model::row::Row;
-use diskproof_model::surface::SeekPattern;
+use diskproof_model::surface::{SeekPattern, SurfaceRecord};
+use diskproof_model::sustain::SustainRecord;
 use diskproof_model::sweep::SweepMatrix;
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::{
@@ -100,23 +102,10 @@ pub(crate) fn plain_headline(record: &Record) -> String {
     if let Some(accept) = record.accept() {
         return words::headline(accept);
     }
-    let mut clauses = survey_clauses(record);
-    if let Some(sweep) = record.sweep() {
-        clauses.extend(
-            sweep
-                .matrices
-                .iter()
-                .take(MATRICES_MAX)
-                .flat_map(matrix_clause),
-        );
+    let mut clauses = Vec::new();
+    for result in &record.results {
+        clauses.extend(result_clauses(record, result));
     }
-    clauses.extend(latency_search_clause(record));
-    clauses.extend(sustain_clause(record));
-    clauses.extend(load_clause(record));
-    clauses.extend(rays_clause(record));
-    clauses.extend(files_clause(record));
-    clauses.extend(layers_clause(record));
-    clauses.extend(observed_clauses(record));
     if clauses.is_empty() {
         for m in trusted_measurements(record) {
             clauses.extend(measurement_clauses(m));
@@ -128,6 +117,35 @@ pub(crate) fn plain_headline(record: &Record) -> String {
     } else {
         sentence(&clauses.join("; "))
     }
+}
+
+/// What came of a task beyond its workloads, as clauses; empty where the figures of the workloads
+/// are the answer.
+fn result_clauses(record: &Record, result: &TaskResult) -> Vec<String> {
+    let clause = match result {
+        TaskResult::Survey(surface) => return survey_clauses(surface),
+        TaskResult::Observed(observed) => return observed_clauses(observed),
+        TaskResult::Sweep(sweep) => {
+            return sweep
+                .matrices
+                .iter()
+                .take(MATRICES_MAX)
+                .flat_map(matrix_clause)
+                .collect();
+        }
+        TaskResult::Depth(search) => latency_search_clause(record, search),
+        TaskResult::Sustain(found) => Some(sustain_clause(record, found)),
+        TaskResult::Load(load) => load_clause(record, load),
+        TaskResult::Rays(rays) => rays_clause(record, rays),
+        TaskResult::Files(files) => files_clause(files),
+        TaskResult::Layers(layers) => layers_clause(record, layers),
+        // Its headline is a sentence by itself.
+        TaskResult::Accept(_) => None,
+        // The commits of the run itself are the answer, and the server's stand in the table.
+        TaskResult::Inserts(_) => None,
+        TaskResult::Compared(_) | TaskResult::Together(_) => None,
+    };
+    clause.into_iter().collect()
 }
 
 /// The measurements whose commits are durable; all where there are no such.
@@ -155,10 +173,7 @@ fn may_be_lost(record: &Record, index: usize) -> bool {
         .any(|finding| finding.says == lost && finding.concerns(index))
 }
 
-fn survey_clauses(record: &Record) -> Vec<String> {
-    let Some(surface) = record.surface() else {
-        return Vec::new();
-    };
+fn survey_clauses(surface: &SurfaceRecord) -> Vec<String> {
     let mut clauses = Vec::new();
     if let Some(rate) = &surface.figures.rate {
         let verb = match surface.data.survey.operation {
@@ -192,8 +207,8 @@ fn survey_clauses(record: &Record) -> Vec<String> {
 }
 
 /// `12,300 creates/s, 160,000 stats/s and 21,000 deletes/s of files`, of the first order.
-fn files_clause(record: &Record) -> Option<String> {
-    let steps = &record.files()?.steps;
+fn files_clause(files: &FilesRecord) -> Option<String> {
+    let steps = &files.steps;
     let order = steps.first()?.data.step.order;
     let mut figures = Vec::new();
     for operation in HEADLINE_OPERATIONS {
@@ -212,10 +227,7 @@ fn files_clause(record: &Record) -> Option<String> {
 }
 
 /// `observed on sda: 1230 reads/s and 45 writes/s, 83 % of them seeks`, of the busiest devices.
-fn observed_clauses(record: &Record) -> Vec<String> {
-    let Some(observed) = record.observed() else {
-        return Vec::new();
-    };
+fn observed_clauses(observed: &ObservedRecord) -> Vec<String> {
     let mut busy: Vec<&ObservedDevice> = observed
         .devices
         .iter()
@@ -327,8 +339,8 @@ fn enumerated<T: AsRef<str>>(names: &[T]) -> String {
 
 /// `the median read of 41.5 µs spends 4 µs (10 %) in loop0 and 39 µs (89 %) in the lowest layer,
 /// vda`, of the first workload.
-fn layers_clause(record: &Record) -> Option<String> {
-    let all = &record.layers()?.costs;
+fn layers_clause(record: &Record, layers: &LayersRecord) -> Option<String> {
+    let all = &layers.costs;
     let workload = &all.first()?.workload;
     let plan = record.plan.layers()?;
     let costs: Vec<&LayerCost> = all
@@ -394,8 +406,7 @@ fn share_text(share: &LayerDifference) -> String {
 }
 
 /// The answer, as a clause.
-fn latency_search_clause(record: &Record) -> Option<String> {
-    let search = record.latency_search()?;
+fn latency_search_clause(record: &Record, search: &LatencySearch) -> Option<String> {
     let latency = format_latency(search.target.latency_ns);
     let share = match search.target.percent {
         percent if percent < 100.0 => format!("{percent} % of the requests"),
@@ -436,24 +447,23 @@ fn latency_search_clause(record: &Record) -> Option<String> {
 /// `sustains 3000/s; 16,000/s for 3 min after a pause (bucket of 2.3 M requests, refilled in 15
 /// min)`, `fell by 4 × after 38 GB (write cache), back after 30 s without load: no, 5 min: yes`, or
 /// `no fall in 2 h and 1.4 TB …`.
-fn sustain_clause(record: &Record) -> Option<String> {
-    let found = record.sustain()?;
+fn sustain_clause(record: &Record, found: &SustainRecord) -> String {
     let lasting = found.lasting.value_text();
     if let Some(doubtful) = &found.doubtful_drop {
-        return Some(format!(
+        return format!(
             "undecided: fell by {} × to {lasting} after {}, while the machine or other programs \
              may have slowed it",
             rounded(doubtful.factor(), Some(doubtful.factor() * FACTOR_KNOWN)),
             format_bytes(doubtful.moved.bytes)
-        ));
+        );
     }
     let Some(drop) = &found.drop else {
-        return Some(format!(
+        return format!(
             "sustains {lasting}: no fall in {} and {}; a credit of more than that would not have \
              shown",
             format_duration(found.time_ns),
             format_bytes(found.moved.bytes)
-        ));
+        );
     };
     if let Some(bucket) = &found.bucket
         && let Some(credit) = record
@@ -461,14 +471,14 @@ fn sustain_clause(record: &Record) -> Option<String> {
             .iter()
             .find(|credit| credit.base == bucket.base.value)
     {
-        return Some(format!(
+        return format!(
             "sustains {}; {} for {} after a pause (bucket of {}, refilled in {})",
             limit_text(credit.base, &credit.unit),
             limit_text(credit.burst, &credit.unit),
             format_duration(credit.burst_ns),
             amount_text(credit),
             format_duration(credit.refill_ns)
-        ));
+        );
     }
     let mut recovered = Vec::new();
     for recovery in &found.recoveries {
@@ -480,12 +490,12 @@ fn sustain_clause(record: &Record) -> Option<String> {
     } else {
         format!("; back after a pause of {}", recovered.join(", "))
     };
-    Some(format!(
+    format!(
         "sustains {lasting}; fell by {} × after {} ({}){back}",
         rounded(drop.factor(), Some(drop.factor() * FACTOR_KNOWN)),
         format_bytes(drop.moved.bytes),
         drop.cause.as_str(),
-    ))
+    )
 }
 
 /// ` in a burst (1500/s for ever; …)`, of a workload that was measured in one.
@@ -642,7 +652,6 @@ mod tests {
     use crate::fixture::{self, states};
     use diskproof_model::latency_search::LatencySearch;
     use diskproof_model::measurement::Measurement;
-    use diskproof_model::record::TaskResult;
     use diskproof_model::shape::LatencyTarget;
 
     #[test]
@@ -699,8 +708,7 @@ mod tests {
         let search = LatencySearch::of(target, &(1..=depth_max).collect::<Vec<u32>>(), &all);
         let mut record = fixture::judge((facts, measurements.clone()));
         record.measurements.clear();
-        record.results.push(TaskResult::Depth(search));
-        latency_search_clause(&record)
+        latency_search_clause(&record, &search)
     }
 
     #[test]

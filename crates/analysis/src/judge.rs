@@ -92,42 +92,58 @@ pub enum RunVariation {
 }
 
 /// The steps on files. A run that ended before its first step still is one on files.
-fn files_part(data: &RunData, plan: &Plan) -> Option<FilesRecord> {
-    match (&data.files, plan.files()) {
+fn files_part(files: Option<&FilesMeasurement>, plan: &Plan) -> Option<FilesRecord> {
+    match (files, plan.files()) {
         (None, Some(_)) => Some(files_record(&FilesMeasurement::default())),
-        (files, _) => files.as_ref().map(files_record),
+        (files, _) => files.map(files_record),
     }
 }
 
 /// What came of the tasks, as far as it follows from what was measured alone.
-fn measured_results(data: &RunData, facts: &RunFacts, measurements: &[Row]) -> Vec<TaskResult> {
+fn measured_results(data: &RunData, facts: &RunFacts, rows: &[Row]) -> Vec<TaskResult> {
+    // Every field is named, so that a new one cannot be forgotten.
+    let RunData {
+        measurements,
+        surface,
+        postgres,
+        accept,
+        files,
+        together,
+        observed,
+        // `judge` reads these.
+        dropped: _,
+        beside: _,
+        trials: _,
+        layer_places: _,
+        counted: _,
+    } = data;
     let mut results = Vec::new();
-    if let Some(surface) = &data.surface {
+    if let Some(surface) = surface {
         let target = facts.targets.get(surface.target);
-        let mut record = surface_record(surface, measurements);
+        let mut record = surface_record(surface, rows);
         if let Some(target) = target {
             record.figures.reproduce = reproduce::curve(surface, target);
         }
         results.push(TaskResult::Survey(Box::new(record)));
     }
-    if let Some(files) = files_part(data, &facts.plan) {
+    if let Some(files) = files_part(files.as_ref(), &facts.plan) {
         results.push(TaskResult::Files(files));
     }
-    if let Some(accept) = &data.accept {
+    if let Some(accept) = accept {
         let target = facts.targets.get(accept.target);
         let record = accept_record(accept, target, &facts.health);
         results.push(TaskResult::Accept(Box::new(record)));
     }
-    if let Some(observed) = &data.observed {
+    if let Some(observed) = observed {
         results.push(TaskResult::Observed(Box::new(observed.clone())));
     }
-    if let Some(inserts) = postgres_record(data.postgres.as_ref(), measurements) {
+    if let Some(inserts) = postgres_record(postgres.as_ref(), rows) {
         results.push(TaskResult::Inserts(inserts));
     }
-    if let Some(together) = &data.together {
+    if let Some(together) = together {
         results.push(TaskResult::Together(together.clone()));
     }
-    if let Some(depth) = latency_search(&facts.plan, &data.measurements) {
+    if let Some(depth) = latency_search(&facts.plan, measurements) {
         results.push(TaskResult::Depth(depth));
     }
     results

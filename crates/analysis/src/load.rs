@@ -346,9 +346,9 @@ fn why_not_the_disk(record: &Record) -> String {
     }
 }
 
-/// The answer of a search, as a clause of the headline; `None` of a run without one.
-pub(crate) fn load_clause(record: &Record) -> Option<String> {
-    let figures = &record.load()?.figures;
+/// The answer of a search, as a clause of the headline; `None` where the plan has no search.
+pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> {
+    let figures = &load.figures;
     let Decide::Rate(plan) = &record.plan.workload_task()?.decide else {
         return None;
     };

@@ -192,9 +192,9 @@ fn boundary(rays: &[RayFigures]) -> Option<RayBoundary> {
     })
 }
 
-/// The boundary as a clause of the headline; `None` of a run without rays.
-pub(crate) fn rays_clause(record: &Record) -> Option<String> {
-    let figures = &record.rays()?.figures;
+/// The boundary as a clause of the headline; `None` where the plan has no search.
+pub(crate) fn rays_clause(record: &Record, rays: &RaysRecord) -> Option<String> {
+    let figures = &rays.figures;
     let Workloads {
         decide: Decide::Rate(plan),
         ..

@@ -11,7 +11,7 @@ use crate::words::uncapitalised;
 use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::proof::FigureSource;
-use diskproof_model::record::{Estimate, Record};
+use diskproof_model::record::{Estimate, Record, TaskResult};
 use diskproof_model::row::OpRow;
 use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::target::TargetKind;
@@ -424,24 +424,25 @@ fn has_figures(record: &Record) -> bool {
             return true;
         }
     }
-    if let Some(files) = record.files()
-        && files.steps.iter().any(|step| step.data.op.count > 0)
-    {
-        return true;
-    }
-    if let Some(surface) = record.surface()
-        && has_part_figures(surface)
-    {
-        return true;
-    }
-    if let Some(accept) = record.accept()
-        && accept.data.writes.bytes > 0
-    {
-        return true;
-    }
-    match record.postgres() {
-        Some(postgres) => !postgres.loads.is_empty(),
-        None => false,
+    record.results.iter().any(has_own_figures)
+}
+
+/// Whether a result has figures that are not those of a workload.
+fn has_own_figures(result: &TaskResult) -> bool {
+    match result {
+        TaskResult::Files(files) => files.steps.iter().any(|step| step.data.op.count > 0),
+        TaskResult::Survey(surface) => has_part_figures(surface),
+        TaskResult::Accept(accept) => accept.data.writes.bytes > 0,
+        TaskResult::Inserts(postgres) => !postgres.loads.is_empty(),
+        TaskResult::Sweep(_)
+        | TaskResult::Depth(_)
+        | TaskResult::Sustain(_)
+        | TaskResult::Load(_)
+        | TaskResult::Rays(_)
+        | TaskResult::Layers(_)
+        | TaskResult::Compared(_)
+        | TaskResult::Together(_)
+        | TaskResult::Observed(_) => false,
     }
 }
 

@@ -78,12 +78,27 @@ impl RunData {
 
     /// Whether nothing but workloads was measured.
     fn has_only_workloads(&self) -> bool {
-        self.surface.is_none()
-            && self.postgres.is_none()
-            && self.files.is_none()
-            && self.accept.is_none()
-            && self.observed.is_none()
-            && self.trials.is_empty()
+        // Every field is named, so that a new one cannot be forgotten.
+        let Self {
+            measurements: _,
+            dropped: _,
+            beside: _,
+            surface,
+            trials,
+            postgres,
+            accept,
+            files,
+            layer_places: _,
+            counted: _,
+            together: _,
+            observed,
+        } = self;
+        surface.is_none()
+            && postgres.is_none()
+            && files.is_none()
+            && accept.is_none()
+            && observed.is_none()
+            && trials.is_empty()
     }
 
     /// Whether the workloads of both are the same, on the same targets and in the same order.

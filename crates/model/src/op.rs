@@ -49,7 +49,7 @@ pub enum BlockUse {
     Reads,
     /// Gives the target another.
     Writes,
-    /// Lets the target forget it; no data moves.
+    /// Lets the target forget it; no data moves. Disks count that as discarded, not as written.
     Drops,
     /// Nothing by itself.
     Keeps,

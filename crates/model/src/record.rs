@@ -120,11 +120,7 @@ impl Record {
             row.data.keep_what_is_shown();
         }
         for result in &mut self.results {
-            if let TaskResult::Files(files) = result {
-                for step in &mut files.steps {
-                    step.data.op.keep_what_is_shown();
-                }
-            }
+            result.keep_what_is_shown();
         }
         Self {
             kept: Kept::FiguresOnly,
@@ -163,6 +159,32 @@ pub enum TaskResult {
     Together(TogetherRecord),
     /// The real load of the targets, which this program watched and did not make.
     Observed(Box<ObservedRecord>),
+}
+
+impl TaskResult {
+    /// Drops what no page shows.
+    fn keep_what_is_shown(&mut self) {
+        match self {
+            Self::Files(files) => {
+                for step in &mut files.steps {
+                    step.data.op.keep_what_is_shown();
+                }
+            }
+            // Pages show all of these.
+            Self::Survey(_)
+            | Self::Sweep(_)
+            | Self::Depth(_)
+            | Self::Sustain(_)
+            | Self::Load(_)
+            | Self::Rays(_)
+            | Self::Layers(_)
+            | Self::Compared(_)
+            | Self::Inserts(_)
+            | Self::Accept(_)
+            | Self::Together(_)
+            | Self::Observed(_) => {}
+        }
+    }
 }
 
 /// JSON pointer of the result of a survey, of many small files and of an observation.

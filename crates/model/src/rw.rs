@@ -160,11 +160,16 @@ impl Rw {
 
 /// A word that is none of fio's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{0}' is not one of read, write, randread, randwrite, rw (or readwrite), randrw, trim, \
-     randtrim, trimwrite, randtrimwrite"
-)]
+#[error("'{0}' is not one of {words} (readwrite is rw)", words = rw_words().join(", "))]
 pub struct RwError(String);
+
+/// Every word, as `--rw` and fio accept it.
+pub fn rw_words() -> Vec<&'static str> {
+    WORDS
+        .iter()
+        .flat_map(|words| [words.sequential, words.random])
+        .collect()
+}
 
 impl FromStr for Rw {
     type Err = RwError;
@@ -204,6 +209,12 @@ mod tests {
                 assert_eq!((word.parse(), rw.as_str()), (Ok(rw), word));
                 assert_eq!(rw.makes(OpKind::Trim), word.contains("trim"), "{word}");
             }
+        }
+        for words in &WORDS {
+            // A record with it can be read again.
+            let streams = Streams::from_chains(words.chains, 500, &[]);
+            let saved = serde_json::to_string(&streams).unwrap();
+            assert_eq!(serde_json::from_str::<Streams>(&saved).ok(), Some(streams));
         }
         let both = ["readwrite", "randreadwrite"].map(|word| word.parse().map(Rw::as_str));
         assert_eq!(both, [Ok("rw"), Ok("randrw")]);

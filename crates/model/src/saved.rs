@@ -209,7 +209,7 @@ impl Kind {
             OpKind::Write if is_large => Self::LargeWrite,
             OpKind::Write => Self::SmallWrite,
             // It moves no data.
-            _ => Self::Call,
+            OpKind::Trim => Self::Call,
         }
     }
 }

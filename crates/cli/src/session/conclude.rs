@@ -26,7 +26,7 @@ use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::proof::FigureSource;
-use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, Record, TaskResult};
 use diskproof_model::row::Row;
 use diskproof_model::units::format_duration;
 use diskproof_report::terminal::Detail;
@@ -268,10 +268,28 @@ fn error_line(tool: &SharedPrinter, failed: Option<FailedRequest<'_>>, end: &End
 
 /// Whether a request completed.
 fn has_completed(data: &RunData) -> bool {
-    data.surface.is_some()
-        || data.files.is_some()
-        || data
-            .measurements
+    // Every field is named, so that a new one cannot be forgotten.
+    let RunData {
+        measurements,
+        surface,
+        files,
+        accept,
+        postgres,
+        observed,
+        // These are about the measurements, or about other runs.
+        trials: _,
+        dropped: _,
+        beside: _,
+        layer_places: _,
+        counted: _,
+        together: _,
+    } = data;
+    surface.is_some()
+        || files.is_some()
+        || accept.is_some()
+        || postgres.is_some()
+        || observed.is_some()
+        || measurements
             .iter()
             .flat_map(|measurement| measurement.ops.values())
             .any(|op| op.count > 0)
@@ -580,38 +598,59 @@ fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> Result<
     Ok(match signal {
         Some(signal) if record.partial => Exit::Signal(signal),
         _ if !end.results.hung.is_empty() || has_errors(record) => Exit::Failed,
-        _ if is_rejected(record) => Exit::ThresholdMissed,
+        _ if has_answer(record, ResultAnswer::Rejected) => Exit::ThresholdMissed,
         _ => match exit_of_expectations(record, undecided) {
             Exit::ThresholdMissed => Exit::ThresholdMissed,
-            _ if has_verified_nothing(record) || answers_nothing(record) => Exit::Undecided,
+            _ if has_verified_nothing(record) => Exit::Undecided,
+            _ if has_answer(record, ResultAnswer::Undecided) => Exit::Undecided,
             decided => decided,
         },
     })
 }
 
-/// Whether an acceptance test found that the disk is not what its label says.
-fn is_rejected(record: &Record) -> bool {
-    match record.accept() {
-        Some(accept) => accept.figures.verdict == AcceptVerdict::Reject,
-        None => false,
-    }
+/// What a result says for the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ResultAnswer {
+    /// It has figures, or the answer that was looked for.
+    Given,
+    /// The measurement could not decide.
+    Undecided,
+    /// The disk is not what its label says.
+    Rejected,
 }
 
-/// Whether an acceptance test, or a search for a rate or a boundary, could not decide.
-fn answers_nothing(record: &Record) -> bool {
-    let undecided_test = match record.accept() {
-        Some(accept) => accept.figures.verdict == AcceptVerdict::Undecided,
-        None => false,
+fn has_answer(record: &Record, answer: ResultAnswer) -> bool {
+    record
+        .results
+        .iter()
+        .any(|result| answer_of(result) == answer)
+}
+
+fn answer_of(result: &TaskResult) -> ResultAnswer {
+    let is_decided = match result {
+        TaskResult::Accept(accept) => match accept.figures.verdict {
+            AcceptVerdict::Reject => return ResultAnswer::Rejected,
+            verdict => verdict != AcceptVerdict::Undecided,
+        },
+        TaskResult::Load(load) => load.figures.outcome.is_promise(),
+        TaskResult::Rays(rays) => rays.figures.boundary.is_some(),
+        // They answer no question that could stay open.
+        TaskResult::Survey(_)
+        | TaskResult::Sweep(_)
+        | TaskResult::Depth(_)
+        | TaskResult::Sustain(_)
+        | TaskResult::Layers(_)
+        | TaskResult::Compared(_)
+        | TaskResult::Files(_)
+        | TaskResult::Inserts(_)
+        | TaskResult::Together(_)
+        | TaskResult::Observed(_) => true,
     };
-    let undecided_rate = match record.load() {
-        Some(load) => !load.figures.outcome.is_promise(),
-        None => false,
-    };
-    let undecided_boundary = match record.rays() {
-        Some(rays) => rays.figures.boundary.is_none(),
-        None => false,
-    };
-    undecided_test || undecided_rate || undecided_boundary
+    if is_decided {
+        ResultAnswer::Given
+    } else {
+        ResultAnswer::Undecided
+    }
 }
 
 fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
@@ -674,22 +713,41 @@ fn failed_request(record: &Record) -> Option<FailedRequest<'_>> {
             }
         }
     }
-    if let Some(files) = record.files() {
-        for step in &files.steps {
-            if let Some(errno) = step.data.op.errors.keys().next() {
-                return Some(FailedRequest {
-                    target: targets.first()?,
-                    verb: "using files in",
-                    errno,
-                });
-            }
-        }
+    let target = targets.first()?;
+    record
+        .results
+        .iter()
+        .find_map(|result| failed_request_of(result, target))
+}
+
+/// The first request of a result that the target answered with an error.
+fn failed_request_of<'a>(result: &'a TaskResult, target: &'a str) -> Option<FailedRequest<'a>> {
+    match result {
+        TaskResult::Files(files) => Some(FailedRequest {
+            target,
+            verb: "using files in",
+            errno: files
+                .steps
+                .iter()
+                .find_map(|step| step.data.op.errors.keys().next())?,
+        }),
+        TaskResult::Survey(surface) => Some(FailedRequest {
+            target,
+            verb: "reading",
+            errno: surface.data.access_errors.keys().next()?,
+        }),
+        // Their requests are those of workloads.
+        TaskResult::Sweep(_)
+        | TaskResult::Depth(_)
+        | TaskResult::Sustain(_)
+        | TaskResult::Load(_)
+        | TaskResult::Rays(_)
+        | TaskResult::Layers(_)
+        | TaskResult::Compared(_)
+        | TaskResult::Together(_) => None,
+        // No other tool has these.
+        TaskResult::Inserts(_) | TaskResult::Accept(_) | TaskResult::Observed(_) => None,
     }
-    Some(FailedRequest {
-        target: targets.first()?,
-        verb: "reading",
-        errno: record.surface()?.data.access_errors.keys().next()?,
-    })
 }
 
 /// Whether the run ended early, or its target returned errors.
@@ -702,23 +760,39 @@ pub(crate) fn has_errors(record: &Record) -> bool {
             return true;
         }
     }
-    if let Some(files) = record.files() {
-        for step in &files.steps {
-            if !step.data.op.errors.is_empty() {
-                return true;
-            }
+    record.results.iter().any(has_own_errors)
+}
+
+/// Whether a request of a result failed that is none of a workload.
+fn has_own_errors(result: &TaskResult) -> bool {
+    match result {
+        TaskResult::Files(files) => files
+            .steps
+            .iter()
+            .any(|step| !step.data.op.errors.is_empty()),
+        TaskResult::Survey(surface) => {
+            let has_unreadable = match &surface.data.scan {
+                Some(scan) => scan.unreadable_bytes > 0,
+                None => false,
+            };
+            has_unreadable
+                || !surface.data.access_errors.is_empty()
+                || surface.data.curve.iter().any(|point| point.errors > 0)
         }
+        // Its errors are its verdict.
+        TaskResult::Accept(_) => false,
+        // A server that fails ends the run.
+        TaskResult::Inserts(_) => false,
+        TaskResult::Sweep(_)
+        | TaskResult::Depth(_)
+        | TaskResult::Sustain(_)
+        | TaskResult::Load(_)
+        | TaskResult::Rays(_)
+        | TaskResult::Layers(_)
+        | TaskResult::Compared(_)
+        | TaskResult::Together(_)
+        | TaskResult::Observed(_) => false,
     }
-    let Some(surface) = record.surface() else {
-        return false;
-    };
-    let has_unreadable = match &surface.data.scan {
-        Some(scan) => scan.unreadable_bytes > 0,
-        None => false,
-    };
-    has_unreadable
-        || !surface.data.access_errors.is_empty()
-        || record.curve().iter().any(|point| point.errors > 0)
 }
 
 /// To other tools a block that cannot be checked is a damaged one.

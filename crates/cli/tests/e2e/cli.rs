@@ -204,17 +204,13 @@ fn a_flag_of_another_verb_is_named_as_such() {
     for (line, part) in [
         // A scan has a time limit, a curve has not.
         ("curve --time 5s", "--scan"),
+        // Of all that measure; the list of verbs is the program's.
         (
             "info --no-history",
-            "'--no-history' is a flag of check, commit, sweep, load, run, sustain, curve, accept, \
-             ping, files, watch, compare and as",
+            "'--no-history' is a flag of check, commit, ",
         ),
         ("compare -o", "-o"),
-        (
-            "history -o x.json",
-            "'-o' is a flag of check, commit, sweep, load, run, sustain, curve, accept, ping, \
-             files, watch, info, show, compare, merge, export and as",
-        ),
+        ("history -o x.json", "'-o' is a flag of check, commit, "),
         ("check --fail-on x", "'--fail-on' is a flag of compare"),
         ("check --nonsense", "argument '--nonsense'"),
     ] {

@@ -75,22 +75,44 @@ pub enum Op {
     WriteBack,
 }
 
-/// How the kernel is asked to change a block.
+/// How the kernel is asked to change a block. A new call is a variant here; then the compiler names
+/// each place that must know whether it can be tried without harm, and what refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockCall {
+    /// Drops the content of a device's block.
+    Discard,
+    /// Drops the content of a file's block, and leaves the size of the file as it is.
+    PunchHole,
+}
+
+/// The system call behind a [`BlockCall`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SystemCall {
     /// ioctl(2) of a block device, which takes a range.
-    Ioctl(libc::Ioctl),
+    Ioctl {
+        code: libc::Ioctl,
+        /// The same as a command of io_uring.
+        uring_command: u64,
+    },
     /// fallocate(2) of a file in this mode.
     Fallocate(i32),
 }
 
 impl BlockCall {
-    /// Drops the content of a device's block: BLKDISCARD of linux/fs.h, `_IO(0x12, 119)`; io_uring
-    /// has it as a command (Linux 6.12).
-    pub const DISCARD: Self = Self::Ioctl(0x1277);
-    /// Drops the content of a file's block, and leaves the size of the file as it is.
-    pub const PUNCH_HOLE: Self =
-        Self::Fallocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE);
+    /// The system call that makes it.
+    pub(crate) const fn system_call(self) -> SystemCall {
+        match self {
+            Self::Discard => SystemCall::Ioctl {
+                // BLKDISCARD of linux/fs.h, `_IO(0x12, 119)`.
+                code: 0x1277,
+                // BLOCK_URING_CMD_DISCARD of linux/blkdev.h, `_IO(0x12, 0)`: since Linux 6.12.
+                uring_command: 0x1200,
+            },
+            Self::PunchHole => {
+                SystemCall::Fallocate(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
+            }
+        }
+    }
 }
 
 /// One request. The buffer's index is also the index of its registration.
@@ -218,14 +240,14 @@ fn completion_result(returned: isize) -> i32 {
 
 /// Changes a range; 0 or a negative errno.
 pub(crate) fn call_block(fd: RawFd, call: BlockCall, offset: u64, len: u64) -> i32 {
-    let returned = match call {
-        BlockCall::Ioctl(code) => {
+    let returned = match call.system_call() {
+        SystemCall::Ioctl { code, .. } => {
             let range = [offset, len];
             // SAFETY: the kernel reads two numbers, which live until the call returns.
             unsafe { libc::ioctl(fd, code, range.as_ptr()) }
         }
         // SAFETY: takes a file descriptor and numbers.
-        BlockCall::Fallocate(mode) => unsafe {
+        SystemCall::Fallocate(mode) => unsafe {
             libc::fallocate(fd, mode, offset as i64, len as i64)
         },
     };

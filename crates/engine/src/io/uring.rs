@@ -6,7 +6,8 @@ use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
 use super::ring::{Ring, SubmissionEntry};
 use super::{
-    Backend, BlockCall, Extent, Op, Request, RequestSource, WAIT_MAX_NS, WaitMode, advise_dontneed,
+    Backend, BlockCall, Extent, Op, Request, RequestSource, SystemCall, WAIT_MAX_NS, WaitMode,
+    advise_dontneed,
 };
 use diskproof_model::measurement::HUGE_PAGES;
 use diskproof_model::plan::{CachePolicy, SyncCall};
@@ -24,8 +25,6 @@ const WRITE_BACK: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
     | libc::SYNC_FILE_RANGE_WAIT_AFTER;
 /// IORING_FSYNC_DATASYNC of linux/io_uring.h.
 const DATASYNC: u32 = 1;
-/// BLOCK_URING_CMD_DISCARD of linux/blkdev.h, `_IO(0x12, 0)`: since Linux 6.12.
-const BLOCK_DISCARD: u64 = 0x1200;
 /// IOSQE_FIXED_FILE of linux/io_uring.h: the file is named by its index among the registered ones.
 const FIXED_FILE: u64 = 1;
 
@@ -152,23 +151,19 @@ impl EntryWriter {
 
 /// The entry of a call that changes a block, except for the head.
 fn call_entry(call: BlockCall, off: u64, len: u32) -> (IoringOp, SubmissionEntry) {
-    match call {
-        // blkdev_uring_cmd() of Linux's block/ioctl.c reads the range from both addresses, and
-        // refuses what is no command.
-        BlockCall::Ioctl(code) => (
+    match call.system_call() {
+        // blkdev_uring_cmd() of Linux's block/ioctl.c reads the range from both addresses.
+        SystemCall::Ioctl { uring_command, .. } => (
             IoringOp::UringCmd,
             SubmissionEntry {
-                off: match call {
-                    BlockCall::DISCARD => BLOCK_DISCARD,
-                    _ => u64::from(code as u32),
-                },
+                off: uring_command,
                 addr: off,
                 addr3: u64::from(len),
                 ..SubmissionEntry::default()
             },
         ),
         // The length of fallocate lies in the address, its mode in the length.
-        BlockCall::Fallocate(mode) => (
+        SystemCall::Fallocate(mode) => (
             IoringOp::Fallocate,
             SubmissionEntry {
                 off,

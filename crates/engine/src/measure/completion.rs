@@ -53,6 +53,7 @@ impl Counters {
 
     /// An operation without data, a write with a follow-up, or the follow-up itself.
     fn complete_durable(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
+        use OpKind::{Commit, Read, Sync, Transaction, Trim};
         let Slot {
             start_ns,
             len,
@@ -66,21 +67,24 @@ impl Counters {
         } = *generator.slots.timing(index);
         let latency_ns = now - start_ns;
         let follow = match (stage, generator.after_write) {
-            (Stage::Transfer(kind), _) if !kind.moves_data() => {
+            // `complete` counts reads. What moves no data has no follow-up but the next of its step.
+            (Stage::Transfer(kind @ (Read | Trim | Sync | Commit | Transaction)), _) => {
                 self.record_both(kind, len, latency_ns, waited_ns, now);
                 if generator.continue_step(index, kind, now) {
                     return;
                 }
                 None
             }
-            (Stage::Transfer(_), AfterWrite::WriteBack) => Some((Stage::WriteBack, Op::WriteBack)),
-            (Stage::Transfer(_), AfterWrite::Durable) => {
+            (Stage::Transfer(OpKind::Write), AfterWrite::WriteBack) => {
+                Some((Stage::WriteBack, Op::WriteBack))
+            }
+            (Stage::Transfer(OpKind::Write), AfterWrite::Durable) => {
                 self.record_both(OpKind::Write, len, latency_ns, waited_ns, now);
                 self.record_both(OpKind::Commit, len, latency_ns, waited_ns, now);
                 generator.note_answer(index, OpKind::Commit, latency_ns + waited_ns);
                 None
             }
-            (Stage::Transfer(_), after) => {
+            (Stage::Transfer(OpKind::Write), after) => {
                 self.record_both(OpKind::Write, len, latency_ns, waited_ns, now);
                 generator.count_unsynced();
                 if let AfterWrite::Sync(call) = after {

@@ -1,7 +1,7 @@
 //! How operations without data of their own are carried out on a target, and whether they can be.
 //! Changes no content itself.
 
-use crate::io::{BlockCall, call_block, errno_name};
+use crate::io::{BlockCall, SystemCall, call_block, errno_name};
 use crate::load::block_calls::BlockCalls;
 use crate::run::error::{RunError, unsuitable};
 use diskproof_device::OpenTarget;
@@ -17,8 +17,8 @@ const UNIT_BYTES: u64 = 4096;
 pub(crate) fn calls_of(workload: &Workload, target: &OpenTarget) -> Option<BlockCalls> {
     let is_device = target.identity().kind == TargetKind::BlockDevice;
     BlockCalls::for_workload(workload, |kind| match (kind, is_device) {
-        (OpKind::Trim, true) => Some(BlockCall::DISCARD),
-        (OpKind::Trim, false) => Some(BlockCall::PUNCH_HOLE),
+        (OpKind::Trim, true) => Some(BlockCall::Discard),
+        (OpKind::Trim, false) => Some(BlockCall::PunchHole),
         (OpKind::Read | OpKind::Write | OpKind::Sync | OpKind::Commit | OpKind::Transaction, _) => {
             None
         }
@@ -30,7 +30,7 @@ pub(crate) fn device_call(workload: &Workload, target: &OpenTarget) -> Option<Bl
     let calls = calls_of(workload, target)?;
     calls
         .iter()
-        .find(|call| matches!(call, BlockCall::Ioctl(_)))
+        .find(|call| matches!(call.system_call(), SystemCall::Ioctl { .. }))
 }
 
 /// The calls of a workload; refuses one on a target that has no such call. Changes no content.
@@ -39,31 +39,43 @@ pub(crate) fn checked_calls(
     target: &OpenTarget,
 ) -> Result<Option<BlockCalls>, RunError> {
     let found = calls_of(workload, target);
-    let refused = |why: &str| unsuitable(workload, target, format!("trims, and {why}"));
     for call in found.iter().flat_map(BlockCalls::iter) {
-        match call {
-            BlockCall::DISCARD if target.identity().accepts_discards() == Some(false) => {
-                return Err(refused(
-                    "the device accepts no discards (queue/discard_max_bytes is 0). Measure \
-                     another device, or remove this workload",
-                ));
-            }
-            // Behind the end of the file nothing is lost; where the filesystem does not have it,
-            // the call fails there, too.
-            BlockCall::Fallocate(_) => {
-                let end = target.capacity_bytes().max(target.usable_bytes());
-                let behind = end.next_multiple_of(UNIT_BYTES);
-                let errno = call_block(target.fd().as_raw_fd(), call, behind, UNIT_BYTES);
-                if errno != 0 {
-                    return Err(refused(&format!(
-                        "the filesystem punches no holes into files ({}). Measure a directory on \
-                         another filesystem, or remove this workload",
-                        errno_name(-errno)
-                    )));
-                }
-            }
-            BlockCall::Ioctl(_) => {}
+        let why = match call {
+            BlockCall::Discard => why_no_discards(target),
+            BlockCall::PunchHole => why_no_holes(target),
+        };
+        if let Some(why) = why {
+            return Err(unsuitable(workload, target, why));
         }
     }
     Ok(found)
+}
+
+/// Says why a device cannot be trimmed; `None` where it may be.
+fn why_no_discards(target: &OpenTarget) -> Option<String> {
+    if target.identity().accepts_discards() != Some(false) {
+        return None;
+    }
+    Some(
+        "trims, and the device accepts no discards (queue/discard_max_bytes is 0). Measure \
+         another device, or remove this workload"
+            .to_owned(),
+    )
+}
+
+/// Says why a file cannot be trimmed; `None` where it can be. Behind the end of the file a hole
+/// changes nothing; where the filesystem does not have it, the call fails there, too.
+fn why_no_holes(target: &OpenTarget) -> Option<String> {
+    let end = target.capacity_bytes().max(target.usable_bytes());
+    let behind = end.next_multiple_of(UNIT_BYTES);
+    let fd = target.fd().as_raw_fd();
+    let errno = call_block(fd, BlockCall::PunchHole, behind, UNIT_BYTES);
+    if errno == 0 {
+        return None;
+    }
+    Some(format!(
+        "trims, and the filesystem punches no holes into files ({}). Measure a directory on \
+         another filesystem, or remove this workload",
+        errno_name(-errno)
+    ))
 }

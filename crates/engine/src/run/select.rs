@@ -258,12 +258,16 @@ fn read_one(mut backend: impl Backend, len: u32) -> io::Result<()> {
     }
 }
 
-/// Whether io_uring has this call of a device: discards only. A discard of nothing drops nothing:
+/// Whether io_uring has this call of a device: discards only. The answer to one of nothing is
 /// EINVAL from a kernel that has the command, EOPNOTSUPP from Linux 5.19 to 6.11. Older kernels do
 /// not know commands at all. The kernel tries each discard without blocking, and fails it on
 /// devices that cannot (zram; Linux 6.18).
 fn try_call(backend: &mut UringBackend, call: BlockCall, punted: Option<bool>) -> io::Result<()> {
-    let is_command = call == BlockCall::DISCARD && backend.has_commands();
+    let is_command = match call {
+        // A discard of nothing drops nothing.
+        BlockCall::Discard => backend.has_commands(),
+        BlockCall::PunchHole => false,
+    };
     let errno = if is_command && punted != Some(true) {
         -result_of(backend, Op::Call(call), 0)?
     } else {

@@ -239,7 +239,7 @@ pub fn simulate_on(
     .with_options(GeneratorOptions {
         pacer: pacer.clone(),
         measure_ns: schedule.measure_ns,
-        calls: BlockCalls::for_workload(workload, |_| Some(BlockCall::DISCARD)),
+        calls: BlockCalls::for_workload(workload, |_| Some(BlockCall::Discard)),
         overload_ns: workload.shape.ends.overload_ns,
         limit_ns: workload
             .shape

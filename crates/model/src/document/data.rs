@@ -2,7 +2,8 @@
 
 use super::error::{DocumentError, index_below};
 use crate::measurement::{Measurement, OpMeasurement};
-use crate::record::{FIRST_RESULT, Record};
+use crate::record::{Record, TaskResult};
+use crate::surface::SurfaceRecord;
 
 /// Most cells of a measured time. The engine keeps 1,024 and makes them longer.
 const CELLS_MAX: u64 = 1 << 16;
@@ -23,11 +24,52 @@ pub(super) fn check_data(record: &Record) -> Result<(), DocumentError> {
             check_measurement(first, &format!("{path}/first_write"))?;
         }
     }
-    if let Some(files) = record.files() {
-        for (place, step) in files.steps.iter().enumerate() {
-            let path = format!("{FIRST_RESULT}/steps/{place}/data/op");
-            check_op(&step.data.op, step.data.wall_ns, &path)?;
+    for (place, result) in record.results.iter().enumerate() {
+        check_result(record, result, &format!("/results/{place}"))?;
+    }
+    Ok(())
+}
+
+/// Checks what came of a task and stands at `path`.
+fn check_result(record: &Record, result: &TaskResult, path: &str) -> Result<(), DocumentError> {
+    match result {
+        TaskResult::Files(files) => {
+            for (place, step) in files.steps.iter().enumerate() {
+                let path = format!("{path}/steps/{place}/data/op");
+                check_op(&step.data.op, step.data.wall_ns, &path)?;
+            }
+            Ok(())
         }
+        TaskResult::Survey(surface) => check_survey(record, surface, path),
+        // Their readers take no number in them for an index, and divide by none.
+        TaskResult::Sweep(_)
+        | TaskResult::Depth(_)
+        | TaskResult::Sustain(_)
+        | TaskResult::Load(_)
+        | TaskResult::Rays(_)
+        | TaskResult::Layers(_)
+        | TaskResult::Compared(_)
+        | TaskResult::Inserts(_)
+        | TaskResult::Accept(_)
+        | TaskResult::Together(_)
+        | TaskResult::Observed(_) => Ok(()),
+    }
+}
+
+fn check_survey(record: &Record, surface: &SurfaceRecord, path: &str) -> Result<(), DocumentError> {
+    index_below(
+        format!("{path}/data/target"),
+        surface.data.target,
+        record.targets.len(),
+        "targets",
+    )?;
+    for (place, stroke) in surface.figures.short_strokes.iter().enumerate() {
+        index_below(
+            format!("{path}/figures/short_strokes/{place}/measurement"),
+            stroke.measurement,
+            record.measurements.len(),
+            "measurements",
+        )?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ pub use error::DocumentError;
 
 use crate::comparison::{COMPARISON_SCHEMA, Comparison};
 use crate::fleet::{FLEET_SCHEMA, FleetRecord};
-use crate::record::{FIRST_RESULT, RECORD_SCHEMA, Record};
+use crate::record::{RECORD_SCHEMA, Record};
 use crate::saved::SavedRun;
 use data::check_data;
 use error::{explained, index_below, quoted};
@@ -51,7 +51,7 @@ impl AnyDocument {
         match head.schema.as_deref() {
             Some(RECORD_SCHEMA) => {
                 let record: Record = parse(text, "record")?;
-                check_record(&record)?;
+                check_data(&record)?;
                 Ok(Self::Record(Box::new(record)))
             }
             Some(COMPARISON_SCHEMA) => Ok(Self::Comparison(parse(text, "comparison")?)),
@@ -115,34 +115,10 @@ fn parse<T: DeserializeOwned>(text: &str, kind: &'static str) -> Result<T, Docum
     })
 }
 
-/// What a single number cannot tell: indices, cells without length, histograms.
-fn check_record(record: &Record) -> Result<(), DocumentError> {
-    check_data(record)?;
-    let Some(surface) = record.surface() else {
-        return Ok(());
-    };
-    let targets = record.targets.len();
-    index_below(
-        format!("{FIRST_RESULT}/data/target"),
-        surface.data.target,
-        targets,
-        "targets",
-    )?;
-    for (place, stroke) in surface.figures.short_strokes.iter().enumerate() {
-        index_below(
-            format!("{FIRST_RESULT}/figures/short_strokes/{place}/measurement"),
-            stroke.measurement,
-            record.measurements.len(),
-            "measurements",
-        )?;
-    }
-    Ok(())
-}
-
 /// What a single number of a fleet cannot tell: indices, lists of a fixed length.
 fn check_fleet(fleet: &FleetRecord) -> Result<(), DocumentError> {
     for record in &fleet.examples {
-        check_record(record)?;
+        check_data(record)?;
     }
     for (place, group) in fleet.groups.iter().enumerate() {
         for (number, metric) in group.metrics.iter().enumerate() {

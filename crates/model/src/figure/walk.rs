@@ -5,13 +5,20 @@ use super::field::CatalogueRow;
 use super::key::{Figure, Key, Labels, Metric, Part};
 use super::names::unit_of;
 use super::tables::*;
+use crate::accept::AcceptRecord;
 use crate::digits::to_a_percent;
 use crate::estimate::Estimate;
+use crate::layers::LayersRecord;
+use crate::observed::ObservedRecord;
 use crate::op::OpKind;
 use crate::ping::PingFigures;
-use crate::record::{Expectation, Record};
+use crate::postgres::PostgresRecord;
+use crate::rate::LoadRecord;
+use crate::rays::RaysRecord;
+use crate::record::{Expectation, FilesRecord, Record, TaskResult};
 use crate::row::{OpRow, Row};
 use crate::surface::SurfaceRecord;
+use crate::sustain::SustainRecord;
 use crate::sweep::{CellState, SweepMatrix};
 use crate::verdict::UseGrade;
 use std::borrow::Cow;
@@ -21,20 +28,9 @@ use std::collections::BTreeMap;
 pub fn figures(record: &Record) -> Vec<Figure<'_>> {
     let mut walk = Walk::default();
     walk.workloads(record);
-    if let Some(surface) = record.surface() {
-        walk.surface(surface, target_labels(record, surface.data.target));
+    for result in &record.results {
+        walk.result(record, result);
     }
-    walk.file_steps(record);
-    walk.load(record);
-    walk.sustained(record);
-    walk.accepted(record);
-    walk.rays(record);
-    walk.layers(record);
-    walk.observed(record);
-    for matrix in record.sweep().into_iter().flat_map(|sweep| &sweep.matrices) {
-        walk.matrix(matrix);
-    }
-    walk.server(record);
     for expectation in &record.expectations {
         walk.expectation(expectation);
     }
@@ -72,7 +68,9 @@ pub fn part_figure<'r>(record: &'r Record, part: Part, threshold: &str) -> Optio
     if let Some(surface) = record.surface() {
         walk.surface(surface, Labels::new());
     }
-    walk.load(record);
+    if let Some(load) = record.load() {
+        walk.load(record, load);
+    }
     let mut figures = walk.figures.into_iter();
     figures.find(|figure| figure.key.part == part && figure.metric.threshold == threshold)
 }
@@ -183,8 +181,34 @@ impl<'r> Walk<'r> {
         }
     }
 
-    fn file_steps(&mut self, record: &'r Record) {
-        for step in record.files().into_iter().flat_map(|files| &files.steps) {
+    /// The figures of what came of a task beyond its workloads.
+    fn result(&mut self, record: &'r Record, result: &'r TaskResult) {
+        match result {
+            TaskResult::Survey(surface) => {
+                self.surface(surface, target_labels(record, surface.data.target));
+            }
+            TaskResult::Files(files) => self.file_steps(files),
+            TaskResult::Load(load) => self.load(record, load),
+            TaskResult::Sustain(found) => self.sustained(record, found),
+            TaskResult::Accept(test) => self.accepted(record, test),
+            TaskResult::Rays(rays) => self.rays(record, rays),
+            TaskResult::Layers(layers) => self.layers(layers),
+            TaskResult::Observed(observed) => self.observed(observed),
+            TaskResult::Sweep(sweep) => {
+                for matrix in &sweep.matrices {
+                    self.matrix(matrix);
+                }
+            }
+            TaskResult::Inserts(server) => self.server(server),
+            // Its depths are workloads, whose figures stand with the others.
+            TaskResult::Depth(_) => {}
+            // They say what the run was a part of.
+            TaskResult::Compared(_) | TaskResult::Together(_) => {}
+        }
+    }
+
+    fn file_steps(&mut self, files: &'r FilesRecord) {
+        for step in &files.steps {
             let planned = &step.data.step;
             let key = Key::of(Part::FileStep, planned.name()).op(planned.operation.as_str());
             self.table(&key, FILE_STEP, step);
@@ -192,15 +216,15 @@ impl<'r> Walk<'r> {
         }
     }
 
-    fn layers(&mut self, record: &'r Record) {
-        for cost in record.layers().into_iter().flat_map(|layers| &layers.costs) {
+    fn layers(&mut self, layers: &'r LayersRecord) {
+        for cost in &layers.costs {
             let key = Key::of(Part::Other, cost.workload.as_str()).op("read");
             self.table(&key.target(cost.target), LAYER, cost);
         }
     }
 
-    fn observed(&mut self, record: &'r Record) {
-        for device in record.observed().into_iter().flat_map(|all| &all.devices) {
+    fn observed(&mut self, observed: &'r ObservedRecord) {
+        for device in &observed.devices {
             let name = format!("observed-{}", device.name);
             let key = Key::of(Part::Observed, name).target(device.target);
             self.table(&key, OBSERVED, device);
@@ -211,10 +235,7 @@ impl<'r> Walk<'r> {
     }
 
     /// The INSERTs of a temporary server, and the settings that it tried.
-    fn server(&mut self, record: &'r Record) {
-        let Some(server) = record.postgres() else {
-            return;
-        };
+    fn server(&mut self, server: &'r PostgresRecord) {
         for load in &server.loads {
             let name = format!("postgres-{}", load.data.load.name);
             self.table(&Key::of(Part::Other, name).op("insert"), SERVER_LOAD, load);
@@ -281,19 +302,14 @@ impl<'r> Walk<'r> {
     }
 
     /// The rate that keeps a promise, on the first target.
-    fn load(&mut self, record: &'r Record) {
-        if let Some(load) = record.load() {
-            let mut key = Key::of(Part::Load, "load");
-            key.labels = target_labels(record, 0);
-            self.table(&key, LOAD, &load.figures);
-        }
+    fn load(&mut self, record: &Record, load: &'r LoadRecord) {
+        let mut key = Key::of(Part::Load, "load");
+        key.labels = target_labels(record, 0);
+        self.table(&key, LOAD, &load.figures);
     }
 
     /// What a load that goes on and on found, on the first target.
-    fn sustained(&mut self, record: &'r Record) {
-        let Some(found) = record.sustain() else {
-            return;
-        };
+    fn sustained(&mut self, record: &Record, found: &'r SustainRecord) {
         let mut key = Key::of(Part::Other, found.workload.as_str());
         key.labels = target_labels(record, 0);
         self.table(&key, SUSTAINED, found);
@@ -304,10 +320,7 @@ impl<'r> Walk<'r> {
     }
 
     /// What an acceptance test found, and its rates by position.
-    fn accepted(&mut self, record: &'r Record) {
-        let Some(test) = record.accept() else {
-            return;
-        };
+    fn accepted(&mut self, record: &Record, test: &'r AcceptRecord) {
         let mut key = Key::of(Part::Other, "accept").target(test.data.target);
         key.labels = target_labels(record, test.data.target);
         self.table(&key, ACCEPTED, test);
@@ -323,10 +336,7 @@ impl<'r> Walk<'r> {
     }
 
     /// The rates of several shares of reads on the first target, and their boundary.
-    fn rays(&mut self, record: &'r Record) {
-        let Some(rays) = record.rays() else {
-            return;
-        };
+    fn rays(&mut self, record: &Record, rays: &'r RaysRecord) {
         for ray in &rays.figures.rays {
             let percent = to_a_percent(ray.read_share * 100.0);
             let mut key = Key::of(Part::Other, format!("load-reads-{percent}"));

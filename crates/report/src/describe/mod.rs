@@ -30,7 +30,7 @@ pub(crate) mod verdict;
 use crate::text::{distinct, glue, list};
 use diskproof_model::block::{Block, Section, Shown, Tone};
 use diskproof_model::latency_search::LatencySearch;
-use diskproof_model::record::Record;
+use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_percent};
 use figures::{Figures, conditions, depth_trials, limited_by_text, shared_conditions, shown_ops};
@@ -154,20 +154,29 @@ fn figures(record: &Record) -> Vec<Section> {
 
 /// The figures of a task that has a form of its own; `None` for workloads, surveys and pings.
 fn task_blocks(record: &Record) -> Option<Vec<Block>> {
-    if let Some(sweep) = record.sweep() {
-        Some(sweep::blocks(record, sweep))
-    } else if let Some(files) = record.files() {
-        Some(files::blocks(record, files))
-    } else if let Some(accept) = record.accept() {
-        Some(accept::blocks(accept))
-    } else if let Some(layers) = record.layers() {
-        Some(layers::blocks(record, layers))
-    } else if let Some(found) = record.load() {
-        Some(load::blocks(record, found))
-    } else if let Some(found) = record.rays() {
-        Some(load::ray_blocks(record, found))
-    } else {
-        record.observed().map(observed::blocks)
+    record
+        .results
+        .iter()
+        .find_map(|result| result_blocks(record, result))
+}
+
+/// A result in place of the tables of workloads; `None` of one that stands with them.
+fn result_blocks(record: &Record, result: &TaskResult) -> Option<Vec<Block>> {
+    match result {
+        TaskResult::Sweep(sweep) => Some(sweep::blocks(record, sweep)),
+        TaskResult::Files(files) => Some(files::blocks(record, files)),
+        TaskResult::Accept(accept) => Some(accept::blocks(accept)),
+        TaskResult::Layers(layers) => Some(layers::blocks(record, layers)),
+        TaskResult::Load(found) => Some(load::blocks(record, found)),
+        TaskResult::Rays(found) => Some(load::ray_blocks(record, found)),
+        TaskResult::Observed(observed) => Some(observed::blocks(observed)),
+        // `figures` and `target_figures` show the first three, `sections` the INSERTs.
+        TaskResult::Depth(_)
+        | TaskResult::Sustain(_)
+        | TaskResult::Survey(_)
+        | TaskResult::Inserts(_) => None,
+        // The page of the comparison, or of the sum, says what they were a part of.
+        TaskResult::Compared(_) | TaskResult::Together(_) => None,
     }
 }
 

@@ -2,6 +2,7 @@ use super::*;
 use crate::flags::MeasuringFlags;
 use clap::{Args as _, Parser as _};
 use diskproof_compat::{FIO_OPTIONS, fio_hint};
+use diskproof_model::rw::rw_words;
 use std::collections::BTreeSet;
 
 fn sizes(bytes: &[u32]) -> Vec<BlockSize> {
@@ -139,4 +140,20 @@ fn switches_leave_the_next_word_alone() {
 fn value_0_is_an_error_with_the_flag_to_use() {
     let error = line(&["--direct=0"]).fio.note().unwrap_err();
     assert!(error.starts_with("--direct=0: use --buffered"), "{error}");
+}
+
+#[test]
+fn help_of_rw_names_every_word() {
+    let command = WorkloadFlags::augment_args(clap::Command::new("run"));
+    let flag = command
+        .get_arguments()
+        .find(|flag| flag.get_id() == "rw")
+        .unwrap();
+    let help = flag.get_help().unwrap().to_string();
+    let named: BTreeSet<&str> = help
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .collect();
+    for word in rw_words() {
+        assert!(named.contains(word), "{word}: {help}");
+    }
 }
