@@ -24,7 +24,7 @@ impl UnitError {
 
 const SIZE: &str = "a size; write bytes with k, M, G or T (steps of 1024), kB/MB/GB/TB (steps of \
                     1000) or KiB/MiB/GiB/TiB, such as 8k, 100MB or 4GiB";
-const DURATION: &str = "a duration; write a number with ms, s, m or h, such as 500ms, 30s or 2m";
+const DURATION: &str = "a duration; write a number with ms, s, m, h or d, such as 500ms, 30s or 2m";
 
 /// A count of things that have a plural in s: `1 point`, `200 points`.
 pub fn counted(n: u64, one: &str) -> String {
@@ -76,6 +76,7 @@ pub fn parse_duration(text: &str) -> Result<u64, UnitError> {
         "s" | "" => 1e9,
         "m" | "min" => 60e9,
         "h" => 3600e9,
+        "d" => 86_400e9,
         _ => return Err(UnitError::new(text, DURATION)),
     };
     let ns = unit_ns * number;
@@ -252,6 +253,7 @@ mod tests {
             ("30", 30_000_000_000),
             ("2m", 120_000_000_000),
             ("1.5s", 1_500_000_000),
+            ("7d", 604_800_000_000_000),
         ];
         for (text, ns) in cases {
             assert_eq!(parse_duration(text), Ok(ns), "{text}");

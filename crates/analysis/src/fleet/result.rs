@@ -272,14 +272,14 @@ fn rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
     rows
 }
 
-/// What the tests of a row come to: of several, what weighs most.
+/// What the tests of a row come to: of several, what weighs most. Imprecise ones come to nothing.
 fn state(tests: &[&Test]) -> RowState {
     let has = |weight: Weight, is_wanted: fn(f64) -> bool| {
         tests
             .iter()
             .any(|test| test.weight == weight && is_wanted(test.distance.distance))
     };
-    if tests.is_empty() {
+    if tests.iter().all(|test| test.weight == Weight::Imprecise) {
         RowState::NotJudged
     } else if has(Weight::Differs, |distance| distance < 0.0) {
         RowState::Slower
@@ -332,6 +332,7 @@ fn values(groups: &Groups, index: usize, row: &Row, tests: &[&Test]) -> Vec<Flee
             state: state(&Vec::from_iter(test.copied())),
             distance: test.map(|test| distance_of(test)),
             not_judged: match test {
+                Some(test) if test.weight == Weight::Imprecise => Some(imprecise()),
                 Some(_) => None,
                 None => Some(few_alike(groups, row.kind, metric)),
             },
@@ -339,6 +340,14 @@ fn values(groups: &Groups, index: usize, row: &Row, tests: &[&Test]) -> Vec<Flee
         });
     }
     values
+}
+
+fn imprecise() -> Reason {
+    Reason {
+        code: "imprecise".to_owned(),
+        why: "its own interval is too wide to tell even half the rate; measure it for longer"
+            .to_owned(),
+    }
 }
 
 /// Why a metric is not judged although nothing speaks against the figure: few rows measured it

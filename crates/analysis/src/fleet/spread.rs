@@ -33,6 +33,10 @@ const TAIL_CAUTION: f64 = 0.10;
 const TAIL_FREEDOMS: [f64; 10] = [4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 60.0, 1000.0];
 /// The upper quartile of normal values.
 const NORMAL_QUARTILE: f64 = 0.6745;
+/// Half the rate of the others, as a logarithm: what is not seen at this distance is not alike.
+const HALF_THE_RATE: f64 = std::f64::consts::LN_2;
+/// The probability by chance below which one distance of one row is seen.
+const SEEN: f64 = 0.05;
 /// Fewer rows than these do not show how they spread: only the floor counts.
 const SPREAD_ROWS_MIN: usize = 5;
 
@@ -54,6 +58,8 @@ pub(super) struct Distance {
     pub t: f64,
     /// Two-sided, for this one row and metric.
     pub p_value: f64,
+    /// Whether the row's own error alone hides even half the rate of the others.
+    pub is_imprecise: bool,
 }
 
 /// A metric of a group of like rows.
@@ -229,7 +235,13 @@ impl Yardstick {
             distance,
             t,
             p_value: student::two_sided(t.abs(), self.freedom),
+            is_imprecise: self.sees_half_the_rate(0.0) && !self.sees_half_the_rate(excess),
         }
+    }
+
+    fn sees_half_the_rate(&self, excess: f64) -> bool {
+        let t = HALF_THE_RATE / (self.variance + excess).sqrt();
+        student::two_sided(t, self.freedom) <= SEEN
     }
 }
 
@@ -277,6 +289,7 @@ fn overall(columns: &[Option<JudgedColumn>], tail: Tail) -> Vec<OverallColumn> {
             distance: found.iter().map(|(_, one)| one.distance).sum::<f64>() / count,
             t: found.iter().map(|(_, one)| one.t).sum::<f64>() / count,
             p_value: 1.0,
+            is_imprecise: false,
         });
     }
     let prior = Prior {

@@ -296,3 +296,19 @@ fn suspects_of_a_saved_fleet_are_decided_by_runs_of_their_own() {
     );
     assert_eq!(names(&judged, RowState::Alike).len(), 5);
 }
+
+#[test]
+fn imprecise_figure_is_not_called_alike() {
+    let mut all = records(5);
+    scale_workload(&mut all[3], 0, 0.33);
+    for figures in all[3].measurements[0].figures.ops.values_mut() {
+        figures.iops.half_width_95 = Some(3.0 * figures.iops.value);
+    }
+    let fleet = judged(&all);
+    let value = &row(&fleet, "db03").values[0];
+    assert_eq!(value.state, RowState::NotJudged, "{value:?}");
+    assert_eq!(value.not_judged.as_ref().unwrap().code, "imprecise");
+    let least = fleet.groups[0].metrics[0].five_numbers[0];
+    assert!(least > 2.0 * value.value, "{least}");
+    assert_eq!(row(&fleet, "db03").state, RowState::Alike);
+}

@@ -23,6 +23,8 @@ pub(super) struct Test {
 pub(super) enum Weight {
     /// Within the margin, or by chance.
     Alike,
+    /// Neither alike nor different: the row's own error hides half the rate.
+    Imprecise,
     /// Slower, but not beyond what one of so many rows is by chance.
     Suspect,
     Differs,
@@ -90,15 +92,18 @@ fn weigh(tests: &mut [Test], margin: f64, metrics_of_row: impl Fn(&Test) -> usiz
     for (test, p_adjusted) in tests.iter_mut().zip(holm(&p_values)) {
         let metrics = metrics_of_row(test) as f64;
         let Distance {
-            distance, p_value, ..
+            distance,
+            p_value,
+            is_imprecise,
+            ..
         } = test.distance;
         test.p_adjusted = p_adjusted;
-        test.weight = if distance.abs() < reach {
-            Weight::Alike
-        } else if p_adjusted <= ALPHA {
+        test.weight = if distance.abs() >= reach && p_adjusted <= ALPHA {
             Weight::Differs
-        } else if distance < 0.0 && p_value * metrics <= ALPHA {
+        } else if distance <= -reach && p_value * metrics <= ALPHA {
             Weight::Suspect
+        } else if is_imprecise {
+            Weight::Imprecise
         } else {
             Weight::Alike
         };

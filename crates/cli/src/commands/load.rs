@@ -5,7 +5,7 @@ use crate::flags::{MeasuringFlags, SCRATCH_BYTES_MIN, SECOND};
 use crate::job_file::read_text;
 use crate::observed_load::ObservedLoad;
 use crate::session::{MeasuringJob, measure};
-use crate::workload::{BlockSize, Bytes};
+use crate::workload::{BlockSize, Bytes, Time};
 use diskproof_analysis::watch::like_transaction;
 use diskproof_model::plan::{
     Access, Decide, Distribution, EngineChoice, Plan, Scratch, SyncCall, SyncPolicy, Task,
@@ -20,7 +20,7 @@ use diskproof_model::rw::{Order, Rw, RwError};
 use diskproof_model::stream::Streams;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::transaction::{LOG_BYTES_MAX, TRANSACTION_PARTS_MAX, Transaction};
-use diskproof_model::units::{format_duration, parse_duration};
+use diskproof_model::units::{format_duration, format_latency, parse_duration};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -135,11 +135,11 @@ pub struct LoadFlags {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub depth: Option<u32>,
     /// Time for all searches, at least 20s for each [default: 7m for each]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub time: Option<u64>,
+    #[arg(long, value_name = "DURATION")]
+    pub time: Option<Time>,
     /// Hold the answer for so long; the search takes that much longer [default: 1m of 7m]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    pub prove: Option<u64>,
+    #[arg(long, value_name = "DURATION")]
+    pub prove: Option<Time>,
     /// Flags of every measuring verb.
     #[command(flatten)]
     pub measuring: MeasuringFlags,
@@ -174,9 +174,9 @@ impl FromStr for Promise {
         if !(LIMIT_NS_MIN..=LIMIT_NS_MAX).contains(&limit_ns) {
             return Err(format!(
                 "a limit of {} is out of range; use {} to {}",
-                format_duration(limit_ns),
-                format_duration(LIMIT_NS_MIN),
-                format_duration(LIMIT_NS_MAX)
+                format_latency(limit_ns),
+                format_latency(LIMIT_NS_MIN),
+                format_latency(LIMIT_NS_MAX)
             ));
         }
         Ok(Self { percent, limit_ns })
@@ -361,7 +361,10 @@ fn searches(load: &LoadFlags) -> u64 {
 
 /// The time of all searches, without what --prove adds.
 fn time_ns(load: &LoadFlags) -> u64 {
-    load.time.unwrap_or(searches(load) * TIME_NS)
+    match load.time {
+        Some(Time(ns)) => ns,
+        None => searches(load) * TIME_NS,
+    }
 }
 
 /// The time of each of the sequential workloads before the rays.
@@ -387,7 +390,17 @@ fn search(load: &LoadFlags) -> Result<RatePlan, Failure> {
     };
     let searched_ns = (time_ns - before_ns) / searches;
     let usual_hold_ns = HOLD_NS.min(searched_ns / HOLD_PARTS);
-    let hold_ns = load.prove.unwrap_or(usual_hold_ns).max(usual_hold_ns);
+    let hold_ns = match load.prove {
+        Some(Time(ns)) => ns,
+        None => usual_hold_ns,
+    };
+    if hold_ns < usual_hold_ns {
+        return Err(Failure::Usage(format!(
+            "--prove {}: a search of this --time holds the answer for {}; name more, or omit --prove",
+            format_duration(hold_ns),
+            format_duration(usual_hold_ns)
+        )));
+    }
     Ok(RatePlan {
         percent: load.slo.percent,
         limit_ns: load.slo.limit_ns,
@@ -574,6 +587,8 @@ mod tests {
         ] {
             assert!(wrong.parse::<Promise>().is_err(), "{wrong}");
         }
+        let refusal = "p99<=1us".parse::<Promise>().unwrap_err();
+        assert!(refusal.contains(&format_latency(LIMIT_NS_MIN)), "{refusal}");
     }
 
     #[test]

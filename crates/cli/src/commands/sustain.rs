@@ -18,7 +18,7 @@ use diskproof_model::rw::Rw;
 use diskproof_model::stream::Streams;
 use diskproof_model::sustain::SustainPlan;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_duration, parse_duration, parse_size};
+use diskproof_model::units::{format_duration, parse_size};
 use every::SeriesRequest;
 use std::path::PathBuf;
 
@@ -96,19 +96,19 @@ pub struct SustainFlags {
     #[arg(long)]
     pub precondition: bool,
     /// End when reads and writes together have moved so many bytes
-    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_budget)]
     pub budget_bytes: Option<u64>,
     /// End the load, and exit with 1, once its rate fell by more than this, such as 20%
     #[arg(long, value_name = "PERCENT", value_parser = parse_drop)]
     pub stop_at_drop: Option<f64>,
     /// Measure for 30 s (or --time) again and again with this pause, such as 1h, and report whether
     /// the latency gets worse; needs --rate
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION")]
     #[arg(conflicts_with_all = ["precondition", "stop_at_drop"])]
-    pub every: Option<u64>,
+    pub every: Option<Time>,
     /// How long the series of --every lasts; started again, it continues [default: 7d]
-    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration, requires = "every")]
-    pub for_time: Option<u64>,
+    #[arg(long = "for", value_name = "DURATION", requires = "every")]
+    pub for_time: Option<Time>,
     /// Show the progress on one line even on a terminal
     #[arg(long)]
     pub plain: bool,
@@ -123,6 +123,17 @@ pub struct SustainFlags {
     pub measuring: MeasuringFlags,
 }
 
+/// How much a load may move; none of it would be no load.
+fn parse_budget(text: &str) -> Result<u64, String> {
+    match parse_size(text) {
+        Ok(0) => {
+            Err("a load that moves nothing measures nothing; name a size such as 200GB".to_owned())
+        }
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// A share of a rate in percent, such as `20%`.
 fn parse_drop(text: &str) -> Result<f64, String> {
     let number: Result<f64, _> = text.trim_end_matches('%').trim_end().parse();
@@ -134,13 +145,13 @@ fn parse_drop(text: &str) -> Result<f64, String> {
 
 /// Measures.
 pub fn run(sustain: &SustainFlags) -> anyhow::Result<Exit> {
-    if let Some(every_ns) = sustain.every {
+    if let Some(Time(every_ns)) = sustain.every {
         return every::run(&SeriesRequest {
             target: &sustain.target,
             measuring: &sustain.measuring,
             rate: sustain.workload.rate.map(|rate| rate.0),
             every_ns,
-            for_ns: sustain.for_time,
+            for_ns: sustain.for_time.map(|time| time.0),
             each_ns: sample_ns(sustain),
             plan: &|identity| plan(sustain, identity),
         });

@@ -203,6 +203,7 @@ fn rays_and_exports_without_their_data_are_refused() {
         "--rw randread -o x.yaml",
         "--rays --bs 8k -o x.ceph",
         "--rays --expect load.rate>=1",
+        "--prove 1s",
     ] {
         diskproof!("load {target} --size 64M {wrong} --dry-run").exits(2);
     }

@@ -147,9 +147,13 @@ fn contradictions_are_usage_errors() {
         "--every 10s --rate 100",
         "--every 1h --rate 100 --no-history",
         "--for 7d",
+        "--budget-bytes 0",
     ] {
         diskproof!("sustain {target} {flags}").exits(2);
     }
+    let series =
+        diskproof!("sustain {target} --size 16MiB --every 1h --for 7d --rate 200 --dry-run");
+    series.exits(0);
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
 }
 

@@ -140,7 +140,7 @@ fn answer_facts(load: &LoadRecord, plan: &RatePlan) -> Vec<(&'static str, Option
         ("held", held.map(held_text)),
         ("control", figures.control.map(control_text)),
         ("cause", Some(cause_text(figures))),
-        ("saturated", Some(saturated_text(figures))),
+        ("saturated", saturated_text(figures)),
         ("generator", generator_text(figures)),
         ("drift", figures.drift.map(drift_text)),
         ("fell", fell_text(figures)),
@@ -197,12 +197,16 @@ fn cause_text(figures: &LoadFigures) -> String {
     }
 }
 
-fn saturated_text(figures: &LoadFigures) -> String {
-    format!(
+/// `None` where the search ended before it offered more than the disk serves.
+fn saturated_text(figures: &LoadFigures) -> Option<String> {
+    if figures.saturated <= 0.0 {
+        return None;
+    }
+    Some(format!(
         "{}/s are served when more is offered; near the rate, 1 % more load is {} % more lateness",
         to_a_percent(figures.saturated),
         rounded(figures.slope, None)
-    )
+    ))
 }
 
 fn generator_text(figures: &LoadFigures) -> Option<String> {
@@ -328,4 +332,37 @@ pub(crate) fn planned_text(plan: &RatePlan, searches: usize) -> String {
         format_duration(plan.hold_ns),
         format_duration(plan.time_ns)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::rate::BreakCause;
+
+    #[test]
+    fn saturation_is_told_only_where_it_was_offered() {
+        let mut figures = LoadFigures {
+            outcome: LoadOutcome::Unfinished,
+            low: 0.0,
+            rate: 0.0,
+            high: 66.0,
+            saturated: 0.0,
+            slope: 10.0,
+            episodes: 0.0,
+            held: None,
+            control: None,
+            drift: None,
+            falls: 0,
+            unseen_credit: 0.0,
+            generator_share: None,
+            generator_late_share: 0.0,
+            cause: BreakCause {
+                limit: BreakLimit::Unknown,
+                why: String::new(),
+            },
+        };
+        assert!(saturated_text(&figures).is_none());
+        figures.saturated = 3200.0;
+        assert!(saturated_text(&figures).is_some());
+    }
 }

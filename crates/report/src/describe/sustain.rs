@@ -269,11 +269,13 @@ pub(crate) fn planned_text(sustain: &SustainPlan) -> String {
         .iter()
         .map(|ns| glue(&format_duration(*ns)))
         .collect();
-    let mut text = format!(
-        "rounds of {}; after a fall pauses of {}, each followed by the load",
-        glue(&format_duration(sustain.round_ns)),
-        list(pauses)
-    );
+    let mut text = format!("rounds of {}", glue(&format_duration(sustain.round_ns)));
+    if !pauses.is_empty() {
+        text.push_str(&format!(
+            "; after a fall pauses of {}, each followed by the load",
+            list(pauses)
+        ));
+    }
     if let Some(bytes) = sustain.precondition_bytes {
         text.push_str(&format!(
             "; before it {} are written at random",
@@ -290,4 +292,23 @@ pub(crate) fn planned_text(sustain: &SustainPlan) -> String {
         ));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plan_without_pauses_names_none() {
+        let mut plan = SustainPlan {
+            round_ns: 2_800_000_000,
+            pauses_ns: Vec::new(),
+            precondition_bytes: None,
+            stop_at_drop: None,
+            budget_bytes: None,
+        };
+        assert!(!planned_text(&plan).contains("pause"));
+        plan.pauses_ns.push(30_000_000_000);
+        assert!(planned_text(&plan).contains("pause"));
+    }
 }

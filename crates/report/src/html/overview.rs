@@ -4,6 +4,7 @@ use super::blocks::blocks;
 use super::charts;
 use super::elements::{capitalized, finding_anchor, section, shown};
 use crate::chart::{Chart, target_among_several};
+use crate::describe::figures::shown_latency;
 use crate::describe::findings::{advised_text, limits};
 use crate::describe::run::{expectations, partial_text, request_text, start_text};
 use crate::describe::target::{disk_text, model};
@@ -258,7 +259,7 @@ fn op_tiles(row: &Row) -> Markup {
 
 fn op_tile(rate: &Estimate, name: &str, op: OpRow<'_>) -> Markup {
     let mut interval = labels::interval(rate);
-    if let Some(p99_ns) = op.figures.latency.p99 {
+    if let Some(p99_ns) = shown_latency(op).p99 {
         interval += &format!(" · p99 {}", format_latency(p99_ns));
     }
     tile(&rate.value_text(), name, &interval)

@@ -19,7 +19,7 @@ use diskproof_model::target::TargetIdentity;
 use diskproof_report::Examined;
 use diskproof_report::style::{Color, Style};
 use diskproof_report::terminal::Detail;
-use diskproof_report::{ascii, json, terminal};
+use diskproof_report::{ascii, html, json, terminal};
 use std::io::{self, Write};
 use std::sync::LazyLock;
 use unicode_width::UnicodeWidthStr;
@@ -175,13 +175,16 @@ fn offered_load_counts_latency_from_the_intended_start() {
         .get_mut(&OpKind::Read)
         .unwrap();
     let mut intended = read.latency.clone();
-    (intended.p50, intended.max) = (Some(7_770_000), 8_880_000_000);
+    (intended.p50, intended.p99) = (Some(7_770_000), Some(7_990_000));
+    intended.max = 8_880_000_000;
     read.latency_intended = Some(intended);
     let page = record_page(&record, &PLAIN_80);
     assert_shows(
         &page,
         &["8000/s", " 7.77 ", " 8880", "17 requests", "1 ms late"],
     );
+    let html = written(|out| html::write_record(&record, out));
+    assert_shows(&html, &["p99 7.99 ms"]);
 }
 
 #[test]
