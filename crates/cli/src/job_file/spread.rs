@@ -197,6 +197,7 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
         }
         None => {
             if job.files > 1 && !job.keeps_files {
+                check_offset(job, translation)?;
                 translation.note(FILES, &job.section);
             }
             Ok(over_places(job, translation))
@@ -272,6 +273,7 @@ fn over_files(
         if let Err(why) = check_new_files(job, &paths) {
             return Err(given.source.error(format!("{why}. {COLON_SEPARATES}")));
         }
+        check_offset(job, translation)?;
         translation.note(FILES, &job.section);
         let mut one = joined_files(job, paths.len(), translation);
         one.filename = Some(GivenNames {
@@ -304,6 +306,23 @@ fn over_files(
         parts.push(part);
     }
     Ok(concurrent(parts))
+}
+
+/// Refuses an offset that moves other bytes in one file of the total size than in each of several.
+fn check_offset(job: &FioJob, translation: &Translation<'_>) -> Translated<()> {
+    let extent = &job.extent;
+    let places = [extent.offset, extent.increment];
+    let is_at_start = places.iter().all(|place| *place == Amount::ZERO);
+    let is_in_percent = places
+        .iter()
+        .any(|place| matches!(place, Amount::Percent(_)));
+    if !translation.is_as_fio() || is_at_start || !(is_in_percent || extent.file_bytes.is_some()) {
+        return Ok(());
+    }
+    Err(job.error(
+        "these files become one, in which the offset is another place than in each; use an offset \
+         in bytes that is a multiple of 4k, or a section for each file",
+    ))
 }
 
 /// The requests of a copy in flight, in all of its files together.

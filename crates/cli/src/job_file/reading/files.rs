@@ -98,9 +98,7 @@ pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     }
     match service {
         "sequential" => Ok(()),
-        "roundrobin" | "random"
-            if job.goes_onward() && (service == "roundrobin" || visits_all) =>
-        {
+        "roundrobin" | "random" if job.goes_onward() && (service == "roundrobin" || visits_all) => {
             job.alternates = job.may_alternate();
             if !job.alternates {
                 reader.note(IN_ORDER);

@@ -59,6 +59,14 @@ fn what_cannot_be_shared_is_refused() {
         ),
         ("size=1m\nfilename=/data/a:/other/b", "several directories"),
         (
+            "size=1m\noffset=25%\nloops=2\nfilename=/data/a:/data/b",
+            "the offset is another place",
+        ),
+        (
+            "filesize=1m\noffset=1k\nnrfiles=2\ndirectory=/data",
+            "the offset is another place",
+        ),
+        (
             "size=1m\nfile_service_type=zipf:1.2\nfilename=/data/a:/data/b",
             "file_service_type",
         ),
@@ -193,7 +201,6 @@ fn files_that_cannot_stay_are_parts_of_one() {
         "unlink=1",
         "verify=pattern\nverify_pattern=%o",
         "offset=1k",
-        "offset=25%\nloops=2",
         "numjobs=2\noffset_increment=64k",
         "\n[b]\nrw=read\nsize=512k\nfilename=/data/a:/data/b",
         "bs=1k\nsize=6k",
