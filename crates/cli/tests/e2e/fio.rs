@@ -615,9 +615,17 @@ fn verified_blocks_are_read_back_after_each_lap() {
         ran.exits(0);
         let bytes = ops * 4096;
         assert_eq!(moved(&first_job(&ran)), [ops, bytes, ops, bytes], "{laps}");
-        if let Ok(real) = Command::new("fio").args(&words).current_dir(other.path()).output() {
+        if let Ok(real) = Command::new("fio")
+            .args(&words)
+            .current_dir(other.path())
+            .output()
+        {
             let report: Value = serde_json::from_slice(&real.stdout).unwrap();
-            assert_eq!(moved(&report["jobs"][0]), [ops, bytes, ops, bytes], "{laps}");
+            assert_eq!(
+                moved(&report["jobs"][0]),
+                [ops, bytes, ops, bytes],
+                "{laps}"
+            );
         }
     }
 }
@@ -742,8 +750,12 @@ fn several_files_have_the_bytes_of_the_real_fio() {
         let here = place();
         let line = format!("--output-format=json --name=j --size=768k {options}");
         let words = argv(&line);
-        // The second run uses the files of the first.
-        for _ in 0..2 {
+        let mut runs = 1;
+        // The second run uses the files of the first, of which fio would take the percentage.
+        if !options.contains('%') {
+            runs = 2;
+        }
+        for _ in 0..runs {
             let ran = as_fio_in(here.path(), &words);
             ran.exits(0);
             assert_eq!(moved(&first_job(&ran)), wanted, "{options}");
@@ -764,38 +776,36 @@ fn several_files_have_the_bytes_of_the_real_fio() {
 
 #[test]
 fn base_of_units_applies_to_the_options_behind_it() {
-    for (line, bytes, block) in [
+    for (line, bytes, ops) in [
         (
             "--kb_base=1000 --rw=write --size=1M --bs=4k",
             1_000_000,
-            "4000B",
+            250,
         ),
         (
             "--rw=write --size=1M --bs=4k --kb_base=1000",
             1_048_576,
-            "4096B",
+            256,
         ),
     ] {
-        let mut words = vec!["--name=a", "--output-format=normal,json"];
+        let mut words = vec!["--name=a", "--output-format=json"];
         words.extend(argv(line));
         let here = place();
         let ran = as_fio_in(here.path(), &words);
-        ran.exits(0).shows(block);
+        ran.exits(0);
+        assert_eq!(moved(&first_job(&ran)), [0, 0, ops, bytes], "{line}");
         assert_eq!(
             files_in(here.path()),
             [("a.0.0".to_owned(), bytes)],
             "{line}"
         );
         let other = place();
-        if let Ok(real) = Command::new("fio")
+        if Command::new("fio")
             .args(&words)
             .current_dir(other.path())
             .output()
+            .is_ok()
         {
-            assert!(
-                String::from_utf8_lossy(&real.stdout).contains(block),
-                "{line}"
-            );
             assert_eq!(files_in(here.path()), files_in(other.path()), "{line}");
         }
     }
