@@ -12,20 +12,14 @@ const STYLES: [&str; 4] = ["colours", "page", "charts", "print"];
 
 fn main() {
     println!("cargo::rerun-if-changed=src/html");
-    let read = |name: String| {
-        std::fs::read_to_string(Path::new("src/html").join(&name))
-            .unwrap_or_else(|error| panic!("{name}: {error}"))
-    };
-    // All scripts share one scope.
-    let script = |names: &[&str]| {
-        let all = names.iter().map(|name| read(format!("script/{name}.js")));
-        "\"use strict\";\n".to_owned() + &shortened(&all.collect::<String>())
-    };
-    let plot = read("vendor/uPlot.iife.min.js".to_owned());
+    let plot = source("vendor/uPlot.iife.min.js");
     let drawing = format!("{plot}\n{}", script(&DRAWING));
-    let styles = STYLES.map(|name| read(format!("style/{name}.css")));
-    let plot_style = read("vendor/uPlot.min.css".to_owned());
-    let style = format!("{plot_style}\n{}", shortened(&styles.concat()));
+    let mut styles = String::new();
+    for name in STYLES {
+        styles.push_str(&source(&format!("style/{name}.css")));
+    }
+    let plot_style = source("vendor/uPlot.min.css");
+    let style = format!("{plot_style}\n{}", shortened(&styles));
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::best());
     for text in [drawing, script(&SCRIPTS), style] {
         // A NUL would end the text, and parsers of HTML change both.
@@ -39,12 +33,35 @@ fn main() {
     std::fs::write(Path::new(&out).join("page.zlib"), packed).expect("OUT_DIR is writable");
 }
 
+/// A source file of the pages.
+fn source(name: &str) -> String {
+    let path = Path::new("src/html").join(name);
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// These scripts in one text, because all of them share one scope.
+fn script(names: &[&str]) -> String {
+    let mut all = String::new();
+    for name in names {
+        all.push_str(&source(&format!("script/{name}.js")));
+    }
+    format!("\"use strict\";\n{}", shortened(&all))
+}
+
 /// Without leading spaces, empty lines and lines of comments. No string spans lines, and no comment
 /// of a style sheet does.
 fn shortened(source: &str) -> String {
-    let is_comment =
-        |line: &str| line.starts_with("//") || line.starts_with("/*") && line.ends_with("*/");
-    let lines = source.lines().map(str::trim_start);
-    let kept = lines.filter(|line| !line.is_empty() && !is_comment(line));
-    kept.flat_map(|line| [line, "\n"]).collect()
+    let mut kept = String::new();
+    for line in source.lines() {
+        let code = line.trim_start();
+        if !code.is_empty() && !is_comment(code) {
+            kept.push_str(code);
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
+fn is_comment(line: &str) -> bool {
+    line.starts_with("//") || (line.starts_with("/*") && line.ends_with("*/"))
 }

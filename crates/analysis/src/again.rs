@@ -98,8 +98,14 @@ fn measured(record: &Record) -> Option<RunData> {
             .map(|row| whole(&row.data))
             .collect(),
         dropped: record.dropped.clone(),
-        beside: record.beside.clone(),
-        counted: record.counted.clone(),
+        beside: match record.campaign() {
+            Some(part) => part.beside.clone(),
+            None => Vec::new(),
+        },
+        counted: match record.sustain() {
+            Some(sustained) => sustained.counted.clone(),
+            None => Vec::new(),
+        },
         surface: record.surface().map(|surface| surface.data.clone()),
         trials: trials_of(record),
         postgres: record.postgres().map(inserts_data),

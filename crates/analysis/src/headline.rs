@@ -5,6 +5,7 @@ use crate::accept::words;
 use crate::limiter::words::{amount_text, credit_text, limit_text};
 use crate::load::load_clause;
 use crate::rays::rays_clause;
+use crate::words::{sentence, uncapitalised};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::files::{FileOperation, FileStep};
 use diskproof_model::finding::{Cause, Meaning};
@@ -322,24 +323,6 @@ fn enumerated<T: AsRef<str>>(names: &[T]) -> String {
     }
     let others: Vec<&str> = others.iter().map(AsRef::as_ref).collect();
     format!("{} and {}", others.join(", "), last.as_ref())
-}
-
-/// A sentence as the end of another one.
-pub(crate) fn uncapitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => first.to_lowercase().to_string() + letters.as_str(),
-        None => String::new(),
-    }
-}
-
-/// A clause as a sentence.
-pub(crate) fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
-        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
-        None => String::new(),
-    }
 }
 
 /// `the median read of 41.5 µs spends 4 µs (10 %) in loop0 and 39 µs (89 %) in the lowest layer,

@@ -165,14 +165,12 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         targets: facts.targets,
         measurements,
         health: facts.health,
-        counted: data.counted.clone(),
         verdict: None,
         findings: Vec::new(),
         advice: Vec::new(),
         expectations: Vec::new(),
         kept: kept(data),
         dropped: data.dropped.clone(),
-        beside: data.beside.clone(),
     };
     add_run_to_run(&mut record, facts.variation);
     record.burst_credits = credits
@@ -185,7 +183,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record.results.extend(layers.map(TaskResult::Layers));
     record.findings = rules::findings(&record);
     add_limits(&mut record);
-    let sustained = sustain_record(&record);
+    let sustained = sustain_record(&record, &data.counted);
     record
         .results
         .extend(sustained.map(|found| TaskResult::Sustain(Box::new(found))));
@@ -262,7 +260,7 @@ fn reproduce_command(of: &Row, all: &[Row], facts: &RunFacts) -> String {
     };
     if let Some(ping) = facts.plan.ping() {
         let asked = &group.workloads[0];
-        return reproduce::ioping((&of.data, asked, &ping.requests), target);
+        return reproduce::ioping(&of.data, asked, &ping.requests, target);
     }
     let mut members = Vec::new();
     for asked in group.workloads {

@@ -40,6 +40,7 @@ mod steady;
 mod sustain;
 mod volume_types;
 mod whole_disk;
+mod words;
 
 #[cfg(any(test, feature = "studies"))]
 pub mod fixture;

@@ -2,6 +2,7 @@
 //! answered in place of the disk, and what the requests wait for where the promise breaks.
 
 use crate::campaign::{RateAnswer, RateControl, searched};
+use crate::words::uncapitalised;
 use diskproof_model::digits::to_a_percent;
 use diskproof_model::finding::RateLimit;
 use diskproof_model::measurement::OpKind;
@@ -150,7 +151,7 @@ fn control(trials: &[RateTrial], found: Option<RateControl>) -> Option<LoadContr
 /// The trials that the answer rests on: those near the rate, and the hold.
 fn deciding(trials: &[RateTrial]) -> impl Iterator<Item = &RateTrial> {
     trials.iter().filter(|trial| match trial.kind {
-        RateCellKind::Near | RateCellKind::Hold => !trial.is_over,
+        RateCellKind::Near | RateCellKind::Repeated | RateCellKind::Hold => !trial.is_over,
         RateCellKind::Doubling
         | RateCellKind::Saturation
         | RateCellKind::Curve
@@ -335,6 +336,16 @@ fn writes_a_journal(row: &Row) -> bool {
     asked > 0 && written as f64 > JOURNAL_WRITES_MIN * asked as f64
 }
 
+/// `no disk counter confirms the figures (unproven)`: what is held against the rate that was held.
+fn why_not_the_disk(record: &Record) -> String {
+    let held = row_index(record, 0, RateCellKind::Hold);
+    let objection = held.and_then(|index| record.objection(FigureSource::Measurement(index)));
+    match objection {
+        Some(objection) => uncapitalised(&objection.text()),
+        None => LoadOutcome::NotTheDisk.as_str().to_owned(),
+    }
+}
+
 /// The answer of a search, as a clause of the headline; `None` of a run without one.
 pub(crate) fn load_clause(record: &Record) -> Option<String> {
     let figures = &record.load()?.figures;
@@ -387,7 +398,7 @@ pub(crate) fn load_clause(record: &Record) -> Option<String> {
             format!("undecided {promise}: this program did not offer the rates on time")
         }
         LoadOutcome::NotTheDisk => {
-            format!("undecided {promise}: something else answered than the disk")
+            format!("undecided {promise}: {}", why_not_the_disk(record))
         }
         LoadOutcome::Unfinished if figures.rate > 0.0 => {
             format!("undecided {promise}, so far {between}: the search ended early")

@@ -222,7 +222,11 @@ fn direction(w: &Workload) -> Option<String> {
     let modifier = match w.access {
         Access::Backward => -2 * block,
         Access::Stride { stride_bytes } => i128::from(stride_bytes) - block,
-        _ => w.shape.random_run.map_or(0, |run| i128::from(run.run_ops)),
+        _ => w
+            .shape
+            .order
+            .random_run
+            .map_or(0, |run| i128::from(run.run_ops)),
     };
     Some(match modifier {
         0 => kind.to_owned(),
@@ -260,16 +264,16 @@ fn split(mix: &[BlockShare]) -> String {
 
 /// What shapes the load; the number of operations at each random offset is part of `--rw`.
 fn shaped(shape: &LoadShape) -> Vec<String> {
-    let align = shape.align_bytes;
+    let align = shape.order.align_bytes;
     let mut words = Vec::from_iter(align.map(|bytes| format!("--blockalign={bytes}")));
-    let run = shape.random_run;
+    let run = shape.order.random_run;
     let is_identical = run.is_some_and(|run| run.follow == RunFollow::Identical);
-    let is_poisson = shape.arrivals == Arrivals::Poisson;
+    let is_poisson = shape.starts.arrivals == Arrivals::Poisson;
     words.extend(given([
         (is_identical, "--rw_sequencer=identical"),
         (is_poisson, "--rate_process=poisson"),
     ]));
-    if let Some(think) = shape.think {
+    if let Some(think) = shape.starts.think {
         words.push(format!("--thinktime={}us", think.pause_ns.div_ceil(1000)));
         if think.pause_ops > 1 {
             words.push(format!("--thinktime_blocks={}", think.pause_ops));
@@ -279,9 +283,9 @@ fn shaped(shape: &LoadShape) -> Vec<String> {
         let busy_us = think.busy_ns.map(|ns| ns.div_ceil(1000));
         words.extend(busy_us.map(|us| format!("--thinktime_iotime={us}us")));
     }
-    words.extend(shape.content.iter().flat_map(content));
-    if shape.start_delay_ns > 0 {
-        let delay_us = shape.start_delay_ns.div_ceil(1000);
+    words.extend(shape.content.written.iter().flat_map(content));
+    if shape.starts.delay_ns > 0 {
+        let delay_us = shape.starts.delay_ns.div_ceil(1000);
         words.push(format!("--startdelay={delay_us}us"));
     }
     words
@@ -392,7 +396,7 @@ fn offsets(ran: &Measurement) -> Vec<String> {
     if !distribution.is_empty() {
         words.push(format!("--random_distribution={distribution}"));
     }
-    if !w.shape.each_block_once {
+    if !w.shape.order.each_block_once {
         words.push("--norandommap".to_owned());
     }
     words.push("--randrepeat=0".to_owned());
@@ -506,7 +510,9 @@ fn time(ns: u64) -> String {
 
 /// The line that repeats the ping `ran` of `target`; empty where ioping cannot do the same.
 pub fn ioping(
-    (ran, asked, plan): (&Measurement, &Workload, &PingPlan),
+    ran: &Measurement,
+    asked: &Workload,
+    plan: &PingPlan,
     target: &TargetIdentity,
 ) -> String {
     let Some(ioping_durability) =

@@ -2,14 +2,14 @@
 //! rate after pauses, and whether the load reached its steady state.
 
 use crate::estimate::{self, LastingFall, Settling, mean};
-use crate::rounds::{DROP_ROUNDS, drop_share, fall_to_even_rounds, is_gradual_fall};
+use crate::rounds::{DROP_ROUNDS, DropShare, drop_share, fall_to_even_rounds, is_gradual_fall};
 use crate::slices::rate_of_kinds;
 use crate::{moved, rules};
 use diskproof_model::health::CountedDisk;
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::measurement::{MovedTotal, OpKind};
-use diskproof_model::record::Estimate;
-use diskproof_model::record::{Expectation, Record};
+use diskproof_model::proof::FigureSource;
+use diskproof_model::record::{Estimate, Expectation, Record};
 use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::sustain::{
@@ -138,8 +138,9 @@ fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) -> SteadySt
     }
 }
 
-/// What a sustained load found; `None` of a run that sustained none, or that ended before it.
-pub(crate) fn sustain_record(record: &Record) -> Option<SustainRecord> {
+/// What a sustained load found, with what the disks counted meanwhile; `None` of a run that
+/// sustained none, or that ended before it.
+pub(crate) fn sustain_record(record: &Record, counted: &[CountedDisk]) -> Option<SustainRecord> {
     let sustain = record.plan.sustain()?;
     let list = record.plan.workloads();
     let load = sustain.load(list)?;
@@ -160,7 +161,7 @@ pub(crate) fn sustain_record(record: &Record) -> Option<SustainRecord> {
         doubtful,
         bucket,
         recoveries,
-    } = FoundDrop::in_record(record, sustain, index);
+    } = FoundDrop::in_record(record, counted, sustain, index);
     let after = match drop.as_ref().or(doubtful.as_ref()) {
         Some(fall) => rate_after_fall(row, fall),
         None => None,
@@ -179,7 +180,8 @@ pub(crate) fn sustain_record(record: &Record) -> Option<SustainRecord> {
         bucket,
         recoveries,
         steady_state: steady_state(sustain.round_ns, &rates, last_bytes),
-        precondition: precondition(record, sustain),
+        precondition: precondition(record, counted, sustain),
+        counted: counted.to_vec(),
     })
 }
 
@@ -214,7 +216,12 @@ struct FoundDrop {
 }
 
 impl FoundDrop {
-    fn in_record(record: &Record, sustain: &SustainPlan, index: usize) -> Self {
+    fn in_record(
+        record: &Record,
+        counted: &[CountedDisk],
+        sustain: &SustainPlan,
+        index: usize,
+    ) -> Self {
         let row = &record.measurements[index];
         let credit = record.burst_credits.iter().find(|credit| {
             credit.at_base.contains(&index) && rules::is_credit_of_disk(record, credit)
@@ -260,7 +267,7 @@ impl FoundDrop {
                 ..Self::default()
             };
         };
-        let mut cause = outer_cause(record, index);
+        let mut cause = outer_cause(record, counted, index);
         if cause == DropCause::Unknown && is_cache(&drop, row, &recoveries) {
             cause = DropCause::WriteCache;
         }
@@ -367,7 +374,7 @@ fn fall_of_credit(row: &Row, credit: &BurstCredit) -> Option<LastingFall> {
 
 /// What explains a fall without a credit: a control group whose limit is the rate after it, which
 /// a finding says, or what the disks counted.
-fn outer_cause(record: &Record, index: usize) -> DropCause {
+fn outer_cause(record: &Record, counted: &[CountedDisk], index: usize) -> DropCause {
     for finding in &record.findings {
         let is_of_group = finding.code == "rate-limited"
             && finding
@@ -378,18 +385,18 @@ fn outer_cause(record: &Record, index: usize) -> DropCause {
             return DropCause::ControlGroup;
         }
     }
-    if record.counted.iter().any(CountedDisk::has_slower_link) {
+    if counted.iter().any(CountedDisk::has_slower_link) {
         return DropCause::Link;
     }
-    if record.counted.iter().any(CountedDisk::was_hot) {
+    if counted.iter().any(CountedDisk::was_hot) {
         return DropCause::Heat;
     }
-    exceeded_limit(record)
+    exceeded_limit(record, counted)
 }
 
 /// The limit that an EBS volume or its instance reports for a good part of the run.
-fn exceeded_limit(record: &Record) -> DropCause {
-    for disk in &record.counted {
+fn exceeded_limit(record: &Record, counted: &[CountedDisk]) -> DropCause {
+    for disk in counted {
         let Some(exceeded) = disk.exceeded() else {
             continue;
         };
@@ -509,7 +516,11 @@ fn headline_series(row: &Row) -> Option<TimeSeries> {
 }
 
 /// What was written before the load.
-fn precondition(record: &Record, sustain: &SustainPlan) -> Option<Precondition> {
+fn precondition(
+    record: &Record,
+    counted: &[CountedDisk],
+    sustain: &SustainPlan,
+) -> Option<Precondition> {
     let needed_bytes = sustain.precondition_bytes?;
     let workload = sustain.precondition(record.plan.workloads())?;
     let written_bytes = match row_index(record, &workload.name) {
@@ -519,46 +530,22 @@ fn precondition(record: &Record, sustain: &SustainPlan) -> Option<Precondition> 
     Some(Precondition {
         needed_bytes,
         written_bytes,
-        counted_bytes: counted_bytes(record),
+        counted_bytes: counted_bytes(counted),
     })
 }
 
 /// Bytes that the disks counted as written during the run; `None` where one does not count them.
-fn counted_bytes(record: &Record) -> Option<u64> {
+fn counted_bytes(counted: &[CountedDisk]) -> Option<u64> {
     let mut sum = 0;
-    for disk in &record.counted {
+    for disk in counted {
         sum += disk.written_bytes()?;
     }
-    if record.counted.is_empty() {
-        None
-    } else {
-        Some(sum)
-    }
+    if counted.is_empty() { None } else { Some(sum) }
 }
 
 /// The fall that the user allows, as a threshold of the run; `None` where it allows any.
 pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
     let allowed = record.plan.sustain()?.stop_at_drop?;
-    let found = record.sustain();
-    let drop = match found {
-        Some(found) => {
-            let row = &record.measurements[row_index(record, &found.workload)?];
-            let kinds = [OpKind::Read, OpKind::Write];
-            let rates: Vec<f64> = row
-                .data
-                .slices
-                .iter()
-                .map(|slice| rate_of_kinds(slice, &kinds))
-                .collect();
-            let fall = found.drop.as_ref().map(|drop| LastingFall {
-                at_ns: drop.at_ns,
-                before: drop.before,
-                after: drop.after,
-            });
-            drop_share(&rates, fall.as_ref())
-        }
-        None => None,
-    };
     let mut expectation = Expectation {
         expression: format!("sustain.drop<={}%", percent(allowed)),
         threshold: Some(percent(allowed)),
@@ -571,13 +558,47 @@ pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
         objection: None,
         promise: None,
     };
-    if let Some(drop) = drop {
+    let Some(found) = record.sustain() else {
+        return Some(expectation);
+    };
+    let index = row_index(record, &found.workload)?;
+    if let Some(drop) = found_share(&record.measurements[index], found) {
         expectation.observed = Some(percent(drop.share.max(0.0)));
         expectation.interval = Some([percent(drop.low()), percent(drop.high())]);
         expectation.met = drop.high() <= allowed;
         expectation.undecided = drop.low() <= allowed && drop.high() > allowed;
     }
+    expectation.objection = objection_to_drop(record, index, found);
+    if expectation.objection.is_some() {
+        expectation.met = false;
+        expectation.undecided = true;
+    }
     Some(expectation)
+}
+
+/// How far the rate of the load fell, whatever explains it.
+fn found_share(row: &Row, found: &SustainRecord) -> Option<DropShare> {
+    let fall = found
+        .drop
+        .as_ref()
+        .or(found.doubtful_drop.as_ref())
+        .map(|drop| LastingFall {
+            at_ns: drop.at_ns,
+            before: drop.before,
+            after: drop.after,
+        });
+    drop_share(&round_rates(row), fall.as_ref())
+}
+
+/// Why the fall of the load decides nothing; `None` where it does.
+fn objection_to_drop(record: &Record, index: usize, found: &SustainRecord) -> Option<String> {
+    if let Some(objection) = record.objection(FigureSource::Measurement(index)) {
+        return Some(objection.text());
+    }
+    if found.doubtful_drop.is_some() {
+        return Some("The fall may not be the disk's".to_owned());
+    }
+    None
 }
 
 /// A share in percent, to a tenth.

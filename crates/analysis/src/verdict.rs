@@ -4,11 +4,10 @@
 use crate::accept::words;
 use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;
-use crate::headline::{
-    fitness_headline, graded_headline, plain_headline, uncapitalised, verification_headline,
-};
+use crate::headline::{fitness_headline, graded_headline, plain_headline, verification_headline};
 use crate::limiter::words::untested;
 use crate::whole_disk::{WholeDisk, scaled, whole_disk};
+use crate::words::uncapitalised;
 use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::proof::FigureSource;

@@ -92,7 +92,7 @@ impl DropIn {
         mut workloads: Vec<Workload>,
     ) -> Plan {
         for workload in &mut workloads {
-            workload.shape.ordinary_pages = true;
+            workload.shape.threads.ordinary_pages = true;
         }
         let mut tasks = Vec::new();
         if !workloads.is_empty() {

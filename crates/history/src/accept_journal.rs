@@ -2,7 +2,7 @@
 //! that was killed goes on. Its name follows from the disk. It is synced: after a power cut it must
 //! not be older than it says.
 
-use crate::error::{HistoryError, folder_of};
+use crate::error::{AtPath as _, HistoryError, folder_of};
 use crate::journal::{new_file, remove_if_there};
 use crate::place::{HistoryPlace, open_own, with_suffix};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
@@ -40,7 +40,7 @@ impl AcceptJournal {
         let mut text = String::new();
         file.take(DOCUMENT_BYTES_MAX as u64)
             .read_to_string(&mut text)
-            .map_err(|error| HistoryError::kernel(&self.path, error))?;
+            .at(&self.path)?;
         Ok(Some(text))
     }
 
@@ -67,7 +67,7 @@ impl AcceptJournal {
     /// Removes it: the test is over, or begins anew.
     pub fn end(&self) -> Result<(), HistoryError> {
         for path in [with_suffix(&self.path, NEXT), self.path.clone()] {
-            remove_if_there(&path).map_err(|error| HistoryError::kernel(&path, error))?;
+            remove_if_there(&path).at(&path)?;
         }
         Ok(())
     }

@@ -238,6 +238,24 @@ impl HistoryError {
     }
 }
 
+/// Says which file an operation of the kernel or of SQLite was about.
+pub(crate) trait AtPath<T> {
+    /// The same with the path in its error.
+    fn at(self, path: &Path) -> Result<T, HistoryError>;
+}
+
+impl<T> AtPath<T> for io::Result<T> {
+    fn at(self, path: &Path) -> Result<T, HistoryError> {
+        self.map_err(|error| HistoryError::kernel(path, error))
+    }
+}
+
+impl<T> AtPath<T> for rusqlite::Result<T> {
+    fn at(self, path: &Path) -> Result<T, HistoryError> {
+        self.map_err(|error| HistoryError::sqlite(path, &error))
+    }
+}
+
 /// The limit on file sizes of this process, in bytes.
 fn size_limit() -> Option<u64> {
     getrlimit(Resource::Fsize).current

@@ -2,7 +2,7 @@
 //! behind, and the next reader of the history makes a partial run of them. Nothing is synced: a
 //! power cut may take the journal, a kill does not.
 
-use crate::error::{HistoryError, folder_of};
+use crate::error::{AtPath as _, HistoryError, folder_of};
 use crate::place::{HistoryPlace, open_own, with_suffix};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
 use diskproof_model::record::Record;
@@ -51,7 +51,7 @@ impl Journal {
     pub fn start(place: &HistoryPlace, run_id: &str) -> Result<Self, HistoryError> {
         let base = with_suffix(&place.resolved()?, &format!("{INFIX}{run_id}"));
         let path = with_suffix(&base, LOCK);
-        let lock = new_file(&path).map_err(|error| HistoryError::kernel(&path, error))?;
+        let lock = new_file(&path).at(&path)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { base, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(HistoryError::Busy(path)),
@@ -62,8 +62,7 @@ impl Journal {
     /// Replaces what the journal holds.
     pub fn keep(&self, record: &Record) -> Result<(), HistoryError> {
         let next = with_suffix(&self.base, NEXT);
-        self.replace_record(&next, record)
-            .map_err(|error| HistoryError::kernel(&next, error))
+        self.replace_record(&next, record).at(&next)
     }
 
     /// Writes the record to the file `next`, which then takes the place of the last one.
@@ -80,7 +79,7 @@ impl Journal {
         // The lock goes last: without it the others would seem to be left behind.
         for end in [NEXT, RECORD, LOCK] {
             let path = with_suffix(&self.base, end);
-            remove_if_there(&path).map_err(|error| HistoryError::kernel(&path, error))?;
+            remove_if_there(&path).at(&path)?;
         }
         Ok(())
     }
@@ -123,12 +122,10 @@ pub fn runs_left_behind(place: &HistoryPlace) -> Result<Vec<LeftRun>, HistoryErr
         return Ok(Vec::new());
     };
     let prefix = format!("{}{INFIX}", history_name.to_string_lossy());
-    let entries = std::fs::read_dir(folder).map_err(|error| HistoryError::kernel(folder, error))?;
+    let entries = std::fs::read_dir(folder).at(folder)?;
     let mut left = Vec::new();
     for entry in entries {
-        let file_name = entry
-            .map_err(|error| HistoryError::kernel(folder, error))?
-            .file_name();
+        let file_name = entry.at(folder)?.file_name();
         let name = file_name.to_string_lossy();
         let Some(stem) = name.strip_suffix(LOCK) else {
             continue;
@@ -164,7 +161,7 @@ fn read_record(path: &Path) -> Result<LeftRecord, HistoryError> {
     let mut text = String::new();
     file.take(DOCUMENT_BYTES_MAX as u64)
         .read_to_string(&mut text)
-        .map_err(|error| HistoryError::kernel(path, error))?;
+        .at(path)?;
     Ok(match Record::from_json(&text) {
         Ok(record) => LeftRecord::Record(Box::new(record)),
         Err(_) => LeftRecord::Damaged,

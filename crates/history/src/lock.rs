@@ -4,7 +4,7 @@
 //! made before X, and beside no other file. A lock file that this process did not make is never
 //! written.
 
-use crate::error::HistoryError;
+use crate::error::{AtPath as _, HistoryError};
 use crate::place::{exists, open_own, start_of, with_suffix};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
@@ -51,9 +51,7 @@ impl PlaceLock {
             let lock = Self::open(history)?;
             match try_lock(&lock.file) {
                 Ok(()) => {
-                    let is_current = lock
-                        .is_current()
-                        .map_err(|error| HistoryError::kernel(history, error))?;
+                    let is_current = lock.is_current().at(history)?;
                     if is_current {
                         return Ok(lock);
                     }

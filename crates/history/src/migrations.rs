@@ -1,7 +1,7 @@
 //! The format of the file, version by version. A new version is a new file of SQL and a line in
 //! [`MIGRATIONS`]; released ones are never changed.
 
-use crate::error::HistoryError;
+use crate::error::{AtPath as _, HistoryError};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 
@@ -28,9 +28,7 @@ fn migrate_by(
 ) -> Result<(), HistoryError> {
     let known = migrations.len() as i64;
     // One transaction: a database that another process is just making must not look half made.
-    let reading = connection
-        .transaction()
-        .map_err(|error| HistoryError::sqlite(path, &error))?;
+    let reading = connection.transaction().at(path)?;
     if version(&reading, path, known)? == known {
         return Ok(());
     }
@@ -39,11 +37,11 @@ fn migrate_by(
     // beginning. The lock comes first: another process may be doing the same.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
-        .map_err(|error| HistoryError::sqlite(path, &error))?;
+        .at(path)?;
     let found = version(&transaction, path, known)?;
     let applied = usize::try_from(found).unwrap_or(0);
     let missing = migrations.get(applied..).unwrap_or_default();
-    apply(missing, transaction, known).map_err(|error| HistoryError::sqlite(path, &error))
+    apply(missing, transaction, known).at(path)
 }
 
 /// Runs the migrations, and sets the mark and the version `known`.
@@ -82,9 +80,7 @@ fn tables(connection: &Connection, path: &Path) -> Result<i64, HistoryError> {
 
 /// The number that a query returns.
 fn number(connection: &Connection, path: &Path, query: &str) -> Result<i64, HistoryError> {
-    connection
-        .query_row(query, [], |row| row.get(0))
-        .map_err(|error| HistoryError::sqlite(path, &error))
+    connection.query_row(query, [], |row| row.get(0)).at(path)
 }
 
 #[cfg(test)]

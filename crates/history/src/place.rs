@@ -1,7 +1,7 @@
 //! Where a history lies: its path with symlinks resolved, its files, and its folders, which are
 //! readable by their owner only because records name machines and disks.
 
-use crate::error::{HistoryError, folder_of};
+use crate::error::{AtPath as _, HistoryError, folder_of};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -113,8 +113,7 @@ fn refuse_foreign_link(path: &Path) -> Result<(), HistoryError> {
         let Ok(target) = std::fs::read_link(&path) else {
             break;
         };
-        let link =
-            std::fs::symlink_metadata(&path).map_err(|error| HistoryError::kernel(&path, error))?;
+        let link = std::fs::symlink_metadata(&path).at(&path)?;
         if link.uid() != 0 && link.uid() != geteuid().as_raw() {
             let why = "is a symbolic link that belongs to another user";
             return Err(HistoryError::not_ours(&path, why));
@@ -130,9 +129,7 @@ pub(crate) fn start_of(path: &Path) -> Result<Option<Vec<u8>>, HistoryError> {
         return Ok(None);
     };
     let mut start = Vec::new();
-    file.take(HEADER_BYTES)
-        .read_to_end(&mut start)
-        .map_err(|error| HistoryError::kernel(path, error))?;
+    file.take(HEADER_BYTES).read_to_end(&mut start).at(path)?;
     Ok(Some(start))
 }
 
@@ -155,9 +152,7 @@ pub(crate) fn open_own(
         }
         Err(error) => return Err(HistoryError::kernel(path, error)),
     };
-    let facts = file
-        .metadata()
-        .map_err(|error| HistoryError::kernel(path, error))?;
+    let facts = file.metadata().at(path)?;
     match why_foreign(&facts) {
         None => Ok(Some(file)),
         Some(why) => Err(HistoryError::not_ours(path, why)),

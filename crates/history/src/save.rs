@@ -1,7 +1,7 @@
 //! Saves a run, in one piece: makes the file if there is none, and moves a damaged one out of the
 //! way, which is never deleted. When [`save`] returns, the run survives a power cut.
 
-use crate::error::HistoryError;
+use crate::error::{AtPath as _, HistoryError};
 use crate::lock::PlaceLock;
 use crate::ours::check;
 use crate::place::{HistoryPlace, SQLITE_SUFFIXES, exists, with_suffix};
@@ -226,7 +226,7 @@ fn is_taken(name: &Path) -> bool {
 /// What is wrong with the file, by a separate read-only connection; an error when the file cannot
 /// be checked now.
 fn damage(path: &Path) -> Result<Option<String>, HistoryError> {
-    match first_fault_of_file(path).map_err(|error| HistoryError::sqlite(path, &error)) {
+    match first_fault_of_file(path).at(path) {
         Err(HistoryError::Damaged { what, .. }) => Ok(Some(what)),
         other => other,
     }

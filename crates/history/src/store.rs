@@ -1,7 +1,7 @@
 //! An open history: the connection, the lock that keeps the file in place, and changes to saved
 //! runs.
 
-use crate::error::{HistoryError, is_full};
+use crate::error::{AtPath as _, HistoryError, is_full};
 use crate::lock::{LOCK_WAIT, PlaceLock, make_file};
 use crate::migrations::migrate;
 use crate::ours::Checked;
@@ -171,10 +171,9 @@ impl History {
 /// shared memory for a log, for which a full disk has no space.
 fn connect(path: &Path, is_alone: bool) -> Result<Connection, HistoryError> {
     let has_log = is_local(path.parent().unwrap_or(Path::new("/")));
-    let mut connection = connect_unmigrated(path, is_alone, has_log)
-        .map_err(|error| HistoryError::sqlite(path, &error))?;
+    let mut connection = connect_unmigrated(path, is_alone, has_log).at(path)?;
     migrate(&mut connection, path)?;
-    finish_set_up(&connection, has_log).map_err(|error| HistoryError::sqlite(path, &error))?;
+    finish_set_up(&connection, has_log).at(path)?;
     Ok(connection)
 }
 
@@ -244,8 +243,7 @@ fn set_up(connection: &Connection, has_log: bool) -> rusqlite::Result<()> {
 /// needs none.
 fn connect_frozen(path: &Path) -> Result<Connection, HistoryError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    let mut connection = Connection::open_with_flags(frozen_uri(path), flags)
-        .map_err(|error| HistoryError::sqlite(path, &error))?;
+    let mut connection = Connection::open_with_flags(frozen_uri(path), flags).at(path)?;
     migrate(&mut connection, path)?;
     Ok(connection)
 }

@@ -18,6 +18,9 @@ pub struct CampaignPart {
     pub prepare: Option<String>,
     /// How each workload ended, in the order of the plan; empty where the campaign ended early.
     pub decisions: Vec<CampaignDecision>,
+    /// What the other sides moved on the disk of this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<MovedBeside>,
 }
 
 /// How a campaign ended a workload.
@@ -47,7 +50,7 @@ pub enum CampaignEnd {
 
 /// What another side of a comparison moved on the disk that this side is on, in one slice or in the
 /// warm-up before it. It used the same burst credit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MovedBeside {
     /// In nanoseconds after the start of the run.
     pub start_ns: u64,

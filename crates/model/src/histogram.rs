@@ -546,4 +546,14 @@ mod tests {
         assert_eq!(whole.min_ns(), 3);
         assert_eq!(whole.max_ns(), 70_000);
     }
+
+    #[test]
+    fn part_records_what_the_whole_does() {
+        let (mut part, mut whole) = (LatencyPart::default(), LatencyHistogram::new());
+        for ns in [70_000, 3, 1 << 40, 70_000, 500, 3, 1 << 40] {
+            part.record_many(ns, 1 + ns % 5);
+            whole.record_many(ns, 1 + ns % 5);
+        }
+        assert_eq!(part, whole.to_part());
+    }
 }

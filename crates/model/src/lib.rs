@@ -51,6 +51,7 @@ pub mod summary;
 pub mod surface;
 pub mod sustain;
 pub mod sweep;
+pub mod sync;
 pub mod target;
 pub mod task;
 pub mod timetable;

@@ -14,11 +14,12 @@ use crate::trend::DiskAccess;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub use crate::shape::{BlockShare, WriteFlag};
+pub use crate::stream::BlockShare;
+pub use crate::sync::{SyncCall, SyncPolicy, WriteFlag};
 pub use crate::task::{ByteLimit, Decide, Inserts, LivePlan, Order, Ping, Sides, Task, Workloads};
 pub use crate::workload::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, HELD_BYTES_MAX, Layout,
-    OFF_SUFFIX, Span, Start, Stop, SyncCall, SyncPolicy, Verify, Workload, Zone,
+    OFF_SUFFIX, Span, Start, Stop, Verify, Workload, Zone,
 };
 
 /// Version of the plan's shape.

@@ -63,6 +63,8 @@ pub enum RateCellKind {
     Curve,
     /// Near the wanted rate.
     Near,
+    /// Once more at a rate that was too high below the interval.
+    Repeated,
     /// At the lower end of the interval, for long.
     Hold,
     /// Above the interval, where the promise must break.
@@ -74,7 +76,7 @@ impl RateCellKind {
     pub fn makes_a_row(self) -> bool {
         match self {
             Self::Hold | Self::Control => true,
-            Self::Doubling | Self::Saturation | Self::Curve | Self::Near => false,
+            Self::Doubling | Self::Saturation | Self::Curve | Self::Near | Self::Repeated => false,
         }
     }
 
@@ -83,7 +85,7 @@ impl RateCellKind {
         match self {
             Self::Hold => format!("{workload}-held"),
             Self::Control => format!("{workload}-control"),
-            Self::Doubling | Self::Saturation | Self::Curve | Self::Near => {
+            Self::Doubling | Self::Saturation | Self::Curve | Self::Near | Self::Repeated => {
                 format!("{workload}-trial")
             }
         }
@@ -96,6 +98,7 @@ impl RateCellKind {
             Self::Saturation => "saturation",
             Self::Curve => "curve",
             Self::Near => "near",
+            Self::Repeated => "repeated",
             Self::Hold => "hold",
             Self::Control => "control",
         }
@@ -313,7 +316,8 @@ pub enum LoadOutcome {
     FewEpisodes,
     /// This program did not offer what it was to offer.
     Generator,
-    /// Something else answered than the disk, as a finding says.
+    /// Something else answered than the disk, or nothing shows that the disk did, as a finding
+    /// says.
     NotTheDisk,
     /// The search ended before it had an answer.
     Unfinished,
@@ -335,7 +339,7 @@ impl LoadOutcome {
             Self::NotHeld => "the lower end did not last",
             Self::FewEpisodes => "too few late episodes",
             Self::Generator => "this program was late",
-            Self::NotTheDisk => "not the disk answered",
+            Self::NotTheDisk => "not shown to be the disk's",
             Self::Unfinished => "ended early",
         }
     }

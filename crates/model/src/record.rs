@@ -3,10 +3,10 @@
 //! `schema/record.v3.schema.json`.
 
 use crate::accept::AcceptRecord;
-use crate::campaign::{CampaignPart, DroppedSlice, MovedBeside};
+use crate::campaign::{CampaignPart, DroppedSlice};
 use crate::files::{CacheDrop, FileStepMeasurement};
 use crate::finding::Finding;
-use crate::health::{CountedDisk, DiskHealth};
+use crate::health::DiskHealth;
 use crate::latency_search::LatencySearch;
 use crate::layers::LayersRecord;
 use crate::limiter::BurstCredit;
@@ -83,9 +83,6 @@ pub struct Record {
     /// What the disks report about their own health.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,
-    /// What the disks counted of their load before and after a sustained one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub counted: Vec<CountedDisk>,
     /// What the figures mean, in short; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<RunVerdict>,
@@ -102,9 +99,6 @@ pub struct Record {
     /// ended after them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<DroppedSlice>,
-    /// What other sides of a comparison moved on the disk of the only target.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<MovedBeside>,
 }
 
 /// What a record keeps of what was measured.

@@ -1,8 +1,7 @@
 //! A slice: a part of a workload that is measured by itself.
 
-use crate::workload::{
-    Access, CachePolicy, EngineChoice, Layout, Span, SyncPolicy, Verify, Workload,
-};
+use crate::sync::SyncPolicy;
+use crate::workload::{Access, CachePolicy, EngineChoice, Layout, Span, Verify, Workload};
 
 /// How long and where a slice of a workload is measured, and by which engine, in place of what the
 /// workload asks for as a whole.
@@ -59,8 +58,8 @@ impl Workload {
     /// operations.
     pub fn is_divisible(&self) -> bool {
         self.rate.is_none()
-            && self.shape.steady.is_none()
-            && self.shape.zone_stride.is_none()
+            && self.shape.ends.steady.is_none()
+            && self.shape.order.zone_stride.is_none()
             && self.verify == Verify::Off
             && !self.streams.drops_blocks()
             && self.sync != SyncPolicy::AtEnd

@@ -2,7 +2,6 @@
 //! fio's words and the record of a workload need it too.
 
 use crate::op::OpKind;
-use crate::shape::BlockShare;
 use crate::units::format_bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,6 +16,25 @@ const CHAINS: [&[OpKind]; 4] = [
     &[OpKind::Trim],
     &[OpKind::Trim, OpKind::Write],
 ];
+
+/// One block size of a mix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockShare {
+    /// Bytes per operation.
+    pub block_bytes: u32,
+    /// Weight among the mix.
+    pub weight: u32,
+}
+
+impl BlockShare {
+    /// This size with this weight.
+    pub const fn new(block_bytes: u32, weight: u32) -> Self {
+        Self {
+            block_bytes,
+            weight,
+        }
+    }
+}
 
 /// Steps of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -2,6 +2,7 @@
 //! rate that lasts.
 
 use crate::estimate::Estimate;
+use crate::health::CountedDisk;
 use crate::window::MovedTotal;
 use crate::workload::Workload;
 use schemars::JsonSchema;
@@ -100,6 +101,9 @@ pub struct SustainRecord {
     /// What was written before the load; absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precondition: Option<Precondition>,
+    /// What the disks counted before and after the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<CountedDisk>,
 }
 
 /// A fall of the rate.

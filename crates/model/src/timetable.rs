@@ -159,7 +159,8 @@ pub fn mixed(seed: u64, number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Layout, SyncPolicy};
+    use crate::sync::SyncPolicy;
+    use crate::workload::Layout;
 
     const GAP_NS: u64 = 300_000_000;
     const SLOTS: SlotPlan = SlotPlan {

@@ -2,8 +2,9 @@
 //! of `plan`; the groups of a plan and its measurements need it too.
 
 use crate::op::OpKind;
-use crate::shape::{BlockShare, LoadShape, WriteFlag};
-use crate::stream::Streams;
+use crate::shape::LoadShape;
+use crate::stream::{BlockShare, Streams};
+use crate::sync::SyncPolicy;
 use crate::target::WriteCache;
 use crate::transaction::Transaction;
 use schemars::JsonSchema;
@@ -77,7 +78,7 @@ pub struct Workload {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drops_cache_first: bool,
     /// What shapes its load beyond that.
-    #[serde(default, skip_serializing_if = "LoadShape::is_plain")]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub shape: LoadShape,
     /// What one of its steps is, where that is a whole transaction. Its shares and its block size
     /// are those of the reads and writes in it.
@@ -198,14 +199,14 @@ impl Workload {
             Access::Stride { stride_bytes } => is_whole(stride_bytes),
             _ => true,
         };
-        let is_zone_whole = match self.shape.zone_stride {
+        let is_zone_whole = match self.shape.order.zone_stride {
             Some(zone) => is_whole(zone.zone_bytes) && is_whole(zone.skip_bytes),
             None => true,
         };
         is_stride_whole
             && is_zone_whole
             && is_whole(self.span.start_bytes)
-            && is_whole(self.shape.align_bytes.unwrap_or(0).into())
+            && is_whole(self.shape.order.align_bytes.unwrap_or(0).into())
             && self.block_sizes().all(|bytes| is_whole(bytes.into()))
     }
 
@@ -352,80 +353,6 @@ pub struct Stop {
     pub bytes: Option<u64>,
     /// Operations done by all workers together, warm-up included.
     pub ops: Option<u64>,
-}
-
-/// How writes are made durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", tag = "policy")]
-pub enum SyncPolicy {
-    /// Never.
-    #[default]
-    None,
-    /// Once, after the last write; its time counts towards the throughput.
-    AtEnd,
-    /// After every n-th write of a worker.
-    Every {
-        /// n; 1 syncs each write.
-        writes: u32,
-        /// Which call.
-        call: SyncCall,
-    },
-    /// The write itself returns when its data is durable.
-    WithWrite {
-        /// What asks for it.
-        flag: WriteFlag,
-    },
-    /// After each write, by a sync that serves every write that ended before it started (group
-    /// commit).
-    Shared {
-        /// Which call.
-        call: SyncCall,
-    },
-    /// After each write, through another open file description.
-    OtherDescriptor {
-        /// Which call.
-        call: SyncCall,
-    },
-}
-
-impl SyncPolicy {
-    /// Whether each write is durable when its operation ends.
-    pub fn is_per_write(self) -> bool {
-        match self {
-            Self::None | Self::AtEnd => false,
-            Self::Every { writes, .. } => writes <= 1,
-            Self::WithWrite { .. } | Self::Shared { .. } | Self::OtherDescriptor { .. } => true,
-        }
-    }
-
-    /// Whether only requests that block a thread of their own can do it.
-    pub fn needs_threads(self) -> bool {
-        match self {
-            Self::None | Self::AtEnd | Self::Every { .. } => false,
-            Self::WithWrite { flag } => flag == WriteFlag::RwfDsync,
-            Self::Shared { .. } | Self::OtherDescriptor { .. } => true,
-        }
-    }
-}
-
-/// The call that makes writes durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SyncCall {
-    /// fsync(2).
-    Fsync,
-    /// fdatasync(2).
-    Fdatasync,
-}
-
-impl SyncCall {
-    /// The name of the call.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fsync => "fsync",
-            Self::Fdatasync => "fdatasync",
-        }
-    }
 }
 
 /// Whether the page cache may serve.

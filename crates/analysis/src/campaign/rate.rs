@@ -8,7 +8,7 @@ use super::rate_search::{
 };
 use diskproof_model::plan::{Workload, Workloads};
 use diskproof_model::rate::{RatePlan, RateTrial};
-use diskproof_model::shape::{Arrivals, LatencyTarget, LoadShape};
+use diskproof_model::shape::{Arrivals, EarlyEnds, LatencyTarget, LoadShape, StartTimes};
 
 /// A search of an hour has some 350 trials. Each is weighed with all before it, so that a record
 /// with many more would take minutes to read.
@@ -104,8 +104,14 @@ impl RateCampaign {
             rate: Some(cell.rate),
             warmup_ns: whole_cells(cell.warmup_s),
             shape: LoadShape {
-                arrivals: Arrivals::Poisson,
-                overload_ns: Some(whole_cells(cell.give_up_s)),
+                starts: StartTimes {
+                    arrivals: Arrivals::Poisson,
+                    ..template.shape.starts.clone()
+                },
+                ends: EarlyEnds {
+                    overload_ns: Some(whole_cells(cell.give_up_s)),
+                    ..template.shape.ends.clone()
+                },
                 latency_target: Some(LatencyTarget {
                     latency_ns: self.plan.limit_ns,
                     percent: self.plan.percent,

@@ -2,7 +2,7 @@
 //! deviates from most of them, and what its own run shows, such as a span that was cut.
 
 use super::groups::{FindingOfRow, Row};
-use crate::headline::uncapitalised;
+use crate::words::uncapitalised;
 use diskproof_model::finding::Severity;
 use diskproof_model::fleet::{FleetReason, UsualFact, UsualFinding};
 use std::collections::BTreeMap;

@@ -63,7 +63,7 @@ pub(super) fn sentence(fleet: &FleetRecord) -> String {
             clauses.push(format!("{number} {what}"));
         }
     }
-    crate::headline::sentence(&clauses.join("; "))
+    crate::words::sentence(&clauses.join("; "))
 }
 
 fn alike_word(basis: FleetBasis) -> &'static str {

@@ -169,7 +169,7 @@ fn buffered_writes_are_written_back_as_they_go() {
 fn laps_and_the_page_cache_are_those_of_fio() {
     let text = line("random-read-d32", |w, _, asked| {
         (w.cache.used, asked.drops_cache_first) = (CachePolicy::Cached, true);
-        w.workload.shape.each_block_once = true;
+        w.workload.shape.order.each_block_once = true;
     });
     states(&text, &[" --direct=0 --invalidate=1 "]);
     assert!(!text.contains("--norandommap"), "{text}");

@@ -117,7 +117,7 @@ fn has_known_content(record: &Record, hit: &VerifiedRow<'_>) -> bool {
     let name = &hit.measured.row.data.workload.name;
     let workloads = record.plan.workloads();
     match workloads.iter().find(|workload| workload.name == *name) {
-        Some(workload) => workload.checks_reads() && workload.shape.known_content.is_some(),
+        Some(workload) => workload.checks_reads() && workload.shape.content.known.is_some(),
         None => false,
     }
 }

@@ -1,7 +1,7 @@
 //! `io-errors`: operations failed. What each errno means stands in the model.
 
 use super::rule::*;
-use crate::headline::sentence;
+use crate::words::sentence;
 use diskproof_model::errno::{meaning, remedy};
 use std::collections::BTreeMap;
 

@@ -276,4 +276,11 @@ fn fall_while_others_use_the_disk_is_no_rate_that_lasts_and_accuses_nobody() {
     // Not the mean of both.
     let after = found.lasting.value / doubtful.after;
     assert!((after - 1.0).abs() < 0.05, "{found:?}");
+    // Nor does it miss the limit of the gate, although it is much larger.
+    let gate = &record.expectations[0];
+    assert_eq!((gate.met, gate.undecided), (false, true), "{gate:?}");
+    assert!(
+        gate.objection.is_some() && gate.observed.unwrap() > 70.0,
+        "{gate:?}"
+    );
 }

@@ -19,7 +19,7 @@ pub(crate) fn work_bytes(job: &FioJob, own: FilePart) -> Translated<u64> {
         Some(Bytes(step)) => Some(step),
         None => job.gap_step_bytes,
     };
-    if let Some(zones) = job.flags.shape.zone_stride
+    if let Some(zones) = job.flags.shape.order.zone_stride
         && gap_step.is_none()
     {
         return match io_size {

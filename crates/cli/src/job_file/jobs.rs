@@ -8,7 +8,7 @@ use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::{Order, Rw};
-use diskproof_model::shape::LoadShape;
+use diskproof_model::shape::{LoadShape, ThreadSetup};
 
 /// The names of files without `filename` and `filename_format`.
 pub(crate) const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
@@ -106,7 +106,10 @@ impl FioJob {
             engine: Some(EngineChoice::Fixed(EngineKind::Sync)),
             warmup: Some(Time(0)),
             shape: LoadShape {
-                ordinary_pages: true,
+                threads: ThreadSetup {
+                    ordinary_pages: true,
+                    ..ThreadSetup::default()
+                },
                 ..LoadShape::default()
             },
             ..WorkloadFlags::default()
@@ -250,7 +253,7 @@ impl FioJob {
         !self.is_random()
             && self.flags.stride.is_none()
             && self.flags.backward.is_none()
-            && self.flags.shape.zone_stride.is_none()
+            && self.flags.shape.order.zone_stride.is_none()
     }
 
     /// Whether its requests can go to the parts of one file in turn.

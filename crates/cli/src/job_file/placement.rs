@@ -827,7 +827,7 @@ fn missing_size(job: &FioJob) -> JobFileError {
 
 /// Whether a job has zones that are not the gaps of its requests.
 fn has_zones(job: &FioJob) -> bool {
-    job.flags.shape.zone_stride.is_some() && job.gap_step_bytes.is_none()
+    job.flags.shape.order.zone_stride.is_some() && job.gap_step_bytes.is_none()
 }
 
 /// The bytes in which a copy works that moves `job_bytes`, with so many behind its start in a file

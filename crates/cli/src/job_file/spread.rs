@@ -85,7 +85,7 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
         return false;
     }
     // The offset in such a pattern is that in the file.
-    let has_offsets = match &job.flags.shape.known_content {
+    let has_offsets = match &job.flags.shape.content.known {
         Some(pattern) => !pattern.offset_places.is_empty(),
         None => false,
     };

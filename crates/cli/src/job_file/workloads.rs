@@ -166,7 +166,7 @@ fn check_steady(members: &[GroupMember<'_>]) -> Translated<()> {
         return Ok(());
     }
     for member in members {
-        if member.job.flags.shape.steady.is_some() && member.job.reports_together {
+        if member.job.flags.shape.ends.steady.is_some() && member.job.reports_together {
             return Err(member.job.error(
                 "steadystate with group_reporting applies to the sum of several jobs, which is \
                  not supported; remove one of the two",
@@ -391,7 +391,7 @@ impl<'a> PlacedJob<'a, '_> {
                 &self.job.section,
             );
         }
-        if self.job.flags.shape.each_block_once
+        if self.job.flags.shape.order.each_block_once
             && self.job.one_block().is_none()
             && self.closeness == Closeness::Disk
         {
@@ -429,7 +429,7 @@ impl<'a> PlacedJob<'a, '_> {
             return Some(first);
         }
         let shape = &job.flags.shape;
-        if shape.steady.is_some() || shape.zone_stride.is_some() || job.splits_cpus {
+        if shape.ends.steady.is_some() || shape.order.zone_stride.is_some() || job.splits_cpus {
             return None;
         }
         if job.is_random() && parts.iter().all(|part| *part == first) {
@@ -437,7 +437,7 @@ impl<'a> PlacedJob<'a, '_> {
         }
         // Where the page cache is emptied after each lap, a lap of a worker must be that of a copy.
         let laps_count = self.closeness == Closeness::Fio && job.cache == Cache::Emptied;
-        if job.is_random() && (!job.is_uniform() || (laps_count && shape.each_block_once)) {
+        if job.is_random() && (!job.is_uniform() || (laps_count && shape.order.each_block_once)) {
             return None;
         }
         // Sequential workers divide a span at multiples of the block size.
@@ -539,10 +539,10 @@ impl<'a> PlacedJob<'a, '_> {
     fn set_shape(&self, shape: &mut LoadShape, own: FilePart) -> Translated<()> {
         match self.closeness {
             Closeness::Disk => {
-                shape.ordinary_pages = false;
-                shape.each_block_once &= self.job.one_block().is_some();
+                shape.threads.ordinary_pages = false;
+                shape.order.each_block_once &= self.job.one_block().is_some();
             }
-            Closeness::Fio => shape.verified_times = verified_times(self.job, own)?,
+            Closeness::Fio => shape.content.verified_times = verified_times(self.job, own)?,
         }
         Ok(())
     }
@@ -557,7 +557,7 @@ struct WorkLimits {
 
 /// Gives a copy the processor that is its own, by its number among all copies.
 fn pin(shape: &mut LoadShape, copy: u64) {
-    if let Some(scheduling) = &mut shape.scheduling
+    if let Some(scheduling) = &mut shape.threads.scheduling
         && !scheduling.cpus.is_empty()
     {
         let place = copy as usize % scheduling.cpus.len();

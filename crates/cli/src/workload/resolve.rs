@@ -136,11 +136,11 @@ impl Resolution<'_> {
         let flags = self.flags;
         let is_uniform = flags.distribution.is_none() && flags.zones.is_none();
         let visits_once = self.rw.order == Order::Random && is_uniform;
-        LoadShape {
-            each_block_once: flags.shape.each_block_once
-                || (self.rw.drops_blocks() && visits_once && flags.shape.is_plain()),
-            ..flags.shape.clone()
+        let mut shape = flags.shape.clone();
+        if self.rw.drops_blocks() && visits_once && shape.is_plain() {
+            shape.order.each_block_once = true;
         }
+        shape
     }
 
     fn streams(&self) -> Resolved<Streams> {

@@ -53,6 +53,14 @@ fn search_promises_no_more_than_the_disk_serves() {
     let row = &record.measurements[0];
     assert_eq!(row.data.workload.name, "randread-held");
     assert_eq!(row.data.workload.rate, Some(held.rate));
+    // What is held against it is named.
+    if load.figures.outcome == LoadOutcome::NotTheDisk {
+        let verdict = record.verdict.as_ref().unwrap();
+        assert!(
+            verdict.headline.contains("(unwritten-blocks)"),
+            "{verdict:?}"
+        );
+    }
     // Whoever reads the record finds the same answer.
     let (again, _) = diskproof_analysis::again::judged_again(record.clone());
     assert_eq!(again.load(), record.load());

@@ -559,7 +559,8 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
         entry.in_flight += measurement.achieved_depth;
         cpu.0 += measurement.cpu.user_ns;
         cpu.1 += measurement.cpu.system_ns;
-        if let (Some(end), Some(outcome)) = (measurement.workload.shape.steady, &measurement.steady)
+        if let (Some(end), Some(outcome)) =
+            (measurement.workload.shape.ends.steady, &measurement.steady)
         {
             let outcome = outcome.clone();
             entry.steady.get_or_insert(SteadyEntry { end, outcome });

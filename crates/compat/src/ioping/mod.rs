@@ -318,7 +318,7 @@ impl DropInLoad for IopingLoad {
             span: place.span,
             ..self.workload.clone()
         };
-        workload.shape.ordinary_pages = true;
+        workload.shape.threads.ordinary_pages = true;
         let requests = PingPlan {
             interval_ns: self.form.interval_ns,
             warmup_requests: self.warmup,

@@ -5,6 +5,7 @@ use crate::lock::lock;
 use crate::random::Random;
 use diskproof_model::plan::Workload;
 use diskproof_model::shape::Arrivals;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -77,7 +78,7 @@ impl Pacer {
     /// The schedule of a workload, from time zero on; `None` in a closed loop.
     pub(crate) fn for_workload(workload: &Workload, seed: u64) -> Option<Self> {
         let rate = workload.rate?;
-        Some(Self::new(0, rate, workload.shape.arrivals, seed))
+        Some(Self::new(0, rate, workload.shape.starts.arrivals, seed))
     }
 
     /// The same schedule, counted from another start. Only before the first operation.
@@ -129,34 +130,52 @@ impl Pacer {
     /// The starts from `from_ns` to `until_ns` that no worker has taken, in groups that were due at
     /// about the same time.
     pub(crate) fn missed_starts(&self, from_ns: u64, until_ns: u64) -> Vec<MissedStarts> {
-        let next = match &self.starts {
-            Starts::Even(next) => next.load(Ordering::Relaxed),
+        match &self.starts {
+            Starts::Even(next) => {
+                let first = next.load(Ordering::Relaxed).max(self.ticket_at(from_ns));
+                let end = self.ticket_at(until_ns);
+                missed_in_groups(first..end, until_ns, |ticket| self.start_of(ticket))
+            }
             Starts::Poisson(starts) => {
-                let mut starts = lock(starts).clone();
-                let next = || Some(self.start_ns + starts.take(self.interval_ns));
-                let due = std::iter::from_fn(next).take_while(|start| *start < until_ns);
-                let due = due.filter(|start| *start >= from_ns);
-                return due
-                    .map(|start| MissedStarts {
-                        waited_ns: until_ns - start,
-                        count: 1,
-                    })
-                    .collect();
+                let starts = lock(starts).clone();
+                self.missed_at_random(starts, from_ns, until_ns)
             }
-        };
-        let ticket_at =
-            |ns: u64| (ns.saturating_sub(self.start_ns) as f64 / self.interval_ns).ceil() as u64;
-        let (first, end) = (next.max(ticket_at(from_ns)), ticket_at(until_ns));
-        let group = end.saturating_sub(first).div_ceil(MISSED_GROUPS_MAX).max(1);
-        let groups = (first..end).step_by(group as usize).map(|ticket| {
-            let count = group.min(end - ticket);
-            // The start in the middle stands for its group.
-            MissedStarts {
-                waited_ns: until_ns.saturating_sub(self.start_of(ticket + count / 2)),
-                count,
+        }
+    }
+
+    /// The first ticket of a schedule at equal intervals that is due at this time or later.
+    fn ticket_at(&self, ns: u64) -> u64 {
+        (ns.saturating_sub(self.start_ns) as f64 / self.interval_ns).ceil() as u64
+    }
+
+    fn missed_at_random(
+        &self,
+        mut starts: PoissonStarts,
+        from_ns: u64,
+        until_ns: u64,
+    ) -> Vec<MissedStarts> {
+        let mut due_ns = self.start_ns + starts.next_ns as u64;
+        let expected = until_ns.saturating_sub(due_ns) as f64 / self.interval_ns;
+        if expected > MISSED_GROUPS_MAX as f64 {
+            // Of so many, the distances are as good as equal.
+            let first_ns = due_ns.max(from_ns);
+            let count = until_ns.saturating_sub(first_ns) as f64 / self.interval_ns;
+            return missed_in_groups(0..count as u64, until_ns, |number| {
+                first_ns + (number as f64 * self.interval_ns) as u64
+            });
+        }
+        let mut missed = Vec::new();
+        while due_ns < until_ns {
+            if due_ns >= from_ns {
+                missed.push(MissedStarts {
+                    waited_ns: until_ns - due_ns,
+                    count: 1,
+                });
             }
-        });
-        groups.collect()
+            starts.take(self.interval_ns);
+            due_ns = self.start_ns + starts.next_ns as u64;
+        }
+        missed
     }
 
     /// When the next operation is due.
@@ -166,6 +185,28 @@ impl Pacer {
             Starts::Poisson(starts) => self.start_ns + lock(starts).next_ns as u64,
         }
     }
+}
+
+/// Starts with these numbers, in [`MISSED_GROUPS_MAX`] groups at most. The start in the middle of a
+/// group stands for it.
+fn missed_in_groups(
+    numbers: Range<u64>,
+    until_ns: u64,
+    start_of: impl Fn(u64) -> u64,
+) -> Vec<MissedStarts> {
+    let all = numbers.end.saturating_sub(numbers.start);
+    let group = all.div_ceil(MISSED_GROUPS_MAX).max(1);
+    let mut missed = Vec::new();
+    let mut first = numbers.start;
+    while first < numbers.end {
+        let count = group.min(numbers.end - first);
+        missed.push(MissedStarts {
+            waited_ns: until_ns.saturating_sub(start_of(first + count / 2)),
+            count,
+        });
+        first += count;
+    }
+    missed
 }
 
 #[cfg(test)]
@@ -245,5 +286,20 @@ mod tests {
         assert_eq!(count, 3_000_000_000);
         assert!(many.len() <= 1_000_000);
         assert!(many.is_sorted_by(|a, b| a.waited_ns > b.waited_ns));
+    }
+
+    /// A rate that nobody can offer must not fill the memory.
+    #[test]
+    fn pacer_groups_missed_starts_at_random_times() {
+        let pacer = Pacer::new(1_000, 1e9, Arrivals::Poisson, 3);
+        let many = pacer.missed_starts(1_000_001_000, 3_000_001_000);
+        let count: u64 = many.iter().map(|starts| starts.count).sum();
+        assert_eq!(count, 2_000_000_000);
+        assert!(many.len() <= 1_000_000);
+        assert_eq!(many[0].waited_ns / 1_000_000, 1999);
+        // As many groups as starts where those are few.
+        let few = Pacer::new(0, 1000.0, Arrivals::Poisson, 3).missed_starts(0, 1_000_000_000);
+        assert!(few.iter().all(|starts| starts.count == 1));
+        assert!((900..1100).contains(&few.len()), "{}", few.len());
     }
 }

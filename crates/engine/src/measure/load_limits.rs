@@ -5,7 +5,7 @@ use crate::measure::result::EndReason;
 use diskproof_model::measurement::{OpKind, SteadyOutcome};
 use diskproof_model::series::Cell;
 use diskproof_model::shape::{
-    FloorUnit, LoadShape, RateFloor, SteadyEnd, SteadyFigure, SteadyTest,
+    EarlyEnds, FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest,
 };
 use std::collections::VecDeque;
 
@@ -25,15 +25,12 @@ pub(crate) struct LoadLimits {
 
 impl LoadLimits {
     /// The limits of a workload that starts at `start_ns`; `None` without any.
-    pub(crate) fn from_shape(shape: &LoadShape, start_ns: u64) -> Option<Box<Self>> {
-        if shape.latency_limit_ns.is_none()
-            && shape.rate_floors.is_empty()
-            && shape.steady.is_none()
-        {
+    pub(crate) fn from_ends(ends: &EarlyEnds, start_ns: u64) -> Option<Box<Self>> {
+        if ends.latency_limit_ns.is_none() && ends.rate_floors.is_empty() && ends.steady.is_none() {
             return None;
         }
         let mut floors = Vec::new();
-        for floor in &shape.rate_floors {
+        for floor in &ends.rate_floors {
             floors.push(FloorWatch {
                 floor: *floor,
                 checked_ns: start_ns,
@@ -41,12 +38,12 @@ impl LoadLimits {
             });
         }
         Some(Box::new(Self {
-            latency_ns: shape.latency_limit_ns,
+            latency_ns: ends.latency_limit_ns,
             floors,
             start_ns,
             reads: Cell::default(),
             writes: Cell::default(),
-            steady: shape.steady.map(|end| SteadyWatch::new(end, start_ns)),
+            steady: ends.steady.map(|end| SteadyWatch::new(end, start_ns)),
         }))
     }
 
@@ -293,15 +290,15 @@ mod tests {
 
     #[test]
     fn one_latency_beyond_the_limit_ends_the_worker() {
-        let shape = LoadShape {
+        let ends = EarlyEnds {
             latency_limit_ns: Some(5000),
-            ..LoadShape::default()
+            ..EarlyEnds::default()
         };
-        let mut limits = LoadLimits::from_shape(&shape, SECOND).unwrap();
+        let mut limits = LoadLimits::from_ends(&ends, SECOND).unwrap();
         assert_eq!(limits.check(cell(1, 5000), 2 * SECOND), None);
         let ending = limits.check(cell(1, 5001), 2 * SECOND);
         assert_eq!(ending, Some(EndReason::TooSlow));
-        assert!(LoadLimits::from_shape(&LoadShape::default(), 0).is_none());
+        assert!(LoadLimits::from_ends(&EarlyEnds::default(), 0).is_none());
     }
 
     fn floor(unit: FloorUnit, floor: f64) -> RateFloor {
@@ -317,11 +314,11 @@ mod tests {
     #[test]
     fn a_rate_of_less_than_a_request_each_time_is_not_too_low() {
         for (pause, ending) in [(3, None), (5, Some(EndReason::BelowFloor))] {
-            let shape = LoadShape {
+            let ends = EarlyEnds {
                 rate_floors: vec![floor(FloorUnit::Bytes, 1024.0)],
-                ..LoadShape::default()
+                ..EarlyEnds::default()
             };
-            let mut limits = LoadLimits::from_shape(&shape, 0).unwrap();
+            let mut limits = LoadLimits::from_ends(&ends, 0).unwrap();
             let mut seen = None;
             for second in 1..20 {
                 let ops = u64::from(second % pause == 0);
@@ -338,11 +335,11 @@ mod tests {
             (FloorUnit::Bytes, 409_600.0, 409_601.0),
         ] {
             for (least, ending) in [(least, None), (over, Some(EndReason::BelowFloor))] {
-                let shape = LoadShape {
+                let ends = EarlyEnds {
                     rate_floors: vec![floor(unit, least)],
-                    ..LoadShape::default()
+                    ..EarlyEnds::default()
                 };
-                let mut limits = LoadLimits::from_shape(&shape, 10 * SECOND).unwrap();
+                let mut limits = LoadLimits::from_ends(&ends, 10 * SECOND).unwrap();
                 // Nothing at all in the first two seconds; then one write each 10 ms.
                 assert_eq!(limits.check(cell(0, 0), 12 * SECOND - 1), None);
                 assert_eq!(limits.check(cell(1, 0), 12 * SECOND), None);

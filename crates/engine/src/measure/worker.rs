@@ -18,7 +18,7 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::plan::Workload;
 use diskproof_model::series::TimeSeries;
-use diskproof_model::shape::LoadShape;
+use diskproof_model::shape::EarlyEnds;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,7 @@ pub(crate) struct WorkerSchedule {
 impl WorkerSchedule {
     /// The schedule of a workload that may start later than the others.
     pub(crate) fn delayed(self, workload: &Workload) -> Self {
-        let delay_ns = workload.shape.start_delay_ns;
+        let delay_ns = workload.shape.starts.delay_ns;
         Self {
             start_ns: self.start_ns.saturating_add(delay_ns),
             measure_ns: self.measure_ns.saturating_add(delay_ns),
@@ -192,8 +192,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     }
 
     /// Counts the operations of a shape that says so from the end of the warm-up on.
-    pub(crate) fn counting_as(mut self, shape: &LoadShape) -> Self {
-        self.restarts_budget = shape.ops_after_warmup;
+    pub(crate) fn counting_as(mut self, ends: &EarlyEnds) -> Self {
+        self.restarts_budget = ends.ops_after_warmup;
         self
     }
 

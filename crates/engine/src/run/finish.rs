@@ -170,12 +170,12 @@ fn verify(
 ) -> Result<Option<u64>, RunError> {
     let block_bytes = call.workload.block_bytes as usize;
     // A tool whose output shows the reads reads block by block.
-    let read_bytes = if call.workload.shape.ordinary_pages {
+    let read_bytes = if call.workload.shape.threads.ordinary_pages {
         block_bytes
     } else {
         READ_BYTES
     };
-    let times = call.workload.shape.verified_times.unwrap_or(1);
+    let times = call.workload.shape.content.verified_times.unwrap_or(1);
     let written = journal.written().count() as u64;
     *lock(&checked.result) = VerifyResult {
         blocks_written: Some(written),

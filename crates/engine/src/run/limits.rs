@@ -93,7 +93,7 @@ pub(crate) fn gate_of(
 
 /// Whether a workload fills its queues in its warm-up, and has enough left to do afterwards.
 fn fills_queues(workload: &Workload) -> bool {
-    workload.rate.is_none() && workload.shape.start_delay_ns == 0 && has_room(workload)
+    workload.rate.is_none() && workload.shape.starts.delay_ns == 0 && has_room(workload)
 }
 
 /// Whether the limits of a workload leave enough to measure after a full turnover of its queues,

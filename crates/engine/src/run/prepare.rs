@@ -200,15 +200,16 @@ fn journal_for(
         return Ok(None);
     }
     let block = workload.block_bytes;
-    let shape = &workload.shape;
-    let why = if shape.align_bytes.is_some_and(|bytes| bytes != block) || shape.random_run.is_some()
+    let order = &workload.shape.order;
+    let known = &workload.shape.content.known;
+    let why = if order.align_bytes.is_some_and(|bytes| bytes != block) || order.random_run.is_some()
     {
         Some("offsets must be multiples of the block, each chosen independently")
-    } else if workload.checks_reads() && shape.known_content.is_some() {
+    } else if workload.checks_reads() && known.is_some() {
         None
     } else if !workload.block_mix.is_empty()
         || !workload.streams.other_sizes().is_empty()
-        || (shape.known_content.is_none() && (!block.is_multiple_of(8) || block < 64))
+        || (known.is_none() && (!block.is_multiple_of(8) || block < 64))
     {
         Some("blocks must have one size, at least 64 bytes and a multiple of 8")
     } else if let Access::Stride { stride_bytes } = workload.access
@@ -230,8 +231,8 @@ fn journal_for(
         );
         return Err(unverifiable(workload, target, &why));
     }
-    let journal = WriteJournal::new(seed, extent.start, extent.length, block)
-        .with_pattern(shape.known_content.clone());
+    let journal =
+        WriteJournal::new(seed, extent.start, extent.length, block).with_pattern(known.clone());
     Ok(Some(Arc::new(journal)))
 }
 
@@ -294,7 +295,7 @@ pub(crate) fn check_alignment(
     let blocks = workload
         .block_sizes()
         .map(|bytes| ("block size", u64::from(bytes)));
-    let align = workload.shape.align_bytes.unwrap_or(0);
+    let align = workload.shape.order.align_bytes.unwrap_or(0);
     let all = blocks.chain([
         ("alignment of offsets", u64::from(align)),
         ("start of the span", extent.start),

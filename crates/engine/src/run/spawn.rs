@@ -140,7 +140,7 @@ pub(crate) fn spawn(
                 let further = own.split_off(1.min(own.len()));
                 let first = own.pop().ok_or(io::ErrorKind::NotFound)?;
                 let files = TargetFiles::several(first, further, part);
-                work(config, (files, sync_fd), &start, &reports)
+                work(config, files, sync_fd, &start, &reports)
             }));
             let report = match worked.unwrap_or_else(|panic| Err(panic_error(&*panic))) {
                 Ok((done, cpu)) => WorkerReport::Done(number, Box::new(done), cpu),
@@ -163,13 +163,14 @@ fn panic_error(panic: &(dyn Any + Send)) -> io::Error {
 
 fn work(
     config: WorkerConfig,
-    (files, sync_fd): (TargetFiles, Option<OwnedFd>),
+    files: TargetFiles,
+    sync_fd: Option<OwnedFd>,
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
     let known = &config.prepared.known;
     let (workload, cache, depth) = (&known.workload, known.cache.used, config.depth);
-    if let Some(scheduling) = &workload.shape.scheduling {
+    if let Some(scheduling) = &workload.shape.threads.scheduling {
         schedule_thread(scheduling)?;
     }
     let shift = write_shift(workload, depth);
@@ -233,7 +234,7 @@ fn filled_buffers(config: &WorkerConfig, slots: u32) -> io::Result<Buffers> {
     } else {
         largest_block(workload)
     };
-    let mut buffers = if workload.shape.ordinary_pages {
+    let mut buffers = if workload.shape.threads.ordinary_pages {
         Buffers::in_ordinary_pages(slots as usize, largest as usize)?
     } else {
         Buffers::new(slots as usize, largest as usize)?
@@ -247,7 +248,14 @@ fn filled_buffers(config: &WorkerConfig, slots: u32) -> io::Result<Buffers> {
 
 /// What is written, where it is not new random data.
 fn content_of(config: &WorkerConfig) -> Option<ContentWriter> {
-    let content = config.prepared.known.workload.shape.content.clone()?;
+    let content = config
+        .prepared
+        .known
+        .workload
+        .shape
+        .content
+        .written
+        .clone()?;
     Some(ContentWriter::new(content, config.seed, config.stream))
 }
 
@@ -276,13 +284,14 @@ fn options_of(config: &WorkerConfig, schedule: WorkerSchedule) -> GeneratorOptio
         journal: config.prepared.journal.clone(),
         pauses: workload
             .shape
+            .starts
             .think
             .map(|think| Pauses::new(think, schedule.start_ns)),
         content: content_of(config),
         lead: lead_of(config),
         flow: config.flow.clone().map(FlowMember::new),
         calls: config.prepared.calls.clone(),
-        overload_ns: workload.shape.overload_ns,
+        overload_ns: workload.shape.ends.overload_ns,
         limit_ns: workload
             .shape
             .latency_target
@@ -337,7 +346,7 @@ fn read_check_of(prepared: &PreparedTarget) -> Option<ReadCheck> {
     if !workload.checks_reads() || prepared.known.engine.used == EngineKind::Null {
         return None;
     }
-    Some(ReadCheck::new(workload.shape.known_content.clone()))
+    Some(ReadCheck::new(workload.shape.content.known.clone()))
 }
 
 /// The kernel may let a thread sleep 50 µs longer, to wake several at once (PR_SET_TIMERSLACK in
@@ -399,9 +408,9 @@ fn run_worker<B: Backend>(
     )
     .cache_handling(cache_handling(workload, cache, *extent))
     .checking_reads(read_check)
-    .counting_as(&workload.shape)
+    .counting_as(&workload.shape.ends)
     .gated(common.gate);
-    worker.limits = LoadLimits::from_shape(&workload.shape, schedule.start_ns);
+    worker.limits = LoadLimits::from_ends(&workload.shape.ends, schedule.start_ns);
     worker.snapshot = config.snapshot;
     while worker.advance()? == AdvanceOutcome::Running {}
     let done = worker.finish();

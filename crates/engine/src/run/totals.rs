@@ -85,7 +85,7 @@ impl<'a> CounterLog<'a> {
     pub(crate) fn fill(&self, measurements: &mut [Measurement], measure_ns: u64) {
         for measurement in measurements {
             let target = measurement.target;
-            let first_ns = measure_ns + measurement.workload.shape.start_delay_ns;
+            let first_ns = measure_ns + measurement.workload.shape.starts.delay_ns;
             for window in &mut measurement.windows {
                 let start_ns = first_ns + window.start_ns;
                 let end_ns = first_ns + window.end_ns;

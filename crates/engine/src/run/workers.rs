@@ -394,7 +394,7 @@ fn flow_parts(assignments: &[Assignment<'_>]) -> Vec<Option<Arc<FlowPart>>> {
     let mut flows: BTreeMap<u32, Arc<Flow>> = BTreeMap::new();
     let mut parts = Vec::new();
     for assignment in assignments {
-        let Some(share) = assignment.workload.shape.flow else {
+        let Some(share) = assignment.workload.shape.starts.flow else {
             parts.push(None);
             continue;
         };
@@ -409,7 +409,7 @@ fn flow_parts(assignments: &[Assignment<'_>]) -> Vec<Option<Arc<FlowPart>>> {
 pub(crate) fn durability_of(workload: &Workload) -> WriteDurability {
     let flag = match workload.sync {
         SyncPolicy::WithWrite { flag } => Some(flag),
-        _ => workload.shape.opened_with,
+        _ => workload.shape.threads.opened_with,
     };
     match flag {
         Some(WriteFlag::OpenDsync) => WriteDurability::Data,

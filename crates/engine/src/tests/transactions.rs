@@ -50,7 +50,7 @@ fn transactions(rate: f64) -> Workload {
         transaction: Some(transaction),
         ..Workload::named("transactions")
     };
-    workload.shape.arrivals = Arrivals::Poisson;
+    workload.shape.starts.arrivals = Arrivals::Poisson;
     workload.stop.time_ns = Some(20 * SECOND);
     workload
 }
@@ -109,7 +109,7 @@ fn sessions_of_a_worker_share_one_sync_at_a_time() {
 #[test]
 fn open_loop_that_offers_too_much_ends_with_what_waited() {
     let mut workload = transactions(2000.0);
-    workload.shape.overload_ns = Some(SECOND);
+    workload.shape.ends.overload_ns = Some(SECOND);
     // Five requests of a millisecond each: 200 transactions a second.
     let found = measured(&workload, 1);
     assert_eq!(found.stopped, StopReason::Overloaded);

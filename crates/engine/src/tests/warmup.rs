@@ -53,13 +53,13 @@ fn workload_that_ends_in_its_warm_up_reports_everything() {
 #[test]
 fn limit_of_operations_may_count_after_the_warm_up() {
     let mut workload = reads(150, 100 * MS);
-    workload.shape.ops_after_warmup = true;
+    workload.shape.ends.ops_after_warmup = true;
     let found = measured(&workload);
     let count = found.ops[&OpKind::Read].count;
     assert!((149..=151).contains(&count), "{count}");
     // It is over before.
     let mut workload = reads(50, 100 * MS);
-    workload.shape.ops_after_warmup = true;
+    workload.shape.ends.ops_after_warmup = true;
     assert_eq!(measured(&workload).ops[&OpKind::Read].count, 50);
 }
 
@@ -67,7 +67,7 @@ fn limit_of_operations_may_count_after_the_warm_up() {
 fn even_mix_has_the_exact_shares() {
     let mut workload = reads(256, 0);
     workload.streams = Streams::with_reads(625);
-    workload.shape.even_mix = true;
+    workload.shape.order.even_mix = true;
     let found = measured(&workload);
     let counts = [OpKind::Read, OpKind::Write].map(|kind| found.ops[&kind].count);
     assert_eq!(counts, [160, 96]);

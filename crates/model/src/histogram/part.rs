@@ -67,13 +67,15 @@ impl LatencyPart {
 
     /// Adds a latency that several operations had.
     pub fn record_many(&mut self, ns: u64, times: u64) {
-        self.merge(&Self {
-            buckets: vec![(index_of(ns.min(VALUE_MAX)) as u32, times)],
-            count: times,
-            sum_ns: u128::from(ns) * u128::from(times),
-            min_ns: ns,
-            max_ns: ns,
-        });
+        let index = index_of(ns.min(VALUE_MAX)) as u32;
+        match self.buckets.binary_search_by_key(&index, |bucket| bucket.0) {
+            Ok(place) => self.buckets[place].1 += times,
+            Err(place) => self.buckets.insert(place, (index, times)),
+        }
+        self.count += times;
+        self.sum_ns += u128::from(ns) * u128::from(times);
+        self.min_ns = self.min_ns.min(ns);
+        self.max_ns = self.max_ns.max(ns);
     }
 
     /// Adds all of `other`.

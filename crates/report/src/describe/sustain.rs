@@ -41,7 +41,7 @@ pub(crate) fn blocks(record: &Record, found: &SustainRecord) -> Vec<Block> {
     if let Some(precondition) = &found.precondition {
         facts.push(("filled", precondition_text(precondition)));
     }
-    for disk in &record.counted {
+    for disk in &found.counted {
         facts.push(("disk", counted_text(disk)));
     }
     let mut blocks: Vec<Block> = Block::facts(facts).collect();

@@ -107,8 +107,8 @@ fn write_units(page: &mut Page<'_>, chart: &Chart, left: usize, width: usize) {
 fn row_labels(range: &Range, height: usize) -> Vec<Option<String>> {
     let mut rows = vec![None; height];
     for tick in &range.ticks {
-        let row = ((1.0 - range.place(*tick)) * (height - 1) as f64).round() as usize;
-        rows[row.min(height - 1)] = Some(range.label(*tick));
+        let row = nearest(1.0 - range.place(*tick), height - 1);
+        rows[row] = Some(range.label(*tick));
     }
     rows
 }
@@ -119,7 +119,7 @@ fn write_ground(page: &mut Page<'_>, x: &Range, axis: &Axis, margin: Margin) {
     let mut line = vec!['─'; width];
     let mut text = String::new();
     for tick in &x.ticks {
-        let column = (x.place(*tick) * (width - 1) as f64).round() as usize;
+        let column = nearest(x.place(*tick), width - 1);
         let label = x.label(*tick);
         let start = column.saturating_sub(columns(&label) / 2);
         let free_from = match columns(&text) {
@@ -141,7 +141,37 @@ fn write_ground(page: &mut Page<'_>, x: &Range, axis: &Axis, margin: Margin) {
 
 /// A place on a graph, from left to right and from the bottom to the top; the graph reaches from 0
 /// to 1.
-type Place = (f64, f64);
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Place {
+    x: f64,
+    y: f64,
+}
+
+impl Place {
+    fn new(x: f64, y: f64) -> Self {
+        Self { x, y }
+    }
+
+    /// The place at this part of the way to another one.
+    fn towards(self, to: Self, part: f64) -> Self {
+        Self {
+            x: self.x + (to.x - self.x) * part,
+            y: self.y + (to.y - self.y) * part,
+        }
+    }
+}
+
+/// The number, from 0 to `last`, of what lies at a share of the whole; beyond the ends, of the end.
+fn nearest(share: f64, last: usize) -> usize {
+    (share.clamp(0.0, 1.0) * last as f64).round() as usize
+}
+
+/// The lowest and the highest point of a column.
+#[derive(Debug, Clone, Copy)]
+struct Extremes {
+    low: f64,
+    high: f64,
+}
 
 /// The grid of characters.
 struct Canvas {
@@ -167,17 +197,16 @@ impl Canvas {
         let mut marks = POINTS.iter().cycle();
         for series in &chart.series {
             let y = ranges.along(series.side);
-            let places: Vec<Place> = series
-                .points
-                .iter()
-                .map(|point| (ranges.x.place(point.0), y.place(point.1)))
-                .collect();
+            let mut places = Vec::new();
+            for point in &series.points {
+                places.push(Place::new(ranges.x.place(point.0), y.place(point.1)));
+            }
             match series.mark {
                 SeriesMark::Line => self.polyline(&places),
                 SeriesMark::Dots => self.extremes(&places, *marks.next().unwrap_or(&POINTS[0])),
                 SeriesMark::Bars => {
-                    for (x, y) in places {
-                        self.line((x, 0.0), (x, y));
+                    for top in places {
+                        self.line(Place::new(top.x, 0.0), top);
                     }
                 }
             }
@@ -199,40 +228,49 @@ impl Canvas {
         let Some((start, end)) = clipped(from, to) else {
             return;
         };
-        let across = (end.0 - start.0) * self.dots_across();
-        let upward = (end.1 - start.1) * self.dots_upward();
+        let across = (end.x - start.x) * self.last_dot_across() as f64;
+        let upward = (end.y - start.y) * self.last_dot_upward() as f64;
         let steps = across.abs().max(upward.abs()).ceil().max(1.0);
         for step in 0..=steps as usize {
-            self.dot(between(start, end, step as f64 / steps));
+            self.dot(start.towards(end, step as f64 / steps));
         }
     }
 
-    fn dots_across(&self) -> f64 {
-        (self.width * DOTS_ACROSS - 1) as f64
+    fn last_dot_across(&self) -> usize {
+        self.width * DOTS_ACROSS - 1
     }
 
-    fn dots_upward(&self) -> f64 {
-        (self.height * DOTS_UPWARD - 1) as f64
+    fn last_dot_upward(&self) -> usize {
+        self.height * DOTS_UPWARD - 1
     }
 
     fn dot(&mut self, place: Place) {
-        let (x, y) = place;
-        let across = (x.clamp(0.0, 1.0) * self.dots_across()).round() as usize;
-        let downward = ((1.0 - y.clamp(0.0, 1.0)) * self.dots_upward()).round() as usize;
-        self.lines[downward / DOTS_UPWARD * self.width + across / DOTS_ACROSS] |=
-            BRAILLE[across % DOTS_ACROSS][downward % DOTS_UPWARD];
+        let across = nearest(place.x, self.last_dot_across());
+        let downward = nearest(1.0 - place.y, self.last_dot_upward());
+        let row = downward / DOTS_UPWARD;
+        let column = across / DOTS_ACROSS;
+        let dot = BRAILLE[across % DOTS_ACROSS][downward % DOTS_UPWARD];
+        self.lines[row * self.width + column] |= dot;
     }
 
     /// Draws the lowest and the highest point of each column, which keeps every outlier.
     fn extremes(&mut self, places: &[Place], mark: char) {
-        let mut ends: Vec<Option<(f64, f64)>> = vec![None; self.width];
-        for (x, y) in places {
-            let column = (x.clamp(0.0, 1.0) * (self.width - 1) as f64).round() as usize;
-            let (low, high) = ends[column].unwrap_or((*y, *y));
-            ends[column] = Some((low.min(*y), high.max(*y)));
+        let mut columns: Vec<Option<Extremes>> = vec![None; self.width];
+        for place in places {
+            let column = &mut columns[nearest(place.x, self.width - 1)];
+            *column = Some(match column {
+                Some(known) => Extremes {
+                    low: known.low.min(place.y),
+                    high: known.high.max(place.y),
+                },
+                None => Extremes {
+                    low: place.y,
+                    high: place.y,
+                },
+            });
         }
-        for (column, ends) in ends.into_iter().enumerate() {
-            if let Some((low, high)) = ends {
+        for (column, extremes) in columns.into_iter().enumerate() {
+            if let Some(Extremes { low, high }) = extremes {
                 self.point(column, low, mark);
                 self.point(column, high, mark);
             }
@@ -240,7 +278,7 @@ impl Canvas {
     }
 
     fn point(&mut self, column: usize, y: f64, mark: char) {
-        let row = ((1.0 - y.clamp(0.0, 1.0)) * (self.height - 1) as f64).round() as usize;
+        let row = nearest(1.0 - y, self.height - 1);
         self.points[row * self.width + column] = Some(mark);
     }
 
@@ -267,30 +305,24 @@ impl Canvas {
 /// `None` where no part does.
 fn clipped(from: Place, to: Place) -> Option<(Place, Place)> {
     let (mut start, mut end) = (0.0_f64, 1.0_f64);
-    for (low, way) in [(from.0, to.0 - from.0), (from.1, to.1 - from.1)] {
+    for (first, last) in [(from.x, to.x), (from.y, to.y)] {
+        let way = last - first;
         if way == 0.0 {
-            if !(0.0..=1.0).contains(&low) {
+            if !(0.0..=1.0).contains(&first) {
                 return None;
             }
             continue;
         }
-        let enters = -low / way;
-        let leaves = (1.0 - low) / way;
-        start = start.max(enters.min(leaves));
-        end = end.min(enters.max(leaves));
+        let at_low_side = -first / way;
+        let at_high_side = (1.0 - first) / way;
+        start = start.max(at_low_side.min(at_high_side));
+        end = end.min(at_low_side.max(at_high_side));
     }
     if start <= end {
-        Some((between(from, to, start), between(from, to, end)))
+        Some((from.towards(to, start), from.towards(to, end)))
     } else {
         None
     }
-}
-
-/// The place at this part of the way.
-fn between(from: Place, to: Place, part: f64) -> Place {
-    let x = from.0 + (to.0 - from.0) * part;
-    let y = from.1 + (to.1 - from.1) * part;
-    (x, y)
 }
 
 #[cfg(test)]
@@ -299,26 +331,31 @@ mod tests {
 
     #[test]
     fn line_is_clipped_to_the_graph() {
-        let middle = (0.5, 0.5);
+        let middle = Place::new(0.5, 0.5);
         assert_eq!(
-            clipped((-1.0, 0.5), (3.0, 0.5)),
-            Some(((0.0, 0.5), (1.0, 0.5)))
+            clipped(Place::new(-1.0, 0.5), Place::new(3.0, 0.5)),
+            Some((Place::new(0.0, 0.5), Place::new(1.0, 0.5)))
         );
-        assert_eq!(clipped((2.0, 0.0), (3.0, 1.0)), None);
+        assert_eq!(clipped(Place::new(2.0, 0.0), Place::new(3.0, 1.0)), None);
         assert_eq!(clipped(middle, middle), Some((middle, middle)));
         // 2^50 bytes beyond an axis of one byte: an unclipped line would take 10^17 steps.
         let mut canvas = Canvas::new(20, 10);
-        canvas.polyline(&[(0.0, 0.5), (1e15, 0.5), (1e90, 1e90), (-1e90, 0.0)]);
+        canvas.polyline(&[
+            Place::new(0.0, 0.5),
+            Place::new(1e15, 0.5),
+            Place::new(1e90, 1e90),
+            Place::new(-1e90, 0.0),
+        ]);
         assert!(canvas.lines.iter().any(|dots| *dots != 0));
     }
 
     #[test]
     fn graph_line_reaches_both_corners() {
         let mut canvas = Canvas::new(2, 1);
-        canvas.polyline(&[(0.0, 1.0), (1.0, 0.0)]);
+        canvas.polyline(&[Place::new(0.0, 1.0), Place::new(1.0, 0.0)]);
         let line = [TextStyle::Plain.of("⠑⢄".to_owned())];
         assert_eq!(canvas.row(0), line);
-        canvas.extremes(&[(0.0, 0.5)], '•');
+        canvas.extremes(&[Place::new(0.0, 0.5)], '•');
         assert_eq!(
             canvas.row(0),
             line,

@@ -104,7 +104,6 @@ pub(crate) fn healthy() -> Record {
         judging: 1,
         kept: Kept::FiguresOnly,
         dropped: Vec::new(),
-        beside: Vec::new(),
         method: METHOD_VERSION,
         run_id: "3f2a91c07d6e4b58".to_owned(),
         started: "2026-11-20T10:00:00Z".to_owned(),
@@ -125,7 +124,6 @@ pub(crate) fn healthy() -> Record {
             .map(|index| measurement(index, &EIGHT[index]))
             .collect(),
         moved: None,
-        counted: Vec::new(),
         health: Vec::new(),
         verdict: None,
         findings: Vec::new(),

@@ -122,7 +122,13 @@ impl Busy {
         measured.late() / measured.requests()
     }
 
-    fn measure(&mut self, cell: RateCell) -> MeasuredRate {
+    /// Is idle for a while.
+    #[cfg(test)]
+    pub(super) fn wait(&mut self, time_s: f64) {
+        self.now_s += time_s;
+    }
+
+    pub(super) fn measure(&mut self, cell: RateCell) -> MeasuredRate {
         let begin_s = self.now_s;
         let counted_from_s = begin_s + cell.warmup_s;
         let count = (cell.time_s / cell.batch_s).round().max(1.0) as usize;

@@ -1,5 +1,6 @@
 //! The search on stations whose truth is known, in virtual time.
 
+use super::answer::EPISODES_MIN;
 use super::station::{Busy, Credit, Service, Stalls, Station};
 use super::*;
 
@@ -173,6 +174,36 @@ fn search_survives_measurements_that_no_disk_gives() {
         for figure in figures {
             assert!(figure.is_finite(), "{case}: {answer:?}");
         }
+    }
+}
+
+/// Where saturating the target leaves no time for cells near the limit, little is held, and no more
+/// than that may be promised.
+#[test]
+fn promise_is_no_more_than_was_held() {
+    let station = Station::new(4, 2500.0, Service::Constant);
+    let promise = RatePromise {
+        late_share: P99,
+        limit_s: 0.03,
+    };
+    for seed in 0..4 {
+        let mut search = RateSearch::new(promise, RateSearchTimes::default(), seed);
+        let mut busy = Busy::new(station, 0.03, 20 + seed);
+        let mut held = 0.0;
+        let mut measured = None;
+        let answer = loop {
+            let cell = match search.next(measured) {
+                SearchStep::Cell(cell) => cell,
+                SearchStep::Answer(answer) => break answer,
+            };
+            measured = Some(busy.measure(cell));
+            match cell.kind {
+                RateCellKind::Saturation => busy.wait(60.0),
+                RateCellKind::Hold => held = cell.rate,
+                _ => {}
+            }
+        };
+        assert!(held > 0.0 && answer.low <= held, "{held}: {answer:?}");
     }
 }
 

@@ -33,6 +33,7 @@ fn side(letter: &str, campaign: &str, rates: &[u64]) -> Record {
         side: letter.to_owned(),
         prepare: None,
         decisions: Vec::new(),
+        beside: Vec::new(),
     }));
     record
 }

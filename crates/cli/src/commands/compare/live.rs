@@ -489,8 +489,9 @@ fn side_records(
             None => &run.facts.targets[target],
         };
         let facts = side_facts(identity, plan, &run.facts);
+        let beside = moved_beside(index, sides, run);
         let data = RunData {
-            beside: moved_beside(index, sides, run),
+            beside: beside.clone(),
             ..side_data(index, &run.results.data)
         };
         let mut record = judge(facts, &data, &[]);
@@ -499,6 +500,7 @@ fn side_records(
             side: side_letter(index).to_string(),
             prepare: prepare_commands.get(index).cloned(),
             decisions: run.results.decisions.clone(),
+            beside,
         }));
         records.push(Arc::new(record));
     }

@@ -80,7 +80,7 @@ pub(super) fn set_alignment(reader: &JobReader<'_>, job: &mut FioJob) -> Transla
     let Ok(align_bytes) = u32::try_from(align) else {
         return Err(given.error("use less than 4g"));
     };
-    job.flags.shape.align_bytes = Some(align_bytes);
+    job.flags.shape.order.align_bytes = Some(align_bytes);
     Ok(())
 }
 

@@ -25,7 +25,7 @@ pub(super) const PATTERN_FORM: &str = "write up to 512 bytes as hexadecimal digi
 pub(super) fn set_content(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let is_verified = job.flags.verify.is_some() || job.flags.signs_only;
     if job.rw().makes(OpKind::Write) && !is_verified {
-        job.flags.shape.content = reader.content(smallest_write(&job.flags))?;
+        job.flags.shape.content.written = reader.content(smallest_write(&job.flags))?;
     }
     Ok(())
 }

@@ -77,7 +77,7 @@ pub(super) fn set_scheduling(reader: &JobReader<'_>, job: &mut FioJob) -> Transl
     };
     job.splits_cpus = reader.text("cpus_allowed_policy") == Some("split");
     if scheduling != ThreadScheduling::default() {
-        job.flags.shape.scheduling = Some(scheduling);
+        job.flags.shape.threads.scheduling = Some(scheduling);
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ pub(super) fn set_syncs(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     flags.fdatasync = fdatasync;
     let calls_often = fsync.is_some() || fdatasync.is_some();
     if calls_often {
-        flags.shape.opened_with = opened_with;
+        flags.shape.threads.opened_with = opened_with;
     } else {
         flags.sync = opened_with.map(SyncedWrites);
     }

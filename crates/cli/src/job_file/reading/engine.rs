@@ -106,7 +106,7 @@ pub(super) fn set_pages(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
         Some(kind) => kind.contains("huge"),
         None => false,
     };
-    job.flags.shape.ordinary_pages = !has_huge;
+    job.flags.shape.threads.ordinary_pages = !has_huge;
     Ok(())
 }
 

@@ -64,7 +64,7 @@ pub(super) fn set_latency_limit(reader: &JobReader<'_>, job: &mut FioJob) -> Tra
     let text = given.of_direction(given.text, job.rw())?;
     let limit_ns = numbers::short_time_ns(text).map_err(|why| given.error(why))?;
     if limit_ns > 0 {
-        job.flags.shape.latency_limit_ns = Some(limit_ns);
+        job.flags.shape.ends.latency_limit_ns = Some(limit_ns);
     }
     Ok(())
 }
@@ -88,7 +88,7 @@ pub(super) fn set_rate_floors(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
             own => given.size(own)?,
         };
         if floor > 0 {
-            job.flags.shape.rate_floors.push(RateFloor {
+            job.flags.shape.ends.rate_floors.push(RateFloor {
                 of_writes: kind.changes_blocks(),
                 floor: floor as f64,
                 unit,
@@ -129,7 +129,7 @@ pub(super) fn set_steady_end(reader: &JobReader<'_>, job: &mut FioJob) -> Transl
         let why = "it is less than a check interval";
         return Err(reader.error("steadystate_duration", why));
     }
-    job.flags.shape.steady = Some(end);
+    job.flags.shape.ends.steady = Some(end);
     Ok(())
 }
 
@@ -255,7 +255,7 @@ pub(super) fn set_ops(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()
     if ops == 0 {
         return Ok(());
     }
-    job.flags.shape.ops_after_warmup = reader.time("ramp_time")? > 0;
+    job.flags.shape.ends.ops_after_warmup = reader.time("ramp_time")? > 0;
     if !job.extent.is_time_based {
         job.extent.ops = Some(ops.saturating_mul(job.extent.loops));
     }

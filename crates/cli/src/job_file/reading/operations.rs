@@ -176,7 +176,7 @@ pub(super) fn set_kinds_in_order(reader: &JobReader<'_>, job: &mut FioJob) -> Tr
     }
     for kind in job.rw().kinds() {
         if reader.random_percent(kind)? == 0 {
-            job.flags.shape.in_order.push(kind);
+            job.flags.shape.order.in_order.push(kind);
         }
     }
     Ok(())
@@ -197,7 +197,7 @@ pub(super) fn set_walk(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
         return Err(reader.error("rw", why));
     };
     if run_ops > 1 {
-        job.flags.shape.random_run = Some(RandomRun {
+        job.flags.shape.order.random_run = Some(RandomRun {
             run_ops,
             follow: follow.unwrap_or(RunFollow::Sequential),
         });
@@ -229,7 +229,7 @@ fn set_gap(reader: &JobReader<'_>, job: &mut FioJob, gap: i64) -> Translated<()>
             skip_bytes: gap as u64,
         };
         job.gap_step_bytes = Some(zones.zone_bytes.saturating_add(zones.skip_bytes));
-        job.flags.shape.zone_stride = Some(zones);
+        job.flags.shape.order.zone_stride = Some(zones);
     }
     Ok(())
 }
@@ -237,7 +237,7 @@ fn set_gap(reader: &JobReader<'_>, job: &mut FioJob, gap: i64) -> Translated<()>
 /// `zonemode=strided`, whose zones replace those of `rw`.
 pub(super) fn set_zones(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     if let Some(zones) = reader.zones(job.rw())? {
-        job.flags.shape.zone_stride = Some(zones);
+        job.flags.shape.order.zone_stride = Some(zones);
         job.gap_step_bytes = None;
     }
     Ok(())
@@ -334,8 +334,8 @@ fn filled_zones(text: &str) -> Option<String> {
 pub(super) fn set_map(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     job.is_mapped = job.is_uniform() && !reader.flag("norandommap")?;
     let shape = &mut job.flags.shape;
-    shape.each_block_once =
-        job.is_mapped && shape.align_bytes.is_none() && shape.in_order.is_empty();
+    shape.order.each_block_once =
+        job.is_mapped && shape.order.align_bytes.is_none() && shape.order.in_order.is_empty();
     Ok(())
 }
 

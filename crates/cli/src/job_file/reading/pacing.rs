@@ -129,7 +129,7 @@ fn set_mixed_rates(
         };
         job.flags.rwmixread = Some(share);
         // Each direction has a schedule of its own; the two have a common multiple.
-        job.flags.shape.even_mix = reader.text("rate_process") != Some("poisson");
+        job.flags.shape.order.even_mix = reader.text("rate_process") != Some("poisson");
     }
     Ok(reads + writes)
 }
@@ -159,7 +159,7 @@ pub(super) fn set_arrivals(reader: &JobReader<'_>, job: &mut FioJob) -> Translat
         let why = "it needs a rate; add rate_iops, or remove it";
         return Err(reader.error("rate_process", why));
     }
-    job.flags.shape.arrivals = arrivals.unwrap_or(Arrivals::Even);
+    job.flags.shape.starts.arrivals = arrivals.unwrap_or(Arrivals::Even);
     Ok(())
 }
 
@@ -185,7 +185,7 @@ pub(super) fn set_think_time(reader: &JobReader<'_>, job: &mut FioJob) -> Transl
     } else {
         reader.bytes("thinktime_blocks", 1)?.max(1)
     };
-    job.flags.shape.think = Some(ThinkTime {
+    job.flags.shape.starts.think = Some(ThinkTime {
         pause_ns,
         pause_ops,
         counted: counted.unwrap_or(ThinkCount::Completed),
@@ -196,7 +196,7 @@ pub(super) fn set_think_time(reader: &JobReader<'_>, job: &mut FioJob) -> Transl
 
 /// `startdelay`.
 pub(super) fn set_start_delay(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.flags.shape.start_delay_ns = reader.time("startdelay")?;
+    job.flags.shape.starts.delay_ns = reader.time("startdelay")?;
     Ok(())
 }
 
@@ -208,7 +208,7 @@ pub(super) fn set_flow(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
         pause_ns: u64::from(reader.small_number("flow_sleep")?) * 1000,
     };
     if share.weight > 0 {
-        job.flags.shape.flow = Some(share);
+        job.flags.shape.starts.flow = Some(share);
     }
     Ok(())
 }

@@ -71,7 +71,7 @@ pub(super) fn set_verify(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
         let Some(pattern) = reader.verify_pattern()? else {
             return Err(given.error("it needs the pattern; add one such as verify_pattern=0x55"));
         };
-        job.flags.shape.known_content = Some(pattern);
+        job.flags.shape.content.known = Some(pattern);
     }
     if !is_pattern(given.text) && !is_checksum(given.text) {
         return Err(given.error(
@@ -94,7 +94,7 @@ pub(super) fn set_verify(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
         job.flags.verify = Some(true);
     }
     job.flags.signs_only = writes && !is_checked;
-    if is_checked && writes && job.flags.shape.known_content.is_none() {
+    if is_checked && writes && job.flags.shape.content.known.is_none() {
         reader.note_checksums(given.text)?;
     }
     if only_checks {

@@ -31,7 +31,7 @@ fn job_without_options_has_the_defaults_of_fio() {
 
 #[test]
 fn map_of_visited_blocks_is_that_of_fio() {
-    let once = |text: &str| only(text).shape.each_block_once;
+    let once = |text: &str| only(text).shape.order.each_block_once;
     assert!(once("rw=randread") && once("rw=randrw\nsize=1g") && once("rw=randread:8"));
     for other in [
         "rw=read",
@@ -62,7 +62,7 @@ fn skewed_distributions_are_those_of_fio() {
             Some(law),
             "{value}"
         );
-        assert!(!flags.shape.each_block_once, "{value}");
+        assert!(!flags.shape.order.each_block_once, "{value}");
     }
     for value in ["pareto:1", "normal:100", "zipf:1.2:0.5", "cauchy"] {
         refused(&format!(
@@ -74,7 +74,12 @@ fn skewed_distributions_are_those_of_fio() {
 #[test]
 fn data_of_writes_is_that_of_fio() {
     use diskproof_model::shape::WriteContent;
-    let content = |options: &str| only(&format!("rw=write\nbs=8k\n{options}")).shape.content;
+    let content = |options: &str| {
+        only(&format!("rw=write\nbs=8k\n{options}"))
+            .shape
+            .content
+            .written
+    };
     let of = |filler_percent, filler: &[u8], chunk_bytes| WriteContent {
         filler_percent,
         filler: filler.to_vec(),
@@ -117,13 +122,13 @@ fn data_of_writes_is_that_of_fio() {
     for options in new {
         assert_eq!(content(options), None, "{options}");
     }
-    assert_eq!(only("rw=read\nzero_buffers").shape.content, None);
+    assert_eq!(only("rw=read\nzero_buffers").shape.content.written, None);
 }
 
 #[test]
 fn scheduling_of_threads_is_that_of_fio() {
     use diskproof_model::shape::{IoPriority, ThreadScheduling};
-    let of = |options: &str| only(options).shape.scheduling;
+    let of = |options: &str| only(options).shape.threads.scheduling;
     assert_eq!(
         of("cpus_allowed=0-1,3\nprio=4\nnice=-3"),
         Some(ThreadScheduling {
@@ -143,7 +148,7 @@ fn scheduling_of_threads_is_that_of_fio() {
 fn steady_state_ends_each_job_by_itself() {
     use diskproof_model::shape::{SteadyEnd, SteadyFigure, SteadyTest};
     const SECOND: u64 = 1_000_000_000;
-    let of = |options: &str| only(options).shape.steady;
+    let of = |options: &str| only(options).shape.ends.steady;
     let wanted = SteadyEnd {
         figure: SteadyFigure::Ops,
         test: SteadyTest::Deviation,
@@ -178,7 +183,7 @@ fn steady_state_ends_each_job_by_itself() {
 #[test]
 fn jobs_keep_to_shares_by_weight() {
     use diskproof_model::shape::FlowShare;
-    let of = |options: &str| only(options).shape.flow;
+    let of = |options: &str| only(options).shape.starts.flow;
     let share = FlowShare {
         number: 3,
         weight: 2,
@@ -198,7 +203,7 @@ fn strided_zones_transfer_the_size_of_the_job() {
         zone_bytes: 4 * MIB,
         skip_bytes: 12 * MIB,
     };
-    assert_eq!(flags.shape.zone_stride, Some(stride));
+    assert_eq!(flags.shape.order.zone_stride, Some(stride));
     // The zones go on to the end of the device.
     assert_eq!(
         (flags.bytes.map(|bytes| bytes.0), flags.span),
@@ -208,7 +213,10 @@ fn strided_zones_transfer_the_size_of_the_job() {
     let scratch = "[a]\ndirectory=/data\nbs=1m\nzonesize=10m\nzoneskip=20m\nsize=64m\n";
     let bytes = plan(scratch).workloads[0].flags.bytes.map(|bytes| bytes.0);
     assert_eq!(bytes, Some(24 * MIB));
-    assert_eq!(text("zonemode=none\nzonesize=1m").shape.zone_stride, None);
+    assert_eq!(
+        text("zonemode=none\nzonesize=1m").shape.order.zone_stride,
+        None
+    );
 }
 
 #[test]
@@ -591,17 +599,21 @@ fn job_options_give_the_sizes_of_blocks() {
 fn job_options_shape_the_load() {
     let shape = |options: &str| only(options).shape;
     assert_eq!(
-        shape("rw=randread\nbs=512\nblockalign=4k").align_bytes,
+        shape("rw=randread\nbs=512\nblockalign=4k")
+            .order
+            .align_bytes,
         Some(4096)
     );
-    assert_eq!(shape("rw=read\nblockalign=64k").align_bytes, None);
+    assert_eq!(shape("rw=read\nblockalign=64k").order.align_bytes, None);
     let run = RandomRun {
         run_ops: 8,
         follow: RunFollow::Identical,
     };
-    let found = shape("rw=randread:8\nrw_sequencer=identical").random_run;
+    let found = shape("rw=randread:8\nrw_sequencer=identical")
+        .order
+        .random_run;
     assert_eq!(found, Some(run));
-    let arrivals = shape("rate_iops=50\nrate_process=poisson").arrivals;
+    let arrivals = shape("rate_iops=50\nrate_process=poisson").starts.arrivals;
     assert_eq!(arrivals, Arrivals::Poisson);
 }
 
@@ -614,19 +626,21 @@ fn job_options_limit_and_pause_the_load() {
         counted: ThinkCount::Completed,
         busy_ns: None,
     };
-    assert_eq!(shape("thinktime=2000").think, Some(think));
+    assert_eq!(shape("thinktime=2000").starts.think, Some(think));
     let busy = ThinkTime {
         pause_ops: 0,
         counted: ThinkCount::Started,
         busy_ns: Some(3_000_000_000),
         ..think
     };
-    let found = shape("thinktime=2ms\nthinktime_iotime=3\nthinktime_blocks_type=issue").think;
+    let found = shape("thinktime=2ms\nthinktime_iotime=3\nthinktime_blocks_type=issue")
+        .starts
+        .think;
     assert_eq!(found, Some(busy));
     let limited = shape("rw=rw\nmax_latency=500\nrate_min=1m,2m\nstartdelay=4");
-    let times = (limited.latency_limit_ns, limited.start_delay_ns);
+    let times = (limited.ends.latency_limit_ns, limited.starts.delay_ns);
     assert_eq!(times, (Some(500_000), 4_000_000_000));
-    let floors = limited.rate_floors.iter();
+    let floors = limited.ends.rate_floors.iter();
     let floors: Vec<_> = floors.map(|floor| (floor.of_writes, floor.floor)).collect();
     assert_eq!(floors, [(false, 1_048_576.0), (true, 2_097_152.0)]);
 }
@@ -743,10 +757,11 @@ fn mix_of_nothing_but_one_direction_is_no_mix() {
     let rate = only("rw=randrw\nrwmixread=0\nrate_iops=500,300").rate;
     assert_eq!(rate.map(|rate| rate.0), Some(300.0));
     let both = only("rw=randrw\nrwmixread=30\nrate_iops=500,300");
-    assert!(both.shape.even_mix && both.rwmixread.is_some());
+    assert!(both.shape.order.even_mix && both.rwmixread.is_some());
     assert!(
         !only("rw=randrw\nrate_iops=9\nrate_process=poisson")
             .shape
+            .order
             .even_mix
     );
 }
@@ -754,10 +769,10 @@ fn mix_of_nothing_but_one_direction_is_no_mix() {
 #[test]
 fn directions_are_random_or_in_order() {
     let mixed = only("rw=randrw\npercentage_random=100,0");
-    assert_eq!(mixed.shape.in_order, [OpKind::Write]);
+    assert_eq!(mixed.shape.order.in_order, [OpKind::Write]);
     assert_eq!(mixed.rw.unwrap().as_str(), "randrw");
     let other = only("rw=randrw\npercentage_random=0,100");
-    assert_eq!(other.shape.in_order, [OpKind::Read]);
+    assert_eq!(other.shape.order.in_order, [OpKind::Read]);
     // fio 3.33 never comes to the next random offset.
     for (options, rw) in [
         ("rw=randread\npercentage_random=0", "read"),
@@ -766,7 +781,7 @@ fn directions_are_random_or_in_order() {
         ("rw=randread\npercentage_random=100", "randread"),
     ] {
         assert_eq!(only(options).rw.unwrap().as_str(), rw, "{options}");
-        assert!(only(options).shape.in_order.is_empty(), "{options}");
+        assert!(only(options).shape.order.in_order.is_empty(), "{options}");
     }
 }
 
@@ -776,10 +791,13 @@ fn target_opened_synced_may_be_synced_as_well() {
     for (options, flag) in [("sync=1", OpenSync), ("sync=dsync", OpenDsync)] {
         for every in ["fsync=1", "fdatasync=2"] {
             let flags = only(&format!("rw=write\n{options}\n{every}"));
-            assert_eq!((flags.sync, flags.shape.opened_with), (None, Some(flag)));
+            assert_eq!(
+                (flags.sync, flags.shape.threads.opened_with),
+                (None, Some(flag))
+            );
         }
         let alone = only(&format!("rw=write\n{options}"));
-        assert_eq!(alone.shape.opened_with, None);
+        assert_eq!(alone.shape.threads.opened_with, None);
     }
 }
 
@@ -789,7 +807,7 @@ fn copies_may_have_a_processor_each() {
                 cpus_allowed_policy=split\ngroup_reporting\n";
     let workloads = plan(text).workloads.into_iter();
     let cpus: Vec<Vec<u16>> = workloads
-        .map(|one| one.flags.shape.scheduling.unwrap().cpus)
+        .map(|one| one.flags.shape.threads.scheduling.unwrap().cpus)
         .collect();
     assert_eq!(cpus, [[0], [2], [0]]);
 }
@@ -931,14 +949,14 @@ fn gaps_zones_and_verified_laps_have_the_bytes_of_fio() {
         let flags = &plan.workloads[0].flags;
         let moved = flags.bytes.unwrap().0 / u64::from(flags.bs.unwrap().0);
         assert_eq!(
-            (moved, flags.shape.verified_times),
+            (moved, flags.shape.content.verified_times),
             (blocks, times),
             "{options}"
         );
     }
     // A gap that is no multiple of the block is a zone of one block.
     let flags = only("rw=read:8k\nbs=64k\nsize=3m");
-    let zones = flags.shape.zone_stride.unwrap();
+    let zones = flags.shape.order.zone_stride.unwrap();
     assert_eq!(
         (zones.zone_bytes, zones.skip_bytes, flags.stride),
         (65_536, 8192, None)
@@ -977,8 +995,8 @@ fn number_ios_counts_after_the_warm_up_and_not_with_time() {
     let timed = only("rw=write\nnumber_ios=40\ntime_based\nruntime=1");
     assert_eq!(timed.ops, None);
     let ramped = only("rw=write\nnumber_ios=40\nramp_time=1");
-    assert!(ramped.shape.ops_after_warmup && ramped.ops.unwrap().0 == 40);
-    assert!(!only("rw=write\nnumber_ios=40").shape.ops_after_warmup);
+    assert!(ramped.shape.ends.ops_after_warmup && ramped.ops.unwrap().0 == 40);
+    assert!(!only("rw=write\nnumber_ios=40").shape.ends.ops_after_warmup);
 }
 
 #[test]
@@ -999,10 +1017,10 @@ fn trims_may_be_as_large_as_the_device_has_room_for() {
 #[test]
 fn pattern_of_verify_is_the_content() {
     let flags = only("rw=write\nverify=pattern\nverify_pattern=0x55%o");
-    let pattern = flags.shape.known_content.unwrap();
+    let pattern = flags.shape.content.known.unwrap();
     assert_eq!((pattern.bytes.len(), pattern.offset_places), (9, vec![1]));
-    assert!(flags.verify == Some(true) && flags.shape.content.is_none());
+    assert!(flags.verify == Some(true) && flags.shape.content.written.is_none());
     let sums = only("rw=write\nverify=crc32c\nverify_pattern=0x55");
-    assert_eq!(sums.shape.known_content, None);
+    assert_eq!(sums.shape.content.known, None);
     refused("[a]\nfilename=/dev/sda\nrw=write\nverify=pattern\n");
 }

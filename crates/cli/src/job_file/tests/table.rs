@@ -166,6 +166,9 @@ fn buffers_are_those_of_fio_where_fio_is_emulated() {
         let path = Path::new("a.fio");
         let read = JobFile::translate(&text, path, overrides, &Fake::default()).unwrap();
         let shape = &read.plan.workloads[0].flags.shape;
-        assert_eq!(shape.ordinary_pages, is_ordinary, "{mem}{closeness:?}");
+        assert_eq!(
+            shape.threads.ordinary_pages, is_ordinary,
+            "{mem}{closeness:?}"
+        );
     }
 }

@@ -68,10 +68,10 @@ pub(crate) fn order_key(seed: u64, stream: u64) -> u64 {
 /// workload has one size.
 fn visit_map(workload: &Workload, extent: Extent) -> Option<Box<VisitMap>> {
     let (smallest, largest) = block_range(workload);
-    let shape = &workload.shape;
-    let is_needed = shape.each_block_once
-        && shape.random_run.is_none()
-        && shape.align_bytes.is_none()
+    let order = &workload.shape.order;
+    let is_needed = order.each_block_once
+        && order.random_run.is_none()
+        && order.align_bytes.is_none()
         && smallest < largest;
     if !is_needed {
         return None;
@@ -230,18 +230,18 @@ fn uniform_reads(streams: &[StreamWalk]) -> Option<(u32, UniformBlocks)> {
 
 /// Where the operations of a kind go, without runs.
 fn plain_walk(workload: &Workload, extent: Extent, sizes: &BlockSizes, kind: OpKind) -> OffsetWalk {
-    let shape = &workload.shape;
-    let access = if shape.in_order.contains(&kind) {
+    let order = &workload.shape.order;
+    let access = if order.in_order.contains(&kind) {
         &Access::Sequential
     } else {
         &workload.access
     };
     if let Access::Sequential = access
-        && let Some(stride) = shape.zone_stride
+        && let Some(stride) = order.zone_stride
     {
         return OffsetWalk::ZonesInTurn(Box::new(ZoneWalk::new(extent, stride)));
     }
-    let align = match (access, shape.align_bytes) {
+    let align = match (access, order.align_bytes) {
         (Access::Random { .. } | Access::Zoned { .. }, Some(bytes)) => bytes,
         _ => sizes.smallest(),
     };
@@ -259,7 +259,7 @@ impl Pattern {
             upto += permille;
             let sizes = BlockSizes::for_stream(stream, workload);
             let mut walk = plain_walk(workload, extent, &sizes, kind);
-            if let Some(run) = workload.shape.random_run {
+            if let Some(run) = workload.shape.order.random_run {
                 let runs = RandomRuns::new(walk, run, extent, Arc::clone(&countdown));
                 walk = OffsetWalk::Runs(Box::new(runs));
             }
@@ -272,7 +272,7 @@ impl Pattern {
             });
         }
         let mut turns = None;
-        if workload.shape.even_mix && workload.streams.is_mix() {
+        if workload.shape.order.even_mix && workload.streams.is_mix() {
             // The first stream begins.
             turns = Some(u64::MAX);
         }
@@ -283,7 +283,7 @@ impl Pattern {
             map: visit_map(workload, extent),
             turns,
         };
-        if workload.shape.each_block_once {
+        if workload.shape.order.each_block_once {
             pattern.with_each_block_once(&SharedCursors::default(), order_key(seed, stream))
         } else {
             pattern

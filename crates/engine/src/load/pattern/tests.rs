@@ -217,7 +217,7 @@ fn verified_random_writes_reach_every_block_once_across_workers() {
 #[test]
 fn zones_in_turn_skip_what_is_between_them() {
     let mut w = pages(Access::Sequential, 1000);
-    w.shape.zone_stride = Some(ZoneStride {
+    w.shape.order.zone_stride = Some(ZoneStride {
         zone_bytes: 2 * 4096,
         skip_bytes: 3 * 4096,
     });
@@ -233,7 +233,7 @@ fn zones_in_turn_skip_what_is_between_them() {
 #[test]
 fn mapped_random_offsets_visit_every_block_once_per_lap() {
     let mut w = pages(UNIFORM, 500);
-    w.shape.each_block_once = true;
+    w.shape.order.each_block_once = true;
     let extent = extent(8192, 500 * 4096 + 100);
     let mut pattern = Pattern::new(&w, extent, 5, 0);
     let mut orders = Vec::new();
@@ -263,7 +263,7 @@ fn mapped_blocks_of_several_sizes_are_shortened_at_visited_ones() {
     let mut w = Workload::named("w");
     w.block_bytes = 16384;
     w.block_mix = vec![share(4096), share(16384)];
-    w.shape.each_block_once = true;
+    w.shape.order.each_block_once = true;
     let extent = extent(0, 1 << 20);
     let mut pattern = Pattern::new(&w, extent, 5, 0);
     let mut visited = 0;
@@ -285,7 +285,7 @@ fn steps_of(w: &Workload, bytes: u64, count: usize) -> Vec<Step> {
 fn random_runs_draw_every_nth_offset() {
     let mut w = pages(UNIFORM, 1000);
     for follow in [RunFollow::Sequential, RunFollow::Identical] {
-        w.shape.random_run = Some(RandomRun { run_ops: 4, follow });
+        w.shape.order.random_run = Some(RandomRun { run_ops: 4, follow });
         let steps = steps_of(&w, 1 << 30, 400);
         // As in fio, the first operations go on from the start, and the fourth is drawn.
         assert_eq!(steps[0].offset, 0);
@@ -303,7 +303,7 @@ fn random_runs_draw_every_nth_offset() {
 #[test]
 fn lap_of_random_runs_is_as_many_bytes_as_the_extent_has() {
     let mut w = pages(UNIFORM, 1000);
-    w.shape.random_run = Some(RandomRun {
+    w.shape.order.random_run = Some(RandomRun {
         run_ops: 4,
         follow: RunFollow::Sequential,
     });
@@ -329,7 +329,7 @@ fn writes_have_sizes_of_their_own_and_offsets_an_alignment() {
     w.block_mix = vec![share(512)];
     let chains: [&[OpKind]; 2] = [&[OpKind::Read], &[OpKind::Write]];
     w.streams = Streams::from_chains(&chains, 500, &[share(4096), share(65536)]);
-    w.shape.align_bytes = Some(8192);
+    w.shape.order.align_bytes = Some(8192);
     assert_eq!(block_range(&w), (512, 65536));
     let steps = steps_of(&w, 1 << 30, 3000);
     let of = |direction: OpKind, len: u32| {

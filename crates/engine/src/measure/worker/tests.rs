@@ -141,7 +141,7 @@ fn read_moodily<C: Clock>(
 fn worker_drops_the_page_cache_with_the_first_step_of_each_lap() {
     for access in [UNIFORM, Access::Sequential, Access::Backward] {
         let mut workload = reads(1, access);
-        workload.shape.each_block_once = true;
+        workload.shape.order.each_block_once = true;
         let extent = extent(0, 50 * u64::from(BLOCK));
         let generator = requests(&workload, extent, Budget::with_steps(150));
         let mut disk = Prompt::new(1, |_, request| request.len as i32);

@@ -1,0 +1,19 @@
+//! Clauses and sentences.
+
+/// A sentence as the end of another one.
+pub(crate) fn uncapitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_lowercase().to_string() + letters.as_str(),
+        None => String::new(),
+    }
+}
+
+/// A clause as a sentence.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,107 @@
+//! What ends a workload before its time, bytes or operations do.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What ends a workload early.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct EarlyEnds {
+    /// A longer latency ends the workload as failed, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_limit_ns: Option<u64>,
+    /// The workload ends when a start of its open loop has been due for so long, in nanoseconds:
+    /// more is offered than the target serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overload_ns: Option<u64>,
+    /// A lower rate ends the workload as failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rate_floors: Vec<RateFloor>,
+    /// It ends once its rate is steady.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyEnd>,
+    /// A limit of operations counts those after the warm-up only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ops_after_warmup: bool,
+}
+
+impl EarlyEnds {
+    /// What is set, in words: conditions of every figure.
+    pub(super) fn facts(&self) -> Vec<String> {
+        let mut facts = Vec::new();
+        if self.steady.is_some() {
+            facts.push("until the rate or the latency is steady".to_owned());
+        }
+        facts
+    }
+}
+
+/// The least that each worker must reach in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RateFloor {
+    /// Whether it concerns writes; otherwise reads.
+    pub of_writes: bool,
+    /// The least rate.
+    pub floor: f64,
+    /// What the rate counts.
+    pub unit: FloorUnit,
+    /// Over how many nanoseconds it is taken.
+    pub over_ns: u64,
+}
+
+/// What a rate counts per second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FloorUnit {
+    /// Bytes.
+    Bytes,
+    /// Operations.
+    Ops,
+}
+
+/// When a rate or the mean latency counts as steady, which ends each worker.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SteadyEnd {
+    /// The rate, or the latency.
+    pub figure: SteadyFigure,
+    /// What is compared with the limit.
+    pub test: SteadyTest,
+    /// The limit: of the rate per second, of the latency in nanoseconds, or in percent of the mean.
+    pub limit: f64,
+    /// Whether the limit is in percent.
+    pub is_percent: bool,
+    /// The newest rates over so many nanoseconds count.
+    pub over_ns: u64,
+    /// Rates before this time do not count, in nanoseconds after the start.
+    pub settle_ns: u64,
+    /// A rate is taken each time after so many nanoseconds.
+    pub every_ns: u64,
+}
+
+impl SteadyEnd {
+    /// Number of rates that count.
+    pub fn samples(&self) -> usize {
+        (self.over_ns / self.every_ns.max(1)) as usize
+    }
+}
+
+/// What becomes steady.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SteadyFigure {
+    /// Operations per second.
+    Ops,
+    /// Bytes per second.
+    Bytes,
+    /// The mean latency.
+    Latency,
+}
+
+/// What tells that a rate is steady.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SteadyTest {
+    /// The largest deviation from the mean.
+    Deviation,
+    /// The slope of the regression line, for each interval.
+    Slope,
+}

@@ -1,0 +1,88 @@
+//! Which operation comes next, and where it goes.
+
+use crate::op::OpKind;
+use crate::units::format_bytes;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The order of the operations over the span.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RequestOrder {
+    /// Random offsets are multiples of this; without it of the smallest block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub align_bytes: Option<u32>,
+    /// How many operations share a random offset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub random_run: Option<RandomRun>,
+    /// Each worker visits every block once before it visits one again, where offsets are uniformly
+    /// random. With several block sizes it shortens those that reach a visited block.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub each_block_once: bool,
+    /// Kinds of operation that go upwards, block after block, where the others of the mix are
+    /// random.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_order: Vec<OpKind>,
+    /// Operations of a mix alternate in proportion to their shares, instead of at random.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub even_mix: bool,
+    /// Sequential operations go through parts of the span, and skip what is between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone_stride: Option<ZoneStride>,
+}
+
+impl RequestOrder {
+    /// What is set, in words: conditions of every figure.
+    pub(super) fn facts(&self) -> Vec<String> {
+        let mut facts = Vec::new();
+        if let Some(bytes) = self.align_bytes {
+            let bytes = format_bytes(u64::from(bytes));
+            facts.push(format!("offsets at multiples of {bytes}"));
+        }
+        if let Some(RandomRun { run_ops, follow }) = self.random_run {
+            facts.push(match follow {
+                RunFollow::Sequential => format!("runs of {run_ops} sequential operations"),
+                RunFollow::Identical => format!("{run_ops} operations at each offset"),
+            });
+        }
+        if self.each_block_once {
+            facts.push("each block once per pass".to_owned());
+        }
+        for kind in &self.in_order {
+            facts.push(format!("{} in the order of the blocks", kind.plural()));
+        }
+        if let Some(zones) = self.zone_stride {
+            let zone = format_bytes(zones.zone_bytes);
+            let skip = format_bytes(zones.skip_bytes);
+            facts.push(format!("zones of {zone}, {skip} between them"));
+        }
+        facts
+    }
+}
+
+/// Several operations for each random offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RandomRun {
+    /// Operations for each offset, above 1.
+    pub run_ops: u32,
+    /// Where the others go.
+    pub follow: RunFollow,
+}
+
+/// Where the operations after a random one go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunFollow {
+    /// Each behind the one before.
+    Sequential,
+    /// To the same offset.
+    Identical,
+}
+
+/// Parts of a span in turn, with gaps between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ZoneStride {
+    /// Bytes of a part.
+    pub zone_bytes: u64,
+    /// Bytes between two parts.
+    pub skip_bytes: u64,
+}

@@ -1,0 +1,103 @@
+//! When operations start.
+
+use crate::units::format_duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// When the operations of a workload start.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct StartTimes {
+    /// How the starts of an open loop are spaced.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub arrivals: Arrivals,
+    /// Pauses between operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub think: Option<ThinkTime>,
+    /// How long after the others of its group it starts, in nanoseconds.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub delay_ns: u64,
+    /// Its share of the operations of the workloads that run together with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<FlowShare>,
+}
+
+impl StartTimes {
+    /// What is set, in words: conditions of every figure.
+    pub(super) fn facts(&self) -> Vec<String> {
+        let mut facts = Vec::new();
+        if self.arrivals == Arrivals::Poisson {
+            facts.push("Poisson arrivals".to_owned());
+        }
+        if let Some(think) = self.think {
+            facts.push(think.fact());
+        }
+        if let Some(flow) = self.flow {
+            facts.push(format!("weight {} in flow {}", flow.weight, flow.number));
+        }
+        if self.delay_ns > 0 {
+            let delay = format_duration(self.delay_ns);
+            facts.push(format!("started {delay} after the others"));
+        }
+        facts
+    }
+}
+
+/// How the starts of an open loop are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// At equal intervals.
+    #[default]
+    Even,
+    /// Independent of each other: a Poisson process.
+    Poisson,
+}
+
+/// Pauses of each worker. Before a pause it waits for its requests in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ThinkTime {
+    /// Length of a pause in nanoseconds.
+    pub pause_ns: u64,
+    /// Operations from pause to pause; 0 where only time decides.
+    pub pause_ops: u64,
+    /// Which operations count.
+    pub counted: ThinkCount,
+    /// A pause also follows so many nanoseconds after the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busy_ns: Option<u64>,
+}
+
+impl ThinkTime {
+    fn fact(&self) -> String {
+        let pause = format_duration(self.pause_ns);
+        match (self.pause_ops, self.busy_ns) {
+            (0, Some(ns)) => format!("pauses of {pause} every {}", format_duration(ns)),
+            (1, _) => format!("pauses of {pause} after each operation"),
+            (ops, _) => format!("pauses of {pause} after every {ops} operations"),
+        }
+    }
+}
+
+/// The operations that lead to a pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThinkCount {
+    /// Those that completed.
+    Completed,
+    /// Those that started.
+    Started,
+}
+
+/// A share of the operations that several workloads start together: each starts no more than its
+/// share of those so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowShare {
+    /// Number of the flow: workloads with the same number have shares of one another.
+    pub number: u32,
+    /// The weight of each worker.
+    pub weight: u32,
+    /// How long a worker that is ahead pauses once nothing is in flight, in nanoseconds; with 0 it
+    /// goes on as soon as it is not ahead any more.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub pause_ns: u64,
+}

@@ -1,0 +1,76 @@
+//! How the threads of a workload carry its operations out.
+
+use crate::sync::WriteFlag;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the threads of a workload are set up.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadSetup {
+    /// How its threads are scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling: Option<ThreadScheduling>,
+    /// How the target is opened, where syncs follow writes that are durable already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_with: Option<WriteFlag>,
+    /// Its buffers lie in ordinary pages, as those of the tool that it stands for; otherwise in
+    /// huge pages where the kernel has them, which large requests gain by.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ordinary_pages: bool,
+}
+
+impl ThreadSetup {
+    /// What is set, in words: conditions of every figure.
+    pub(super) fn facts(&self) -> Vec<String> {
+        let mut facts = Vec::new();
+        if let Some(flag) = self.opened_with {
+            facts.push(format!("opened with {}", flag.as_str()));
+        }
+        if let Some(scheduling) = &self.scheduling {
+            facts.extend(scheduling.facts());
+        }
+        if self.ordinary_pages {
+            facts.push("buffers in ordinary pages".to_owned());
+        }
+        facts
+    }
+}
+
+/// How threads are scheduled.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadScheduling {
+    /// The processors that they may use; all without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u16>,
+    /// The priority of their requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_priority: Option<IoPriority>,
+    /// Added to their nice value.
+    pub nice: i8,
+}
+
+impl ThreadScheduling {
+    fn facts(&self) -> Vec<String> {
+        let mut facts = Vec::new();
+        if !self.cpus.is_empty() {
+            let cpus: Vec<String> = self.cpus.iter().map(u16::to_string).collect();
+            facts.push(format!("on the processors {}", cpus.join(", ")));
+        }
+        if let Some(IoPriority { class, level }) = self.io_priority {
+            facts.push(format!("I/O priority {level} of class {class}"));
+        }
+        if self.nice != 0 {
+            facts.push(format!("nice {}", self.nice));
+        }
+        facts
+    }
+}
+
+/// The priority of requests, as ionice(1) sets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IoPriority {
+    /// 1 real time, 2 best effort, 3 idle.
+    pub class: u8,
+    /// 0 to 7; the lowest comes first.
+    pub level: u8,
+}
