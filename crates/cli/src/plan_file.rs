@@ -63,6 +63,8 @@ pub struct KeptFile {
     pub names: Vec<String>,
     /// The bytes of each of several files, which may have a rest behind its part.
     pub file_bytes: u64,
+    /// Where the part begins in each of several files.
+    pub part_start: u64,
 }
 
 impl KeptFile {
@@ -70,7 +72,7 @@ impl KeptFile {
     pub(crate) fn named(name: String) -> Self {
         Self {
             names: vec![name],
-            file_bytes: 0,
+            ..Self::default()
         }
     }
 }

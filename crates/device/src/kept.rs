@@ -5,7 +5,7 @@ use crate::admit::{Admission, Consent, Grant, Intent, Overwriting, Permit, admit
 use crate::claimed::{self, CLAIM, OwnDirectory, TRIAL, UNFINISHED, remove_emptied};
 use crate::failure::OpenError;
 use crate::held::changed;
-use crate::open::{FurtherFiles, OpenTarget, open_directory};
+use crate::open::{FurtherFiles, OpenTarget, PartOfFile, open_directory};
 use crate::own_files::{self, OwnFiles, open_own};
 use crate::own_mark;
 use crate::probe::probe;
@@ -273,12 +273,11 @@ impl OpenTarget {
         Ok(target)
     }
 
-    /// The same as a target of several files of `file_bytes`, each of which holds `part_bytes` of
-    /// it.
+    /// The same as a target of several files of `file_bytes`, of which each holds a part of it.
     pub fn create_all_named(
         admission: Admission,
         names: &[String],
-        part_bytes: u64,
+        part: PartOfFile,
         file_bytes: u64,
     ) -> Result<Self, OpenError> {
         let (identity, permit) = admitted_for_scratch(admission)?;
@@ -286,9 +285,11 @@ impl OpenTarget {
         let permit = Arc::new(permit);
         let mut files = Vec::new();
         let mut are_whole = true;
+        let mut largest_bytes = file_bytes;
         for name in names {
             let own = create_or_open_own(held.as_fd(), &identity, name)?;
-            are_whole &= own.size_bytes >= part_bytes;
+            are_whole &= own.size_bytes >= part.start.saturating_add(part.bytes);
+            largest_bytes = largest_bytes.max(own.size_bytes);
             files.push(own.file);
         }
         if files.is_empty() {
@@ -299,8 +300,9 @@ impl OpenTarget {
         let first = files.remove(0);
         let further = FurtherFiles {
             fds: files,
-            part_bytes,
+            part,
             file_bytes,
+            largest_bytes,
         };
         let mut target = Self::of_kept_files(first, further, &identity, &permit);
         if are_whole {

@@ -81,7 +81,7 @@ pub use health::disk_health;
 pub use host::{MachineCpuTime, host_facts};
 pub use kept::{KeptDirectory, is_own_file};
 pub use live::{WatchedDevice, read_disks, watched_device, whole_devices};
-pub use open::{OpenTarget, WriteDurability};
+pub use open::{OpenTarget, PartOfFile, WriteDurability};
 pub use probe::{ProbeError, probe};
 pub use processes::{ActiveProcesses, ProcessActivity};
 pub use request_trace::{RequestTrace, TraceBatch};

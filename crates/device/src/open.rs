@@ -98,10 +98,21 @@ enum DirectSupport {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FurtherFiles {
     pub(crate) fds: Vec<Arc<OwnedFd>>,
-    /// The bytes of the target in each file, also in the first one.
-    pub(crate) part_bytes: u64,
-    /// The size of each file: of its part, and of a rest that is never used.
+    /// Which bytes of each file, also of the first one, belong to the target.
+    pub(crate) part: PartOfFile,
+    /// The size of each file: of its part, and of what is never used before and behind it.
     pub(crate) file_bytes: u64,
+    /// The size of the largest one: one of our own that existed keeps its length.
+    pub(crate) largest_bytes: u64,
+}
+
+/// The part of each of several files that belongs to a target.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PartOfFile {
+    /// Where it begins in the file.
+    pub start: u64,
+    /// Its bytes.
+    pub bytes: u64,
 }
 
 /// An open target: one descriptor, checked to be who was admitted. Dropping a scratch file's target
@@ -201,17 +212,22 @@ impl OpenTarget {
         std::iter::once(self.fd.as_fd()).chain(further)
     }
 
-    /// The bytes of the target in each of its files; `None` of a single file, which holds all.
-    pub fn part_bytes(&self) -> Option<u64> {
-        (!self.further.fds.is_empty()).then_some(self.further.part_bytes)
+    /// The part of each of its files that belongs to it; `None` of a single file, which holds all.
+    pub fn part_of_file(&self) -> Option<PartOfFile> {
+        (!self.further.fds.is_empty()).then_some(self.further.part)
     }
 
-    /// The files with their share of the first `bytes` of the target.
+    /// The files with the place in each where its share of the first `bytes` of the target ends.
     fn shares(&self, bytes: u64) -> impl Iterator<Item = (BorrowedFd<'_>, u64)> {
-        let part_bytes = self.part_bytes().unwrap_or(u64::MAX);
+        let whole = PartOfFile {
+            start: 0,
+            bytes: u64::MAX,
+        };
+        let part = self.part_of_file().unwrap_or(whole);
         self.files().enumerate().map(move |(index, file)| {
-            let before = (index as u64).saturating_mul(part_bytes);
-            (file, bytes.saturating_sub(before).min(part_bytes))
+            let before = (index as u64).saturating_mul(part.bytes);
+            let share = bytes.saturating_sub(before).min(part.bytes);
+            (file, part.start.saturating_add(share))
         })
     }
 
@@ -223,8 +239,8 @@ impl OpenTarget {
             TargetContent::Scratch { capacity_bytes, .. } => *capacity_bytes,
             _ => self.identity.size_bytes,
         };
-        if self.part_bytes().is_some() {
-            size_max = self.further.file_bytes;
+        if self.part_of_file().is_some() {
+            size_max = self.further.largest_bytes;
             self.lengthen_files();
         }
         for file in self.files() {
@@ -459,7 +475,7 @@ impl OpenTarget {
         if self.is_writable() {
             self.write_back().ok()?;
         }
-        if self.part_bytes().is_none() {
+        if self.part_of_file().is_none() {
             return extents::unwritten_bytes(self.fd(), start, length);
         }
         let before: Vec<u64> = self.shares(start).map(|(_, bytes)| bytes).collect();

@@ -197,6 +197,26 @@ mod tests {
         assert!(unknown.contains("fitness"), "{unknown}");
     }
 
+    /// Adds the help of a command and of those within it.
+    fn add_help(command: &mut clap::Command, found: &mut Vec<String>) {
+        found.push(command.render_long_help().to_string());
+        for verb in command.get_subcommands_mut() {
+            add_help(verb, found);
+        }
+    }
+
+    #[test]
+    fn help_names_pages_that_a_user_of_the_program_alone_has() {
+        let mut program = Args::command();
+        program.build();
+        let mut texts = Vec::new();
+        add_help(&mut program, &mut texts);
+        assert!(texts.len() > 20);
+        for text in texts {
+            assert!(!text.contains("docs/"), "{text}");
+        }
+    }
+
     #[test]
     fn verb_comes_before_a_page_of_its_name() {
         assert!(verb_help(&["commit"]).unwrap().contains("--rewrite"));

@@ -165,9 +165,37 @@ impl FioJob {
         self.unlinks || (self.files > 1 && !self.keeps_files)
     }
 
-    /// The bytes of each of its several new files; `None` where that follows from other files.
+    /// Where it begins in each of its several new files. There is no file yet of which fio could
+    /// take a percentage, so an offset in percent is 0.
+    pub(crate) fn start_in_each_file(&self) -> u64 {
+        let increment = self.extent.increment.bytes(0);
+        let before = increment.saturating_mul(self.first_in_section);
+        self.extent.offset.bytes(0).saturating_add(before)
+    }
+
+    /// Its bytes in each of its several new files; `None` where that follows from other files.
+    fn bytes_in_each_file(&self) -> Option<u64> {
+        let files = self.files.max(1);
+        match (self.extent.file_bytes, self.extent.size) {
+            (Some(all), size) => {
+                let file = all / files;
+                let behind = file.saturating_sub(self.start_in_each_file());
+                match size {
+                    Some(share @ Amount::Percent(_)) => Some(share.bytes(file).min(behind)),
+                    _ => Some(behind),
+                }
+            }
+            (None, Some(Amount::Bytes(size))) => Some(size / files),
+            (None, _) => None,
+        }
+    }
+
+    /// The size of each of its several new files; `None` where that follows from other files.
     pub(crate) fn bytes_of_each_file(&self) -> Option<u64> {
-        Some(self.extent.new_file_bytes()? / self.files.max(1))
+        match (self.extent.file_bytes, self.extent.size) {
+            (Some(all), Some(Amount::Bytes(_)) | None) => Some(all / self.files.max(1)),
+            _ => Some(self.start_in_each_file() + self.bytes_in_each_file()?),
+        }
     }
 
     /// The bytes of the whole blocks in all of its several files that stay.
@@ -175,9 +203,19 @@ impl FioJob {
         if !self.keeps_files {
             return None;
         }
-        let each = self.bytes_of_each_file()?;
+        let each = self.bytes_in_each_file()?;
         let block = self.smallest_block();
         Some((each / block * block).saturating_mul(self.files))
+    }
+
+    /// The bytes of all of its several files that stay, as the job sets them.
+    pub(crate) fn asked_bytes(&self) -> Option<u64> {
+        let all = self.bytes_in_each_file()?.saturating_mul(self.files);
+        match self.extent.size {
+            Some(Amount::Bytes(size)) if self.extent.file_bytes.is_some() => Some(size.min(all)),
+            Some(Amount::Bytes(size)) => Some(size),
+            _ => Some(all),
+        }
     }
 
     /// Whether it reads back what it writes.

@@ -266,12 +266,17 @@ fn kept_file(root: &TargetRoot, members: &[&JobFiles<'_>]) -> Option<KeptFile> {
         return None;
     }
     let mut file_bytes = 0;
+    let mut part_start = 0;
     for member in members {
+        if root.names.len() > 1 {
+            part_start = member.job.start_in_each_file();
+        }
         file_bytes = file_bytes.max(member.job.bytes_of_each_file().unwrap_or(0));
     }
     Some(KeptFile {
         names: root.names.clone(),
         file_bytes,
+        part_start,
     })
 }
 
@@ -617,15 +622,21 @@ fn parts_in_files(
     };
     let mut parts = Vec::new();
     for copy in job.first_in_section..job.first_in_section + job.numjobs {
+        if let Some(bytes) = job.kept_bytes() {
+            parts.push(FilePart {
+                start: 0,
+                length: bytes,
+                job_bytes: job.asked_bytes().unwrap_or(bytes),
+                file_bytes: bytes,
+                is_whole_file: true,
+            });
+            continue;
+        }
         let mut part = part(job, copy, known, root)?;
         if known.is_none() && !is_shared && (files.is_own || job.numjobs == 1) {
             fit_new_file(job, copy, &mut part);
         }
-        if let Some(bytes) = job.kept_bytes() {
-            part.start = 0;
-            part.length = bytes;
-            part.is_whole_file = true;
-        } else if files.is_own {
+        if files.is_own {
             // The job visits neither the bytes behind the last whole block of its own file nor
             // those before its offset; unless another job visits the latter, the file need not
             // hold them.

@@ -22,9 +22,9 @@ const PAGE_BYTES: u64 = 4096;
 /// The cause of most names that lead nowhere.
 const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a name";
 
-/// Marks the jobs whose several files stay, each under its own name. Blocking calls go to each of
-/// them; for other engines, and where jobs share some files but not all, they are parts of one
-/// scratch file.
+/// Marks the jobs whose several files stay, each under its own name. Where jobs share some files but
+/// not all, and where a request could not be the same in each file, they are parts of one scratch
+/// file.
 pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>) {
     let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| all_paths(job, translation)).collect();
     let mut can_keep = Vec::new();
@@ -33,12 +33,26 @@ pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>
             !shares_some(&paths[index], &paths) && can_keep_files(job, &paths[index], translation),
         );
     }
-    for (index, job) in jobs.iter_mut().enumerate() {
-        // Those with the same files do so together.
-        job.keeps_files = (0..paths.len())
-            .filter(|other| paths[*other] == paths[index])
-            .all(|other| can_keep[other]);
+    let mut keep = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
+        // Those with the same files do so together, and have the same part of them.
+        keep.push(
+            (0..paths.len())
+                .filter(|other| paths[*other] == paths[index])
+                .all(|other| can_keep[other] && has_same_parts(job, &jobs[other])),
+        );
     }
+    for (job, keeps) in jobs.iter_mut().zip(keep) {
+        job.keeps_files = keeps;
+    }
+}
+
+/// Whether two jobs have the same part of each of several files.
+fn has_same_parts(job: &FioJob, other: &FioJob) -> bool {
+    let own = as_kept(job);
+    let others = as_kept(other);
+    own.kept_bytes() == others.kept_bytes()
+        && own.start_in_each_file() == others.start_in_each_file()
 }
 
 /// Whether another job has some of these files, but not all.
@@ -70,38 +84,77 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
     if !translation.is_as_fio() || !translation.overrides.targets.is_empty() {
         return false;
     }
-    let named = match &job.filename {
-        Some(given) => given.names.len() as u64,
-        None => 0,
+    // The offset in such a pattern is that in the file.
+    let has_offsets = match &job.flags.shape.content.known {
+        Some(pattern) => !pattern.offset_places.is_empty(),
+        None => false,
     };
-    let files = job.files.max(named);
-    let is_checked = job.flags.verify.is_some() || job.flags.signs_only;
-    let starts_at_zero = job.extent.offset == Amount::ZERO && job.extent.increment == Amount::ZERO;
+    let has_own_names = job.filename.is_none();
+    let is_one_part = has_own_names || job.extent.increment == Amount::ZERO;
     let is_in_one_directory = paths.iter().all(|path| path.parent() == paths[0].parent());
-    files > 1
-        && job.engine() == EngineKind::Sync
-        && !is_checked
+    paths.len() > 1
+        && file_count(job) > 1
+        && job.engine() != EngineKind::Null
+        && !has_offsets
         && !job.unlinks
         && !job.extent.fills
         && !job.rw().makes(OpKind::Trim)
-        && starts_at_zero
-        && has_whole_pages(job, files)
+        && is_one_part
+        && has_known_start(job, paths, translation)
+        && has_whole_pages(job)
         && (job.is_uniform() || job.goes_onward())
         && paths.iter().all(|path| is_ours(path, translation))
-        && (is_in_one_directory || job.filename.is_none())
+        && (is_in_one_directory || has_own_names)
 }
 
-/// Whether each of so many files has whole pages, and at least one.
-fn has_whole_pages(job: &FioJob, files: u64) -> bool {
-    let kept = FioJob {
-        files,
+/// The number of files of each copy of a job.
+fn file_count(job: &FioJob) -> u64 {
+    match &job.filename {
+        Some(given) => given.names.len() as u64,
+        None => job.files,
+    }
+}
+
+/// The job as one whose several files stay.
+fn as_kept(job: &FioJob) -> FioJob {
+    FioJob {
+        files: file_count(job),
         keeps_files: true,
         ..job.clone()
-    };
+    }
+}
+
+/// Whether the part of each file begins at a page and has whole ones, and at least one.
+fn has_whole_pages(job: &FioJob) -> bool {
+    let kept = as_kept(job);
+    let starts_at_page = [job.extent.offset, job.extent.increment]
+        .iter()
+        .all(|place| place.bytes(0).is_multiple_of(PAGE_BYTES));
     match kept.kept_bytes() {
-        Some(bytes) => bytes > 0 && (bytes / files).is_multiple_of(PAGE_BYTES),
+        Some(bytes) => {
+            bytes > 0 && (bytes / kept.files).is_multiple_of(PAGE_BYTES) && starts_at_page
+        }
         None => false,
     }
+}
+
+/// Whether it is known where a job begins in its several files: an offset in percent is that of a
+/// file, which the first lap of the first job makes.
+fn has_known_start(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>) -> bool {
+    let extent = &job.extent;
+    let is_in_bytes = [extent.offset, extent.increment]
+        .iter()
+        .all(|place| matches!(place, Amount::Bytes(_)));
+    let is_less = match (extent.io_size, as_kept(job).kept_bytes()) {
+        (None, _) => true,
+        (Some(io_size), Some(bytes)) => io_size.bytes(bytes) <= bytes,
+        (Some(_), None) => false,
+    };
+    let has_one_lap = extent.loops == 1 && !extent.is_time_based && is_less;
+    let are_new = paths
+        .iter()
+        .all(|path| translation.found(path) == PathKind::Nothing);
+    is_in_bytes || (has_one_lap && are_new)
 }
 
 /// Whether a path leads to nothing, or to a file that diskproof made.
@@ -144,6 +197,7 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
         }
         None => {
             if job.files > 1 && !job.keeps_files {
+                check_offset(job, translation)?;
                 translation.note(FILES, &job.section);
             }
             Ok(over_places(job, translation))
@@ -211,15 +265,15 @@ fn over_files(
         .iter()
         .filter(|path| translation.found(path) == PathKind::Nothing)
         .collect();
-    let divides_depth = depth(job).is_multiple_of(paths.len() as u64);
-    let has_own = leaves_files(job, translation) && divides_depth;
-    if job.keeps_files && !divides_depth {
+    let has_own = leaves_files(job, translation) && depth(job) >= paths.len() as u64;
+    if job.keeps_files {
         return Ok(vec![joined_files(job, paths.len(), translation)]);
     }
     if missing.len() == paths.len() && !has_own {
         if let Err(why) = check_new_files(job, &paths) {
             return Err(given.source.error(format!("{why}. {COLON_SEPARATES}")));
         }
+        check_offset(job, translation)?;
         translation.note(FILES, &job.section);
         let mut one = joined_files(job, paths.len(), translation);
         one.filename = Some(GivenNames {
@@ -237,15 +291,14 @@ fn over_files(
             quoted(&path.display().to_string())
         )));
     }
-    let share = share_of_file(job, given)?;
+    let shares = shares_of_files(job, given)?;
     translation.note(
         "each file or disk of a job has its own queue with a share of iodepth; fio fills one queue \
          from all of them in turn, so the slowest delays the others",
         &job.section,
     );
     let mut parts = Vec::new();
-    for name in &given.names {
-        let mut part = share.clone();
+    for (name, mut part) in given.names.iter().zip(shares) {
         part.filename = Some(GivenNames {
             names: vec![name.clone()],
             source: given.source.clone(),
@@ -253,6 +306,23 @@ fn over_files(
         parts.push(part);
     }
     Ok(concurrent(parts))
+}
+
+/// Refuses an offset that moves other bytes in one file of the total size than in each of several.
+fn check_offset(job: &FioJob, translation: &Translation<'_>) -> Translated<()> {
+    let extent = &job.extent;
+    let places = [extent.offset, extent.increment];
+    let is_at_start = places.iter().all(|place| *place == Amount::ZERO);
+    let is_in_percent = places
+        .iter()
+        .any(|place| matches!(place, Amount::Percent(_)));
+    if !translation.is_as_fio() || is_at_start || !(is_in_percent || extent.file_bytes.is_some()) {
+        return Ok(());
+    }
+    Err(job.error(
+        "these files become one, in which the offset is another place than in each; use an offset \
+         in bytes that is a multiple of 4k, or a section for each file",
+    ))
 }
 
 /// The requests of a copy in flight, in all of its files together.
@@ -277,15 +347,14 @@ fn joined_files(job: &FioJob, files: usize, translation: &Translation<'_>) -> Fi
 }
 
 /// What each of the files of a job gets of it: a share of the depth, or of the copies.
-fn share_of_file(job: &FioJob, given: &GivenNames) -> Translated<FioJob> {
+fn shares_of_files(job: &FioJob, given: &GivenNames) -> Translated<Vec<FioJob>> {
     let files = given.names.len() as u64;
     let depth = depth(job);
     let mut share = job.clone();
     share.keeps_files = false;
     share.extent.size = amount_share(job.extent.size, files);
     share.extent.file_bytes = job.extent.file_bytes.map(|bytes| bytes / files);
-    if depth.is_multiple_of(files) {
-        share.flags.depth = Some(Count(depth / files));
+    if depth >= files {
         share.extent.io_size = amount_share(job.extent.io_size, files);
         share.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(files));
         share.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / files as f64));
@@ -296,12 +365,20 @@ fn share_of_file(job: &FioJob, given: &GivenNames) -> Translated<FioJob> {
     } else {
         return Err(given.source.error(format!(
             "[{}]: fio visits the {files} files in turn from one queue. Here each file has its own \
-             queue, but neither iodepth={depth} nor numjobs={} is a multiple of {files}. Use a \
-             multiple (ioengine=libaio iodepth={files}), or a section with stonewall for each file",
+             queue, but iodepth={depth} is less, and numjobs={} is no multiple of {files}. Use a \
+             larger depth (ioengine=libaio iodepth={files}), or a section with stonewall for each file",
             job.section, job.numjobs
         )));
     }
-    Ok(share)
+    let mut shares = vec![share; given.names.len()];
+    if depth >= files {
+        for (index, share) in shares.iter_mut().enumerate() {
+            // The first files have what cannot be divided.
+            let rest = u64::from((index as u64) < depth % files);
+            share.flags.depth = Some(Count(depth / files + rest));
+        }
+    }
+    Ok(shares)
 }
 
 /// The part of an amount for one of so many files; a percentage is of each file.

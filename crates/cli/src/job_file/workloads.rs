@@ -479,7 +479,7 @@ impl<'a> PlacedJob<'a, '_> {
             });
         }
         self.set_cache(&mut flags);
-        self.set_shape(&mut flags.shape);
+        self.set_shape(&mut flags.shape, own)?;
         Ok(flags)
     }
 
@@ -536,14 +536,15 @@ impl<'a> PlacedJob<'a, '_> {
 
     /// Leaves out what only fio's own figures need: ordinary pages, and the map of visited blocks,
     /// which shortens blocks with a mix of sizes.
-    fn set_shape(&self, shape: &mut LoadShape) {
+    fn set_shape(&self, shape: &mut LoadShape, own: FilePart) -> Translated<()> {
         match self.closeness {
             Closeness::Disk => {
                 shape.threads.ordinary_pages = false;
                 shape.order.each_block_once &= self.job.one_block().is_some();
             }
-            Closeness::Fio => shape.content.verified_times = verified_times(self.job),
+            Closeness::Fio => shape.content.verified_times = verified_times(self.job, own)?,
         }
+        Ok(())
     }
 }
 
@@ -564,12 +565,22 @@ fn pin(shape: &mut LoadShape, copy: u64) {
     }
 }
 
-/// How often fio reads back what a job writes: after each of its loops.
-fn verified_times(job: &FioJob) -> Option<u32> {
-    if job.reads_back() && job.extent.loops > 1 && !job.extent.is_time_based {
-        Some(u32::try_from(job.extent.loops).unwrap_or(u32::MAX))
+/// How often fio reads back what a job writes: after each of its laps.
+fn verified_times(job: &FioJob, own: FilePart) -> Translated<Option<u32>> {
+    if !job.reads_back() || job.extent.is_time_based {
+        return Ok(None);
+    }
+    let laps = match job.extent.io_size {
+        None => job.extent.loops,
+        Some(_) => {
+            let lap = job.whole_blocks(own.job_bytes).min(own.length);
+            work_bytes(job, own)? / lap.max(1)
+        }
+    };
+    if laps > 1 {
+        Ok(Some(u32::try_from(laps).unwrap_or(u32::MAX)))
     } else {
-        None
+        Ok(None)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::targets::{read_health, warn_of_failing};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_device::{
-    Admission, GuardedWriteCache, MachineCpuTime, OpenError, OpenTarget, host_facts,
+    Admission, GuardedWriteCache, MachineCpuTime, OpenError, OpenTarget, PartOfFile, host_facts,
 };
 use diskproof_engine::{RunError, Session, measure_clock};
 use diskproof_model::fleet::Hello;
@@ -255,8 +255,11 @@ fn create_kept(
     match kept.names.as_slice() {
         [name] => OpenTarget::create_named(admission, name),
         names => {
-            let part_bytes = bytes.unwrap_or(0) / names.len().max(1) as u64;
-            OpenTarget::create_all_named(admission, names, part_bytes, kept.file_bytes)
+            let part = PartOfFile {
+                start: kept.part_start,
+                bytes: bytes.unwrap_or(0) / names.len().max(1) as u64,
+            };
+            OpenTarget::create_all_named(admission, names, part, kept.file_bytes)
         }
     }
 }

@@ -216,4 +216,29 @@ fn dist_build_ships_the_same_bytes_from_any_target_directory() {
         assert_image(&shipped);
     }
     assert_eq!(sums[0], sums[1]);
+    // A part that is made again leaves the others, also where `cp -n` fails if it skips a file.
+    let target = place.path().join("first");
+    let tools = folder_with_failing_cp(place.path());
+    let output = dist_build(&target, &["--programs", from, "image"])
+        .env(
+            "PATH",
+            format!("{tools}:{}", std::env::var("PATH").unwrap()),
+        )
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert_packages(&target.join("shipped"));
+}
+
+/// A new folder with a `cp` that fails with `-n`, as that of coreutils 9.2 to 9.4 does where it skips
+/// a file.
+fn folder_with_failing_cp(place: &Path) -> String {
+    let folder = place.join("tools");
+    fs::create_dir(&folder).unwrap();
+    let path = folder.join("cp");
+    let text = "#!/bin/sh\ncase \" $* \" in *' -n '*) exit 1;; esac\nexec /bin/cp \"$@\"\n";
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    folder.display().to_string()
 }

@@ -603,15 +603,30 @@ fn sections_on_several_directories_may_differ() {
 }
 
 #[test]
-fn verified_blocks_are_read_back_after_each_loop() {
-    let here = place();
-    let job = argv("--output-format=json --name=j --rw=write --size=64k --loops=3 --verify=md5");
-    let ran = as_fio_in(here.path(), &job);
-    ran.exits(0);
-    let job = first_job(&ran);
-    for direction in ["read", "write"] {
-        assert_eq!(job[direction]["total_ios"], 48, "{direction}");
-        assert_eq!(job[direction]["io_bytes"], 3 << 16, "{direction}");
+fn verified_blocks_are_read_back_after_each_lap() {
+    for (laps, ops) in [("--loops=3", 48), ("--io_size=256k", 32)] {
+        let line = format!(
+            "--output-format=json --name=j --rw=write --size=64k {laps} --verify=md5 \
+             --filename=a:b"
+        );
+        let words = argv(&line);
+        let (here, other) = (place(), place());
+        let ran = as_fio_in(here.path(), &words);
+        ran.exits(0);
+        let bytes = ops * 4096;
+        assert_eq!(moved(&first_job(&ran)), [ops, bytes, ops, bytes], "{laps}");
+        if let Ok(real) = Command::new("fio")
+            .args(&words)
+            .current_dir(other.path())
+            .output()
+        {
+            let report: Value = serde_json::from_slice(&real.stdout).unwrap();
+            assert_eq!(
+                moved(&report["jobs"][0]),
+                [ops, bytes, ops, bytes],
+                "{laps}"
+            );
+        }
     }
 }
 
@@ -642,6 +657,14 @@ fn several_files_of_a_job_stay_and_are_used_again() {
         assert_eq!(first_job(&ran)["write"]["total_ios"], 374);
         assert_eq!(sizes(), left);
     }
+    // Fewer bytes of it leave the files as long as they are, and ours.
+    let less = argv("--output-format=json --name=j --rw=write --size=512k --filename=a:b");
+    for _ in 0..2 {
+        let ran = as_fio_in(here.path(), &less);
+        ran.exits(0);
+        assert_eq!(first_job(&ran)["write"]["total_ios"], 128);
+    }
+    assert_eq!(sizes(), left);
     let read = argv("--output-format=json --name=j --rw=randread --nrfiles=2 --size=64k");
     as_fio_in(here.path(), &read).exits(0);
     let both = ["a", "b", "j.0.0", "j.0.1"];
@@ -658,4 +681,111 @@ fn several_files_of_a_job_stay_and_are_used_again() {
         vec![7; 768_000]
     );
     assert_eq!(names(here.path()), both);
+}
+
+/// What a job has moved, read and written.
+fn moved(job: &Value) -> [u64; 4] {
+    let figure = |kind: &str, key: &str| job[kind][key].as_u64().unwrap();
+    [
+        figure("read", "total_ios"),
+        figure("read", "io_bytes"),
+        figure("write", "total_ios"),
+        figure("write", "io_bytes"),
+    ]
+}
+
+/// The files in a directory with their sizes, without fio's states of verification.
+fn files_in(place: &Path) -> Vec<(String, u64)> {
+    let mut found = Vec::new();
+    for name in names(place) {
+        if !name.ends_with("-verify.state") {
+            let size = place.join(&name).metadata().unwrap().len();
+            found.push((name, size));
+        }
+    }
+    found
+}
+
+#[test]
+fn several_files_have_the_bytes_of_the_real_fio() {
+    const LINES: [(&str, [u64; 4]); 9] = [
+        (
+            "--rw=randread --nrfiles=3 --ioengine=libaio --iodepth=4 --direct=1",
+            [192, 786_432, 0, 0],
+        ),
+        (
+            "--rw=write --filename=a:b:c --ioengine=io_uring --iodepth=7 --fsync=16",
+            [0, 0, 192, 786_432],
+        ),
+        (
+            "--rw=randwrite --nrfiles=2 --ioengine=libaio --iodepth=3 --verify=crc32c",
+            [192, 786_432, 192, 786_432],
+        ),
+        (
+            "--rw=randread --nrfiles=2 --ioengine=mmap --offset=64k",
+            [192, 786_432, 0, 0],
+        ),
+        (
+            "--rw=randwrite --nrfiles=2 --ioengine=mmap",
+            [0, 0, 192, 786_432],
+        ),
+        (
+            "--rw=write --nrfiles=2 --verify=pattern --verify_pattern=0x55 --loops=2",
+            [384, 1_572_864, 384, 1_572_864],
+        ),
+        (
+            "--rw=randwrite --nrfiles=2 --filesize=512k --offset=64k",
+            [0, 0, 192, 786_432],
+        ),
+        (
+            "--rw=read --nrfiles=2 --offset=25% --io_size=200k",
+            [50, 204_800, 0, 0],
+        ),
+        (
+            "--rw=read --nrfiles=4 --file_service_type=random:2",
+            [192, 786_432, 0, 0],
+        ),
+    ];
+    for (options, wanted) in LINES {
+        let here = place();
+        let line = format!("--output-format=json --name=j --size=768k {options}");
+        let words = argv(&line);
+        let mut runs = 1;
+        // The second run uses the files of the first, of which fio would take the percentage.
+        if !options.contains('%') {
+            runs = 2;
+        }
+        for _ in 0..runs {
+            let ran = as_fio_in(here.path(), &words);
+            ran.exits(0);
+            assert_eq!(moved(&first_job(&ran)), wanted, "{options}");
+        }
+        let other = place();
+        let Ok(real) = Command::new("fio")
+            .args(&words)
+            .current_dir(other.path())
+            .output()
+        else {
+            continue;
+        };
+        let report: Value = serde_json::from_slice(&real.stdout).unwrap();
+        assert_eq!(moved(&report["jobs"][0]), wanted, "{options}");
+        assert_eq!(files_in(here.path()), files_in(other.path()), "{options}");
+    }
+}
+
+#[test]
+fn base_of_units_applies_to_the_options_behind_it() {
+    for (line, bytes, ops) in [
+        ("--kb_base=1000 --rw=write --size=1M --bs=4k", 1_000_000, 250),
+        ("--rw=write --size=1M --bs=4k --kb_base=1000", 1_048_576, 256),
+    ] {
+        let mut words = vec!["--name=a", "--output-format=json"];
+        words.extend(argv(line));
+        let here = place();
+        let ran = as_fio_in(here.path(), &words);
+        ran.exits(0);
+        // What fio 3.33 moves.
+        assert_eq!(moved(&first_job(&ran)), [0, 0, ops, bytes], "{line}");
+    }
 }

@@ -4,13 +4,14 @@
 
 use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
+use super::files::TargetFiles;
 use super::sync::{sync, write_back};
 use super::{
     Backend, Extent, Op, Request, RequestSource, WAIT_MAX_NS, WaitMode, advise_dontneed, last_errno,
 };
 use diskproof_model::plan::SyncCall;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -77,7 +78,7 @@ enum SyncMethod {
 /// Linux AIO.
 #[derive(Debug)]
 pub struct AioBackend {
-    fd: OwnedFd,
+    files: TargetFiles,
     context: u64,
     buffers: Buffers,
     /// One control block per slot; its address must stay while in flight, so the vector never
@@ -102,19 +103,20 @@ pub struct AioBackend {
 
 impl AioBackend {
     /// For up to `depth` requests in flight.
-    pub fn new(
-        fd: OwnedFd,
+    pub(crate) fn new(
+        files: impl Into<TargetFiles>,
         buffers: Buffers,
         depth: u32,
         submission: SubmitPolicy,
     ) -> io::Result<Self> {
+        let files = files.into();
         let mut context: u64 = 0;
         // SAFETY: io_setup writes the context id to the address given.
         if unsafe { libc::syscall(libc::SYS_io_setup, depth as libc::c_long, &raw mut context) } < 0
         {
             return Err(io::Error::last_os_error());
         }
-        let number = fd.as_raw_fd() as u32;
+        let number = files.first().as_raw_fd() as u32;
         let iocbs = (0..u64::from(depth))
             .map(|slot| Iocb {
                 data: slot,
@@ -124,7 +126,6 @@ impl AioBackend {
             .collect();
         let (batch, depth) = (BatchSize::for_depth(depth, submission), depth as usize);
         Ok(Self {
-            fd,
             context,
             buffers,
             iocbs,
@@ -133,7 +134,8 @@ impl AioBackend {
             ready: 0,
             readable: 0,
             completed_early: Vec::with_capacity(depth),
-            sync_method: if depth > 1 {
+            // A request of the queue syncs one file.
+            sync_method: if depth > 1 && !files.are_several() {
                 SyncMethod::Queued
             } else {
                 SyncMethod::Blocking
@@ -143,6 +145,7 @@ impl AioBackend {
             slept: 0,
             ring: event_ring(context),
             batch,
+            files,
         })
     }
 
@@ -154,10 +157,9 @@ impl AioBackend {
             Op::Write => IOCB_CMD_PWRITE,
             Op::Sync(call) => return self.prepare_sync(request.slot, call),
             Op::WriteBack => {
-                return self.completed_early.push((
-                    request.slot,
-                    write_back(self.fd.as_raw_fd(), request.offset, request.len),
-                ));
+                let place = self.files.place(request.offset);
+                let result = write_back(place.fd.as_raw_fd(), place.offset, request.len);
+                return self.completed_early.push((request.slot, result));
             }
             Op::Call(_) => {
                 return self.completed_early.push((request.slot, -libc::EOPNOTSUPP));
@@ -169,14 +171,26 @@ impl AioBackend {
         iocb.buf = self.buffers.slot(request.buffer as usize) as u64 + u64::from(request.skip);
         iocb.nbytes = u64::from(request.len);
         iocb.offset = request.offset as i64;
+        if self.files.are_several() {
+            let place = self.files.place(request.offset);
+            let bytes = self
+                .files
+                .bytes_in_file(request.offset, request.len as usize);
+            iocb.fd = place.fd.as_raw_fd() as u32;
+            iocb.offset = place.offset as i64;
+            iocb.nbytes = bytes as u64;
+            if request.op == Op::Write {
+                self.files.note_write(request.slot, request.offset);
+            }
+        }
         self.queued.push(iocb);
     }
 
     #[inline(never)]
     fn prepare_sync(&mut self, slot: u32, call: SyncCall) {
         if self.sync_method == SyncMethod::Blocking {
-            self.completed_early
-                .push((slot, sync(self.fd.as_raw_fd(), call)));
+            let result = self.files.sync_written(|fd| sync(fd.as_raw_fd(), call));
+            self.completed_early.push((slot, result));
             return;
         }
         let iocb = &mut self.iocbs[slot as usize];
@@ -202,7 +216,7 @@ impl AioBackend {
             return -errno;
         }
         self.sync_method = SyncMethod::Blocking;
-        sync(self.fd.as_raw_fd(), call)
+        sync(self.files.first().as_raw_fd(), call)
     }
 
     /// Submits what is queued, without waiting for completions.
@@ -243,6 +257,7 @@ impl AioBackend {
             // leaves it alone until the head passes it.
             let event = unsafe { events.add(head as usize).read() };
             head = if head + 1 == nr { 0 } else { head + 1 };
+            self.files.note_end(event.data as u32);
             sink(event.data as u32, event.res as i32);
         }
         ring.head.store(head, Ordering::Release);
@@ -367,6 +382,7 @@ impl Backend for AioBackend {
             self.read(sink);
         }
         for event in &self.events[..std::mem::take(&mut self.ready)] {
+            self.files.note_end(event.data as u32);
             sink(event.data as u32, event.res as i32);
         }
         if !self.completed_early.is_empty() {
@@ -385,7 +401,9 @@ impl Backend for AioBackend {
     }
 
     fn drop_cache(&mut self, extent: Option<Extent>) {
-        advise_dontneed(&self.fd, extent);
+        for part in self.files.parts(extent) {
+            advise_dontneed(part.fd, part.extent);
+        }
     }
 }
 
@@ -400,7 +418,7 @@ impl Drop for AioBackend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::fd::FromRawFd as _;
+    use std::os::fd::{FromRawFd as _, OwnedFd};
 
     const DEPTH: u32 = 4;
 

@@ -15,7 +15,7 @@ fn batch_of(depth: u32) -> u32 {
 
 /// How requests are submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SubmitPolicy {
+pub(crate) enum SubmitPolicy {
     /// Several in a call.
     Batched,
     /// Each in its own call. The kernel merges neighbouring requests of one call (blk_plug in
@@ -26,7 +26,7 @@ pub enum SubmitPolicy {
 
 impl SubmitPolicy {
     /// One by one for ordered, direct I/O; batched otherwise.
-    pub fn for_access(access: &Access, cache: CachePolicy) -> Self {
+    pub(crate) fn for_access(access: &Access, cache: CachePolicy) -> Self {
         match access {
             Access::Random { .. } | Access::Zoned { .. } => Self::Batched,
             _ if cache == CachePolicy::Direct => Self::OneByOne,

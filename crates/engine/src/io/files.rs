@@ -2,6 +2,7 @@
 //! target; a request that crosses the end of one is short there.
 
 use super::Extent;
+use diskproof_device::PartOfFile;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The open files of a target.
@@ -9,15 +10,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub(crate) struct TargetFiles {
     first: OwnedFd,
     further: Vec<OwnedFd>,
-    /// The bytes of the target in each of several files.
-    part_bytes: u64,
+    /// The part of each of several files that belongs to the target.
+    part: PartOfFile,
     /// Of several files, whether each was written since its last sync.
     unsynced: Vec<bool>,
+    /// Of several files, where the write of each slot of a queue begins, until it has ended.
+    writes_in_flight: Vec<Option<u64>>,
 }
 
 impl From<OwnedFd> for TargetFiles {
     fn from(first: OwnedFd) -> Self {
-        Self::several(first, Vec::new(), 0)
+        Self::several(first, Vec::new(), PartOfFile::default())
     }
 }
 
@@ -36,14 +39,18 @@ pub(crate) struct FilePart<'a> {
 }
 
 impl TargetFiles {
-    /// Several files with `part_bytes` of the target each.
-    pub(crate) fn several(first: OwnedFd, further: Vec<OwnedFd>, part_bytes: u64) -> Self {
+    /// Several files with an equal part of the target each.
+    pub(crate) fn several(first: OwnedFd, further: Vec<OwnedFd>, part: PartOfFile) -> Self {
         let unsynced = vec![false; further.len() + 1];
         Self {
             first,
             further,
-            part_bytes: part_bytes.max(1),
+            part: PartOfFile {
+                bytes: part.bytes.max(1),
+                ..part
+            },
             unsynced,
+            writes_in_flight: Vec::new(),
         }
     }
 
@@ -63,10 +70,10 @@ impl TargetFiles {
     #[cold]
     fn place_among_several(&self, offset: u64) -> FilePlace<'_> {
         let index = self.index(offset);
-        let before = index as u64 * self.part_bytes;
+        let before = index as u64 * self.part.bytes;
         FilePlace {
             fd: self.file(index).as_fd(),
-            offset: offset - before,
+            offset: offset - before + self.part.start,
         }
     }
 
@@ -77,16 +84,17 @@ impl TargetFiles {
         if index == self.further.len() {
             return bytes;
         }
-        let end = (index as u64 + 1) * self.part_bytes;
+        let end = (index as u64 + 1) * self.part.bytes;
         usize::try_from(end - offset).map_or(bytes, |room| bytes.min(room))
     }
 
-    fn index(&self, offset: u64) -> usize {
+    /// The number of the file that holds this byte of the target.
+    pub(crate) fn index(&self, offset: u64) -> usize {
         if self.further.is_empty() {
             return 0;
         }
         // The last file also has what lies behind the target: reads find its end there.
-        let index = usize::try_from(offset / self.part_bytes).unwrap_or(usize::MAX);
+        let index = usize::try_from(offset / self.part.bytes).unwrap_or(usize::MAX);
         index.min(self.further.len())
     }
 
@@ -103,6 +111,29 @@ impl TargetFiles {
         if !self.further.is_empty() {
             let index = self.index(offset);
             self.unsynced[index] = true;
+        }
+    }
+
+    /// Notes that the write of a slot is in flight, until [`Self::note_end`].
+    pub(crate) fn note_write(&mut self, slot: u32, offset: u64) {
+        if self.further.is_empty() {
+            return;
+        }
+        let slot = slot as usize;
+        if slot >= self.writes_in_flight.len() {
+            self.writes_in_flight.resize(slot + 1, None);
+        }
+        self.writes_in_flight[slot] = Some(offset);
+    }
+
+    /// Notes that the request of a slot has ended. A sync covers what ended before it.
+    #[inline(always)]
+    pub(crate) fn note_end(&mut self, slot: u32) {
+        if !self.further.is_empty()
+            && let Some(write) = self.writes_in_flight.get_mut(slot as usize)
+            && let Some(offset) = write.take()
+        {
+            self.mark_written(offset);
         }
     }
 
@@ -130,9 +161,9 @@ impl TargetFiles {
         !self.further.is_empty()
     }
 
-    /// The only file.
-    pub(crate) fn into_only(self) -> OwnedFd {
-        self.first
+    /// The only file, or the first one.
+    pub(crate) fn first(&self) -> BorrowedFd<'_> {
+        self.first.as_fd()
     }
 
     /// The files with their parts of an extent of the target, or of all of it; those without one
@@ -151,11 +182,11 @@ impl TargetFiles {
                 parts.push(FilePart { fd, extent: None });
                 continue;
             };
-            let before = index as u64 * self.part_bytes;
+            let before = index as u64 * self.part.bytes;
             let start = extent.start.max(before);
-            let end = extent.end().min(before + self.part_bytes);
+            let end = extent.end().min(before + self.part.bytes);
             if start < end {
-                let part = Extent::new(start - before, end - start);
+                let part = Extent::new(start - before + self.part.start, end - start);
                 parts.push(FilePart {
                     fd,
                     extent: Some(part),
@@ -169,12 +200,23 @@ impl TargetFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::aio::AioBackend;
     use crate::io::buffers::Buffers;
+    use crate::io::mmap::MmapBackend;
     use crate::io::sync::{SyncBackend, sync};
-    use crate::io::{Backend as _, Op, Request};
-    use diskproof_model::plan::SyncCall;
+    use crate::io::uring::UringBackend;
+    use crate::io::{Backend, Op, Request, SubmitPolicy, WaitMode};
+    use crate::random::Random;
+    use diskproof_model::plan::{CachePolicy, SyncCall};
+    use rustix::mm::{Advice, ProtFlags};
     use std::cell::RefCell;
     use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::FileExt as _;
+
+    const PART: PartOfFile = PartOfFile {
+        start: 0,
+        bytes: 8192,
+    };
 
     /// Three files of two blocks.
     fn three_files() -> (TargetFiles, Vec<std::fs::File>) {
@@ -184,7 +226,7 @@ mod tests {
             own.push(file.try_clone().unwrap().into());
         }
         let first = own.remove(0);
-        (TargetFiles::several(first, own, 8192), all)
+        (TargetFiles::several(first, own, PART), all)
     }
 
     fn sizes(files: &[std::fs::File]) -> Vec<u64> {
@@ -239,6 +281,106 @@ mod tests {
         assert_eq!(files.sync_written(count), 0);
         assert_eq!(*synced.borrow(), [numbers[0], numbers[2]]);
         assert_eq!(files.sync_written(|_| -5), 0, "all are synced");
+    }
+
+    /// Writes these blocks of the target, syncs, and reads the last one. Returns the results.
+    fn write_and_sync(backend: &mut impl Backend, blocks: &[u64]) -> Vec<i32> {
+        let mut ops: Vec<(Op, u64)> = blocks.iter().map(|block| (Op::Write, *block)).collect();
+        ops.push((Op::Sync(SyncCall::Fdatasync), 0));
+        ops.push((Op::Read, blocks[blocks.len() - 1]));
+        let mut results = Vec::new();
+        for (op, block) in ops {
+            let mut request = Some(Request::new(0, op, block * 4096, 4096));
+            let before = results.len();
+            while results.len() == before {
+                backend.enqueue(&mut |_| request.take()).unwrap();
+                backend.wait(WaitMode::Completion).unwrap();
+                backend.reap(&mut |slot, result| {
+                    assert_eq!(slot, 0);
+                    results.push(result);
+                });
+            }
+        }
+        results
+    }
+
+    /// Three files of which two blocks behind the first one belong to the target.
+    fn files_with_a_start() -> (TargetFiles, Vec<std::fs::File>) {
+        let (mut files, all) = three_files();
+        files.part.start = 4096;
+        (files, all)
+    }
+
+    fn filled_buffers() -> Buffers {
+        let mut buffers = Buffers::new(4, 4096).unwrap();
+        buffers.fill_random(&mut Random::new(1, 1));
+        buffers
+    }
+
+    /// The blocks of each file that have content.
+    fn written_blocks(files: &[std::fs::File]) -> Vec<Vec<u64>> {
+        let mut all = Vec::new();
+        for file in files {
+            let mut written = Vec::new();
+            for block in 0..3 {
+                let mut content = [0; 4096];
+                let got = file.read_at(&mut content, block * 4096).unwrap();
+                if content[..got].iter().any(|byte| *byte != 0) {
+                    written.push(block);
+                }
+            }
+            all.push(written);
+        }
+        all
+    }
+
+    #[test]
+    fn queues_and_mappings_reach_the_part_of_each_file() {
+        const BLOCKS: [u64; 3] = [0, 3, 4];
+        const RESULTS: [i32; 5] = [4096, 4096, 4096, 0, 4096];
+        const WRITTEN: [[u64; 1]; 3] = [[1], [2], [1]];
+        let batched = SubmitPolicy::Batched;
+        let (files, all) = files_with_a_start();
+        let mut aio = AioBackend::new(files, filled_buffers(), 4, batched).unwrap();
+        assert_eq!(write_and_sync(&mut aio, &BLOCKS), RESULTS);
+        assert_eq!(written_blocks(&all), WRITTEN);
+        let (files, all) = files_with_a_start();
+        let cache = CachePolicy::Buffered;
+        match UringBackend::new(files, filled_buffers(), 4, cache, batched) {
+            Ok(mut ring) => {
+                assert_eq!(write_and_sync(&mut ring, &BLOCKS), RESULTS);
+                assert_eq!(written_blocks(&all), WRITTEN);
+            }
+            Err(_) => eprintln!("SKIPPED: io_uring on several files: it is blocked"),
+        }
+        let (files, all) = files_with_a_start();
+        for file in &all {
+            file.set_len(12_288).unwrap();
+        }
+        let both = ProtFlags::READ | ProtFlags::WRITE;
+        let target = 3 * PART.bytes;
+        let mut mapped =
+            MmapBackend::new(files, filled_buffers(), target, both, Advice::Random).unwrap();
+        assert_eq!(write_and_sync(&mut mapped, &BLOCKS), RESULTS);
+        assert_eq!(written_blocks(&all), WRITTEN);
+    }
+
+    #[test]
+    fn write_counts_for_a_sync_once_it_has_ended() {
+        let (mut files, _) = three_files();
+        files.note_write(0, 0);
+        files.note_write(1, 8192);
+        files.note_end(1);
+        let synced = RefCell::new(0);
+        let count = |_: BorrowedFd<'_>| {
+            *synced.borrow_mut() += 1;
+            0
+        };
+        assert_eq!(files.sync_written(count), 0);
+        assert_eq!(*synced.borrow(), 1);
+        files.note_end(0);
+        files.sync_written(count);
+        assert_eq!(*synced.borrow(), 2);
     }
 
     #[test]

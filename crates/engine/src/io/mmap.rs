@@ -1,4 +1,4 @@
-//! A shared memory mapping: requests are memory copies, and the kernel does I/O on page faults. One
+//! Shared memory mappings: requests are memory copies, and the kernel does I/O on page faults. One
 //! request at a time; depth comes from threads. madvise(MADV_POPULATE_READ/WRITE, Linux 5.14)
 //! faults the pages in and turns an I/O error into an errno, where a plain access would raise
 //! SIGBUS. A page that vanishes before the copy (another process truncated the file, or the disk
@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::buffers::{ALIGNMENT_BYTES, Buffers};
+use super::files::{FilePlace, TargetFiles};
 use super::sync::sync;
 use super::{Backend, Extent, Op, Request, RequestSource, advise_dontneed};
 use rustix::io::Errno;
@@ -13,15 +14,24 @@ use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, 
 use std::ffi::{c_int, c_void};
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
 
-/// A mapping of the first `length` bytes of a file or device.
+/// Mappings of the files of a target.
 #[derive(Debug)]
 pub(crate) struct MmapBackend {
-    fd: OwnedFd,
+    files: TargetFiles,
+    /// In the order of the files.
+    mappings: Vec<Mapping>,
+    buffers: Buffers,
+    done: Option<(u32, i32)>,
+}
+
+/// A mapping of the first `length` bytes of a file or device.
+#[derive(Debug)]
+struct Mapping {
     base: NonNull<u8>,
     length: usize,
     /// Where the last request may end.
@@ -32,20 +42,58 @@ pub(crate) struct MmapBackend {
     /// move a thousand times the requested bytes (do_sync_mmap_readahead in mm/filemap.c). fio's
     /// mmap engine gives the same advice.
     advice: Advice,
-    buffers: Buffers,
-    done: Option<(u32, i32)>,
 }
 
 impl MmapBackend {
-    /// Maps the first `length` bytes.
+    /// Maps the first `length` bytes of the target.
     pub(crate) fn new(
-        fd: OwnedFd,
+        files: impl Into<TargetFiles>,
         buffers: Buffers,
         length: u64,
         protection: ProtFlags,
         advice: Advice,
     ) -> io::Result<Self> {
         catch_faults()?;
+        let files = files.into();
+        let mut mappings = Vec::new();
+        for part in files.parts(Some(Extent::new(0, length))) {
+            let part_length = part.extent.map_or(length, |extent| extent.end());
+            mappings.push(Mapping::new(part.fd, part_length, protection, advice)?);
+        }
+        Ok(Self {
+            files,
+            mappings,
+            buffers,
+            done: None,
+        })
+    }
+
+    fn perform(&mut self, request: &Request) -> i32 {
+        if let Op::Sync(call) = request.op {
+            return self.files.sync_written(|fd| sync(fd.as_raw_fd(), call));
+        }
+        let Some(mapping) = self.mappings.get_mut(self.files.index(request.offset)) else {
+            return 0;
+        };
+        let place = self.files.place(request.offset);
+        let len = self
+            .files
+            .bytes_in_file(request.offset, request.len as usize);
+        let result = mapping.perform(request, &place, len, &self.buffers);
+        if request.op == Op::Write {
+            self.files.mark_written(request.offset);
+        }
+        result
+    }
+}
+
+impl Mapping {
+    fn new(
+        fd: BorrowedFd<'_>,
+        length: u64,
+        protection: ProtFlags,
+        advice: Advice,
+    ) -> io::Result<Self> {
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
         // SAFETY: a new shared mapping at an address of the kernel's choice; no existing memory is
         // affected.
@@ -55,20 +103,17 @@ impl MmapBackend {
                 length,
                 protection,
                 MapFlags::SHARED,
-                &fd,
+                fd,
                 0,
             )?
         };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let mapping = Self {
-            fd,
             base,
             length,
             reach: length,
             protection,
             advice,
-            buffers,
-            done: None,
         };
         mapping.advise(0, length)?;
         Ok(mapping)
@@ -80,13 +125,13 @@ impl MmapBackend {
     }
 
     /// Maps a part of the file again, where pages were missing.
-    fn map_again(&mut self, start: usize, length: usize) {
+    fn map_again(&mut self, fd: BorrowedFd<'_>, start: usize, length: usize) {
         let (prot, flags) = (self.protection, MapFlags::SHARED | MapFlags::FIXED);
         // SAFETY: the range lies in the mapping, which is this value's alone and contains only the
         // file.
         let mapped = unsafe {
             let at = self.base.as_ptr().add(start).cast();
-            mmap(at, length, prot, flags, &self.fd, start as u64)
+            mmap(at, length, prot, flags, fd, start as u64)
         };
         if mapped.is_err() || self.advise(start, length).is_err() {
             // No file is mapped there now: every later request finds the end of the file.
@@ -94,11 +139,18 @@ impl MmapBackend {
         }
     }
 
-    fn perform(&mut self, request: &Request) -> i32 {
-        if request.offset + u64::from(request.len) > self.reach as u64 {
+    /// Carries out `len` bytes of a request that begin at a place in the file.
+    fn perform(
+        &mut self,
+        request: &Request,
+        place: &FilePlace<'_>,
+        len: usize,
+        buffers: &Buffers,
+    ) -> i32 {
+        if place.offset + len as u64 > self.reach as u64 {
             return 0;
         }
-        let (offset, len) = (request.offset as usize, request.len as usize);
+        let offset = place.offset as usize;
         let page = offset / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
         // SAFETY: offset + len was checked against the mapping's length.
         let (mapped, start) =
@@ -109,7 +161,7 @@ impl MmapBackend {
             - page;
         // SAFETY: the slot is at least skip + len bytes long.
         let buffer = unsafe {
-            self.buffers
+            buffers
                 .slot(request.buffer as usize)
                 .add(request.skip as usize)
         };
@@ -129,9 +181,8 @@ impl MmapBackend {
                 Ok(()) => unsafe { copy(buffer, mapped, len, here) },
                 Err(errno) => return io_error(errno),
             },
-            Op::Sync(call) => return sync(self.fd.as_raw_fd(), call),
-            // The engine is not selected for them.
-            Op::Call(_) => return -libc::EOPNOTSUPP,
+            // The engine is not selected for calls; syncs concern files.
+            Op::Call(_) | Op::Sync(_) => return -libc::EOPNOTSUPP,
             Op::WriteBack => {
                 // SAFETY: the range lies inside the mapping.
                 let synced = unsafe { msync(start.cast(), span, MsyncFlags::SYNC) };
@@ -141,7 +192,7 @@ impl MmapBackend {
         if is_whole {
             return len as i32;
         }
-        self.map_again(page, span);
+        self.map_again(place.fd, page, span);
         -libc::EIO
     }
 }
@@ -176,20 +227,19 @@ impl Backend for MmapBackend {
     }
 
     fn drop_cache(&mut self, extent: Option<Extent>) {
-        // SAFETY: the whole mapping; dropping clean pages of a shared file mapping loses nothing,
-        // dirty ones stay in the page cache.
-        let _ = unsafe {
-            madvise(
-                self.base.as_ptr().cast(),
-                self.length,
-                Advice::LinuxDontNeed,
-            )
-        };
-        advise_dontneed(&self.fd, extent);
+        for mapping in &self.mappings {
+            let base = mapping.base.as_ptr().cast();
+            // SAFETY: the whole mapping; dropping clean pages of a shared file mapping loses
+            // nothing, dirty ones stay in the page cache.
+            let _ = unsafe { madvise(base, mapping.length, Advice::LinuxDontNeed) };
+        }
+        for part in self.files.parts(extent) {
+            advise_dontneed(part.fd, part.extent);
+        }
     }
 }
 
-impl Drop for MmapBackend {
+impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping was made in `new` with this length; no other code holds pointers into
         // it.
@@ -320,7 +370,7 @@ mod tests {
             assert_eq!(backend.perform(&request(op, 0, 2)), 2 * PAGE as i32);
             // As if another process truncated the file right after the pages were populated.
             file.set_len(PAGE).unwrap();
-            let (base, buffer) = (backend.base.as_ptr(), backend.buffers.slot(0));
+            let (base, buffer) = (backend.mappings[0].base.as_ptr(), backend.buffers.slot(0));
             let (from, to) = if op == Op::Read {
                 (base, buffer)
             } else {
@@ -331,7 +381,7 @@ mod tests {
             // made.
             let copied = unsafe { copy(from, to, 2 * PAGE as usize, mapped) };
             assert!(!copied, "{op:?}");
-            backend.map_again(0, 2 * PAGE as usize);
+            backend.mappings[0].map_again(file.as_fd(), 0, 2 * PAGE as usize);
             assert_eq!(backend.perform(&request(op, 0, 1)), PAGE as i32);
             assert_eq!(backend.perform(&request(op, 1, 1)), -libc::EIO, "{op:?}");
             // The file is mapped there again, not the zeros that helped the copy.

@@ -4,7 +4,9 @@
 
 use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
+use super::files::TargetFiles;
 use super::ring::{Ring, SubmissionEntry};
+use super::sync::sync;
 use super::{
     Backend, BlockCall, Extent, Op, Request, RequestSource, SystemCall, WAIT_MAX_NS, WaitMode,
     advise_dontneed,
@@ -15,7 +17,7 @@ use rustix::io::Errno;
 use rustix::io_uring::{IoringEnterFlags, IoringOp, IoringSetupFlags};
 use rustix::thread::Timespec;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::AsRawFd as _;
 
 /// user_data of the timer that ends a long wait.
 const WAKE_UP: u64 = u64::MAX;
@@ -28,7 +30,7 @@ const DATASYNC: u32 = 1;
 /// IOSQE_FIXED_FILE of linux/io_uring.h: the file is named by its index among the registered ones.
 const FIXED_FILE: u64 = 1;
 
-/// An io_uring on one file.
+/// An io_uring on the files of a target.
 #[derive(Debug)]
 pub struct UringBackend {
     // Order matters: the ring ends before the buffers are unmapped, which must not be while it has
@@ -36,7 +38,8 @@ pub struct UringBackend {
     ring: Ring,
     buffers: Buffers,
     writer: EntryWriter,
-    fd: OwnedFd,
+    /// Syncs of several files, which are blocking calls.
+    completed_early: Vec<(u32, i32)>,
     timer: Box<Timespec>,
     timer_armed: bool,
     batch: BatchSize,
@@ -61,8 +64,8 @@ fn cold_path() {}
 /// Writes the entries of requests.
 #[derive(Debug)]
 struct EntryWriter {
-    fd: RawFd,
-    /// Whether the file is registered.
+    files: TargetFiles,
+    /// Whether the only file is registered.
     fixed_file: bool,
     /// Whether the buffers are.
     fixed_buffers: bool,
@@ -84,7 +87,12 @@ impl EntryWriter {
             (entry.off, entry.len) = (request.offset, request.len);
         } else {
             cold_path();
-            self.kinds[request.slot as usize] = kind;
+            // The file of an entry changes with its offset.
+            self.kinds[request.slot as usize] = if self.files.are_several() {
+                EntryKind::Other
+            } else {
+                kind
+            };
             *entry = self.build(request, buffers);
         }
     }
@@ -92,11 +100,12 @@ impl EntryWriter {
     /// The whole entry of a request.
     #[inline(always)]
     fn build(&self, request: Request, buffers: &Buffers) -> SubmissionEntry {
+        let place = self.files.place(request.offset);
         // A registered file is named by its index, 0, and a flag.
         let (fd, flags) = if self.fixed_file {
             (0, FIXED_FILE)
         } else {
-            (self.fd as u32, 0)
+            (place.fd.as_raw_fd() as u32, 0)
         };
         // SAFETY: inside the slot: skip is what an earlier transfer of at most len bytes has done.
         let addr = unsafe {
@@ -104,7 +113,10 @@ impl EntryWriter {
                 .slot(request.buffer as usize)
                 .add(request.skip as usize)
         } as u64;
-        let (off, len, buf_index) = (request.offset, request.len, u64::from(request.buffer));
+        let bytes = self
+            .files
+            .bytes_in_file(request.offset, request.len as usize);
+        let (off, len, buf_index) = (place.offset, bytes as u32, u64::from(request.buffer));
         let none = SubmissionEntry::default();
         let transfer = SubmissionEntry {
             off,
@@ -207,17 +219,18 @@ fn build_ring(depth: u32) -> io::Result<(Ring, Vec<&'static str>)> {
 }
 
 impl UringBackend {
-    /// For up to `depth` requests in flight on `fd`. Registered buffers slow down buffered I/O (the
+    /// For up to `depth` requests in flight on these files. Registered buffers slow down buffered I/O (the
     /// kernel copies through a bio_vec iterator), so `cache` decides on them.
-    pub fn new(
-        fd: OwnedFd,
+    pub(crate) fn new(
+        files: impl Into<TargetFiles>,
         buffers: Buffers,
         depth: u32,
         cache: CachePolicy,
         submission: SubmitPolicy,
     ) -> io::Result<Self> {
         let (ring, mut features) = build_ring(depth)?;
-        let file = ring.register_file(fd.as_raw_fd()).is_ok();
+        let files = files.into();
+        let file = !files.are_several() && ring.register_file(files.first().as_raw_fd()).is_ok();
         let worth_it = cache == CachePolicy::Direct && buffers.slot_bytes() <= REGISTERED_BYTES_MAX;
         // Registered memory counts against RLIMIT_MEMLOCK on some kernels: without the right, plain
         // buffers do. SAFETY: the buffers live as long as the ring (field order, and
@@ -229,12 +242,12 @@ impl UringBackend {
             ring,
             buffers,
             writer: EntryWriter {
-                fd: fd.as_raw_fd(),
+                files,
                 fixed_file: file,
                 fixed_buffers: fixed,
                 kinds: vec![EntryKind::Other; depth as usize].into_boxed_slice(),
             },
-            fd,
+            completed_early: Vec::new(),
             timer: Box::new(Timespec {
                 tv_sec: 0,
                 tv_nsec: WAIT_MAX_NS as i64,
@@ -257,6 +270,37 @@ impl UringBackend {
         ignore_transient(self.ring.enter(0, IoringEnterFlags::empty()))?;
         self.batch.learn(sent, self.ring.ready());
         Ok(())
+    }
+
+    /// The same as [`Backend::enqueue`] on several files. A request of the ring syncs one of them.
+    #[cold]
+    fn enqueue_among_several(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
+        loop {
+            while self.ring.unsent() < self.batch.size {
+                let Some(request) = source(&mut self.buffers) else {
+                    return Ok(());
+                };
+                if let Op::Sync(call) = request.op {
+                    let files = &mut self.writer.files;
+                    let result = files.sync_written(|fd| sync(fd.as_raw_fd(), call));
+                    self.completed_early.push((request.slot, result));
+                    continue;
+                }
+                if request.op == Op::Write {
+                    self.writer.files.note_write(request.slot, request.offset);
+                }
+                let mut submissions = self.ring.submissions();
+                let entry = submissions.entry(request.slot);
+                self.writer.write(request, &self.buffers, entry);
+                submissions.push(request.slot);
+                submissions.end();
+            }
+            self.send()?;
+            if self.ring.unsent() >= self.batch.size {
+                // The kernel takes no more before completions are reaped.
+                return Ok(());
+            }
+        }
     }
 
     fn arm_timer(&mut self) {
@@ -307,6 +351,9 @@ impl Backend for UringBackend {
         if !self.timer_armed {
             self.arm_timer();
         }
+        if self.writer.files.are_several() {
+            return self.enqueue_among_several(source);
+        }
         loop {
             let room = self.batch.size.saturating_sub(self.ring.unsent());
             let mut submissions = self.ring.submissions();
@@ -334,6 +381,9 @@ impl Backend for UringBackend {
     #[inline(always)]
     fn wait(&mut self, patience: WaitMode) -> io::Result<()> {
         ignore_transient(match patience {
+            _ if !self.completed_early.is_empty() => {
+                self.ring.enter(0, IoringEnterFlags::GETEVENTS)
+            }
             // Completions that are there need no call.
             WaitMode::Completion | WaitMode::AtMost(_)
                 if self.ring.unsent() == 0 && self.ring.ready() > 0 =>
@@ -351,13 +401,18 @@ impl Backend for UringBackend {
     #[inline(always)]
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
         let armed = &mut self.timer_armed;
+        let files = &mut self.writer.files;
         self.ring.reap(|user_data, result| {
             if user_data == WAKE_UP {
                 *armed = false
             } else {
+                files.note_end(user_data as u32);
                 sink(user_data as u32, result)
             }
         });
+        for (slot, result) in self.completed_early.drain(..) {
+            sink(slot, result);
+        }
     }
 
     fn buffers(&self) -> &Buffers {
@@ -371,7 +426,9 @@ impl Backend for UringBackend {
     }
 
     fn drop_cache(&mut self, extent: Option<Extent>) {
-        advise_dontneed(&self.fd, extent);
+        for part in self.writer.files.parts(extent) {
+            advise_dontneed(part.fd, part.extent);
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, MonotonicClock, WorkerClock};
+use crate::io::files::TargetFiles;
 use crate::io::sync::sync;
 use crate::load::write_journal::WriteJournal;
 use crate::lock::lock;
@@ -182,17 +183,21 @@ fn verify(
         ..VerifyResult::default()
     };
     let (mine, journal) = (Arc::clone(checked), Arc::clone(journal));
+    let part = call.open.part_of_file().unwrap_or_default();
     let work = move |mut files: Vec<OwnedFd>| {
-        // A workload on several files has no journal.
-        let Some(fd) = files.pop() else {
-            return Err(io::ErrorKind::NotFound.into());
-        };
         if cache != CachePolicy::Direct {
-            sync(fd.as_raw_fd(), SyncCall::Fdatasync);
-            let _ = rustix::fs::fadvise(&fd, 0, None, rustix::fs::Advice::DontNeed);
+            for file in &files {
+                sync(file.as_raw_fd(), SyncCall::Fdatasync);
+                let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+            }
         }
+        if files.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let further = files.split_off(1);
+        let files = TargetFiles::several(files.remove(0), further, part);
         let mut check = BlockCheck {
-            fd: &fd,
+            files: &files,
             journal: &journal,
             buffers: Buffers::new(1, read_bytes.max(block_bytes))?,
             block: block_bytes,
@@ -223,7 +228,7 @@ fn verify(
 
 /// Reads back what a workload wrote.
 struct BlockCheck<'a> {
-    fd: &'a OwnedFd,
+    files: &'a TargetFiles,
     journal: &'a WriteJournal,
     buffers: Buffers,
     block: usize,
@@ -273,7 +278,7 @@ impl BlockCheck<'_> {
         let block = self.block;
         let started_ns = MonotonicClock.now();
         let outcome = read_all(
-            self.fd,
+            self.files,
             self.buffers.bytes_mut(0, run.len() * block),
             offset,
         );
@@ -290,7 +295,7 @@ impl BlockCheck<'_> {
                     *generation,
                 ),
                 // One bad sector fails the whole read; reading block by block finds it.
-                Err(_) => match read_all(self.fd, self.buffers.bytes_mut(0, block), at) {
+                Err(_) => match read_all(self.files, self.buffers.bytes_mut(0, block), at) {
                     Ok(()) => {
                         let found = self.buffers.bytes(0, block);
                         self.journal.find_damage(found, at, *generation)
@@ -329,10 +334,14 @@ impl BlockCheck<'_> {
     }
 }
 
-fn read_all(fd: &OwnedFd, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+fn read_all(files: &TargetFiles, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
-        match rustix::io::pread(fd, &mut bytes[done..], offset + done as u64) {
+        let at = offset + done as u64;
+        let place = files.place(at);
+        let room = files.bytes_in_file(at, bytes.len() - done);
+        let rest = &mut bytes[done..done + room];
+        match rustix::io::pread(place.fd, rest, place.offset) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(moved) => done += moved,
             Err(rustix::io::Errno::INTR) => {}

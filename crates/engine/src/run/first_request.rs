@@ -50,7 +50,7 @@ pub(crate) fn find_slow(
     );
     let has_queue = workload.depth > 1 || is_ring;
     let moves_nothing = workload.engine == EngineChoice::Fixed(EngineKind::Null);
-    let is_of_files = target.part_bytes().is_some();
+    let is_of_files = target.part_of_file().is_some();
     // The request goes to one file.
     if !has_queue || moves_nothing || is_of_files {
         return Ok(None);

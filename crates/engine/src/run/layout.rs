@@ -103,10 +103,10 @@ pub(crate) fn through_cache(layout: Workload) -> Workload {
 /// The same on a target of several files: no block crosses the end of one, and blocking calls write
 /// them.
 pub(crate) fn within_files(layout: Workload, target: &OpenTarget) -> Workload {
-    let Some(part_bytes) = target.part_bytes() else {
+    let Some(part) = target.part_of_file() else {
         return layout;
     };
-    let places = part_bytes | layout.span.start_bytes;
+    let places = part.start | part.bytes | layout.span.start_bytes;
     Workload {
         block_bytes: layout.block_bytes.min(1 << places.trailing_zeros().min(31)),
         engine: EngineChoice::Fixed(EngineKind::Sync),

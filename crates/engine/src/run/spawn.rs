@@ -33,6 +33,7 @@ use crate::run::error::WorkerPanic;
 use crate::run::limits::{after_write_of, largest_block};
 use crate::run::prepare::PreparedTarget;
 use crate::run::thread::{own_descriptors, schedule_thread};
+use diskproof_device::PartOfFile;
 use diskproof_model::measurement::CpuTime;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
@@ -109,8 +110,8 @@ pub(crate) enum WorkerReport {
 pub(crate) struct WorkerFiles<'a> {
     /// Those of the target, of which there is one at least.
     pub target: Vec<BorrowedFd<'a>>,
-    /// The bytes of the target in each of several files.
-    pub part_bytes: Option<u64>,
+    /// The part of each of several files that belongs to the target.
+    pub part: Option<PartOfFile>,
     /// The description that it syncs, where that is another one.
     pub synced: Option<BorrowedFd<'a>>,
 }
@@ -123,7 +124,7 @@ pub(crate) fn spawn(
     start: Receiver<WorkerStart>,
     reports: Sender<WorkerReport>,
 ) -> io::Result<()> {
-    let part_bytes = files.part_bytes;
+    let part = files.part.unwrap_or_default();
     let has_other_sync = files.synced.is_some();
     let all = files.target.iter().chain(&files.synced);
     let numbers: Vec<RawFd> = all.map(|file| file.as_raw_fd()).collect();
@@ -138,7 +139,7 @@ pub(crate) fn spawn(
                 let sync_fd = if has_other_sync { own.pop() } else { None };
                 let further = own.split_off(1.min(own.len()));
                 let first = own.pop().ok_or(io::ErrorKind::NotFound)?;
-                let files = TargetFiles::several(first, further, part_bytes.unwrap_or(0));
+                let files = TargetFiles::several(first, further, part);
                 work(config, files, sync_fd, &start, &reports)
             }));
             let report = match worked.unwrap_or_else(|panic| Err(panic_error(&*panic))) {
@@ -175,19 +176,13 @@ fn work(
     let shift = write_shift(workload, depth);
     let buffers = filled_buffers(&config, depth + shift)?;
     let submission = SubmitPolicy::for_access(&workload.access, cache);
-    // Only the engine of blocking calls knows several files; no other one is selected for them.
-    if known.engine.used != EngineKind::Sync && files.are_several() {
-        return Err(io::ErrorKind::Unsupported.into());
-    }
     match known.engine.used {
         EngineKind::Uring => {
-            let fd = files.into_only();
-            let backend = UringBackend::new(fd, buffers, depth, cache, submission)?;
+            let backend = UringBackend::new(files, buffers, depth, cache, submission)?;
             run_worker(config, backend, start, reports)
         }
         EngineKind::Aio => {
-            let fd = files.into_only();
-            let backend = AioBackend::new(fd, buffers, depth, submission)?;
+            let backend = AioBackend::new(files, buffers, depth, submission)?;
             run_worker(config, backend, start, reports)
         }
         EngineKind::Sync => {
@@ -220,8 +215,7 @@ fn work(
             };
             // The whole span, also where this thread has a part of it.
             let length = config.prepared.extent.end();
-            let fd = files.into_only();
-            let backend = MmapBackend::new(fd, buffers, length, protection, advice)?;
+            let backend = MmapBackend::new(files, buffers, length, protection, advice)?;
             run_worker(config, backend, start, reports)
         }
         EngineKind::Null => {

@@ -206,7 +206,7 @@ impl<'a> WorkerGroup<'a> {
                     Some(own) => own.iter().map(AsFd::as_fd).collect(),
                     None => open.files().collect(),
                 },
-                part_bytes: open.part_bytes(),
+                part: open.part_of_file(),
                 synced: descriptions.synced.as_ref().map(AsFd::as_fd),
             };
             for mut config in worker {

@@ -57,26 +57,48 @@ pub(super) fn set_filename(reader: &JobReader<'_>, job: &mut FioJob) -> Translat
 /// that must be possible in its parts.
 pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     job.files = reader.files()?;
-    if job.files <= 1 {
+    let names = match &job.filename {
+        Some(given) => given.names.len() as u64,
+        None => 1,
+    };
+    if job.files.max(names) <= 1 {
         return Ok(());
     }
     let service = match reader.value("file_service_type")? {
-        Some(given) => given.text,
+        // The number of requests after which the file changes follows a colon.
+        Some(given) => match given.text.split_once(':') {
+            Some((service, _)) => service,
+            None => given.text,
+        },
         None => "roundrobin",
     };
+    // The weighted choices visit some blocks again, and others never.
+    if !matches!(service, "roundrobin" | "random" | "sequential") {
+        return Err(reader.error(
+            "file_service_type",
+            "files are chosen alike here; use roundrobin, random or sequential",
+        ));
+    }
+    if job.files <= 1 {
+        return Ok(());
+    }
+    // A job that visits each block has the same ones, whichever file is the next.
+    let visits_all = ["runtime", "io_size", "number_ios"]
+        .iter()
+        .all(|limit| !reader.is_set(limit));
     let has_size = reader.is_set("size") || reader.is_set("filesize");
     if !has_size || reader.is_set("filename") {
         return Err(too_many_files(reader));
     }
     if job.is_random() {
-        if job.is_uniform() && matches!(service, "roundrobin" | "random" | "sequential") {
+        if job.is_uniform() {
             return Ok(());
         }
         return Err(too_many_files(reader));
     }
     match service {
         "sequential" => Ok(()),
-        "roundrobin" if job.goes_onward() => {
+        "roundrobin" | "random" if job.goes_onward() && (service == "roundrobin" || visits_all) => {
             job.alternates = job.may_alternate();
             if !job.alternates {
                 reader.note(IN_ORDER);

@@ -114,7 +114,7 @@ fn new_files_keep_their_names_and_may_only_be_made() {
     assert_eq!(made.plan.size.map(|size| size.0), Some(16 * MIB));
     for text in [
         "[a]\nfilename=/data/new\nsize=16m\nunlink=1\n",
-        "[a]\nioengine=libaio\ndirectory=/data\nrw=randread\nsize=16m\nnrfiles=4\n",
+        "[a]\nunlink=1\ndirectory=/data\nrw=randread\nsize=16m\nnrfiles=4\n",
         "[a]\nfilename=/data/table\n",
     ] {
         assert_eq!(kept(text), [], "{text}");

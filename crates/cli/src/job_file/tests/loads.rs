@@ -37,6 +37,7 @@ fn map_of_visited_blocks_is_that_of_fio() {
         "rw=read",
         "rw=randread\nnorandommap",
         "rw=randread\nrandom_distribution=zipf",
+        "rw=read\nfile_service_type=random\nio_size=1m",
         "rw=randread\nblockalign=8k",
         "rw=randread\nbssplit=4k/50:8k/50",
     ] {

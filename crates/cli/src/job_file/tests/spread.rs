@@ -27,6 +27,16 @@ fn several_disks_share_the_depth_of_a_job_or_its_copies() {
     let read = as_fio(&format!("{text}group_reporting\n")).unwrap();
     assert_eq!(load(&read.plan.workloads[0].flags), (Some(1), Some(2)));
 
+    // What cannot be divided goes to the first ones.
+    let read = as_fio(&format!("{DISKS}iodepth=9\nfilename=/dev/sda:/dev/sdb\n")).unwrap();
+    let depths: Vec<Option<u64>> = read
+        .plan
+        .workloads
+        .iter()
+        .map(|one| load(&one.flags).0)
+        .collect();
+    assert_eq!(depths, [Some(5), Some(4)]);
+
     let sized = "iodepth=4\nsize=1g\nnumber_ios=101\nrate_iops=100\n";
     let read = as_fio(&format!("{DISKS}{sized}filename=/dev/sda:/dev/big\n")).unwrap();
     let flags = &read.plan.workloads[0].flags;
@@ -41,17 +51,29 @@ fn what_cannot_be_shared_is_refused() {
     for (options, part) in [
         (
             "filename=/dev/sda:/dev/sdb",
-            "neither iodepth=1 nor numjobs=1",
-        ),
-        (
-            "ioengine=libaio\niodepth=9\nfilename=/dev/sda:/dev/sdb",
-            "a multiple of 2",
+            "iodepth=1 is less, and numjobs=1 is no multiple of 2",
         ),
         (
             "iodepth=2\nioengine=libaio\nunlink=1\nfilename=/dev/sda:/data/new",
             "/data/new ",
         ),
         ("size=1m\nfilename=/data/a:/other/b", "several directories"),
+        (
+            "size=1m\noffset=25%\nloops=2\nfilename=/data/a:/data/b",
+            "the offset is another place",
+        ),
+        (
+            "filesize=1m\noffset=1k\nnrfiles=2\ndirectory=/data",
+            "the offset is another place",
+        ),
+        (
+            "size=1m\nfile_service_type=zipf:1.2\nfilename=/data/a:/data/b",
+            "file_service_type",
+        ),
+        (
+            "size=1m\nrw=read\nfile_service_type=gauss\nnrfiles=2\ndirectory=/data",
+            "file_service_type",
+        ),
         (
             "size=1m\nrw=read:8k\nfilename=/data/a:/data/b",
             "uniformly random",
@@ -68,7 +90,7 @@ fn what_cannot_be_shared_is_refused() {
 
 #[test]
 fn new_files_become_one_and_directories_share_the_copies() {
-    let text = "[a]\nioengine=mmap\nrw=randread\nsize=8m\nfilename=/data/a:/data/b\n";
+    let text = "[a]\nunlink=1\nrw=randread\nsize=8m\nfilename=/data/a:/data/b\n";
     let read = as_fio(text).unwrap();
     assert_eq!(read.plan.targets, paths(&["/data"]));
     assert_eq!(read.plan.size.map(|one| one.0), Some(8 * MIB));
@@ -108,7 +130,7 @@ fn names_of(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn several_new_files_of_blocking_calls_stay() {
+fn several_new_files_stay() {
     let text = "[a]\nrw=write\nsize=1500k\nnumjobs=2\nfilename=/data/a:/data/b\n";
     assert_eq!(kept(text), [(names_of(&["a", "b"]), 768_000)]);
     let plan = as_fio(text).unwrap().plan;
@@ -128,13 +150,59 @@ fn several_new_files_of_blocking_calls_stay() {
     assert_eq!(kept(text), [(names_of(&["a", "b"]), MIB / 2)]);
 }
 
+/// Where the part of the job's target begins in each of its files, the size of those, and the bytes
+/// of the workload.
+fn part(options: &str) -> (u64, u64, u64) {
+    let text = format!("[a]\nrw=write\ndirectory=/data\nnrfiles=2\n{options}\n");
+    let plan = as_fio(&text).unwrap().plan;
+    let kept = plan.scratch_files[0].kept.as_ref().expect(options);
+    let bytes = plan.workloads[0].flags.bytes.expect(options).0;
+    (kept.part_start, kept.file_bytes, bytes)
+}
+
+#[test]
+fn several_new_files_have_the_offset_and_the_queue_of_the_job() {
+    const KIB: u64 = 1024;
+    // What fio 3.33 makes and moves.
+    for (options, wanted) in [
+        ("ioengine=libaio\niodepth=3\nsize=1m", (0, 512, 1024)),
+        ("ioengine=io_uring\niodepth=3\nsize=1m", (0, 512, 1024)),
+        ("ioengine=mmap\nsize=1m", (0, 512, 1024)),
+        ("verify=crc32c\nsize=1m", (0, 512, 1024)),
+        ("size=1m\noffset=64k", (64, 576, 1024)),
+        ("size=1m\noffset=25%", (0, 512, 1024)),
+        ("filesize=1m\noffset=64k", (64, 1024, 1920)),
+        ("filesize=1m\nsize=1m\noffset=64k", (64, 1024, 1024)),
+        ("filesize=1m\nsize=50%", (0, 512, 1024)),
+        ("size=1m\nio_size=300k", (0, 512, 300)),
+        ("size=1m\nfile_service_type=random", (0, 512, 1024)),
+    ] {
+        let (start, file, bytes) = wanted;
+        assert_eq!(
+            part(options),
+            (start * KIB, file * KIB, bytes * KIB),
+            "{options}"
+        );
+    }
+    let text = "[a]\nrw=write\ndirectory=/data\nnrfiles=2\nsize=1m\nnumjobs=2\n\
+                offset_increment=128k\n";
+    let files = as_fio(text).unwrap().plan.scratch_files;
+    let starts: Vec<u64> = files
+        .iter()
+        .filter_map(|file| file.kept.as_ref())
+        .map(|kept| kept.part_start)
+        .collect();
+    assert_eq!(starts, [0, 128 * KIB]);
+}
+
 #[test]
 fn files_that_cannot_stay_are_parts_of_one() {
     for options in [
-        "ioengine=libaio",
         "unlink=1",
-        "verify=crc32c",
-        "offset=64k",
+        "verify=pattern\nverify_pattern=%o",
+        "offset=1k",
+        "numjobs=2\noffset_increment=64k",
+        "\n[b]\nrw=read\nsize=512k\nfilename=/data/a:/data/b",
         "bs=1k\nsize=6k",
         "\n[b]\nrw=read\nsize=1m\nfilename=/data/a",
     ] {

@@ -1,7 +1,7 @@
 //! The ring on real files.
 
 use super::*;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// A ring on this file, where the kernel has rings.
