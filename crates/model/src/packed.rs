@@ -29,6 +29,11 @@ impl Packer {
         self.0.push(rest as u8);
     }
 
+    /// The numbers, as [`Unpacker::of_bytes`] reads them.
+    pub(crate) fn bytes(self) -> Vec<u8> {
+        self.0
+    }
+
     /// The text.
     fn text(self) -> String {
         let mut packed = Vec::new();
@@ -45,6 +50,13 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.to_vec(),
+            at: 0,
+        }
+    }
+
     pub(crate) fn decode(text: &str) -> Result<Self, &'static str> {
         let packed = BASE64.decode(text).map_err(|_| "this is no base64")?;
         let mut bytes = Vec::new();
