@@ -260,7 +260,7 @@ fn reproduce_command(of: &Row, all: &[Row], facts: &RunFacts) -> String {
     };
     if let Some(ping) = facts.plan.ping() {
         let asked = &group.workloads[0];
-        return reproduce::ioping((&of.data, asked, &ping.requests), target);
+        return reproduce::ioping(&of.data, asked, &ping.requests, target);
     }
     let mut members = Vec::new();
     for asked in group.workloads {

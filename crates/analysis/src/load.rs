@@ -151,7 +151,7 @@ fn control(trials: &[RateTrial], found: Option<RateControl>) -> Option<LoadContr
 /// The trials that the answer rests on: those near the rate, and the hold.
 fn deciding(trials: &[RateTrial]) -> impl Iterator<Item = &RateTrial> {
     trials.iter().filter(|trial| match trial.kind {
-        RateCellKind::Near | RateCellKind::Hold => !trial.is_over,
+        RateCellKind::Near | RateCellKind::Repeated | RateCellKind::Hold => !trial.is_over,
         RateCellKind::Doubling
         | RateCellKind::Saturation
         | RateCellKind::Curve

@@ -41,7 +41,7 @@ pub(crate) fn ping_figures(m: &Measurement) -> PingFigures {
     }
 }
 
-fn with_idle_time(m: &Measurement) -> BTreeMap<u64, Vec<u64>> {
+fn latencies_by_idle_time(m: &Measurement) -> BTreeMap<u64, Vec<u64>> {
     let mut by_idle: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for request in &m.requests {
         if let Some(idle_ns) = request.idle_ns
@@ -56,7 +56,7 @@ fn with_idle_time(m: &Measurement) -> BTreeMap<u64, Vec<u64>> {
 /// From when on a request took far longer than one without an idle time usually does; `None`
 /// without requests of that kind.
 fn slow_from_ns(m: &Measurement) -> Option<u64> {
-    let by_idle = with_idle_time(m);
+    let by_idle = latencies_by_idle_time(m);
     let mut awake = by_idle.get(&0)?.clone();
     awake.sort_unstable();
     let median_ns = quantile(&awake, 0.5);
@@ -66,7 +66,7 @@ fn slow_from_ns(m: &Measurement) -> Option<u64> {
 
 fn after_idle(m: &Measurement, slow_from_ns: u64) -> Vec<IdlePoint> {
     let mut points = Vec::new();
-    for (idle_ns, in_order) in with_idle_time(m) {
+    for (idle_ns, in_order) in latencies_by_idle_time(m) {
         let values: Vec<f64> = in_order.iter().map(|ns| *ns as f64).collect();
         let mean_ns = values.iter().sum::<f64>() / values.len() as f64;
         let mut sorted = in_order;

@@ -129,15 +129,29 @@ fn holds_start(record: &Record) -> bool {
 fn rotation(rpm: f64) -> Promised {
     let rotation = promise("rotation", rpm, RPM_ALLOWED * rpm, "rpm");
     let expression = format!("rpm>={:.0}", rotation.passes);
-    let subject = (Part::Other, "rpm", Quantity::Rpm);
-    promised_of(subject, Relation::AtLeast, expression, rotation)
+    let quantity = Quantity::Rpm;
+    promised_of(
+        Part::Other,
+        "rpm",
+        quantity,
+        Relation::AtLeast,
+        expression,
+        rotation,
+    )
 }
 
 fn disk_size(bytes: f64) -> Promised {
     let size = promise("size", bytes, SIZE_ALLOWED * bytes, "B");
     let expression = format!("size>={:.0}", size.passes);
-    let subject = (Part::Other, "size", Quantity::DiskSize);
-    promised_of(subject, Relation::AtLeast, expression, size)
+    let quantity = Quantity::DiskSize;
+    promised_of(
+        Part::Other,
+        "size",
+        quantity,
+        Relation::AtLeast,
+        expression,
+        size,
+    )
 }
 
 /// A promise on a figure as thresholds name it, such as `curve.max`.
@@ -152,9 +166,10 @@ fn promise_on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised
         }
         _ => (Relation::AtLeast, format!("{figure}>={}", short(limit))),
     };
-    let subject = (named.part, named.subject, Quantity::Figure(named.metric));
     promised_of(
-        subject,
+        named.part,
+        named.subject,
+        Quantity::Figure(named.metric),
         relation,
         text,
         promise(what, promised, limit, unit),
@@ -162,7 +177,9 @@ fn promise_on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised
 }
 
 fn promised_of(
-    (part, workload, quantity): (Part, &str, Quantity),
+    part: Part,
+    workload: &str,
+    quantity: Quantity,
     relation: Relation,
     expression: String,
     promise: Promise,

@@ -510,7 +510,9 @@ fn time(ns: u64) -> String {
 
 /// The line that repeats the ping `ran` of `target`; empty where ioping cannot do the same.
 pub fn ioping(
-    (ran, asked, plan): (&Measurement, &Workload, &PingPlan),
+    ran: &Measurement,
+    asked: &Workload,
+    plan: &PingPlan,
     target: &TargetIdentity,
 ) -> String {
     let Some(ioping_durability) =

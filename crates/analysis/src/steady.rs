@@ -156,7 +156,7 @@ impl<'a> SteadyPart<'a> {
         for (kind, op) in &m.ops {
             if op.count > 0 {
                 let rate = estimate::rate_after(&op.series, m.wall_ns, Settling::WHOLE);
-                ops.insert(*kind, phase_op((op.count, op.bytes), rate, &op.latency));
+                ops.insert(*kind, phase_op(op.count, op.bytes, rate, &op.latency));
             }
         }
         PhaseRecord {
@@ -180,7 +180,7 @@ impl<'a> SteadyPart<'a> {
             let from = Settling::new(window.start_ns, None);
             let rate = estimate::rate_after(&series, window.end_ns, from);
             let latency = histogram(window, *kind, |op| &op.latency);
-            ops.insert(*kind, phase_op((total.ops, total.bytes), rate, &latency));
+            ops.insert(*kind, phase_op(total.ops, total.bytes, rate, &latency));
         }
         PhaseRecord {
             name,
@@ -292,7 +292,7 @@ fn without_latencies(window: &Window) -> Window {
     window
 }
 
-fn phase_op((count, bytes): (u64, u64), rate: RateEstimate, latency: &LatencyHistogram) -> PhaseOp {
+fn phase_op(count: u64, bytes: u64, rate: RateEstimate, latency: &LatencyHistogram) -> PhaseOp {
     PhaseOp {
         count,
         bytes,
@@ -307,7 +307,7 @@ fn first_write(m: &Measurement) -> PhaseRecord {
     let mut ops = PerOp::new();
     if let Some(op) = m.ops.get(&OpKind::Write) {
         let rate = estimate::rate(&op.series, m.wall_ns);
-        let phase = phase_op((op.count, op.bytes), rate, &op.latency);
+        let phase = phase_op(op.count, op.bytes, rate, &op.latency);
         ops.insert(OpKind::Write, phase);
     }
     PhaseRecord {
@@ -405,7 +405,7 @@ fn common_settling(m: &Measurement) -> Settling {
     if slices::are_apart(&m.slices) {
         let rates = slice_rates(m);
         let ends_ns = slices::ends_ns(&m.slices);
-        estimate::settling_of_slices(&series, m.wall_ns, (&rates, &ends_ns))
+        estimate::settling_of_slices(&series, m.wall_ns, &rates, &ends_ns)
     } else {
         estimate::settling(&series, m.wall_ns)
     }

@@ -292,7 +292,7 @@ pub fn points_to_confirm(curve: &[CurvePoint]) -> Vec<usize> {
         return Vec::new();
     };
     let mut dips: Vec<&Dip> = shape.dips.iter().collect();
-    dips.sort_by(|a, b| (a.rate / a.beside).total_cmp(&(b.rate / b.beside)));
+    dips.sort_by(|a, b| (a.rate / a.neighbours_rate).total_cmp(&(b.rate / b.neighbours_rate)));
     let mut points: Vec<usize> = Vec::new();
     for dip in dips.into_iter().take(DIPS_MAX) {
         let last_step = (dip.last - dip.first).min(INSIDE - 1);
@@ -340,7 +340,7 @@ pub(crate) fn second_reading(curve: &[CurvePoint], shape: &Shape, dip: &Dip) -> 
         return SecondReading::Missing;
     }
     let depth = mean(&beside) - inside;
-    if depth >= DEPTH_SHARE * (dip.beside / dip.rate).ln() {
+    if depth >= DEPTH_SHARE * (dip.neighbours_rate / dip.rate).ln() {
         SecondReading::Confirmed(inside.exp())
     } else {
         SecondReading::Refuted

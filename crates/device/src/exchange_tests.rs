@@ -6,7 +6,7 @@ use crate::direct_io::AlignedBlock;
 use crate::held::proc_path;
 use crate::open::OpenTarget;
 use crate::probe::probe;
-use crate::steps::{GateStep, Hook, ShortPauses};
+use crate::steps::{GateStep, Hook, OwnProcesses, SeenProcess, ShortPauses};
 use diskproof_simdisk::testbed::{Loop, TempDir, can_run, place, place_in_memory, run};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::cell::Cell;
@@ -91,10 +91,16 @@ enum Forbidden {
     Nothing,
     /// Names made for it.
     Names(Vec<PathBuf>),
-    /// A process that has it open, for which the gate need not wait long: it stays.
-    Used(Child, ShortPauses),
+    Used(User),
     /// A device with data on it.
     Filled(PathBuf),
+}
+
+/// A process that has it open, for which the gate need not wait long: it stays.
+struct User {
+    process: Child,
+    _seen: SeenProcess,
+    _pauses: ShortPauses,
 }
 
 impl Drop for Forbidden {
@@ -106,9 +112,9 @@ impl Drop for Forbidden {
                     std::fs::remove_file(name).unwrap();
                 }
             }
-            Self::Used(user, _) => {
-                user.kill().unwrap();
-                user.wait().unwrap();
+            Self::Used(user) => {
+                user.process.kill().unwrap();
+                user.process.wait().unwrap();
             }
             Self::Filled(device) => write_block(device, 0),
         }
@@ -135,7 +141,12 @@ fn hold(case: &Case) -> Forbidden {
     let file = std::fs::File::open(&case.victim).unwrap();
     let mut user = Command::new("sleep");
     user.arg("600").stdin(Stdio::from(file));
-    Forbidden::Used(user.spawn().unwrap(), ShortPauses::begin())
+    let process = user.spawn().unwrap();
+    Forbidden::Used(User {
+        _seen: SeenProcess::begin(process.id()),
+        process,
+        _pauses: ShortPauses::begin(),
+    })
 }
 
 /// Data of no known format.
@@ -170,6 +181,7 @@ struct Case {
     /// A file or device that is never to be written to.
     victim: PathBuf,
     forbid: fn(&Self) -> Forbidden,
+    _processes: OwnProcesses,
 }
 
 impl Case {
@@ -200,6 +212,7 @@ impl Case {
             victim,
             forbid,
             place,
+            _processes: OwnProcesses::begin(),
         }
     }
 
@@ -259,7 +272,8 @@ impl Case {
                     until,
                     is_inside,
                 };
-                // A process that passes by may end the gate early, but not twice.
+                // Another test may hold a device for a moment, which ends the gate early, but not
+                // twice.
                 if self.run(once, start()).points.get() <= until
                     && self.run(once, start()).points.get() <= until
                 {
@@ -453,33 +467,51 @@ fn gate_makes_no_scratch_file_in_a_server_when_directories_are_exchanged() {
     }
 }
 
-#[test]
-fn gate_opens_no_other_device_when_nodes_are_exchanged() {
-    let name = "gate_opens_no_other_device_when_nodes_are_exchanged";
-    if !can_run(name, &["losetup", "mknod"]) {
+/// Exchanges nodes of devices, or what leads to them.
+fn gate_opens_no_other_device(test: &str, exchanged: [&str; 2]) {
+    if !can_run(test, &["losetup", "mknod"]) {
         return;
     }
-    for exchanged in [
-        ["mine/node", "theirs/node"],
-        ["mine", "theirs"],
-        ["mine/node", "link"],
-    ] {
-        let mut case = Case::new("mine/node", exchanged, fill);
-        for place in ["mine", "theirs"] {
-            let images = place_in_memory();
-            let image = images.path().join("image");
-            std::fs::write(&image, vec![0; 4 * MIB as usize]).unwrap();
-            let device = Loop::over(&image, &[]);
-            case.images.push(images);
-            let number = device.name().strip_prefix("loop").unwrap();
-            let node = case.file(place).join("node");
-            run("mknod", &[node.to_str().unwrap(), "b", "7", number]);
-            case.devices.push(device);
-        }
-        std::fs::remove_file(case.file("link")).unwrap();
-        std::os::unix::fs::symlink(case.file("theirs/node"), case.file("link")).unwrap();
-        case.victim = case.devices[1].node.clone();
-        case.assert_opens();
-        case.run_all();
+    let mut case = Case::new("mine/node", exchanged, fill);
+    for place in ["mine", "theirs"] {
+        let images = place_in_memory();
+        let image = images.path().join("image");
+        // The gate reads all of it each time.
+        std::fs::write(&image, vec![0; 2 * MIB as usize]).unwrap();
+        let device = Loop::over(&image, &[]);
+        case.images.push(images);
+        let number = device.name().strip_prefix("loop").unwrap();
+        let node = case.file(place).join("node");
+        run("mknod", &[node.to_str().unwrap(), "b", "7", number]);
+        case.devices.push(device);
     }
+    std::fs::remove_file(case.file("link")).unwrap();
+    std::os::unix::fs::symlink(case.file("theirs/node"), case.file("link")).unwrap();
+    case.victim = case.devices[1].node.clone();
+    case.assert_opens();
+    case.run_all();
+}
+
+#[test]
+fn gate_opens_no_other_device_when_nodes_are_exchanged() {
+    gate_opens_no_other_device(
+        "gate_opens_no_other_device_when_nodes_are_exchanged",
+        ["mine/node", "theirs/node"],
+    );
+}
+
+#[test]
+fn gate_opens_no_other_device_when_directories_are_exchanged() {
+    gate_opens_no_other_device(
+        "gate_opens_no_other_device_when_directories_are_exchanged",
+        DIRECTORIES,
+    );
+}
+
+#[test]
+fn gate_opens_no_other_device_behind_a_symlink_that_takes_its_place() {
+    gate_opens_no_other_device(
+        "gate_opens_no_other_device_behind_a_symlink_that_takes_its_place",
+        ["mine/node", "link"],
+    );
 }

@@ -1,5 +1,6 @@
 //! The points at which another process can exchange what the gate looks at. Tests exchange it at
-//! each of them; in the program a point compiles to nothing.
+//! each of them; in the program a point compiles to nothing. Nor are there other processes for
+//! such a test than those that it started.
 
 #[cfg(not(test))]
 use std::time::Duration;
@@ -34,8 +35,14 @@ pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
+/// Whether there is a process for the gate. A test may have it look at its own ones alone.
+#[cfg(not(test))]
+pub(crate) const fn is_seen(_pid: u32) -> bool {
+    true
+}
+
 #[cfg(test)]
-pub(crate) use hook::{Hook, ShortPauses, before, pause};
+pub(crate) use hook::{Hook, OwnProcesses, SeenProcess, ShortPauses, before, is_seen, pause};
 
 #[cfg(test)]
 mod hook {
@@ -48,6 +55,56 @@ mod hook {
     thread_local! {
         static ACT: RefCell<Option<Act>> = const { RefCell::new(None) };
         static PAUSE_MAX: Cell<Duration> = const { Cell::new(Duration::MAX) };
+        /// `None`: all processes of the machine.
+        static SEEN: RefCell<Option<Vec<u32>>> = const { RefCell::new(None) };
+    }
+
+    pub(crate) fn is_seen(pid: u32) -> bool {
+        SEEN.with_borrow(|seen| match seen {
+            Some(pids) => pids.contains(&pid),
+            None => true,
+        })
+    }
+
+    /// While it lives, there are no other processes for this thread than those of
+    /// [`SeenProcess`]: thousands of looks at all processes of the machine would take minutes, and
+    /// one that passes by would end the gate early.
+    pub(crate) struct OwnProcesses;
+
+    impl OwnProcesses {
+        pub(crate) fn begin() -> Self {
+            SEEN.set(Some(Vec::new()));
+            Self
+        }
+    }
+
+    impl Drop for OwnProcesses {
+        fn drop(&mut self) {
+            SEEN.set(None);
+        }
+    }
+
+    /// A process that this thread sees until it is dropped.
+    pub(crate) struct SeenProcess {
+        pid: u32,
+    }
+
+    impl SeenProcess {
+        /// `OwnProcesses` have begun.
+        pub(crate) fn begin(pid: u32) -> Self {
+            SEEN.with_borrow_mut(|seen| seen.as_mut().unwrap().push(pid));
+            Self { pid }
+        }
+    }
+
+    impl Drop for SeenProcess {
+        fn drop(&mut self) {
+            SEEN.with_borrow_mut(|seen| {
+                if let Some(pids) = seen {
+                    pids.retain(|pid| *pid != self.pid);
+                }
+            });
+        }
     }
 
     pub(crate) fn pause(time: Duration) {

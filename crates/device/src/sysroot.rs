@@ -1,6 +1,7 @@
 //! Where /sys and /proc are, so that tests can use their own tree. Reads text files without
 //! interpreting them.
 
+use crate::steps;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -36,7 +37,7 @@ impl SysRoot {
         list(&self.proc)
             .into_iter()
             .filter_map(|name| name.parse().ok())
-            .filter(|pid| *pid != std::process::id())
+            .filter(|pid| *pid != std::process::id() && steps::is_seen(*pid))
     }
 }
 

@@ -184,11 +184,7 @@ impl Measurement {
         self.merge_windows(windows, weights);
         self.shortened_from_ns = self.shortened_from_ns.or(shortened_from_ns);
         self.requests.extend(requests);
-        self.merge_ends(
-            (workload.workers, start_ns, wall_ns),
-            (steady, stopped),
-            kind,
-        );
+        self.merge_ends(workload.workers, start_ns, wall_ns, steady, stopped, kind);
     }
 
     /// The span of both.
@@ -227,8 +223,11 @@ impl Measurement {
     /// How the other one lay in time, and why it ended.
     fn merge_ends(
         &mut self,
-        (workers, start_ns, wall_ns): (u32, u64, u64),
-        (steady, stopped): (Option<SteadyOutcome>, StopReason),
+        workers: u32,
+        start_ns: u64,
+        wall_ns: u64,
+        steady: Option<SteadyOutcome>,
+        stopped: StopReason,
         kind: MergeKind,
     ) {
         if kind == MergeKind::Later {

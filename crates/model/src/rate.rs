@@ -63,6 +63,8 @@ pub enum RateCellKind {
     Curve,
     /// Near the wanted rate.
     Near,
+    /// Once more at a rate that was too high below the interval.
+    Repeated,
     /// At the lower end of the interval, for long.
     Hold,
     /// Above the interval, where the promise must break.
@@ -74,7 +76,7 @@ impl RateCellKind {
     pub fn makes_a_row(self) -> bool {
         match self {
             Self::Hold | Self::Control => true,
-            Self::Doubling | Self::Saturation | Self::Curve | Self::Near => false,
+            Self::Doubling | Self::Saturation | Self::Curve | Self::Near | Self::Repeated => false,
         }
     }
 
@@ -83,7 +85,7 @@ impl RateCellKind {
         match self {
             Self::Hold => format!("{workload}-held"),
             Self::Control => format!("{workload}-control"),
-            Self::Doubling | Self::Saturation | Self::Curve | Self::Near => {
+            Self::Doubling | Self::Saturation | Self::Curve | Self::Near | Self::Repeated => {
                 format!("{workload}-trial")
             }
         }
@@ -96,6 +98,7 @@ impl RateCellKind {
             Self::Saturation => "saturation",
             Self::Curve => "curve",
             Self::Near => "near",
+            Self::Repeated => "repeated",
             Self::Hold => "hold",
             Self::Control => "control",
         }

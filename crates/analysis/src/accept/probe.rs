@@ -18,13 +18,15 @@ const WINDOW_MIN: u64 = 256 * MIB;
 const WINDOW_MAX: u64 = 8 * GIB;
 /// Small devices have so many windows at least.
 const WINDOWS_MIN: u64 = 16;
-/// The filler takes at most so long, is at most so large, and takes at most this part of the
-/// device.
+/// The longest time that the filler takes, in seconds.
 const FILLER_S: f64 = 215.0;
+/// The largest filler, in bytes.
 const FILLER_MAX: u64 = 64 * GIB;
+/// The filler takes at most one of so many parts of the device.
 const FILLER_PARTS: u64 = 20;
-/// Random blocks and bytes whose time says how fast the device is.
+/// Random blocks whose time says how fast the device writes single ones.
 const TRIED_BLOCKS: u64 = 64;
+/// Bytes whose time says how fast the device writes many.
 const TRIED_BYTES: u64 = 16 * MIB;
 /// Places of the filler that are read.
 const FILLER_PLACES: u64 = 1000;
@@ -40,10 +42,12 @@ const BATCH_PIECES: usize = 4096;
 /// Cells of the course of the filler.
 const COURSE_CELLS: u64 = 64;
 
-/// Purposes of random numbers.
-const TRIED: u64 = 1 << 60;
-const PHASE: u64 = 2 << 60;
-const STRATUM: u64 = 3 << 60;
+/// Random numbers for the tried blocks begin here.
+const SALT_TRIED: u64 = 1 << 60;
+/// That of the phase of the giant steps.
+const SALT_PHASE: u64 = 2 << 60;
+/// Those of the strata.
+const SALT_STRATUM: u64 = 3 << 60;
 
 /// The steps of a probe, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,9 +72,10 @@ pub(super) struct Probe {
     /// What the step moves, and how much of it is done.
     pieces: Vec<Piece>,
     done: usize,
-    /// What was found of the speed.
-    blocks: MovedBytes,
-    bytes: MovedBytes,
+    /// The single blocks that were tried for the speed.
+    block_writes: MovedBytes,
+    /// The long write that was tried for it.
+    bulk_write: MovedBytes,
     /// Blocks near the end of the capacity, and whether each was right.
     edge_blocks: Vec<Piece>,
     edge_right: Vec<bool>,
@@ -83,7 +88,7 @@ impl Probe {
         let mut pieces = Vec::new();
         for index in 0..TRIED_BLOCKS {
             pieces.push(Piece {
-                offset_bytes: salted(plan.salt, TRIED + index, blocks) * BLOCK_BYTES,
+                offset_bytes: salted(plan.salt, SALT_TRIED + index, blocks) * BLOCK_BYTES,
                 length_bytes: BLOCK_BYTES,
                 order: index,
             });
@@ -93,8 +98,8 @@ impl Probe {
             step: Step::TryBlocks,
             pieces,
             done: 0,
-            blocks: MovedBytes::default(),
-            bytes: MovedBytes::default(),
+            block_writes: MovedBytes::default(),
+            bulk_write: MovedBytes::default(),
             edge_blocks: Vec::new(),
             edge_right: Vec::new(),
         }
@@ -154,7 +159,7 @@ impl Probe {
             Step::ReadSample => in_reading_order(sample(measured), measured),
             Step::ReadFiller => filler_places(measured),
             Step::WriteEdge | Step::ReadEdge => self.edge_blocks.clone(),
-            Step::EmptyCache => filler_beside(&self.edge_blocks, measured),
+            Step::EmptyCache => filler_outside(&self.edge_blocks, measured),
         };
         if self.step == Step::Done {
             measured.finished = true;
@@ -165,9 +170,10 @@ impl Probe {
     fn lay_out(&self, measured: &mut AcceptMeasurement) {
         let plan = measured.plan;
         let size_bytes = plan.size_bytes;
-        let rate = self.bytes.bytes_per_second().unwrap_or(1.0);
-        let blocks = self.blocks.bytes_per_second().unwrap_or(1.0) / BLOCK_BYTES as f64;
-        measured.chunk_bytes = window_bytes(size_bytes, rate, blocks.max(1.0));
+        let rate = self.bulk_write.bytes_per_second().unwrap_or(1.0);
+        let block_rate = self.block_writes.bytes_per_second().unwrap_or(1.0);
+        let blocks_per_s = block_rate / BLOCK_BYTES as f64;
+        measured.chunk_bytes = best_window_bytes(size_bytes, rate, blocks_per_s.max(1.0));
         measured.filler_bytes = filler_bytes(size_bytes, rate, self.asked_filler_bytes);
         measured.filler_start_bytes = filler_start(size_bytes, measured.filler_bytes);
         measured.states = PieceStates::pending(sample(measured).len());
@@ -187,8 +193,8 @@ impl Probe {
             Pass::Read => measured.read += 1,
         }
         match self.step {
-            Step::TryBlocks => self.blocks.add(piece.length_bytes, moved.ns),
-            Step::TryBytes => self.bytes.add(piece.length_bytes, moved.ns),
+            Step::TryBlocks => self.block_writes.add(piece.length_bytes, moved.ns),
+            Step::TryBytes => self.bulk_write.add(piece.length_bytes, moved.ns),
             Step::WriteFiller => {
                 let cells = measured.write_course.len();
                 let cell = self.done * cells / self.pieces.len().max(1);
@@ -236,9 +242,14 @@ impl Probe {
     }
 }
 
+/// Bytes of the part that is written whole, which the measurement keeps as its chunk.
+fn window_bytes(measured: &AcceptMeasurement) -> u64 {
+    measured.chunk_bytes
+}
+
 /// 2 to the rounded logarithm of the size at which writing the whole window and writing the giant
 /// steps take equally long.
-fn window_bytes(size_bytes: u64, rate: f64, blocks_per_s: f64) -> u64 {
+fn best_window_bytes(size_bytes: u64, rate: f64, blocks_per_s: f64) -> u64 {
     let best = (size_bytes as f64 * rate / blocks_per_s).sqrt();
     let rounded = 2f64.powf(best.max(1.0).log2().round()) as u64;
     let most = (size_bytes / WINDOWS_MIN / WRITE_BYTES).max(1) * WRITE_BYTES;
@@ -297,7 +308,7 @@ fn pieces_of(start_bytes: u64, length_bytes: u64, size_bytes: u64, first: u64) -
 /// the filler overwrites are left out.
 pub(super) fn sample(measured: &AcceptMeasurement) -> Vec<Piece> {
     let plan = measured.plan;
-    let window = measured.chunk_bytes;
+    let window = window_bytes(measured);
     let mut pieces = pieces_of(0, window, part_bytes(window, WINDOW_PARTS), first_order());
     let offsets = single_offsets(measured);
     for number in shuffled(offsets.len() as u64, plan.salt, Pass::Write) {
@@ -313,15 +324,15 @@ pub(super) fn sample(measured: &AcceptMeasurement) -> Vec<Piece> {
 /// Offsets of the giant steps, of a random block in each stratum, and of the last block.
 fn single_offsets(measured: &AcceptMeasurement) -> Vec<u64> {
     let plan = measured.plan;
-    let window = measured.chunk_bytes;
+    let window = window_bytes(measured);
     let blocks = window / BLOCK_BYTES;
-    let phase = salted(plan.salt, PHASE, blocks) * BLOCK_BYTES;
+    let phase = salted(plan.salt, SALT_PHASE, blocks) * BLOCK_BYTES;
     let last = plan.size_bytes - BLOCK_BYTES;
     let filler = measured.filler_start_bytes..measured.filler_start_bytes + measured.filler_bytes;
     let mut offsets = vec![last];
     for stratum in 1..plan.size_bytes.div_ceil(window) {
         let start = stratum * window;
-        let random = salted(plan.salt, STRATUM + stratum, blocks) * BLOCK_BYTES;
+        let random = salted(plan.salt, SALT_STRATUM + stratum, blocks) * BLOCK_BYTES;
         for offset in [start + phase, start + random] {
             if offset < last && !filler.contains(&offset) {
                 offsets.push(offset);
@@ -335,7 +346,7 @@ fn single_offsets(measured: &AcceptMeasurement) -> Vec<u64> {
 
 /// Random blocks of a probe, one in each stratum.
 pub(super) fn random_blocks(measured: &AcceptMeasurement) -> u64 {
-    let strata = measured.plan.size_bytes / measured.chunk_bytes.max(1);
+    let strata = measured.plan.size_bytes / window_bytes(measured).max(1);
     strata.saturating_sub(1)
 }
 
@@ -351,7 +362,7 @@ fn filler(measured: &AcceptMeasurement) -> Vec<Piece> {
 }
 
 /// The filler, without what would overwrite these blocks.
-fn filler_beside(blocks: &[Piece], measured: &AcceptMeasurement) -> Vec<Piece> {
+fn filler_outside(blocks: &[Piece], measured: &AcceptMeasurement) -> Vec<Piece> {
     let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
         return Vec::new();
     };
@@ -365,9 +376,9 @@ fn filler_beside(blocks: &[Piece], measured: &AcceptMeasurement) -> Vec<Piece> {
 
 /// The window in order, then the single blocks in another random order than that of the writes.
 fn in_reading_order(pieces: Vec<Piece>, measured: &AcceptMeasurement) -> Vec<Piece> {
-    let window_bytes = measured.chunk_bytes;
-    let size_bytes = part_bytes(window_bytes, WINDOW_PARTS);
-    let whole = window_bytes.div_ceil(size_bytes) as usize;
+    let all_bytes = window_bytes(measured);
+    let size_bytes = part_bytes(all_bytes, WINDOW_PARTS);
+    let whole = all_bytes.div_ceil(size_bytes) as usize;
     let (window, singles) = pieces.split_at(whole);
     let mut ordered = window.to_vec();
     for number in shuffled(singles.len() as u64, measured.plan.salt, Pass::Read) {

@@ -38,11 +38,8 @@ pub(super) fn op<'a>(record: &'a Record, workload: &str, kind: OpKind) -> Option
 }
 
 /// Why a rate of a measurement, whose relative half-width is this, must not become a setting.
-pub(super) fn unfit_rate(
-    record: &Record,
-    (index, m): (usize, &Row),
-    precision: Option<f64>,
-) -> Option<String> {
+pub(super) fn unfit_rate(record: &Record, index: usize, precision: Option<f64>) -> Option<String> {
+    let m = &record.measurements[index];
     let workload = &m.data.workload.name;
     // A commit goes through the page cache, as the server's own do; what is synced has reached the
     // disk all the same.

@@ -129,14 +129,13 @@ pub(super) fn from_knee(record: &Record) -> Vec<Advice> {
     let Some(index) = found else {
         return Vec::new();
     };
-    let m = &record.measurements[index];
     let version = record.plan.questions.postgres_version;
     let has_maintenance = match version {
         Some(version) => version >= MAINTENANCE_FROM,
         None => true,
     };
     let precision = knee.iops.relative_half_width();
-    if let Some(why) = unfit_rate(record, (index, m), precision) {
+    if let Some(why) = unfit_rate(record, index, precision) {
         let mut advice = vec![leave_alone(EFFECTIVE, why.clone(), &[&name])];
         if has_maintenance {
             advice.push(leave_alone(MAINTENANCE, why, &[&name]));

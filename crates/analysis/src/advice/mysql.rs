@@ -42,7 +42,7 @@ pub(super) fn advice(record: &Record) -> Option<Advice> {
         .iter()
         .position(|m| m.data.workload.name == PAGES)?;
     let measured = &record.measurements[index];
-    if let Some(reason) = unfit_rate(record, (index, measured), measured.precision()) {
+    if let Some(reason) = unfit_rate(record, index, measured.precision()) {
         return Some(leave_alone(SETTING, reason, &[PAGES]));
     }
     let writes = measured.op(OpKind::Write)?;

@@ -214,7 +214,7 @@ fn commit_delay(record: &Record) -> Option<Advice> {
         return None;
     }
     let from = m.data.workload.name.as_str();
-    if let Some(reason) = unfit_rate(record, (index, m), m.precision()) {
+    if let Some(reason) = unfit_rate(record, index, m.precision()) {
         return Some(leave_alone("commit_delay", reason, &[from]));
     }
     let mean = latency_text(commit, 1.0);
@@ -252,7 +252,7 @@ fn latency_text(op: OpRow<'_>, slowdown: f64) -> String {
 fn unfit(record: &Record, workloads: &[&str]) -> Option<String> {
     for workload in workloads {
         if let Some((index, m)) = measured(record, workload)
-            && let Some(why) = unfit_rate(record, (index, m), m.precision())
+            && let Some(why) = unfit_rate(record, index, m.precision())
         {
             return Some(why);
         }

@@ -40,7 +40,7 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
             continue;
         }
         if unfit.is_none() {
-            unfit = unfit_rate(record, (index, m), m.precision());
+            unfit = unfit_rate(record, index, m.precision());
         }
         rates.all.push(MethodRate {
             method,

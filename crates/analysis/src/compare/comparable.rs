@@ -3,7 +3,7 @@
 //! compare those: see `differences`.
 
 use super::reasons::{
-    Between, Compared, MeasuredSpan, Reasons, cache_text, engine_text, kind_text, tainted,
+    Between, Compared, MeasuredSpan, Reasons, add_findings, cache_text, engine_text, kind_text,
 };
 use super::sides::{Run, WorkloadKey};
 use diskproof_model::comparison::Reason;
@@ -68,12 +68,12 @@ impl Compared for Measured<'_> {
         self.run.record
     }
 
-    fn conditions(self, other: Self, reasons: &mut Reasons) {
+    fn add_differences(self, other: Self, reasons: &mut Reasons) {
         own_conditions(reasons, self, other);
         company(reasons, self, other);
     }
 
-    fn faults(self, harmless: &[&str], reasons: &mut Reasons) {
+    fn add_faults(self, harmless: &[&str], reasons: &mut Reasons) {
         let (name, measurement) = (self.name, self.measurement());
         let stopped = match measurement.data.stopped {
             StopReason::Interrupted => Some(("interrupted", "was cut short by an interrupt")),
@@ -102,7 +102,7 @@ impl Compared for Measured<'_> {
             reasons.add("unwritten-blocks", why);
         }
         let place = format!("/measurements/{}/", self.index);
-        tainted(reasons, self.name, self.run.record, &[&place], harmless);
+        add_findings(reasons, self.name, self.run.record, &[&place], harmless);
     }
 }
 
@@ -110,42 +110,42 @@ impl Compared for Measured<'_> {
 fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     let mut pair = reasons.between(&a, &b);
     if let (Some(x), Some(y)) = (a.target(), b.target()) {
-        pair.differ("target-kind-differs", x.kind, y.kind, kind_text);
+        pair.add_if_different("target-kind-differs", x.kind, y.kind, kind_text);
     }
     let (measurement, other) = (a.measurement(), b.measurement());
     let (x, y) = (&measurement.data.workload, &other.data.workload);
-    pair.differ(
+    pair.add_if_different(
         "company-differs",
         &measurement.figures.together_with,
         &other.figures.together_with,
         |names| company_text(names),
     );
-    pair.differ("mix-differs", &x.streams, &y.streams, |s| streams_text(s));
-    pair.differ("access-differs", &x.access, &y.access, |a| access_text(a));
-    pair.differ("block-size-differs", x.block_bytes, y.block_bytes, |n| {
+    pair.add_if_different("mix-differs", &x.streams, &y.streams, |s| streams_text(s));
+    pair.add_if_different("access-differs", &x.access, &y.access, |a| access_text(a));
+    pair.add_if_different("block-size-differs", x.block_bytes, y.block_bytes, |n| {
         format_bytes(u64::from(*n))
     });
     if x.block_bytes == y.block_bytes {
-        pair.differ("block-size-differs", &x.block_mix, &y.block_mix, |mix| {
+        pair.add_if_different("block-size-differs", &x.block_mix, &y.block_mix, |mix| {
             format!("{} block sizes", mix.len().max(1))
         });
     }
-    pair.differ("depth-differs", x.depth, y.depth, |n| format!("depth {n}"));
-    pair.differ("workers-differ", x.workers, y.workers, |n| {
+    pair.add_if_different("depth-differs", x.depth, y.depth, |n| format!("depth {n}"));
+    pair.add_if_different("workers-differ", x.workers, y.workers, |n| {
         counted(u64::from(*n), "worker")
     });
-    pair.differ("load-differs", &x.shape, &y.shape, |shape| {
+    pair.add_if_different("load-differs", &x.shape, &y.shape, |shape| {
         shape_text(shape)
     });
-    pair.differ("load-differs", x.rate, y.rate, |rate| load_text(*rate));
-    pair.differ("sync-differs", x.sync, y.sync, |sync| sync_text(*sync));
-    pair.differ(
+    pair.add_if_different("load-differs", x.rate, y.rate, |rate| load_text(*rate));
+    pair.add_if_different("sync-differs", x.sync, y.sync, |sync| sync_text(*sync));
+    pair.add_if_different(
         "cache-differs",
         measurement.data.cache.used,
         other.data.cache.used,
         cache_text,
     );
-    pair.differ(
+    pair.add_if_different(
         "engine-differs",
         measurement.data.engine.used,
         other.data.engine.used,

@@ -4,7 +4,7 @@
 
 use super::earlier::EarlierRuns;
 use super::pair::{ComparedRow, Pair};
-use super::reasons::{Compared, Reasons, tainted};
+use super::reasons::{Compared, Reasons, add_findings};
 use super::sides::{Run, Sides};
 use diskproof_model::comparison::{Figure, Unmatched};
 use diskproof_model::files::{CacheState, FileOperation, FileOrder, FileStep, FileSync, FilesPlan};
@@ -107,36 +107,36 @@ impl Compared for StepOfRun<'_> {
         self.run.record
     }
 
-    fn conditions(self, other: Self, reasons: &mut Reasons) {
+    fn add_differences(self, other: Self, reasons: &mut Reasons) {
         let mut pair = reasons.between(&self, &other);
         let (x, y) = (self.plan, other.plan);
-        pair.differ("count-differs", x.count, y.count, count_text);
-        pair.differ("file-size-differs", sizes(x), sizes(y), size_text);
-        pair.differ(
+        pair.add_if_different("count-differs", x.count, y.count, count_text);
+        pair.add_if_different("file-size-differs", sizes(x), sizes(y), size_text);
+        pair.add_if_different(
             "directories-differ",
             x.directories,
             y.directories,
             directories_text,
         );
-        pair.differ("threads-differ", x.threads, y.threads, threads_text);
-        pair.differ("fsync-differs", x.sync, y.sync, sync_text);
-        pair.differ("order-differs", &x.orders, &y.orders, order_text);
+        pair.add_if_different("threads-differ", x.threads, y.threads, threads_text);
+        pair.add_if_different("fsync-differs", x.sync, y.sync, sync_text);
+        pair.add_if_different("order-differs", &x.orders, &y.orders, order_text);
         // A cache that one run emptied and the other did not.
         let (x, y) = (&self.files.caches, &other.files.caches);
         let operation = self.step().data.step.operation;
         if matches!(operation, FileOperation::Stat | FileOperation::Read) {
-            pair.differ("cache-differs", x.names, y.names, |state| {
+            pair.add_if_different("cache-differs", x.names, y.names, |state| {
                 format!("names {}", state_text(*state))
             });
         }
         if operation == FileOperation::Read {
-            pair.differ("cache-differs", x.pages, y.pages, |state| {
+            pair.add_if_different("cache-differs", x.pages, y.pages, |state| {
                 format!("content {}", state_text(*state))
             });
         }
     }
 
-    fn faults(self, _harmless: &[&str], reasons: &mut Reasons) {
+    fn add_faults(self, _harmless: &[&str], reasons: &mut Reasons) {
         let (name, step) = (self.name, self.step());
         let stopped = match step.data.stopped {
             StopReason::Interrupted => Some(("interrupted", "was cut short by an interrupt")),
@@ -150,7 +150,7 @@ impl Compared for StepOfRun<'_> {
             reasons.add("io-errors", format!("operations failed in {name}"));
         }
         let place = format!("/results/0/steps/{}/", self.index);
-        tainted(reasons, self.name, self.run.record, &[&place], &[]);
+        add_findings(reasons, self.name, self.run.record, &[&place], &[]);
     }
 }
 

@@ -120,8 +120,10 @@ impl PartOfRun {
     /// What the plans or the conditions of two runs differ in, `other` being usual.
     pub(crate) fn differences(
         &self,
-        (record, target): (&Record, usize),
-        (other, other_target): (&Record, usize),
+        record: &Record,
+        target: usize,
+        other: &Record,
+        other_target: usize,
     ) -> Vec<Reason> {
         let (run, usual) = (run_of(record), run_of(other));
         let mut reasons = Reasons::default();
@@ -198,7 +200,7 @@ fn planned<'r>(record: &'r Record, name: &str) -> Option<&'r Workload> {
 
 fn add_conditions<T: Compared>(others: Option<T>, own: Option<T>, reasons: &mut Reasons) {
     if let (Some(others), Some(own)) = (others, own) {
-        others.conditions(own, reasons);
+        others.add_differences(own, reasons);
     }
 }
 
@@ -210,6 +212,6 @@ fn add_survey_conditions(usual: &Run<'_>, run: &Run<'_>, part: Part, reasons: &m
 
 fn add_faults<T: Compared>(own: Option<T>, reasons: &mut Reasons) {
     if let Some(own) = own {
-        own.faults(&[], reasons);
+        own.add_faults(&[], reasons);
     }
 }

@@ -5,7 +5,7 @@ use super::earlier::EarlierRuns;
 use super::figures::{SideEstimate, of_estimates};
 use super::ratio;
 use super::ratio::{Joined, SideFigure};
-use super::reasons::{Compared, reasons};
+use super::reasons::{Compared, reasons_against_comparison};
 use super::sides::{NamedRun, Run, Sides, only};
 use diskproof_model::comparison::{
     Basis, Direction, Figure, MetricComparison, Needed, Reason, Unmatched, Verdict,
@@ -158,7 +158,7 @@ impl<T: Compared> Pair<T> {
         let first = *a.first()?;
         Some(Self {
             earlier: earlier.repeats_of(first, |run| find("an earlier run", run)),
-            reasons: reasons(&[a.as_slice(), &b].concat()),
+            reasons: reasons_against_comparison(&[a.as_slice(), &b].concat()),
             a,
             b,
         })

@@ -27,14 +27,14 @@ impl Reasons {
         }
     }
 
-    /// Of two runs, which sentences call by their names. How they were measured counts at once.
+    /// Begins to compare two runs. A difference of the measuring method is added at once.
     pub(super) fn between<'r, T: Compared>(&'r mut self, a: &'r T, b: &'r T) -> Between<'r> {
         let mut pair = Between {
             reasons: self,
             a: a.name(),
             b: b.name(),
         };
-        pair.differ(
+        pair.add_if_different(
             "method-differs",
             a.record().method,
             b.record().method,
@@ -53,7 +53,7 @@ pub(super) struct Between<'r> {
 
 impl Between<'_> {
     /// Adds a reason where the runs differ in a value.
-    pub(super) fn differ<T: PartialEq>(
+    pub(super) fn add_if_different<T: PartialEq>(
         &mut self,
         code: &str,
         x: T,
@@ -65,7 +65,7 @@ impl Between<'_> {
         }
     }
 
-    /// Adds a reason: what is true of each of them.
+    /// Adds a reason that states the value of each side.
     pub(super) fn add(&mut self, code: &str, x: &str, y: &str) {
         let (a, b) = (self.a, self.b);
         self.reasons.add(code, format!("{a}: {x}, {b}: {y}"));
@@ -80,26 +80,26 @@ pub(super) trait Compared: Copy {
     /// The record of its run.
     fn record(&self) -> &Record;
 
-    /// What was asked, and how it ran.
-    fn conditions(self, other: Self, reasons: &mut Reasons);
+    /// Adds how its plan and its course differ from those of another one.
+    fn add_differences(self, other: Self, reasons: &mut Reasons);
 
-    /// What disturbed it. Findings with a code in `harmless` do not count.
-    fn faults(self, harmless: &[&str], reasons: &mut Reasons);
+    /// Adds what disturbed it. Findings with a code in `harmless` do not count.
+    fn add_faults(self, harmless: &[&str], reasons: &mut Reasons);
 }
 
 /// Why the figures of these runs do not compare: every run is compared with the first, and examined
 /// by itself.
-pub(super) fn reasons(runs: &[impl Compared]) -> Vec<Reason> {
+pub(super) fn reasons_against_comparison(runs: &[impl Compared]) -> Vec<Reason> {
     let mut reasons = Reasons::default();
     if let Some((first, others)) = runs.split_first() {
         for other in others {
-            first.conditions(*other, &mut reasons);
+            first.add_differences(*other, &mut reasons);
         }
     }
     let records: Vec<&Record> = runs.iter().map(Compared::record).collect();
     let harmless = harmless(&records);
     for run in runs {
-        run.faults(harmless, &mut reasons);
+        run.add_faults(harmless, &mut reasons);
     }
     reasons.0
 }
@@ -107,8 +107,8 @@ pub(super) fn reasons(runs: &[impl Compared]) -> Vec<Reason> {
 /// Whether `other` measured the same as `first`, without a fault.
 pub(super) fn repeats<T: Compared>(first: T, other: T) -> bool {
     let mut reasons = Reasons::default();
-    first.conditions(other, &mut reasons);
-    other.faults(&[], &mut reasons);
+    first.add_differences(other, &mut reasons);
+    other.add_faults(&[], &mut reasons);
     reasons.0.is_empty()
 }
 
@@ -119,23 +119,27 @@ pub(super) fn load(record: &Record) -> Option<f64> {
 }
 
 /// What other programs do meanwhile meets both sides of a live comparison alike.
-const SHARED: &str = "disturbed";
+const SHARED_DISTURBANCE: &str = "disturbed";
 
 /// Whether other programs used the disk during a run that is a side of a live comparison.
 pub(super) fn is_shared_disturbance(record: &Record) -> bool {
-    record.campaign().is_some() && record.findings.iter().any(|finding| finding.code == SHARED)
+    record.campaign().is_some()
+        && record
+            .findings
+            .iter()
+            .any(|finding| finding.code == SHARED_DISTURBANCE)
 }
 
 /// Findings that say nothing against a comparison of these two.
 fn harmless(records: &[&Record]) -> &'static [&'static str] {
     match records {
-        [a, b] if is_live_pair(a, b) => &[SHARED],
+        [a, b] if is_live_pair(a, b) => &[SHARED_DISTURBANCE],
         _ => &[],
     }
 }
 
-/// What the registered findings say against everything below these places.
-pub(super) fn tainted(
+/// Adds what the findings say against everything below these places.
+pub(super) fn add_findings(
     reasons: &mut Reasons,
     name: &str,
     record: &Record,

@@ -10,7 +10,7 @@ use super::earlier::EarlierRuns;
 use super::pair::{ComparedRow, Pair, PairEstimates};
 use super::ratio::Within;
 use super::reasons::{
-    Between, Compared, MeasuredSpan, Reasons, cache_text, engine_text, kind_text, tainted,
+    Between, Compared, MeasuredSpan, Reasons, add_findings, cache_text, engine_text, kind_text,
 };
 use super::sides::{Run, Sides};
 use crate::estimate::student::multiple_95;
@@ -285,25 +285,25 @@ impl Compared for Surveyed<'_> {
         self.run.record
     }
 
-    fn conditions(self, other: Self, reasons: &mut Reasons) {
+    fn add_differences(self, other: Self, reasons: &mut Reasons) {
         let mut pair = reasons.between(&self, &other);
         if let (Some(x), Some(y)) = (self.target(), other.target()) {
-            pair.differ("target-kind-differs", x.kind, y.kind, kind_text);
+            pair.add_if_different("target-kind-differs", x.kind, y.kind, kind_text);
         }
         let (x, y) = (self.surface, other.surface);
-        pair.differ(
+        pair.add_if_different(
             "operation-differs",
             x.data.survey.operation,
             y.data.survey.operation,
             |op| format!("{}s", op.as_str()),
         );
-        pair.differ(
+        pair.add_if_different(
             "cache-differs",
             x.data.cache.used,
             y.data.cache.used,
             cache_text,
         );
-        pair.differ("engine-differs", x.data.engine, y.data.engine, engine_text);
+        pair.add_if_different("engine-differs", x.data.engine, y.data.engine, engine_text);
         let are_whole = self.is_whole() && other.is_whole();
         if self.part != Part::Burst && !span(x).is_like(span(y)) && !are_whole {
             pair.add("span-differs", &span_text(x), &span_text(y));
@@ -311,7 +311,7 @@ impl Compared for Surveyed<'_> {
         part_conditions(&mut pair, self, other);
     }
 
-    fn faults(self, _harmless: &[&str], reasons: &mut Reasons) {
+    fn add_faults(self, _harmless: &[&str], reasons: &mut Reasons) {
         let (name, record) = (self.name, self.run.record);
         let (places, failed): (&[&str], u64) = match self.part {
             Part::Curve => (
@@ -325,7 +325,7 @@ impl Compared for Surveyed<'_> {
             ),
         };
         let places = [&["/results/0/data/device"], places].concat();
-        tainted(reasons, name, record, &places, &[]);
+        add_findings(reasons, name, record, &places, &[]);
         if record.partial && record.plan.workloads().is_empty() {
             reasons.add("interrupted", format!("{name} was cut short"));
         }
@@ -340,18 +340,18 @@ fn part_conditions(pair: &mut Between<'_>, a: Surveyed<'_>, b: Surveyed<'_>) {
     match a.part {
         Part::Curve => {
             if let (Some(x), Some(y)) = (is_full(a), is_full(b)) {
-                pair.differ("coverage-differs", x, y, coverage_text);
+                pair.add_if_different("coverage-differs", x, y, coverage_text);
             }
         }
         Part::Burst => {
             let (x, y) = (burst_bytes(a), burst_bytes(b));
-            pair.differ("block-size-differs", x, y, |bytes| {
+            pair.add_if_different("block-size-differs", x, y, |bytes| {
                 format!("the same {} repeatedly", format_bytes(*bytes))
             });
         }
         Part::Access => {
             if let (Some(x), Some(y)) = (access_block_bytes(a), access_block_bytes(b)) {
-                pair.differ("block-size-differs", x, y, |bytes| {
+                pair.add_if_different("block-size-differs", x, y, |bytes| {
                     format_bytes(u64::from(*bytes))
                 });
             }

@@ -132,7 +132,8 @@ pub fn settling(series: &TimeSeries, wall_ns: u64) -> Settling {
 pub(crate) fn settling_of_slices(
     series: &TimeSeries,
     wall_ns: u64,
-    (rates, ends_ns): (&[f64], &[u64]),
+    rates: &[f64],
+    ends_ns: &[u64],
 ) -> Settling {
     if let Some(cut) = fall::last_fall(&per_cell(series, wall_ns, |cell| cell.ops)) {
         let settling_ns = series.start_ns + cut as u64 * series.interval_ns;
@@ -178,7 +179,7 @@ struct SteadyCells<'a> {
 
 impl SteadyCells<'_> {
     /// What was done over the time that it took, the end of the last cell included; whole cells
-    /// tell its uncertainty. `one` is what one operation counts.
+    /// tell its uncertainty. `one` is the number of units in one operation.
     fn estimate(&self, count: fn(&Cell) -> u64, one: f64, unit: &str) -> Estimate {
         let value = self.per_second(count);
         let counts = per_cell(self.series, self.wall_ns, count);
@@ -299,8 +300,9 @@ pub(crate) fn least_fall_to(series: &TimeSeries, start_ns: u64, wall_ns: u64) ->
     fall::least_fall(values.get(skipped as usize..).unwrap_or_default())
 }
 
-/// Seconds after a fall that show that it lasts, and most cells of them that may vary.
+/// A fall lasts when the rate stays low for so long.
 const FALL_TAIL_NS: u64 = 1_000_000_000;
+/// The largest coefficient of variation of the rate after a fall.
 const FALL_TAIL_SCATTER: f64 = 0.15;
 
 /// Whether the rate fell once and then kept its lower level for at least a second to the end, in a

@@ -291,7 +291,7 @@ fn slices_settle_at_the_cell_of_a_lasting_fall() {
     series.start_ns = 500_000_000;
     let rates = [6000.0, 6000.0, 6000.0, 3300.0, 600.0];
     let ends_ns = [1, 2, 3, 4, 5].map(|i| i * 2_100_000_000);
-    let settling = settling_of_slices(&series, wall(&series), (&rates, &ends_ns));
+    let settling = settling_of_slices(&series, wall(&series), &rates, &ends_ns);
     assert_eq!(settling.settled, Some(true));
     assert!(
         (7_500_000_000..7_600_000_000).contains(&settling.settling_ns),

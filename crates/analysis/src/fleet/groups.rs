@@ -265,7 +265,7 @@ impl Groups {
             };
             let differences = figure
                 .part
-                .differences((record, figure.target), (usual, metric.target));
+                .differences(record, figure.target, usual, metric.target);
             let is_symptom = |reason: &Reason| {
                 SYMPTOMS.contains(&reason.code.as_str())
                     && figure.part.is_planned_alike(record, usual)

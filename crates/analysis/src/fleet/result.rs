@@ -367,7 +367,7 @@ fn difference(groups: &Groups, own: &Metric, others: &Metric) -> Option<Reason> 
     let usual = groups.examples.get(others.example?)?;
     let differences = own
         .part
-        .differences((record, own.target), (usual, others.target));
+        .differences(record, own.target, usual, others.target);
     differences.into_iter().next()
 }
 

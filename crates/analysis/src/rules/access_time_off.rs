@@ -4,7 +4,7 @@
 
 use super::flat_top;
 use super::rule::*;
-use super::starved::is_starved;
+use super::starved::is_survey_starved;
 use crate::mechanics::{reach, reported_rpm};
 use crate::shape::{Reach, Shape};
 use diskproof_model::surface::SeekSummary;
@@ -176,7 +176,7 @@ fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Contradiction
     let (side, threshold_ns) = if sheet.rpm.is_some() && measured_ns + error_ns < shortest_ns {
         // A disk that only reports its revolutions and answers from a cache is `cache-answered`'s.
         (Side::Faster, shortest_ns)
-    } else if measured_ns - error_ns > longest_ns && !is_starved(surface) {
+    } else if measured_ns - error_ns > longest_ns && !is_survey_starved(surface) {
         // What waited for a processor is no slow disk.
         (Side::Slower, longest_ns)
     } else {

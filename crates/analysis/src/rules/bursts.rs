@@ -3,7 +3,7 @@
 
 use super::disturbed::is_disturbed;
 use super::rule::*;
-use super::starved::is_late;
+use super::starved::is_workload_starved;
 use crate::estimate::{LastingFall, lasting_fall, rate_fall};
 use crate::limiter::words::{amount_text, credit_text};
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
@@ -128,7 +128,9 @@ fn slowed_workloads(record: &Record) -> Vec<SlowedWorkload<'_>> {
     let mut slowed = Vec::new();
     for measured in real_rows(record) {
         let row = measured.row;
-        if may_be_page_cache(record, row) || is_late(record, row) || is_disturbed(record, measured)
+        if may_be_page_cache(record, row)
+            || is_workload_starved(record, row)
+            || is_disturbed(record, measured)
         {
             continue;
         }
@@ -167,7 +169,9 @@ pub(crate) fn lasting_fall_of(record: &Record, index: usize) -> Option<LastingFa
 pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
     let measured = measured_at(record, index);
     let row = measured.row;
-    !(may_be_page_cache(record, row) || is_late(record, row) || is_disturbed(record, measured))
+    !(may_be_page_cache(record, row)
+        || is_workload_starved(record, row)
+        || is_disturbed(record, measured))
 }
 
 /// Whether a credit is the disk's; see [`disk_credits`].

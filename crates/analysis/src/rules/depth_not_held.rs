@@ -2,7 +2,7 @@
 
 use super::cpu_limited::is_cpu_limited;
 use super::rule::*;
-use super::starved::is_kept_waiting;
+use super::starved::waits_for_processor;
 
 pub(super) const RULE: Rule = Rule {
     code: "depth-not-held",
@@ -146,7 +146,7 @@ fn shallow_queue(measured: Measured<'_>) -> Option<ShallowQueue<'_>> {
 /// request, and the disks' queues run empty: `starved` reports that. A gap longer than the wait for
 /// processors has another cause.
 fn depth_with_processors(row: &Row, depth: f64) -> f64 {
-    if is_kept_waiting(row) {
+    if waits_for_processor(row) {
         depth / (1.0 - row.data.starved.share).max(f64::MIN_POSITIVE)
     } else {
         depth
@@ -160,7 +160,7 @@ fn has_time_to_wait(row: &Row) -> bool {
         latency_ns = latency_ns.min(op.figures.latency.mean);
     }
     let starved = &row.data.starved;
-    let came_late = is_kept_waiting(row) && starved.mean_wait_ns >= LATE_SHARE * latency_ns;
+    let came_late = waits_for_processor(row) && starved.mean_wait_ns >= LATE_SHARE * latency_ns;
     let workers = f64::from(row.data.workload.workers);
     !came_late && row.cpu_share() + starved.share * workers < IDLE_SHARE * workers
 }

@@ -1,7 +1,7 @@
 //! `slow-blocks`: a scan met blocks that were slow twice.
 
 use super::rule::*;
-use super::starved::is_starved;
+use super::starved::is_survey_starved;
 use diskproof_model::surface::SlowBlock;
 
 pub(super) const RULE: Rule = Rule {
@@ -56,7 +56,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     } else {
         format!(" The slowest: {}.", places.join("; "))
     };
-    let (severity, doubt) = if is_starved(surface) {
+    let (severity, doubt) = if is_survey_starved(surface) {
         (
             Severity::Note,
             " Whether these blocks are slow is not decided: diskproof waited for a processor \

@@ -52,7 +52,7 @@ impl SlowZone<'_> {
 
     /// Rate over that on both sides.
     fn share(&self) -> f64 {
-        self.dip.rate / self.dip.beside
+        self.dip.rate / self.dip.neighbours_rate
     }
 
     fn describe(&self) -> String {
@@ -68,7 +68,7 @@ impl SlowZone<'_> {
             gigabytes(self.to_bytes),
             format_throughput(self.dip.rate),
             format_percent(1.0 - self.share()),
-            format_throughput(self.dip.beside)
+            format_throughput(self.dip.neighbours_rate)
         )
     }
 }
@@ -152,7 +152,7 @@ fn is_zone(dip: &Dip, mechanics: Mechanics) -> bool {
     if mechanics == Mechanics::Solid {
         points >= POINTS_MIN_SOLID
     } else {
-        points > 1 || 1.0 - dip.rate / dip.beside >= DEPTH_MIN_SINGLE
+        points > 1 || 1.0 - dip.rate / dip.neighbours_rate >= DEPTH_MIN_SINGLE
     }
 }
 
@@ -163,7 +163,7 @@ fn zone_evidence(record: &Record, shape: &Shape, dip: &Dip) -> Vec<Evidence> {
     points.dedup();
     points
         .iter()
-        .map(|i| point_evidence(shape.points[*i].index, record, dip.beside))
+        .map(|i| point_evidence(shape.points[*i].index, record, dip.neighbours_rate))
         .collect()
 }
 

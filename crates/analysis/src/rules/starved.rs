@@ -30,18 +30,17 @@ const SURVEY_SHARE_MIN: f64 = 0.05;
 const WALL_NS_MIN: u64 = 1_000_000_000;
 
 /// Whether the survey waited for processors so long that it shows.
-pub(super) fn is_starved(surface: &SurfaceRecord) -> bool {
+pub(super) fn is_survey_starved(surface: &SurfaceRecord) -> bool {
     surface.figures.starved_share >= SURVEY_SHARE_MIN && surface.data.wall_ns >= WALL_NS_MIN
 }
 
-/// Share of a workload's time from which on it may show. By threads of pread the mean latency is
-/// longer by just this share, by a queue in one thread by less; the high percentiles by much more
-/// (3.5 % made a p99.9 of 14.0 ms into 14.5 ms, more work on the machine 8.9 ms into 24.4 ms).
+/// Share of a workload's time from which on it may show. With pread threads the mean
+/// latency grows by exactly this share, and with one queue in one thread by less. High percentiles
+/// grow by much more (3.5 % made a p99.9 of 14.0 ms into 14.5 ms, more work on the machine 8.9 ms into 24.4 ms).
 const WORKLOAD_SHARE_MIN: f64 = 0.02;
 
-/// Mean wait that is more than waking up: an idle processor, or one that this program has
-/// precedence on, was had within 1 to 20 µs, one shared with compilers after 30 to 75 µs. A fast
-/// disk's many short waits add up to a large share too.
+/// Mean wait that is more than waking up. Waking up took 1 to 20 µs on an idle processor, and 30 to
+/// 75 µs on one shared with compilers. A fast disk's many short waits add up to a large share too.
 const WAIT_NS_MIN: f64 = 25_000.0;
 
 /// Least mean wait, as a share of the mean latency, that can change a figure: behind a queue of
@@ -50,7 +49,7 @@ const WAIT_NS_MIN: f64 = 25_000.0;
 const LATENCY_SHARE_MIN: f64 = 0.01;
 
 /// Whether the workers were kept waiting for processors, by others or by each other.
-pub(super) fn is_kept_waiting(row: &Row) -> bool {
+pub(super) fn waits_for_processor(row: &Row) -> bool {
     let starved = &row.data.starved;
     if starved.share < WORKLOAD_SHARE_MIN || starved.mean_wait_ns < WAIT_NS_MIN {
         return false;
@@ -70,13 +69,13 @@ pub(super) fn is_kept_waiting(row: &Row) -> bool {
 
 /// Whether the workers waited for processors so long that it shows. Where the program itself used
 /// all of them up, its threads wait for each other: `cpu-limited` says that.
-pub(super) fn is_late(record: &Record, row: &Row) -> bool {
-    is_kept_waiting(row) && row.data.wall_ns >= WALL_NS_MIN && !is_cpu_limited(record, row)
+pub(super) fn is_workload_starved(record: &Record, row: &Row) -> bool {
+    waits_for_processor(row) && row.data.wall_ns >= WALL_NS_MIN && !is_cpu_limited(record, row)
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let late: Vec<Measured<'_>> = real_rows(record)
-        .filter(|measured| is_late(record, measured.row))
+        .filter(|measured| is_workload_starved(record, measured.row))
         .collect();
     let mut claims = Vec::new();
     let mut observations = Vec::new();
@@ -94,7 +93,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         observations.push(hit.evidence(place, share, WORKLOAD_SHARE_MIN, "of the time"));
     }
     if let Some(surface) = record.surface()
-        && is_starved(surface)
+        && is_survey_starved(surface)
     {
         let share = surface.figures.starved_share;
         claims.push(format!(

@@ -1,8 +1,6 @@
 //! Where a curve dips below what lies on both sides, and which lone points are no dips.
 
-use super::parts::stretches;
-use super::parts::{Dip, Reach, ShapePoint};
-use super::parts::{NEIGHBOURS, mean, median};
+use super::parts::{Dip, NEIGHBOURS, Reach, ShapePoint, mean, median, stretches};
 use crate::estimate::largest_by;
 use diskproof_model::surface::CurvePoint;
 use std::ops::Range;
@@ -18,7 +16,7 @@ const LONG_DIP_POINTS: usize = 3;
 const DIP_DEPTH_SCATTERS: f64 = 5.0;
 /// A point is far outside of what its neighbours suggest from so many standard deviations on.
 const LONE_SCATTERS: f64 = 4.0;
-/// So large a part of the points is no exception.
+/// Above this share of the points, lone ones are the curve and not exceptions.
 const LONE_SHARE_MAX: f64 = 0.2;
 /// A point is slow because of one request when that one took longer by at least this share of the
 /// point's extra time. Where every request of a stream is slow, the longest takes longer by its
@@ -39,13 +37,13 @@ const END_STEPS: f64 = 3.0;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LonePoint {
     pub point: usize,
-    /// Mean of the medians on both sides.
-    pub beside: f64,
+    /// Mean of the medians on both sides, a logarithm of bytes per second.
+    pub neighbours_ln_rate: f64,
 }
 
 /// Points that stand alone or in pairs. A pause of the host slows one sample down, and the next is
-/// too fast because the disk read ahead meanwhile; neither may break a level. None of them where
-/// they are many: then they are the curve.
+/// too fast because the disk read ahead meanwhile; neither may break a level. Empty where they are
+/// more than [`LONE_SHARE_MAX`] of the curve.
 pub(super) fn lone_points(values: &[f64], scatter: f64) -> Vec<LonePoint> {
     let mut lone = Vec::new();
     for point in 1..values.len().saturating_sub(1) {
@@ -53,8 +51,10 @@ pub(super) fn lone_points(values: &[f64], scatter: f64) -> Vec<LonePoint> {
         let right = median(&values[point + 1..(point + 1 + NEIGHBOURS).min(values.len())]);
         let outside = (values[point] - left.max(right)).max(left.min(right) - values[point]);
         if outside > LONE_SCATTERS * scatter {
-            let beside = (left + right) / 2.0;
-            lone.push(LonePoint { point, beside });
+            lone.push(LonePoint {
+                point,
+                neighbours_ln_rate: (left + right) / 2.0,
+            });
         }
     }
     if lone.len() as f64 > LONE_SHARE_MAX * values.len() as f64 {
@@ -70,19 +70,19 @@ pub(super) fn lone_dips(
     lone: &[LonePoint],
     values: &[f64],
     scatter: f64,
-    waited: impl Fn(&LonePoint) -> bool,
+    is_one_request: impl Fn(&LonePoint) -> bool,
 ) -> Vec<Dip> {
     let mut dips: Vec<Dip> = Vec::new();
     for one in lone {
-        let is_slow = values[one.point] <= one.beside - depth_min(1, scatter);
-        if !is_slow || waited(one) {
+        let is_slow = values[one.point] <= one.neighbours_ln_rate - depth_min(1, scatter);
+        if !is_slow || is_one_request(one) {
             continue;
         }
         match dips.last_mut() {
             Some(before) if before.last + 1 == one.point => {
-                *before = dip(values, before.first, one.point, before.beside.ln())
+                *before = dip(values, before.first, one.point, before.neighbours_rate.ln())
             }
-            _ => dips.push(dip(values, one.point, one.point, one.beside)),
+            _ => dips.push(dip(values, one.point, one.point, one.neighbours_ln_rate)),
         }
     }
     dips
@@ -91,7 +91,11 @@ pub(super) fn lone_dips(
 /// Whether one request alone took the time: then a sector, or the machine, made it wait, and the
 /// place is not slow. Where all requests are slow, the longest takes longer by its part of the
 /// queue only.
-pub(super) fn has_waited(curve: &[CurvePoint], points: &[ShapePoint], lone: &LonePoint) -> bool {
+pub(super) fn is_slow_by_one_request(
+    curve: &[CurvePoint],
+    points: &[ShapePoint],
+    lone: &LonePoint,
+) -> bool {
     let from = lone.point.saturating_sub(NEIGHBOURS);
     let to = (lone.point + NEIGHBOURS + 1).min(points.len());
     let mut others_ns = Vec::new();
@@ -101,7 +105,8 @@ pub(super) fn has_waited(curve: &[CurvePoint], points: &[ShapePoint], lone: &Lon
         }
     }
     let slow = &curve[points[lone.point].index];
-    let extra_ns = slow.busy_ns as f64 * (1.0 - (points[lone.point].ln_rate - lone.beside).exp());
+    let extra_ns =
+        slow.busy_ns as f64 * (1.0 - (points[lone.point].ln_rate - lone.neighbours_ln_rate).exp());
     slow.latency_max_ns as f64 - median(&others_ns) >= ONE_REQUEST * extra_ns
 }
 
@@ -121,12 +126,14 @@ pub(super) fn dips(values: &[f64], scatter: f64, reach: Reach) -> Vec<Dip> {
             continue;
         };
         let right = steps.levels[to + 1];
-        let beside = match from {
-            0 => right,
-            _ => (steps.levels[from - 1] + right) / 2.0,
+        let neighbours_ln_rate = if from == 0 {
+            right
+        } else {
+            (steps.levels[from - 1] + right) / 2.0
         };
-        let (first, last) = (steps.stretches[from].start, steps.stretches[to].end - 1);
-        dips.push(dip(values, first, last, beside));
+        let first = steps.stretches[from].start;
+        let last = steps.stretches[to].end - 1;
+        dips.push(dip(values, first, last, neighbours_ln_rate));
         from = to + 1;
     }
     if reach == Reach::Whole
@@ -140,12 +147,12 @@ pub(super) fn dips(values: &[f64], scatter: f64, reach: Reach) -> Vec<Dip> {
     dips
 }
 
-fn dip(values: &[f64], first: usize, last: usize, beside: f64) -> Dip {
+fn dip(values: &[f64], first: usize, last: usize, neighbours_ln_rate: f64) -> Dip {
     Dip {
         first,
         last,
         rate: mean(values[first..=last].iter().copied()).exp(),
-        beside: beside.exp(),
+        neighbours_rate: neighbours_ln_rate.exp(),
     }
 }
 
@@ -179,14 +186,16 @@ impl Steps {
     fn is_dip(&self, from: usize, to: usize) -> bool {
         let begin = self.stretches[from].start;
         let length = self.stretches[to].end - begin;
-        let is_lonely = from == 0 && self.stretches[to + 1].len() < BEHIND_START_MIN;
-        if is_lonely || length as f64 > DIP_SHARE_MAX * self.points as f64 {
+        let has_too_few_points_behind =
+            from == 0 && self.stretches[to + 1].len() < BEHIND_START_MIN;
+        if has_too_few_points_behind || length as f64 > DIP_SHARE_MAX * self.points as f64 {
             return false;
         }
         let right = self.levels[to + 1];
-        let left = match from {
-            0 => f64::INFINITY,
-            _ => self.levels[from - 1],
+        let left = if from == 0 {
+            f64::INFINITY
+        } else {
+            self.levels[from - 1]
         };
         let depth = if length >= LONG_DIP_POINTS {
             LONG_DIP_DEPTH_MIN.max(depth_over_scatter(length, self.scatter))

@@ -11,7 +11,7 @@ mod parts;
 pub(crate) use parts::median;
 pub(crate) use parts::{Dip, Level, Reach, ShapePoint, Stray};
 
-use dips::{has_waited, lone_dips, lone_points};
+use dips::{is_slow_by_one_request, lone_dips, lone_points};
 use diskproof_model::surface::CurvePoint;
 use parts::stretches;
 use parts::{NEIGHBOURS, mean, outside};
@@ -68,7 +68,7 @@ impl Shape {
             (dip.first, dip.last) = (steady[dip.first], steady[dip.last]);
         }
         dips.extend(lone_dips(&lone, &values, noise, |l| {
-            has_waited(curve, &points, l)
+            is_slow_by_one_request(curve, &points, l)
         }));
         dips.sort_by_key(|dip| dip.first);
         let mut kept = steady;

@@ -24,7 +24,7 @@ pub(crate) struct Dip {
     /// Its rate, in bytes per second.
     pub rate: f64,
     /// The rate of its neighbourhood, in bytes per second.
-    pub beside: f64,
+    pub neighbours_rate: f64,
 }
 
 /// A stretch of one rate.

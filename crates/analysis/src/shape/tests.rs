@@ -47,7 +47,10 @@ fn a_dip_has_its_bounds_and_the_levels_go_on_behind_it() {
         panic!("{:?}", shape.dips)
     };
     assert_eq!((dip.first, dip.last), (100, 119));
-    assert!((dip.rate / dip.beside - 0.5).abs() < 0.02, "{dip:?}");
+    assert!(
+        (dip.rate / dip.neighbours_rate - 0.5).abs() < 0.02,
+        "{dip:?}"
+    );
     assert_eq!(
         (shape.rises(0.0), shape.end_bytes(119, 0)),
         (0, 192_000_000_000)

@@ -131,12 +131,17 @@ impl Observer {
 
     /// The load of all devices so far.
     pub fn observed(&self) -> Vec<ObservedDevice> {
-        let observed = self.devices.iter().map(|known| {
-            let watched = &known.watched;
-            let name = (watched.target, watched.name.as_str());
-            known.profile.observed(name, watched.capacity.as_ref())
-        });
-        observed.collect()
+        let mut observed = Vec::new();
+        for device in &self.devices {
+            let watched = &device.watched;
+            let capacity = watched.capacity.as_ref();
+            observed.push(
+                device
+                    .profile
+                    .observed(watched.target, &watched.name, capacity),
+            );
+        }
+        observed
     }
 }
 

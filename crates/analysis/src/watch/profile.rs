@@ -172,7 +172,8 @@ impl DeviceProfile {
     /// The record of all steps.
     pub(super) fn observed(
         &self,
-        (target, name): (usize, &str),
+        target: usize,
+        name: &str,
         capacity: Option<&MeasuredCapacity>,
     ) -> ObservedDevice {
         let wall = self.wall_ns.max(1) as f64;

@@ -175,7 +175,7 @@ pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
     let span = match (curve.span, resumed) {
         (Some(bounds), _) => {
-            part_of(target_bytes, bounds, PAGE_BYTES, (MIB, "1 MiB")).map_err(Failure::Usage)?
+            part_of(target_bytes, bounds, PAGE_BYTES, MIB, "1 MiB").map_err(Failure::Usage)?
         }
         (None, Some(resumed)) => resumed.span.unwrap_or_default(),
         (None, None) => Span::default(),

@@ -183,9 +183,9 @@ impl FromStr for Promise {
     }
 }
 
-/// Below it, the delays of timers and processors are a part of every latency.
+/// The shortest limit: below it, delays of timers and processors are a part of every latency.
 const LIMIT_NS_MIN: u64 = 50_000;
-/// Ten times as long is the warm-up of each cell.
+/// The longest limit: the warm-up of each cell is ten times as long.
 const LIMIT_NS_MAX: u64 = 2 * SECOND;
 
 /// A transaction as a file describes it.
@@ -410,8 +410,9 @@ struct SequentialRequests {
     block_bytes: u32,
 }
 
-/// Bandwidth by requests that no disk splits gladly (the kernel's iocost_coef_gen.py sends 128 MB),
-/// and sequential operations by those of 4 KiB. The mix says what reads and writes move together.
+/// Bandwidth by requests large enough to reach all of it (the kernel's iocost_coef_gen.py sends 128
+/// MB), and sequential operations by those of 4 KiB. The mix says what reads and writes move
+/// together.
 const SEQUENTIAL: [SequentialRequests; 5] = [
     SequentialRequests {
         name: SEQUENTIAL_READ,

@@ -443,7 +443,7 @@ fn span_of_requests(
     };
     let least_bytes = u64::from(block_bytes);
     let least = format!("a request of {}", format_bytes(least_bytes));
-    part_of(target_bytes, bounds, 1, (least_bytes, &least)).map_err(Failure::Usage)
+    part_of(target_bytes, bounds, 1, least_bytes, &least).map_err(Failure::Usage)
 }
 
 /// Size of the scratch file in each directory; `None` without a directory.

@@ -12,7 +12,7 @@ use crate::session::{MeasuringJob, measure};
 use crate::stdio::eprint_text;
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
-    empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
+    find_empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
 };
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
@@ -556,7 +556,7 @@ fn resolve_flags(
     unit_bytes: u32,
 ) -> Result<Workload, Failure> {
     let workload = resolve(flags, context, Wording::Flags).map_err(Failure::Usage)?;
-    if let Some((_, why)) = empty_schedule(std::slice::from_ref(&workload), Wording::Flags) {
+    if let Some((_, why)) = find_empty_schedule(std::slice::from_ref(&workload), Wording::Flags) {
         return Err(Failure::Usage(why));
     }
     match sector_mismatch(&workload, unit_bytes) {

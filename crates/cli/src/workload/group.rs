@@ -49,7 +49,7 @@ pub(crate) fn resolve_group(
             return Err((workloads.len() - 1, why));
         }
     }
-    match empty_schedule(&workloads, Wording::Keys) {
+    match find_empty_schedule(&workloads, Wording::Keys) {
         Some(error) => Err(error),
         None => Ok(ResolvedGroup::Runs(workloads)),
     }
@@ -117,10 +117,13 @@ fn common_warmup_ns(workloads: &[Workload], members: &[&WorkloadFlags]) -> u64 {
 
 /// The first of the workloads that run together, by index, whose schedule starts no operation in
 /// the measured time.
-pub(crate) fn empty_schedule(workloads: &[Workload], wording: Wording) -> Option<(usize, String)> {
+pub(crate) fn find_empty_schedule(
+    workloads: &[Workload],
+    wording: Wording,
+) -> Option<(usize, String)> {
     let group = Group::new(0, workloads);
     for (index, workload) in workloads.iter().enumerate() {
-        if let Some(why) = starts_nothing(workload, group) {
+        if let Some(why) = no_start_error(workload, group) {
             return Some((index, wording.apply(&why)));
         }
     }
@@ -132,7 +135,7 @@ pub(crate) fn limits_cut_by_time(plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     for group in plan.groups() {
         for workload in group.workloads {
-            notes.extend(needs_more_starts(workload, group));
+            notes.extend(cut_short_note(workload, group));
         }
     }
     notes
@@ -144,7 +147,7 @@ fn starts_before(until_ns: u64, rate: f64) -> u64 {
 }
 
 /// The error for a workload without a start in the measured time.
-fn starts_nothing(workload: &Workload, group: Group<'_>) -> Option<String> {
+fn no_start_error(workload: &Workload, group: Group<'_>) -> Option<String> {
     let rate = workload.rate?;
     let time_ns = group.time_ns()?;
     let warmup_ns = group.warmup_ns();
@@ -162,7 +165,7 @@ fn starts_nothing(workload: &Workload, group: Group<'_>) -> Option<String> {
 
 /// The note for a limit that needs more starts than its own time allows. Other workloads of the
 /// group may end it even sooner.
-fn needs_more_starts(workload: &Workload, group: Group<'_>) -> Option<String> {
+fn cut_short_note(workload: &Workload, group: Group<'_>) -> Option<String> {
     let rate = workload.rate?;
     let time_ns = workload.stop.time_ns?;
     let starts = starts_before(group.warmup_ns().saturating_add(time_ns), rate);
@@ -336,7 +339,7 @@ mod tests {
     }
 
     fn refusal(workloads: &[Workload]) -> Option<String> {
-        empty_schedule(workloads, Wording::Flags).map(|(index, why)| format!("{index}: {why}"))
+        find_empty_schedule(workloads, Wording::Flags).map(|(index, why)| format!("{index}: {why}"))
     }
 
     /// Starts are at 0, 10, 20 … s.
@@ -397,7 +400,7 @@ mod tests {
             block_bytes: 4096,
             ..paced(10.0, 1, 0)
         };
-        needs_more_starts(&workload, Group::alone(&workload))
+        cut_short_note(&workload, Group::alone(&workload))
     }
 
     #[test]
@@ -442,7 +445,7 @@ mod tests {
                 first: 0,
                 workloads,
             };
-            assert_eq!(needs_more_starts(workload, group), None);
+            assert_eq!(cut_short_note(workload, group), None);
         }
     }
 }

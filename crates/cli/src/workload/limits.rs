@@ -165,7 +165,8 @@ pub(crate) fn part_of(
     target_bytes: u64,
     bounds: SpanBounds,
     unit_bytes: u64,
-    (least_bytes, least): (u64, &str),
+    least_bytes: u64,
+    least: &str,
 ) -> Result<Span, String> {
     let start = position_bytes(bounds.start, target_bytes, PAGE_BYTES as u32);
     let end = position_bytes(bounds.end, target_bytes, PAGE_BYTES as u32);

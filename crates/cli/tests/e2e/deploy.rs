@@ -1,7 +1,7 @@
 //! What `deploy/` holds is read by the tools it is for.
 
 use crate::program::{argv, copy_program, names, needs};
-use diskproof_simdisk::testbed::{TempDir, can_run, place};
+use diskproof_simdisk::testbed::{can_run, place};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -51,17 +51,28 @@ fn version_is_the_same_everywhere() {
     }
 }
 
-/// A package of PyPI in a folder of its own, for PYTHONPATH.
-fn of_pypi(package: &str) -> Option<TempDir> {
-    let place = place();
+/// The folder of a package of PyPI, for PYTHONPATH: installed once in each target directory.
+fn of_pypi(package: &str) -> Option<PathBuf> {
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pypi");
+    let kept = all.join(package);
+    if kept.exists() {
+        return Some(kept);
+    }
+    fs::create_dir_all(&all).unwrap();
+    let fresh = tempfile::tempdir_in(&all).unwrap();
     let install = argv("install --quiet --disable-pip-version-check --target");
     let mut pip = Command::new("pip3");
-    pip.args(install).arg(place.path()).arg(package);
-    if pip.output().is_ok_and(|output| output.status.success()) {
-        return Some(place);
+    pip.args(install).arg(fresh.path()).arg(package);
+    if !pip.output().is_ok_and(|output| output.status.success()) {
+        println!("SKIPPED: {package} of PyPI cannot be installed");
+        return None;
     }
-    println!("SKIPPED: {package} of PyPI cannot be installed");
-    None
+    // Whole, or not at all: another run may install it at the same time.
+    match fs::rename(fresh.path(), &kept) {
+        Ok(()) => Some(kept),
+        Err(_) if kept.exists() => Some(kept),
+        Err(error) => panic!("{}: {error}", kept.display()),
+    }
 }
 
 #[test]
@@ -70,11 +81,11 @@ fn manifests_are_valid() {
         return;
     };
     for manifest in files("kubernetes", "yaml") {
-        let mut command = Command::new(tools.path().join("bin/kubernetes-validate"));
+        let mut command = Command::new(tools.join("bin/kubernetes-validate"));
         command
             .arg("--strict")
             .arg(&manifest)
-            .env("PYTHONPATH", tools.path());
+            .env("PYTHONPATH", &tools);
         assert_ran(&mut command);
     }
 }
@@ -107,7 +118,7 @@ fn manifests_are_admitted_under_the_restricted_policy() {
     let check = |manifest: &Path| {
         let mut command = Command::new("python3");
         command.arg(&checker).arg(manifest);
-        command.env("PYTHONPATH", tools.path()).output().unwrap()
+        command.env("PYTHONPATH", &tools).output().unwrap()
     };
     for manifest in files("kubernetes", "yaml") {
         let output = check(&manifest);
@@ -133,11 +144,11 @@ fn pipelines_follow_the_schemas_of_github_and_gitlab() {
         ("vendor.github-workflows", "github-actions.yml"),
         ("vendor.gitlab-ci", "gitlab-ci.yml"),
     ] {
-        let mut command = Command::new(tools.path().join("bin/check-jsonschema"));
+        let mut command = Command::new(tools.join("bin/check-jsonschema"));
         command
             .args(["--builtin-schema", schema])
             .arg(deploy().join("ci").join(file))
-            .env("PYTHONPATH", tools.path());
+            .env("PYTHONPATH", &tools);
         assert_ran(&mut command);
     }
 }
@@ -211,7 +222,7 @@ sys.exit("\n".join(lost(given, known, "")) or None)
         command
             .args(["-c", READ])
             .arg(deploy().join("grafana/diskproof.json"))
-            .env("PYTHONPATH", tools.path());
+            .env("PYTHONPATH", &tools);
         assert_ran(&mut command);
     }
 }

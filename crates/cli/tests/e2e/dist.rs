@@ -23,6 +23,16 @@ fn dist_build(target: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// The tools that the script installs, in fixed versions, are those of earlier runs.
+fn share_tools(target: &Path) {
+    let tools = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dist-tools");
+    if !tools.join("bin/pip").exists() {
+        assert_ran(Command::new("python3").args(["-m", "venv"]).arg(&tools));
+    }
+    fs::create_dir_all(target).unwrap();
+    std::os::unix::fs::symlink(tools, target.join("dist-tools")).unwrap();
+}
+
 /// A folder with a stand-in for each program: it writes the documents that packages hold.
 fn programs() -> TempDir {
     let place = place();
@@ -190,6 +200,7 @@ fn dist_build_ships_the_same_bytes_from_any_target_directory() {
     let mut sums = Vec::new();
     for target in ["first", "another/place"] {
         let target = place.path().join(target);
+        share_tools(&target);
         let parts = ["--programs", from, "packages", "image"];
         let output = dist_build(&target, &parts).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);

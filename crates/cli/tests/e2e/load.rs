@@ -56,7 +56,10 @@ fn search_promises_no_more_than_the_disk_serves() {
     // What is held against it is named.
     if load.figures.outcome == LoadOutcome::NotTheDisk {
         let verdict = record.verdict.as_ref().unwrap();
-        assert!(verdict.headline.contains("(unwritten-blocks)"), "{verdict:?}");
+        assert!(
+            verdict.headline.contains("(unwritten-blocks)"),
+            "{verdict:?}"
+        );
     }
     // Whoever reads the record finds the same answer.
     let (again, _) = diskproof_analysis::again::judged_again(record.clone());

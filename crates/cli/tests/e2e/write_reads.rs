@@ -1,14 +1,14 @@
 //! What only writes makes no read request on the disk: the first field of the device's `stat`,
 //! beside fio's own count for the same line.
 
-use crate::program::{argv, program};
+use crate::program::{argv, names, program};
 use diskproof_simdisk::testbed::{Disk, can_run, run};
 use std::process::Command;
 
 /// Metadata of the filesystem.
 const READS_MAX: u64 = 20;
 const SIZE_BYTES: u64 = 1 << 30;
-const FILESYSTEMS: [&str; 3] = ["ext4", "xfs", "btrfs"];
+const ATTEMPTS: u32 = 4;
 
 /// Writes that cover blocks of the page cache in part.
 const PARTIAL_WRITES: [&str; 14] = [
@@ -31,13 +31,62 @@ const PARTIAL_WRITES: [&str; 14] = [
 
 /// Read requests of the device of `disk` while `command` runs in it.
 fn reads_of(disk: &Disk, mut command: Command) -> u64 {
-    run("sync", &[]);
+    sync(disk);
     let before = read_requests(disk);
     let output = command.current_dir(disk.path()).output().unwrap();
     // An undecided or missed limit is no matter of this test.
     let code = output.status.code();
     assert!(matches!(code, Some(0 | 1 | 5)), "{command:?}: {output:?}");
     read_requests(disk) - before
+}
+
+/// Its own filesystem alone: others hang under the tests beside this one.
+fn sync(disk: &Disk) {
+    run("sync", &["-f", disk.path().to_str().unwrap()]);
+}
+
+/// A command line of the program, or of fio itself.
+fn command(line: &str) -> Command {
+    let words = argv(line);
+    if words[0] != "fio" {
+        return program(words);
+    }
+    let mut fio = Command::new("fio");
+    fio.args(&words[1..]);
+    fio
+}
+
+/// The fewest read requests of some attempts, each of which starts with what `prepare` leaves.
+/// Programs of other tests look into every block device, and a machine that is short of memory
+/// reads blocks once more: that adds reads now and then, and what the command reads itself it reads
+/// each time.
+fn fewest_reads(disk: &Disk, line: &str, prepare: fn(&Disk)) -> u64 {
+    let mut fewest = u64::MAX;
+    for _ in 0..ATTEMPTS {
+        prepare(disk);
+        fewest = fewest.min(reads_of(disk, command(line)));
+        if fewest < READS_MAX {
+            break;
+        }
+    }
+    fewest
+}
+
+fn remove_files(disk: &Disk) {
+    for name in names(disk.path()) {
+        let path = disk.path().join(name);
+        if path.is_file() {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+fn remove_ours(disk: &Disk) {
+    let _ = std::fs::remove_file(disk.path().join("ours"));
+}
+
+fn write_old_file(disk: &Disk) {
+    std::fs::write(disk.path().join("old"), vec![7; 16 << 20]).unwrap();
 }
 
 fn read_requests(disk: &Disk) -> u64 {
@@ -71,22 +120,20 @@ fn scratch_file_is_written_once_for_writes_of_a_part() {
     }
     let disk = Disk::new("ext4", SIZE_BYTES, "");
     for size_mib in [32, 160] {
-        run("sync", &[]);
-        let (reads, written) = (read_requests(&disk), written_bytes(&disk));
         let line = format!(
             "run . --no-history --rw randwrite --bs 1k --buffered --size {size_mib}M --bytes 1M"
         );
-        let output = program(argv(&line)).current_dir(disk.path()).output();
-        assert!(output.unwrap().status.success());
-        let (reads, written) = (
-            read_requests(&disk) - reads,
-            (written_bytes(&disk) - written) >> 20,
-        );
+        sync(&disk);
+        let before = written_bytes(&disk);
+        let ran = program(argv(&line)).current_dir(disk.path()).output();
+        assert!(ran.unwrap().status.success());
+        let written = (written_bytes(&disk) - before) >> 20;
         // Each write of 1 KiB dirties a page of 4 KiB, and some blocks are metadata.
         assert!(
             (size_mib..size_mib + 20).contains(&written),
             "{size_mib}: {written} MiB"
         );
+        let reads = fewest_reads(&disk, &line, remove_files);
         assert!(reads < READS_MAX, "{size_mib}: {reads} reads");
     }
 }
@@ -114,19 +161,35 @@ fn row_says_that_the_kernel_read_blocks_which_were_not_in_memory() {
     }
 }
 
-#[test]
-fn workload_that_only_writes_makes_no_read_request() {
+/// In memory: it flushes thousands of times.
+fn assert_writes_read_nothing(test: &str, kind: &str) {
     let programs = ["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "findmnt", "losetup"];
-    if !can_run("workload_that_only_writes_makes_no_read_request", &programs) {
+    if !can_run(test, &programs) {
         return;
     }
-    for kind in FILESYSTEMS {
-        let disk = Disk::new(kind, SIZE_BYTES, "");
-        for line in PARTIAL_WRITES {
-            let reads = reads_of(&disk, program(argv(line)));
-            assert!(reads < READS_MAX, "{kind}: {reads} reads: {line}");
-        }
+    let disk = Disk::in_memory(kind, SIZE_BYTES);
+    for line in PARTIAL_WRITES {
+        let reads = fewest_reads(&disk, line, remove_files);
+        assert!(reads < READS_MAX, "{kind}: {reads} reads: {line}");
     }
+}
+
+#[test]
+fn workload_that_only_writes_makes_no_read_request_on_ext4() {
+    let name = "workload_that_only_writes_makes_no_read_request_on_ext4";
+    assert_writes_read_nothing(name, "ext4");
+}
+
+#[test]
+fn workload_that_only_writes_makes_no_read_request_on_xfs() {
+    let name = "workload_that_only_writes_makes_no_read_request_on_xfs";
+    assert_writes_read_nothing(name, "xfs");
+}
+
+#[test]
+fn workload_that_only_writes_makes_no_read_request_on_btrfs() {
+    let name = "workload_that_only_writes_makes_no_read_request_on_btrfs";
+    assert_writes_read_nothing(name, "btrfs");
 }
 
 #[test]
@@ -139,21 +202,23 @@ fn existing_file_is_read_as_often_as_by_fio() {
     }
     let disk = Disk::new("ext4", SIZE_BYTES, "");
     let line = |file: &str| {
-        format!("--rw=write --bs=2300 --size=1m --name=k --fdatasync=1 --filename={file}")
+        format!("fio --rw=write --bs=2300 --size=1m --name=k --fdatasync=1 --filename={file}")
     };
-    let fio = |file: &str| {
-        let mut command = Command::new("fio");
-        command.args(argv(&line(file)));
-        command
-    };
-    let (ours, theirs) = (format!("as fio {}", line("ours")), "theirs");
+    let (ours, theirs) = (format!("as {}", line("ours")), line("theirs"));
     // New files: none reads.
-    assert!(reads_of(&disk, program(argv(&ours))) < READS_MAX);
-    assert!(reads_of(&disk, fio(theirs)) < READS_MAX);
+    assert!(fewest_reads(&disk, &theirs, remove_files) < READS_MAX);
+    assert!(fewest_reads(&disk, &ours, remove_ours) < READS_MAX);
     // fio drops the pages of an existing file first (invalidate), and so does the drop-in.
-    let again = reads_of(&disk, program(argv(&ours)));
-    let of_fio = reads_of(&disk, fio(theirs));
-    assert!(again.abs_diff(of_fio) < READS_MAX, "{again}, fio {of_fio}");
+    let mut seen = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let again = reads_of(&disk, command(&ours));
+        let of_fio = reads_of(&disk, command(&theirs));
+        if again.abs_diff(of_fio) < READS_MAX {
+            return;
+        }
+        seen.push((again, of_fio));
+    }
+    panic!("ours and fio: {seen:?}");
 }
 
 #[test]
@@ -165,13 +230,12 @@ fn released_file_is_written_in_memory() {
         return;
     }
     let disk = Disk::new("ext4", SIZE_BYTES, "");
-    std::fs::write(disk.path().join("old"), vec![7; 16 << 20]).unwrap();
     for line in [
         "run old --overwrite --no-history --rw randwrite --bs 1k --buffered --bytes 4M",
         "run old --overwrite --no-history --rw write --bs 2300 --cached --fdatasync 1 --bytes 1M",
         "check old --overwrite --no-history --no-health --for sqlite --time 2s",
     ] {
-        let reads = reads_of(&disk, program(argv(line)));
+        let reads = fewest_reads(&disk, line, write_old_file);
         assert!(reads < READS_MAX, "{reads} reads: {line}");
     }
 }

@@ -34,16 +34,17 @@ const SIZE_MIB: u64 = 1024;
 const SEEKS_DEFAULT: u64 = 8192;
 const SEEKERS: u32 = 5;
 const CONCURRENCY_MAX: u64 = 200;
-/// Both in MiB.
+/// The smallest size, in MiB.
 const SIZE_MIN_MIB: u64 = 300;
+/// Sizes are multiples of this, in MiB.
 const ROUNDED_TO_MIB: u64 = 1024;
 const CHUNK_BYTES_MIN: u64 = 256;
 const RUNS_MAX: u64 = 100;
-/// In units of 1024.
+/// The most files, in units of 1024.
 const FILES_MAX: u64 = 9765;
 const FILE_BYTES_MAX: u64 = 64 << 20;
 const DIRECTORIES_MAX: u64 = 10_000;
-/// bonnie++ has no limit of time.
+/// A day stands in for the limit of time that bonnie++ does not have.
 const FILES_NS: u64 = 86_400 * 1_000_000_000;
 
 /// What the arguments say.

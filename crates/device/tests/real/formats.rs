@@ -12,7 +12,7 @@ use std::process::Command;
 /// a part of the reason. `pvcreate` would open every block device, also those of other tests.
 type Row = (&'static str, u64, &'static str, &'static str, &'static str);
 
-const MADE_BY_PROGRAMS: &[Row] = &[
+const FILESYSTEMS_OF_LINUX: &[Row] = &[
     ("ext4", 64, "mkfs.ext4", "-q", "ext2/3/4 filesystem"),
     ("ext2", 64, "mkfs.ext2", "-q", "ext2/3/4 filesystem"),
     (
@@ -25,6 +25,24 @@ const MADE_BY_PROGRAMS: &[Row] = &[
     ("xfs", 320, "mkfs.xfs", "-q", "XFS filesystem"),
     ("btrfs", 128, "mkfs.btrfs", "-q", "btrfs filesystem"),
     ("f2fs", 64, "mkfs.f2fs", "-q", "F2FS filesystem"),
+    ("nilfs2", 160, "mkfs.nilfs2", "-q", "NILFS2 filesystem"),
+    (
+        "gfs2",
+        64,
+        "mkfs.gfs2",
+        "-q -O -J 8 -p lock_nolock",
+        "GFS2 filesystem",
+    ),
+    (
+        "reiserfs",
+        64,
+        "mkfs.reiserfs",
+        "-q -f",
+        "reiserfs filesystem",
+    ),
+];
+
+const FILESYSTEMS_OF_OTHERS: &[Row] = &[
     ("fat12", 8, "mkfs.vfat", "-I -F12", "FAT filesystem"),
     ("fat16", 64, "mkfs.vfat", "-I -F16", "FAT filesystem"),
     ("fat32", 64, "mkfs.vfat", "-I -F32", "FAT filesystem"),
@@ -32,10 +50,14 @@ const MADE_BY_PROGRAMS: &[Row] = &[
     ("exfat", 64, "mkfs.exfat", "", "exFAT filesystem"),
     ("udf", 64, "mkudffs", "", "UDF"),
     ("jfs", 64, "mkfs.jfs", "-q", "JFS filesystem"),
-    ("nilfs2", 160, "mkfs.nilfs2", "-q", "NILFS2 filesystem"),
     ("minix", 8, "mkfs.minix", "", "Minix filesystem"),
     ("minix 3", 8, "mkfs.minix", "-3", "Minix filesystem"),
     ("bfs", 8, "mkfs.bfs", "", "BFS filesystem"),
+    ("apfs", 160, "mkapfs", "", "APFS filesystem"),
+    ("hfs", 64, "hformat", "-f -l test", "HFS filesystem"),
+];
+
+const SWAP_SPACE_AND_MEMBERS: &[Row] = &[
     ("swap", 64, "mkswap", "", "swap space"),
     (
         "swap of large pages",
@@ -60,22 +82,6 @@ const MADE_BY_PROGRAMS: &[Row] = &[
     ),
     ("bcache", 64, "make-bcache", "-B", "bcache device"),
     ("bcache's cache", 64, "make-bcache", "-C", "bcache device"),
-    (
-        "gfs2",
-        64,
-        "mkfs.gfs2",
-        "-q -O -J 8 -p lock_nolock",
-        "GFS2 filesystem",
-    ),
-    (
-        "reiserfs",
-        64,
-        "mkfs.reiserfs",
-        "-q -f",
-        "reiserfs filesystem",
-    ),
-    ("apfs", 160, "mkapfs", "", "APFS filesystem"),
-    ("hfs", 64, "hformat", "-f -l test", "HFS filesystem"),
 ];
 
 /// Name, program, a shell command that makes IMAGE of the directory SOURCE, a part of the reason.
@@ -132,11 +138,9 @@ fn known_to_blkid(disk: &Disk) -> bool {
     !output.stdout.is_empty()
 }
 
-#[test]
-fn gate_refuses_what_programs_make_until_it_is_wiped() {
-    const TEST: &str = "gate_refuses_what_programs_make_until_it_is_wiped";
-    for (name, mib, program, arguments, part) in MADE_BY_PROGRAMS {
-        if !can_run(TEST, &["losetup", "wipefs", "blkid", program]) {
+fn assert_refused_until_wiped(test: &str, rows: &[Row]) {
+    for (name, mib, program, arguments, part) in rows {
+        if !can_run(test, &["losetup", "wipefs", "blkid", program]) {
             continue;
         }
         let disk = Disk::new(mib * MIB);
@@ -158,6 +162,26 @@ fn gate_refuses_what_programs_make_until_it_is_wiped() {
         follow(&disk, name);
         disk.assert_writable();
     }
+}
+
+// Several tests, so that they run beside each other.
+
+#[test]
+fn gate_refuses_filesystems_of_linux_until_they_are_wiped() {
+    let test = "gate_refuses_filesystems_of_linux_until_they_are_wiped";
+    assert_refused_until_wiped(test, FILESYSTEMS_OF_LINUX);
+}
+
+#[test]
+fn gate_refuses_filesystems_of_others_until_they_are_wiped() {
+    let test = "gate_refuses_filesystems_of_others_until_they_are_wiped";
+    assert_refused_until_wiped(test, FILESYSTEMS_OF_OTHERS);
+}
+
+#[test]
+fn gate_refuses_swap_space_and_members_of_devices_until_they_are_wiped() {
+    let test = "gate_refuses_swap_space_and_members_of_devices_until_they_are_wiped";
+    assert_refused_until_wiped(test, SWAP_SPACE_AND_MEMBERS);
 }
 
 #[test]

@@ -339,13 +339,14 @@ impl Pass {
             ..
         } = supervisor;
         let cpu = usage::process_since(before);
-        Ok(pass.result(tallies, (begin_ns, cpu), is_interrupted))
+        Ok(pass.result(tallies, begin_ns, cpu, is_interrupted))
     }
 
     fn result(
         &self,
         tallies: Vec<PassResult>,
-        (begin_ns, cpu): (u64, CpuTime),
+        begin_ns: u64,
+        cpu: CpuTime,
         is_interrupted: bool,
     ) -> PassResult {
         let ends = |why| tallies.iter().any(|tally| tally.stopped == why);

@@ -39,7 +39,25 @@ pub struct Buffers {
 impl Buffers {
     /// Maps the memory. Every page is touched so that no page fault falls into a measurement.
     pub fn new(slots: usize, block_bytes: usize) -> io::Result<Self> {
-        Self::mapped(slots, block_bytes, map_in_huge_pages)
+        Self::mapped(slots, block_bytes, |length| {
+            if length < HUGE_PAGE_BYTES {
+                map(length, MapFlags::POPULATE)
+            } else {
+                map_in_huge_pages(length)
+            }
+        })
+    }
+
+    /// As [`Buffers::new`], for a disk that moves no data: no page is touched before its use, and
+    /// only the first byte of each slot is not zero.
+    #[cfg(any(test, feature = "simulate"))]
+    pub(crate) fn of_fake_disk(slots: usize, block_bytes: usize) -> io::Result<Self> {
+        let mut buffers =
+            Self::mapped(slots, block_bytes, |length| map(length, MapFlags::empty()))?;
+        for slot in 0..buffers.slots {
+            buffers.bytes_mut(slot, 1)[0] = 1;
+        }
+        Ok(buffers)
     }
 
     /// As [`Buffers::new`], in ordinary pages whatever their size.
@@ -50,20 +68,15 @@ impl Buffers {
     fn mapped(
         slots: usize,
         block_bytes: usize,
-        map_large: impl Fn(usize) -> io::Result<NonNull<u8>>,
+        map_memory: impl Fn(usize) -> io::Result<NonNull<u8>>,
     ) -> io::Result<Self> {
         let slot_bytes = block_bytes.max(1).next_multiple_of(ALIGNMENT_BYTES);
         let length = slots
             .max(1)
             .checked_mul(slot_bytes)
             .ok_or(io::ErrorKind::OutOfMemory)?;
-        let base = if length < HUGE_PAGE_BYTES {
-            map(length, MapFlags::POPULATE)?
-        } else {
-            map_large(length)?
-        };
         Ok(Self {
-            base,
+            base: map_memory(length)?,
             slot_bytes,
             slots: slots.max(1),
             is_leaked: false,

@@ -340,7 +340,7 @@ impl RequestGenerator {
                 self.unique = self.unique.wrapping_add(1);
                 match &mut self.options {
                     None => buffers.stamp(buffer as usize, step.len as usize, self.unique),
-                    Some(_) => self.fill(buffers, (buffer, index), step),
+                    Some(_) => self.fill(buffers, buffer, index, step),
                 }
                 (Op::Write, buffer)
             }
@@ -379,8 +379,9 @@ impl RequestGenerator {
     }
 
     /// The data of a write from `buffer` in slot `index`, where there are options.
-    fn fill(&mut self, buffers: &mut Buffers, (buffer, index): (u32, u32), step: Step) {
-        let (buffer, len) = (buffer as usize, step.len as usize);
+    fn fill(&mut self, buffers: &mut Buffers, buffer: u32, index: u32, step: Step) {
+        let buffer = buffer as usize;
+        let len = step.len as usize;
         let Some(options) = &mut self.options else {
             return;
         };

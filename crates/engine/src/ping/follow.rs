@@ -97,7 +97,7 @@ impl Follower<'_> {
                 Event::Report(event) => self.on_report(event, &mut supervisor, watch)?,
                 Event::Check(now) => {
                     self.note_silences(now, &mut supervisor);
-                    self.tick((begin_ns, now), &mut supervisor, watch);
+                    self.tick(begin_ns, now, &mut supervisor, watch);
                 }
                 Event::Overdue(overdue) => {
                     self.leave_hung(overdue);
@@ -165,7 +165,8 @@ impl Follower<'_> {
 
     fn tick(
         &mut self,
-        (begin_ns, now): (u64, u64),
+        begin_ns: u64,
+        now: u64,
         supervisor: &mut Supervisor,
         watch: &mut impl PingWatch,
     ) {

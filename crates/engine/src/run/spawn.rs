@@ -139,7 +139,7 @@ pub(crate) fn spawn(
                 let further = own.split_off(1.min(own.len()));
                 let first = own.pop().ok_or(io::ErrorKind::NotFound)?;
                 let files = TargetFiles::several(first, further, part_bytes.unwrap_or(0));
-                work(config, (files, sync_fd), &start, &reports)
+                work(config, files, sync_fd, &start, &reports)
             }));
             let report = match worked.unwrap_or_else(|panic| Err(panic_error(&*panic))) {
                 Ok((done, cpu)) => WorkerReport::Done(number, Box::new(done), cpu),
@@ -162,7 +162,8 @@ fn panic_error(panic: &(dyn Any + Send)) -> io::Error {
 
 fn work(
     config: WorkerConfig,
-    (files, sync_fd): (TargetFiles, Option<OwnedFd>),
+    files: TargetFiles,
+    sync_fd: Option<OwnedFd>,
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {

@@ -194,7 +194,7 @@ pub fn simulate_sampler(
     seed: u64,
 ) -> io::Result<FakeSampler> {
     let clock = FakeClock::default();
-    let buffers = Buffers::new(depth as usize, request_bytes as usize)?;
+    let buffers = Buffers::of_fake_disk(depth as usize, request_bytes as usize)?;
     let backend = FakeBackend::new(disk, clock.clone(), buffers, seed);
     Ok(Sampler::new(backend, clock, depth, seed))
 }
@@ -219,11 +219,10 @@ pub fn simulate_on(
     watch: &mut dyn Watch,
 ) -> io::Result<Measurement> {
     let shift = write_shift(workload, workload.depth);
-    let mut buffers = Buffers::new(
+    let buffers = Buffers::of_fake_disk(
         (workload.depth + shift) as usize,
         largest_block(workload) as usize,
     )?;
-    buffers.fill_random(&mut Random::new(seed, 0));
     let extent = Extent {
         start: workload.span.start_bytes,
         length: workload.span.length_bytes.unwrap_or(disk.size_bytes),

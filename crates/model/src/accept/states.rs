@@ -67,8 +67,9 @@ impl PieceState {
     }
 }
 
-/// More pieces than this are on no disk: 64 MiB each would be 1 EiB.
-const PIECES_MAX: usize = 1 << 34;
+/// The most pieces of a record that is read: of 64 MiB each they are 1 PiB. Whoever wrote the record
+/// must not decide how much memory it takes.
+const PIECES_MAX: usize = 1 << 24;
 
 /// The states of the pieces, in the order in which they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -96,15 +97,15 @@ impl PieceStates {
         let mut length: Option<usize> = None;
         for letter in text.chars() {
             if let Some(digit) = letter.to_digit(10) {
-                length = Some(length.unwrap_or(0).checked_mul(10)? + digit as usize);
+                let tens = length.unwrap_or(0).checked_mul(10)?;
+                length = Some(tens.checked_add(digit as usize)?);
                 continue;
             }
-            let count = length.take().unwrap_or(1);
-            if states.len() + count > PIECES_MAX {
+            let end = states.len().checked_add(length.take().unwrap_or(1))?;
+            if end > PIECES_MAX {
                 return None;
             }
-            let state = PieceState::from_letter(letter)?;
-            states.resize(states.len() + count, state);
+            states.resize(end, PieceState::from_letter(letter)?);
         }
         match length {
             None => Some(Self(states)),
@@ -122,7 +123,9 @@ impl Serialize for PieceStates {
 impl<'de> Deserialize<'de> for PieceStates {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parsed(&text).ok_or_else(|| D::Error::custom("these are no states of pieces"))
+        Self::parsed(&text).ok_or_else(|| {
+            D::Error::custom("invalid states of pieces: runs such as '12R3L' are expected")
+        })
     }
 }
 
@@ -148,7 +151,15 @@ mod tests {
         let text = serde_json::to_string(&states).unwrap();
         assert_eq!(text, "\"2-12RL\"");
         assert_eq!(serde_json::from_str::<PieceStates>(&text).unwrap(), states);
-        for bad in ["\"12\"", "\"R?\"", "\"99999999999999999999R\"", "7"] {
+        for bad in [
+            "\"12\"",
+            "\"R?\"",
+            "\"99999999999999999999R\"",
+            "\"18446744073709551616R\"",
+            "\"R18446744073709551615R\"",
+            "\"17179869184R\"",
+            "7",
+        ] {
             assert!(serde_json::from_str::<PieceStates>(bad).is_err(), "{bad}");
         }
     }

@@ -43,10 +43,18 @@ fn limit_fact(finding: &Finding) -> Block {
     Block::toned_fact(Tone::Warning, "limit", text)
 }
 
+/// How much a short page says of the findings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FindingsShown {
+    /// The title of the most severe one.
+    TitleOfWorst,
+    /// At most so many, each with its remedy.
+    WithRemedies(usize),
+}
+
 /// The findings that put figures in doubt or the data at risk, most severe first, and how many
-/// others there are. Without a number of remedies, only the title of the most severe one. Those of
-/// [`limits`] stand in the verdict.
-pub(crate) fn findings_in_short(all: &[Finding], remedies: Option<usize>) -> Vec<Block> {
+/// others there are. Those of [`limits`] stand in the verdict.
+pub(crate) fn findings_in_short(all: &[Finding], wanted: FindingsShown) -> Vec<Block> {
     let others: Vec<&Finding> = all.iter().filter(|finding| !is_limiter(finding)).collect();
     let mut shown = Vec::new();
     for severity in [Severity::Failure, Severity::Warning] {
@@ -56,9 +64,12 @@ pub(crate) fn findings_in_short(all: &[Finding], remedies: Option<usize>) -> Vec
             }
         }
     }
-    shown.truncate(remedies.unwrap_or(1));
+    shown.truncate(match wanted {
+        FindingsShown::TitleOfWorst => 1,
+        FindingsShown::WithRemedies(count) => count,
+    });
     let hidden = hidden_text(&others, shown.len());
-    if remedies.is_none()
+    if wanted == FindingsShown::TitleOfWorst
         && let Some(finding) = shown.first()
     {
         // The line of the only one counts the others.
@@ -70,8 +81,8 @@ pub(crate) fn findings_in_short(all: &[Finding], remedies: Option<usize>) -> Vec
     }
     let mut blocks = Vec::new();
     for finding in shown {
-        let (heading, code, remedy) = (finding.heading(), &finding.code, &finding.remedy);
-        let text = format!("{heading} ({code}). {remedy}");
+        let heading = finding.heading();
+        let text = format!("{heading} ({}). {}", finding.code, finding.remedy);
         blocks.push(severity_fact(finding, text));
     }
     if let Some(hidden) = hidden {

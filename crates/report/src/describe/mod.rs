@@ -34,7 +34,7 @@ use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_percent};
 use figures::{Figures, conditions, depth_trials, limited_by_text, shared_conditions, shown_ops};
-use findings::{advice, advice_in_short, conf_lines, findings, findings_in_short};
+use findings::{FindingsShown, advice, advice_in_short, conf_lines, findings, findings_in_short};
 use method::{engines_text, proof_text};
 use run::{expectations, not_run, partial_text, request_text, run_id, skipped_facts, start_text};
 use target::{disk_name, health_text, host_text, summary};
@@ -42,8 +42,8 @@ use verdict::{grades, verdict};
 
 /// A run of at most this time has a page of one screen.
 const BRIEF_NS: u64 = 30_000_000_000;
-/// Lines of such a page: what a terminal of 24 lines has left beside the plan in two lines, where
-/// the run was saved, and the prompt.
+/// Lines of such a page: a terminal has 24, and two announce the plan, one says where the run was
+/// saved, and one is the prompt.
 const BRIEF_LINES: usize = 20;
 /// Fewer rows of figures are no table.
 const BRIEF_ROWS_MIN: usize = 3;
@@ -412,8 +412,7 @@ fn line_count(blocks: &[Block]) -> usize {
     lines
 }
 
-/// Whether the page is one screen: of a quick run, of a profile with its few workloads, and below
-/// the lines of single requests.
+/// Whether the page is one screen: true for quick runs, for profiles and for pings.
 pub(crate) fn is_brief(record: &Record) -> bool {
     let is_quick = matches!(record.plan.time_limit_ns, Some(ns) if ns <= BRIEF_NS);
     let is_profile = record.plan.questions.fit_for.is_some();
@@ -427,14 +426,14 @@ fn has_only_pings(record: &Record) -> bool {
 
 /// Findings, settings to change, and one line of method.
 fn end_in_short(record: &Record) -> Vec<Block> {
-    let remedies = if is_brief(record) {
-        None
+    let shown = if is_brief(record) {
+        FindingsShown::TitleOfWorst
     } else if record.postgres().is_some() {
-        Some(FINDINGS_WITH_SERVER)
+        FindingsShown::WithRemedies(FINDINGS_WITH_SERVER)
     } else {
-        Some(FINDINGS_MAX)
+        FindingsShown::WithRemedies(FINDINGS_MAX)
     };
-    let mut blocks = findings_in_short(&record.findings, remedies);
+    let mut blocks = findings_in_short(&record.findings, shown);
     blocks.extend(advice_in_short(&record.advice));
     let method = match shared_conditions(record) {
         Some(conditions) => format!("{conditions} · all: -v"),

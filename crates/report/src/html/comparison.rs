@@ -146,13 +146,15 @@ fn tally(candidate: &Candidate) -> Markup {
 
 /// The percentile curves of both sides of a workload; `None` if one has no latency.
 fn overlay(pair: &PercentilePair, letter: &str) -> Option<Chart> {
-    percentile_chart(("A", &pair.a), (letter, &pair.b))
+    percentile_chart("A", &pair.a, letter, &pair.b)
 }
 
 /// Two percentile curves; `None` if one has no latency.
 pub(super) fn percentile_chart(
-    (name_a, a): (&str, &[PercentilePoint]),
-    (name_b, b): (&str, &[PercentilePoint]),
+    name_a: &str,
+    a: &[PercentilePoint],
+    name_b: &str,
+    b: &[PercentilePoint],
 ) -> Option<Chart> {
     let baseline = percentile_line(name_a, a);
     let candidate = percentile_line(name_b, b);

@@ -93,10 +93,7 @@ fn chart_of_value(
     let own = value.latencies.first()?;
     let others = metric.latencies.iter().find(|one| one.op == own.op)?;
     let name = shown(&row.name);
-    let overlay = percentile_chart(
-        ("alike", &others.percentiles),
-        (name.as_str(), &own.percentiles),
-    )?;
+    let overlay = percentile_chart("alike", &others.percentiles, &name, &own.percentiles)?;
     Some(Chart {
         id: format!("percentiles-{number}"),
         title: format!(

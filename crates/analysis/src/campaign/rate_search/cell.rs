@@ -70,6 +70,7 @@ impl MeasuredRate {
         match self.cell.kind {
             RateCellKind::Curve
             | RateCellKind::Near
+            | RateCellKind::Repeated
             | RateCellKind::Hold
             | RateCellKind::Control => true,
             RateCellKind::Doubling | RateCellKind::Saturation => false,

@@ -3,6 +3,7 @@
 //! late requests, which are over-dispersed, because lateness comes in clusters.
 
 use super::cell::MeasuredRate;
+use std::ops::Range;
 
 /// Over-dispersion of the late requests: the variance of their counts over that of independent
 /// ones.
@@ -61,6 +62,31 @@ pub(super) struct Fit {
     pub(super) episodes: f64,
 }
 
+impl Fit {
+    /// Before the first cell.
+    pub(super) fn unknown() -> Self {
+        Self {
+            interval: RateInterval {
+                low: 0.0,
+                rate: 0.0,
+                high: f64::INFINITY,
+                slope: FIRST_SLOPE,
+            },
+            dispersion: Dispersion {
+                below: 1.0,
+                above: 1.0,
+                seen: 1.0,
+                border: 0.0,
+            },
+            used: Vec::new(),
+            episodes: 0.0,
+        }
+    }
+}
+
+/// The slope until cells show one.
+pub(super) const FIRST_SLOPE: f64 = 10.0;
+
 /// What a search knows before a fit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
@@ -105,14 +131,14 @@ pub(super) fn fit(cells: &[MeasuredRate], known: Known) -> Fit {
     for _ in 0..ROUNDS {
         used = near_cells(cells, &guess);
         dispersion = dispersion_of(cells, &used, &guess);
-        let interval = refined(cells, &used, &guess, dispersion, (lowest, highest));
+        let interval = refined(cells, &used, &guess, dispersion, lowest..highest);
         guess.rate = interval.rate;
         guess.slope = interval.slope;
     }
     let (misfit, episodes) = misfit(cells, &used, &guess, dispersion);
     let widened = dispersion.widened(misfit * (1.0 + STUDENT / episodes.max(1.0)));
     Fit {
-        interval: refined(cells, &used, &guess, widened, (lowest, highest)),
+        interval: refined(cells, &used, &guess, widened, lowest..highest),
         dispersion,
         used,
         episodes,
@@ -223,13 +249,18 @@ fn misfit(
     (misfit, episodes / misfit)
 }
 
+/// The finer grid begins at this share of the lower end of the coarse interval.
+const FINER_FROM: f64 = 0.8;
+/// It ends at this over the upper end.
+const FINER_TO: f64 = 1.25;
+
 /// The interval on the whole range of rates, then once more on a finer grid around it.
 fn refined(
     cells: &[MeasuredRate],
     used: &[usize],
     guess: &Known,
     dispersion: Dispersion,
-    (lowest, highest): (f64, f64),
+    rates: Range<f64>,
 ) -> RateInterval {
     let evidence = Evidence {
         cells,
@@ -237,10 +268,10 @@ fn refined(
         known: guess,
         dispersion,
     };
-    let coarse = evidence.interval(lowest, highest);
+    let coarse = evidence.interval(rates.start, rates.end);
     evidence.interval(
-        (coarse.low * 0.8).max(lowest),
-        (coarse.high * 1.25).min(highest),
+        (coarse.low * FINER_FROM).max(rates.start),
+        (coarse.high * FINER_TO).min(rates.end),
     )
 }
 

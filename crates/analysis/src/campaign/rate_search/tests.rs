@@ -1,5 +1,6 @@
 //! The search on stations whose truth is known, in virtual time.
 
+use super::answer::EPISODES_MIN;
 use super::station::{Busy, Credit, Service, Stalls, Station};
 use super::*;
 

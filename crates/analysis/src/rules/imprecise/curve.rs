@@ -2,7 +2,7 @@
 
 use super::super::ragged::is_curve_ragged;
 use super::super::rule::*;
-use super::super::starved::is_starved;
+use super::super::starved::is_survey_starved;
 use super::workloads::WIDTH_NOTE;
 use diskproof_model::surface::CurvePoint;
 
@@ -22,7 +22,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
         format_percent(width)
     );
     // What a thread did not read while it waited for a processor is not the disk's rate.
-    if !is_starved(surface)
+    if !is_survey_starved(surface)
         && let Some(worst) = worst_point(record)
     {
         claim.push_str(&format!(

@@ -3,7 +3,7 @@
 use super::super::cpu_limited::is_cpu_limited;
 use super::super::cpu_stolen::large_share;
 use super::super::rule::*;
-use super::super::starved::is_kept_waiting;
+use super::super::starved::waits_for_processor;
 use crate::estimate;
 use crate::estimate::{BATCHES_MIN, Settling};
 use crate::surface::is_short_stroke;
@@ -270,7 +270,7 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload<'_>, unsettled: &[usize]) -
         );
     }
     // Where the program itself used all processors, `cpu-limited` reports it.
-    if is_kept_waiting(row) && !is_cpu_limited(record, row) && worst.width.is_finite() {
+    if waits_for_processor(row) && !is_cpu_limited(record, row) && worst.width.is_finite() {
         return format!(
             "Measure when the machine is quieter, or raise the program's priority (chrt -f 10 \
              diskproof … as root): in {} it had no processor for {} of the time, which makes any \

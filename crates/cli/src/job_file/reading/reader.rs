@@ -1,4 +1,4 @@
-//! The settings of one section, with what their reader goes by besides.
+//! The settings of one section, and what is needed to read them.
 
 use crate::job_file::sections::{Section, Setting, last_by_name};
 use crate::job_file::translation::Translation;
@@ -14,7 +14,7 @@ pub(super) struct JobReader<'a> {
     pub section: &'a Section,
     /// The last setting of each option, by its first name.
     pub given: BTreeMap<&'static str, &'a Setting>,
-    /// What the translation goes by, and its notes.
+    /// The file and the target that the section is read for, and the notes about it.
     pub translation: &'a Translation<'a>,
 }
 

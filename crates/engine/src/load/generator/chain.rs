@@ -24,7 +24,7 @@ impl RequestGenerator {
         self.slots.get(index).left = 0;
         if self.following_kind(step.kind) == Some(OpKind::Write) {
             self.unique = self.unique.wrapping_add(1);
-            self.fill(buffers, (index + self.write_buffer_shift, index), step);
+            self.fill(buffers, index + self.write_buffer_shift, index, step);
         }
         Some(Request::new(index, Op::Call(call), step.offset, step.len))
     }

@@ -62,7 +62,7 @@ impl RequestGenerator {
             offset: request.offset,
             len: request.len,
         };
-        self.fill(buffers, (request.buffer, request.slot), step);
+        self.fill(buffers, request.buffer, request.slot, step);
     }
 
     /// Whether something follows the write in a slot before it is complete.

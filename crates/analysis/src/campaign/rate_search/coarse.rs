@@ -1,0 +1,171 @@
+//! The first steps of a search: the rate doubles until it is not served, more than is served is
+//! offered, and a coarse curve gives a first guess.
+
+use super::cell::{MeasuredRate, RateCell};
+use super::fit::{FIRST_SLOPE, RateInterval};
+use super::{BATCH_S, Phase, RateSearch, SATURATION_TIMES, SERVED_MIN, SearchStep, WARMUP_S};
+use diskproof_model::rate::RateCellKind;
+
+/// The first rate of the doubling, and the one at which it ends in any case, per second.
+const FIRST_RATE: f64 = 20.0;
+/// See [`FIRST_RATE`].
+const LAST_RATE: f64 = 300_000.0;
+/// Length of a cell of the doubling.
+const DOUBLING_S: f64 = 2.0;
+/// A shorter cell has so many requests at least.
+const DOUBLING_REQUESTS: f64 = 40.0;
+/// Fewer arrivals than intended are allowed by so many standard deviations of a Poisson process.
+const DOUBLING_DEVIATIONS: f64 = 2.0;
+/// A rate of which less is served is too high, unless [`GAIN_MIN`] times as much is served as before.
+const SERVED_SHARE: f64 = 0.9;
+/// See [`SERVED_SHARE`].
+const GAIN_MIN: f64 = 1.05;
+/// Length of a saturated cell.
+const SATURATION_S: f64 = 10.0;
+/// Two saturated cells: the first uses up short credits.
+const SATURATIONS: u32 = 2;
+/// What is served when saturated is at least this share of the best of the doubling.
+const SATURATED_SHARE_MIN: f64 = 0.1;
+/// Rates of a round of the curve, evenly up to what is served when saturated.
+const CURVE_POINTS: u32 = 10;
+/// Rounds of the curve.
+const CURVE_ROUNDS: u32 = 2;
+/// Length of a cell of the curve.
+const CURVE_S: f64 = 2.0;
+/// Its length where fewer than [`CURVE_SLOW_RATE`] requests per second are served.
+const CURVE_SLOW_S: f64 = 4.0;
+/// See [`CURVE_SLOW_S`].
+const CURVE_SLOW_RATE: f64 = 250.0;
+/// Late share below the first guess, over the promised one.
+const FEW_LATE: f64 = 1.0 / 3.0;
+/// Late share above the first guess, over the promised one.
+const MANY_LATE: f64 = 5.0;
+/// The most that [`MANY_LATE`] may make of it.
+const MANY_LATE_MAX: f64 = 0.5;
+/// The first guess where even the lowest rate of the curve was too high, over the saturated rate.
+const GUESS_SHARE_MIN: f64 = 0.08;
+
+impl RateSearch {
+    pub(super) fn first_cell(&self) -> RateCell {
+        self.doubling(FIRST_RATE)
+    }
+
+    fn doubling(&self, rate: f64) -> RateCell {
+        RateCell {
+            warmup_s: 0.0,
+            batch_s: self.scaled_s(BATCH_S),
+            ..self.cell_at(
+                RateCellKind::Doubling,
+                rate,
+                self.scaled_s(DOUBLING_S)
+                    .max(DOUBLING_REQUESTS / rate)
+                    .min(DOUBLING_S),
+            )
+        }
+    }
+
+    pub(super) fn after_doubling(&mut self, measured: &MeasuredRate) -> SearchStep {
+        let rate = measured.rate();
+        let served = measured.served;
+        // So few requests may come by chance alone.
+        let by_chance = DOUBLING_DEVIATIONS * (rate / measured.cell.time_s).sqrt();
+        let is_missed = served < SERVED_SHARE * rate - by_chance;
+        let has_no_gain = is_missed && rate > FIRST_RATE && served < GAIN_MIN * self.best_served;
+        if !measured.is_over && !has_no_gain {
+            self.best_served = self.best_served.max(served);
+            if rate < LAST_RATE {
+                return SearchStep::Cell(self.doubling(2.0 * rate));
+            }
+        }
+        self.phase = Phase::Saturation { left: SATURATIONS };
+        let offered = rate.max(SATURATION_TIMES * self.best_served);
+        SearchStep::Cell(RateCell {
+            warmup_s: 0.0,
+            batch_s: self.scaled_s(BATCH_S),
+            give_up_s: SATURATION_S,
+            ..self.cell_at(
+                RateCellKind::Saturation,
+                offered,
+                self.scaled_s(SATURATION_S),
+            )
+        })
+    }
+
+    pub(super) fn after_saturation(&mut self, measured: MeasuredRate, left: u32) -> SearchStep {
+        let cell = measured.cell;
+        self.saturated = measured
+            .served
+            .max(SATURATED_SHARE_MIN * self.best_served)
+            .max(SERVED_MIN);
+        self.cells.push(measured);
+        if left > 1 {
+            self.phase = Phase::Saturation { left: left - 1 };
+            return SearchStep::Cell(cell);
+        }
+        let mut points = Vec::new();
+        for _ in 0..CURVE_ROUNDS {
+            let mut round: Vec<u32> = (1..=CURVE_POINTS).collect();
+            self.order.shuffle(&mut round);
+            for point in round {
+                points.push(f64::from(point) / f64::from(CURVE_POINTS) * self.saturated);
+            }
+        }
+        self.next_of_curve(points)
+    }
+
+    pub(super) fn next_of_curve(&mut self, mut left: Vec<f64>) -> SearchStep {
+        let Some(rate) = left.pop() else {
+            self.fit.interval = RateInterval {
+                low: 0.0,
+                rate: self.first_guess(),
+                high: f64::INFINITY,
+                slope: FIRST_SLOPE,
+            };
+            return self.next_near();
+        };
+        self.phase = Phase::Curve { left };
+        let time_s = if self.saturated >= CURVE_SLOW_RATE {
+            self.scaled_s(CURVE_S)
+        } else {
+            self.scaled_s(CURVE_SLOW_S)
+        };
+        SearchStep::Cell(RateCell {
+            warmup_s: self.scaled_s(WARMUP_S),
+            batch_s: time_s / 2.0,
+            ..self.cell_at(RateCellKind::Curve, rate, time_s)
+        })
+    }
+
+    pub(super) fn after_curve(&mut self, measured: MeasuredRate, left: Vec<f64>) -> SearchStep {
+        self.cells.push(measured);
+        self.next_of_curve(left)
+    }
+
+    /// The rate at which the curve changes most probably from few late requests to many.
+    pub(super) fn first_guess(&self) -> f64 {
+        let mut curve: Vec<&MeasuredRate> = self
+            .cells
+            .iter()
+            .filter(|cell| cell.cell.kind == RateCellKind::Curve)
+            .collect();
+        curve.sort_by(|a, b| a.rate().total_cmp(&b.rate()));
+        let few = self.promise.late_share * FEW_LATE;
+        let many = (self.promise.late_share * MANY_LATE).min(MANY_LATE_MAX);
+        let mut best = (f64::NEG_INFINITY, 0);
+        for change in 0..=curve.len() {
+            let mut log_likelihood = 0.0;
+            for (place, cell) in curve.iter().enumerate() {
+                let share = if place < change { few } else { many };
+                log_likelihood += cell.late() * share.ln() - cell.requests().max(1.0) * share;
+            }
+            if log_likelihood > best.0 {
+                best = (log_likelihood, change);
+            }
+        }
+        match best.1 {
+            0 => GUESS_SHARE_MIN * self.saturated,
+            last if last == curve.len() => self.saturated,
+            change => (curve[change - 1].rate() * curve[change].rate()).sqrt(),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Cells near the limit: each moves the interval, until it is narrow or the time is over. A target
+//! that became slower meanwhile begins anew.
+
+use super::cell::{MeasuredRate, RateCell};
+use super::fit::{FIRST_SLOPE, RateInterval};
+use super::{
+    BATCH_S, CONTROL_S, CONTROLS_MAX, NEAR_RATE_MIN, Phase, RateSearch, SERVED_MIN, SearchStep,
+};
+use diskproof_model::rate::RateCellKind;
+
+/// Length of a cell near the limit.
+pub(super) const NEAR_S: f64 = 10.0;
+/// Where near cells lie, in units of the distance that the slope allows.
+const NEAR_PLACES: [f64; 6] = [-0.8, 0.8, 0.0, 0.8, -0.8, 0.0];
+/// That distance is at least this share of the rate.
+const DISTANCE_MIN: f64 = 0.005;
+/// And at most this one.
+const DISTANCE_MAX: f64 = 0.18;
+/// The highest rate of a near cell, over what is served when saturated.
+const NEAR_RATE_MAX: f64 = 1.2;
+/// Near cells before the first hold.
+const NEAR_MIN: usize = 8;
+/// Near cells between a hold that failed and the next one.
+const NEAR_AGAIN_MIN: usize = 4;
+/// Half of the interval over the rate that is narrow enough.
+const NARROW_SHARE: f64 = 0.015;
+/// A near cell that gave up below the interval is repeated once so many have been measured.
+const REPEATED_AFTER: usize = 2;
+/// Length of a repeated cell.
+const REPEATED_S: f64 = 5.0;
+/// No more is served when saturated than this over a rate at which a request gave up.
+const OVER_TIMES: f64 = 1.02;
+/// Rates from this share of another one on count as the same.
+const SAME_RATE_SHARE: f64 = 0.995;
+/// Length of the cell that saturates a target which became slower.
+const FALLEN_S: f64 = 6.0;
+/// Its warm-up.
+const FALLEN_WARMUP_S: f64 = 2.0;
+/// It ends when a request has waited for so long.
+const FALLEN_GIVE_UP_S: f64 = 4.0;
+/// What is offered in it, over what was served before.
+const FALLEN_TIMES: f64 = 1.1;
+/// What is served then is at least this share of what was served before.
+const FALLEN_SHARE_MIN: f64 = 0.01;
+/// The guess after it, over what is served then.
+const FALLEN_GUESS_SHARE: f64 = 0.85;
+
+impl RateSearch {
+    /// What the hold and the control need.
+    pub(super) fn reserve_s(&self) -> f64 {
+        let between_s = (CONTROLS_MAX + 1) as f64 * self.between_s;
+        self.times.hold_s
+            + self.warmup_s()
+            + CONTROLS_MAX as f64 * self.scaled_s(CONTROL_S)
+            + between_s
+    }
+
+    pub(super) fn next_near(&mut self) -> SearchStep {
+        if self.now_s + self.scaled_s(NEAR_S) + self.warmup_s()
+            >= self.times.total_s - self.reserve_s()
+        {
+            return self.hold();
+        }
+        self.phase = Phase::Near;
+        let interval = &self.fit.interval;
+        let distance = (1.0 / interval.slope).clamp(DISTANCE_MIN, DISTANCE_MAX);
+        let place = NEAR_PLACES[self.near_cells % NEAR_PLACES.len()];
+        let rate = (interval.rate * (1.0 + place * distance)).clamp(
+            NEAR_RATE_MIN * self.saturated,
+            NEAR_RATE_MAX * self.saturated,
+        );
+        SearchStep::Cell(self.cell_at(RateCellKind::Near, rate, self.scaled_s(NEAR_S)))
+    }
+
+    pub(super) fn after_near(&mut self, measured: MeasuredRate) -> SearchStep {
+        let rate = measured.rate();
+        let is_over = measured.is_over;
+        let is_below = rate < self.fit.interval.low;
+        self.cells.push(measured);
+        if is_over && self.near_cells >= REPEATED_AFTER && is_below {
+            self.phase = Phase::Repeated;
+            return SearchStep::Cell(self.cell_at(
+                RateCellKind::Repeated,
+                rate,
+                self.scaled_s(REPEATED_S),
+            ));
+        }
+        self.learn_near()
+    }
+
+    /// Takes the last near cell into account. What passed at such a rate before was credit or luck.
+    pub(super) fn learn_near(&mut self) -> SearchStep {
+        let promised = self.promise.late_share;
+        let last_near = self
+            .cells
+            .iter()
+            .rev()
+            .find(|cell| cell.cell.kind == RateCellKind::Near);
+        if let Some(last) = last_near {
+            let rate = last.rate();
+            let is_over = last.is_over;
+            let is_saturated = is_over || last.is_saturated(promised);
+            if is_over {
+                self.saturated = self.saturated.min(OVER_TIMES * rate);
+            }
+            if is_saturated {
+                self.cells.retain(|cell| {
+                    cell.cell.kind == RateCellKind::Saturation
+                        || cell.rate() < SAME_RATE_SHARE * rate
+                        || cell.late() > promised * cell.requests()
+                });
+            }
+        }
+        self.refit();
+        self.near_cells += 1;
+        let interval = &self.fit.interval;
+        let least = if self.holds == 0 {
+            NEAR_MIN
+        } else {
+            self.near_cells_at_hold + NEAR_AGAIN_MIN
+        };
+        let is_narrow = (interval.high - interval.low) / 2.0 / interval.rate < NARROW_SHARE;
+        if self.near_cells >= least && is_narrow {
+            return self.hold();
+        }
+        self.next_near()
+    }
+
+    pub(super) fn after_repeated(&mut self, measured: MeasuredRate) -> SearchStep {
+        let is_over = measured.is_over;
+        self.cells.push(measured);
+        if !is_over {
+            return self.learn_near();
+        }
+        self.falls += 1;
+        self.phase = Phase::Fallen;
+        SearchStep::Cell(RateCell {
+            warmup_s: self.scaled_s(FALLEN_WARMUP_S),
+            batch_s: self.scaled_s(BATCH_S),
+            give_up_s: FALLEN_GIVE_UP_S,
+            ..self.cell_at(
+                RateCellKind::Saturation,
+                FALLEN_TIMES * self.saturated,
+                self.scaled_s(FALLEN_S),
+            )
+        })
+    }
+
+    /// The target is slower than it was: forgets all that was before.
+    pub(super) fn after_fallen(&mut self, measured: MeasuredRate) -> SearchStep {
+        self.saturated = measured
+            .served
+            .max(FALLEN_SHARE_MIN * self.saturated)
+            .max(SERVED_MIN);
+        self.cells = vec![measured];
+        self.near_cells = 0;
+        self.near_cells_at_hold = 0;
+        self.fit.interval = RateInterval {
+            low: 0.0,
+            rate: FALLEN_GUESS_SHARE * self.saturated,
+            high: f64::INFINITY,
+            slope: FIRST_SLOPE,
+        };
+        self.next_near()
+    }
+}

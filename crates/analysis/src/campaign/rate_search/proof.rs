@@ -1,0 +1,126 @@
+//! The end of a search: the lower end of the interval is held, and above the upper one a control
+//! must break the promise.
+
+use super::cell::MeasuredRate;
+use super::fit::over_dispersion;
+use super::near::NEAR_S;
+use super::{CONTROL_S, CONTROLS_MAX, NEAR_RATE_MIN, Phase, RateControl, RateSearch, SearchStep};
+use diskproof_model::rate::RateCellKind;
+
+/// Holds of a search.
+const HOLDS_MAX: u32 = 2;
+/// A hold at less than this share of the lower end, as it is known afterwards, is repeated there.
+const HELD_SHARE: f64 = 0.95;
+/// In a hold, more requests are late than promised from so many standard deviations on.
+const HOLD_DEVIATIONS: f64 = 2.33;
+/// A hold with so many times the promised share did not hold, whatever chance explains.
+const HOLD_SHARE_TIMES: f64 = 3.0;
+/// Time for what lies between the cells of a second hold and its controls.
+const SPARE_S: f64 = 4.0;
+/// Rates of the control, over that of the answer.
+const CONTROL_FACTORS: [f64; 5] = [1.15, 1.3, 1.5, 2.0, 3.0];
+/// In a control, more requests are late than promised from so many standard deviations on.
+const CONTROL_DEVIATIONS: f64 = 1.64;
+/// A control at this over the saturated rate shows in any case.
+const ABOVE_SATURATED_TIMES: f64 = 1.08;
+/// A control shows where it makes more requests late by so many standard deviations.
+const SHOWN_DEVIATIONS: f64 = 2.5;
+/// The logarithm of what lateness grows by is no more than this.
+const GROWTH_LN_MAX: f64 = 5.0;
+
+impl RateSearch {
+    pub(super) fn hold(&mut self) -> SearchStep {
+        self.phase = Phase::Hold;
+        let rate = self.fit.interval.low.max(NEAR_RATE_MIN * self.saturated);
+        SearchStep::Cell(self.cell_at(RateCellKind::Hold, rate, self.times.hold_s))
+    }
+
+    pub(super) fn after_hold(&mut self, measured: MeasuredRate) -> SearchStep {
+        let promised = self.promise.late_share;
+        let is_held = !measured.is_over
+            && !self.more_are_late(&[&measured], HOLD_DEVIATIONS, 1.0)
+            && measured.late() <= HOLD_SHARE_TIMES * promised * measured.requests();
+        self.held = if is_held { Some(measured.rate()) } else { None };
+        self.holds += 1;
+        self.near_cells_at_hold = self.near_cells;
+        self.cells.push(measured);
+        self.refit();
+        let once_more_s = self.times.hold_s
+            + self.scaled_s(2.0 * NEAR_S + CONTROLS_MAX as f64 * CONTROL_S + SPARE_S);
+        let has_time = self.now_s + once_more_s <= self.times.total_s;
+        if self.holds < HOLDS_MAX && has_time {
+            match self.held {
+                None => return self.next_near(),
+                Some(held) if held < HELD_SHARE * self.fit.interval.low => return self.hold(),
+                Some(_) => {}
+            }
+        }
+        self.begin_control()
+    }
+
+    /// Whether more requests of these cells are late than promised, by so many standard deviations.
+    pub(super) fn more_are_late(
+        &self,
+        cells: &[&MeasuredRate],
+        deviations: f64,
+        dispersion_min: f64,
+    ) -> bool {
+        let requests: f64 = cells.iter().map(|cell| cell.requests()).sum();
+        let late: f64 = cells.iter().map(|cell| cell.late()).sum();
+        let phi = over_dispersion(cells).max(dispersion_min);
+        late - deviations * (late.max(1.0) * phi).sqrt() > requests * self.promise.late_share
+    }
+
+    /// The smallest factor above the interval that must show within the controls.
+    pub(super) fn begin_control(&mut self) -> SearchStep {
+        let interval = self.fit.interval;
+        for factor in CONTROL_FACTORS {
+            let rate = factor * interval.rate;
+            let expected =
+                self.scaled_s(CONTROL_S) * CONTROLS_MAX as f64 * rate * self.promise.late_share;
+            let growth = (interval.slope * (factor - 1.0)).min(GROWTH_LN_MAX).exp();
+            let chance = (self.fit.dispersion.above * expected * growth).sqrt();
+            let shows = rate > ABOVE_SATURATED_TIMES * self.saturated
+                || expected * (growth - 1.0) > SHOWN_DEVIATIONS * chance;
+            self.control_factor = Some(factor);
+            if rate >= interval.high && shows {
+                break;
+            }
+        }
+        self.next_control(0)
+    }
+
+    pub(super) fn next_control(&mut self, tried: usize) -> SearchStep {
+        let factor = self.control_factor.unwrap_or(CONTROL_FACTORS[0]);
+        self.phase = Phase::Control { tried };
+        let rate = factor * self.fit.interval.rate;
+        SearchStep::Cell(self.cell_at(RateCellKind::Control, rate, self.scaled_s(CONTROL_S)))
+    }
+
+    pub(super) fn after_control(&mut self, measured: MeasuredRate, tried: usize) -> SearchStep {
+        let is_over = measured.is_over;
+        self.cells.push(measured);
+        let controls: Vec<&MeasuredRate> = self
+            .cells
+            .iter()
+            .filter(|cell| cell.cell.kind == RateCellKind::Control)
+            .collect();
+        let failed =
+            is_over || self.more_are_late(&controls, CONTROL_DEVIATIONS, self.fit.dispersion.below);
+        let requests: f64 = controls.iter().map(|cell| cell.requests()).sum();
+        let late: f64 = controls.iter().map(|cell| cell.late()).sum();
+        self.control = Some(RateControl {
+            factor: self.control_factor.unwrap_or(CONTROL_FACTORS[0]),
+            late_share: if is_over {
+                None
+            } else {
+                Some(late / requests.max(1.0))
+            },
+            failed,
+        });
+        if !failed && tried + 1 < CONTROLS_MAX {
+            return self.next_control(tried + 1);
+        }
+        SearchStep::Answer(self.answer())
+    }
+}
