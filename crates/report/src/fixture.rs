@@ -2,7 +2,6 @@
 
 use crate::style::{Color, Style};
 use diskproof_model::comparison::Comparison;
-use diskproof_model::estimate::Estimate;
 use diskproof_model::fleet::{
     FLEET_SCHEMA, FleetBasis, FleetDistance, FleetGroup, FleetMetric, FleetOutcome, FleetRecord,
     FleetRow, FleetScale, FleetValue, RowState, RowUnit,
@@ -10,7 +9,7 @@ use diskproof_model::fleet::{
 use diskproof_model::fleet_sum::{FleetSum, SumStorage, WorkloadSum};
 use diskproof_model::metric::{Direction, Figure};
 use diskproof_model::op::OpKind;
-use diskproof_model::record::Record;
+use diskproof_model::record::{Estimate, Record};
 use diskproof_model::target::TargetKind;
 use std::io::{self, Write};
 
