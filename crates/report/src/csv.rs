@@ -119,8 +119,8 @@ const FLEET_HEADING: &str = "disk,host,rank,target,serial,model,state,workload,m
                              error,median,speed,t,p_value,p_adjusted,reason,\
                              half_width_95,slots,overlap";
 
-/// Writes a heading, a row for each figure of each disk, and a row for each figure of what hosts gave
-/// together, of which the state is `sum`.
+/// Writes a heading, a row for each figure of each disk, and a row for each figure of what hosts
+/// gave together, of which the state is `sum`.
 pub(crate) fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{FLEET_HEADING}")?;
     for (row, value, metric) in figures_of_fleet(fleet) {

@@ -129,8 +129,8 @@ fn row_unit(asked: Option<SumStorage>, sum: Option<&FleetSum>) -> RowUnit {
     }
 }
 
-/// Many sides of a comparison as rows: which of them are not like the others. The runs of a side are
-/// averaged. It is no reference for further records, so it keeps none as an example.
+/// Many sides of a comparison as rows: which of them are not like the others. The runs of a side
+/// are averaged. It is no reference for further records, so it keeps none as an example.
 pub fn fleet_of_sides(tool: Tool, sides: &[RunGroup<'_>]) -> FleetRecord {
     let mut groups = Groups::of(Likeness::Everything);
     for side in sides {
