@@ -44,10 +44,9 @@ pub fn use_fleet(judged: FleetRecord) {
         margin: fleet::MARGIN,
         missing: Vec::new(),
         refused: Vec::new(),
-        storage: None,
     };
     let examples = judged.examples.clone();
-    let mut by_reference = Fleet::with_reference(judged);
+    let mut by_reference = Fleet::with_reference(judged, None);
     for example in &examples {
         by_reference.add(example);
     }

@@ -3,10 +3,13 @@
 //! `schema/comparison.v1.schema.json`.
 
 use crate::estimate::Estimate;
+use crate::fleet::FleetRecord;
 use crate::op::OpKind;
 use crate::record::Tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use crate::metric::{Direction, Figure, PercentilePoint, Reason};
 
 /// Version of the comparison's shape.
 pub const COMPARISON_SCHEMA: &str = "diskproof.comparison/1";
@@ -27,61 +30,10 @@ pub struct Comparison {
     /// Conditions that the user set, and how they came out; one entry for each condition and
     /// candidate.
     pub conditions: Vec<Condition>,
-    /// Which of five or more sides are not like the others; absent where there are fewer.
+    /// Which of five or more sides are not like the others, each side a row; absent where there are
+    /// fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub odd_sides: Option<SideVerdicts>,
-}
-
-/// What a row or one of its figures comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RowState {
-    /// Like the others, as far as these runs tell.
-    Alike,
-    /// Surely slower than the others, and by more than the margin.
-    Slower,
-    /// Surely faster than the others, and by more than the margin.
-    Faster,
-    /// Slower, but of so many rows one is by chance.
-    Suspect,
-    /// It failed requests.
-    Errors,
-    /// It could not be judged.
-    NotJudged,
-}
-
-impl RowState {
-    /// The word used in tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Alike => "alike",
-            Self::Slower => "slower",
-            Self::Faster => "faster",
-            Self::Suspect => "suspect",
-            Self::Errors => "errors",
-            Self::NotJudged => "not judged",
-        }
-    }
-}
-
-/// Which of many sides are not like the others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SideVerdicts {
-    /// What it comes to, in a sentence.
-    pub summary: String,
-    /// One for each side that was judged, those that differ first.
-    pub sides: Vec<SideVerdict>,
-}
-
-/// What one of many sides comes to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SideVerdict {
-    /// The side's label.
-    pub label: String,
-    /// What it comes to.
-    pub state: RowState,
-    /// What tells it from most of the others, the likeliest reason first.
-    pub reasons: Vec<String>,
+    pub fleet: Option<Box<FleetRecord>>,
 }
 
 /// One side of a comparison: a run, or several that count as repetitions of one experiment.
@@ -248,85 +200,6 @@ pub struct MetricComparison {
     pub reasons: Vec<Reason>,
 }
 
-/// A figure of a metric.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-pub enum Figure {
-    /// Operations per second.
-    #[serde(rename = "iops")]
-    Iops,
-    /// Bytes per second.
-    #[serde(rename = "throughput")]
-    Throughput,
-    /// Mean latency.
-    #[serde(rename = "mean")]
-    Mean,
-    /// Median latency.
-    #[serde(rename = "p50")]
-    P50,
-    /// 99 % of the latencies.
-    #[serde(rename = "p99")]
-    P99,
-    /// 99.9 % of the latencies.
-    #[serde(rename = "p99.9")]
-    P99_9,
-    /// Average rate of a curve.
-    #[serde(rename = "average")]
-    CurveAverage,
-    /// Slowest point of a curve.
-    #[serde(rename = "min")]
-    CurveMin,
-    /// Fastest point of a curve.
-    #[serde(rename = "max")]
-    CurveMax,
-    /// Mean access time of a pattern.
-    #[serde(rename = "access-time")]
-    AccessTime,
-}
-
-impl Figure {
-    /// Every figure.
-    pub const ALL: [Self; 10] = [
-        Self::Iops,
-        Self::Throughput,
-        Self::Mean,
-        Self::P50,
-        Self::P99,
-        Self::P99_9,
-        Self::CurveAverage,
-        Self::CurveMin,
-        Self::CurveMax,
-        Self::AccessTime,
-    ];
-
-    /// The word used in records and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Iops => "iops",
-            Self::Throughput => "throughput",
-            Self::Mean => "mean",
-            Self::P50 => "p50",
-            Self::P99 => "p99",
-            Self::P99_9 => "p99.9",
-            Self::CurveAverage => "average",
-            Self::CurveMin => "min",
-            Self::CurveMax => "max",
-            Self::AccessTime => "access-time",
-        }
-    }
-}
-
-/// Which direction is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// More is better: rates.
-    Higher,
-    /// Less is better: times.
-    Lower,
-}
-
 /// B over A.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
@@ -428,15 +301,6 @@ pub struct Needed {
     pub runs: Option<u64>,
 }
 
-/// Why two figures do not measure the same thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Reason {
-    /// Stable name, such as `span-differs`.
-    pub code: String,
-    /// In a clause, with the facts of both sides.
-    pub why: String,
-}
-
 /// What only one side has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unmatched {
@@ -473,16 +337,6 @@ pub struct PercentilePair {
     pub a: Vec<PercentilePoint>,
     /// The other's, ascending.
     pub b: Vec<PercentilePoint>,
-}
-
-/// A point of a distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PercentilePoint {
-    /// Share of the latencies that are not longer, in percent. Ends where fewer than ten lie
-    /// beyond.
-    pub percent: f64,
-    /// The latency, in nanoseconds.
-    pub latency_ns: u64,
 }
 
 /// A condition that the user set, checked on one candidate.

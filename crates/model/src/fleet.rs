@@ -1,14 +1,13 @@
 //! Many hosts compared: which disk is not like the others, and why. Its JSON form is the published
 //! contract `schema/fleet.v1.schema.json`.
 
-use crate::comparison::{Direction, Figure, Reason};
 use crate::fleet_sum::FleetSum;
+use crate::metric::{Direction, Figure, Reason};
 use crate::record::{Record, Tool};
 use crate::target::TargetKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::comparison::RowState;
 pub use crate::fleet_sum::FleetLatencies;
 
 /// Version of the shape of a fleet.
@@ -30,6 +29,9 @@ pub struct FleetRecord {
     pub outcome: FleetOutcome,
     /// The same in a sentence.
     pub summary: String,
+    /// What a row is.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub rows_are: RowUnit,
     /// Disks of one kind, in the order of their first records.
     pub groups: Vec<FleetGroup>,
     /// The disks: those that differ first, by their distance; then the others by name.
@@ -60,6 +62,30 @@ pub enum FleetBasis {
     /// The suspects of a saved fleet were measured again, and judged by others of it that were
     /// measured together with them.
     SecondLook,
+}
+
+/// What a row of a fleet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowUnit {
+    /// A disk.
+    #[default]
+    Disks,
+    /// A host with all its targets: the hosts share one storage.
+    Hosts,
+    /// A side of a comparison.
+    Sides,
+}
+
+impl RowUnit {
+    /// What one row is called.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Disks => "disk",
+            Self::Hosts => "host",
+            Self::Sides => "side",
+        }
+    }
 }
 
 /// What a fleet comes to.
@@ -179,6 +205,38 @@ pub struct UsualFinding {
     pub code: String,
     /// How many rows have it.
     pub rows: usize,
+}
+
+/// What a row or one of its figures comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowState {
+    /// Like the others, as far as these runs tell.
+    Alike,
+    /// Surely slower than the others, and by more than the margin.
+    Slower,
+    /// Surely faster than the others, and by more than the margin.
+    Faster,
+    /// Slower, but of so many rows one is by chance.
+    Suspect,
+    /// It failed requests.
+    Errors,
+    /// It could not be judged.
+    NotJudged,
+}
+
+impl RowState {
+    /// The word used in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Alike => "alike",
+            Self::Slower => "slower",
+            Self::Faster => "faster",
+            Self::Suspect => "suspect",
+            Self::Errors => "errors",
+            Self::NotJudged => "not judged",
+        }
+    }
 }
 
 /// A disk: a target of a rank of a host. Several runs of it are averaged.

@@ -1,7 +1,7 @@
 //! What hosts that measured at the same instants gave together, as a part of a fleet.
 
-use crate::comparison::{PercentilePoint, Reason};
 use crate::estimate::Estimate;
+use crate::metric::{PercentilePoint, Reason};
 use crate::op::OpKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

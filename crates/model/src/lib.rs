@@ -27,6 +27,7 @@ pub mod limiter;
 pub mod limits;
 pub mod measurement;
 pub mod merge;
+pub mod metric;
 pub mod observed;
 pub mod op;
 pub mod own_data;

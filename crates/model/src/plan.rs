@@ -331,6 +331,17 @@ impl Plan {
         }
     }
 
+    /// The names of the workloads that are measured in a slot of the timetable.
+    pub fn workloads_in(&self, slot: &Slot) -> Vec<&str> {
+        let mut names = Vec::new();
+        if let Some(group) = self.groups().nth(slot.group) {
+            for workload in group.workloads {
+                names.push(workload.name.as_str());
+            }
+        }
+        names
+    }
+
     /// Whether the plan does what another tool does, with that tool's limits.
     pub fn is_of_other_tool(&self) -> bool {
         self.order() == Order::Whole || self.origin.verb.starts_with(TOOL_VERB)
@@ -389,14 +400,37 @@ pub struct Skipped {
     pub workload: String,
     /// The reason, one clause: `read-only target`.
     pub why: String,
+    /// Who decided it.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub cause: SkipCause,
+}
+
+/// Who decides that a workload is skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SkipCause {
+    /// What was found on this machine: another one may measure it.
+    #[default]
+    Target,
+    /// The user, by a flag: the same command skips it everywhere.
+    User,
 }
 
 impl Skipped {
-    /// The workload of this name, for this reason.
+    /// The workload of this name, for this reason that lies in the target.
     pub fn new(workload: impl Into<String>, why: impl Into<String>) -> Self {
         Self {
             workload: workload.into(),
             why: why.into(),
+            cause: SkipCause::Target,
+        }
+    }
+
+    /// The workload of this name, because of this flag.
+    pub fn by_flag(workload: impl Into<String>, flag: impl Into<String>) -> Self {
+        Self {
+            cause: SkipCause::User,
+            ..Self::new(workload, flag)
         }
     }
 }

@@ -1,7 +1,26 @@
 //! A slice: a part of a workload that is measured by itself.
 
+use crate::measurement::SERIES_INTERVAL_NS;
 use crate::sync::SyncPolicy;
 use crate::workload::{Access, CachePolicy, EngineChoice, Layout, Span, Verify, Workload};
+
+/// The least time of a part of a workload that takes turns with others: parts lie well apart in
+/// time, and the moment counts more than the length.
+pub const TURN_NS_MIN: u64 = 250_000_000;
+/// Parts of a workload that takes turns. With three, Student's t makes an interval 2.2 times as
+/// wide
+/// as many would, with five 1.4 times, with eight 1.2 times; at equal time and spread, three make
+/// it 2.97 times as wide as eight.
+pub const TURNS_MIN: u64 = 3;
+/// The most of them.
+pub const TURNS_MAX: u64 = 8;
+/// One of so many parts of a slice is its warm-up.
+pub const WARMUP_PARTS: u64 = 10;
+
+/// Whole cells of the series within this time, in nanoseconds.
+pub fn whole_cells(ns: u64) -> u64 {
+    ns / SERIES_INTERVAL_NS * SERIES_INTERVAL_NS
+}
 
 /// How long and where a slice of a workload is measured, and by which engine, in place of what the
 /// workload asks for as a whole.

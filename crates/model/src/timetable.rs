@@ -2,20 +2,10 @@
 //! that equal plans give equal timetables on all hosts.
 
 use crate::group::{Group, groups};
+use crate::slice::{TURN_NS_MIN, TURNS_MAX, TURNS_MIN, WARMUP_PARTS, whole_cells};
 use crate::workload::Workload;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// The least measured time of a slot, where a workload has several.
-const SLOT_NS_MIN: u64 = 250_000_000;
-/// Slots of a workload that has several: with three slots Student's t makes an interval 2.2 times
-/// as wide as many would, with eight 1.2 times.
-const SLOTS_MIN: u64 = 3;
-const SLOTS_MAX: u64 = 8;
-/// Share of a slot that is its warm-up.
-const WARMUP_PARTS: u64 = 10;
-/// Times are whole cells of the series.
-const CELL_NS: u64 = 10_000_000;
 
 /// Slots of a plan whose workloads are measured at the same instants on all hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -97,7 +87,7 @@ fn turns(workloads: &[Workload], seed: u64) -> Vec<Turn<'_>> {
                 end += 1;
             }
         }
-        for part in 0..SLOTS_MAX {
+        for part in 0..TURNS_MAX {
             let mut round: Vec<usize> = (first..end)
                 .filter(|group| part < parts_of(groups[*group]))
                 .collect();
@@ -122,10 +112,10 @@ fn parts_of(group: Group<'_>) -> u64 {
         return 1;
     };
     let time_ns = only.stop.time_ns.unwrap_or(0);
-    if !only.is_divisible() || time_ns < SLOTS_MIN * SLOT_NS_MIN {
+    if !only.is_divisible() || time_ns < TURNS_MIN * TURN_NS_MIN {
         return 1;
     }
-    (time_ns / SLOT_NS_MIN).clamp(SLOTS_MIN, SLOTS_MAX)
+    (time_ns / TURN_NS_MIN).clamp(TURNS_MIN, TURNS_MAX)
 }
 
 /// Warm-up and measured time of a slot. The first slot of a workload has its whole warm-up.
@@ -140,11 +130,8 @@ fn length(group: Group<'_>, part: u64, parts: u64) -> Option<(u64, u64)> {
         0 => asked_ns.min(whole_ns / 2),
         _ => asked_ns.min(whole_ns / WARMUP_PARTS),
     };
-    let whole_cells_ns = warmup_ns / CELL_NS * CELL_NS;
-    Some((
-        whole_cells_ns,
-        (whole_ns - whole_cells_ns) / CELL_NS * CELL_NS,
-    ))
+    let warmup_cells_ns = whole_cells(warmup_ns);
+    Some((warmup_cells_ns, whole_cells(whole_ns - warmup_cells_ns)))
 }
 
 /// A number without a pattern from a seed and another number (SplitMix64 of Steele, Lea and Flood,
@@ -159,6 +146,7 @@ pub fn mixed(seed: u64, number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::SERIES_INTERVAL_NS;
     use crate::sync::SyncPolicy;
     use crate::workload::Layout;
 
@@ -190,7 +178,7 @@ mod tests {
         assert_eq!([parts(0), parts(1), parts(2), parts(3)], [8, 3, 1, 1]);
         for (number, slot) in slots.iter().enumerate() {
             assert_eq!(slot.number as usize, number);
-            assert_eq!(slot.time_ns % CELL_NS, 0);
+            assert_eq!(slot.time_ns % SERIES_INTERVAL_NS, 0);
             if let Some(next) = slots.get(number + 1) {
                 assert_eq!(next.start_ns, slot.end_ns() + GAP_NS);
             }
@@ -198,7 +186,7 @@ mod tests {
         let of_long = slots.iter().filter(|slot| slot.group == 0);
         let sum_ns: u64 = of_long.map(|slot| slot.warmup_ns + slot.time_ns).sum();
         let asked_ns = 2_100_000_000;
-        assert!((asked_ns - 8 * 2 * CELL_NS..=asked_ns).contains(&sum_ns));
+        assert!((asked_ns - 8 * 2 * SERIES_INTERVAL_NS..=asked_ns).contains(&sum_ns));
         // What cannot be divided keeps its place: after all slots of the two before it.
         assert_eq!(slots[11].group, 2);
     }

@@ -7,7 +7,9 @@ use crate::text::clean;
 use diskproof_model::comparison::{Comparison, MetricComparison};
 use diskproof_model::figure::{Figure, figures, points};
 use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue};
-use diskproof_model::record::Record;
+use diskproof_model::fleet_sum::{FleetSum, WorkloadSum};
+use diskproof_model::record::{Estimate, Record};
+use diskproof_model::units::counted;
 use std::io::{self, Write};
 
 const HEADING: &str = "run_id,started,host,target,model,serial,workload,op,metric,value,\
@@ -114,15 +116,59 @@ fn comparison_row(label_a: &str, label_b: &str, metric: &MetricComparison) -> St
 }
 
 const FLEET_HEADING: &str = "disk,host,rank,target,serial,model,state,workload,metric,unit,value,\
-                             error,median,speed,t,p_value,p_adjusted,reason";
+                             error,median,speed,t,p_value,p_adjusted,reason,\
+                             half_width_95,slots,overlap";
 
-/// Writes a heading and a row for each figure of each disk.
+/// Writes a heading, a row for each figure of each disk, and a row for each figure of what hosts
+/// gave together, of which the state is `sum`.
 pub(crate) fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{FLEET_HEADING}")?;
     for (row, value, metric) in figures_of_fleet(fleet) {
         writeln!(out, "{}", fleet_row(fleet, row, value, metric))?;
     }
+    if let Some(sum) = &fleet.sum {
+        for workload in &sum.workloads {
+            for row in sum_rows(sum, workload) {
+                writeln!(out, "{row}")?;
+            }
+        }
+    }
     Ok(())
+}
+
+/// Rates and percentiles of a workload's sum. Latencies are of whole slots, and have no interval.
+fn sum_rows(sum: &FleetSum, workload: &WorkloadSum) -> Vec<String> {
+    let name = format!("{}.{}", workload.workload, workload.op.as_str());
+    let mut rows = vec![
+        sum_row(sum, workload, &format!("{name}.iops"), &workload.iops),
+        sum_row(
+            sum,
+            workload,
+            &format!("{name}.throughput"),
+            &workload.throughput,
+        ),
+    ];
+    for point in workload.latencies.iter().flat_map(|one| &one.percentiles) {
+        let latency = Estimate::new(0, point.latency_ns as f64, None, "ns");
+        let metric = format!("{name}.p{}", point.percent);
+        rows.push(sum_row(sum, workload, &metric, &latency));
+    }
+    rows
+}
+
+fn sum_row(sum: &FleetSum, workload: &WorkloadSum, metric: &str, figure: &Estimate) -> String {
+    let hosts = counted(sum.members.len() as u64, "host");
+    let mut cells = vec![String::new(); FLEET_HEADING.split(',').count()];
+    cells[0] = field(&format!("{hosts} together"));
+    cells[6] = "sum".to_owned();
+    cells[7] = field(&workload.workload);
+    cells[8] = field(metric);
+    cells[9] = field(&figure.unit);
+    cells[10] = finite(Some(figure.value));
+    cells[18] = finite(figure.half_width_95);
+    cells[19] = workload.slots.to_string();
+    cells[20] = finite(Some(workload.overlap));
+    cells.join(",")
 }
 
 fn fleet_row(
@@ -156,6 +202,10 @@ fn fleet_row(
         finite(distance.map(|one| one.p_value)),
         finite(distance.map(|one| one.p_adjusted)),
         field(&reasons.join("; ")),
+        // What only a sum has.
+        String::new(),
+        String::new(),
+        String::new(),
     ]
     .join(",")
 }
@@ -177,6 +227,46 @@ fn field(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sum_of_a_fleet_has_rows_with_its_interval() {
+        let mut fleet = crate::fixture::fleet(8);
+        fleet.sum = Some(crate::fixture::fleet_sum());
+        let text = crate::fixture::written(|out| write_fleet(&fleet, out));
+        let mut lines = text.lines();
+        let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+        let mut rows: Vec<Vec<&str>> = Vec::new();
+        for line in lines {
+            rows.push(line.split(',').collect());
+        }
+        assert!(rows.iter().all(|row| row.len() == columns.len()), "{text}");
+        let cell = |row: &[&str], name: &str| -> String {
+            let place = columns.iter().position(|column| *column == name);
+            row[place.unwrap()].to_owned()
+        };
+        let sums = rows.iter().filter(|row| cell(row, "state") == "sum");
+        let mut figures = Vec::new();
+        for row in sums {
+            figures.push(
+                ["metric", "value", "half_width_95", "slots", "overlap"]
+                    .map(|name| cell(row, name)),
+            );
+        }
+        assert_eq!(
+            figures,
+            [
+                ["random-read-d32.read.iops", "9000", "12.5", "5", "0.75"],
+                [
+                    "random-read-d32.read.throughput",
+                    "36864000",
+                    "",
+                    "5",
+                    "0.75"
+                ],
+            ]
+        );
+        assert_eq!(rows.len() - figures.len(), 8);
+    }
 
     #[test]
     fn csv_cell_is_never_a_formula() {

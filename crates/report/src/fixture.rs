@@ -2,7 +2,15 @@
 
 use crate::style::{Color, Style};
 use diskproof_model::comparison::Comparison;
-use diskproof_model::record::Record;
+use diskproof_model::fleet::{
+    FLEET_SCHEMA, FleetBasis, FleetDistance, FleetGroup, FleetMetric, FleetOutcome, FleetRecord,
+    FleetRow, FleetScale, FleetValue, RowState, RowUnit,
+};
+use diskproof_model::fleet_sum::{FleetSum, SumStorage, WorkloadSum};
+use diskproof_model::metric::{Direction, Figure};
+use diskproof_model::op::OpKind;
+use diskproof_model::record::{Estimate, Record};
+use diskproof_model::target::TargetKind;
 use std::io::{self, Write};
 
 /// A real record of `check`.
@@ -14,6 +22,115 @@ pub(crate) fn record() -> Record {
 /// A real comparison.
 pub(crate) fn comparison() -> Comparison {
     serde_json::from_str(include_str!("../../../tests/fixtures/comparison.json")).unwrap()
+}
+
+/// So many sides of 1,000 requests per second each; `node7` has 200.
+pub(crate) fn fleet(sides: usize) -> FleetRecord {
+    FleetRecord {
+        schema: FLEET_SCHEMA.to_owned(),
+        tool: comparison().tool,
+        margin: 0.1,
+        basis: FleetBasis::EachOther,
+        outcome: FleetOutcome::Differs,
+        summary: format!("{} of {sides} sides alike; 1 differs: node7.", sides - 1),
+        rows_are: RowUnit::Sides,
+        groups: vec![FleetGroup {
+            kind: TargetKind::Directory,
+            rotational: None,
+            model: String::new(),
+            disk_bytes: 0,
+            rows: sides,
+            spread: Some(0.02),
+            metrics: vec![fleet_metric(sides)],
+            overall: Vec::new(),
+            facts: Vec::new(),
+            findings: Vec::new(),
+        }],
+        rows: (0..sides).map(fleet_row).collect(),
+        missing: Vec::new(),
+        refused: Vec::new(),
+        sum: None,
+        examples: Vec::new(),
+    }
+}
+
+fn fleet_metric(rows: usize) -> FleetMetric {
+    FleetMetric {
+        metric: "random-read-d32.iops".to_owned(),
+        subject: "random-read-d32".to_owned(),
+        figure: Figure::Iops,
+        better: Direction::Higher,
+        unit: "1/s".to_owned(),
+        rows,
+        example: None,
+        target: 0,
+        five_numbers: vec![980.0, 990.0, 1000.0, 1010.0, 1020.0],
+        scale: Some(FleetScale {
+            rows,
+            median: 1000_f64.ln(),
+            spread: 0.02,
+            floor: 0.05,
+            error_squared: 0.0,
+            tail_freedom: 50.0,
+        }),
+        latencies: Vec::new(),
+    }
+}
+
+fn fleet_row(number: usize) -> FleetRow {
+    let (value, state) = match number {
+        7 => (200.0, RowState::Slower),
+        _ => (1000.0, RowState::Alike),
+    };
+    FleetRow {
+        name: format!("node{number}"),
+        host: format!("node{number}"),
+        rank: None,
+        target: String::new(),
+        disks: Vec::new(),
+        serials: Vec::new(),
+        runs: Vec::new(),
+        group: Some(0),
+        state,
+        values: vec![FleetValue {
+            metric: 0,
+            value,
+            error: 0.0,
+            state,
+            distance: Some(FleetDistance {
+                speed: value / 1000.0,
+                t: 0.0,
+                p_value: 1.0,
+                p_adjusted: 1.0,
+            }),
+            not_judged: None,
+            latencies: Vec::new(),
+        }],
+        overall: None,
+        reasons: Vec::new(),
+        not_judged: None,
+    }
+}
+
+/// What three hosts gave together in five slots: 9,000 requests per second.
+pub(crate) fn fleet_sum() -> FleetSum {
+    FleetSum {
+        summary: "3 hosts together".to_owned(),
+        members: Vec::new(),
+        left_out: Vec::new(),
+        slots: 5,
+        storage: SumStorage::Separate,
+        workloads: vec![WorkloadSum {
+            workload: "random-read-d32".to_owned(),
+            op: OpKind::Read,
+            slots: 5,
+            iops: Estimate::new(5, 9000.0, Some(12.5), "1/s"),
+            throughput: Estimate::new(5, 36_864_000.0, None, "B/s"),
+            overlap: 0.75,
+            latencies: None,
+        }],
+        starts: None,
+    }
 }
 
 /// What a writer writes.

@@ -8,6 +8,7 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
 use diskproof_model::target::TargetIdentity;
+use diskproof_model::timetable::Slot;
 use diskproof_model::trend::Trend;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
@@ -29,10 +30,33 @@ pub fn write_identity(examined: &Examined<'_>, out: &mut dyn Write) -> io::Resul
     write_document(&serde_json::to_string_pretty(&document)?, out)
 }
 
-/// Writes a plan before it runs: an object with `plan` and `targets`, each as in a record.
+/// Writes a plan before it runs: an object with `plan` and `targets`, each as in a record, and the
+/// `timetable` of a plan that is measured together with other hosts.
 pub fn write_plan(plan: &Plan, targets: &[TargetIdentity], out: &mut dyn Write) -> io::Result<()> {
-    let document = serde_json::json!({ "plan": plan, "targets": targets });
+    let mut document = serde_json::json!({ "plan": plan, "targets": targets });
+    if let Some(slots) = plan.timetable() {
+        document["timetable"] = timetable(plan, &slots);
+    }
     write_document(&serde_json::to_string_pretty(&document)?, out)
+}
+
+/// When each slot is measured, in nanoseconds after the start of the first one, and when all are.
+fn timetable(plan: &Plan, slots: &[Slot]) -> serde_json::Value {
+    let mut rows = Vec::new();
+    for slot in slots {
+        rows.push(serde_json::json!({
+            "slot": slot.number,
+            "workloads": plan.workloads_in(slot),
+            "start_ns": slot.start_ns,
+            "warmup_ns": slot.warmup_ns,
+            "time_ns": slot.time_ns,
+            "end_ns": slot.end_ns(),
+        }));
+    }
+    serde_json::json!({
+        "slots": rows,
+        "end_ns": slots.last().map_or(0, Slot::end_ns),
+    })
 }
 
 /// Writes a comparison in its published schema.
@@ -211,7 +235,35 @@ fn write_comma<W: ?Sized + Write>(to: &mut W, first: bool) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::plan::Order;
     use diskproof_model::target::HostFacts;
+    use diskproof_model::timetable::SlotPlan;
+
+    #[test]
+    fn plan_in_slots_has_its_timetable_and_another_one_has_none() {
+        let record = crate::fixture::record();
+        let mut plan = record.plan;
+        let shown = |plan: &Plan| -> serde_json::Value {
+            let text = crate::fixture::written(|out| write_plan(plan, &record.targets, out));
+            serde_json::from_str(&text).unwrap()
+        };
+        assert!(shown(&plan).get("timetable").is_none());
+        plan.workload_task_mut().unwrap().order = Order::InSlots(SlotPlan {
+            lead_ns: 0,
+            gap_ns: 300_000_000,
+        });
+        let document = shown(&plan);
+        let slots = document["timetable"]["slots"].as_array().unwrap();
+        let planned = plan.timetable().unwrap();
+        assert_eq!(slots.len(), planned.len());
+        for (shown, slot) in slots.iter().zip(&planned) {
+            assert_eq!(shown["start_ns"], slot.start_ns);
+            assert_eq!(shown["time_ns"], slot.time_ns);
+            assert_eq!(shown["workloads"][0], plan.workloads_in(slot)[0]);
+        }
+        let end_ns = planned.last().unwrap().end_ns();
+        assert_eq!(document["timetable"]["end_ns"], end_ns);
+    }
 
     #[test]
     fn control_characters_are_escaped_and_kept() {

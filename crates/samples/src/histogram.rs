@@ -15,7 +15,7 @@ mod wire;
 
 use buckets::{LEN, VALUE_MAX, bucket_values, index_of};
 
-pub use part::LatencyPart;
+pub use part::{LatencyPart, StoredLatencies};
 
 /// Buckets of a page of memory.
 const PAGE_BUCKETS: usize = 512;

@@ -29,6 +29,11 @@ impl Packer {
         self.0.push(rest as u8);
     }
 
+    /// The numbers, as [`Unpacker::of_bytes`] reads them.
+    pub fn bytes(self) -> Vec<u8> {
+        self.0
+    }
+
     /// The text.
     fn text(self) -> String {
         let mut packed = Vec::new();
@@ -45,6 +50,14 @@ pub struct Unpacker {
 }
 
 impl Unpacker {
+    /// The numbers of bytes that were packed.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.to_vec(),
+            at: 0,
+        }
+    }
+
     /// The numbers of a text.
     pub fn decode(text: &str) -> Result<Self, &'static str> {
         let packed = BASE64.decode(text).map_err(|_| "this is no base64")?;

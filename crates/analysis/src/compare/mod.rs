@@ -99,7 +99,7 @@ pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
         baseline: side(&question.baseline),
         candidates,
         conditions,
-        odd_sides: None,
+        fleet: None,
     })
 }
 

@@ -8,7 +8,7 @@ use diskproof_model::comparison::{Direction, Figure, Reason};
 use diskproof_model::files::FileStep;
 use diskproof_model::finding::{Cause, Finding, Meaning, Severity};
 use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRun};
-use diskproof_model::histogram::LatencyPart;
+use diskproof_model::histogram::StoredLatencies;
 use diskproof_model::op::OpKind;
 use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -43,6 +43,8 @@ pub(super) enum Likeness {
     /// Disks of one kind.
     #[default]
     SameKind,
+    /// What hosts mount of one storage, whatever they call it and whatever part of it they have.
+    SameStorage,
     /// Whatever the user compares.
     Everything,
 }
@@ -124,19 +126,26 @@ pub(super) struct Value {
     pub error: f64,
     pub symptoms: Vec<Reason>,
     pub fault: Option<Reason>,
-    pub latencies: Vec<(OpKind, LatencyPart)>,
+    pub latencies: Vec<(OpKind, StoredLatencies)>,
 }
 
 impl Groups {
-    /// The groups of a saved fleet, without a row.
-    pub(super) fn of_reference(reference: &FleetRecord) -> Self {
-        let mut kinds = Vec::new();
+    /// Without a row.
+    pub(super) fn of(likeness: Likeness) -> Self {
+        Self {
+            likeness,
+            ..Self::default()
+        }
+    }
+
+    /// Takes the kinds of a saved fleet, without its rows.
+    pub(super) fn take_kinds(&mut self, reference: &FleetRecord) {
         for group in &reference.groups {
             let mut metrics = Vec::new();
             for metric in &group.metrics {
                 metrics.push(metric_of_reference(metric, &reference.examples));
             }
-            kinds.push(Kind {
+            self.kinds.push(Kind {
                 kind: group.kind,
                 rotational: group.rotational,
                 model: group.model.clone(),
@@ -144,21 +153,29 @@ impl Groups {
                 metrics,
             });
         }
-        Self {
-            kinds,
-            rows: Vec::new(),
-            examples: reference.examples.clone(),
-            places: BTreeMap::new(),
-            likeness: Likeness::SameKind,
-        }
+        self.examples.clone_from(&reference.examples);
     }
 
-    /// Of sides that the user compares, whatever their disks are.
-    pub(super) fn of_everything() -> Self {
-        Self {
-            likeness: Likeness::Everything,
-            ..Self::default()
+    /// Makes one row of all targets of a host's rank: their figures are averaged. Their disks tell
+    /// nothing apart, as they lie on one storage.
+    pub(super) fn join_targets(&mut self) {
+        let mut joined: Vec<Row> = Vec::new();
+        let mut places: BTreeMap<(String, Option<u32>, usize), usize> = BTreeMap::new();
+        for row in std::mem::take(&mut self.rows) {
+            let key = (row.host.clone(), row.rank, row.kind);
+            match places.get(&key) {
+                Some(place) => joined[*place].runs.extend(row.runs),
+                None => {
+                    places.insert(key, joined.len());
+                    joined.push(Row {
+                        disks: Vec::new(),
+                        serials: Vec::new(),
+                        ..row
+                    });
+                }
+            }
         }
+        self.rows = joined;
     }
 
     /// Adds each target of a record as a row of this name; false where it has no figure.
@@ -202,13 +219,14 @@ impl Groups {
                 let sizes = target.disks().map(|disk| disk.size_bytes);
                 (target.rotational(), model_text(target), sizes.sum())
             }
-            Likeness::Everything => (None, String::new(), 0),
+            Likeness::SameStorage | Likeness::Everything => (None, String::new(), 0),
         };
         let found = self.kinds.iter().position(|kind| {
             kind.kind == target.kind
-                && kind.rotational == rotational
-                && kind.model == model
-                && are_like(kind.disk_bytes, disk_bytes)
+                && (self.likeness == Likeness::SameStorage
+                    || kind.rotational == rotational
+                        && kind.model == model
+                        && are_like(kind.disk_bytes, disk_bytes))
         });
         if let Some(index) = found {
             return index;
@@ -287,10 +305,10 @@ impl Groups {
             kind,
             ..RowKey::default()
         };
-        if self.likeness == Likeness::SameKind || record.targets.len() > 1 {
+        if self.likeness != Likeness::Everything || record.targets.len() > 1 {
             key.target.clone_from(&target.path);
         }
-        if self.likeness == Likeness::SameKind {
+        if self.likeness != Likeness::Everything {
             key.rank = record.host.rank.map(|rank| rank.rank);
             key.serials = target
                 .disks()
@@ -454,7 +472,7 @@ fn value(
 }
 
 /// The latencies of a workload, for each kind of operation.
-fn latencies(figure: &OwnFigure, record: &Record) -> Vec<(OpKind, LatencyPart)> {
+fn latencies(figure: &OwnFigure, record: &Record) -> Vec<(OpKind, StoredLatencies)> {
     let PartOfRun::Workload(name) = &figure.part else {
         return Vec::new();
     };
@@ -466,8 +484,7 @@ fn latencies(figure: &OwnFigure, record: &Record) -> Vec<(OpKind, LatencyPart)> 
     for (kind, op) in row.iter().flat_map(|row| row.ops()) {
         let part = op.seen_latencies().to_part();
         if !part.is_empty() {
-            // A copy takes no more room than it needs, and each row keeps its own.
-            parts.push((kind, part.clone()));
+            parts.push((kind, StoredLatencies::of(&part)));
         }
     }
     parts

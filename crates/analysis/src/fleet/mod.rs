@@ -20,12 +20,12 @@ mod summary;
 mod verdicts;
 
 use crate::compare::RunGroup;
-use diskproof_model::comparison::{SideVerdict, SideVerdicts};
-use diskproof_model::fleet::FleetRecord;
+use diskproof_model::fleet::{FleetRecord, RowUnit};
+use diskproof_model::fleet_sum::{FleetSum, SumStorage};
 use diskproof_model::record::{Record, Tool};
 pub use question::FleetQuestion;
 
-use groups::Groups;
+use groups::{Groups, Likeness};
 use std::collections::BTreeSet;
 use sum::TogetherRuns;
 
@@ -40,6 +40,8 @@ pub struct Fleet {
     /// Ids of the runs that were added.
     seen: BTreeSet<String>,
     reference: Option<Box<FleetRecord>>,
+    /// Whether the hosts share their storage, where the user says so.
+    storage: Option<SumStorage>,
 }
 
 /// What came of adding a record.
@@ -54,19 +56,29 @@ pub enum Added {
 }
 
 impl Fleet {
-    /// Without a record yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// Without a record yet; the user may say whether the hosts share their storage.
+    pub fn new(storage: Option<SumStorage>) -> Self {
+        Self {
+            groups: Groups::of(match storage {
+                Some(SumStorage::Shared) => Likeness::SameStorage,
+                Some(SumStorage::Separate) | None => Likeness::SameKind,
+            }),
+            storage,
+            ..Self::default()
+        }
     }
 
-    /// Of which the records are judged by a saved fleet.
-    pub fn with_reference(reference: FleetRecord) -> Self {
-        Self {
-            groups: Groups::of_reference(&reference),
-            together: TogetherRuns::default(),
-            seen: BTreeSet::new(),
-            reference: Some(Box::new(reference)),
-        }
+    /// Of which the records are judged by a saved fleet. Its rows are hosts or disks, unless the
+    /// user says otherwise.
+    pub fn with_reference(reference: FleetRecord, storage: Option<SumStorage>) -> Self {
+        let asked = match (storage, reference.rows_are) {
+            (None, RowUnit::Hosts) => Some(SumStorage::Shared),
+            (storage, _) => storage,
+        };
+        let mut fleet = Self::new(asked);
+        fleet.groups.take_kinds(&reference);
+        fleet.reference = Some(Box::new(reference));
+        fleet
     }
 
     /// Adds a record, each run once.
@@ -94,18 +106,33 @@ impl Fleet {
     }
 
     /// Judges the rows.
-    pub fn judge(self, question: FleetQuestion) -> FleetRecord {
-        let sum = self.together.sum(question.storage);
+    pub fn judge(mut self, question: FleetQuestion) -> FleetRecord {
+        let sum = self.together.sum(self.storage);
+        let rows_are = row_unit(self.storage, sum.as_ref());
+        if rows_are == RowUnit::Hosts {
+            self.groups.join_targets();
+        }
         FleetRecord {
             sum,
-            ..result::fleet_record(self.groups, self.reference.as_deref(), question)
+            ..result::fleet_record(self.groups, self.reference.as_deref(), rows_are, question)
         }
     }
 }
 
-/// Which of many sides of a comparison are not like the others. The runs of a side are averaged.
-pub fn odd_sides(tool: Tool, sides: &[RunGroup<'_>]) -> SideVerdicts {
-    let mut groups = Groups::of_everything();
+/// Whether rows are disks, or hosts: where all use one storage, by the user's word or by what the
+/// hosts that measured together have mounted.
+fn row_unit(asked: Option<SumStorage>, sum: Option<&FleetSum>) -> RowUnit {
+    let storage = asked.or_else(|| sum.map(|sum| sum.storage));
+    match storage {
+        Some(SumStorage::Shared) => RowUnit::Hosts,
+        Some(SumStorage::Separate) | None => RowUnit::Disks,
+    }
+}
+
+/// Many sides of a comparison as rows: which of them are not like the others. The runs of a side
+/// are averaged. It is no reference for further records, so it keeps none as an example.
+pub fn fleet_of_sides(tool: Tool, sides: &[RunGroup<'_>]) -> FleetRecord {
+    let mut groups = Groups::of(Likeness::Everything);
     for side in sides {
         for run in &side.runs {
             groups.add(&side.label, run.record);
@@ -116,21 +143,15 @@ pub fn odd_sides(tool: Tool, sides: &[RunGroup<'_>]) -> SideVerdicts {
         margin: MARGIN,
         missing: Vec::new(),
         refused: Vec::new(),
-        storage: None,
     };
-    let fleet = result::fleet_record(groups, None, question);
-    let mut verdicts = Vec::new();
-    for row in fleet.rows {
-        verdicts.push(SideVerdict {
-            label: row.host,
-            state: row.state,
-            reasons: row.reasons.into_iter().map(|reason| reason.text).collect(),
-        });
+    let mut fleet = result::fleet_record(groups, None, RowUnit::Sides, question);
+    fleet.examples.clear();
+    for group in &mut fleet.groups {
+        for metric in &mut group.metrics {
+            metric.example = None;
+        }
     }
-    SideVerdicts {
-        summary: fleet.summary,
-        sides: verdicts,
-    }
+    fleet
 }
 
 #[cfg(test)]

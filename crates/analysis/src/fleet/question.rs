@@ -1,7 +1,6 @@
 //! What is asked of a fleet.
 
 use diskproof_model::fleet::{MissingRow, RefusedInput};
-use diskproof_model::fleet_sum::SumStorage;
 use diskproof_model::record::Tool;
 
 /// What is asked of a fleet.
@@ -13,8 +12,6 @@ pub struct FleetQuestion {
     pub margin: f64,
     /// Hosts and ranks without a record.
     pub missing: Vec<MissingRow>,
-    /// Whether the hosts share their storage, where the user says so.
-    pub storage: Option<SumStorage>,
     /// Inputs that are no usable record.
     pub refused: Vec<RefusedInput>,
 }

@@ -14,7 +14,7 @@ use crate::compare::percentile_points;
 use diskproof_model::comparison::{Direction, Reason};
 use diskproof_model::fleet::{
     FLEET_SCHEMA, FleetBasis, FleetDistance, FleetGroup, FleetLatencies, FleetMetric, FleetOutcome,
-    FleetOverall, FleetRecord, FleetRow, FleetScale, FleetValue, RowState,
+    FleetOverall, FleetRecord, FleetRow, FleetScale, FleetValue, RowState, RowUnit,
 };
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::op::OpKind;
@@ -32,6 +32,7 @@ struct JudgedRows {
 pub(super) fn fleet_record(
     groups: Groups,
     reference: Option<&FleetRecord>,
+    rows_are: RowUnit,
     question: FleetQuestion,
 ) -> FleetRecord {
     let judged = match reference {
@@ -58,6 +59,7 @@ pub(super) fn fleet_record(
         basis: judged.basis,
         outcome: FleetOutcome::Alike,
         summary: String::new(),
+        rows_are,
         groups: group_records(&groups, &judged, &rows, &usual),
         rows,
         missing: question.missing,
@@ -536,7 +538,7 @@ fn merged_latencies(rows: &[&Row], metric: usize) -> Vec<FleetLatencies> {
     let mut merged: BTreeMap<OpKind, LatencyHistogram> = BTreeMap::new();
     for row in rows {
         for (kind, part) in row.judged(metric).flat_map(|value| &value.latencies) {
-            merged.entry(*kind).or_default().add_part(part);
+            merged.entry(*kind).or_default().add_part(&part.part());
         }
     }
     let mut latencies = Vec::new();

@@ -12,7 +12,7 @@ use diskproof_model::fleet::FleetLatencies;
 use diskproof_model::fleet_sum::{
     FleetSum, LeftOut, StartSpread, SumMember, SumStorage, WorkloadSum,
 };
-use diskproof_model::histogram::{LatencyHistogram, LatencyPart};
+use diskproof_model::histogram::{LatencyHistogram, StoredLatencies};
 use diskproof_model::measurement::Measurement;
 use diskproof_model::op::{OpKind, PerOp};
 use diskproof_model::record::{Estimate, Record};
@@ -84,7 +84,7 @@ struct SlottedOp {
     interval_ns: u64,
     /// Operations and bytes of each cell.
     cells: Vec<CellCount>,
-    latencies: LatencyPart,
+    latencies: StoredLatencies,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -323,7 +323,7 @@ impl SlottedRow {
                         bytes: cell.bytes,
                     })
                     .collect(),
-                latencies: seen.to_part(),
+                latencies: StoredLatencies::of(&seen.to_part()),
             };
             ops.insert(*kind, op);
         }
@@ -647,7 +647,7 @@ fn merged_histogram(members: &[Member<'_>], name: &str, kind: OpKind) -> Latency
     for member in members {
         for row in member.run.rows.iter().filter(|row| row.workload == name) {
             if let Some(op) = row.ops.get(&kind) {
-                merged.add_part(&op.latencies);
+                merged.add_part(&op.latencies.part());
             }
         }
     }

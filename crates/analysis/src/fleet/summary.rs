@@ -14,15 +14,16 @@ pub(super) fn sentence(fleet: &FleetRecord) -> String {
     let count = |state: RowState| fleet.rows.iter().filter(|row| row.state == state).count();
     let alike = count(RowState::Alike) + count(RowState::Suspect);
     let total = fleet.rows.len();
+    let noun = fleet.rows_are.noun();
     let mut clauses = vec![match (total, alike) {
-        (0, _) => "no disk was measured".to_owned(),
+        (0, _) => format!("no {noun} was measured"),
         (_, 0) => format!(
             "none of {} could be judged alike",
-            counted(total as u64, "disk")
+            counted(total as u64, noun)
         ),
         _ => format!(
             "{alike} of {} {}{}",
-            counted(total as u64, "disk"),
+            counted(total as u64, noun),
             alike_word(fleet.basis),
             spread_text(fleet)
         ),

@@ -11,7 +11,6 @@ fn question() -> FleetQuestion {
         margin: MARGIN,
         missing: Vec::new(),
         refused: Vec::new(),
-        storage: None,
     }
 }
 
@@ -43,7 +42,7 @@ fn scale_workload(record: &mut Record, index: usize, factor: f64) {
 }
 
 fn judged(records: &[Record]) -> FleetRecord {
-    let mut fleet = Fleet::new();
+    let mut fleet = Fleet::new(None);
     for record in records {
         assert_eq!(fleet.add(record), Added::Counted);
     }
@@ -217,7 +216,7 @@ fn several_runs_are_one_row_and_the_same_run_counts_once() {
     let fleet = judged(&all);
     assert_eq!(fleet.rows.len(), 3);
     assert!(fleet.rows.iter().all(|row| row.runs.len() == 3));
-    let mut again = Fleet::new();
+    let mut again = Fleet::new(None);
     assert_eq!(again.add(&all[0]), Added::Counted);
     assert_eq!(again.add(&all[0]), Added::Again);
 }
@@ -254,7 +253,7 @@ fn new_record_is_judged_by_a_saved_fleet() {
     let mut slow = record(61);
     scale(&mut slow, 0.7);
     for (record, state) in [(record(61), RowState::Alike), (slow, RowState::Slower)] {
-        let mut fleet = Fleet::with_reference(kept.clone());
+        let mut fleet = Fleet::with_reference(kept.clone(), None);
         assert_eq!(fleet.add(&record), Added::Counted);
         let judged = fleet.judge(question());
         assert_eq!(judged.basis, FleetBasis::Reference);
@@ -262,7 +261,7 @@ fn new_record_is_judged_by_a_saved_fleet() {
     }
     let mut foreign = record(62);
     disk(&mut foreign).model = Some("ANOTHER".to_owned());
-    let mut fleet = Fleet::with_reference(kept);
+    let mut fleet = Fleet::with_reference(kept, None);
     fleet.add(&foreign);
     let judged = fleet.judge(question());
     assert_eq!(judged.outcome, FleetOutcome::TooFew, "{}", judged.summary);
@@ -277,7 +276,7 @@ fn suspects_of_a_saved_fleet_are_decided_by_runs_of_their_own() {
         .find(|row| row.name == "db07")
         .unwrap();
     suspect.state = RowState::Suspect;
-    let mut fleet = Fleet::with_reference(saved);
+    let mut fleet = Fleet::with_reference(saved, None);
     for number in [7, 11, 12, 13, 14, 15] {
         let mut again = record(number);
         again.run_id = format!("{:032x}", 1000 + number);
@@ -311,4 +310,86 @@ fn imprecise_figure_is_not_called_alike() {
     let least = fleet.groups[0].metrics[0].five_numbers[0];
     assert!(least > 2.0 * value.value, "{least}");
     assert_eq!(row(&fleet, "db03").state, RowState::Alike);
+}
+
+/// Disks that look different each, as parts of one storage do.
+fn records_of_parts(count: usize) -> Vec<Record> {
+    let mut all = records(count);
+    for (number, record) in all.iter_mut().enumerate() {
+        disk(record).model = Some(format!("LUN {number}"));
+        disk(record).serial = Some(format!("S{number}"));
+    }
+    all
+}
+
+fn judged_as(records: &[Record], storage: SumStorage) -> FleetRecord {
+    let mut fleet = Fleet::new(Some(storage));
+    for record in records {
+        fleet.add(record);
+    }
+    fleet.judge(question())
+}
+
+#[test]
+fn hosts_of_one_storage_are_judged_whatever_their_parts_of_it_look_like() {
+    let mut all = records_of_parts(12);
+    scale(&mut all[7], 0.5);
+    let separate = judged_as(&all, SumStorage::Separate);
+    assert_eq!(separate.outcome, FleetOutcome::TooFew);
+    assert_eq!(separate.rows_are, RowUnit::Disks);
+    assert_eq!(separate.groups.len(), 12);
+    let shared = judged_as(&all, SumStorage::Shared);
+    assert_eq!(shared.outcome, FleetOutcome::Differs);
+    assert_eq!(shared.rows_are, RowUnit::Hosts);
+    assert_eq!(shared.groups.len(), 1);
+    assert_eq!(names(&shared, RowState::Slower), ["db07"]);
+}
+
+#[test]
+fn targets_of_a_host_on_one_storage_are_one_row() {
+    let mut all = records(6);
+    for (number, record) in all.iter_mut().enumerate() {
+        record.host.name = format!("db{:02}", number / 2);
+        record.targets[0].path = format!("/mnt/{}", number % 2);
+    }
+    assert_eq!(judged_as(&all, SumStorage::Separate).rows.len(), 6);
+    let shared = judged_as(&all, SumStorage::Shared);
+    assert_eq!(shared.rows.len(), 3);
+    assert!(shared.rows.iter().all(|row| row.runs.len() == 2));
+    assert_eq!(names(&shared, RowState::Alike).len(), 3);
+}
+
+#[test]
+fn saved_fleet_of_hosts_judges_a_further_host() {
+    let saved = judged_as(&records_of_parts(30), SumStorage::Shared);
+    let mut slow = record(31);
+    disk(&mut slow).model = Some("LUN 31".to_owned());
+    scale(&mut slow, 0.6);
+    let mut fleet = Fleet::with_reference(saved, None);
+    fleet.add(&slow);
+    let judged = fleet.judge(question());
+    assert_eq!(judged.rows_are, RowUnit::Hosts);
+    assert_eq!(names(&judged, RowState::Slower), ["db31"]);
+}
+
+#[test]
+fn sides_of_a_comparison_are_rows_without_records() {
+    let mut all = records(5);
+    scale(&mut all[2], 0.5);
+    let mut sides = Vec::new();
+    for record in &all {
+        sides.push(RunGroup {
+            label: format!("side {}", record.host.name),
+            runs: vec![crate::compare::Run {
+                name: record.run_id.clone(),
+                record,
+            }],
+        });
+    }
+    let fleet = fleet_of_sides(question().tool, &sides);
+    assert_eq!(fleet.rows_are, RowUnit::Sides);
+    assert_eq!(names(&fleet, RowState::Slower), ["side db02"]);
+    assert!(fleet.examples.is_empty());
+    let mut metrics = fleet.groups.iter().flat_map(|group| &group.metrics);
+    assert!(metrics.all(|metric| metric.example.is_none()));
 }

@@ -13,7 +13,8 @@ use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::standard_workloads;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{
-    EngineChoice, Order, Plan, Questions, Scratch, Skipped, Span, Task, Workload, Workloads,
+    EngineChoice, Order, Plan, Questions, Scratch, SkipCause, Skipped, Span, Task, Workload,
+    Workloads,
 };
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, DataSheet, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -270,10 +271,13 @@ fn select_workloads(
     let mut selected = Vec::new();
     for workload in standard {
         if let Some(flag) = check.selection.excludes(&workload.name) {
-            skipped.push(Skipped::new(workload.name, flag));
+            skipped.push(Skipped::by_flag(workload.name, flag));
             continue;
         }
         match &why_only_read {
+            Some(flag) if check.read_only && workload.writes() => {
+                skipped.push(Skipped::by_flag(workload.name, flag));
+            }
             Some(why) if workload.writes() => {
                 skipped.push(Skipped::new(workload.name, why));
             }
@@ -294,16 +298,18 @@ fn select_steps(selection: &SelectionFlags, survey: &mut Survey, skipped: &mut V
             ACCESS => survey.access = None,
             _ => survey.burst = None,
         }
-        skipped.push(Skipped::new(step, why));
+        skipped.push(Skipped::by_flag(step, why));
     }
 }
 
 fn nothing_left(skipped: &[Skipped]) -> Failure {
     let unreleased = skipped
         .iter()
-        .find(|skipped| !skipped.why.starts_with("--"));
+        .find(|skipped| skipped.cause == SkipCause::Target);
     Failure::Usage(match unreleased {
-        Some(Skipped { workload, why }) => format!("nothing is left to measure. {workload}: {why}"),
+        Some(Skipped { workload, why, .. }) => {
+            format!("nothing is left to measure. {workload}: {why}")
+        }
         None => {
             "nothing is left to measure; select at least one workload, or with --read-only one \
                  that reads"

@@ -10,7 +10,8 @@ use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Inserts, Order, Plan, Questions, Scratch,
-    Skipped, Span, Start, Stop, SyncCall, SyncPolicy, Task, Workload, Workloads, WriteFlag,
+    SkipCause, Skipped, Span, Start, Stop, SyncCall, SyncPolicy, Task, Workload, Workloads,
+    WriteFlag,
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::TargetIdentity;
@@ -250,9 +251,12 @@ struct SelectedRows {
 }
 
 impl SelectedRows {
-    fn skip(&mut self, row: CommitRow, why: &str) {
+    fn skip(&mut self, row: CommitRow, why: &str, cause: SkipCause) {
         for workload in row.workloads {
-            self.skipped.push(Skipped::new(workload.name, why));
+            self.skipped.push(Skipped {
+                cause,
+                ..Skipped::new(workload.name, why)
+            });
         }
     }
 }
@@ -283,7 +287,7 @@ fn select_rows(
     for row in alone {
         match row.excluded(selection) {
             None => selected.rows.push(row),
-            Some(flag) => selected.skip(row, flag),
+            Some(flag) => selected.skip(row, flag, SkipCause::User),
         }
     }
     let has_room = file_bytes >= SEGMENT_BYTES + DATA_BYTES_LEAST;
@@ -292,9 +296,10 @@ fn select_rows(
             None if has_room => selected.rows.push(row),
             None => {
                 let least = format_bytes(DATA_BYTES_LEAST);
-                selected.skip(row, &format!("less than {least} beside the segment"));
+                let why = format!("less than {least} beside the segment");
+                selected.skip(row, &why, SkipCause::Target);
             }
-            Some(flag) => selected.skip(row, flag),
+            Some(flag) => selected.skip(row, flag, SkipCause::User),
         }
     }
     if selected.rows.is_empty() {

@@ -103,8 +103,10 @@ pub struct MergeFlags {
 pub fn run(merge: &MergeFlags) -> anyhow::Result<Exit> {
     let history = merge.history_file.file();
     let fleet = match &merge.reference {
-        Some(reference) => Fleet::with_reference(load_reference(reference, history)?),
-        None => Fleet::new(),
+        Some(reference) => {
+            Fleet::with_reference(load_reference(reference, history)?, merge.storage())
+        }
+        None => Fleet::new(merge.storage()),
     };
     let mut collected = Collected {
         fleet,
@@ -132,7 +134,6 @@ pub fn run(merge: &MergeFlags) -> anyhow::Result<Exit> {
     let question = FleetQuestion {
         tool: tool(),
         margin: merge.margin,
-        storage: merge.storage(),
         missing,
         refused: collected.refused,
     };

@@ -4,9 +4,11 @@
 
 use diskproof_engine::random::Random;
 use diskproof_model::group::Group;
-use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::measurement::{Measurement, OpKind, SERIES_INTERVAL_NS};
 use diskproof_model::plan::{EngineChoice, Order, Plan};
-use diskproof_model::slice::SliceSpan;
+use diskproof_model::slice::{
+    SliceSpan, TURN_NS_MIN, TURNS_MAX, TURNS_MIN, WARMUP_PARTS, whole_cells,
+};
 use diskproof_model::window::SLICES_MIN;
 use std::time::{Duration, Instant};
 
@@ -17,13 +19,10 @@ struct Slicing {
     slices: std::ops::RangeInclusive<u64>,
 }
 
-/// Slices of alternating workloads lie well apart in time: the moment counts more than the
-/// length. With three slices Student's t makes an interval 2.2 times as wide as many would, with
-/// five 1.4 times, with eight 1.2 times; at equal time and spread, three make it 2.97 times as wide
-/// as eight.
+/// Slices of alternating workloads.
 const IN_TURNS: Slicing = Slicing {
-    slice_ns: 250_000_000,
-    slices: 3..=8,
+    slice_ns: TURN_NS_MIN,
+    slices: TURNS_MIN..=TURNS_MAX,
 };
 /// Slices of one workload by itself follow each other.
 const IN_A_ROW: Slicing = Slicing {
@@ -34,12 +33,8 @@ const IN_A_ROW: Slicing = Slicing {
 const SLOW_SLICES_MIN: u64 = 5;
 /// A single workload of `run` is measured in slices from this time on.
 const RUN_NS_MIN: u64 = 4_000_000_000;
-/// Share of a slice that is its warm-up.
-const WARMUP_PARTS: u64 = 10;
 /// A slice shorter than so many latencies would measure how a queue fills.
 const LATENCIES_MIN: f64 = 10.0;
-/// Times are whole cells of the series.
-const CELL_NS: u64 = 10_000_000;
 /// A workload that got less than this share of its planned time says so.
 const SHORTENED: f64 = 0.9;
 /// Least share of its planned time that a slice should get. If less is left, fewer are measured.
@@ -103,7 +98,7 @@ impl<'a> SliceSchedule<'a> {
         if self.left == 1 {
             self.left_ns
         } else {
-            self.left_ns / self.left.max(1) / CELL_NS * CELL_NS
+            whole_cells(self.left_ns / self.left.max(1))
         }
     }
 
@@ -129,13 +124,13 @@ impl<'a> SliceSchedule<'a> {
         let asked = &self.group.workloads[0];
         let whole_ns = shared(self.next_ns(), share);
         let warmup_ns = if self.done > 0 {
-            (whole_ns / WARMUP_PARTS / CELL_NS * CELL_NS).min(asked.warmup_ns)
+            whole_cells(whole_ns / WARMUP_PARTS).min(asked.warmup_ns)
         } else {
             shared(asked.warmup_ns, share)
         };
         let block = u64::from(asked.block_bytes);
         SliceSpan {
-            time_ns: Some(whole_ns.saturating_sub(warmup_ns).max(CELL_NS)),
+            time_ns: Some(whole_ns.saturating_sub(warmup_ns).max(SERIES_INTERVAL_NS)),
             warmup_ns,
             bytes: self
                 .left_bytes
@@ -222,7 +217,7 @@ impl<'a> SliceSchedule<'a> {
 /// A share of a time, in whole cells.
 fn shared(ns: u64, share: f64) -> u64 {
     if share < 1.0 {
-        (ns as f64 * share) as u64 / CELL_NS * CELL_NS
+        whole_cells((ns as f64 * share) as u64)
     } else {
         ns
     }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, StartAt};
 use crate::launchers;
 use diskproof_device::scratch_bytes_max;
-use diskproof_model::plan::{Decide, Fill, Order, Plan, Task, Workloads};
+use diskproof_model::plan::{Decide, Fill, Order, Plan, SkipCause, Task, Workloads};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::timetable::{SlotPlan, mixed};
 use diskproof_model::units::format_bytes;
@@ -101,7 +101,7 @@ fn refuse_unequal(
     let workloads = fixed_workloads(plan)?;
     for skipped in &plan.skipped {
         // The user's flags skip the same on all hosts.
-        if !skipped.why.starts_with("--") {
+        if skipped.cause == SkipCause::Target {
             return Err(Failure::Usage(format!(
                 "--together: '{}' would be skipped here ({}), and perhaps not on other hosts. \
                  Select what all of them measure: --read-only, --only or --skip",

@@ -777,8 +777,16 @@ fn several_files_have_the_bytes_of_the_real_fio() {
 #[test]
 fn base_of_units_applies_to_the_options_behind_it() {
     for (line, bytes, ops) in [
-        ("--kb_base=1000 --rw=write --size=1M --bs=4k", 1_000_000, 250),
-        ("--rw=write --size=1M --bs=4k --kb_base=1000", 1_048_576, 256),
+        (
+            "--kb_base=1000 --rw=write --size=1M --bs=4k",
+            1_000_000,
+            250,
+        ),
+        (
+            "--rw=write --size=1M --bs=4k --kb_base=1000",
+            1_048_576,
+            256,
+        ),
     ] {
         let mut words = vec!["--name=a", "--output-format=json"];
         words.extend(argv(line));

@@ -1,19 +1,16 @@
 //! The short page of a comparison: a sentence with names and figures, then one line a workload. Of
-//! many sides a line a side, with its distance from the median.
+//! many sides the page of a fleet: which of them are not like the others, and why.
 
 use super::comparison::{
     change_text, conditions, figure_name, half_width, letter, look, needed_text, percent_text,
     sides_text, subject_text,
 };
+use super::fleet::{self, FleetDetail};
 use crate::labels;
-use crate::text::{distinct, glue, list};
-use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow, Tone};
-use diskproof_model::comparison::{
-    Candidate, Comparison, MetricComparison, Ratio, RowState, Side, SideVerdict, SideVerdicts,
-    Verdict,
-};
-use diskproof_model::digits::figure_text;
-use diskproof_model::record::Estimate;
+use crate::text::{glue, list};
+use diskproof_model::block::{Align, Block, Column, Table, TableRow, Tone};
+use diskproof_model::comparison::{Candidate, Comparison, MetricComparison, Ratio, Side, Verdict};
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::units::counted;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -22,17 +19,15 @@ use std::collections::BTreeSet;
 const ROWS_MAX: usize = 10;
 /// Notes and reasons on the short page.
 const NOTES_MAX: usize = 2;
-/// More sides than these are a row each.
-const SIDES_MAX: usize = 4;
-/// Figures of a side where there are many.
-const FIGURES_MAX: usize = 3;
+/// Sides on the short page with a line each, whether they differ or not.
+const SIDE_ROWS_MAX: usize = 20;
 
 /// The page for a terminal.
 pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
-    let mut blocks = answer_blocks(comparison);
-    let legend = if comparison.candidates.len() >= SIDES_MAX {
-        "slower and faster: surely, and by more than 10 % (diskproof help cluster) · each side \
-         against the first: --all"
+    let mut blocks = answer_blocks(comparison, FleetDetail::Differing);
+    let legend = if comparison.fleet.is_some() {
+        "speed: times as fast as the median of the others · slower and faster: surely, and by more \
+         than 10 % (diskproof help cluster) · every side, and each against the first: --all"
     } else {
         "A, B in the units shown; change with its 95 % interval · every metric, what differs \
          between the runs, and explanations: --all"
@@ -42,13 +37,14 @@ pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
 }
 
 /// The answer in a sentence, which comes first, and the figures that it rests on.
-pub(crate) fn answer_blocks(comparison: &Comparison) -> Vec<Block> {
-    if comparison.candidates.len() >= SIDES_MAX {
-        return ranking(comparison);
-    }
+pub(crate) fn answer_blocks(comparison: &Comparison, detail: FleetDetail) -> Vec<Block> {
     let mut blocks = Vec::new();
-    for (index, candidate) in comparison.candidates.iter().enumerate() {
-        blocks.extend(candidate_blocks(comparison, candidate, &letter(index)));
+    if let Some(fleet) = &comparison.fleet {
+        blocks.extend(sides_blocks(fleet, detail));
+    } else {
+        for (index, candidate) in comparison.candidates.iter().enumerate() {
+            blocks.extend(candidate_blocks(comparison, candidate, &letter(index)));
+        }
     }
     blocks.extend(conditions(comparison));
     blocks
@@ -276,179 +272,15 @@ fn needed_times(metric: &MetricComparison) -> f64 {
     }
 }
 
-/// One of many sides with its figures, by the first of which the sides are sorted.
-struct RankedSide<'c> {
-    label: &'c str,
-    figures: Vec<Option<&'c Estimate>>,
-}
-
-impl RankedSide<'_> {
-    /// The figure by which the sides are sorted; `None` where it was not measured.
-    fn leading_value(&self) -> Option<f64> {
-        match self.figures.first() {
-            Some(Some(figure)) => Some(figure.value),
-            _ => None,
-        }
+/// Which of many sides are not like the others, then a line for each. Of very many sides the short
+/// page has those that differ alone.
+pub(crate) fn sides_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
+    let mut blocks = vec![Block::text(Tone::Bold, fleet.summary.clone())];
+    blocks.extend(fleet::answer_blocks(fleet, detail));
+    if detail == FleetDetail::All || fleet.rows.len() <= SIDE_ROWS_MAX {
+        blocks.extend(fleet::all_rows(fleet));
     }
-
-    /// Sides without a figure come last.
-    fn sort_value(&self) -> f64 {
-        self.leading_value().unwrap_or(0.0)
-    }
-}
-
-/// The median of the sides' leading figures, and what each side comes to.
-struct SideJudgement<'c> {
-    median: f64,
-    verdicts: Option<&'c SideVerdicts>,
-}
-
-impl<'c> SideJudgement<'c> {
-    fn new(sides: &[RankedSide<'_>], verdicts: Option<&'c SideVerdicts>) -> Self {
-        let mut sorted: Vec<f64> = sides.iter().flat_map(RankedSide::leading_value).collect();
-        sorted.sort_by(f64::total_cmp);
-        Self {
-            median: quantile(&sorted, 0.5),
-            verdicts,
-        }
-    }
-
-    /// What a side comes to; `None` of one that is like the others, or was not judged.
-    fn verdict(&self, side: &RankedSide<'_>) -> Option<&'c SideVerdict> {
-        let sides = &self.verdicts?.sides;
-        let verdict = sides.iter().find(|one| one.label == side.label)?;
-        match verdict.state {
-            RowState::Slower | RowState::Faster | RowState::Suspect | RowState::Errors => {
-                Some(verdict)
-            }
-            RowState::Alike | RowState::NotJudged => None,
-        }
-    }
-
-    /// Says how far a side is from the median, in percent.
-    fn distance_text(&self, side: &RankedSide<'_>) -> String {
-        match side.leading_value() {
-            Some(value) if self.median > 0.0 => {
-                let percent = (value / self.median - 1.0) * 100.0;
-                format!("{percent:+.0} %").replace('-', "−")
-            }
-            _ => labels::UNKNOWN.to_owned(),
-        }
-    }
-}
-
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let last = sorted.len().saturating_sub(1) as f64;
-    let index = (last * share).round() as usize;
-    sorted.get(index).copied().unwrap_or(0.0)
-}
-
-fn side_row(side: &RankedSide<'_>, judgement: &SideJudgement<'_>) -> TableRow {
-    let mut cells = vec![side.label.to_owned()];
-    for figure in &side.figures {
-        cells.push(match figure {
-            Some(figure) => figure_text(figure.value, figure.half_width_95, &figure.unit),
-            None => "not measured".to_owned(),
-        });
-    }
-    // Behind the name and the figure that it refers to.
-    cells.insert(2, judgement.distance_text(side));
-    let mut tone = Tone::Plain;
-    let mut remark = "";
-    if let Some(verdict) = judgement.verdict(side) {
-        tone = Tone::Warning;
-        remark = verdict.state.as_str();
-    }
-    cells.push(remark.to_owned());
-    TableRow {
-        tone,
-        ..TableRow::from(cells)
-    }
-}
-
-/// Names of the leading metrics, the most important first.
-fn leading_names(comparison: &Comparison) -> Vec<&str> {
-    let headline = comparison.candidates.iter().flat_map(headline_metrics);
-    let mut names = distinct(headline.map(|metric| metric.metric.as_str()));
-    names.truncate(FIGURES_MAX);
-    names
-}
-
-/// A row a side, the highest first.
-fn ranking(comparison: &Comparison) -> Vec<Block> {
-    let names = leading_names(comparison);
-    let mut sides = ranked_sides(comparison, &names);
-    sides.sort_by(|one, other| other.sort_value().total_cmp(&one.sort_value()));
-    let judgement = SideJudgement::new(&sides, comparison.odd_sides.as_ref());
-    let sorted_by = names.first().unwrap_or(&"nothing in common");
-    let text = match &comparison.odd_sides {
-        Some(verdicts) => format!("{} Sorted by {sorted_by}.", verdicts.summary),
-        None => format!(
-            "{}, sorted by {sorted_by}.",
-            counted(sides.len() as u64, "side")
-        ),
-    };
-    let mut blocks = vec![Block::text(Tone::Bold, text)];
-    if !names.is_empty() {
-        let rows = sides
-            .iter()
-            .map(|side| side_row(side, &judgement))
-            .collect();
-        let table = Table::new("Sides", ranking_columns(&names), rows);
-        blocks.push(Block::Table(table));
-    }
-    blocks.extend(conditions(comparison));
     blocks
-}
-
-fn ranking_columns(names: &[&str]) -> Vec<Column> {
-    let mut columns = vec![Column::new("side", Align::Left)];
-    for (rank, name) in names.iter().enumerate() {
-        // The figures that the sides are not sorted by give way.
-        let place = match rank {
-            0 => Place::Always,
-            rank => Place::Roomy(rank as u8),
-        };
-        columns.push(Column::number(name, place));
-    }
-    columns.insert(2, Column::number("from median", Place::Always));
-    columns.push(Column::new("", Align::Left));
-    columns
-}
-
-/// The baseline and all candidates with the named figures.
-fn ranked_sides<'c>(comparison: &'c Comparison, names: &[&str]) -> Vec<RankedSide<'c>> {
-    let mut baseline = RankedSide {
-        label: &comparison.baseline.label,
-        figures: Vec::new(),
-    };
-    for name in names {
-        // Every candidate that has the metric states the baseline's figure, too.
-        let metric = comparison
-            .candidates
-            .iter()
-            .find_map(|candidate| metric_named(candidate, name));
-        baseline.figures.push(metric.map(|metric| &metric.a));
-    }
-    let mut sides = vec![baseline];
-    for candidate in &comparison.candidates {
-        let figures = names
-            .iter()
-            .map(|name| Some(&metric_named(candidate, name)?.b))
-            .collect();
-        sides.push(RankedSide {
-            label: &candidate.side.label,
-            figures,
-        });
-    }
-    sides
-}
-
-fn metric_named<'c>(candidate: &'c Candidate, name: &str) -> Option<&'c MetricComparison> {
-    candidate
-        .metrics
-        .iter()
-        .find(|metric| metric.metric == name)
 }
 
 #[cfg(test)]

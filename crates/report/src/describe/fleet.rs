@@ -193,7 +193,7 @@ fn differing(fleet: &FleetRecord, detail: FleetDetail) -> Option<Block> {
         rows.push(TableRow::from(cells));
     }
     let columns = vec![
-        Column::new("disk", Align::Left),
+        Column::new(fleet.rows_are.noun(), Align::Left),
         Column::new("verdict", Align::Left),
         Column::new("workload", Align::Left),
         Column::number("figure", Place::Always),
@@ -342,7 +342,7 @@ pub(crate) fn all_rows(fleet: &FleetRecord) -> Vec<Block> {
             continue;
         }
         let mut columns = vec![
-            Column::new("disk", Align::Left),
+            Column::new(fleet.rows_are.noun(), Align::Left),
             Column::new("verdict", Align::Left),
         ];
         for metric in &shown {

@@ -7,7 +7,7 @@ use super::run::{request_text, skipped_facts};
 use super::sustain;
 use crate::labels;
 use crate::text::{clean, glue, joined, list, wrap};
-use diskproof_model::block::{Align, Block, Column, Table, TableRow, Tone};
+use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow, Tone};
 use diskproof_model::budget::{Budget, TargetUse};
 use diskproof_model::files::{FILES_DIRECTORY, FileStep};
 use diskproof_model::group::Group;
@@ -17,12 +17,15 @@ use diskproof_model::plan::{
 };
 use diskproof_model::surface::{Coverage, CurvePlan, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::timetable::Slot;
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
 
 /// The sign for a limit that is not set.
 const NO_LIMIT: &str = "no limit";
 /// Prefix of a workload that runs at the same time as the previous one.
 const TOGETHER: &str = "+ ";
+/// Between workloads of one slot.
+const TOGETHER_IN_SLOT: &str = " + ";
 const UNLIMITED: &str = "unlimited time";
 
 /// The plan: its budget, the skipped workloads, then the workloads in order.
@@ -53,7 +56,43 @@ pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
         blocks.push(Block::Table(workloads_table(plan)));
         blocks.push(limits_legend(plan));
     }
+    if let Some(slots) = plan.timetable() {
+        blocks.push(Block::Table(timetable(plan, &slots)));
+        blocks.push(timetable_legend(&slots));
+    }
     blocks
+}
+
+/// A line a slot: when it begins after the first one, what it measures, and how long.
+fn timetable(plan: &Plan, slots: &[Slot]) -> Table {
+    let columns = vec![
+        Column::number("slot", Place::Always),
+        Column::number("after the first", Place::Always),
+        Column::new("workload", Align::Left),
+        Column::number("warm-up", Place::Always),
+        Column::number("measured", Place::Always),
+    ];
+    let mut rows = Vec::new();
+    for slot in slots {
+        rows.push(TableRow::from(vec![
+            slot.number.to_string(),
+            format_duration(slot.start_ns),
+            plan.workloads_in(slot).join(TOGETHER_IN_SLOT),
+            format_duration(slot.warmup_ns),
+            format_duration(slot.time_ns),
+        ]));
+    }
+    Table::new("Timetable", columns, rows)
+}
+
+fn timetable_legend(slots: &[Slot]) -> Block {
+    let end_ns = slots.last().map_or(0, Slot::end_ns);
+    let text = format!(
+        "timetable: {} in {}, the same on all hosts; a host that is not ready for a slot skips it",
+        counted(slots.len() as u64, "slot"),
+        format_duration(end_ns)
+    );
+    Block::text(Tone::Dim, text)
 }
 
 /// Says what a task does, apart from its workloads, which have a table.

@@ -10,6 +10,7 @@ use crate::chart::{Axis, Chart, Scale, Series, SeriesMark};
 use crate::describe;
 use crate::describe::changes::answer_blocks;
 use crate::describe::comparison::{MetricDetail, letter, look};
+use crate::describe::fleet::FleetDetail;
 use diskproof_model::block::Block;
 use diskproof_model::comparison::{
     Candidate, Comparison, PercentilePair, PercentilePoint, Verdict,
@@ -99,7 +100,7 @@ fn names(comparison: &Comparison) -> String {
 
 /// The answer, the tally and the figures that the answer rests on.
 fn overview(comparison: &Comparison) -> Markup {
-    let described = answer_blocks(comparison);
+    let described = answer_blocks(comparison, FleetDetail::All);
     let (answer, figures) = match described.split_first() {
         Some((Block::Text(_, answer), figures)) => (shown(answer), figures),
         _ => (names(comparison), described.as_slice()),

@@ -3,7 +3,7 @@
 
 use super::blocks::write_blocks;
 use crate::Examined;
-use crate::describe::changes::short;
+use crate::describe::changes::{short, sides_blocks};
 use crate::describe::comparison::{self, MetricDetail};
 use crate::describe::findings::findings;
 use crate::describe::fleet::{self, FleetDetail};
@@ -89,6 +89,10 @@ pub fn write_comparison(
         return write_only(&short(comparison), style, out);
     }
     let page = &mut Page::new(style, out);
+    if let Some(fleet) = &comparison.fleet {
+        write_blocks(page, None, &sides_blocks(fleet, FleetDetail::All));
+        page.blank();
+    }
     for candidate in &comparison.candidates {
         page.text(TextStyle::Bold.of(&candidate.summary));
     }
@@ -244,9 +248,7 @@ mod tests {
 mod comparison_tests {
     use super::*;
     use crate::fixture::{self, plain, written};
-    use diskproof_model::comparison::{
-        Candidate, RowState, SideVerdict, SideVerdicts, Tally, Verdict,
-    };
+    use diskproof_model::comparison::{Tally, Verdict};
 
     fn page(comparison: &Comparison) -> String {
         let detail = MetricDetail::Independent;
@@ -281,42 +283,31 @@ mod comparison_tests {
         }
     }
 
-    /// The candidate as one of many nodes. Each is a little faster than the one before it; node 7
-    /// has a fifth of the baseline's rate.
-    fn node(candidate: &Candidate, number: usize) -> Candidate {
-        let ratio = match number {
-            7 => 0.2,
-            _ => 1.0 + number as f64 / 1000.0,
-        };
-        let mut node = candidate.clone();
-        node.side.label = format!("node{number}");
-        for metric in &mut node.metrics {
-            metric.b.value = metric.a.value * ratio;
+    #[test]
+    fn twelve_sides_are_a_line_each_and_the_odd_one_is_marked() {
+        let mut comparison = fixture::comparison();
+        comparison.fleet = Some(Box::new(fixture::fleet(12)));
+        let text = page(&comparison);
+        assert!(text.contains("1 differs: node7"), "{text}");
+        let marked = text.lines().filter(|line| line.contains("▼ slower"));
+        assert_eq!(marked.count(), 2, "{text}");
+        for number in 0..12 {
+            let name = format!("node{number} ");
+            assert!(text.lines().any(|line| line.starts_with(&name)), "{text}");
         }
-        node
     }
 
     #[test]
-    fn fifty_sides_are_a_line_each_and_the_odd_one_is_marked() {
+    fn fifty_sides_take_a_screen_and_all_lines_with_the_flag() {
         let mut comparison = fixture::comparison();
-        let candidate = comparison.candidates[0].clone();
-        comparison.candidates = (1..50).map(|number| node(&candidate, number)).collect();
-        comparison.odd_sides = Some(SideVerdicts {
-            summary: "49 of 50 disks alike; 1 differs: node7.".to_owned(),
-            sides: vec![SideVerdict {
-                label: "node7".to_owned(),
-                state: RowState::Slower,
-                reasons: Vec::new(),
-            }],
-        });
-        let text = page(&comparison);
-        assert!(text.lines().count() <= 60, "{text}");
-        let marked: Vec<&str> = text
-            .lines()
-            .filter(|line| line.ends_with("slower"))
-            .collect();
-        assert_eq!(marked.len(), 1, "{text}");
-        assert!(marked[0].starts_with("node7 "), "{text}");
-        assert!(text.contains("1 differs: node7"), "{text}");
+        comparison.fleet = Some(Box::new(fixture::fleet(50)));
+        let short = page(&comparison);
+        assert!(short.lines().count() <= 24, "{short}");
+        assert!(short.contains("node7 "), "{short}");
+        assert!(!short.contains("node8 "), "{short}");
+        let all = written(|out| write_comparison(&comparison, MetricDetail::All, &plain(80), out));
+        for name in ["node7 ", "node8 ", "node49 "] {
+            assert!(all.lines().any(|line| line.starts_with(name)), "{all}");
+        }
     }
 }

@@ -156,10 +156,10 @@ fn metric_of_one_side_only_is_reported() {
     let fewer = changed(|run| {
         run.1
             .retain(|measurement| measurement.workload.name != "random-read-d1");
-        run.0.plan.skipped.push(diskproof_model::plan::Skipped {
-            workload: "random-read-d1".to_owned(),
-            why: "no time".to_owned(),
-        });
+        run.0.plan.skipped.push(diskproof_model::plan::Skipped::new(
+            "random-read-d1",
+            "no time",
+        ));
     });
     let candidate = held(&[&healthy], &[&fewer]);
     let only = |only| Unmatched {

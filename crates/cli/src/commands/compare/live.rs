@@ -395,6 +395,9 @@ fn select(
             continue;
         }
         match why_not_written {
+            Some(flag) if flags.read_only && workload.writes() => {
+                selected.skipped.push(Skipped::by_flag(workload.name, flag));
+            }
             Some(why) if workload.writes() => {
                 selected.skipped.push(Skipped::new(workload.name, why));
             }

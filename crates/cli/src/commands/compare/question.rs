@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use crate::provenance::tool;
 use diskproof_analysis::compare::{Limit, Question, Run, RunGroup, compare};
-use diskproof_analysis::fleet::odd_sides;
+use diskproof_analysis::fleet::fleet_of_sides;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
 
@@ -48,7 +48,7 @@ pub(crate) fn compared<'a>(
     let mut sides = vec![question.baseline.clone()];
     sides.extend(question.candidates.iter().cloned());
     if sides.len() >= SIDES_JUDGED_MIN {
-        comparison.odd_sides = Some(odd_sides(tool(), &sides));
+        comparison.fleet = Some(Box::new(fleet_of_sides(tool(), &sides)));
     }
     Ok(comparison)
 }

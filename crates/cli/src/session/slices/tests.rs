@@ -110,7 +110,11 @@ fn slices_take_the_time_that_was_asked_for() {
     assert_eq!(time_ns, 10 * SECOND + SECOND / 4);
     assert!(warmup_ns <= SECOND / 4 + 4 * SECOND / 5, "{warmup_ns}");
     assert_eq!(measured.len(), 5);
-    assert!(measured.iter().all(|ns| ns.is_multiple_of(CELL_NS)));
+    assert!(
+        measured
+            .iter()
+            .all(|ns| ns.is_multiple_of(SERIES_INTERVAL_NS))
+    );
 }
 
 /// Slices of 2.05 s that get half of it, then nothing.
@@ -120,7 +124,7 @@ fn slices_that_get_less_time_are_shortened() {
     let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
     assert!(!sliced.is_shortened());
     let half = sliced.next_part(0.5);
-    assert_eq!(half.warmup_ns, SECOND / 4 / 2 / CELL_NS * CELL_NS);
+    assert_eq!(half.warmup_ns, whole_cells(SECOND / 4 / 2));
     assert_eq!(half.whole_ns(), 1_020_000_000);
     sliced.took(0.5, Duration::from_millis(1320));
     sliced.measured(&half, &[]);
