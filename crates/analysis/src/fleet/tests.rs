@@ -302,6 +302,7 @@ fn imprecise_figure_is_not_called_alike() {
     scale_workload(&mut all[3], 0, 0.33);
     for figures in all[3].measurements[0].figures.ops.values_mut() {
         figures.iops.half_width_95 = Some(3.0 * figures.iops.value);
+        figures.throughput.half_width_95 = Some(3.0 * figures.throughput.value);
     }
     let fleet = judged(&all);
     let value = &row(&fleet, "db03").values[0];

@@ -36,7 +36,8 @@ pub(super) fn is_survey_starved(surface: &SurfaceRecord) -> bool {
 
 /// Share of a workload's time from which on it may show. With pread threads the mean
 /// latency grows by exactly this share, and with one queue in one thread by less. High percentiles
-/// grow by much more (3.5 % made a p99.9 of 14.0 ms into 14.5 ms, more work on the machine 8.9 ms into 24.4 ms).
+/// grow by much more (3.5 % made a p99.9 of 14.0 ms into 14.5 ms, more work on the machine 8.9 ms
+/// into 24.4 ms).
 const WORKLOAD_SHARE_MIN: f64 = 0.02;
 
 /// Mean wait that is more than waking up. Waking up took 1 to 20 µs on an idle processor, and 30 to

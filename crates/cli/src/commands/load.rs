@@ -396,7 +396,8 @@ fn search(load: &LoadFlags) -> Result<RatePlan, Failure> {
     };
     if hold_ns < usual_hold_ns {
         return Err(Failure::Usage(format!(
-            "--prove {}: a search of this --time holds the answer for {}; name more, or omit --prove",
+            "--prove {}: a search of this --time holds the answer for {}; name more, or omit \
+             --prove",
             format_duration(hold_ns),
             format_duration(usual_hold_ns)
         )));

@@ -22,8 +22,8 @@ const PAGE_BYTES: u64 = 4096;
 /// The cause of most names that lead nowhere.
 const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a name";
 
-/// Marks the jobs whose several files stay, each under its own name. Where jobs share some files but
-/// not all, and where a request could not be the same in each file, they are parts of one scratch
+/// Marks the jobs whose several files stay, each under its own name. Where jobs share some files
+/// but not all, and where a request could not be the same in each file, they are parts of one scratch
 /// file.
 pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>) {
     let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| all_paths(job, translation)).collect();
@@ -366,7 +366,8 @@ fn shares_of_files(job: &FioJob, given: &GivenNames) -> Translated<Vec<FioJob>> 
         return Err(given.source.error(format!(
             "[{}]: fio visits the {files} files in turn from one queue. Here each file has its own \
              queue, but iodepth={depth} is less, and numjobs={} is no multiple of {files}. Use a \
-             larger depth (ioengine=libaio iodepth={files}), or a section with stonewall for each file",
+             larger depth (ioengine=libaio iodepth={files}), or a section with stonewall for each \
+             file",
             job.section, job.numjobs
         )));
     }

@@ -231,8 +231,8 @@ fn dist_build_ships_the_same_bytes_from_any_target_directory() {
     assert_packages(&target.join("shipped"));
 }
 
-/// A new folder with a `cp` that fails with `-n`, as that of coreutils 9.2 to 9.4 does where it skips
-/// a file.
+/// A new folder with a `cp` that fails with `-n`, as that of coreutils 9.2 to 9.4 does where it
+/// skips a file.
 fn folder_with_failing_cp(place: &Path) -> String {
     let folder = place.join("tools");
     fs::create_dir(&folder).unwrap();

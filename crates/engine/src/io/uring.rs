@@ -219,8 +219,8 @@ fn build_ring(depth: u32) -> io::Result<(Ring, Vec<&'static str>)> {
 }
 
 impl UringBackend {
-    /// For up to `depth` requests in flight on these files. Registered buffers slow down buffered I/O (the
-    /// kernel copies through a bio_vec iterator), so `cache` decides on them.
+    /// For up to `depth` requests in flight on these files. Registered buffers slow down buffered
+    /// I/O (the kernel copies through a bio_vec iterator), so `cache` decides on them.
     pub(crate) fn new(
         files: impl Into<TargetFiles>,
         buffers: Buffers,

@@ -67,7 +67,7 @@ impl Counters {
         } = *generator.slots.timing(index);
         let latency_ns = now - start_ns;
         let follow = match (stage, generator.after_write) {
-            // `complete` counts reads. What moves no data has no follow-up but the next of its step.
+            // `complete` counts reads. What moves no data is followed by the next of its step only.
             (Stage::Transfer(kind @ (Read | Trim | Sync | Commit | Transaction)), _) => {
                 self.record_both(kind, len, latency_ns, waited_ns, now);
                 if generator.continue_step(index, kind, now) {

@@ -289,7 +289,7 @@ mod comparison_tests {
         comparison.fleet = Some(Box::new(fixture::fleet(12)));
         let text = page(&comparison);
         assert!(text.contains("1 differs: node7"), "{text}");
-        let marked = text.lines().filter(|line| line.contains("▼ slower"));
+        let marked = text.lines().filter(|line| line.contains('▼'));
         assert_eq!(marked.count(), 2, "{text}");
         for number in 0..12 {
             let name = format!("node{number} ");

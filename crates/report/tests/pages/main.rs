@@ -183,6 +183,18 @@ fn offered_load_counts_latency_from_the_intended_start() {
         &page,
         &["8000/s", " 7.77 ", " 8880", "17 requests", "1 ms late"],
     );
+}
+
+#[test]
+fn tiles_count_latency_from_the_intended_start() {
+    let mut record = fixture::healthy();
+    for measurement in &mut record.measurements {
+        for op in measurement.figures.ops.values_mut() {
+            let mut intended = op.latency.clone();
+            intended.p99 = Some(7_990_000);
+            op.latency_intended = Some(intended);
+        }
+    }
     let html = written(|out| html::write_record(&record, out));
     assert_shows(&html, &["p99 7.99 ms"]);
 }

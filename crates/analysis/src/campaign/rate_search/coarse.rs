@@ -16,7 +16,8 @@ const DOUBLING_S: f64 = 2.0;
 const DOUBLING_REQUESTS: f64 = 40.0;
 /// Fewer arrivals than intended are allowed by so many standard deviations of a Poisson process.
 const DOUBLING_DEVIATIONS: f64 = 2.0;
-/// A rate of which less is served is too high, unless [`GAIN_MIN`] times as much is served as before.
+/// A rate of which less is served is too high, unless [`GAIN_MIN`] times as much is served as
+/// before.
 const SERVED_SHARE: f64 = 0.9;
 /// See [`SERVED_SHARE`].
 const GAIN_MIN: f64 = 1.05;
