@@ -23,8 +23,8 @@ const PAGE_BYTES: u64 = 4096;
 const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a name";
 
 /// Marks the jobs whose several files stay, each under its own name. Where jobs share some files
-/// but not all, and where a request could not be the same in each file, they are parts of one scratch
-/// file.
+/// but not all, and where a request could not be the same in each file, they are parts of one
+/// scratch file.
 pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>) {
     let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| all_paths(job, translation)).collect();
     let mut can_keep = Vec::new();
