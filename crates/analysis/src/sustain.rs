@@ -592,7 +592,10 @@ fn found_share(row: &Row, found: &SustainRecord) -> Option<DropShare> {
 
 /// Why the fall of the load decides nothing; `None` where it does.
 fn objection_to_drop(record: &Record, index: usize, found: &SustainRecord) -> Option<String> {
-    if let Some(objection) = record.objection(FigureSource::Measurement(index)) {
+    // A fall compares the rate with itself: what merely nobody has confirmed can still fall.
+    if let Some(objection) = record.objection(FigureSource::Measurement(index))
+        && !objection.finding.says.allows_comparison()
+    {
         return Some(objection.text());
     }
     if found.doubtful_drop.is_some() {

@@ -14,7 +14,7 @@ use crate::compare::percentile_points;
 use diskproof_model::comparison::{Direction, Reason};
 use diskproof_model::fleet::{
     FLEET_SCHEMA, FleetBasis, FleetDistance, FleetGroup, FleetLatencies, FleetMetric, FleetOutcome,
-    FleetOverall, FleetRecord, FleetRow, FleetScale, FleetValue, RowState, RowUnit,
+    FleetOverall, FleetRecord, FleetRow, FleetRun, FleetScale, FleetValue, RowState, RowUnit,
 };
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::op::OpKind;
@@ -251,7 +251,7 @@ fn rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
             target: draft.target.clone(),
             disks: draft.disks.clone(),
             serials: draft.serials.clone(),
-            runs: draft.runs.iter().map(|run| run.run.clone()).collect(),
+            runs: runs_of(draft),
             group: Some(draft.kind),
             state: state(tests),
             values,
@@ -531,6 +531,17 @@ fn five_numbers(ordered: &[f64]) -> Vec<f64> {
         low + (high - low) * place.fract()
     };
     [0.0, 0.25, 0.5, 0.75, 1.0].map(at).to_vec()
+}
+
+/// Each run of a row once: one that measured several targets of a host gave several to its row.
+fn runs_of(row: &Row) -> Vec<FleetRun> {
+    let mut runs: Vec<FleetRun> = Vec::new();
+    for run in &row.runs {
+        if !runs.contains(&run.run) {
+            runs.push(run.run.clone());
+        }
+    }
+    runs
 }
 
 /// The latencies of a metric's workload over these rows.
