@@ -8,7 +8,6 @@ use crate::{moved, rules};
 use diskproof_model::health::CountedDisk;
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::measurement::{MovedTotal, OpKind};
-use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Estimate, Expectation, Record};
 use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
@@ -568,8 +567,8 @@ pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
         expectation.met = drop.high() <= allowed;
         expectation.undecided = drop.low() <= allowed && drop.high() > allowed;
     }
-    expectation.objection = objection_to_drop(record, index, found);
-    if expectation.objection.is_some() {
+    if found.doubtful_drop.is_some() {
+        expectation.objection = Some("The fall may not be the disk's".to_owned());
         expectation.met = false;
         expectation.undecided = true;
     }
@@ -588,20 +587,6 @@ fn found_share(row: &Row, found: &SustainRecord) -> Option<DropShare> {
             after: drop.after,
         });
     drop_share(&round_rates(row), fall.as_ref())
-}
-
-/// Why the fall of the load decides nothing; `None` where it does.
-fn objection_to_drop(record: &Record, index: usize, found: &SustainRecord) -> Option<String> {
-    // A fall compares the rate with itself: what merely nobody has confirmed can still fall.
-    if let Some(objection) = record.objection(FigureSource::Measurement(index))
-        && !objection.finding.says.allows_comparison()
-    {
-        return Some(objection.text());
-    }
-    if found.doubtful_drop.is_some() {
-        return Some("The fall may not be the disk's".to_owned());
-    }
-    None
 }
 
 /// A share in percent, to a tenth.
