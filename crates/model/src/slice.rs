@@ -7,10 +7,9 @@ use crate::workload::{Access, CachePolicy, EngineChoice, Layout, Span, Verify, W
 /// The least time of a part of a workload that takes turns with others: parts lie well apart in
 /// time, and the moment counts more than the length.
 pub const TURN_NS_MIN: u64 = 250_000_000;
-/// Parts of a workload that takes turns. With three, Student's t makes an interval 2.2 times as
-/// wide
-/// as many would, with five 1.4 times, with eight 1.2 times; at equal time and spread, three make
-/// it 2.97 times as wide as eight.
+/// The fewest parts of a workload that takes turns. With three, Student's t makes an interval 2.2
+/// times as wide as many would, with five 1.4 times, with eight 1.2 times; at equal time and
+/// spread, three make it 2.97 times as wide as eight.
 pub const TURNS_MIN: u64 = 3;
 /// The most of them.
 pub const TURNS_MAX: u64 = 8;
