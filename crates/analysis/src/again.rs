@@ -5,9 +5,7 @@ use crate::expect::Expected;
 use crate::judge::{JUDGING_VERSION, RunFacts, RunVariation, judge};
 use crate::steady::whole;
 use diskproof_model::data::RunData;
-use diskproof_model::files::FilesMeasurement;
-use diskproof_model::postgres::{PostgresMeasurement, PostgresRecord};
-use diskproof_model::record::{FilesRecord, Kept, Record, TaskResult};
+use diskproof_model::record::{Kept, Record, TaskResult};
 use serde_json::{Map, Value};
 
 /// Two programs may round the last digits of a logarithm differently.
@@ -88,66 +86,12 @@ fn measured(record: &Record) -> Option<RunData> {
             .map(|row| whole(&row.data))
             .collect(),
         dropped: record.dropped.clone(),
-        // The results hold what follows.
-        beside: Vec::new(),
-        counted: Vec::new(),
-        surface: None,
-        trials: Vec::new(),
-        postgres: None,
-        accept: None,
-        files: None,
-        layer_places: Vec::new(),
-        together: None,
-        observed: None,
+        ..RunData::default()
     };
     for result in &record.results {
-        add_measured(&mut data, result);
+        result.outcome().restore(&mut data);
     }
     Some(data)
-}
-
-/// Adds what a result was derived from.
-fn add_measured(data: &mut RunData, result: &TaskResult) {
-    match result {
-        TaskResult::Survey(surface) => data.surface = Some(surface.data.clone()),
-        TaskResult::Files(files) => data.files = Some(files_data(files)),
-        TaskResult::Accept(accept) => data.accept = Some(accept.data.clone()),
-        TaskResult::Observed(observed) => data.observed = Some((**observed).clone()),
-        TaskResult::Inserts(inserts) => data.postgres = Some(inserts_data(inserts)),
-        TaskResult::Together(together) => data.together = Some(together.clone()),
-        TaskResult::Layers(layers) => data.layer_places.clone_from(&layers.places),
-        TaskResult::Load(load) => data.trials.extend_from_slice(&load.data.trials),
-        TaskResult::Rays(rays) => {
-            for ray in &rays.data.rays {
-                data.trials.extend_from_slice(&ray.trials);
-            }
-        }
-        TaskResult::Sustain(sustained) => data.counted.clone_from(&sustained.counted),
-        TaskResult::Compared(part) => data.beside.clone_from(&part.beside),
-        // They follow from the measurements.
-        TaskResult::Sweep(_) | TaskResult::Depth(_) => {}
-    }
-}
-
-fn files_data(files: &FilesRecord) -> FilesMeasurement {
-    FilesMeasurement {
-        steps: files.steps.iter().map(|step| step.data.clone()).collect(),
-        caches: files.caches.clone(),
-        leftover_files: files.leftover_files,
-    }
-}
-
-fn inserts_data(inserts: &PostgresRecord) -> PostgresMeasurement {
-    PostgresMeasurement {
-        version: inserts.version.clone(),
-        loads: inserts.loads.iter().map(|load| load.data.clone()).collect(),
-        trials: inserts
-            .trials
-            .iter()
-            .map(|trial| trial.data.clone())
-            .collect(),
-        end_ns: inserts.end_ns,
-    }
 }
 
 impl RunFacts {

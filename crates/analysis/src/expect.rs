@@ -9,7 +9,7 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{
-    Estimate, Expectation, ExpectationOutcome, FilesRecord, Record, positive_interval,
+    Estimate, Expectation, ExpectationOutcome, FilesRecord, Record, TaskResult, positive_interval,
 };
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::surface::CurvePoint;
@@ -387,10 +387,10 @@ impl Expected {
             }
         };
         if self.part != Part::Workload {
-            // An answer of a search that is not the disk's promises nothing.
             let source = match self.part {
+                // An answer of a search that is not the disk's promises nothing.
                 Part::Load => None,
-                _ => Some(FigureSource::Survey),
+                _ => first_result(record, |result| matches!(result, TaskResult::Survey(_))),
             };
             return vec![Observation {
                 seen: observe_part(record, self.part, metric),
@@ -400,7 +400,7 @@ impl Expected {
         if let Some(files) = record.files() {
             return vec![Observation {
                 seen: self.observe_step(files, metric),
-                source: Some(FigureSource::Files),
+                source: first_result(record, |result| matches!(result, TaskResult::Files(_))),
             }];
         }
         let mut observations = Vec::new();
@@ -530,6 +530,12 @@ impl Observation {
             source: None,
         }
     }
+}
+
+/// The first result of a kind, as the source of its figures.
+fn first_result(record: &Record, is_wanted: fn(&TaskResult) -> bool) -> Option<FigureSource> {
+    let index = record.results.iter().position(is_wanted)?;
+    Some(FigureSource::Result(index))
 }
 
 /// What a figure says about a threshold.

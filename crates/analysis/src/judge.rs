@@ -1,37 +1,25 @@
 //! Facts and measurements in, the record out: estimates, latencies in short, commands, findings,
 //! advice, expectations. Puts the parts of this crate together; holds no threshold of its own.
 
-use crate::accept::accept_record;
 use crate::advice::postgres;
 use crate::compare::{run_to_run, widen_to_runs};
 use crate::expect::Expected;
-use crate::files::files_record;
-use crate::layers::layers_record;
 use crate::limited_by::limited_by;
 use crate::limiter::{FoundCredit, found_credits};
-use crate::load::load_record;
 use crate::moved;
 use crate::ping::ping_figures;
 use crate::promised::judge_promises;
-use crate::rays::rays_record;
 use crate::reproduce::RanWorkload;
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
 use crate::steady::SteadyPart;
-use crate::surface::surface_record;
-use crate::sustain::{drop_limit, sustain_record};
-use crate::sweep::sweep_record;
-use crate::trials::postgres_record;
-use crate::{reproduce, rules, slices, verdict};
+use crate::sustain::drop_limit;
+use crate::{reproduce, results, rules, slices, verdict};
 use diskproof_model::data::RunData;
-use diskproof_model::files::FilesMeasurement;
 use diskproof_model::health::DiskHealth;
-use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{Measurement, PerOp};
 use diskproof_model::ping::REQUESTS_MAX;
-use diskproof_model::plan::{Decide, Plan};
-use diskproof_model::record::{
-    ClockFacts, FilesRecord, Kept, RECORD_SCHEMA, Record, Stalled, TaskResult, Tool,
-};
+use diskproof_model::plan::Plan;
+use diskproof_model::record::{ClockFacts, Kept, RECORD_SCHEMA, Record, Stalled, Tool};
 use diskproof_model::row::{Row, RowFigures};
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use diskproof_model::trend::RunToRun;
@@ -91,64 +79,6 @@ pub enum RunVariation {
     Known(Vec<Option<RunToRun>>),
 }
 
-/// The steps on files. A run that ended before its first step still is one on files.
-fn files_part(files: Option<&FilesMeasurement>, plan: &Plan) -> Option<FilesRecord> {
-    match (files, plan.files()) {
-        (None, Some(_)) => Some(files_record(&FilesMeasurement::default())),
-        (files, _) => files.map(files_record),
-    }
-}
-
-/// What came of the tasks, as far as it follows from what was measured alone.
-fn measured_results(data: &RunData, facts: &RunFacts, rows: &[Row]) -> Vec<TaskResult> {
-    // Every field is named, so that a new one cannot be forgotten.
-    let RunData {
-        measurements,
-        surface,
-        postgres,
-        accept,
-        files,
-        together,
-        observed,
-        // `judge` reads these.
-        dropped: _,
-        beside: _,
-        trials: _,
-        layer_places: _,
-        counted: _,
-    } = data;
-    let mut results = Vec::new();
-    if let Some(surface) = surface {
-        let target = facts.targets.get(surface.target);
-        let mut record = surface_record(surface, rows);
-        if let Some(target) = target {
-            record.figures.reproduce = reproduce::curve(surface, target);
-        }
-        results.push(TaskResult::Survey(Box::new(record)));
-    }
-    if let Some(files) = files_part(files.as_ref(), &facts.plan) {
-        results.push(TaskResult::Files(files));
-    }
-    if let Some(accept) = accept {
-        let target = facts.targets.get(accept.target);
-        let record = accept_record(accept, target, &facts.health);
-        results.push(TaskResult::Accept(Box::new(record)));
-    }
-    if let Some(observed) = observed {
-        results.push(TaskResult::Observed(Box::new(observed.clone())));
-    }
-    if let Some(inserts) = postgres_record(postgres.as_ref(), rows) {
-        results.push(TaskResult::Inserts(inserts));
-    }
-    if let Some(together) = together {
-        results.push(TaskResult::Together(together.clone()));
-    }
-    if let Some(depth) = latency_search(&facts.plan, measurements) {
-        results.push(TaskResult::Depth(depth));
-    }
-    results
-}
-
 /// The record of a run: what was seen, and what it means.
 pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     let credits = found_credits(data, &facts.plan, &facts.targets);
@@ -160,10 +90,9 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     for (m, command) in measurements.iter_mut().zip(commands) {
         m.figures.reproduce = command;
     }
-    let results = measured_results(data, &facts, &measurements);
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
-        results,
+        results: Vec::new(),
         burst_credits: Vec::new(),
         tool: facts.tool,
         method: facts.plan.method,
@@ -188,29 +117,16 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         kept: kept(data),
         dropped: data.dropped.clone(),
     };
+    results::add_measured(&mut record, data);
     add_run_to_run(&mut record, facts.variation);
     record.burst_credits = credits
         .iter()
         .map(|credit| credit.record(&record.measurements))
         .collect();
-    let sweep = sweep_record(&record.plan, &record.measurements);
-    record.results.extend(sweep.map(TaskResult::Sweep));
-    let layers = layers_record(&record, &data.layer_places);
-    record.results.extend(layers.map(TaskResult::Layers));
+    results::add_summaries(&mut record, data);
     record.findings = rules::findings(&record);
     add_limits(&mut record);
-    let sustained = sustain_record(&record, &data.counted);
-    record
-        .results
-        .extend(sustained.map(|found| TaskResult::Sustain(Box::new(found))));
-    let load = load_record(&record, &data.trials);
-    record
-        .results
-        .extend(load.map(|found| TaskResult::Load(Box::new(found))));
-    let rays = rays_record(&record, &data.trials);
-    record
-        .results
-        .extend(rays.map(|found| TaskResult::Rays(Box::new(found))));
+    results::add_answers(&mut record, data);
     record.advice = postgres::advice(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = judge_promises(&record);
@@ -233,16 +149,6 @@ fn kept(data: &RunData) -> Kept {
     } else {
         Kept::Whole
     }
-}
-
-/// What a search for the greatest depth found; `None` of a run that was none.
-fn latency_search(plan: &Plan, measurements: &[Measurement]) -> Option<LatencySearch> {
-    if plan.workload_task()?.decide != Decide::Depth {
-        return None;
-    }
-    let target = plan.workloads().first()?.shape.latency_target?;
-    let depths: Vec<u32> = plan.workloads().iter().map(|one| one.depth).collect();
-    Some(LatencySearch::of(target, &depths, measurements))
 }
 
 /// What limited each workload, which its findings tell.

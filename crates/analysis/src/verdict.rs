@@ -4,16 +4,16 @@
 use crate::accept::words;
 use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;
-use crate::headline::{fitness_headline, graded_headline, plain_headline, verification_headline};
+use crate::headline::{fitness_headline, graded_headline, plain_headline};
 use crate::limiter::words::untested;
+use crate::verification::verification_headline;
 use crate::whole_disk::{WholeDisk, scaled, whole_disk};
 use crate::words::uncapitalised;
 use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::proof::FigureSource;
-use diskproof_model::record::{Estimate, Record, TaskResult};
+use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::OpRow;
-use diskproof_model::surface::SurfaceRecord;
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::{format_bytes, format_percent};
 use diskproof_model::verdict::{
@@ -424,37 +424,11 @@ fn has_figures(record: &Record) -> bool {
             return true;
         }
     }
-    record.results.iter().any(has_own_figures)
-}
-
-/// Whether a result has figures that are not those of a workload.
-fn has_own_figures(result: &TaskResult) -> bool {
-    match result {
-        TaskResult::Files(files) => files.steps.iter().any(|step| step.data.op.count > 0),
-        TaskResult::Survey(surface) => has_part_figures(surface),
-        TaskResult::Accept(accept) => accept.data.writes.bytes > 0,
-        TaskResult::Inserts(postgres) => !postgres.loads.is_empty(),
-        TaskResult::Sweep(_)
-        | TaskResult::Depth(_)
-        | TaskResult::Sustain(_)
-        | TaskResult::Load(_)
-        | TaskResult::Rays(_)
-        | TaskResult::Layers(_)
-        | TaskResult::Compared(_)
-        | TaskResult::Together(_)
-        | TaskResult::Observed(_) => false,
-    }
-}
-
-fn has_part_figures(surface: &SurfaceRecord) -> bool {
-    let has_blocks = match &surface.data.scan {
-        Some(scan) => scan.blocks > 0,
-        None => false,
-    };
-    has_blocks
-        || surface.figures.rate.is_some()
-        || surface.data.burst.is_some()
-        || !surface.figures.seeks.is_empty()
+    record
+        .results
+        .iter()
+        .filter_map(|result| result.outcome().own_requests())
+        .any(|own| own.has_figures)
 }
 
 #[cfg(test)]

@@ -17,3 +17,15 @@ pub(crate) fn sentence(text: &str) -> String {
         None => String::new(),
     }
 }
+
+/// `a, b and c`.
+pub(crate) fn enumerated<T: AsRef<str>>(names: &[T]) -> String {
+    let Some((last, others)) = names.split_last() else {
+        return String::new();
+    };
+    if others.is_empty() {
+        return last.as_ref().to_owned();
+    }
+    let others: Vec<&str> = others.iter().map(AsRef::as_ref).collect();
+    format!("{} and {}", others.join(", "), last.as_ref())
+}

@@ -50,4 +50,28 @@ impl RunData {
             ..Self::default()
         }
     }
+    /// Whether something else than workloads was measured, or watched.
+    pub fn has_more_than_workloads(&self) -> bool {
+        // Every field is named, so that a new one cannot be forgotten.
+        let Self {
+            surface,
+            postgres,
+            accept,
+            files,
+            observed,
+            // These are about workloads, or about other runs.
+            measurements: _,
+            dropped: _,
+            beside: _,
+            trials: _,
+            layer_places: _,
+            counted: _,
+            together: _,
+        } = self;
+        surface.is_some()
+            || postgres.is_some()
+            || accept.is_some()
+            || files.is_some()
+            || observed.is_some()
+    }
 }

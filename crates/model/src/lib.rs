@@ -40,6 +40,7 @@ pub mod proof;
 pub mod rate;
 pub mod rays;
 pub mod record;
+pub mod results;
 pub mod row;
 pub mod rw;
 pub mod saved;

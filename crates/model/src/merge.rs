@@ -64,7 +64,7 @@ impl RunData {
     /// Adds what another process or host measured of the same plan at the same time, or the same
     /// process later.
     pub fn merge(&mut self, other: Self, kind: MergeKind) -> Result<(), MergeError> {
-        if !self.has_only_workloads() || !other.has_only_workloads() {
+        if !self.can_be_added() || !other.can_be_added() {
             return Err(MergeError::NoWorkload);
         }
         if !self.has_same_workloads(&other) {
@@ -76,29 +76,9 @@ impl RunData {
         Ok(())
     }
 
-    /// Whether nothing but workloads was measured.
-    fn has_only_workloads(&self) -> bool {
-        // Every field is named, so that a new one cannot be forgotten.
-        let Self {
-            measurements: _,
-            dropped: _,
-            beside: _,
-            surface,
-            trials,
-            postgres,
-            accept,
-            files,
-            layer_places: _,
-            counted: _,
-            together: _,
-            observed,
-        } = self;
-        surface.is_none()
-            && postgres.is_none()
-            && files.is_none()
-            && accept.is_none()
-            && observed.is_none()
-            && trials.is_empty()
+    /// Whether nothing but workloads was measured, and no rate was searched with them.
+    fn can_be_added(&self) -> bool {
+        !self.has_more_than_workloads() && self.trials.is_empty()
     }
 
     /// Whether the workloads of both are the same, on the same targets and in the same order.

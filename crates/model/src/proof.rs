@@ -3,26 +3,24 @@
 
 use crate::figure::Figure;
 use crate::finding::{Cause, Finding};
-use crate::record::{FIRST_RESULT, Record};
+use crate::record::Record;
 
 /// Where a figure of a record comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureSource {
     /// The measurement with this index.
     Measurement(usize),
-    /// The survey: its curve, its accesses, its scan.
-    Survey,
-    /// The steps on files.
-    Files,
+    /// The result with this index.
+    Result(usize),
 }
 
 impl FigureSource {
-    /// The source of a figure of a record.
-    pub fn of(record: &Record, figure: &Figure<'_>) -> Self {
-        match (figure.key.measurement, record.files()) {
-            (Some(index), _) => Self::Measurement(index),
-            (None, Some(_)) => Self::Files,
-            (None, None) => Self::Survey,
+    /// The source of a figure of a record; `None` of what was judged or reported, and not measured.
+    pub fn of_figure(figure: &Figure<'_>) -> Option<Self> {
+        match (figure.key.measurement, figure.key.result) {
+            (Some(index), _) => Some(Self::Measurement(index)),
+            (None, Some(index)) => Some(Self::Result(index)),
+            (None, None) => None,
         }
     }
 }
@@ -56,23 +54,38 @@ impl Record {
         None
     }
 
+    /// What forbids a decision on a figure, as far as it was measured.
+    pub fn objection_to(&self, figure: &Figure<'_>) -> Option<Objection<'_>> {
+        self.objection(FigureSource::of_figure(figure)?)
+    }
+
     /// Whether a finding rests on the source of a figure, or on the target that was measured.
     fn is_about(&self, finding: &Finding, source: FigureSource) -> bool {
-        let (own_places, target) = match source {
-            FigureSource::Measurement(index) => (
-                vec![format!("/measurements/{index}")],
-                self.measurements.get(index).map(|m| m.data.target),
-            ),
-            FigureSource::Survey => (
-                vec![FIRST_RESULT.to_owned()],
-                self.surface().map(|surface| surface.data.target),
-            ),
-            FigureSource::Files => (vec![FIRST_RESULT.to_owned()], Some(0)),
-        };
-        let on_target = match target {
-            Some(target) => finding.rests_on(&format!("/targets/{target}")),
+        match source {
+            FigureSource::Measurement(index) => self.is_about_measurement(finding, index),
+            FigureSource::Result(index) => self.is_about_result(finding, index),
+        }
+    }
+
+    fn is_about_measurement(&self, finding: &Finding, index: usize) -> bool {
+        let is_about_target = match self.measurements.get(index) {
+            Some(row) => finding.rests_on(&format!("/targets/{}", row.data.target)),
             None => false,
         };
-        on_target || own_places.iter().any(|place| finding.rests_on(place))
+        is_about_target || finding.rests_on(&format!("/measurements/{index}"))
+    }
+
+    /// A result without requests of its own follows from the measurements, and is no better than
+    /// the worst of them.
+    fn is_about_result(&self, finding: &Finding, index: usize) -> bool {
+        let Some(result) = self.results.get(index) else {
+            return false;
+        };
+        let is_about_source = match result.outcome().own_requests() {
+            Some(own) => finding.rests_on(&format!("/targets/{}", own.target)),
+            None => (0..self.measurements.len())
+                .any(|measurement| self.is_about_measurement(finding, measurement)),
+        };
+        is_about_source || finding.rests_on(&format!("/results/{index}"))
     }
 }

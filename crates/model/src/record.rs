@@ -112,28 +112,11 @@ pub enum Kept {
     FiguresOnly,
 }
 
-impl Record {
-    /// The same with what pages show alone, which takes less memory and text. It cannot be judged
-    /// again.
-    pub fn figures_only(mut self) -> Self {
-        for row in &mut self.measurements {
-            row.data.keep_what_is_shown();
-        }
-        for result in &mut self.results {
-            result.keep_what_is_shown();
-        }
-        Self {
-            kept: Kept::FiguresOnly,
-            ..self
-        }
-    }
-}
-
 /// What came of a task, beyond the measurements of its workloads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum TaskResult {
-    /// Transfer rate and access time by position. It stands first, at [`FIRST_RESULT`].
+    /// Transfer rate and access time by position. It stands first, at `/results/0`.
     Survey(Box<SurfaceRecord>),
     /// The matrix of a sweep, and what follows from it.
     Sweep(SweepRecord),
@@ -149,46 +132,17 @@ pub enum TaskResult {
     Layers(LayersRecord),
     /// The comparison that the record is one side of.
     Compared(CampaignPart),
-    /// Operations on many small files. They stand first, at [`FIRST_RESULT`].
+    /// Operations on many small files. They stand first, at `/results/0`.
     Files(FilesRecord),
     /// INSERTs of a temporary PostgreSQL server, alongside this run's own commits.
     Inserts(PostgresRecord),
-    /// Whether the disk is what its label says. It stands first, at [`FIRST_RESULT`].
+    /// Whether the disk is what its label says. It stands first, at `/results/0`.
     Accept(Box<AcceptRecord>),
     /// What the run did together with those of other hosts.
     Together(TogetherRecord),
     /// The real load of the targets, which this program watched and did not make.
     Observed(Box<ObservedRecord>),
 }
-
-impl TaskResult {
-    /// Drops what no page shows.
-    fn keep_what_is_shown(&mut self) {
-        match self {
-            Self::Files(files) => {
-                for step in &mut files.steps {
-                    step.data.op.keep_what_is_shown();
-                }
-            }
-            // Pages show all of these.
-            Self::Survey(_)
-            | Self::Sweep(_)
-            | Self::Depth(_)
-            | Self::Sustain(_)
-            | Self::Load(_)
-            | Self::Rays(_)
-            | Self::Layers(_)
-            | Self::Compared(_)
-            | Self::Inserts(_)
-            | Self::Accept(_)
-            | Self::Together(_)
-            | Self::Observed(_) => {}
-        }
-    }
-}
-
-/// JSON pointer of the result of a survey, of many small files and of an observation.
-pub const FIRST_RESULT: &str = "/results/0";
 
 impl Record {
     /// The matrix of a sweep; `None` of a run that was none.

@@ -4,7 +4,7 @@ use crate::estimate::Estimate;
 use crate::files::{FileOperation, FileSyncTime};
 use crate::histogram::LatencyHistogram;
 use crate::op::OpKind;
-use crate::record::{FileStepRow, FilesRecord, Record, TaskResult};
+use crate::record::{FileStepRow, FilesRecord, Record};
 use crate::row::{LatencySummary, OpRow, Row};
 use crate::series::{Cell, TimeSeries};
 use std::collections::BTreeMap;
@@ -162,14 +162,6 @@ pub struct CellOverTime {
 }
 
 impl Record {
-    /// Time from the start of the run to the end of its last measurement, survey or load of a
-    /// server, in nanoseconds.
-    pub fn elapsed_ns(&self) -> u64 {
-        let rows = self.measurements.iter().map(Row::end_ns);
-        let results = self.results.iter().map(TaskResult::end_ns);
-        rows.chain(results).max().unwrap_or(0)
-    }
-
     /// The smallest and the largest share of the bytes requested from a target that its disks' own
     /// counters saw; `None` when neither a measurement nor the survey knows.
     pub fn accounted_range(&self, target: usize) -> Option<(f64, f64)> {
@@ -186,39 +178,6 @@ impl Record {
         shares
             .map(|share| (share, share))
             .reduce(|(low, high), (share, _)| (low.min(share), high.max(share)))
-    }
-}
-
-impl TaskResult {
-    /// The end of what it measured, in nanoseconds after the start of the run; 0 of a result that
-    /// follows from the measurements.
-    fn end_ns(&self) -> u64 {
-        match self {
-            Self::Survey(surface) => surface.data.start_ns.saturating_add(surface.data.wall_ns),
-            Self::Files(files) => files
-                .steps
-                .iter()
-                .flat_map(|step| &step.data.rounds)
-                .map(|round| round.start_ns.saturating_add(round.wall_ns))
-                .max()
-                .unwrap_or(0),
-            Self::Accept(accept) => accept.data.start_ns.saturating_add(accept.data.run_ns),
-            Self::Inserts(inserts) => inserts.end_ns.unwrap_or(0),
-            Self::Observed(observed) => observed
-                .devices
-                .iter()
-                .map(|device| device.wall_ns)
-                .max()
-                .unwrap_or(0),
-            Self::Sweep(_)
-            | Self::Depth(_)
-            | Self::Sustain(_)
-            | Self::Load(_)
-            | Self::Rays(_)
-            | Self::Layers(_)
-            | Self::Compared(_)
-            | Self::Together(_) => 0,
-        }
     }
 }
 

@@ -4,7 +4,6 @@
 
 use diskproof_model::comparison::Direction;
 use diskproof_model::figure::{Figure, figures};
-use diskproof_model::proof::FigureSource;
 use diskproof_model::record::Record;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -58,7 +57,7 @@ fn is_tracked(figure: &Figure<'_>) -> bool {
 }
 
 fn is_the_disks(record: &Record, figure: &Figure<'_>) -> bool {
-    record.objection(FigureSource::of(record, figure)).is_none()
+    record.objection_to(figure).is_none()
 }
 
 /// The number of figures that are not the disk's.

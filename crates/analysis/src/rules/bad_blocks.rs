@@ -248,7 +248,7 @@ pub(super) mod tests {
     }
 
     fn is_counterfeit(record: &Record) -> bool {
-        let headline = crate::headline::verification_headline(record).unwrap();
+        let headline = crate::verification::verification_headline(record).unwrap();
         let is_named = headline.contains("are real");
         let found = check(record).unwrap();
         assert_eq!(found.remedy == COUNTERFEIT, is_named, "{headline}");

@@ -20,13 +20,13 @@ use diskproof_analysis::rules::{Check, rule};
 use diskproof_compat::ToolText;
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Waited};
-use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::data::RunData;
 use diskproof_model::errno;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::proof::FigureSource;
-use diskproof_model::record::{Expectation, ExpectationOutcome, Record, TaskResult};
+use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
+use diskproof_model::results::ResultAnswer;
 use diskproof_model::row::Row;
 use diskproof_model::units::format_duration;
 use diskproof_report::terminal::Detail;
@@ -268,28 +268,9 @@ fn error_line(tool: &SharedPrinter, failed: Option<FailedRequest<'_>>, end: &End
 
 /// Whether a request completed.
 fn has_completed(data: &RunData) -> bool {
-    // Every field is named, so that a new one cannot be forgotten.
-    let RunData {
-        measurements,
-        surface,
-        files,
-        accept,
-        postgres,
-        observed,
-        // These are about the measurements, or about other runs.
-        trials: _,
-        dropped: _,
-        beside: _,
-        layer_places: _,
-        counted: _,
-        together: _,
-    } = data;
-    surface.is_some()
-        || files.is_some()
-        || accept.is_some()
-        || postgres.is_some()
-        || observed.is_some()
-        || measurements
+    data.has_more_than_workloads()
+        || data
+            .measurements
             .iter()
             .flat_map(|measurement| measurement.ops.values())
             .any(|op| op.count > 0)
@@ -608,49 +589,11 @@ fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> Result<
     })
 }
 
-/// What a result says for the exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ResultAnswer {
-    /// It has figures, or the answer that was looked for.
-    Given,
-    /// The measurement could not decide.
-    Undecided,
-    /// The disk is not what its label says.
-    Rejected,
-}
-
 fn has_answer(record: &Record, answer: ResultAnswer) -> bool {
     record
         .results
         .iter()
-        .any(|result| answer_of(result) == answer)
-}
-
-fn answer_of(result: &TaskResult) -> ResultAnswer {
-    let is_decided = match result {
-        TaskResult::Accept(accept) => match accept.figures.verdict {
-            AcceptVerdict::Reject => return ResultAnswer::Rejected,
-            verdict => verdict != AcceptVerdict::Undecided,
-        },
-        TaskResult::Load(load) => load.figures.outcome.is_promise(),
-        TaskResult::Rays(rays) => rays.figures.boundary.is_some(),
-        // They answer no question that could stay open.
-        TaskResult::Survey(_)
-        | TaskResult::Sweep(_)
-        | TaskResult::Depth(_)
-        | TaskResult::Sustain(_)
-        | TaskResult::Layers(_)
-        | TaskResult::Compared(_)
-        | TaskResult::Files(_)
-        | TaskResult::Inserts(_)
-        | TaskResult::Together(_)
-        | TaskResult::Observed(_) => true,
-    };
-    if is_decided {
-        ResultAnswer::Given
-    } else {
-        ResultAnswer::Undecided
-    }
+        .any(|result| result.outcome().answer() == answer)
 }
 
 fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
@@ -713,41 +656,19 @@ fn failed_request(record: &Record) -> Option<FailedRequest<'_>> {
             }
         }
     }
-    let target = targets.first()?;
-    record
-        .results
-        .iter()
-        .find_map(|result| failed_request_of(result, target))
-}
-
-/// The first request of a result that the target answered with an error.
-fn failed_request_of<'a>(result: &'a TaskResult, target: &'a str) -> Option<FailedRequest<'a>> {
-    match result {
-        TaskResult::Files(files) => Some(FailedRequest {
-            target,
-            verb: "using files in",
-            errno: files
-                .steps
-                .iter()
-                .find_map(|step| step.data.op.errors.keys().next())?,
-        }),
-        TaskResult::Survey(surface) => Some(FailedRequest {
-            target,
-            verb: "reading",
-            errno: surface.data.access_errors.keys().next()?,
-        }),
-        // Their requests are those of workloads.
-        TaskResult::Sweep(_)
-        | TaskResult::Depth(_)
-        | TaskResult::Sustain(_)
-        | TaskResult::Load(_)
-        | TaskResult::Rays(_)
-        | TaskResult::Layers(_)
-        | TaskResult::Compared(_)
-        | TaskResult::Together(_) => None,
-        // No other tool has these.
-        TaskResult::Inserts(_) | TaskResult::Accept(_) | TaskResult::Observed(_) => None,
+    for result in &record.results {
+        if let Some(own) = result.outcome().own_requests()
+            && let Some(error) = own.error
+            && let Some(errno) = error.errno
+        {
+            return Some(FailedRequest {
+                target: targets.get(own.target)?,
+                verb: error.doing,
+                errno,
+            });
+        }
     }
+    None
 }
 
 /// Whether the run ended early, or its target returned errors.
@@ -760,39 +681,11 @@ pub(crate) fn has_errors(record: &Record) -> bool {
             return true;
         }
     }
-    record.results.iter().any(has_own_errors)
-}
-
-/// Whether a request of a result failed that is none of a workload.
-fn has_own_errors(result: &TaskResult) -> bool {
-    match result {
-        TaskResult::Files(files) => files
-            .steps
-            .iter()
-            .any(|step| !step.data.op.errors.is_empty()),
-        TaskResult::Survey(surface) => {
-            let has_unreadable = match &surface.data.scan {
-                Some(scan) => scan.unreadable_bytes > 0,
-                None => false,
-            };
-            has_unreadable
-                || !surface.data.access_errors.is_empty()
-                || surface.data.curve.iter().any(|point| point.errors > 0)
-        }
-        // Its errors are its verdict.
-        TaskResult::Accept(_) => false,
-        // A server that fails ends the run.
-        TaskResult::Inserts(_) => false,
-        TaskResult::Sweep(_)
-        | TaskResult::Depth(_)
-        | TaskResult::Sustain(_)
-        | TaskResult::Load(_)
-        | TaskResult::Rays(_)
-        | TaskResult::Layers(_)
-        | TaskResult::Compared(_)
-        | TaskResult::Together(_)
-        | TaskResult::Observed(_) => false,
-    }
+    record
+        .results
+        .iter()
+        .filter_map(|result| result.outcome().own_requests())
+        .any(|own| own.error.is_some())
 }
 
 /// To other tools a block that cannot be checked is a damaged one.

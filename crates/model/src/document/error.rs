@@ -99,7 +99,7 @@ pub enum DocumentError {
 }
 
 /// Refuses an index without an element.
-pub(super) fn index_below(
+pub(crate) fn index_below(
     path: String,
     index: usize,
     count: usize,

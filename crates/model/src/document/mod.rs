@@ -3,16 +3,19 @@
 
 mod data;
 mod error;
+mod measured;
 mod walk;
 
 pub use error::DocumentError;
+pub(crate) use error::index_below;
+pub(crate) use measured::check_operation;
 
 use crate::comparison::{COMPARISON_SCHEMA, Comparison};
 use crate::fleet::{FLEET_SCHEMA, FleetRecord};
 use crate::record::{RECORD_SCHEMA, Record};
 use crate::saved::SavedRun;
 use data::check_data;
-use error::{explained, index_below, quoted};
+use error::{explained, quoted};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use walk::check;

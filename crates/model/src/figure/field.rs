@@ -7,16 +7,16 @@ use crate::postgres::TrialGain;
 use crate::rate::PromisedRate;
 
 /// A row of a table: a metric, and where a part of a record holds it.
-pub(super) struct CatalogueRow<T> {
-    pub(super) metric: Metric,
-    pub(super) value: fn(&T) -> Option<Known>,
+pub(crate) struct CatalogueRow<T> {
+    pub(crate) metric: Metric,
+    pub(crate) value: fn(&T) -> Option<Known>,
 }
 
 /// What a record knows of a figure.
-pub(super) struct Known {
-    pub(super) value: f64,
-    pub(super) half_width_95: Option<f64>,
-    pub(super) n: Option<u64>,
+pub(crate) struct Known {
+    pub(crate) value: f64,
+    pub(crate) half_width_95: Option<f64>,
+    pub(crate) n: Option<u64>,
 }
 
 fn known(value: f64, half_width_95: Option<f64>, n: Option<u64>) -> Option<Known> {
@@ -28,7 +28,7 @@ fn known(value: f64, half_width_95: Option<f64>, n: Option<u64>) -> Option<Known
 }
 
 /// A field of a record that holds a figure.
-pub(super) trait Field {
+pub(crate) trait Field {
     fn known(self) -> Option<Known>;
 }
 

@@ -77,7 +77,7 @@ pub enum Part {
 }
 
 /// Names and values.
-pub(super) type Labels = Vec<(&'static str, String)>;
+pub(crate) type Labels = Vec<(&'static str, String)>;
 
 /// Which figure it is.
 #[derive(Debug, Clone, Default)]
@@ -90,6 +90,8 @@ pub struct Key<'r> {
     pub target: usize,
     /// Index into `measurements`, of a workload.
     pub measurement: Option<usize>,
+    /// Index into `results`, of what came of a task beyond its workloads.
+    pub result: Option<usize>,
     /// The kind of operation; empty for a figure of the whole subject.
     pub op: &'static str,
     /// The phase; `None` for a figure of the steady time.
@@ -107,13 +109,13 @@ pub struct Key<'r> {
     /// A label that tells figures of one subject apart.
     pub label: Option<(&'static str, String)>,
     /// The number of events, where the figure has no number of its own.
-    pub(super) n: Option<u64>,
+    pub(crate) n: Option<u64>,
     /// The unit, where the metric has none.
-    pub(super) unit: &'r str,
+    pub(crate) unit: &'r str,
 }
 
 impl<'r> Key<'r> {
-    pub(super) fn of(part: Part, subject: impl Into<Cow<'r, str>>) -> Self {
+    pub(crate) fn of(part: Part, subject: impl Into<Cow<'r, str>>) -> Self {
         Self {
             part,
             subject: subject.into(),
@@ -121,38 +123,38 @@ impl<'r> Key<'r> {
         }
     }
 
-    pub(super) fn part(mut self, part: Part, subject: impl Into<Cow<'r, str>>) -> Self {
+    pub(crate) fn part(mut self, part: Part, subject: impl Into<Cow<'r, str>>) -> Self {
         self.part = part;
         self.subject = subject.into();
         self
     }
 
-    pub(super) fn target(mut self, target: usize) -> Self {
+    pub(crate) fn target(mut self, target: usize) -> Self {
         self.target = target;
         self
     }
 
-    pub(super) fn op(mut self, op: &'static str) -> Self {
+    pub(crate) fn op(mut self, op: &'static str) -> Self {
         self.op = op;
         self
     }
 
-    pub(super) fn label(mut self, name: &'static str, value: &str) -> Self {
+    pub(crate) fn label(mut self, name: &'static str, value: &str) -> Self {
         self.label = Some((name, value.to_owned()));
         self
     }
 
-    pub(super) fn sample_count(mut self, n: u64) -> Self {
+    pub(crate) fn sample_count(mut self, n: u64) -> Self {
         self.n = Some(n);
         self
     }
 
-    pub(super) fn time(mut self, seconds: f64) -> Self {
+    pub(crate) fn time(mut self, seconds: f64) -> Self {
         self.time_s = Some(seconds);
         self
     }
 
-    pub(super) fn offset(mut self, offset_bytes: u64) -> Self {
+    pub(crate) fn offset(mut self, offset_bytes: u64) -> Self {
         self.offset_bytes = Some(offset_bytes);
         self
     }

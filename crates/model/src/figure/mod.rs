@@ -4,10 +4,13 @@
 
 mod field;
 mod key;
+mod list;
 mod names;
-mod tables;
+pub(crate) mod tables;
 mod walk;
 
 pub use key::{Figure, Key, Metric, Part};
+pub use list::FigureList;
+pub(crate) use list::{survey_key, target_labels};
 pub use names::{Named, named, threshold_names, unit_of};
 pub use walk::{figures, part_figure, points};

@@ -29,7 +29,7 @@ macro_rules! tables {
     ($($table:ident: $of:ty {
         $($name:expr, $unit:expr, $threshold:expr, $family:expr, |$it:ident| $value:expr;)*
     })*) => {
-        $(pub(super) static $table: &[CatalogueRow<$of>] = &[$(CatalogueRow {
+        $(pub(crate) static $table: &[CatalogueRow<$of>] = &[$(CatalogueRow {
             metric: Metric {
                 name: $name,
                 unit: $unit,

@@ -125,20 +125,20 @@ fn figures_section(shown: Shown, blocks: Vec<Block>) -> Section {
 fn figures(record: &Record) -> Vec<Section> {
     use Shown::{Always, File};
     let mut page = Vec::new();
-    if let Some(blocks) = task_blocks(record) {
-        page.push(figures_section(Always, blocks));
-        for target in 0..target_count(record) {
-            if let Some(table) = Figures::for_target(record, target, |_| true) {
-                page.push(figures_section(File, table.blocks()));
+    for result in &record.results {
+        match result_blocks(record, result) {
+            ResultBlocks::ForTables(blocks) => {
+                let mut page = vec![figures_section(Always, blocks)];
+                for target in 0..target_count(record) {
+                    if let Some(table) = Figures::for_target(record, target, |_| true) {
+                        page.push(figures_section(File, table.blocks()));
+                    }
+                }
+                return page;
             }
+            ResultBlocks::BeforeTables(blocks) => page.push(figures_section(Always, blocks)),
+            ResultBlocks::Elsewhere => {}
         }
-        return page;
-    }
-    if let Some(search) = record.latency_search() {
-        page.push(figures_section(Always, depth_trials(record, search)));
-    }
-    if let Some(found) = record.sustain() {
-        page.push(figures_section(Always, sustain::blocks(record, found)));
     }
     for target in 0..target_count(record) {
         page.extend(target_figures(record, target));
@@ -152,31 +152,35 @@ fn figures(record: &Record) -> Vec<Section> {
     page
 }
 
-/// The figures of a task that has a form of its own; `None` for workloads, surveys and pings.
-fn task_blocks(record: &Record) -> Option<Vec<Block>> {
-    record
-        .results
-        .iter()
-        .find_map(|result| result_blocks(record, result))
+/// Where a result stands on the page of its run.
+enum ResultBlocks {
+    /// In place of the tables of workloads, which only a page in a file has besides.
+    ForTables(Vec<Block>),
+    /// Before the tables of workloads.
+    BeforeTables(Vec<Block>),
+    /// With its target, in a section of its own, or on another page.
+    Elsewhere,
 }
 
-/// A result in place of the tables of workloads; `None` of one that stands with them.
-fn result_blocks(record: &Record, result: &TaskResult) -> Option<Vec<Block>> {
+/// The blocks of a result.
+fn result_blocks(record: &Record, result: &TaskResult) -> ResultBlocks {
+    use ResultBlocks::{BeforeTables, Elsewhere, ForTables};
     match result {
-        TaskResult::Sweep(sweep) => Some(sweep::blocks(record, sweep)),
-        TaskResult::Files(files) => Some(files::blocks(record, files)),
-        TaskResult::Accept(accept) => Some(accept::blocks(accept)),
-        TaskResult::Layers(layers) => Some(layers::blocks(record, layers)),
-        TaskResult::Load(found) => Some(load::blocks(record, found)),
-        TaskResult::Rays(found) => Some(load::ray_blocks(record, found)),
-        TaskResult::Observed(observed) => Some(observed::blocks(observed)),
-        // `figures` and `target_figures` show the first three, `sections` the INSERTs.
-        TaskResult::Depth(_)
-        | TaskResult::Sustain(_)
-        | TaskResult::Survey(_)
-        | TaskResult::Inserts(_) => None,
+        TaskResult::Sweep(sweep) => ForTables(sweep::blocks(record, sweep)),
+        TaskResult::Files(files) => ForTables(files::blocks(record, files)),
+        TaskResult::Accept(accept) => ForTables(accept::blocks(accept)),
+        TaskResult::Layers(layers) => ForTables(layers::blocks(record, layers)),
+        TaskResult::Load(load) => ForTables(load::blocks(record, load)),
+        TaskResult::Rays(rays) => ForTables(load::ray_blocks(record, rays)),
+        TaskResult::Observed(observed) => ForTables(observed::blocks(observed)),
+        TaskResult::Depth(search) => BeforeTables(depth_trials(record, search)),
+        TaskResult::Sustain(sustain) => BeforeTables(sustain::blocks(record, sustain)),
+        // `target_figures` shows it with the workloads of its target.
+        TaskResult::Survey(_) => Elsewhere,
+        // `sections` has sections for it.
+        TaskResult::Inserts(_) => Elsewhere,
         // The page of the comparison, or of the sum, says what they were a part of.
-        TaskResult::Compared(_) | TaskResult::Together(_) => None,
+        TaskResult::Compared(_) | TaskResult::Together(_) => Elsewhere,
     }
 }
 

@@ -1,0 +1,147 @@
+//! The greatest depth within a latency: how it follows from the depths that were measured, and what
+//! it says.
+
+use crate::limiter::words::credit_text;
+use diskproof_model::data::RunData;
+use diskproof_model::latency_search::LatencySearch;
+use diskproof_model::plan::Decide;
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
+use diskproof_model::units::{format_latency, format_percent};
+
+/// What the search found; `None` of a run that searched no depth.
+pub(super) fn depth(record: &Record, data: &RunData) -> Option<LatencySearch> {
+    let plan = &record.plan;
+    if plan.workload_task()?.decide != Decide::Depth {
+        return None;
+    }
+    let target = plan.workloads().first()?.shape.latency_target?;
+    let depths: Vec<u32> = plan
+        .workloads()
+        .iter()
+        .map(|workload| workload.depth)
+        .collect();
+    Some(LatencySearch::of(target, &depths, &data.measurements))
+}
+
+/// The answer, as a clause.
+pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<String> {
+    let latency = format_latency(search.target.latency_ns);
+    let share = match search.target.percent {
+        percent if percent < 100.0 => format!("{percent} % of the requests"),
+        _ => "all requests".to_owned(),
+    };
+    let first_miss = search.first_miss().map(|trial| {
+        let late = trial.late as f64 / trial.requests.max(1) as f64;
+        (trial.depth, format_percent(late))
+    });
+    let Some(found) = search.found() else {
+        return first_miss.map(|(depth, late)| {
+            format!("no depth keeps {share} within {latency}: at depth {depth}, {late} take longer")
+        });
+    };
+    let measured = record
+        .measurements
+        .iter()
+        .find(|m| m.data.workload.name == found.workload);
+    let rate = match measured {
+        Some(m) => rate_text(m),
+        None => String::new(),
+    };
+    let lasting = lasting_text(record, &found.workload);
+    let limit = match (first_miss, search.is_settled) {
+        (Some((depth, late)), true) => format!("; at {depth}, {late} take longer"),
+        (None, true) => "; greater depths were not allowed".to_owned(),
+        (Some((depth, late)), false) => {
+            format!("; at {depth}, {late} take longer; the depths in between were not measured")
+        }
+        (None, false) => "; the search ended before greater depths were measured".to_owned(),
+    };
+    Some(format!(
+        "depth {} keeps {share} within {latency}{rate}{lasting}{limit}",
+        found.depth
+    ))
+}
+
+/// ` in a burst (1500/s for ever; …)`, of a workload that was measured in one.
+fn lasting_text(record: &Record, workload: &str) -> String {
+    for credit in &record.burst_credits {
+        let mut rows = credit.in_burst.iter();
+        if rows.any(|index| record.measurements[*index].data.workload.name == workload) {
+            return format!(" in a burst ({})", credit_text(credit));
+        }
+    }
+    String::new()
+}
+
+/// `, at 12,300/s`, of all operations together.
+fn rate_text(m: &Row) -> String {
+    let ops = m.headline_ops();
+    let rates: Vec<String> = ops
+        .iter()
+        .map(|(_, op)| op.figures.iops.value_text())
+        .collect();
+    if rates.is_empty() {
+        String::new()
+    } else {
+        format!(", at {}", rates.join(" and "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{self, states};
+    use diskproof_model::shape::LatencyTarget;
+
+    /// The clause on trials at these depths, with so many late ones of 1000.
+    fn clause(depth_max: u32, trials: &[(u32, u64)]) -> Option<String> {
+        let (facts, measurements) = fixture::run();
+        let target = LatencyTarget {
+            latency_ns: 1_000_000,
+            percent: 99.0,
+            window_ns: 1,
+        };
+        let mut trial_measurements = Vec::new();
+        for (depth, late) in trials {
+            let mut measurement = measurements[0].clone();
+            measurement.workload.depth = *depth;
+            measurement.workload.name = format!("a-d{depth}");
+            let kind = *measurement.ops.keys().next().unwrap();
+            measurement.ops.retain(|other, _| *other == kind);
+            let op = measurement.ops.get_mut(&kind).unwrap();
+            op.latency.clear();
+            op.latency.record_many(500_000, 1000 - late);
+            op.latency.record_many(2_000_000, *late);
+            trial_measurements.push(measurement);
+        }
+        let search = LatencySearch::of(
+            target,
+            &(1..=depth_max).collect::<Vec<u32>>(),
+            &trial_measurements,
+        );
+        let mut record = fixture::judge((facts, measurements.clone()));
+        record.measurements.clear();
+        depth_clause(&record, &search)
+    }
+
+    #[test]
+    fn the_clause_says_what_is_known() {
+        for (depth_max, trials, parts) in [
+            (
+                8,
+                &[(1, 0), (2, 5), (3, 50)][..],
+                ["depth 2 keeps 99 %", "at 3, 5 %"],
+            ),
+            (2, &[(1, 0), (2, 5)], ["depth 2 keeps 99 %", "not allowed"]),
+            (8, &[(1, 0), (2, 5)], ["depth 2 keeps 99 %", "ended before"]),
+            (8, &[(1, 0), (2, 5), (8, 50)], ["at 8, 5 %", "in between"]),
+            (8, &[(1, 500)], ["no depth keeps 99 %", "at depth 1, 50 %"]),
+        ] {
+            let text = clause(depth_max, trials).unwrap();
+            states(&text, &["1.00 ms"]);
+            states(&text, &parts);
+        }
+        assert_eq!(clause(8, &[]), None);
+    }
+}

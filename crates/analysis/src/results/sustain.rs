@@ -1,0 +1,64 @@
+//! A load that goes on and on: what it says.
+
+use crate::limiter::words::{amount_text, limit_text};
+use diskproof_model::digits::rounded;
+use diskproof_model::record::Record;
+use diskproof_model::sustain::SustainRecord;
+use diskproof_model::units::{format_bytes, format_duration};
+
+/// The factor of a fall is known to this share.
+const FACTOR_KNOWN: f64 = 0.02;
+
+/// `sustains 3000/s; 16,000/s for 3 min after a pause (bucket of 2.3 M requests, refilled in 15
+/// min)`, `fell by 4 × after 38 GB (write cache), back after 30 s without load: no, 5 min: yes`, or
+/// `no fall in 2 h and 1.4 TB …`.
+pub(super) fn sustain_clause(record: &Record, found: &SustainRecord) -> String {
+    let lasting = found.lasting.value_text();
+    if let Some(doubtful) = &found.doubtful_drop {
+        return format!(
+            "undecided: fell by {} × to {lasting} after {}, while the machine or other programs \
+             may have slowed it",
+            rounded(doubtful.factor(), Some(doubtful.factor() * FACTOR_KNOWN)),
+            format_bytes(doubtful.moved.bytes)
+        );
+    }
+    let Some(drop) = &found.drop else {
+        return format!(
+            "sustains {lasting}: no fall in {} and {}; a credit of more than that would not have \
+             shown",
+            format_duration(found.time_ns),
+            format_bytes(found.moved.bytes)
+        );
+    };
+    if let Some(bucket) = &found.bucket
+        && let Some(credit) = record
+            .burst_credits
+            .iter()
+            .find(|credit| credit.base == bucket.base.value)
+    {
+        return format!(
+            "sustains {}; {} for {} after a pause (bucket of {}, refilled in {})",
+            limit_text(credit.base, &credit.unit),
+            limit_text(credit.burst, &credit.unit),
+            format_duration(credit.burst_ns),
+            amount_text(credit),
+            format_duration(credit.refill_ns)
+        );
+    }
+    let mut recovered = Vec::new();
+    for recovery in &found.recoveries {
+        let answer = if recovery.is_back { "yes" } else { "no" };
+        recovered.push(format!("{}: {answer}", format_duration(recovery.pause_ns)));
+    }
+    let back = if recovered.is_empty() {
+        String::new()
+    } else {
+        format!("; back after a pause of {}", recovered.join(", "))
+    };
+    format!(
+        "sustains {lasting}; fell by {} × after {} ({}){back}",
+        rounded(drop.factor(), Some(drop.factor() * FACTOR_KNOWN)),
+        format_bytes(drop.moved.bytes),
+        drop.cause.as_str(),
+    )
+}

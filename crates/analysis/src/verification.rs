@@ -1,0 +1,168 @@
+//! The outcome of `--verify` over all workloads, as the first sentence of the verdict.
+
+use crate::words::uncapitalised;
+use diskproof_model::finding::Cause;
+use diskproof_model::measurement::VerifyResult;
+use diskproof_model::proof::{FigureSource, Objection};
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
+use diskproof_model::target::TargetKind;
+use diskproof_model::units::{counted, format_bytes, format_percent};
+
+/// The outcome of `--verify` over all workloads.
+struct Verification<'a> {
+    results: Vec<&'a VerifyResult>,
+    /// Bytes of the blocks that were judged.
+    judged_bytes: u64,
+    /// Why intact blocks prove nothing about the disk.
+    objection: Option<Objection<'a>>,
+    /// How much a counterfeit device holds.
+    real_size: Option<ClaimedSize>,
+}
+
+/// The size of a counterfeit device.
+#[derive(Clone, Copy)]
+struct ClaimedSize {
+    held_bytes: u64,
+    claimed_bytes: u64,
+}
+
+impl ClaimedSize {
+    fn of(record: &Record, m: &Row, verify: &VerifyResult) -> Option<Self> {
+        let target = record.targets.get(m.data.target)?;
+        if target.kind != TargetKind::BlockDevice {
+            return None;
+        }
+        Some(Self {
+            held_bytes: verify.real_size(target.size_bytes)?.bytes(),
+            claimed_bytes: target.size_bytes,
+        })
+    }
+}
+
+impl<'a> Verification<'a> {
+    fn of(record: &'a Record) -> Self {
+        let mut all = Self {
+            results: Vec::new(),
+            judged_bytes: 0,
+            objection: None,
+            real_size: None,
+        };
+        for (index, m) in record.measurements.iter().enumerate() {
+            let Some(verify) = &m.data.verify else {
+                continue;
+            };
+            let judged = verify.wrong_blocks() + verify.good_blocks();
+            all.results.push(verify);
+            all.real_size = all.real_size.or(ClaimedSize::of(record, m, verify));
+            all.judged_bytes += judged * u64::from(m.data.workload.block_bytes);
+            match record.objection(FigureSource::Measurement(index)) {
+                // What failed to read or came back wrong was counted.
+                Some(objection) if objection.cause == Cause::Failed => {}
+                objection => all.objection = all.objection.or(objection),
+            }
+        }
+        all
+    }
+
+    fn sum(&self, count: fn(&VerifyResult) -> u64) -> u64 {
+        self.results.iter().map(|one| count(one)).sum()
+    }
+}
+
+/// The answer; `None` where nothing was verified with `--verify`.
+pub(crate) fn verification_headline(record: &Record) -> Option<String> {
+    let all = Verification::of(record);
+    let wrong = all.sum(VerifyResult::wrong_blocks);
+    let good = all.sum(VerifyResult::good_blocks);
+    let unknown = all.sum(|verify| verify.bad_blocks) - wrong;
+    let unchecked = all.sum(VerifyResult::unchecked);
+    let judged = counted(wrong + good, "block");
+    let mut text = match (wrong, good, all.objection) {
+        (0, 0, _) if unknown == 0 => return None,
+        (0, 0, _) => "Nothing was verified".to_owned(),
+        (0, _, Some(objection)) => format!(
+            "Nothing is proved: {judged} read back intact, but {} ({})",
+            uncapitalised(objection.finding.heading()),
+            objection.finding.code
+        ),
+        (0, _, None) if unchecked > 0 => format!("{judged} intact so far"),
+        (0, 1, None) => format!(
+            "Verified: the block is intact, {}",
+            share_of_target(record, all.judged_bytes)
+        ),
+        (0, _, None) => format!(
+            "Verified: all {judged} are intact, {}",
+            share_of_target(record, all.judged_bytes)
+        ),
+        (wrong, _, _) => {
+            let holds = match all.real_size {
+                Some(real) => format!(
+                    "{} of {} are real, ",
+                    format_bytes(real.held_bytes),
+                    format_bytes(real.claimed_bytes)
+                ),
+                None => String::new(),
+            };
+            format!("DAMAGED: {holds}{wrong} of {judged} read back wrong")
+        }
+    };
+    if unknown > 0 {
+        let unknown = counted(unknown, "block");
+        text.push_str(&format!(", {unknown} without a signature"));
+    }
+    if unchecked > 0 {
+        text.push_str(&format!(", {} not read back", counted(unchecked, "block")));
+    }
+    Some(text + ".")
+}
+
+/// `4 GiB, 0.8 % of /dev/sdb`; of a directory only how much.
+fn share_of_target(record: &Record, bytes: u64) -> String {
+    let amount = format_bytes(bytes);
+    let [target] = record.targets.as_slice() else {
+        return amount;
+    };
+    match target.kind {
+        TargetKind::BlockDevice | TargetKind::File if target.size_bytes > 0 => {
+            let share = (bytes as f64 / target.size_bytes as f64).min(1.0);
+            format!("{amount}, {} of {}", format_percent(share), target.path)
+        }
+        _ => amount,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{self, states};
+
+    #[test]
+    fn the_outcome_of_a_verification_comes_first() {
+        let text = |blocks, bad_blocks, unsigned: Option<u64>, written| {
+            let record = fixture::faulty("random-write-d32", |m| {
+                m.verify = Some(VerifyResult {
+                    blocks,
+                    bad_blocks,
+                    unsigned_blocks: unsigned,
+                    blocks_written: written,
+                    ..VerifyResult::default()
+                });
+            });
+            crate::verdict::verdict(&record).headline
+        };
+        for (shown, part) in [
+            (text(1000, 0, None, None), "all 1000 blocks"),
+            (text(1000, 3, None, None), "DAMAGED: 3 of 1000 blocks"),
+            (
+                text(1000, 900, Some(900), None),
+                "all 100 blocks are intact, 800 KiB, 900 blocks",
+            ),
+            (text(1000, 1000, Some(1000), None), "Nothing was verified"),
+            (text(1000, 0, None, Some(1500)), "500 blocks"),
+        ] {
+            states(&shown, &[part]);
+        }
+        assert_eq!(verification_headline(&fixture::record()), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! INSERTs of a temporary PostgreSQL server on the first target.
+
+use super::{Outcome, OwnRequests, ResultAnswer};
+use crate::data::RunData;
+use crate::document::DocumentError;
+use crate::figure::tables::{SERVER_LOAD, TRIAL};
+use crate::figure::{FigureList, Key, Part};
+use crate::postgres::{PostgresMeasurement, PostgresRecord};
+use crate::record::Record;
+
+impl Outcome for PostgresRecord {
+    fn own_requests(&self) -> Option<OwnRequests<'_>> {
+        Some(OwnRequests {
+            target: 0,
+            end_ns: self.end_ns.unwrap_or(0),
+            has_figures: !self.loads.is_empty(),
+            // A server that fails ends the run.
+            error: None,
+        })
+    }
+
+    fn answer(&self) -> ResultAnswer {
+        ResultAnswer::Given
+    }
+
+    fn restore(&self, data: &mut RunData) {
+        data.postgres = Some(PostgresMeasurement {
+            version: self.version.clone(),
+            loads: self.loads.iter().map(|load| load.data.clone()).collect(),
+            trials: self.trials.iter().map(|trial| trial.data.clone()).collect(),
+            end_ns: self.end_ns,
+        });
+    }
+
+    fn add_figures<'r>(&'r self, _: &'r Record, list: &mut FigureList<'r>) {
+        for load in &self.loads {
+            let name = format!("postgres-{}", load.data.load.name);
+            list.table(&Key::of(Part::Other, name).op("insert"), SERVER_LOAD, load);
+        }
+        for trial in &self.trials {
+            let name = format!("postgres-tried-{}", trial.data.trial.setting);
+            let key = Key::of(Part::Other, name).sample_count(trial.data.pairs.len() as u64);
+            list.table(&key, TRIAL, trial);
+        }
+    }
+
+    fn check(&self, _: &Record, _: &str) -> Result<(), DocumentError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! What came of a task, in one file a kind: everything that the rest of the program asks of a
+//! result without caring which one it is. How a result follows from what was measured, and its
+//! clause in the headline, stand in `crates/analysis/src/results.rs`; its blocks on a page in
+//! `crates/report/src/describe`.
+
+mod accept;
+mod files;
+mod inserts;
+mod observed;
+mod of_workloads;
+mod searches;
+mod survey;
+mod sustain;
+
+use crate::data::RunData;
+use crate::document::DocumentError;
+use crate::figure::FigureList;
+use crate::record::{Kept, Record, TaskResult};
+
+/// What the program asks of every result.
+pub trait Outcome {
+    /// The requests that were made for it and are none of a workload; `None` of a result that
+    /// follows from the measurements.
+    fn own_requests(&self) -> Option<OwnRequests<'_>>;
+
+    /// Whether it answers the question of its run.
+    fn answer(&self) -> ResultAnswer;
+
+    /// Puts what it was derived from back into the data of a run, so that it can be derived again.
+    fn restore(&self, data: &mut RunData);
+
+    /// Adds its figures, which CSV, Prometheus, thresholds and the history name.
+    fn add_figures<'r>(&'r self, record: &'r Record, list: &mut FigureList<'r>);
+
+    /// Checks every number of a result from outside that its readers take for an index or divide
+    /// by. `path` is its JSON pointer.
+    fn check(&self, record: &Record, path: &str) -> Result<(), DocumentError>;
+
+    /// Drops what no page shows, which is nothing of most results.
+    fn keep_what_is_shown(&mut self) {}
+}
+
+/// Requests that were made for a result itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OwnRequests<'a> {
+    /// Index of their target.
+    pub target: usize,
+    /// When the last of them ended, in nanoseconds after the start of the run.
+    pub end_ns: u64,
+    /// Whether they gave a figure; an interrupted run may have none.
+    pub has_figures: bool,
+    /// What failed; `None` where nothing did, or where failures are the answer itself.
+    pub error: Option<OwnError<'a>>,
+}
+
+/// A request of a result that the target answered with an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnError<'a> {
+    /// What was being done, as in "error reading '/dev/sdb'".
+    pub doing: &'static str,
+    /// Name of the first error, such as `EIO`; `None` where only the failed bytes were counted.
+    pub errno: Option<&'a str>,
+}
+
+/// Whether a result answers the question of its run. A run that asked for a yes, and got something
+/// else, exits with another code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultAnswer {
+    /// It does, or there was no question that could stay open.
+    Given,
+    /// The disk must not be used.
+    Rejected,
+    /// What was measured decides nothing.
+    Undecided,
+}
+
+impl ResultAnswer {
+    /// That of a question which was decided or was not.
+    fn decided(is_decided: bool) -> Self {
+        if is_decided {
+            Self::Given
+        } else {
+            Self::Undecided
+        }
+    }
+}
+
+impl TaskResult {
+    /// The same as what every result can be asked.
+    pub fn outcome(&self) -> &dyn Outcome {
+        match self {
+            Self::Survey(survey) => &**survey,
+            Self::Sweep(sweep) => sweep,
+            Self::Depth(depth) => depth,
+            Self::Sustain(sustain) => &**sustain,
+            Self::Load(load) => &**load,
+            Self::Rays(rays) => &**rays,
+            Self::Layers(layers) => layers,
+            Self::Compared(part) => part,
+            Self::Files(files) => files,
+            Self::Inserts(inserts) => inserts,
+            Self::Accept(accept) => &**accept,
+            Self::Together(together) => together,
+            Self::Observed(observed) => &**observed,
+        }
+    }
+
+    /// The same, to drop what no page shows.
+    fn outcome_mut(&mut self) -> &mut dyn Outcome {
+        match self {
+            Self::Survey(survey) => &mut **survey,
+            Self::Sweep(sweep) => sweep,
+            Self::Depth(depth) => depth,
+            Self::Sustain(sustain) => &mut **sustain,
+            Self::Load(load) => &mut **load,
+            Self::Rays(rays) => &mut **rays,
+            Self::Layers(layers) => layers,
+            Self::Compared(part) => part,
+            Self::Files(files) => files,
+            Self::Inserts(inserts) => inserts,
+            Self::Accept(accept) => &mut **accept,
+            Self::Together(together) => together,
+            Self::Observed(observed) => &mut **observed,
+        }
+    }
+}
+
+impl Record {
+    /// Time from the start of the run to the end of its last measurement, survey, load of a server
+    /// or step on files, in nanoseconds.
+    pub fn elapsed_ns(&self) -> u64 {
+        let mut end_ns = 0;
+        for row in &self.measurements {
+            end_ns = row.end_ns().max(end_ns);
+        }
+        for result in &self.results {
+            if let Some(own) = result.outcome().own_requests() {
+                end_ns = own.end_ns.max(end_ns);
+            }
+        }
+        end_ns
+    }
+
+    /// The same with what pages show alone, which takes less memory and text. It cannot be judged
+    /// again.
+    pub fn figures_only(mut self) -> Self {
+        for row in &mut self.measurements {
+            row.data.keep_what_is_shown();
+        }
+        for result in &mut self.results {
+            result.outcome_mut().keep_what_is_shown();
+        }
+        Self {
+            kept: Kept::FiguresOnly,
+            ..self
+        }
+    }
+}

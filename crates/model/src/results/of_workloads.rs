@@ -1,0 +1,132 @@
+//! Results that put workloads together: the matrix of a sweep, the greatest depth within a
+//! latency, what each layer costs, and what a run was a part of. None makes requests of its own,
+//! and none has a question that could stay open.
+
+use super::{Outcome, OwnRequests, ResultAnswer};
+use crate::campaign::CampaignPart;
+use crate::data::RunData;
+use crate::document::DocumentError;
+use crate::figure::tables::{LAYER, MATRIX, PREDICTED_CELL};
+use crate::figure::{FigureList, Key, Part};
+use crate::latency_search::LatencySearch;
+use crate::layers::LayersRecord;
+use crate::record::Record;
+use crate::sweep::{CellState, SweepRecord};
+use crate::together::TogetherRecord;
+
+impl Outcome for SweepRecord {
+    fn own_requests(&self) -> Option<OwnRequests<'_>> {
+        None
+    }
+
+    fn answer(&self) -> ResultAnswer {
+        ResultAnswer::Given
+    }
+
+    fn restore(&self, _: &mut RunData) {}
+
+    /// What follows from each matrix, and what its cost model predicts. The cells that were
+    /// measured are workloads.
+    fn add_figures<'r>(&'r self, _: &'r Record, list: &mut FigureList<'r>) {
+        for matrix in &self.matrices {
+            let name = format!("sweep-{}", matrix.operation.as_str());
+            list.table(&Key::of(Part::Other, name), MATRIX, matrix);
+            for cell in &matrix.cells {
+                if cell.state == CellState::Predicted {
+                    let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
+                    list.table(&Key::of(Part::Other, name), PREDICTED_CELL, cell);
+                }
+            }
+        }
+    }
+
+    fn check(&self, _: &Record, _: &str) -> Result<(), DocumentError> {
+        Ok(())
+    }
+}
+
+impl Outcome for LatencySearch {
+    fn own_requests(&self) -> Option<OwnRequests<'_>> {
+        None
+    }
+
+    fn answer(&self) -> ResultAnswer {
+        ResultAnswer::Given
+    }
+
+    fn restore(&self, _: &mut RunData) {}
+
+    /// Each depth is a workload, whose figures stand with the others.
+    fn add_figures<'r>(&'r self, _: &'r Record, _: &mut FigureList<'r>) {}
+
+    fn check(&self, _: &Record, _: &str) -> Result<(), DocumentError> {
+        Ok(())
+    }
+}
+
+impl Outcome for LayersRecord {
+    fn own_requests(&self) -> Option<OwnRequests<'_>> {
+        None
+    }
+
+    fn answer(&self) -> ResultAnswer {
+        ResultAnswer::Given
+    }
+
+    fn restore(&self, data: &mut RunData) {
+        data.layer_places.clone_from(&self.places);
+    }
+
+    fn add_figures<'r>(&'r self, _: &'r Record, list: &mut FigureList<'r>) {
+        for cost in &self.costs {
+            let key = Key::of(Part::Other, cost.workload.as_str()).op("read");
+            list.table(&key.target(cost.target), LAYER, cost);
+        }
+    }
+
+    fn check(&self, _: &Record, _: &str) -> Result<(), DocumentError> {
+        Ok(())
+    }
+}
+
+impl Outcome for CampaignPart {
+    fn own_requests(&self) -> Option<OwnRequests<'_>> {
+        None
+    }
+
+    fn answer(&self) -> ResultAnswer {
+        ResultAnswer::Given
+    }
+
+    fn restore(&self, data: &mut RunData) {
+        data.beside.clone_from(&self.beside);
+    }
+
+    /// The comparison has the figures.
+    fn add_figures<'r>(&'r self, _: &'r Record, _: &mut FigureList<'r>) {}
+
+    fn check(&self, _: &Record, _: &str) -> Result<(), DocumentError> {
+        Ok(())
+    }
+}
+
+impl Outcome for TogetherRecord {
+    fn own_requests(&self) -> Option<OwnRequests<'_>> {
+        None
+    }
+
+    fn answer(&self) -> ResultAnswer {
+        ResultAnswer::Given
+    }
+
+    fn restore(&self, data: &mut RunData) {
+        data.together = Some(self.clone());
+    }
+
+    /// The sum of all hosts has the figures.
+    fn add_figures<'r>(&'r self, _: &'r Record, _: &mut FigureList<'r>) {}
+
+    fn check(&self, _: &Record, _: &str) -> Result<(), DocumentError> {
+        Ok(())
+    }
+}
