@@ -129,9 +129,10 @@ fn disks(run: &SavedRun) -> impl Iterator<Item = &str> {
 }
 
 /// Whether the record of a run is worth reading: the short form names each workload and survey,
-/// but not the burst of a curve.
+/// but not the burst of a curve, nor the rate of a search that promises none.
 fn may_have(run: &SavedRun, named: &Named<'_>) -> bool {
     let subject = match named.part {
+        Part::Load => return run.verb == "load",
         Part::Burst => "curve",
         _ => named.subject,
     };
@@ -146,9 +147,10 @@ fn plans(record: &Record, named: &Named<'_>) -> bool {
 
 /// The name of a headline figure in conditions.
 fn headline_metric(figure: &Headline) -> &'static str {
-    match figure.unit.as_str() {
-        "B/s" => "throughput",
-        "ns" => "mean",
+    match (figure.workload.as_str(), figure.unit.as_str()) {
+        ("load", _) => "rate",
+        (_, "B/s") => "throughput",
+        (_, "ns") => "mean",
         _ => "iops",
     }
 }
@@ -244,6 +246,10 @@ mod tests {
     use crate::fixture;
     use diskproof_model::figure::named;
     use diskproof_model::measurement::OpKind;
+    use diskproof_model::rate::{
+        BreakCause, BreakLimit, LoadData, LoadFigures, LoadOutcome, LoadRecord,
+    };
+    use diskproof_model::record::TaskResult;
 
     fn run(day: u32, values: &[(&str, f64)]) -> SavedRun {
         let headline = |(name, value): &(&str, f64)| Headline {
@@ -404,6 +410,61 @@ mod tests {
         .unwrap();
         assert_eq!(trend.newest_without_figure, None);
         assert_eq!(outcome(&limit, &trend), ConditionOutcome::DoesNotHold);
+    }
+
+    /// A search with this answer.
+    fn searched(outcome: LoadOutcome) -> Record {
+        let mut record = fixture::record();
+        let figures = LoadFigures {
+            outcome,
+            low: 990.0,
+            rate: 1000.0,
+            high: 1010.0,
+            saturated: 1200.0,
+            slope: 10.0,
+            episodes: 20.0,
+            held: None,
+            control: None,
+            drift: None,
+            falls: 0,
+            unseen_credit: 0.0,
+            generator_share: None,
+            generator_late_share: 0.0,
+            cause: BreakCause {
+                limit: BreakLimit::Unknown,
+                why: String::new(),
+            },
+        };
+        record.plan.origin.verb = "load".to_owned();
+        record.results = vec![TaskResult::Load(Box::new(LoadRecord {
+            data: LoadData::default(),
+            figures,
+        }))];
+        record
+    }
+
+    #[test]
+    fn promised_rate_leads_its_run_and_a_search_without_one_is_undecided() {
+        let promise = SavedRun::of(&searched(LoadOutcome::Sustained), None);
+        assert_eq!(promise.figures[0].workload, "load");
+        assert_eq!(promise.figures[0].value, 1000.0);
+        let mut runs = vec![promise; 6];
+        assert_eq!(trends(&runs)[0].metric, "rate");
+
+        runs[5] = SavedRun::of(&searched(LoadOutcome::PerhapsNone), None);
+        runs[5].run_id = "newest".to_owned();
+        runs[5].started = "2100-01-01T00:00:00Z".to_owned();
+        let limit: Limit = "load.rate<-10%".parse().unwrap();
+        let rate = named(&limit.metric).unwrap();
+        let trend = condition_trend(&rate, &runs, |run| {
+            Some(match run.run_id.as_str() {
+                "newest" => searched(LoadOutcome::PerhapsNone),
+                _ => searched(LoadOutcome::Sustained),
+            })
+        })
+        .unwrap();
+        assert_eq!(trend.newest_without_figure.as_deref(), Some("newest"));
+        assert_eq!(outcome(&limit, &trend), ConditionOutcome::Undecided);
     }
 
     #[test]

@@ -4,7 +4,6 @@
 use crate::figure::{Figure, Part, figures};
 use crate::finding::Severity;
 use crate::op::OpKind;
-use crate::proof::FigureSource;
 use crate::record::Record;
 use crate::row::Row;
 use crate::surface::SeekPattern;
@@ -78,7 +77,7 @@ pub struct SavedFinding {
 /// A figure that stands for a workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Headline {
-    /// Name of the workload; `curve` and `access` for a survey.
+    /// Name of the workload; `curve` and `access` for a survey, `load` for a promised rate.
     pub workload: String,
     /// What was done, such as `read`, or `create` of files.
     pub operation: String,
@@ -158,6 +157,8 @@ fn serious_findings(record: &Record) -> Vec<SavedFinding> {
 /// Kinds of figures, in the order in which a database cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
+    /// The answer of a search, which its trials follow.
+    PromisedRate,
     Commit,
     RandomRead,
     Curve,
@@ -192,7 +193,12 @@ impl Kind {
             },
             Part::Observed if is_rate && figure.key.op == "read" => Self::SmallRead,
             Part::Observed if is_rate => Self::SmallWrite,
-            _ => return None,
+            Part::Load if figure.metric.threshold == "rate" => Self::PromisedRate,
+            // Others of these parts.
+            Part::Curve | Part::Access(_) | Part::FileStep | Part::Observed | Part::Load => {
+                return None;
+            }
+            Part::Burst | Part::Other => return None,
         })
     }
 
@@ -246,7 +252,7 @@ pub fn named(workload: &str, operation: &str) -> String {
 }
 
 fn headline(record: &Record, figure: &Figure<'_>) -> Headline {
-    let objection = record.objection(FigureSource::of(record, figure));
+    let objection = record.objection_to(figure);
     Headline {
         workload: match figure.key.part {
             Part::Access(_) => "access".to_owned(),
