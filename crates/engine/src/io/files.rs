@@ -12,7 +12,7 @@ pub(crate) struct TargetFiles {
     further: Vec<OwnedFd>,
     /// The part of each of several files that belongs to the target.
     part: PartOfFile,
-    /// Of several files, whether each was written since its last sync.
+    /// Of several files, true for each that was written since its last sync.
     unsynced: Vec<bool>,
     /// Of several files, where the write of each slot of a queue begins, until it has ended.
     writes_in_flight: Vec<Option<u64>>,
@@ -77,7 +77,7 @@ impl TargetFiles {
         }
     }
 
-    /// How many bytes of a request belong to the file in which it begins.
+    /// The part of a request, in bytes, that belongs to the file in which it begins.
     #[inline(always)]
     pub(crate) fn bytes_in_file(&self, offset: u64, bytes: usize) -> usize {
         let index = self.index(offset);
@@ -156,7 +156,7 @@ impl TargetFiles {
         result
     }
 
-    /// Whether there is more than one.
+    /// True where the target has more than one file.
     pub(crate) fn are_several(&self) -> bool {
         !self.further.is_empty()
     }

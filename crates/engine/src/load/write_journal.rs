@@ -12,25 +12,25 @@ const MAGIC: u64 = 0x6469_736B_7072_6F76;
 /// Words before the payload: magic, seed, offset, generation, checksum.
 const HEADER_WORDS: usize = 5;
 
-/// What the header of a block says.
+/// The content of a block's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockSignature {
     /// Seed of the run that wrote it.
     pub seed: u64,
-    /// Where it belongs: an offset in the target, in bytes.
+    /// The offset in the target where the block belongs, in bytes.
     pub offset: u64,
-    /// How often the run had written it then.
+    /// 1 for the first write of the block by the run, and one more with each later write.
     pub generation: u64,
 }
 
 /// Why a block has no signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignatureFault {
-    /// Nothing but zeros.
+    /// The block holds nothing but zeros.
     Zero,
-    /// The data of something else.
+    /// The block holds data of another program.
     Foreign,
-    /// The checksum is another.
+    /// The checksum does not fit the content.
     Checksum,
     /// Written in blocks of this many bytes.
     OtherSize(u32),
@@ -86,7 +86,7 @@ impl BlockSignature {
         }
     }
 
-    /// Whether the checksum in the header of a block is that of its content.
+    /// True if the checksum in the header of a block is that of its content.
     fn has_checksum_of(self, block: &[u8]) -> bool {
         let payload = block.get(HEADER_WORDS * 8..).unwrap_or_default();
         header_word(block, 4) == self.checksum(header_word(block, 3), payload)
@@ -108,6 +108,7 @@ fn header_word(block: &[u8], index: usize) -> u64 {
 /// Four independent lanes of multiply and rotate, so that the CPU works on them side by side; any
 /// changed bit changes the sum.
 fn checksum(bytes: &[u8]) -> u64 {
+    /// Odd, so that a multiplication loses no bit: 2⁶⁴ divided by the golden ratio.
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut lanes = [1u64, 2, 3, 4];
     let mut quads = bytes.chunks_exact(32);
@@ -139,7 +140,7 @@ pub(crate) struct WriteJournal {
     start: u64,
     block_bytes: u64,
     generations: Vec<AtomicU32>,
-    /// What the blocks hold in place of signatures.
+    /// The content of the blocks, where they hold a pattern in place of signatures.
     pattern: Option<BlockPattern>,
 }
 

@@ -22,21 +22,21 @@ pub enum RunError {
         kind.as_str()
     )]
     Engine {
-        /// The last one tried.
+        /// The last I/O engine that was tried.
         kind: EngineKind,
-        /// The target.
+        /// Path of the target.
         path: String,
-        /// Why.
+        /// The reason, a clause without a full stop.
         why: String,
     },
     /// The target does not suit the workload.
     #[error("{path}: workload '{workload}' {why}")]
     Unsuitable {
-        /// The target.
+        /// Path of the target.
         path: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// Why, and what to do: what follows its name.
+        /// The reason and the remedy, as the rest of a sentence whose subject is the workload.
         why: String,
     },
     /// Direct I/O needs whole units.
@@ -46,47 +46,47 @@ pub enum RunError {
          --buffered"
     )]
     Alignment {
-        /// The target.
+        /// Path of the target.
         path: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
         /// `block size`, `start of the span` or `stride`.
         what: &'static str,
-        /// Its value.
+        /// The size or position that does not fit.
         bytes: u64,
-        /// The unit.
+        /// The number of bytes of which it must be a multiple.
         unit: u32,
     },
     /// The scratch file could not be given its content.
     #[error("{path}: cannot write the scratch file ({errno}); {remedy}")]
     Layout {
-        /// The target.
+        /// Path of the target.
         path: String,
         /// The errors seen.
         errno: String,
-        /// What to do, a clause.
+        /// The remedy, as a clause.
         remedy: String,
     },
     /// The watcher ended the run before the workload began.
     #[error("interrupted before '{workload}' started")]
     Interrupted {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
     },
     /// A worker stopped with an error.
     #[error("{path}: {source} while '{workload}' ran. {}", worker_remedy(source))]
     Worker {
-        /// The target.
+        /// Path of the target.
         path: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// Why.
+        /// The error of the system call, or the panic of the thread.
         source: io::Error,
     },
     /// The workload was to start at an instant, and was not ready.
     #[error("not ready at its instant: late by {late_ns} ns")]
     NotReady {
-        /// By how much, in nanoseconds.
+        /// The delay behind the instant, in nanoseconds.
         late_ns: u64,
     },
     /// The target hangs.
@@ -95,11 +95,11 @@ pub enum RunError {
          hangs. See the kernel log (dmesg)"
     )]
     Stalled {
-        /// The target.
+        /// Path of the target.
         path: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// For how long.
+        /// The length of the silence.
         seconds: u64,
     },
     /// A worker ended without a report.
@@ -108,7 +108,7 @@ pub enum RunError {
          report it"
     )]
     Lost {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
     },
     /// No thread could be started.
