@@ -28,9 +28,9 @@ pub(crate) fn unwritten_bytes(fd: BorrowedFd<'_>, start: u64, length: u64) -> Op
 fn written_by_fiemap(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
     let mut written = 0;
     for part in extents_in(fd, start, end) {
-        let (part_start, extents) = part.ok()?;
-        for extent in &extents {
-            written += written_in(extent, part_start, end);
+        let part = part.ok()?;
+        for extent in &part.extents {
+            written += written_in(extent, part.start, end);
         }
     }
     Some(written)
