@@ -5,7 +5,7 @@ use crate::figure::Figure;
 use crate::finding::{Cause, Finding};
 use crate::record::{FIRST_RESULT, Record};
 
-/// Where a figure of a record comes from.
+/// The place of a record from which a figure comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureSource {
     /// The measurement with this index.
@@ -27,12 +27,12 @@ impl FigureSource {
     }
 }
 
-/// Why a figure may not decide anything.
+/// The reason why a figure may not decide anything.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Objection<'a> {
     /// The finding that shows it.
     pub finding: &'a Finding,
-    /// What the figure is instead of the disk's.
+    /// The thing that the figure shows instead of the disk.
     pub cause: Cause,
 }
 
@@ -44,7 +44,7 @@ impl Objection<'_> {
 }
 
 impl Record {
-    /// What forbids a decision on a figure of this source; `None` where nothing does.
+    /// The reason against a decision on a figure of this source; `None` where there is none.
     pub fn objection(&self, source: FigureSource) -> Option<Objection<'_>> {
         for finding in self.findings.iter().filter(|finding| finding.is_serious()) {
             if let Some(cause) = finding.says.objection()
@@ -56,7 +56,7 @@ impl Record {
         None
     }
 
-    /// Whether a finding rests on the source of a figure, or on the target that was measured.
+    /// True if a finding rests on the source of a figure, or on the target that was measured.
     fn is_about(&self, finding: &Finding, source: FigureSource) -> bool {
         let (own_places, target) = match source {
             FigureSource::Measurement(index) => (
