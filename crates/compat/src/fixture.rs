@@ -100,7 +100,7 @@ pub(crate) fn device(size_bytes: u64) -> TargetIdentity {
     identity("/dev/vdb", TargetKind::BlockDevice, size_bytes)
 }
 
-/// So many operations of one kind in this time.
+/// A measurement of so many operations of one kind in this time.
 pub(crate) fn measurement(
     workload: &Workload,
     kind: OpKind,

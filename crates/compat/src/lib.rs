@@ -62,7 +62,7 @@ static DROP_INS: LazyLock<[&DropIn; 11]> = LazyLock::new(|| {
     ]
 });
 
-/// All drop-ins.
+/// The drop-ins in the order of help and docs.
 pub fn drop_ins() -> &'static [&'static DropIn] {
     &*DROP_INS
 }

@@ -24,7 +24,7 @@ use print::{
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of bonnie++ in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("bonnie.txt"), start));
 
@@ -47,7 +47,7 @@ const DIRECTORIES_MAX: u64 = 10_000;
 /// A day stands in for the limit of time that bonnie++ does not have.
 const FILES_NS: u64 = 86_400 * 1_000_000_000;
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BonnieLoad {
     head: LoadHead,
@@ -59,7 +59,7 @@ struct BonnieLoad {
     seed: Option<u64>,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that bonnie++ prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let command = CommandLine::with_help_after_errors(DROP_IN.usage);
     DROP_IN.start_load(arguments, command, read)

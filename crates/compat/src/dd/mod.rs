@@ -18,7 +18,7 @@ use diskproof_model::units::SECTOR_BYTES;
 use print::{CopyPrinter, StatusLevel, counts_bytes, parse_bytes};
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of dd in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("dd.txt"), start));
 
@@ -300,7 +300,7 @@ impl CopyLoad {
         Ok(bytes)
     }
 
-    /// Whether dd would cut the file off where it begins to write, and write nothing behind it.
+    /// True if dd would cut the file off where it begins to write, and write nothing behind it.
     fn would_truncate(&self, size_bytes: u64) -> bool {
         self.head.writes
             && self.bytes == Some(0)

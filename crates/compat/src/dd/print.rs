@@ -7,11 +7,11 @@ use diskproof_model::measurement::{Measurement, OpKind};
 /// Prefixes from 10³ or 2¹⁰ on.
 const PREFIXES: [char; 8] = ['k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y'];
 
-/// What is printed.
+/// The part of the report that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatusLevel {
     All,
-    /// Without the rate.
+    /// The counts of blocks, without the rate.
     Records,
     None,
 }
@@ -20,7 +20,7 @@ pub(super) enum StatusLevel {
 #[derive(Debug)]
 pub(super) struct CopyPrinter {
     pub(super) status: StatusLevel,
-    /// Of whole blocks.
+    /// Bytes of a whole block.
     pub(super) block_bytes: u64,
 }
 
@@ -120,7 +120,7 @@ fn suffix(text: &str) -> Option<u64> {
     base.checked_pow(index as u32 + 1)
 }
 
-/// Whether a number counts bytes instead of blocks, as in `count=4096B`.
+/// True of a number that counts bytes instead of blocks, as in `count=4096B`.
 pub(super) fn counts_bytes(text: &str) -> bool {
     match text.strip_suffix('B') {
         Some(number) => number.ends_with(|c: char| c.is_ascii_digit()),
@@ -163,7 +163,7 @@ fn rounded(value: f64, has_prefix: bool) -> f64 {
     }
 }
 
-/// Whether a text of [`human`] has no prefix.
+/// True of a text of [`human`] without a prefix.
 fn lacks_prefix(text: &str) -> bool {
     text.ends_with(" B")
 }

@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of fio in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("fio.txt"), start));
 
 /// Shorter intervals would disturb what is measured.
 const STATUS_INTERVAL_MIN_NS: u64 = 100_000_000;
 
-/// Reads the arguments.
+/// Turns the arguments into jobs, or into the text or error that fio prints.
 pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let mut reader = FioArguments::default();
     let mut words = arguments.iter();
@@ -117,14 +117,14 @@ fn usage(text: &str) -> DropInError {
 
 #[derive(Debug, Default)]
 struct FioArguments {
-    /// The general options.
+    /// Options that belong to no job, such as those of the output.
     general: GivenArguments,
     global: Vec<JobOption>,
     jobs: Vec<OptionsJob>,
-    /// Whether options belong to the last job.
+    /// True once a job has begun, to which the options that follow belong.
     in_job: bool,
     files: Vec<PathBuf>,
-    /// What is printed in place of a run.
+    /// The text that is printed in place of a run.
     shown: Option<ToolText>,
 }
 

@@ -8,7 +8,7 @@ use diskproof_model::measurement::DiskTotals;
 /// The version of fio whose output this is.
 pub(super) const EMULATES: &str = "fio-3.33";
 
-/// What all entries of a run share.
+/// Facts that all entries of a run share.
 pub(super) struct RunFrame<'a> {
     pub unix_ns: u64,
     pub time: String,
@@ -77,7 +77,7 @@ impl GroupTotal {
         })
     }
 
-    /// Bytes per second.
+    /// Bytes per second, rounded down, over the whole milliseconds of the longest job.
     pub(super) fn rate(&self) -> u64 {
         (u128::from(self.bytes) * 1000 / u128::from(self.ms_max.max(1))) as u64
     }

@@ -4,39 +4,39 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// How an option of a job is handled.
+/// The treatment of an option of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FioHandling {
-    /// It has the same meaning here, or an equivalent.
+    /// Carried out with the same meaning, or an equivalent.
     Translated,
-    /// It does not change the load.
+    /// Accepted, because it does not change the load.
     Ignored,
     /// Nor does this one, but `as fio` uses it for its output.
     Carried,
-    /// It would change the load. The job is refused, except for these values, and where the
-    /// option has no effect.
+    /// Refused with the job, because it would change the load, except for these values, and where
+    /// the option has no effect.
     Refused {
-        /// The values.
+        /// Values with which it does not change the load.
         except: Vec<&'static str>,
-        /// What gives it an effect; `None`: it always has one.
+        /// The condition under which it has an effect; `None`: it always has one.
         only: Option<FioCondition>,
     },
-    /// It is no option of jobs.
+    /// No option of jobs.
     Hint,
 }
 
 /// The jobs in which an option has an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FioCondition {
-    /// With random offsets.
+    /// The job uses random offsets.
     Random,
-    /// Jobs that write.
+    /// The job writes.
     Writes,
     /// Through the page cache.
     Buffered,
     /// With several requests in flight.
     Queue,
-    /// With several laps.
+    /// The job makes several laps.
     Loops,
     /// With this other option.
     Option(&'static str),
@@ -67,21 +67,21 @@ impl FioCondition {
     }
 }
 
-/// An option.
+/// An option of fio's jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FioOption {
-    /// Its names; the first one stands for all.
+    /// Names, of which the first stands for all.
     pub names: Vec<&'static str>,
-    /// How a job with it is handled.
+    /// The treatment of a job with it.
     pub handling: FioHandling,
     /// The translation or the reason; for refusals the rest of a sentence that begins with the
     /// option.
     pub text: &'static str,
-    /// What to write instead of the flag, as the rest of such a sentence.
+    /// The words that replace the flag, as the rest of a sentence.
     pub hint: Option<&'static str>,
-    /// Whether it takes a value only behind `=`, under each of its names.
+    /// True of an option that takes a value only behind `=`, under each of its names.
     pub is_switch: bool,
-    /// Whether its value is 0 or 1. A switch has any number; all but 0 are alike.
+    /// True of an option with the value 0 or 1. A switch has any number; all but 0 are alike.
     pub is_boolean: bool,
 }
 
@@ -93,11 +93,11 @@ impl FioOption {
 }
 
 const TABLE: &str = include_str!("job_options.txt");
-/// The hint `job`.
+/// The text of the hint `job` in the table.
 const JOB_HINT: &str = "is a job option; write the whole fio command after run: diskproof run fio \
                         --name=t …";
 
-/// All options, in the order of the table.
+/// The options of fio's jobs, in the order of the table.
 pub static FIO_OPTIONS: LazyLock<Vec<FioOption>> = LazyLock::new(|| {
     let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
     lines.flat_map(options_of_line).collect()
@@ -170,8 +170,8 @@ pub fn fio_similar(name: &str) -> Option<&'static str> {
     all.next().copied()
 }
 
-/// Whether two words are the same but for a letter that was added, left out, changed, or exchanged
-/// with the next one.
+/// True of two words that are the same but for a letter that was added, left out, changed, or
+/// exchanged with the next one.
 fn differ_by_one(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let is_short = one.len() <= other.len();
@@ -196,7 +196,7 @@ pub fn fio_hint(name: &str) -> Option<&'static str> {
     options.find_map(|option| option.hint)
 }
 
-/// Whether a word is an option of a job that takes a value only behind `=`.
+/// True of an option of a job that takes a value only behind `=`.
 pub(super) fn is_switch(name: &str) -> bool {
     fio_option(name).is_some_and(|option| option.is_switch)
 }

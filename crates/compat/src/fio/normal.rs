@@ -43,7 +43,7 @@ fn length(number: u64) -> usize {
     number.to_string().len()
 }
 
-/// `95.5MiB` and `100MB`.
+/// A number of bytes in both spellings: `95.5MiB` and `100MB`.
 struct BytesText {
     binary: String,
     decimal: String,
@@ -177,7 +177,7 @@ fn times(name: &str, histogram: &LatencyHistogram) -> String {
 }
 
 fn percentile_lines(name: &str, histogram: &LatencyHistogram, list: &[f64]) -> String {
-    /// On one line.
+    /// Percentiles on one line, as fio's output has them.
     const PER_LINE: usize = 4;
     let values = percentiles(histogram, list);
     let (Some(least), Some(most)) = (values.first(), values.last()) else {
@@ -235,7 +235,7 @@ fn rate_samples_text(samples: &RateSamples, unit: f64, share: &str) -> String {
 }
 
 fn latency_ranges(shares: &RangeShares) -> String {
-    /// On one line.
+    /// Shares on one line, as fio's output has them.
     const PER_LINE: usize = 5;
     let mut text = String::new();
     let units = [

@@ -6,21 +6,21 @@ use crate::printer::{DropInError, ToolText};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-/// What --cmdhelp tells of an option.
+/// The facts of an option that --cmdhelp prints.
 struct OptionHelp {
-    /// Its name.
+    /// The name that stands for all.
     name: &'static str,
-    /// Its other names.
+    /// Further names.
     aliases: Vec<&'static str>,
     /// The type of its value, as fio names it.
     kind: &'static str,
-    /// Its default; empty where there is none.
+    /// The default; empty where there is none.
     default: &'static str,
     /// The least and the greatest value; empty where it has none.
     range: &'static str,
     /// The words that it takes, with ! where diskproof refuses the word.
     words: Vec<&'static str>,
-    /// What it does.
+    /// A sentence on the effect.
     text: &'static str,
 }
 
@@ -104,12 +104,12 @@ impl OptionHelp {
         option.is_some_and(|option| matches!(option.handling, FioHandling::Refused { .. }))
     }
 
-    /// Its line in a list.
+    /// The line of a list of options.
     fn line(&self) -> String {
         format!("{:<NAME_WIDTH$}: {}\n", self.name, self.text)
     }
 
-    /// All that is known of it.
+    /// Everything that is known of it, as --cmdhelp prints it for one option.
     fn details(&self) -> String {
         let limit = if self.is_refused() {
             " (refused by diskproof)"
@@ -144,7 +144,7 @@ impl OptionHelp {
     }
 }
 
-/// What `--cmdhelp` prints: about one option, or a line about each.
+/// The answer to `--cmdhelp`: about one option, or a line about each.
 pub(super) fn option_help(name: Option<&str>) -> ToolText {
     let all = &TABLE.of_jobs;
     match name {
@@ -157,7 +157,7 @@ pub(super) fn option_help(name: Option<&str>) -> ToolText {
     }
 }
 
-/// What `--enghelp` prints: the engines, the options of one, or about one of these, which follows
+/// The answer to `--enghelp`: the engines, the options of one, or about one of these, which follows
 /// the engine and a comma.
 pub(super) fn engine_help(words: Option<&str>) -> Result<ToolText, DropInError> {
     let Some(words) = words else {

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// The forms of output that were chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct FioOutput {
-    /// For people.
+    /// True of the output for people.
     pub(super) normal: bool,
     terse: Option<u32>,
     json: bool,
@@ -71,11 +71,11 @@ pub(super) struct FioPrinter {
     pub(super) described: DescribedJobs,
     /// The file that everything goes to, in one piece.
     pub(super) saved_to: Option<PathBuf>,
-    /// How often the output is repeated while jobs run.
+    /// Nanoseconds after which the output is repeated while jobs run; `None`: never.
     pub(super) status_interval_ns: Option<u64>,
-    /// What was measured before the current jobs.
+    /// Measurements that ended before the current jobs.
     pub(super) finished: Vec<Measurement>,
-    /// What was printed so far, where it goes to a file.
+    /// The text printed so far, where it goes to a file.
     pub(super) status: String,
 }
 
@@ -266,7 +266,7 @@ impl ToolPrinter for FioPrinter {
     }
 }
 
-/// What the output has besides measurements.
+/// The state of a run that the output has besides measurements.
 struct RunState<'a> {
     /// The error that ended the run, by its name.
     error: Option<&'a str>,
@@ -274,7 +274,7 @@ struct RunState<'a> {
     disks: &'a [DiskTotals],
 }
 
-/// What the figures do not say.
+/// Remarks on what the figures do not say.
 fn notes(measurements: &[Measurement]) -> String {
     let mut text = String::new();
     for measurement in measurements {

@@ -29,9 +29,9 @@ pub(super) struct JobEntry {
     pub files: u64,
     pub depth: u32,
     pub error: Option<(i32, String)>,
-    /// Whether the reads have all others as well (`unified_rw_reporting=mixed`).
+    /// True if the reads have all others as well (`unified_rw_reporting=mixed`).
     pub is_mixed: bool,
-    /// All directions as one, beside each (`unified_rw_reporting=both`).
+    /// The sum of all directions, beside each (`unified_rw_reporting=both`).
     pub both: Option<DirectionStats>,
     /// Reads, writes and trims.
     pub directions: [DirectionStats; 3],
@@ -43,20 +43,20 @@ pub(super) struct JobEntry {
     pub system_percent: f64,
     /// Requests in flight on average.
     pub in_flight: f64,
-    /// Whether percentiles are shown as `clat`, and as `lat`.
+    /// True if percentiles are shown as `clat`, and as `lat`.
     pub shows_clat: bool,
     pub shows_lat: bool,
-    /// Whether these times are left out (`disable_clat`, `disable_lat`, `gtod_reduce`).
+    /// True if these times are left out (`disable_clat`, `disable_lat`, `gtod_reduce`).
     pub hides_clat: bool,
     pub hides_lat: bool,
     pub percentiles: Vec<f64>,
-    /// Whether the rate was steady (`steadystate`).
+    /// The steadiness of the rate, where the job asks for it (`steadystate`).
     pub steady: Option<SteadyEntry>,
-    /// The author's description.
+    /// The author's description of the job.
     pub description: Option<String>,
     /// The errors after which it went on (`continue_on_error`); `None` where it would end.
     pub continued: Option<ContinuedErrors>,
-    /// What the depth was searched for (`latency_target`).
+    /// The latency for which the depth was searched (`latency_target`).
     pub latency_target: Option<LatencyTarget>,
 }
 
@@ -76,7 +76,7 @@ impl ContinuedErrors {
         }
     }
 
-    /// Its number; 0 without errors.
+    /// The number of the first error; 0 without errors.
     pub(super) fn first_number(&self) -> i32 {
         match &self.first {
             Some(name) => error_number(name),
@@ -84,7 +84,7 @@ impl ContinuedErrors {
         }
     }
 
-    /// Its name, or that of no error.
+    /// The name of the first error; `Success` without errors.
     pub(super) fn first_name(&self) -> &str {
         self.first.as_deref().unwrap_or("Success")
     }
@@ -259,7 +259,7 @@ pub(super) struct DirectionStats {
 }
 
 impl DirectionStats {
-    /// Bytes per second.
+    /// Bytes per second of all transfers.
     pub(super) fn rate(&self) -> u64 {
         match self.runtime_ms {
             0 => 0,
@@ -267,7 +267,7 @@ impl DirectionStats {
         }
     }
 
-    /// Operations per second.
+    /// Operations per second of all transfers.
     pub(super) fn iops(&self) -> f64 {
         match self.runtime_ms {
             0 => 0.0,
@@ -348,7 +348,7 @@ fn ops_of_kinds<'m>(measurement: &'m Measurement, kinds: &[OpKind]) -> Vec<&'m O
     found
 }
 
-/// Whether a job turns a time off by its own option, or by the one for all.
+/// True if a job turns a time off by its own option, or by the one for all.
 pub(super) fn hides(described: &DescribedJobs, job: &DescribedJob, option: &str) -> bool {
     described.is_on(job, option, false) || described.is_on(job, "gtod_reduce", false)
 }
@@ -486,8 +486,8 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
         .collect()
 }
 
-/// What was measured of a workload; of a search for a depth, what was at the depth that it found,
-/// or at least.
+/// The measurements of a workload; of a search for a depth, those at the depth that it found, or at
+/// least.
 fn own_measurements<'a>(
     workload: &JobWorkload,
     measurements: &'a [Measurement],

@@ -20,14 +20,14 @@ pub enum Base {
 /// A number of bytes, or a percentage of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// Bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// Percent.
+    /// Percent of the size of a file or device.
     Percent(u64),
 }
 
 impl Amount {
-    /// Nothing.
+    /// No bytes.
     pub const ZERO: Self = Self::Bytes(0);
 
     /// The amount in bytes, for a target of `whole` bytes.

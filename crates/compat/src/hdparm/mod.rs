@@ -16,11 +16,11 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::collections::VecDeque;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of hdparm in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("hdparm.txt"), start));
 
-/// TIMING_BUF_MB.
+/// Bytes of a read, as `TIMING_BUF_MB` in hdparm.c has them.
 const BLOCK_BYTES: u32 = 2 << 20;
 /// Names of the workloads.
 const CACHED_READS: &str = "cached-reads";
@@ -30,7 +30,7 @@ const DEVICE_NS: u64 = 3 * SECOND;
 const GIB: u64 = 1 << 30;
 const MIB: f64 = 1_048_576.0;
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TimingLoad {
     head: LoadHead,
@@ -43,7 +43,7 @@ struct TimingLoad {
     offset_gib: Option<u64>,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that hdparm prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let help = DROP_IN.help(19, |option: &DropInOption| format!(" {}", option.written()));
     if arguments.is_empty() {
@@ -146,7 +146,7 @@ impl TimingLoad {
         }
     }
 
-    /// What stands before the figures of a workload of this name.
+    /// The words before the figures of a workload of this name.
     fn label(&self, name: &str) -> String {
         match (name, self.is_direct) {
             (CACHED_READS, true) => " Timing O_DIRECT cached reads:   ".to_owned(),

@@ -24,7 +24,7 @@ use print::{IopingPrinter, OutputForm, ShownTarget};
 use std::sync::LazyLock;
 use suffix::{count, rate, size, time};
 
-/// The registry's line.
+/// The entry of ioping in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("ioping.txt"), start));
 
@@ -38,7 +38,7 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 /// Scratch files are made of pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 struct IopingLoad {
     head: LoadHead,
@@ -49,12 +49,12 @@ struct IopingLoad {
     default_work_bytes: u64,
     warmup: u64,
     seed: Option<u64>,
-    /// How often writing was asked for: a file or a device needs three.
+    /// Times that writing was asked for: a file or a device needs three.
     writes: usize,
     form: OutputForm,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that ioping prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let help = DROP_IN.help(33, form);
     if arguments.is_empty() {
@@ -294,7 +294,7 @@ impl IopingLoad {
     }
 }
 
-/// Where requests go to.
+/// The span of the target that requests go to.
 struct RequestPlace {
     span: Span,
     /// The size of the scratch file; `None` on an existing target.

@@ -118,17 +118,17 @@ fn is_part_of_number(c: char) -> bool {
     c.is_ascii_digit() || matches!(c, '.' | '-' | '+')
 }
 
-/// `4.11 k`.
+/// A count with its suffix: `4.11 k`.
 pub(super) fn count_text(value: f64) -> String {
     with_suffix(value, COUNTS)
 }
 
-/// `29.6 MiB`.
+/// A number of bytes with its suffix: `29.6 MiB`.
 pub(super) fn size_text(value: f64) -> String {
     with_suffix(value, SIZES)
 }
 
-/// `527.6 us`.
+/// A time with its suffix: `527.6 us`.
 pub(super) fn time_text(value: f64) -> String {
     with_suffix(value, TIMES)
 }

@@ -18,7 +18,7 @@ use print::{COLUMNS, Column, FigureUnit, MatrixPrinter, SizePair, Sizes, doublin
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of IOzone in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("iozone.txt"), start));
 
@@ -31,7 +31,7 @@ const RECORD_KIB_MAX: u64 = 1 << 20;
 const STRIDE: u64 = 17;
 const TESTS: u32 = 6;
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 struct PairsLoad {
     head: LoadHead,
@@ -41,7 +41,7 @@ struct PairsLoad {
     stride: u64,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that IOzone prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let help = DROP_IN.help(17, |option| format!("  {} {}", option.short, option.value));
     let command = CommandLine::with_help_after_errors(&help);

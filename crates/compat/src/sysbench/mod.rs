@@ -25,7 +25,7 @@ use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of sysbench in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("sysbench.txt"), start));
 
@@ -34,7 +34,7 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 const TIME_MAX: u64 = 100 * 86_400;
 const PRIME_MAX: u64 = 1 << 40;
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 struct FileioLoad {
     head: LoadHead,
@@ -43,7 +43,7 @@ struct FileioLoad {
     shown: ShownSettings,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that sysbench prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let given = parse(DROP_IN.options, arguments, false).map_err(fatal)?;
     if given.has("version") {
@@ -284,7 +284,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     })
 }
 
-/// What --file-io-mode says.
+/// The meaning of --file-io-mode.
 #[derive(Debug, Clone, Copy)]
 struct IoMode {
     engine: EngineKind,
@@ -319,7 +319,7 @@ fn read_io_mode(given: &GivenArguments) -> Result<IoMode, String> {
         .map_err(|other| format!("unknown I/O mode: {other}"))
 }
 
-/// The test cpu.
+/// Reads the arguments of the test cpu.
 fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
     let mut options = given.options.iter();
     if let Some(option) = options.find(|given| given.name.starts_with("file-")) {
@@ -349,7 +349,7 @@ fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
     })
 }
 
-/// Reads per write.
+/// Reads the number of reads per write.
 fn read_ratio(given: &GivenArguments) -> Result<f64, String> {
     let text = given.value("file-rw-ratio").unwrap_or("1.5");
     match text.parse() {
@@ -358,7 +358,7 @@ fn read_ratio(given: &GivenArguments) -> Result<f64, String> {
     }
 }
 
-/// What sysbench says of the old way to name a test.
+/// The warning of sysbench about the old way to name a test.
 fn warning_of_test(given: &GivenArguments) -> Option<String> {
     if !given.has("test") {
         return None;
@@ -385,10 +385,10 @@ fn notes(given: &GivenArguments, is_direct: bool, read_permille: u16, threads: u
     notes
 }
 
-/// What --file-extra-flags says.
+/// The meaning of --file-extra-flags.
 struct ExtraFlags {
     is_direct: bool,
-    /// How the flags sync writes, where one does.
+    /// The sync of writes by these flags, where one of them syncs.
     sync: Option<SyncPolicy>,
     /// As the report shows them.
     text: String,

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of zcav in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("zcav.txt"), start));
 
@@ -38,7 +38,7 @@ struct Device {
     log: Option<PathBuf>,
 }
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BlocksLoad {
     head: LoadHead,
@@ -54,7 +54,7 @@ struct BlocksLoad {
     skip: u64,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that zcav prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let command = CommandLine::with_help_after_errors(DROP_IN.usage);
     DROP_IN.start_load(arguments, command, read)
@@ -152,7 +152,7 @@ impl BlocksLoad {
         }
     }
 
-    /// How many blocks are read. The end of -r limits their number: zcav does not count the skipped
+    /// The number of blocks that are read. The end of -r limits it: zcav does not count the skipped
     /// ones, and reads on until that many are read or the device ends.
     fn points(&self, size_bytes: u64) -> u64 {
         let end_bytes = self.end_bytes.unwrap_or(u64::MAX);
@@ -161,7 +161,7 @@ impl BlocksLoad {
         blocks.div_ceil(self.skip).min(most)
     }
 
-    /// Of a single pass, zcav has printed the heading when it finds no block.
+    /// The error where no block fits: before a single pass, zcav has printed the heading by then.
     fn too_small(&self) -> DropInError {
         let path = &self.devices[0].path;
         let stdout = if self.loops == 1 { HEADING } else { "" };
@@ -320,7 +320,7 @@ impl BlocksPrinter {
         }
     }
 
-    /// Of several passes, the totals come first.
+    /// The lines of the output; of several passes, the totals come first.
     fn lines(&mut self) -> String {
         let mut lines = HEADING.to_owned();
         let block_bytes = self.load.block_bytes;
