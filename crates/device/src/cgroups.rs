@@ -8,9 +8,9 @@ use std::path::Path;
 
 /// One kind of limit.
 struct LimitKey {
-    /// Its key in `io.max`.
+    /// The key in `io.max` of cgroup v2.
     key: &'static str,
-    /// Its file in cgroup v1.
+    /// The name of the file in cgroup v1.
     file: &'static str,
     field: fn(&mut IoLimit) -> &mut Option<u64>,
 }

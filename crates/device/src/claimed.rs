@@ -152,7 +152,7 @@ impl ClaimedDirectory {
         Self::claim_in(parent.as_fd(), name, &path)
     }
 
-    /// The same in an open directory; errors show `path`.
+    /// As [`Self::claim`], in an open directory; errors show `path`.
     pub(crate) fn claim_in(
         parent: BorrowedFd<'_>,
         name: &str,
@@ -208,7 +208,7 @@ impl ClaimedDirectory {
         self.own.own_files.up_to(bytes_max)
     }
 
-    /// Its descriptor.
+    /// The descriptor, for opening what lies in it.
     pub(crate) fn directory(&self) -> BorrowedFd<'_> {
         self.own.directory.as_fd()
     }

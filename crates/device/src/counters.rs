@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Snapshot {
     root: SysRoot,
-    /// Those of the target, or why they cannot be counted.
+    /// The disks of the target, or the reason why they cannot be counted.
     disks: Result<Vec<CountedDisk>, String>,
     /// Kernel names of all block devices of the target.
     layers: Vec<String>,
@@ -299,7 +299,7 @@ impl CountedDisk {
 }
 
 impl DiskCounters {
-    /// Of the words of a line that follow the disk's name; newer kernels count more.
+    /// Reads the words of a line that follow the disk's name; newer kernels count more.
     pub(crate) fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Option<Self> {
         let mut fields = Vec::new();
         for word in words.take(FLUSH_OPS + 1) {
@@ -311,7 +311,7 @@ impl DiskCounters {
         Some(Self(fields))
     }
 
-    /// All of them, of a disk of this name and these numbers.
+    /// The reading with all counters, of a disk of this name and these numbers.
     pub(crate) fn reading(&self, name: &str, device: (u32, u32)) -> DiskReading {
         DiskReading {
             name: name.to_owned(),

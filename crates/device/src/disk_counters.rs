@@ -30,7 +30,7 @@ const EBS_MODEL: &str = "Amazon Elastic Block Store";
 pub struct CountersOfDisk {
     /// Kernel name of the disk.
     pub disk: String,
-    /// Its counters.
+    /// Counters of the disk at one moment.
     pub counters: DiskCounters,
 }
 

@@ -4,7 +4,7 @@ use crate::naming::errno_name;
 use diskproof_model::target::Refusal;
 use rustix::io::Errno;
 
-/// Why a target could not be opened or prepared.
+/// The reason why a target could not be opened or prepared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// EPERM on opening: no matter of file permissions.
@@ -71,8 +71,8 @@ pub enum OpenError {
         /// This step failed; it completes "cannot …".
         doing: &'static str,
     },
-    /// What was admitted for overwriting is so no more: a reason appeared between the look and the
-    /// opening.
+    /// The gate had admitted the target for overwriting, and does no more: a reason appeared
+    /// between the look and the opening.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Only a scratch file can be cut.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// A file behind a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileBehind {
-    /// Its path, as the kernel or the program names it: another file may have it by now.
+    /// The path by which the kernel or the program names it: another file may have it by now.
     pub path: PathBuf,
     /// Device and inode, from the kernel; `None` where only the path is known.
     pub id: Option<FileId>,

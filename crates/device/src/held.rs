@@ -106,7 +106,7 @@ impl Held {
         self.fd.as_fd()
     }
 
-    /// The same, to be kept.
+    /// The descriptor, for the caller to keep.
     pub(crate) fn into_fd(self) -> OwnedFd {
         self.fd
     }

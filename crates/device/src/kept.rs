@@ -192,9 +192,9 @@ impl KeptDirectory {
         self.sync()
     }
 
-    /// The same, and shows until the result is closed that this process uses the directory. Where
-    /// the filesystem has no locks, a later run refuses to remove the directory. Its files have at
-    /// most `file_bytes_max` bytes.
+    /// As [`Self::mark`], and shows until the result is closed that this process uses the
+    /// directory. Where the filesystem has no locks, a later run refuses to remove the directory.
+    /// Its files have at most `file_bytes_max` bytes.
     pub(crate) fn mark_as_used(&self, file_bytes_max: u64) -> Result<OwnedFd, OpenError> {
         self.mark_with(claimed::text(Some(file_bytes_max)))?;
         let claim = open_own(self.own.directory.as_fd(), CLAIM).map_err(self.failed("lock it"))?;
@@ -274,7 +274,7 @@ impl OpenTarget {
         Ok(target)
     }
 
-    /// The same as a target of several files of `file_bytes`, of which each holds a part of it.
+    /// A target of several files of `file_bytes`, of which each holds a part of it.
     pub fn create_all_named(
         admission: Admission,
         names: &[String],
@@ -316,7 +316,7 @@ impl OpenTarget {
 /// A file of our own, open for writing.
 struct OwnFile {
     file: Arc<OwnedFd>,
-    /// Its size; 0 if it is new.
+    /// Bytes that it has; 0 if it is new.
     size_bytes: u64,
 }
 

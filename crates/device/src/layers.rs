@@ -169,7 +169,7 @@ impl LayerWalk<'_> {
         }
     }
 
-    /// All member devices, as /sys/fs/btrfs/UUID/devices lists them; the mount's source is only one
+    /// The member devices, as /sys/fs/btrfs/UUID/devices lists them; the mount's source is only one
     /// of them.
     fn devices_of_btrfs(&mut self, mount: &MountEntry) -> Vec<String> {
         let Some(source) = self.device_of_source(&mount.source) else {

@@ -35,14 +35,14 @@ impl MountEntry {
     }
 }
 
-/// All mounts that a process sees (`self` or its pid), oldest first; none where /proc does not show
+/// The mounts that a process sees (`self` or its pid), oldest first; none where /proc does not show
 /// them.
 pub(crate) fn read(root: &SysRoot, process: &str) -> Vec<MountEntry> {
     let bytes = std::fs::read(root.proc.join(process).join("mountinfo")).unwrap_or_default();
     parse(&String::from_utf8_lossy(&bytes))
 }
 
-/// All mounts, oldest first; lines that are no mounts are skipped.
+/// The mounts of a mountinfo, oldest first; lines that are no mounts are skipped.
 pub(crate) fn parse(text: &str) -> Vec<MountEntry> {
     text.lines().filter_map(parse_line).collect()
 }

@@ -84,7 +84,7 @@ struct DirectNeeds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DirectSupport {
     Possible,
-    /// The same, but nothing states the alignment (FUSE, NFS): it is the largest usual sector.
+    /// Nothing states the alignment (FUSE, NFS): it is the largest usual sector.
     Assumed,
     /// A request has worked.
     Proven,
@@ -200,7 +200,7 @@ impl OpenTarget {
         Self::new(file, directory.clone(), content, direct)
     }
 
-    /// The same of several files.
+    /// As [`Self::of_kept_file`], of several files that hold one target in turn.
     pub(crate) fn of_kept_files(
         first: Arc<OwnedFd>,
         further: FurtherFiles,
@@ -213,7 +213,7 @@ impl OpenTarget {
         }
     }
 
-    /// All its files, in the order of the parts that they hold: mostly one.
+    /// The files, in the order of the parts that they hold: mostly one.
     pub fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let further = self.further.fds.iter().map(|file| file.as_fd());
         std::iter::once(self.fd.as_fd()).chain(further)
@@ -287,10 +287,10 @@ impl OpenTarget {
         }
     }
 
-    /// The same target by another description, for a workload that treats the page cache in its own
-    /// way alongside others: with the same permit, so with no more rights, and without asking the
-    /// gate, which has said yes to this very file or device. What is written through either shows
-    /// in both; how far a scratch file is written is noted as it is now.
+    /// The target by another description, for a workload that treats the page cache in its own way
+    /// alongside others: with the same permit, so with no more rights, and without asking the gate,
+    /// which has said yes to this very file or device. What is written through either shows in
+    /// both; how far a scratch file is written is noted as it is now.
     pub fn reopen(&self) -> Result<Self, OpenError> {
         let fd = reopen(self.fd(), OFlags::empty(), &self.identity.path)?;
         let mut further = self.further.clone();
@@ -319,7 +319,7 @@ impl OpenTarget {
         self.description(self.fd(), durability)
     }
 
-    /// The same of each of its files.
+    /// As [`Self::for_worker`], a description of each of its files.
     pub fn files_for_worker(&self, durability: WriteDurability) -> Result<Vec<OwnedFd>, OpenError> {
         self.files()
             .map(|file| self.description(file, durability))

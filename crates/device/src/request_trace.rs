@@ -14,7 +14,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-/// Where distributions mount tracefs: since Linux 4.1, and before.
+/// Directories in which distributions mount tracefs: since Linux 4.1, and before.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// The name of an instance: this, and the pid of its process.
 const PREFIX: &str = "diskproof-";
@@ -42,7 +42,7 @@ pub struct RequestTrace {
     /// `None` once it is closed: the instance cannot be removed before.
     pipe: Option<File>,
     instance: PathBuf,
-    /// What was read since the last step.
+    /// Requests read since the last step.
     batch: TraceBatch,
     /// The beginning of a line whose end was not there yet.
     unfinished: Vec<u8>,

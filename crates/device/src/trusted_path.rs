@@ -96,7 +96,7 @@ pub enum TrustedPath {
 pub struct TrustedDirectory {
     /// Opened for its place only: it cannot be read through this descriptor.
     pub folder: OwnedFd,
-    /// Its absolute path without symlinks.
+    /// The absolute path without symlinks.
     pub path: PathBuf,
 }
 

@@ -64,13 +64,13 @@ impl Ancestor {
         names
     }
 
-    /// Its own name, without the directories above.
+    /// The last component of its path.
     pub(crate) fn name(&self) -> Option<&str> {
         self.path.file_name()?.to_str()
     }
 }
 
-/// All directories from the one that holds the target up to the root.
+/// The directories from the one that holds the target up to the root.
 #[derive(Debug)]
 pub(crate) struct Ancestry {
     pub(crate) nearest_first: Vec<Ancestor>,

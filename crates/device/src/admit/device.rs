@@ -57,8 +57,8 @@ pub(super) fn judge(
     gaps
 }
 
-/// The same once more, with the device open for writing and claimed: nothing may have changed, and
-/// no other user may have come.
+/// Judges once more, with the device open for writing and claimed: nothing may have changed, and no
+/// other user may have come.
 pub(crate) fn judge_again(
     root: &SysRoot,
     identity: &TargetIdentity,

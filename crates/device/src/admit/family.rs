@@ -25,7 +25,7 @@ pub(crate) struct Member {
     pub(crate) name: String,
     /// `major:minor`.
     pub(crate) device: String,
-    /// Its directory in sysfs.
+    /// The directory in sysfs.
     pub(crate) sysfs: PathBuf,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct DeviceFamily {
     pub(crate) target: Member,
     /// The whole disk: the target itself, unless that is a partition.
     pub(crate) whole: Member,
-    /// All devices that share blocks with the target, which comes first.
+    /// Devices that share blocks with the target, which comes first.
     pub(crate) members: Vec<Member>,
     /// Partitions of the target that the kernel knows.
     pub(crate) slices: Vec<Slice>,
@@ -110,7 +110,7 @@ impl DeviceFamily {
         self.members.iter().find(|member| member.device == device)
     }
 
-    /// Where the target begins in its whole disk, in bytes.
+    /// First byte of the target on its whole disk.
     pub(crate) fn target_start(&self) -> u64 {
         match slice(&self.target) {
             Some(slice) => slice.start,

@@ -254,7 +254,7 @@ fn judge_holders(
 
 /// A device that lies on another one.
 struct Holder {
-    /// What it is, such as `the array /dev/md0 (raid1)`.
+    /// Words for the device, such as `the array /dev/md0 (raid1)`.
     what: String,
     /// The command with which it lets go.
     release: String,

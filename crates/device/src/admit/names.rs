@@ -91,7 +91,7 @@ pub(super) fn disk_below<'a>(identity: &'a TargetIdentity, target: &'a Layer) ->
         .unwrap_or(target)
 }
 
-/// All other whole disks of the machine, but for other paths to this one.
+/// The other whole disks of the machine, but for other paths to this one.
 fn other_disks(root: &SysRoot, disk: &Layer) -> Vec<Layer> {
     let wwid = read_wwid(root, &disk.name);
     let mut others = Vec::new();

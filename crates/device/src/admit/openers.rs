@@ -290,7 +290,7 @@ impl<'a> Mapping<'a> {
         })
     }
 
-    /// Its name in map_files, which has no leading zeros (dname_to_vma_addr in
+    /// The name in map_files, which has no leading zeros (dname_to_vma_addr in
     /// linux/fs/proc/base.c).
     fn link(&self) -> Option<String> {
         let (start_text, end_text) = self.range.split_once('-')?;

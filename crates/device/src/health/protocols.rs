@@ -161,7 +161,7 @@ const LEFT: [&str; 6] = [
     "Remaining_Lifetime",
     "Lifetime_Remain",
 ];
-/// Those that have what is left in the raw value, too, and may keep the normalized one at 100.
+/// Attributes that have what is left in the raw value, too, and may keep the normalized one at 100.
 const LEFT_RAW: [&str; 2] = ["SSD_Life_Left", "Remaining_Lifetime"];
 
 /// The greatest wear in percent that any indicator reports.

@@ -28,7 +28,7 @@ pub(crate) type ReadAt<'a> = dyn Fn(u64, usize) -> Result<Vec<u8>, Errno> + 'a;
 pub(crate) struct Unreadable {
     /// Bytes from the start of the disk.
     pub(crate) offset: u64,
-    /// What the kernel said; `None` when it gave fewer bytes than there should be.
+    /// The kernel's error; `None` when it gave fewer bytes than there should be.
     pub(crate) errno: Option<Errno>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// All of it.
+    /// The view of all of it.
     pub(crate) fn whole(&self) -> View<'_, 'a> {
         View {
             image: self,

@@ -35,7 +35,7 @@ pub(crate) enum Role {
 pub(crate) struct Signature {
     /// Completes "the disk has a ...": `ext2/3/4 filesystem`, say.
     pub(crate) what: &'static str,
-    /// Its place, in bytes from the start of the disk.
+    /// Bytes from the start of the disk to the mark.
     pub(crate) offset: u64,
     /// The way to remove it.
     pub(crate) clearing: Clearing,
@@ -79,7 +79,7 @@ pub(super) struct Magic {
     pub(super) role: Role,
 }
 
-/// All rows of magics.txt.
+/// The rows of magics.txt, with one entry for each pair of a place and a text.
 pub(super) static MAGICS: LazyLock<Vec<Magic>> = LazyLock::new(|| {
     read_table(include_str!("magics.txt")).expect("tests read every row of the table")
 });

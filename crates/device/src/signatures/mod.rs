@@ -25,7 +25,7 @@ pub(crate) struct ScanResult {
     pub(crate) signatures: Vec<Signature>,
     /// Data at the ends of a device that no signature explains; empty where a signature was found.
     pub(crate) unknown: Vec<Unknown>,
-    /// Where a signature was found: the ends hold more than its sector, and `wipefs` leaves that.
+    /// True if a signature was found and the ends hold more than its sector: `wipefs` leaves that.
     pub(crate) has_remains: bool,
     /// Places of which nothing is known, in the order of reading.
     pub(crate) unreadable: Vec<Unreadable>,

@@ -254,7 +254,7 @@ const XFS_BEFORE: u64 = 2 * MIB;
 /// A group may begin this much behind its even share: a partition may begin 4 MiB behind the start
 /// of the disk, and rounding to the stripe unit adds to that.
 const XFS_BEHIND: u64 = 6 * MIB;
-/// How far rounding to blocks moves a group of a filesystem without stripes.
+/// The most that rounding to blocks moves a group of a filesystem without stripes.
 const XFS_ROUNDING: u64 = 128 * KIB;
 
 fn xfs_copies(whole: &View<'_, '_>) -> Vec<Signature> {
@@ -314,7 +314,7 @@ fn is_prime(number: u64) -> bool {
         .all(|divisor| !number.is_multiple_of(divisor))
 }
 
-/// The same bytes without any twice, in order.
+/// Joins ranges that overlap, in order.
 fn without_overlap(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|range| range.start);
     let mut merged: Vec<Range<u64>> = Vec::new();

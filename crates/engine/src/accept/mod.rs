@@ -49,7 +49,7 @@ const PLACE_BYTES: usize = 4096;
 pub struct AcceptDevice {
     /// The I/O engine.
     pub engine: EngineKind,
-    /// How the page cache is treated.
+    /// The treatment of the page cache by writes and reads.
     pub cache: CacheUse,
     /// Makes the sectors that are written, and checks those that are read.
     content: SectorContent,

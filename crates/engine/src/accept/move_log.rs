@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Bytes of a request: as for the curve of a survey.
 pub(crate) const REQUEST_BYTES: u32 = 1 << 20;
 
-/// Why an acceptance test cannot go on with a device.
+/// The reason why an acceptance test cannot go on with a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LostDevice {
     /// It answers nothing any more, not even where it has answered before.
@@ -17,7 +17,7 @@ pub enum LostDevice {
         /// Name of the errno, such as `ENXIO`.
         errno: String,
     },
-    /// What was written cannot be made durable.
+    /// The writes cannot be made durable.
     NotDurable {
         /// Name of the errno, such as `ENXIO`.
         errno: String,

@@ -41,7 +41,7 @@ struct Part {
 /// The piece that is under way.
 #[derive(Debug, Default)]
 struct OpenPiece {
-    /// Its number in the batch.
+    /// Place in the batch, from 0.
     number: usize,
     /// Bytes that were cut into requests.
     cut_bytes: u64,
@@ -60,7 +60,7 @@ pub(super) struct Mover<'a> {
     /// By slot.
     in_flight: Vec<Option<Part>>,
     free: Vec<u32>,
-    /// What comes before the next piece: rests of short transfers, parts of failed requests.
+    /// Parts that come before the next piece: rests of short transfers, parts of failed requests.
     again: VecDeque<Part>,
     piece: OpenPiece,
     narrowings: u32,

@@ -38,10 +38,10 @@ const SET_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 /// queue several go faster, and nothing is measured meanwhile.
 const HELPERS_MIN: u32 = 4;
 
-/// Why [`Session::files`] returned.
+/// The reason why [`Session::files`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilesEnding {
-    /// All were carried out, as far as their time went.
+    /// All steps were carried out, as far as their time went.
     Complete,
     /// The user ended them.
     Interrupted,
@@ -142,7 +142,7 @@ struct FilesRun<'a> {
 }
 
 impl FilesRun<'_> {
-    /// All steps on a set of files, which are removed afterwards.
+    /// Measures all steps on one set of files, which are removed afterwards.
     fn measure_set(&mut self, order: FileOrder, number: u64) -> Result<FilesEnding, RunError> {
         let seed = self
             .session

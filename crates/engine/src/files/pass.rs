@@ -33,18 +33,18 @@ const ERRORS_MAX: u64 = 100;
 /// The largest single read or write.
 pub(crate) const TRANSFER_BYTES: usize = 1 << 20;
 
-/// What is done to each file.
+/// The work of a pass on each file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     /// An operation that counts.
     Measure(FileOperation),
-    /// Its content goes to the disk.
+    /// Writes its content to the disk.
     WriteBack,
-    /// Its content leaves the page cache.
+    /// Drops its content from the page cache.
     DropPages,
     /// A file that another program has replaced leaves the set: it is not renamed or deleted.
     Recheck,
-    /// What is left of the set is removed.
+    /// Removes what is left of the set.
     Remove,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Pass {
     pub(crate) signals: PassSignals,
 }
 
-/// What the threads of a pass tell each other.
+/// Signals between the threads of a pass.
 #[derive(Default)]
 pub(crate) struct PassSignals {
     /// The place of the next file.
@@ -76,7 +76,7 @@ pub(crate) struct PassSignals {
     begin_ns: OnceLock<u64>,
 }
 
-/// What a worker needs for its operations.
+/// Files and buffers that a worker needs for its operations.
 struct WorkerTools {
     clock: ActiveClock,
     /// Receives what is read.
@@ -390,9 +390,9 @@ struct PassSupervisor<'a> {
     begin_ns: u64,
     name: &'a str,
     stall: StallTimeout,
-    /// What the threads that have ended did.
+    /// Results of the threads that have ended.
     tallies: Vec<PassResult>,
-    /// What the watcher sees.
+    /// The series that the watcher sees.
     series: TimeSeries,
     /// Files that were done at the last check.
     counted: u64,

@@ -31,7 +31,7 @@ pub struct QueueConfig {
     pub depth: u32,
     /// Bytes of the largest request.
     pub request_bytes: u32,
-    /// How the page cache is treated.
+    /// The treatment of the page cache.
     pub cache: CachePolicy,
     /// Seed of the data that is written.
     pub seed: u64,

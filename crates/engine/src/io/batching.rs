@@ -13,7 +13,7 @@ fn batch_size(depth: u32) -> u32 {
     (depth / 4).clamp(1, BATCH_MAX)
 }
 
-/// How requests are submitted.
+/// The rule by which requests go to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SubmitPolicy {
     /// Several in a call.
@@ -36,9 +36,9 @@ impl SubmitPolicy {
     }
 }
 
-/// How many requests go to the kernel in one call. Where the kernel completes them within that call
-/// (page cache, RAM disks with AIO), one call for all costs the least CPU time. Elsewhere the queue
-/// must not move as one convoy.
+/// The number of requests that go to the kernel in one call. Where the kernel completes them within
+/// that call (page cache, RAM disks with AIO), one call for all costs the least CPU time. Elsewhere
+/// the queue must not move as one convoy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchSize {
     depth: u32,

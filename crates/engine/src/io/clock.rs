@@ -15,7 +15,7 @@ pub trait Clock: Clone {
     fn now(&self) -> u64;
     /// Waits until the time is `until_ns`, as exactly as the clock can.
     fn wait_until(&self, until_ns: u64);
-    /// The same without sleeping, for a time that is near.
+    /// Waits for a near time without sleeping.
     fn spin_until(&self, until_ns: u64) {
         self.wait_until(until_ns);
     }
@@ -38,13 +38,13 @@ pub trait Clock: Clone {
         Vec::new()
     }
 
-    /// How this thread has waited for processors so far; zeros where it is unknown.
+    /// Waits of this thread for processors so far; zeros where they are unknown.
     fn processor_wait(&self) -> ProcessorWait {
         ProcessorWait::default()
     }
 
-    /// How long this thread was ready to run and got no processor so far, in nanoseconds; 0 where
-    /// it is unknown.
+    /// Nanoseconds for which this thread was ready to run and got no processor so far; 0 where that
+    /// is unknown.
     fn starved_ns(&self) -> u64 {
         self.processor_wait().ns
     }
@@ -53,9 +53,9 @@ pub trait Clock: Clone {
 /// A thread's waiting for processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessorWait {
-    /// How long it was ready to run and got none, in nanoseconds.
+    /// Nanoseconds for which it was ready to run and got none.
     pub ns: u64,
-    /// How often it was put on one.
+    /// Times that it was put on one.
     pub turns: u64,
 }
 

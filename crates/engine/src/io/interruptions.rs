@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-/// How often the thread wakes up; an interruption begins up to this long after its last wake-up.
+/// The thread wakes up after this time; an interruption begins up to this long after its last
+/// wake-up.
 const TICK: Duration = Duration::from_millis(10);
 /// The shortest gap that counts where a SIGCONT shows that the process was stopped.
 const STOPPED_NS_MIN: u64 = 30_000_000;
@@ -93,7 +94,7 @@ fn watch(continued: &AtomicBool) {
     }
 }
 
-/// Whether a SIGCONT arrived. Another thread may have to run its handler, and wait for a processor
+/// True if a SIGCONT arrived. Another thread may have to run its handler, and wait for a processor
 /// first; until then the kernel lists the signal as pending.
 fn was_continued(continued: &AtomicBool) -> bool {
     for _ in 0..HANDLER_TRIES {
@@ -105,7 +106,7 @@ fn was_continued(continued: &AtomicBool) -> bool {
     false
 }
 
-/// Whether a signal to the process is pending (proc_pid_status(5)).
+/// True if a signal to the process is pending (proc_pid_status(5)).
 fn is_pending(signal: i32) -> bool {
     match pending_signals() {
         Some(mask) => mask & (1 << (signal - 1)) != 0,
@@ -135,7 +136,7 @@ fn unblock(signal: i32) {
     }
 }
 
-/// What the thread sees when it wakes up.
+/// Readings of the thread when it wakes up.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     monotonic_ns: u64,
@@ -143,7 +144,8 @@ struct Look {
     boot_ns: u64,
     /// CPU time of the process.
     process_ns: u64,
-    /// How long this thread has waited on run queues; `None` where the kernel does not count it.
+    /// Nanoseconds that this thread has waited on run queues; `None` where the kernel does not
+    /// count it.
     waited_ns: Option<u64>,
     /// When that was read.
     counted_ns: u64,
@@ -187,7 +189,7 @@ impl Look {
         }
     }
 
-    /// Whether the count of the waiting still holds at the next look.
+    /// True if the count of the waiting still holds at the next look.
     fn covers(&self, next_ns: u64) -> bool {
         next_ns < self.monotonic_ns + TICK.as_nanos() as u64 + LATE_NS
             && next_ns < self.counted_ns + COUNT_AGE_NS
@@ -252,7 +254,7 @@ fn judge(before: &Look, after: &Look, was_continued: impl FnOnce() -> bool) -> O
     })
 }
 
-/// What a clock skips: the interruptions since it was made.
+/// Time that a clock skips: the interruptions since it was made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SkippedTime {
     /// The number of interruptions that are skipped or lie before the clock's start.

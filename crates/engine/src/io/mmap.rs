@@ -34,13 +34,13 @@ pub(crate) struct MmapBackend {
 struct Mapping {
     base: NonNull<u8>,
     length: usize,
-    /// Where the last request may end.
+    /// The largest byte at which a request may end.
     reach: usize,
     protection: ProtFlags,
-    /// How the accesses follow each other. Without advice the kernel reads a whole read-ahead
-    /// window (8 MiB on some virtual disks) around each missing page, and random requests would
-    /// move a thousand times the requested bytes (do_sync_mmap_readahead in mm/filemap.c). fio's
-    /// mmap engine gives the same advice.
+    /// The advice to the kernel on the order of the accesses. Without advice the kernel reads a
+    /// whole read-ahead window (8 MiB on some virtual disks) around each missing page, and random
+    /// requests would move a thousand times the requested bytes (do_sync_mmap_readahead in
+    /// mm/filemap.c). fio's mmap engine gives the same advice.
     advice: Advice,
 }
 

@@ -59,7 +59,7 @@ impl Extent {
     }
 }
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     /// Reads into the buffer.
@@ -91,7 +91,7 @@ pub(crate) enum SystemCall {
     /// ioctl(2) of a block device, which takes a range.
     Ioctl {
         code: libc::Ioctl,
-        /// The same as a command of io_uring.
+        /// The operation as a command of io_uring.
         uring_command: u64,
     },
     /// fallocate(2) of a file in this mode.
@@ -147,7 +147,7 @@ impl Request {
     }
 }
 
-/// How long to wait for a completion.
+/// The time for which a completion is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitMode {
     /// Until there is one, at most [`WAIT_MAX_NS`].
@@ -162,8 +162,7 @@ pub enum WaitMode {
 /// the end of a run.
 pub(crate) const WAIT_MAX_NS: u64 = 200_000_000;
 
-/// Where a backend takes its requests from; `None` ends a batch. Writes put their data into the
-/// buffers.
+/// Gives a backend its requests; `None` ends a batch. Writes put their data into the buffers.
 pub trait RequestSource: FnMut(&mut Buffers) -> Option<Request> {}
 
 impl<S: FnMut(&mut Buffers) -> Option<Request>> RequestSource for S {}

@@ -145,7 +145,7 @@ pub(crate) struct Ring {
     sq_mask: u32,
     /// Entries that were pushed.
     queued: u32,
-    /// Those of them that the kernel has taken.
+    /// Entries that the kernel has taken.
     sent: u32,
     cq_head: *const AtomicU32,
     cq_tail: *const AtomicU32,

@@ -20,13 +20,13 @@ pub struct SyncBackend {
     files: TargetFiles,
     buffers: Buffers,
     done: Option<(u32, i32)>,
-    /// Of each write, in pwritev2(2).
+    /// Flags of each write, in pwritev2(2).
     pub(crate) write_flags: ReadWriteFlags,
-    /// How writes become durable.
+    /// The way in which writes become durable.
     pub(crate) sync_route: SyncRoute,
 }
 
-/// How a thread makes what it wrote durable.
+/// The way in which a thread makes its writes durable.
 #[derive(Debug)]
 pub(crate) enum SyncRoute {
     /// By its own sync, through the description that it writes to.

@@ -46,7 +46,7 @@ pub struct UringBackend {
     features: Vec<&'static str>,
 }
 
-/// What a slot's entry holds, except for offset and length.
+/// The entry of a slot, except for offset and length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryKind {
     Read,
@@ -69,7 +69,7 @@ struct EntryWriter {
     fixed_file: bool,
     /// True where the buffers are registered.
     fixed_buffers: bool,
-    /// What the entry of each slot holds.
+    /// The entry of each slot, which only its next request changes.
     kinds: Box<[EntryKind]>,
 }
 
@@ -279,7 +279,7 @@ impl UringBackend {
         Ok(())
     }
 
-    /// The same as [`Backend::enqueue`] on several files. A request of the ring syncs one of them.
+    /// As [`Backend::enqueue`], on several files. A request of the ring syncs one of them.
     #[cold]
     fn enqueue_among_several(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         loop {

@@ -6,8 +6,8 @@ use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Between two readings of one clock there is no more than this, however busy the machine is;
-/// adjtimex(2) reads it to the microsecond.
+/// The most between two readings of one clock, however busy the machine is; adjtimex(2) reads it to
+/// the microsecond.
 const READ_WITHIN: Duration = Duration::from_millis(1);
 
 /// The kernel's judgement of its wall clock; `None` where a sandbox forbids the call. Changes

@@ -5,12 +5,12 @@ use diskproof_model::op::OpKind;
 use diskproof_model::plan::Workload;
 use diskproof_model::stream::Streams;
 
-/// How operations without data of their own are carried out.
+/// The calls for operations without data of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BlockCalls {
     /// The call of each kind.
     calls: Vec<(OpKind, BlockCall)>,
-    /// What follows each of them in its block.
+    /// The operations that follow each of them in its block.
     streams: Streams,
 }
 

@@ -29,7 +29,7 @@ impl SharedBudget {
         })
     }
 
-    /// What no worker has taken yet.
+    /// The part that no worker has taken yet.
     pub(crate) fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
@@ -69,7 +69,7 @@ impl SharedBudget {
     }
 }
 
-/// What a worker may use up; nothing is limited by default.
+/// The limits of a worker; nothing is limited by default.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Budget {
     /// Steps of all workers.

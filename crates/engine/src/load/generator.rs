@@ -66,7 +66,7 @@ pub(crate) struct RequestGenerator {
     options: Option<Box<GeneratorOptions>>,
 }
 
-/// What only some workloads need, kept apart from the others.
+/// Options that only some workloads need, kept apart from the others.
 #[derive(Debug, Default)]
 pub(crate) struct GeneratorOptions {
     /// Steps start at its times.
@@ -207,9 +207,9 @@ impl RequestGenerator {
         self.options.is_some()
     }
 
-    /// The same requests as from [`RequestGenerator::next`], for plain reads only. The batch keeps
-    /// its state in locals, so that the compiler holds it in registers; that saves a third of the
-    /// loop's own time. `None` for other workloads, and while follow-ups wait.
+    /// The requests that [`RequestGenerator::next`] would give, for plain reads only. The batch
+    /// keeps its state in locals, so that the compiler holds it in registers; that saves a third of
+    /// the loop's own time. `None` for other workloads, and while follow-ups wait.
     #[inline(always)]
     pub(crate) fn read_batch(&mut self, now: u64) -> Option<ReadBatch<'_>> {
         let plain = self
@@ -610,7 +610,7 @@ impl RequestGenerator {
         }
     }
 
-    /// How a worker with nothing to start may wait.
+    /// The wait of a worker with nothing to start.
     pub(crate) fn wait_mode(&self, now: u64) -> WaitMode {
         let Some(options) = &self.options else {
             return WaitMode::Completion;

@@ -17,7 +17,7 @@ pub(crate) struct Pauses {
     hold: Hold,
 }
 
-/// What holds back operations.
+/// The reason for holding back operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hold {
     /// Nothing: they may start.
@@ -108,7 +108,7 @@ impl Pauses {
 /// A part that has its share tries again after this time, where it has no pause of its own.
 const RETRY_NS: u64 = 20_000;
 
-/// What the parts of a flow have started together.
+/// The operations that the parts of a flow have started together.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     started: AtomicU64,

@@ -81,7 +81,7 @@ impl Pacer {
         Some(Self::new(0, rate, workload.shape.starts.arrivals, seed))
     }
 
-    /// The same schedule, counted from another start. Only before the first operation.
+    /// The schedule, counted from another start. Only before the first operation.
     pub(crate) fn starting_at(mut self, start_ns: u64) -> Self {
         self.start_ns = start_ns;
         self

@@ -49,7 +49,7 @@ impl Slot {
     }
 }
 
-/// What only some workloads need of a slot, kept apart so that the others do not move it.
+/// Times that only some workloads need of a slot, kept apart so that the others do not move them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SlotTiming {
     /// The time from the intended start of the operation to its real one (open loop).
@@ -96,7 +96,7 @@ pub(crate) fn counted_kind(stage: Stage) -> OpKind {
     }
 }
 
-/// All slots of a worker. The slot freed last is used next, while it is in the CPU's cache.
+/// The slots of a worker. The slot freed last is used next, while it is in the CPU's cache.
 #[derive(Debug)]
 pub(crate) struct Slots {
     slots: Vec<Slot>,

@@ -58,11 +58,11 @@ impl Log {
 pub(crate) struct SplitSpan {
     /// The blocks of its reads and writes.
     pub data: Extent,
-    /// Its log, behind them.
+    /// The log, which lies behind the data.
     pub log: Log,
 }
 
-/// Where a slot is in its transaction.
+/// The place of a slot in its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Reading; so many reads follow this one.

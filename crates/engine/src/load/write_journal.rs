@@ -23,7 +23,7 @@ pub(crate) struct BlockSignature {
     pub generation: u64,
 }
 
-/// Why a block has no signature.
+/// The reason why a block has no signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignatureFault {
     /// The block holds nothing but zeros.
@@ -57,7 +57,7 @@ impl BlockSignature {
     /// The signature of a block.
     pub(crate) fn read(block: &[u8]) -> Result<Self, SignatureFault> {
         let generation = header_word(block, 3);
-        let found = Self {
+        let signature = Self {
             seed: header_word(block, 1),
             offset: header_word(block, 2),
             generation: generation & u64::from(u32::MAX),
@@ -67,7 +67,7 @@ impl BlockSignature {
         if header_word(block, 0) != MAGIC {
             if block.iter().all(|byte| *byte == 0) {
                 Err(SignatureFault::Zero)
-            } else if found.has_checksum_of(block) {
+            } else if signature.has_checksum_of(block) {
                 // Only the mark is damaged.
                 Err(SignatureFault::Checksum)
             } else {
@@ -75,12 +75,14 @@ impl BlockSignature {
             }
         } else if size != 0 && size != block.len() {
             match block.get(..size) {
-                Some(smaller) if !found.has_checksum_of(smaller) => Err(SignatureFault::Checksum),
+                Some(smaller) if !signature.has_checksum_of(smaller) => {
+                    Err(SignatureFault::Checksum)
+                }
                 // Of a larger block, only the header is here.
                 _ => Err(SignatureFault::OtherSize(size as u32)),
             }
-        } else if found.has_checksum_of(block) {
-            Ok(found)
+        } else if signature.has_checksum_of(block) {
+            Ok(signature)
         } else {
             Err(SignatureFault::Checksum)
         }
@@ -158,7 +160,7 @@ impl WriteJournal {
         }
     }
 
-    /// The same for blocks that hold a pattern, where there is one, in place of signatures.
+    /// A journal of blocks that hold a pattern, where there is one, in place of signatures.
     pub(crate) fn with_pattern(self, pattern: Option<BlockPattern>) -> Self {
         Self { pattern, ..self }
     }
@@ -235,8 +237,8 @@ impl WriteJournal {
                 written_to_bytes: None,
             });
         }
-        let found = BlockSignature::read(block);
-        let why = match found {
+        let signature = BlockSignature::read(block);
+        let why = match signature {
             Err(SignatureFault::Zero) => "only zeros: the write is lost".to_owned(),
             Err(SignatureFault::Foreign) => {
                 "not written by diskproof: overwritten or corrupted".to_owned()
@@ -254,7 +256,7 @@ impl WriteJournal {
             ),
             Ok(_) => return None,
         };
-        let written_to_bytes = match found {
+        let written_to_bytes = match signature {
             Ok(found) if found.seed == self.seed && found.offset != offset => Some(found.offset),
             _ => None,
         };

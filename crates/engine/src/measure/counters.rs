@@ -65,7 +65,7 @@ struct SeenLatencies {
     intended: LatencyHistogram,
 }
 
-/// What a worker counts before its measured time, for one that has no other.
+/// Counts of a worker before its measured time, for one that has no other.
 #[derive(Debug, Default)]
 struct WarmupCells {
     /// Start of the warm-up.
@@ -439,8 +439,8 @@ impl Counters {
         }
     }
 
-    /// All counts. Kinds that never occurred are skipped; kinds that occurred only in the warm-up,
-    /// or completed after the end, are kept. Only after a last [`Counters::end_cell`].
+    /// The counts of all kinds. Kinds that never occurred are skipped; kinds that occurred only in
+    /// the warm-up, or completed after the end, are kept. Only after a last [`Counters::end_cell`].
     pub(crate) fn finish(self, snapshot: &mut WorkerSnapshot) -> (PerOp<OpMeasurement>, ByteCount) {
         let mut ops = BTreeMap::new();
         for (counters, kind) in self.by_kind.into_iter().zip(OpKind::ALL) {

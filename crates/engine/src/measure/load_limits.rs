@@ -47,7 +47,8 @@ impl LoadLimits {
         }))
     }
 
-    /// Why the worker ends at `now`, after a cell with these events of each kind.
+    /// The reason why the worker ends at `now`, after a cell with these events of each kind; `None`
+    /// to go on.
     pub(crate) fn check(&mut self, cell: impl Fn(OpKind) -> Cell, now: u64) -> Option<EndReason> {
         let reads = cell(OpKind::Read);
         let mut writes = Cell::default();

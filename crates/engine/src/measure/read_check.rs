@@ -28,11 +28,11 @@ enum Mismatch {
 /// Blocks beyond [`DISTINCT_MAX`], counted at each read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct FurtherBlocks {
-    /// All of them.
+    /// Bad blocks of every kind.
     bad: u64,
-    /// Those without a signature.
+    /// Bad blocks without a signature.
     unsigned: u64,
-    /// Those of another size.
+    /// Bad blocks of another size.
     of_other_size: u64,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct ReadVerdict {
     /// Seeds of the runs that wrote the good ones; `None` where a pattern is compared, which says
     /// nothing of who wrote it.
     seeds: Option<BTreeSet<u64>>,
-    /// Where intact and damaged blocks are.
+    /// Places of intact and damaged blocks.
     places: CheckedPlaces,
 }
 

@@ -15,15 +15,15 @@ use diskproof_model::series::Cell;
 use diskproof_model::window::Window;
 use std::sync::{Arc, Mutex};
 
-/// Why a worker ended.
+/// The reason why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum EndReason {
-    /// Its time was over.
+    /// The time of the worker was over.
     #[default]
     Time,
     /// The supervisor told it to stop.
     Stopped,
-    /// Its operations or bytes were used up.
+    /// The operations or bytes of the worker were used up.
     Budget,
     /// The target failed too often; the last errno.
     Errors(i32),
@@ -37,7 +37,7 @@ pub(crate) enum EndReason {
     Steady,
 }
 
-/// Why and when the measured time of a worker ended.
+/// The reason and the time of the end of a worker's measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WorkerEnding {
     pub reason: EndReason,
@@ -90,7 +90,7 @@ pub(crate) struct WorkerResult {
     pub steady: Option<SteadyOutcome>,
     /// The verdict on its reads, where they are checked.
     pub read_verdict: Option<ReadVerdict>,
-    /// Why it ended.
+    /// The end of its measured time.
     pub ending: EndReason,
 }
 

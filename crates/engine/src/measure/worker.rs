@@ -56,7 +56,7 @@ impl WorkerSchedule {
         }
     }
 
-    /// The same measured time from another start on.
+    /// The schedule with the same measured time, from another start on.
     pub(crate) fn measuring_from(self, measure_ns: u64) -> Self {
         let time_ns = self.end_ns - self.measure_ns;
         Self {
@@ -76,7 +76,7 @@ pub(crate) enum AdvanceOutcome {
     Done,
 }
 
-/// Why and when a series of plain reads stopped.
+/// The reason and the time at which a series of plain reads stopped.
 enum ReadsStopped {
     /// After a wait. Where the cell is over, its completions are not reaped yet.
     Waited(u64),
@@ -97,7 +97,7 @@ pub(crate) struct Worker<B, C> {
     last_now_ns: u64,
     stop: Arc<AtomicBool>,
     published: Arc<Mutex<TimeSeries>>,
-    /// Where it publishes its snapshots.
+    /// The place where it publishes its snapshots.
     pub snapshot: SharedSnapshot,
     cache_handling: CacheHandling,
     /// The lap of the last step, where its end drops the page cache.
@@ -116,7 +116,7 @@ pub(crate) struct Worker<B, C> {
     busy_ns: Option<u128>,
     /// [`Clock::processor_wait`] until the warm-up was over.
     wait_before_measuring: ProcessorWait,
-    /// The same from there to the end.
+    /// Waits for processors from there to the end.
     wait_while_measuring: ProcessorWait,
     windows: WindowLog,
     /// Set while the start of the measured time is not decided.
@@ -137,7 +137,7 @@ enum FirstFill {
     Pending,
     /// The last of them started at this time.
     InFlight(u64),
-    /// All have completed.
+    /// Every request has completed.
     Completed,
 }
 

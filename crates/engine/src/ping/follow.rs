@@ -22,7 +22,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// What a pinger reports, with the index of its target.
+/// A report of a pinger, with the index of its target.
 pub(crate) enum PingEvent {
     /// A request has ended.
     Answer(usize, PingAnswer),
@@ -36,7 +36,7 @@ pub(crate) enum PingEvent {
 pub(crate) struct FollowedTarget<'a> {
     open: &'a OpenTarget,
     signals: Arc<PingSignals>,
-    /// Its requests so far.
+    /// The requests so far.
     log: PingLog,
     /// The request in flight.
     noticed: Option<NoticedRequest>,
@@ -53,7 +53,7 @@ struct NoticedRequest {
 }
 
 impl<'a> FollowedTarget<'a> {
-    /// Of a pinger that starts now.
+    /// The state of a pinger that starts now.
     pub(crate) fn new(open: &'a OpenTarget, signals: Arc<PingSignals>, log: PingLog) -> Self {
         Self {
             open,
@@ -360,7 +360,7 @@ impl PingLog {
         self.measured.stopped = why;
     }
 
-    /// Its request in flight since `since_ns` was not answered for so long.
+    /// Ends a pinger whose request in flight since `since_ns` was not answered for so long.
     pub(crate) fn time_out(&mut self, kind: OpKind, hang: Hang) {
         self.measured.hang = Some(since(hang, self.origin_ns));
         self.measure_ns.get_or_insert(hang.since_ns);

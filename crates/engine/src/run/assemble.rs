@@ -235,7 +235,7 @@ pub(crate) fn join_interruptions(
 /// The end of the time in which all workers measured together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlowEnd {
-    /// All workers counted up to it and no further.
+    /// Every worker counted up to it and no further.
     Aligned,
     /// Some workers counted beyond it.
     Ragged,
@@ -244,7 +244,7 @@ pub(crate) enum FlowEnd {
 /// The time in which all workers measured together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Flow {
-    /// Its length from the start of the measured time on, in nanoseconds.
+    /// Nanoseconds from the start of the measured time to its end.
     pub ns: u64,
     pub end: FlowEnd,
 }

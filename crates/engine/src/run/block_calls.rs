@@ -10,7 +10,8 @@ use diskproof_model::plan::Workload;
 use diskproof_model::target::TargetKind;
 use std::os::fd::AsRawFd;
 
-/// What a call changes may lie behind the end of a file: a page on all common filesystems.
+/// The content that a call changes may lie behind the end of a file: a page on all common
+/// filesystems.
 const UNIT_BYTES: u64 = 4096;
 
 /// The calls of a workload on a target; `None` where it moves data only.

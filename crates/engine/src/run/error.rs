@@ -6,7 +6,8 @@ use diskproof_model::plan::{EngineKind, Workload};
 use std::io;
 use std::time::Duration;
 
-/// Why a workload could not run. I/O errors of the target are counted in the measurement instead.
+/// The reason why a workload could not run. I/O errors of the target are counted in the measurement
+/// instead.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The target could not be prepared.
@@ -156,7 +157,7 @@ impl RunError {
     }
 }
 
-/// Why `workload` cannot run on `target`.
+/// The error of a workload that cannot run on `target`; `why` ends the sentence.
 pub(crate) fn unsuitable(workload: &Workload, target: &OpenTarget, why: String) -> RunError {
     RunError::Unsuitable {
         path: target.identity().path.clone(),

@@ -28,14 +28,14 @@ const LARGE_BYTES: u32 = 1 << 20;
 const SLOW_NS: u64 = 50_000_000;
 /// A disk that wakes up for the first request answers it within this time.
 const WAKE_UP_NS: u64 = 15_000_000_000;
-/// What is in flight should be answered within this share of the measured time.
+/// Requests in flight should be answered within this share of the measured time.
 const DRAIN_SHARE: u64 = 10;
 /// It may take this long, however short the measured time is.
 const DRAIN_NS_MIN: u64 = 1_000_000_000;
 /// It should take no longer, however long the measured time is.
 const DRAIN_NS_MAX: u64 = 4_000_000_000;
-/// The same by a large request, which also counts the way to its place: a rotating disk streams 256
-/// MiB in a third of what this many separate requests take.
+/// The limit for a large request, which also counts the way to its place: a rotating disk streams
+/// 256 MiB in a third of what this many separate requests take.
 const LARGE_DRAIN_NS: u64 = 8_000_000_000;
 
 /// Times the first requests to a target, before a workload with a queue and before the trials of
@@ -149,7 +149,7 @@ struct FirstRequest {
     large_bytes: u32,
     reads: bool,
     writes: bool,
-    /// Where they go; empty where a new scratch file has nothing to read.
+    /// The span of its requests; empty where a new scratch file has nothing to read.
     extent: Extent,
     random: Random,
 }

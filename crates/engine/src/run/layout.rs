@@ -91,7 +91,7 @@ pub(crate) fn layout_workload(
     }
 }
 
-/// The same through the page cache.
+/// The layout through the page cache.
 pub(crate) fn through_cache(layout: Workload) -> Workload {
     Workload {
         depth: 1,
@@ -101,8 +101,8 @@ pub(crate) fn through_cache(layout: Workload) -> Workload {
     }
 }
 
-/// The same on a target of several files: no block crosses the end of one, and blocking calls write
-/// them.
+/// The layout of a target of several files: no block crosses the end of one, and blocking calls
+/// write them.
 pub(crate) fn within_files(layout: Workload, target: &OpenTarget) -> Workload {
     let Some(part) = target.part_of_file() else {
         return layout;

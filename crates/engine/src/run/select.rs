@@ -361,9 +361,9 @@ fn best_of_each(
     Some(best)
 }
 
-/// Where io_uring hands every request to a worker thread, Linux AIO may be faster (a device that
-/// completes in the submission) or far slower (a filesystem that blocks in it). Both run a few
-/// milliseconds of random reads. Returns the reason where AIO wins.
+/// Compares both interfaces where io_uring hands every request to a worker thread: Linux AIO may be
+/// faster (a device that completes in the submission) or far slower (a filesystem that blocks in
+/// it). Both run a few milliseconds of random reads. Returns the reason where AIO wins.
 fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Option<String> {
     let trial = EngineTrial {
         reads: random_reads(workload),

@@ -92,8 +92,8 @@ impl Session {
         wall_ns.saturating_sub(monotonic_ns as i64)
     }
 
-    /// The same run, whose next workloads start at this instant, in nanoseconds after the start of
-    /// the run. They fail with [`RunError::NotReady`] where their preparation takes longer.
+    /// The run, whose next workloads start at this instant, in nanoseconds after the start of the
+    /// run. They fail with [`RunError::NotReady`] where their preparation takes longer.
     pub fn starting_at(self, start_ns: u64) -> Self {
         Self {
             start: StartTime::At(self.origin_ns.saturating_add(start_ns)),
@@ -101,7 +101,7 @@ impl Session {
         }
     }
 
-    /// The same run with another seed.
+    /// The run with another seed.
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
@@ -111,9 +111,9 @@ impl Session {
         MonotonicClock.now().saturating_sub(self.origin_ns)
     }
 
-    /// The same run for the slice with this number, from 0, of a workload that has moved this many
-    /// bytes on each target: a sequential workload goes on where it was, a random one goes
-    /// elsewhere, and no data is written twice.
+    /// The run for the slice with this number, from 0, of a workload that has moved this many bytes
+    /// on each target: a sequential workload goes on where it was, a random one goes elsewhere, and
+    /// no data is written twice.
     pub fn for_slice(self, number: u64, moved_bytes: u64) -> Self {
         Self {
             seed: self.seed.wrapping_add(number.wrapping_mul(SLICE_SEED_STEP)),
@@ -522,7 +522,7 @@ struct Seat {
     member: usize,
     /// Index of the target.
     target: usize,
-    /// Its own open file description, where another workload uses that of the target.
+    /// An open file description for this workload alone, where another one uses that of the target.
     own: Option<OpenTarget>,
 }
 

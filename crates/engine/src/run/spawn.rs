@@ -111,7 +111,7 @@ pub(crate) enum WorkerReport {
 /// The open files of a thread, which must stay open until it has reported ready.
 #[derive(Clone)]
 pub(crate) struct WorkerFiles<'a> {
-    /// Those of the target, of which there is one at least.
+    /// Descriptors of the target, of which there is one at least.
     pub target: Vec<BorrowedFd<'a>>,
     /// The part of each of several files that belongs to the target.
     pub part: Option<PartOfFile>,

@@ -103,7 +103,7 @@ pub(crate) struct WaitLimits {
     pub end_ns: Option<u64>,
 }
 
-/// Where the reports of threads arrive, and the clock by which they are waited for.
+/// The queue in which the reports of threads arrive, and the clock by which they are waited for.
 pub(crate) trait Inbox<R> {
     /// The time now, in nanoseconds.
     fn now(&self) -> u64;
@@ -174,7 +174,7 @@ pub(crate) struct Supervisor {
 
 #[derive(Debug, Clone, Copy)]
 struct SupervisedTarget {
-    /// Its last sign of progress.
+    /// The time of its last sign of progress.
     heard_ns: u64,
     /// When it was told to end.
     ending_since_ns: Option<u64>,
@@ -188,7 +188,7 @@ impl Supervisor {
         Self::checking_every(CHECK_EVERY, now, targets, limits)
     }
 
-    /// The same, with another time between two checks.
+    /// As [`Self::new`], with another time between two checks.
     pub(crate) fn checking_every(
         every: Duration,
         now: u64,
@@ -290,14 +290,14 @@ impl Supervisor {
         self.targets[target].ending_since_ns.get_or_insert(now);
     }
 
-    /// All targets are told to end now.
+    /// Tells all targets to end now.
     pub(crate) fn end_all(&mut self, now: u64) {
         for target in 0..self.targets.len() {
             self.end(target, now);
         }
     }
 
-    /// All targets are told to end by the first check from this time on.
+    /// Tells all targets to end by the first check from this time on.
     pub(crate) fn end_at(&mut self, deadline_ns: u64) {
         self.deadline_ns = Some(deadline_ns);
     }

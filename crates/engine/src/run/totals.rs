@@ -8,7 +8,7 @@ use diskproof_model::measurement::{ByteCount, CpuTime, Measurement};
 use diskproof_model::window::{DiskCounts, WINDOW_NS, WINDOWS_MAX};
 use std::collections::BTreeSet;
 
-/// All counters at one moment.
+/// The readings of all counters at one moment.
 #[derive(Debug, Clone)]
 struct CounterReading {
     at_ns: u64,

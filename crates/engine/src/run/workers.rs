@@ -94,7 +94,7 @@ pub(crate) struct AssignmentState {
     pub features: Vec<String>,
     /// The results of its threads.
     pub results: Vec<WorkerResult>,
-    /// Its schedule in an open loop, from time zero on.
+    /// The schedule of an open loop, from time zero on.
     pub pacer: Option<Pacer>,
     /// The CPU time of its threads.
     pub cpu: CpuTime,

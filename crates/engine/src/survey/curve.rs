@@ -242,7 +242,7 @@ struct TrialPlace {
     /// Requests in flight; as many are not timed.
     depth: u32,
     end: u64,
-    /// Where the next request begins.
+    /// First byte of the next request.
     next: Cell<u64>,
     busy_ns: Cell<u64>,
     bytes: Cell<u64>,
@@ -285,7 +285,7 @@ impl TrialPlace {
 struct WholeRequests<'a> {
     cells: &'a [Extent],
     request_bytes: u64,
-    /// Where the next request begins, and its cell.
+    /// First byte of the next request, and its cell.
     next: u64,
     cell: usize,
     lead_end: u64,
@@ -463,7 +463,7 @@ fn size_of_samples(
     })
 }
 
-/// Where the samples begin: evenly spaced, the first right behind its lead at the start of the
+/// First bytes of the samples: evenly spaced, the first right behind its lead at the start of the
 /// span, the last right before its tail at the end.
 fn places(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
     let points = sizing.points;

@@ -271,7 +271,7 @@ fn outliers(curve: &[CurvePoint]) -> Vec<usize> {
 
 /// A point that stands out.
 struct Outlier {
-    /// Its place in the curve.
+    /// The place in the curve.
     index: usize,
     deviation: f64,
 }

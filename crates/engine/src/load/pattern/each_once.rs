@@ -19,7 +19,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// Of the numbers below `n`, at least one.
+    /// A permutation of the numbers below `n`, which is at least one.
     pub(crate) fn new(n: u64, key: u64) -> Self {
         let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
         Self {

@@ -229,7 +229,7 @@ fn uniform_reads(streams: &[StreamWalk]) -> Option<(u32, UniformBlocks)> {
     }
 }
 
-/// Where the operations of a kind go, without runs.
+/// The walk of the operations of a kind, without runs.
 fn plain_walk(workload: &Workload, extent: Extent, sizes: &BlockSizes, kind: OpKind) -> OffsetWalk {
     let order = &workload.shape.order;
     let access = if order.in_order.contains(&kind) {

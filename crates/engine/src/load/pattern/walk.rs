@@ -388,7 +388,7 @@ fn blocks_in(length: u64, align: u64, largest: u64) -> u64 {
 #[derive(Debug, Clone)]
 pub(crate) struct ZoneWalk {
     walk: OrderedWalk,
-    /// Where the current part begins.
+    /// First byte of the current part.
     zone: u64,
     stride: ZoneStride,
 }
