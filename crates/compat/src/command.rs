@@ -334,14 +334,17 @@ impl OptionReader<'_> {
             return Err(format!("unrecognized option '{dashes}{text}'"));
         };
         let long = option.long;
-        match (option.value.is_empty(), value) {
-            (true, Some(_)) => Err(format!("option '{dashes}{long}' doesn't allow an argument")),
-            (false, None) if !is_optional(option) => match self.rest.next() {
+        let takes_value = !option.value.is_empty();
+        if !takes_value && value.is_some() {
+            return Err(format!("option '{dashes}{long}' doesn't allow an argument"));
+        }
+        if takes_value && value.is_none() && !is_optional(option) {
+            return match self.rest.next() {
                 Some(next) => self.add(option, Some(next.clone())),
                 None => Err(format!("option '{dashes}{long}' requires an argument")),
-            },
-            (_, value) => self.add(option, value),
+            };
         }
+        self.add(option, value)
     }
 
     /// An option such as `-+n` of iozone, which takes no value.

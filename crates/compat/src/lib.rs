@@ -69,6 +69,8 @@ pub fn drop_ins() -> &'static [&'static DropIn] {
 
 /// The drop-in of this command name.
 pub fn drop_in_named(name: &str) -> Option<&'static DropIn> {
-    let mut all = DROP_INS.iter();
-    all.find(|drop_in| drop_in.name == name).copied()
+    DROP_INS
+        .iter()
+        .find(|drop_in| drop_in.name == name)
+        .copied()
 }

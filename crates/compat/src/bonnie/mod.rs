@@ -31,6 +31,7 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
 const MIB: u64 = 1 << 20;
 /// bonnie++ needs twice the memory, because it does not empty the page cache.
 const SIZE_MIB: u64 = 1024;
+// Defaults of bonnie++, and the limit here.
 const SEEKS_DEFAULT: u64 = 8192;
 const SEEKERS: u32 = 5;
 const CONCURRENCY_MAX: u64 = 200;
@@ -294,10 +295,12 @@ impl BonnieLoad {
             workers: self.labels.concurrency,
             span: part(u64::from(run) * size, size),
             // bonnie++ syncs each file that it closes; -b adds one after each writing seek.
-            sync: match (read_permille < 1000, self.syncs_each && name == SEEKS) {
-                (false, _) => SyncPolicy::None,
-                (true, false) => SyncPolicy::AtEnd,
-                (true, true) => every(1, SyncCall::Fsync),
+            sync: if read_permille == 1000 {
+                SyncPolicy::None
+            } else if self.syncs_each && name == SEEKS {
+                every(1, SyncCall::Fsync)
+            } else {
+                SyncPolicy::AtEnd
             },
             // bonnie++ opens the file with O_DIRECT only to create it.
             cache: direct_or(self.is_direct && name == WRITE, buffered),

@@ -22,9 +22,13 @@ use std::sync::LazyLock;
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("dd.txt"), start));
 
+/// dd's default of bs.
 const BLOCK_BYTES: u64 = 512;
+/// The largest block that is taken here; dd takes larger ones.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
+/// Inputs of a copy that writes a disk.
 const SOURCES: [&str; 3] = ["/dev/zero", "/dev/urandom", "/dev/random"];
+/// Output of a copy that reads a disk.
 const SINK: &str = "/dev/null";
 
 /// A copy as the operands describe it.

@@ -70,10 +70,12 @@ impl ToolPrinter for CopyPrinter {
 /// `8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.00123 s, 6.8 GB/s`.
 pub(super) fn transfer(bytes: u64, seconds: f64) -> String {
     let (si, iec) = (human(bytes as f64, 1000.0), human(bytes as f64, 1024.0));
-    let sizes = match (lacks_prefix(&si), lacks_prefix(&iec)) {
-        (true, _) => String::new(),
-        (false, true) => format!(" ({si})"),
-        (false, false) => format!(" ({si}, {iec})"),
+    let sizes = if lacks_prefix(&si) {
+        String::new()
+    } else if lacks_prefix(&iec) {
+        format!(" ({si})")
+    } else {
+        format!(" ({si}, {iec})")
     };
     let plural = if bytes == 1 { "" } else { "s" };
     let rate = if bytes == 0 {

@@ -46,8 +46,10 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
         };
         let value = match value {
             None if takes_value => {
-                let missing = || usage(&format!("option '--{name}' requires an argument"));
-                Some(words.next().cloned().ok_or_else(missing)?)
+                let Some(next) = words.next() else {
+                    return Err(usage(&format!("option '--{name}' requires an argument")));
+                };
+                Some(next.clone())
             }
             value => value,
         };
@@ -183,10 +185,12 @@ impl FioArguments {
         Ok(Started::Jobs(Box::new(JobRequest {
             sources: std::iter::once(options).chain(files).collect(),
             sections: general.values("section").map(str::to_owned).collect(),
-            action: match (general.has("showcmd"), general.has("parse-only")) {
-                (true, _) => JobAction::ShowCommand,
-                (false, true) => JobAction::Check,
-                (false, false) => JobAction::Run,
+            action: if general.has("showcmd") {
+                JobAction::ShowCommand
+            } else if general.has("parse-only") {
+                JobAction::Check
+            } else {
+                JobAction::Run
             },
             is_read_only: general.has("readonly"),
             saved_to: saved_to.clone(),
@@ -217,17 +221,20 @@ fn interval_ns(text: &str) -> Result<u64, String> {
 /// The jobs as a command line, for `--showcmd`.
 fn command_line(described: &DescribedJobs) -> String {
     let mut words = vec![DROP_IN.name.to_owned()];
-    let option = |option: &JobOption| match &option.value {
-        Some(value) => format!("--{}={}", option.key, quoted(value)),
-        None => format!("--{}", option.key),
-    };
-    words.extend(described.global.iter().map(option));
+    words.extend(described.global.iter().map(option_word));
     for job in &described.jobs {
         words.push(format!("--name={}", quoted(&job.name)));
         let others = job.options.iter().filter(|option| option.key != "name");
-        words.extend(others.map(option));
+        words.extend(others.map(option_word));
     }
     words.join(" ") + " \n"
+}
+
+fn option_word(option: &JobOption) -> String {
+    match &option.value {
+        Some(value) => format!("--{}={}", option.key, quoted(value)),
+        None => format!("--{}", option.key),
+    }
 }
 
 /// The line of --version, which scripts compare.

@@ -157,15 +157,19 @@ pub(super) fn lines(disks: &[DiskTotals]) -> String {
 
 /// The figures of a line, each with this before its name.
 fn line(figures: &DiskFigures, prefix: &str) -> String {
-    let counts = &figures.counts;
-    let pair = |at: usize| format!("{}/{}", counts[at], counts[at + 1]);
+    let [
+        reads,
+        writes,
+        read_merges,
+        write_merges,
+        read_ms,
+        write_ms,
+        queued_ms,
+    ] = figures.counts;
+    let busy_percent = figures.busy_percent;
     format!(
-        "{prefix}ios={}, {prefix}merge={}, {prefix}ticks={}, {prefix}in_queue={}, \
-         {prefix}util={:3.2}%",
-        pair(0),
-        pair(2),
-        pair(4),
-        counts[6],
-        figures.busy_percent
+        "{prefix}ios={reads}/{writes}, {prefix}merge={read_merges}/{write_merges}, \
+         {prefix}ticks={read_ms}/{write_ms}, {prefix}in_queue={queued_ms}, \
+         {prefix}util={busy_percent:3.2}%"
     )
 }

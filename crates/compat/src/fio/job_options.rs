@@ -92,6 +92,7 @@ impl FioOption {
     }
 }
 
+/// The options with their treatment and texts; its first lines describe its columns.
 const TABLE: &str = include_str!("job_options.txt");
 /// The text of the hint `job` in the table.
 const JOB_HINT: &str = "is a job option; write the whole fio command after run: diskproof run fio \
@@ -105,30 +106,38 @@ pub static FIO_OPTIONS: LazyLock<Vec<FioOption>> = LazyLock::new(|| {
 
 /// A map, because a file may have a million settings.
 static BY_NAME: LazyLock<HashMap<&'static str, &'static FioOption>> = LazyLock::new(|| {
-    let all = FIO_OPTIONS.iter();
     let mut by_name = HashMap::new();
-    for option in all.filter(|option| option.handling != FioHandling::Hint) {
-        for name in &option.names {
-            by_name.insert(*name, option);
+    for option in FIO_OPTIONS.iter() {
+        if option.handling != FioHandling::Hint {
+            for name in &option.names {
+                by_name.insert(*name, option);
+            }
         }
     }
     by_name
 });
 
+/// Reads a line of the table, whose first lines describe it. Its first cell may name several
+/// options, each with aliases behind slashes.
 fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
-    let mut parts = line.split('|').map(str::trim);
-    let mut next = || parts.next().unwrap_or_default();
-    let (names, handling, text, hint) = (next(), next(), next(), next());
-    let handling = match handling.split_once(' ').unwrap_or((handling, "")) {
+    let mut cells = line.split('|').map(str::trim);
+    let names = cells.next().unwrap_or_default();
+    let treatment = cells.next().unwrap_or_default();
+    let text = cells.next().unwrap_or_default();
+    let hint = cells.next().unwrap_or_default();
+    let handling = match treatment.split_once(' ').unwrap_or((treatment, "")) {
         ("translated", _) => FioHandling::Translated,
         ("ignored", "carried") => FioHandling::Carried,
         ("ignored", _) => FioHandling::Ignored,
         ("hint", _) => FioHandling::Hint,
         (_, harmless) => {
-            let words = || harmless.split_whitespace();
-            let mut conditions = words().filter_map(|word| word.strip_prefix("if="));
-            let only = conditions.next().map(FioCondition::named);
-            let except = words().filter(|word| !word.starts_with("if=")).collect();
+            let (mut except, mut only) = (Vec::new(), None);
+            for word in harmless.split_whitespace() {
+                match word.strip_prefix("if=") {
+                    Some(condition) => only = Some(FioCondition::named(condition)),
+                    None => except.push(word),
+                }
+            }
             FioHandling::Refused { except, only }
         }
     };
@@ -137,18 +146,16 @@ fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
         (_, "job") => Some(JOB_HINT),
         (_, hint) => Some(hint).filter(|hint| !hint.is_empty()),
     };
-    names.split_whitespace().map(move |names| {
-        let all = names
+    names.split_whitespace().map(move |aliases| FioOption {
+        names: aliases
             .split('/')
-            .map(|name| name.trim_end_matches(['!', '?']));
-        FioOption {
-            names: all.collect(),
-            handling: handling.clone(),
-            text,
-            hint,
-            is_switch: names.ends_with('!'),
-            is_boolean: names.ends_with('?'),
-        }
+            .map(|name| name.trim_end_matches(['!', '?']))
+            .collect(),
+        handling: handling.clone(),
+        text,
+        hint,
+        is_switch: aliases.ends_with('!'),
+        is_boolean: aliases.ends_with('?'),
     })
 }
 
@@ -159,15 +166,20 @@ pub fn fio_option(name: &str) -> Option<&'static FioOption> {
 
 /// The options of jobs that fio takes an unambiguous beginning for.
 pub(super) fn fio_options_beginning(start: &str) -> Vec<&'static str> {
-    let all = BY_NAME.keys().copied();
-    all.filter(|name| name.starts_with(start)).collect()
+    BY_NAME
+        .keys()
+        .copied()
+        .filter(|name| name.starts_with(start))
+        .collect()
 }
 
 /// The name that was meant by a misspelt one: one letter differs, or a dash stands for `_`.
 pub fn fio_similar(name: &str) -> Option<&'static str> {
     let plain = name.replace('-', "_");
-    let mut all = BY_NAME.keys().filter(|known| differ_by_one(known, &plain));
-    all.next().copied()
+    BY_NAME
+        .keys()
+        .find(|known| differ_by_one(known, &plain))
+        .copied()
 }
 
 /// True of two words that are the same but for a letter that was added, left out, changed, or

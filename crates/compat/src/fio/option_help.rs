@@ -40,8 +40,9 @@ struct HelpTable {
 const ENGINES: [&str; 9] = [
     "mmap", "sync", "psync", "vsync", "pvsync", "pvsync2", "posixaio", "io_uring", "libaio",
 ];
-/// Columns of a name in a list, and of a word before its colon.
+/// Columns of a name in a list, as in fio's output.
 const NAME_WIDTH: usize = 24;
+/// Columns of a word before its colon, as in fio's output.
 const WORD_WIDTH: usize = 20;
 
 static TABLE: LazyLock<HelpTable> = LazyLock::new(|| {
@@ -65,9 +66,12 @@ static TABLE: LazyLock<HelpTable> = LazyLock::new(|| {
 
 fn help_of_line(line: &'static str) -> OptionHelp {
     let mut cells = line.split('|').map(str::trim);
-    let mut next = || cells.next().unwrap_or_default();
-    let mut names = next().split('/');
-    let kind = next();
+    let mut names = cells.next().unwrap_or_default().split('/');
+    let kind = cells.next().unwrap_or_default();
+    let default = cells.next().unwrap_or_default();
+    let range = cells.next().unwrap_or_default();
+    let words = cells.next().unwrap_or_default();
+    let text = cells.next().unwrap_or_default();
     OptionHelp {
         name: names.next().unwrap_or_default(),
         aliases: names.collect(),
@@ -82,15 +86,15 @@ fn help_of_line(line: &'static str) -> OptionHelp {
             "floats" => "list of floating point values separated by ':' (opt=5.9:7.8)",
             _ => "string (opt=bla)",
         },
-        default: next(),
-        range: match (next(), kind) {
+        default,
+        range: match (range, kind) {
             ("none", _) => "",
             ("", "int") => "min=0, max=-1",
             ("", "bool") => "min=0, max=1",
             (range, _) => range,
         },
-        words: next().split_whitespace().collect(),
-        text: next(),
+        words: words.split_whitespace().collect(),
+        text,
     }
 }
 
@@ -146,10 +150,12 @@ impl OptionHelp {
 
 /// The answer to `--cmdhelp`: about one option, or a line about each.
 pub(super) fn option_help(name: Option<&str>) -> ToolText {
-    let all = &TABLE.of_jobs;
+    let options = &TABLE.of_jobs;
     match name {
-        None | Some("all") => ToolText::out(all.iter().map(OptionHelp::line).collect::<String>()),
-        Some(name) => match all.iter().find(|option| option.has_name(name)) {
+        None | Some("all") => {
+            ToolText::out(options.iter().map(OptionHelp::line).collect::<String>())
+        }
+        Some(name) => match options.iter().find(|option| option.has_name(name)) {
             Some(option) => ToolText::out(option.details()),
             // As in fio, this is no error.
             None => ToolText::err(format!("No such command: {name}\n")),

@@ -5,7 +5,7 @@ use super::job_options::{FioOption, fio_option};
 use super::json::document;
 use super::logs::logs;
 use super::normal::{entry as entry_text, group as group_text, short};
-use super::stats::{JobEntry, entries, error_number};
+use super::stats::{entries, error_number};
 use super::terse::line;
 use super::values::{Base, bytes};
 use crate::command::GivenArguments;
@@ -95,15 +95,12 @@ impl FioPrinter {
         }
         let (mut text, mut copies) = (String::new(), 0);
         for job in &self.described.jobs {
-            let value = |key: &str, default: &str| {
-                let found = self.described.value(job, key);
-                found.unwrap_or_else(|| default.to_owned())
-            };
-            let (name, group, rw) = (&job.name, job.group, value("rw", "read"));
+            let (name, group) = (&job.name, job.group);
             let [reads, writes, trims] = self.block_sizes(job);
+            let rw = self.value_or(job, "rw", "read");
             let rw = shown_rw(&rw);
-            let engine = value("ioengine", "psync");
-            let depth = bytes(&value("iodepth", "1"), Base::Binary).unwrap_or(1);
+            let engine = self.value_or(job, "ioengine", "psync");
+            let depth = bytes(&self.value_or(job, "iodepth", "1"), Base::Binary).unwrap_or(1);
             let _ = writeln!(
                 text,
                 "{name}: (g={group}): rw={rw}, bs=(R) {reads}, (W) {writes}, (T) {trims}, \
@@ -114,9 +111,12 @@ impl FioPrinter {
             }
             copies += job.copies;
         }
-        let thread = |job| self.described.is_on(job, "thread", false);
-        let threads = self.described.jobs.iter().any(thread);
-        let kind = if threads { "thread" } else { "process" };
+        let has_threads = self
+            .described
+            .jobs
+            .iter()
+            .any(|job| self.described.is_on(job, "thread", false));
+        let kind = if has_threads { "thread" } else { "process" };
         let plural = match (copies, kind) {
             (1, _) => "",
             (_, "thread") => "s",
@@ -124,6 +124,14 @@ impl FioPrinter {
         };
         let _ = writeln!(text, "{EMULATES}\nStarting {copies} {kind}{plural}");
         text
+    }
+
+    /// The value of an option of a job, or fio's default.
+    fn value_or(&self, job: &DescribedJob, key: &str, default: &str) -> String {
+        match self.described.value(job, key) {
+            Some(value) => value,
+            None => default.to_owned(),
+        }
     }
 
     /// The sizes of a job's requests. The last of the options that set them counts.
@@ -173,9 +181,12 @@ impl FioPrinter {
         }
         if self.output.normal {
             text.push('\n');
-            let has_run = |entry: &&JobEntry| entry.runtime_ms > 0 || entry.error.is_some();
-            let (run, pid) = (entries.iter().filter(has_run), std::process::id());
-            text.extend(run.map(|entry| entry_text(entry, &frame, pid)));
+            let pid = std::process::id();
+            for entry in &entries {
+                if entry.runtime_ms > 0 || entry.error.is_some() {
+                    text.push_str(&entry_text(entry, &frame, pid));
+                }
+            }
             let groups = entries.chunk_by(|entry, next| entry.group == next.group);
             text.extend(groups.map(group_text));
             text.push_str(&lines(frame.disks));

@@ -12,6 +12,7 @@ use diskproof_model::series::Cell;
 use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
 use std::collections::BTreeMap;
 
+/// Nanoseconds.
 const SECOND: f64 = 1e9;
 /// fio samples rates at this interval (its option `bwavgtime`).
 const SAMPLE_NS: u64 = 500_000_000;
@@ -219,9 +220,9 @@ pub(super) struct SteadyEntry {
 impl SteadyEntry {
     /// fio prints as many rates as the duration has; those that were not taken are 0.
     pub(super) fn padded(&self, samples: &[u64]) -> Vec<u64> {
-        let mut all = samples.to_vec();
-        all.resize(self.end.samples().max(samples.len()), 0);
-        all
+        let mut padded = samples.to_vec();
+        padded.resize(self.end.samples().max(samples.len()), 0);
+        padded
     }
 
     /// The mean of such rates.
@@ -341,11 +342,11 @@ impl DirectionStats {
 
 /// The measured operations of these kinds.
 fn ops_of_kinds<'m>(measurement: &'m Measurement, kinds: &[OpKind]) -> Vec<&'m OpMeasurement> {
-    let mut found = Vec::new();
+    let mut ops = Vec::new();
     for kind in kinds {
-        found.extend(measurement.ops.get(kind));
+        ops.extend(measurement.ops.get(kind));
     }
-    found
+    ops
 }
 
 /// True if a job turns a time off by its own option, or by the one for all.
@@ -417,8 +418,8 @@ pub(super) struct Percentile {
 
 /// The percentiles of a list, as fio reads them from its bins.
 pub(super) fn percentiles(histogram: &LatencyHistogram, list: &[f64]) -> Vec<Percentile> {
-    let all = histogram.count();
-    if all == 0 {
+    let total = histogram.count();
+    if total == 0 {
         return Vec::new();
     }
     let bins = bins(histogram);
@@ -426,15 +427,15 @@ pub(super) fn percentiles(histogram: &LatencyHistogram, list: &[f64]) -> Vec<Per
     for percent in list {
         percentiles.push(Percentile {
             percent: *percent,
-            ns: percentile_ns(&bins, all, *percent),
+            ns: percentile_ns(&bins, total, *percent),
         });
     }
     percentiles
 }
 
-/// The bin in which so many percent of all are reached.
-fn percentile_ns(bins: &BTreeMap<u64, u64>, all: u64, percent: f64) -> u64 {
-    let wanted = (percent / 100.0 * all as f64).ceil().max(1.0) as u64;
+/// The bin in which so many percent of the total are reached.
+fn percentile_ns(bins: &BTreeMap<u64, u64>, total: u64, percent: f64) -> u64 {
+    let wanted = (percent / 100.0 * total as f64).ceil().max(1.0) as u64;
     let mut seen = 0;
     let mut last_ns = 0;
     for (ns, count) in bins {

@@ -22,10 +22,13 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
 
 /// Bytes of a read, as `TIMING_BUF_MB` in hdparm.c has them.
 const BLOCK_BYTES: u32 = 2 << 20;
-/// Names of the workloads.
+/// Name of the workload of -T.
 const CACHED_READS: &str = "cached-reads";
+/// Name of the workload of -t.
 const DEVICE_READS: &str = "device-reads";
+/// hdparm's time of -T.
 const CACHE_NS: u64 = 2 * SECOND;
+/// hdparm's time of -t.
 const DEVICE_NS: u64 = 3 * SECOND;
 const GIB: u64 = 1 << 30;
 const MIB: f64 = 1_048_576.0;
@@ -148,16 +151,18 @@ impl TimingLoad {
 
     /// The words before the figures of a workload of this name.
     fn label(&self, name: &str) -> String {
-        match (name, self.is_direct) {
-            (CACHED_READS, true) => " Timing O_DIRECT cached reads:   ".to_owned(),
-            (CACHED_READS, false) => " Timing cached reads:   ".to_owned(),
-            (_, is_direct) => {
-                let how = if is_direct { "O_DIRECT" } else { "buffered" };
-                match self.offset_gib {
-                    Some(gib) => format!(" Timing {how} disk reads (offset {gib} GB): "),
-                    None => format!(" Timing {how} disk reads: "),
-                }
-            }
+        if name == CACHED_READS {
+            let direct = if self.is_direct { "O_DIRECT " } else { "" };
+            return format!(" Timing {direct}cached reads:   ");
+        }
+        let how = if self.is_direct {
+            "O_DIRECT"
+        } else {
+            "buffered"
+        };
+        match self.offset_gib {
+            Some(gib) => format!(" Timing {how} disk reads (offset {gib} GB): "),
+            None => format!(" Timing {how} disk reads: "),
         }
     }
 

@@ -212,10 +212,12 @@ impl ToolPrinter for IopingPrinter {
             return String::new();
         }
         let judgement = self.part.add(request, &self.form);
-        let mut text = match (self.form.is_quiet, self.form.is_json) {
-            (true, _) => String::new(),
-            (false, true) => self.json_request(request, judgement.is_valid, unix_ns),
-            (false, false) => self.line(request, judgement.remark, unix_ns),
+        let mut text = if self.form.is_quiet {
+            String::new()
+        } else if self.form.is_json {
+            self.json_request(request, judgement.is_valid, unix_ns)
+        } else {
+            self.line(request, judgement.remark, unix_ns)
         };
         text.push_str(&self.period(unix_ns));
         text

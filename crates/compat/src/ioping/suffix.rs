@@ -3,6 +3,7 @@
 /// A suffix and its factor; the first that fits is printed.
 type Suffixes = [(&'static str, f64)];
 
+/// Suffixes of counts; those that are only read stand last.
 const COUNTS: &Suffixes = &[
     ("T", 1e12),
     ("G", 1e9),
@@ -14,6 +15,7 @@ const COUNTS: &Suffixes = &[
     ("E", 1e18),
 ];
 const KIB: f64 = 1024.0;
+/// Suffixes of bytes; those that are only read stand last.
 const SIZES: &Suffixes = &[
     ("PiB", KIB * KIB * KIB * KIB * KIB),
     ("TiB", KIB * KIB * KIB * KIB),
@@ -35,6 +37,7 @@ const SIZES: &Suffixes = &[
     ("sector", 512.0),
     ("page", 4096.0),
 ];
+/// Suffixes of nanoseconds; those that are only read stand last.
 const TIMES: &Suffixes = &[
     ("hour", 3600e9),
     ("min", 60e9),

@@ -18,6 +18,7 @@ use std::sync::LazyLock;
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("iops.txt"), start));
 
+// The defaults of iops, and the most threads that are started here.
 const THREADS: u64 = 32;
 const THREADS_MAX: u64 = 1024;
 const SECONDS: u64 = 2;
@@ -50,10 +51,12 @@ fn read(given: &GivenArguments) -> Result<SizesLoad, String> {
         return Err("name one device".to_owned());
     };
     let old = given.number("num_threads", 1..=THREADS_MAX)?;
-    let units = match (given.has("m"), old) {
-        (true, _) => SpellingUnits::Plain,
-        (false, Some(_)) => SpellingUnits::Binary,
-        (false, None) => SpellingUnits::Decimal,
+    let units = if given.has("m") {
+        SpellingUnits::Plain
+    } else if old.is_some() {
+        SpellingUnits::Binary
+    } else {
+        SpellingUnits::Decimal
     };
     let threads = given.number("n", 1..=THREADS_MAX)?.or(old);
     let note = "each block is dropped from the page cache before it is read";

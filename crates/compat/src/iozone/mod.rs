@@ -24,6 +24,7 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1 << 20;
+// IOzone's defaults of -s, -r and -j, the limits of -s and -r here, and the number of its tests.
 const FILE_KIB: u64 = 512;
 const RECORD_KIB: u64 = 4;
 const FILE_KIB_MAX: u64 = 1 << 40;
@@ -147,10 +148,12 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
             head: String::new(),
             sizes,
             columns: columns(given, !given.has("+n"))?,
-            unit: match (given.has("O"), given.has("N")) {
-                (true, _) => FigureUnit::Operations,
-                (false, true) => FigureUnit::Microseconds,
-                (false, false) => FigureUnit::Kilobytes,
+            unit: if given.has("O") {
+                FigureUnit::Operations
+            } else if given.has("N") {
+                FigureUnit::Microseconds
+            } else {
+                FigureUnit::Kilobytes
             },
             prints_excel: given.has("R"),
             figures: Vec::new(),

@@ -6,6 +6,7 @@ use diskproof_model::measurement::{Measurement, OpKind};
 use std::fmt::Write as _;
 
 const KIB: f64 = 1024.0;
+/// The two lines above the table, as IOzone has them.
 const HEADING: &str = concat!(
     "                                                                    random    random      ",
     "bkwd     record     stride\n",
@@ -13,8 +14,9 @@ const HEADING: &str = concat!(
     "read    rewrite       read    fwrite  frewrite     fread   freread\n",
 );
 
-/// Above this size of a file, -a omits records of less than 64 KiB.
+/// Above this size of a file, -a omits records of less than [`LARGE_RECORD_KIB`].
 const LARGE_FILE_KIB: u64 = 16_384;
+/// The smallest record on a large file.
 const LARGE_RECORD_KIB: u64 = 64;
 
 /// A figure of a row.

@@ -22,7 +22,9 @@ use std::sync::LazyLock;
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("pgiosim.txt"), start));
 
+/// PostgreSQL's page, which pgiosim reads.
 const BLOCK_BYTES: u32 = 8192;
+/// Time between two lines of pgiosim.
 const INTERVAL_NS: u64 = 10_000_000_000;
 const THREADS_MAX: u64 = 1024;
 const FILES_MAX: usize = 64;
@@ -158,9 +160,10 @@ impl ScanLoad {
                 ops: Some(blocks + blocks * percent / 100),
                 ..Stop::default()
             },
-            sync: match (self.write_percent, self.syncs) {
-                (Some(_), true) => every(1, SyncCall::Fsync),
-                _ => SyncPolicy::None,
+            sync: if self.write_percent.is_some() && self.syncs {
+                every(1, SyncCall::Fsync)
+            } else {
+                SyncPolicy::None
             },
             cache: CachePolicy::Cached,
             drops_cache_first: self.drops_cache,

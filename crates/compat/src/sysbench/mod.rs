@@ -175,11 +175,13 @@ impl RenamedOption {
 
 /// A switch such as `--file-fsync-end=no`.
 fn switch(given: &GivenArguments, name: &str, default: bool) -> Result<bool, String> {
-    match (given.has(name), given.value(name)) {
-        (false, _) => Ok(default),
-        (true, None | Some("on" | "yes" | "1")) => Ok(true),
-        (true, Some("off" | "no" | "0")) => Ok(false),
-        (true, Some(other)) => Err(format!("invalid option: --{name}={other}")),
+    if !given.has(name) {
+        return Ok(default);
+    }
+    match given.value(name) {
+        None | Some("on" | "yes" | "1") => Ok(true),
+        Some("off" | "no" | "0") => Ok(false),
+        Some(other) => Err(format!("invalid option: --{name}={other}")),
     }
 }
 
@@ -417,7 +419,7 @@ fn read_extra_flags(given: &GivenArguments) -> Result<ExtraFlags, String> {
     })
 }
 
-/// When writes are made durable.
+/// The syncs of a test, for its workload and for its report.
 struct FileSyncs {
     policy: SyncPolicy,
     /// As the report shows it.
@@ -426,7 +428,7 @@ struct FileSyncs {
 
 fn read_syncs(given: &GivenArguments, read_permille: u16) -> Result<FileSyncs, String> {
     let frequency = number(given, "file-fsync-freq", 0..=1_000_000_000, 100)?;
-    let all = switch(given, "file-fsync-all", false)?;
+    let syncs_all = switch(given, "file-fsync-all", false)?;
     let at_end = switch(given, "file-fsync-end", true)?;
     let calls = [
         ("fsync", SyncCall::Fsync),
@@ -438,14 +440,17 @@ fn read_syncs(given: &GivenArguments, read_permille: u16) -> Result<FileSyncs, S
     // sysbench counts reads and writes; the engine counts writes.
     let share = f64::from(1000 - read_permille) / 1000.0;
     let writes = (frequency as f64 * share).round().max(1.0) as u32;
-    let policy = match (all, frequency, at_end) {
-        (true, _, _) => every(1, call),
-        (false, 0, false) => SyncPolicy::None,
-        (false, 0, true) => SyncPolicy::AtEnd,
-        (false, _, _) => every(writes, call),
+    let policy = if syncs_all {
+        every(1, call)
+    } else if frequency > 0 {
+        every(writes, call)
+    } else if at_end {
+        SyncPolicy::AtEnd
+    } else {
+        SyncPolicy::None
     };
     let mut text = String::new();
-    if all {
+    if syncs_all {
         text.push_str("Calling fsync() after each write operation.\n");
     } else if frequency > 0 {
         let _ = writeln!(
@@ -453,7 +458,7 @@ fn read_syncs(given: &GivenArguments, read_permille: u16) -> Result<FileSyncs, S
             "Periodic FSYNC enabled, calling fsync() each {frequency} requests."
         );
     }
-    if at_end && !all {
+    if at_end && !syncs_all {
         text.push_str("Calling fsync() at the end of test, Enabled.\n");
     }
     Ok(FileSyncs { policy, text })

@@ -98,30 +98,30 @@ impl FileioPrinter {
     fn report(&self, measurement: &Measurement) -> String {
         let settings = &self.shown.settings;
         let seconds = as_seconds(measurement.wall_ns);
-        let all = OpsSoFar::sum(std::slice::from_ref(measurement), 0);
+        let ops = OpsSoFar::sum(std::slice::from_ref(measurement), 0);
         let read_mib = bytes(measurement, OpKind::Read) as f64 / MIB;
         let written_mib = bytes(measurement, OpKind::Write) as f64 / MIB;
         let threads = settings.threads as f64;
         // Figures of single threads are not known.
         let deviation = if settings.threads == 1 { 0.0 } else { f64::NAN };
         let events = ThreadSpread {
-            mean: (all.reads + all.writes) as f64 / threads,
+            mean: (ops.reads + ops.writes) as f64 / threads,
             deviation,
         };
         let busy_seconds = ThreadSpread {
-            mean: all.latency.sum_ns() as f64 / 1e9 / threads,
+            mean: ops.latency.sum_ns() as f64 / 1e9 / threads,
             deviation,
         };
         [
-            distribution(settings, &all.latency),
+            distribution(settings, &ops.latency),
             "\nFile operations:\n".to_owned(),
-            rate_line("reads/s:", all.reads as f64 / seconds),
-            rate_line("writes/s:", all.writes as f64 / seconds),
-            rate_line("fsyncs/s:", all.syncs as f64 / seconds),
+            rate_line("reads/s:", ops.reads as f64 / seconds),
+            rate_line("writes/s:", ops.writes as f64 / seconds),
+            rate_line("fsyncs/s:", ops.syncs as f64 / seconds),
             "\nThroughput:\n".to_owned(),
             rate_line("read, MiB/s:", read_mib / seconds),
             rate_line("written, MiB/s:", written_mib / seconds),
-            general_statistics(seconds, &all.latency, settings.percentile),
+            general_statistics(seconds, &ops.latency, settings.percentile),
             fairness(&events, &busy_seconds),
         ]
         .concat()
@@ -235,6 +235,7 @@ fn fairness(events: &ThreadSpread, seconds: &ThreadSpread) -> String {
 /// 100 s, each larger than the one before by the same factor.
 fn distribution(settings: &RunSettings, latency: &LatencyHistogram) -> String {
     const BUCKETS: usize = 1024;
+    /// Characters of the longest bar.
     const BAR: f64 = 40.0;
     if !settings.histogram {
         return String::new();

@@ -23,9 +23,13 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
+/// zcav's default of -b.
 const BLOCK_MIB: u64 = 512;
+/// The largest block that is taken here.
 const BLOCK_MIB_MAX: u64 = 1 << 20;
+/// The most passes that are made here.
 const LOOPS_MAX: u64 = 100;
+/// zcav's first line.
 const HEADING: &str = "#block offset (GiB), MiB/s, time\n";
 /// A survey keeps so many points.
 const POINTS_MAX: u64 = 100_000;
@@ -301,9 +305,9 @@ impl BlocksPrinter {
                 block_bytes
             };
             block.seconds.push(1.0 / point.bytes_per_second);
-            let all = block.bytes as f64 / point.bytes as f64;
+            let whole_of_timed = block.bytes as f64 / point.bytes as f64;
             bytes += block.bytes as f64;
-            busy_ns += point.busy_ns as f64 * all;
+            busy_ns += point.busy_ns as f64 * whole_of_timed;
         }
         if busy_ns > 0.0 {
             let mib = bytes / MIB as f64;
