@@ -21,12 +21,13 @@ pub struct Packer(Vec<u8>);
 impl Packer {
     /// Adds a number behind the ones before.
     pub fn push(&mut self, number: impl Into<u128>) {
-        let mut rest = number.into();
-        while rest >= 0x80 {
-            self.0.push(rest as u8 | 0x80);
-            rest >>= 7;
+        // Seven bits a byte, the lowest first; the eighth says that more follow (LEB128).
+        let mut left = number.into();
+        while left >= 0x80 {
+            self.0.push(left as u8 | 0x80);
+            left >>= 7;
         }
-        self.0.push(rest as u8);
+        self.0.push(left as u8);
     }
 
     /// The numbers, as [`Unpacker::of_bytes`] reads them.
