@@ -7,7 +7,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How many fences a run asks for: the quickest of them tells the clocks apart best.
+/// Fences that a run asks for: the quickest of them tells the clocks apart best.
 pub const FENCES: usize = 10;
 /// The longest wait for an answer: for the last rank to come to a fence.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -20,9 +20,9 @@ const LINE_BYTES_MAX: usize = 4096;
 /// The fences that a run took part in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fences {
-    /// Those that it left.
+    /// The fences that were left, in order.
     pub fences: Vec<Fence>,
-    /// Why there are no more.
+    /// The reason why there are no more; `None` after the last of them.
     pub failure: Option<FenceFailure>,
 }
 
@@ -30,7 +30,7 @@ pub struct Fences {
 pub trait FenceClock {
     /// Nanoseconds since the start of the run.
     fn elapsed_ns(&self) -> u64;
-    /// Whether the user has ended the run.
+    /// True if the user has ended the run.
     fn is_over(&self) -> bool;
 }
 

@@ -8,16 +8,17 @@ use std::time::{Duration, Instant};
 const OWN_REFERENCE: &str = "7F7F0101";
 /// chronyc answers in milliseconds where its service runs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// The answer is waited for in steps of this length.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// By how much a wall clock may be wrong.
+/// A bound of the error of the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WallBound {
-    /// In nanoseconds; `None` where nothing tells.
+    /// The most that the wall clock may be wrong, in nanoseconds; `None` where nothing tells.
     pub bound_ns: Option<u64>,
-    /// Who says so.
+    /// The source of the bound.
     pub source: WallSource,
-    /// By how much this process sees another time than the kernel, in nanoseconds; a part of the
+    /// Nanoseconds between the time that this process sees and that of the kernel; a part of the
     /// bound.
     pub apart_ns: u64,
 }
@@ -51,7 +52,8 @@ pub fn wall_bound(
     }
 }
 
-/// What chrony says of the wall clock; `None` where it does not run, or follows no other clock.
+/// The bound that chrony gives for the wall clock; `None` where it does not run, or follows no
+/// other clock.
 pub fn chrony_bound_ns() -> Option<u64> {
     let mut chronyc = Command::new("chronyc")
         .args(["-c", "tracking"])

@@ -8,15 +8,15 @@ use diskproof_model::target::TargetKind;
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
-/// What differs from tool to tool in what its command line prints.
+/// Differences between tools in what their command lines print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandLine<'a> {
-    /// Whether a long option may also have one dash, as in `-count 5`.
+    /// True if a long option may also have one dash, as in `-count 5`.
     pub has_one_dash: bool,
     pub help: &'a str,
-    /// What follows an error in the options.
+    /// Printed after an error in the options.
     pub after_option_error: &'a str,
-    /// What follows an error in their values.
+    /// Printed after an error in their values.
     pub after_value_error: &'a str,
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn in_range(
 pub(crate) struct GivenOption {
     /// The short form without its dash, or the long one where there is no short form.
     pub name: &'static str,
-    /// Its value.
+    /// The value; `None` of a flag.
     pub value: Option<String>,
 }
 
@@ -161,11 +161,11 @@ pub(crate) struct GivenOption {
 pub(crate) struct GivenArguments {
     /// Options in order; an operand among them is an option without a name.
     pub options: Vec<GivenOption>,
-    /// What is no option.
+    /// Words that are no options, in order.
     pub operands: Vec<String>,
     /// Sentences about options without effect.
     pub notes: Vec<String>,
-    /// What the first option that prints a text prints.
+    /// The text that the first such option prints in place of a run.
     pub prints: Option<PrintedText>,
 }
 
@@ -176,7 +176,7 @@ impl GivenArguments {
         last.value.as_deref()
     }
 
-    /// All values of an option, in order.
+    /// Every value that was given to an option, in order.
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.options
             .iter()
@@ -184,12 +184,12 @@ impl GivenArguments {
             .map(|given| given.value.as_deref().unwrap_or_default())
     }
 
-    /// How often an option was given.
+    /// Times that an option was given.
     pub(crate) fn count(&self, name: &str) -> usize {
         self.values(name).count()
     }
 
-    /// Whether an option was given.
+    /// True if an option was given.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.count(name) > 0
     }
@@ -224,7 +224,8 @@ impl GivenArguments {
         })
     }
 
-    /// What one of these words means; the first is the default. Any other word is the error.
+    /// The meaning of the word that was given; the first is the default. Any other word is the
+    /// error.
     pub(crate) fn choice<T: Copy>(&self, name: &str, known: &[(&str, T)]) -> Result<T, &str> {
         let Some(text) = self.value(name) else {
             return Ok(known[0].1);
@@ -236,7 +237,7 @@ impl GivenArguments {
     }
 }
 
-/// What is wrong with a command line: glibc's message without the name of the program.
+/// glibc's message about a command line, without the name of the program.
 type OptionError = String;
 
 /// Reads the arguments of a drop-in. A refused option is an error that names the alternative.
@@ -333,14 +334,17 @@ impl OptionReader<'_> {
             return Err(format!("unrecognized option '{dashes}{text}'"));
         };
         let long = option.long;
-        match (option.value.is_empty(), value) {
-            (true, Some(_)) => Err(format!("option '{dashes}{long}' doesn't allow an argument")),
-            (false, None) if !is_optional(option) => match self.rest.next() {
+        let takes_value = !option.value.is_empty();
+        if !takes_value && value.is_some() {
+            return Err(format!("option '{dashes}{long}' doesn't allow an argument"));
+        }
+        if takes_value && value.is_none() && !is_optional(option) {
+            return match self.rest.next() {
                 Some(next) => self.add(option, Some(next.clone())),
                 None => Err(format!("option '{dashes}{long}' requires an argument")),
-            },
-            (_, value) => self.add(option, value),
+            };
         }
+        self.add(option, value)
     }
 
     /// An option such as `-+n` of iozone, which takes no value.

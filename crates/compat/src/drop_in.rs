@@ -8,11 +8,11 @@ use crate::printer::{DropInError, ToolText};
 /// A tool whose command line is understood.
 #[derive(Debug)]
 pub struct DropIn {
-    /// Its command, such as `ioping`.
+    /// The command, such as `ioping`.
     pub name: &'static str,
     /// The tool and the version that is emulated, such as `ioping 1.3`.
     pub emulates: &'static str,
-    /// What it measures, as a noun phrase.
+    /// A noun phrase that says what the tool measures.
     pub summary: &'static str,
     /// Our own verb for the same question, such as `ping`.
     pub native: &'static str,
@@ -20,11 +20,11 @@ pub struct DropIn {
     pub example: &'static str,
     /// Every option of the tool.
     pub options: &'static [DropInOption],
-    /// What differs from the tool, a sentence each.
+    /// Differences from the tool, a sentence each.
     pub differences: &'static [&'static str],
-    /// Its help, or the start of it.
+    /// The tool's help, or the start of it.
     pub usage: &'static str,
-    /// What its exit codes mean.
+    /// The meaning of its exit codes.
     pub exits: ExitCodes,
     /// Reads the arguments after the name.
     pub start: Start,
@@ -43,11 +43,11 @@ pub struct DropInOption {
     /// Name of the value, such as `count`; empty where it takes none, in brackets where it is
     /// optional.
     pub value: &'static str,
-    /// What it does, as an imperative.
+    /// The effect, as an imperative.
     pub help: &'static str,
-    /// What becomes of it.
+    /// The treatment here.
     pub treatment: Treatment,
-    /// What is printed instead of a run.
+    /// The text that it prints instead of a run; `None` of an option that shapes a run.
     pub prints: Option<PrintedText>,
 }
 
@@ -74,31 +74,31 @@ impl DropInOption {
     }
 }
 
-/// What becomes of an option.
+/// The treatment of an option of the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Treatment {
-    /// It has the effect that it has in the tool.
+    /// Carried out with the effect that it has in the tool.
     Carried,
-    /// It is accepted without effect; the reason, as a clause.
+    /// Accepted without effect; the reason, as a clause.
     Ignored(&'static str),
-    /// It is an error; what to do instead, as an imperative.
+    /// An error; what to do instead, as an imperative.
     Refused(&'static str),
 }
 
-/// What an option prints instead of a run.
+/// The text that an option prints instead of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrintedText {
-    /// The help.
+    /// The tool's help.
     Help,
-    /// The version.
+    /// The tool's version.
     Version,
 }
 
-/// What a command line asks for.
+/// The wish of a command line.
 pub enum Started {
     /// Text only: help or version.
     Text(ToolText),
-    /// A load.
+    /// A load to be measured.
     Load(Box<dyn DropInLoad>),
     /// Jobs, from files or from the command line.
     Jobs(Box<JobRequest>),
@@ -107,7 +107,7 @@ pub enum Started {
 }
 
 impl Started {
-    /// What `--version` prints: the line of the tool, because scripts compare it.
+    /// The answer to `--version`: the line of the tool, because scripts compare it.
     pub(crate) fn version(emulates: &str) -> Self {
         Self::text(format!("{emulates}\n"))
     }
@@ -117,7 +117,7 @@ impl Started {
         Self::text(format!("{text}{}", emulation()))
     }
 
-    /// Text on stdout.
+    /// A text for stdout and nothing else.
     pub(crate) fn text(stdout: String) -> Self {
         Self::Text(ToolText::out(stdout))
     }
@@ -136,7 +136,7 @@ pub struct ExitCodes {
     pub usage: u8,
     /// The target cannot be used: it is missing, refused or too small.
     pub target: u8,
-    /// The run failed.
+    /// Exit code after a run that failed.
     pub run: u8,
     /// A signal ended the run; `None`: as a shell reports a process that died of it.
     pub signal: Option<u8>,

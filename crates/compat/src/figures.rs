@@ -26,7 +26,7 @@ pub(crate) struct OpsSoFar {
     pub reads: u64,
     pub writes: u64,
     pub syncs: u64,
-    /// Of reads and writes.
+    /// Latencies of reads and writes together.
     pub latency: LatencyHistogram,
 }
 
@@ -52,7 +52,7 @@ impl OpsSoFar {
     }
 }
 
-/// Nanoseconds as seconds.
+/// Converts nanoseconds to seconds.
 pub(crate) fn as_seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }

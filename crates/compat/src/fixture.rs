@@ -100,7 +100,7 @@ pub(crate) fn device(size_bytes: u64) -> TargetIdentity {
     identity("/dev/vdb", TargetKind::BlockDevice, size_bytes)
 }
 
-/// So many operations of one kind in this time.
+/// A measurement of so many operations of one kind in this time.
 pub(crate) fn measurement(
     workload: &Workload,
     kind: OpKind,
@@ -154,12 +154,16 @@ pub(crate) fn result(measurements: &[Measurement]) -> ToolResult<'_> {
 /// A survey of blocks of 512 MiB with these rates in bytes per second.
 pub(crate) fn surface(survey: &Survey, rates: &[f64]) -> SurfaceMeasurement {
     let bytes = 512u64 << 20;
-    let point = |(at, rate): (usize, &f64)| CurvePoint {
-        bytes_per_second: *rate,
-        latency_max_ns: 0,
-        readings: Vec::new(),
-        ..CurvePoint::read_once(at as u64 * bytes, bytes, (bytes as f64 / rate * 1e9) as u64)
-    };
+    let mut curve = Vec::new();
+    for (index, rate) in rates.iter().enumerate() {
+        let ns = (bytes as f64 / rate * 1e9) as u64;
+        curve.push(CurvePoint {
+            bytes_per_second: *rate,
+            latency_max_ns: 0,
+            readings: Vec::new(),
+            ..CurvePoint::read_once(index as u64 * bytes, bytes, ns)
+        });
+    }
     SurfaceMeasurement {
         target: 0,
         survey: survey.clone(),
@@ -175,7 +179,7 @@ pub(crate) fn surface(survey: &Survey, rates: &[f64]) -> SurfaceMeasurement {
             used: CachePolicy::Direct,
             why: None,
         },
-        curve: rates.iter().enumerate().map(point).collect(),
+        curve,
         burst: None,
         access: Vec::new(),
         access_errors: BTreeMap::new(),

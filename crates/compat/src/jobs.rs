@@ -17,32 +17,32 @@ pub struct JobOption {
 /// A job made of options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionsJob {
-    /// Its name.
+    /// The name of the section.
     pub name: String,
-    /// Its options.
+    /// In the order of the section.
     pub options: Vec<JobOption>,
 }
 
-/// Where jobs come from.
+/// The place that jobs come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobSource {
     /// From options on the command line.
     Options {
-        /// Those of every job, also of the job files behind.
+        /// Options of every job, also of those in job files that follow.
         global: Vec<JobOption>,
-        /// The jobs.
+        /// In the order of the command line.
         jobs: Vec<OptionsJob>,
     },
     /// From a job file; `-` is standard input.
     File(PathBuf),
 }
 
-/// What is done with the jobs.
+/// The purpose of reading the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobAction {
-    /// They are run.
+    /// The jobs are measured.
     Run,
-    /// They are checked.
+    /// The jobs are only checked.
     Check,
     /// They are shown as a command line.
     ShowCommand,
@@ -51,14 +51,14 @@ pub enum JobAction {
 /// A workload of the plan on one of its targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobWorkload {
-    /// Its name.
+    /// The name in the plan.
     pub name: String,
     /// The index of the target.
     pub target: usize,
 }
 
 impl JobWorkload {
-    /// Whether the measurement is one of this workload on this target.
+    /// True of a measurement of this workload on this target.
     pub(crate) fn is_measured_by(&self, measurement: &Measurement) -> bool {
         measurement.workload.name == self.name && measurement.target == self.target
     }
@@ -67,11 +67,11 @@ impl JobWorkload {
 /// A job that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DescribedJob {
-    /// Its name.
+    /// The name of the job.
     pub name: String,
     /// The number of the jobs that run together with it.
     pub group: usize,
-    /// Its own options.
+    /// Options of its own section.
     pub options: Vec<JobOption>,
     /// The workloads that carry it out.
     pub workloads: Vec<JobWorkload>,
@@ -84,7 +84,7 @@ pub struct DescribedJob {
 }
 
 impl DescribedJob {
-    /// How many copies each of its workloads stands for.
+    /// The number of copies that each of its workloads stands for.
     pub(crate) fn copies_of_workload(&self) -> u64 {
         let first = self.workloads.first().map(|workload| &workload.name);
         let mut workloads = self.workloads.iter();
@@ -97,12 +97,12 @@ impl DescribedJob {
     }
 }
 
-/// All jobs that were read.
+/// The jobs that were read, with what they have in common.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DescribedJobs {
     /// Options of every job.
     pub global: Vec<JobOption>,
-    /// The jobs.
+    /// In the order of the output.
     pub jobs: Vec<DescribedJob>,
 }
 
@@ -111,21 +111,21 @@ type MakePrinter = Box<dyn Fn(DescribedJobs) -> Box<dyn ToolPrinter>>;
 
 /// A command line of jobs.
 pub struct JobRequest {
-    /// Where the jobs come from, in order.
+    /// The places that the jobs come from, in order.
     pub sources: Vec<JobSource>,
     /// The sections to run; all of them when empty.
     pub sections: Vec<String>,
-    /// What is done with them.
+    /// The purpose of reading them.
     pub action: JobAction,
-    /// Whether a job that writes is an error.
+    /// True if a job that writes is an error.
     pub is_read_only: bool,
     /// The file that the output goes to, in place of stdout.
     pub saved_to: Option<PathBuf>,
-    /// Whether only programs read the output. Many read stderr with it.
+    /// True if only programs read the output. Many read stderr with it.
     pub is_for_programs: bool,
     /// Options without effect, a sentence each.
     pub notes: Vec<String>,
-    /// Makes the printer.
+    /// Makes the printer once the jobs are known.
     pub printer: MakePrinter,
     /// The jobs as a command line.
     pub command_line: fn(&DescribedJobs) -> String,

@@ -62,13 +62,15 @@ static DROP_INS: LazyLock<[&DropIn; 11]> = LazyLock::new(|| {
     ]
 });
 
-/// All drop-ins.
+/// The drop-ins in the order of help and docs.
 pub fn drop_ins() -> &'static [&'static DropIn] {
     &*DROP_INS
 }
 
 /// The drop-in of this command name.
 pub fn drop_in_named(name: &str) -> Option<&'static DropIn> {
-    let mut all = DROP_INS.iter();
-    all.find(|drop_in| drop_in.name == name).copied()
+    DROP_INS
+        .iter()
+        .find(|drop_in| drop_in.name == name)
+        .copied()
 }

@@ -33,7 +33,7 @@ impl LoadTarget {
     }
 }
 
-/// What a plan is made from.
+/// The facts of this machine and target that a plan is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanContext<'a> {
     /// The target, identified. For an output that does not exist yet, its directory.
@@ -56,9 +56,9 @@ impl PlanContext<'_> {
 
 /// A load that follows another one as a separate run.
 pub struct NextLoad {
-    /// What is measured.
+    /// The load that is measured next.
     pub load: Box<dyn DropInLoad>,
-    /// Who prints it.
+    /// The one who prints its output.
     pub printer: NextPrinter,
 }
 
@@ -72,30 +72,31 @@ impl NextLoad {
 /// Who prints a load that follows another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextPrinter {
-    /// Its own printer.
+    /// The printer of that load itself.
     OwnPrinter,
     /// The printer of the previous load, whose text includes both.
     SamePrinter,
 }
 
-/// What is known of a load before its target is.
+/// The facts of a load that are known before its target is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadHead {
-    /// What is measured.
+    /// The target of the measurement.
     pub target: LoadTarget,
-    /// What is measured at the same time, by the same workloads.
+    /// Targets that the same workloads measure at the same time.
     pub further_targets: Vec<PathBuf>,
-    /// Whether it writes, for which the gate needs a flag that this command line lacks.
+    /// True if it writes, for which the gate needs a flag that this command line lacks.
     pub writes: bool,
-    /// Whether the whole scratch file is written before the first workload, instead of what each
+    /// True if the whole scratch file is written before the first workload, instead of what each
     /// workload uses.
     pub fills_scratch_file: bool,
-    /// Where the figures or the load differ from the tool's on this command line, a sentence each.
+    /// Differences of the figures or the load from the tool's on this command line, a sentence
+    /// each.
     pub notes: Vec<String>,
 }
 
 impl LoadHead {
-    /// Of a load that only reads one target, or writes to a file of its own.
+    /// The head of a load that only reads one target, or writes to a file of its own.
     pub(crate) fn new(target: LoadTarget, notes: Vec<String>) -> Self {
         Self {
             target,
@@ -111,7 +112,8 @@ impl LoadHead {
         self.target.path().display()
     }
 
-    /// The same load of another target, which exists. It has been said where it differs.
+    /// The head of the same load of another target, which exists. It has been said where it
+    /// differs.
     pub(crate) fn again_on(&self, path: &str) -> Self {
         Self {
             target: LoadTarget::Existing(path.into()),
@@ -121,15 +123,15 @@ impl LoadHead {
     }
 }
 
-/// A load.
+/// A load of a drop-in, from its command line to its next load.
 pub trait DropInLoad {
-    /// What is known of it before its target is.
+    /// The facts that are known before its target is.
     fn head(&self) -> &LoadHead;
 
     /// The plan for the target; the others are added to it.
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError>;
 
-    /// What the tool has printed when it fails to open its target.
+    /// The text that the tool has printed when it fails to open its target.
     fn text_before_opening(&self) -> &str {
         ""
     }
@@ -139,7 +141,7 @@ pub trait DropInLoad {
         0
     }
 
-    /// What is measured afterwards.
+    /// The load that is measured afterwards; `None` after the last.
     fn next(&self) -> Option<NextLoad> {
         None
     }
@@ -150,10 +152,10 @@ pub trait DropInLoad {
 
 /// A command line that loads processors, and touches no disk.
 pub struct PrimeRequest {
-    /// What is computed.
+    /// The computation.
     pub load: PrimeLoad,
-    /// Its output.
+    /// Prints its output.
     pub printer: Box<dyn PrimePrinter>,
-    /// Where the load differs from the tool's, a sentence each.
+    /// Differences of the load from the tool's, a sentence each.
     pub notes: Vec<String>,
 }

@@ -56,7 +56,7 @@ pub(crate) fn until_bytes(bytes: u64) -> Stop {
     }
 }
 
-/// For this time.
+/// Ends a workload after this time.
 pub(crate) fn until_ns(time_ns: u64) -> Stop {
     Stop {
         time_ns: Some(time_ns),

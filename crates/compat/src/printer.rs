@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 /// Text for the two outputs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolText {
-    /// For stdout.
+    /// Text for stdout.
     pub stdout: String,
-    /// For stderr.
+    /// Text for stderr.
     pub stderr: String,
 }
 
@@ -34,12 +34,12 @@ impl ToolText {
     }
 }
 
-/// Why a command line cannot be carried out.
+/// The reason why a command line cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DropInError {
     /// The command line makes no sense; the text for stderr, with the tool's name.
     Usage(String),
-    /// The same, with text for stdout.
+    /// The command line makes no sense, and the tool prints a text to stdout, too.
     Printed(ToolText),
     /// The target does not fit; the text for stderr, with the tool's name.
     Target(String),
@@ -48,13 +48,13 @@ pub enum DropInError {
 }
 
 impl DropInError {
-    /// All that is printed, for stdout and stderr.
+    /// The text for stdout and stderr together.
     pub fn text(&self) -> String {
         let ToolText { stdout, stderr } = self.printed();
         stdout + &stderr
     }
 
-    /// What is printed.
+    /// The text of each stream.
     pub fn printed(&self) -> ToolText {
         match self {
             Self::Printed(text) | Self::Code(_, text) => text.clone(),
@@ -66,20 +66,20 @@ impl DropInError {
 /// A file that a tool writes alongside its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolFile {
-    /// Its path.
+    /// The path that the command line names.
     pub path: PathBuf,
-    /// Its content.
+    /// The whole content.
     pub text: String,
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolResult<'a> {
-    /// What was measured, in the order of the plan.
+    /// In the order of the plan.
     pub measurements: &'a [Measurement],
     /// The survey, where the plan has one.
     pub surface: Option<&'a SurfaceMeasurement>,
-    /// Whether a signal ended the run.
+    /// True if a signal ended the run.
     pub interrupted: bool,
     /// The error that ended the run, by its name such as `EDQUOT`, where one did.
     pub error: Option<&'a str>,
@@ -91,10 +91,11 @@ pub struct ToolResult<'a> {
     pub disks: &'a [DiskTotals],
 }
 
-/// What came of a run that goes on.
+/// The results so far of a run that goes on.
 #[derive(Debug, Clone, Copy)]
 pub struct ResultsSoFar<'a> {
-    /// Of the workloads that run: counts up to now, latencies up to a quarter of a second older.
+    /// Measurements of the workloads that run: counts up to now, latencies up to a quarter of a
+    /// second older.
     pub measurements: &'a [Measurement],
     /// For how long they have been measured, in nanoseconds.
     pub elapsed_ns: u64,
@@ -106,7 +107,7 @@ pub struct ResultsSoFar<'a> {
 
 /// Turns a load of processors into a tool's text. Each step returns text for stdout.
 pub trait PrimePrinter {
-    /// Before the first event.
+    /// The text before the first event.
     fn begin(&self) -> String;
 
     /// An interval is over.
@@ -118,7 +119,7 @@ pub trait PrimePrinter {
 
 /// Turns a run into a tool's text, step by step. Each step returns text for stdout.
 pub trait ToolPrinter: Send {
-    /// Before the first request.
+    /// The text before the first request.
     fn begin(&mut self) -> String {
         String::new()
     }
@@ -138,7 +139,7 @@ pub trait ToolPrinter: Send {
         String::new()
     }
 
-    /// How often it wants the results so far, in nanoseconds; `None`: not at all.
+    /// Nanoseconds after which it wants the results so far, again and again; `None`: never.
     fn interval_ns(&self) -> Option<u64> {
         None
     }
@@ -148,12 +149,12 @@ pub trait ToolPrinter: Send {
         String::new()
     }
 
-    /// Whether the tool goes on after SIGUSR1, with its [`Self::status`].
+    /// True if the tool goes on after SIGUSR1, with its [`Self::status`].
     fn survives_usr1(&self) -> bool {
         false
     }
 
-    /// What it prints at SIGUSR1 while workloads are measured.
+    /// The text that the tool prints at SIGUSR1 while workloads are measured.
     fn status(&mut self, _results: &ResultsSoFar<'_>) -> ToolText {
         ToolText::default()
     }
@@ -161,13 +162,13 @@ pub trait ToolPrinter: Send {
     /// The operations on many small files are over; the end follows.
     fn files_measured(&mut self, _files: &FilesMeasurement) {}
 
-    /// Whether it also prints the figures of workloads that requests failed in. Other tools end at
+    /// True if it also prints the figures of workloads that requests failed in. Other tools end at
     /// their first error.
     fn prints_failed(&self) -> bool {
         false
     }
 
-    /// Whether what was measured suffices: the other workloads are skipped then.
+    /// True if the results suffice: the other workloads are skipped then.
     fn is_complete(&self) -> bool {
         false
     }
@@ -177,8 +178,8 @@ pub trait ToolPrinter: Send {
         Vec::new()
     }
 
-    /// What the tool prints on stderr where it cannot open a file of its own; `error` is the text
-    /// of the kernel's error, as strerror(3) has it.
+    /// The tool's text on stderr where it cannot open a file of its own; `error` is the text of the
+    /// kernel's error, as strerror(3) has it.
     fn cannot_open(&self, path: &Path, error: &str) -> String {
         format!("{}: {error}\n", path.display())
     }

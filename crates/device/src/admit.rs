@@ -33,9 +33,19 @@ use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+/// Suggested sizes of a GiB and more are whole GiB.
 const GIB: u64 = 1 << 30;
-/// One inode in this many stays free.
+/// One inode in so many stays free.
 const KEPT_INODES_SHARE: u64 = 10;
+
+/// The files that are created in a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CreatedFiles {
+    /// One scratch file, which needs a disk below.
+    Scratch,
+    /// Many files, which may be in memory.
+    Many,
+}
 
 /// Admits a target, or names everything that speaks against it. Writes nothing; what would be
 /// overwritten is inspected first.
@@ -59,14 +69,14 @@ pub fn admit_requests(
             (format!("read {}", identity.path), Grant::Read)
         }
         Intent::Scratch { size_bytes } => {
-            judge_scratch(&identity, size_bytes, false, &mut reasons);
+            judge_directory(&identity, size_bytes, CreatedFiles::Scratch, &mut reasons);
             let permit = Permit::new(size_bytes);
             (scratch_asked(&identity, size_bytes), Grant::Scratch(permit))
         }
         Intent::Files { size_bytes, count } => {
             // Empty files take space in directories, too.
             let size_bytes_min = size_bytes.max(READ_BYTES_MIN);
-            judge_scratch(&identity, size_bytes_min, true, &mut reasons);
+            judge_directory(&identity, size_bytes_min, CreatedFiles::Many, &mut reasons);
             judge_inodes(&identity, count, &mut reasons);
             let asked = files_asked(&identity, size_bytes, count);
             (asked, Grant::Scratch(Permit::new(size_bytes)))
@@ -205,7 +215,7 @@ pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
     room - room % READ_BYTES_MIN
 }
 
-/// Why a file has no room for a request of this size; `None` where it has.
+/// Says why a file has no room for a request of this size; `None` where it has.
 fn no_room(file: &TargetIdentity, request_bytes: u64) -> Option<String> {
     match file.size_bytes {
         0 => Some("the file is empty".to_owned()),
@@ -239,11 +249,11 @@ fn judge_read(identity: &TargetIdentity, request_bytes: u64, reasons: &mut Refus
     judge_access(identity, &identity.path, Permission::READ_OK, reasons);
 }
 
-/// A scratch file needs a disk below; many files may be in memory.
-fn judge_scratch(
+/// Judges the directory in which a scratch file, or many files, are to be created.
+fn judge_directory(
     identity: &TargetIdentity,
     size_bytes: u64,
-    are_many_files: bool,
+    files: CreatedFiles,
     reasons: &mut RefusalReasons,
 ) {
     if identity.kind != TargetKind::Directory {
@@ -259,7 +269,7 @@ fn judge_scratch(
             "Use a larger size.",
         );
     }
-    judge_filesystem(identity, size_bytes, are_many_files, reasons);
+    judge_filesystem(identity, size_bytes, files, reasons);
     if let Err(errno) = access(&identity.path, Permission::WRITE_OK | Permission::EXEC_OK)
         && errno != rustix::io::Errno::ROFS
     {
@@ -299,21 +309,26 @@ fn judge_inodes(identity: &TargetIdentity, count: u64, reasons: &mut RefusalReas
 fn judge_filesystem(
     identity: &TargetIdentity,
     size_bytes: u64,
-    are_many_files: bool,
+    files: CreatedFiles,
     reasons: &mut RefusalReasons,
 ) {
-    let before = reasons.count();
-    let known = identity.filesystem.as_ref();
-    let in_memory = known.is_some_and(|filesystem| is_in_memory(&filesystem.kind));
-    if !are_many_files || !in_memory {
+    let count_before = reasons.count();
+    let in_memory = match &identity.filesystem {
+        Some(filesystem) => is_in_memory(&filesystem.kind),
+        None => false,
+    };
+    if files == CreatedFiles::Scratch || !in_memory {
         judge_filesystem_kind(identity, reasons);
     }
-    let Some(filesystem) = known.filter(|_| reasons.count() == before) else {
+    let Some(filesystem) = &identity.filesystem else {
         return;
     };
-    let flagged =
+    if reasons.count() > count_before {
+        return;
+    }
+    let is_flagged =
         statvfs(&identity.path).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
-    if flagged || filesystem.options.iter().any(|option| option == "ro") {
+    if is_flagged || filesystem.options.iter().any(|option| option == "ro") {
         let reason = format!(
             "the filesystem at {} is mounted read-only",
             filesystem.mount_point
@@ -332,22 +347,30 @@ fn judge_filesystem(
              (10 % of the filesystem, at most 2 GiB; --keep-free changes it)",
             format_bytes(size_bytes)
         );
-        // Rounded down, so that asking for just that is granted.
-        let max = scratch_bytes_max(identity);
-        let most = format_bytes(if max >= GIB { max - max % GIB } else { max });
-        let remedy = match (max, are_many_files) {
-            (0, true) => "Free some space, or name a directory on another filesystem.".to_owned(),
-            (0, false) => {
-                "Free some space, or name another directory, an existing file or a device."
-                    .to_owned()
-            }
-            (_, true) => format!(
-                "Use a smaller --count or --file-size, so that the files take at most {most}, or \
-                 free some space."
-            ),
-            (_, false) => format!("Use a size of at most {most}, or free some space."),
-        };
-        reasons.add(reason, remedy);
+        reasons.add(reason, space_remedy(scratch_bytes_max(identity), files));
+    }
+}
+
+/// The remedy where at most `room_bytes` may be written.
+fn space_remedy(room_bytes: u64, files: CreatedFiles) -> String {
+    // Rounded down, so that asking for just that is granted.
+    let room = format_bytes(if room_bytes >= GIB {
+        room_bytes - room_bytes % GIB
+    } else {
+        room_bytes
+    });
+    match files {
+        CreatedFiles::Many if room_bytes == 0 => {
+            "Free some space, or name a directory on another filesystem.".to_owned()
+        }
+        CreatedFiles::Many => format!(
+            "Use a smaller --count or --file-size, so that the files take at most {room}, or free \
+             some space."
+        ),
+        CreatedFiles::Scratch if room_bytes == 0 => {
+            "Free some space, or name another directory, an existing file or a device.".to_owned()
+        }
+        CreatedFiles::Scratch => format!("Use a size of at most {room}, or free some space."),
     }
 }
 

@@ -1,48 +1,89 @@
-//! What the control groups of this process allow it: its I/O (`io.max` of its group and of every
-//! ancestor that is visible in cgroup v2, `blkio.throttle` of its group in v1), and memory before
-//! the machine swaps. An unreadable file counts as no limit.
+//! The limits of this process's control groups: on its I/O (`io.max` of its group and of every
+//! ancestor that is visible in cgroup v2, `blkio.throttle` of its group in v1), and on memory
+//! before the machine swaps. An unreadable file counts as no limit.
 
 use crate::sysroot::{SysRoot, read_number, read_text, value_of};
 use diskproof_model::target::IoLimit;
 use std::path::Path;
 
-/// A limit: its key in `io.max`, its file in v1, and its place.
-type LimitKey = (
-    &'static str,
-    &'static str,
-    fn(&mut IoLimit) -> &mut Option<u64>,
-);
+/// One kind of limit.
+struct LimitKey {
+    /// The key in `io.max` of cgroup v2.
+    key: &'static str,
+    /// The name of the file in cgroup v1.
+    file: &'static str,
+    field: fn(&mut IoLimit) -> &mut Option<u64>,
+}
 
-// rustfmt would give each field of a row a line.
-#[rustfmt::skip]
+impl LimitKey {
+    const fn new(
+        key: &'static str,
+        file: &'static str,
+        field: fn(&mut IoLimit) -> &mut Option<u64>,
+    ) -> Self {
+        Self { key, file, field }
+    }
+}
+
 const LIMITS: [LimitKey; 4] = [
-    ("riops", "blkio.throttle.read_iops_device", |limit| &mut limit.read_iops),
-    ("wiops", "blkio.throttle.write_iops_device", |limit| &mut limit.write_iops),
-    ("rbps", "blkio.throttle.read_bps_device", |limit| &mut limit.read_bytes_per_second),
-    ("wbps", "blkio.throttle.write_bps_device", |limit| &mut limit.write_bytes_per_second),
+    LimitKey::new("riops", "blkio.throttle.read_iops_device", |l| {
+        &mut l.read_iops
+    }),
+    LimitKey::new("wiops", "blkio.throttle.write_iops_device", |l| {
+        &mut l.write_iops
+    }),
+    LimitKey::new("rbps", "blkio.throttle.read_bps_device", |l| {
+        &mut l.read_bytes_per_second
+    }),
+    LimitKey::new("wbps", "blkio.throttle.write_bps_device", |l| {
+        &mut l.write_bytes_per_second
+    }),
 ];
 
 /// The limits on this process, those of its own group first.
 pub(crate) fn io_limits(root: &SysRoot) -> Vec<IoLimit> {
     let groups = read_text(&root.proc.join("self/cgroup")).unwrap_or_default();
     let mut limits = Vec::new();
-    for (controllers, group) in own_groups(&groups) {
-        if controllers.is_empty() {
+    for group in own_groups(&groups) {
+        if group.controllers.is_empty() {
             for mount in ["fs/cgroup", "fs/cgroup/unified"] {
-                limits.extend(limits_of_group_and_ancestors(&root.sys.join(mount), group));
+                let mount = root.sys.join(mount);
+                limits.extend(limits_of_group_and_ancestors(&mount, group.path));
             }
-        } else if controllers.split(',').any(|name| name == "blkio") {
+        } else if group.has_controller("blkio") {
             let mount = root.sys.join("fs/cgroup/blkio");
-            limits.extend(throttles(&mount, group));
+            limits.extend(throttles(&mount, group.path));
         }
     }
     limits
 }
 
-/// Controllers and path of each group that /proc/self/cgroup names.
-fn own_groups(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.lines()
-        .filter_map(|line| line.split_once(':')?.1.split_once(':'))
+/// A control group of this process (cgroups(7)).
+struct OwnGroup<'a> {
+    /// Separated by commas; empty in cgroup v2.
+    controllers: &'a str,
+    /// The path below the mount point.
+    path: &'a str,
+}
+
+impl<'a> OwnGroup<'a> {
+    /// A line of /proc/self/cgroup: `4:cpu,cpuacct:/user.slice`.
+    fn parse(line: &'a str) -> Option<Self> {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        Some(Self { controllers, path })
+    }
+
+    fn has_controller(&self, name: &str) -> bool {
+        self.controllers
+            .split(',')
+            .any(|controller| controller == name)
+    }
+}
+
+/// The groups that /proc/self/cgroup names.
+fn own_groups(text: &str) -> impl Iterator<Item = OwnGroup<'_>> {
+    text.lines().filter_map(OwnGroup::parse)
 }
 
 /// The limits of a group and its ancestors.
@@ -67,18 +108,20 @@ fn io_max(group: &str, line: &str) -> Option<IoLimit> {
     let mut limit = unlimited(group, words.next()?);
     for word in words {
         let (key, value) = word.split_once('=')?;
-        if let Some(known) = LIMITS.iter().find(|(known, ..)| *known == key) {
-            *(known.2)(&mut limit) = value.parse().ok();
+        if let Some(known) = LIMITS.iter().find(|known| known.key == key) {
+            *(known.field)(&mut limit) = value.parse().ok();
         }
     }
-    let is_set = LIMITS.iter().any(|(.., place)| place(&mut limit).is_some());
+    let is_set = LIMITS
+        .iter()
+        .any(|known| (known.field)(&mut limit).is_some());
     if is_set { Some(limit) } else { None }
 }
 
 fn throttles(mount: &Path, group: &str) -> Vec<IoLimit> {
     let folder = mount.join(group.trim_start_matches('/'));
     let mut limits: Vec<IoLimit> = Vec::new();
-    for (_, file, place) in LIMITS {
+    for LimitKey { file, field, .. } in LIMITS {
         let text = read_text(&folder.join(file)).unwrap_or_default();
         for line in text.lines() {
             let mut words = line.split_whitespace();
@@ -91,7 +134,7 @@ fn throttles(mount: &Path, group: &str) -> Vec<IoLimit> {
                 limits.push(unlimited(group, device));
                 limits.len() - 1
             });
-            *place(&mut limits[index]) = Some(value);
+            *field(&mut limits[index]) = Some(value);
         }
     }
     limits
@@ -112,32 +155,48 @@ pub fn memory_free_bytes() -> Option<u64> {
     free_in(&SysRoot::default())
 }
 
-/// Where a version of control groups keeps its figures: below the mount points of all, the limit,
-/// what is used, and the prefix of the lines of memory.stat that count the groups below as well
-/// (Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst).
-type MemoryFigures = [&'static str; 4];
+/// The places where a version of control groups keeps its figures (Linux,
+/// Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst).
+#[derive(Clone, Copy)]
+struct MemoryFigures {
+    /// The mount point, below /sys.
+    mount: &'static str,
+    limit: &'static str,
+    used: &'static str,
+    /// Prefix of the lines of memory.stat that count the groups below as well.
+    prefix: &'static str,
+}
 
-const UNIFIED: MemoryFigures = ["fs/cgroup", "memory.max", "memory.current", ""];
-const LEGACY: MemoryFigures = [
-    "fs/cgroup/memory",
-    "memory.limit_in_bytes",
-    "memory.usage_in_bytes",
-    "total_",
-];
+/// cgroup v2.
+const UNIFIED: MemoryFigures = MemoryFigures {
+    mount: "fs/cgroup",
+    limit: "memory.max",
+    used: "memory.current",
+    prefix: "",
+};
+/// cgroup v1.
+const LEGACY: MemoryFigures = MemoryFigures {
+    mount: "fs/cgroup/memory",
+    limit: "memory.limit_in_bytes",
+    used: "memory.usage_in_bytes",
+    prefix: "total_",
+};
 
 fn free_in(root: &SysRoot) -> Option<u64> {
     let meminfo = read_text(&root.proc.join("meminfo")).unwrap_or_default();
     let groups = read_text(&root.proc.join("self/cgroup")).unwrap_or_default();
     // Since Linux 3.14.
     let mut free = meminfo_bytes(&meminfo, "MemAvailable:");
-    for (controllers, path) in own_groups(&groups) {
-        let figures = match controllers {
-            "" => UNIFIED,
-            listed if listed.split(',').any(|controller| controller == "memory") => LEGACY,
-            _ => continue,
+    for group in own_groups(&groups) {
+        let figures = if group.controllers.is_empty() {
+            UNIFIED
+        } else if group.has_controller("memory") {
+            LEGACY
+        } else {
+            continue;
         };
-        let mount = root.sys.join(figures[0]);
-        if let Some(bytes) = free_in_group(&mount, path, figures) {
+        let mount = root.sys.join(figures.mount);
+        if let Some(bytes) = free_in_group(&mount, group.path, figures) {
             free = Some(bytes.min(free.unwrap_or(u64::MAX)));
         }
     }
@@ -155,11 +214,19 @@ pub(crate) fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
 /// only the groups from its own root on can be seen.
 fn free_in_group(mount: &Path, path: &str, figures: MemoryFigures) -> Option<u64> {
     let own = mount.join(path.trim_start_matches('/'));
-    let above = own.ancestors().take_while(|at| at.starts_with(mount));
-    above.filter_map(|at| left_in(at, figures)).min()
+    own.ancestors()
+        .take_while(|group| group.starts_with(mount))
+        .filter_map(|group| left_in(group, figures))
+        .min()
 }
 
-fn left_in(group: &Path, [_, limit, used, prefix]: MemoryFigures) -> Option<u64> {
+fn left_in(group: &Path, figures: MemoryFigures) -> Option<u64> {
+    let MemoryFigures {
+        limit,
+        used,
+        prefix,
+        ..
+    } = figures;
     // "max" is no limit.
     let limit_bytes: u64 = read_number(&group.join(limit))?;
     let used_bytes: u64 = read_number(&group.join(used))?;

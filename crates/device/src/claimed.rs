@@ -20,11 +20,11 @@ pub(crate) const UNFINISHED: &str = "unfinished";
 pub(crate) const TRIAL: &str = "trial";
 const CLAIM_TEXT: &str = "This directory belongs to diskproof, which removes it.\n";
 const SIZES: [&str; 2] = ["Its files have at most ", " bytes.\n"];
-/// Longer than any claim.
+/// A mark is read up to here; none is longer.
 const CLAIM_BYTES_MAX: u64 = 256;
 const TAKE_OVER: &str = "take over the remains of an earlier run";
 
-/// What the mark says of a directory whose files have at most so many bytes.
+/// The text of the mark in a directory whose files have at most so many bytes.
 pub(crate) fn text(file_bytes_max: Option<u64>) -> String {
     let [before, after] = SIZES;
     match file_bytes_max {
@@ -44,7 +44,7 @@ fn file_bytes_max(text: &str) -> Option<Option<u64>> {
     bytes.parse().ok().map(Some)
 }
 
-/// Whether a file has not got its own name yet.
+/// True for the names that a file has before it gets its own.
 fn is_first_name(name: &[u8]) -> bool {
     [UNFINISHED, TRIAL].map(str::as_bytes).contains(&name)
 }
@@ -96,7 +96,7 @@ impl OwnDirectory {
         .foreign)
     }
 
-    /// Whether a file of ours has not got its own name yet.
+    /// True for a file of ours that has not got its own name yet.
     fn is_unfinished(&self, entry: &Entry<'_>) -> bool {
         entry.depth == 0 && is_first_name(entry.name_bytes()) && self.own_files.accept(entry.stat())
     }
@@ -152,7 +152,7 @@ impl ClaimedDirectory {
         Self::claim_in(parent.as_fd(), name, &path)
     }
 
-    /// The same in an open directory; errors show `path`.
+    /// As [`Self::claim`], in an open directory; errors show `path`.
     pub(crate) fn claim_in(
         parent: BorrowedFd<'_>,
         name: &str,
@@ -164,12 +164,12 @@ impl ClaimedDirectory {
             Err(Errno::LOOP | Errno::NOTDIR) => return Err(not_ours(path, "it is no directory")),
             Err(errno) => return Err(take_over_failed(path, errno)),
         };
-        let found = fstat(&directory).map_err(|errno| take_over_failed(path, errno))?;
-        if found.st_uid != own_user() {
-            let owner = format!("it belongs to user {}", found.st_uid);
+        let stat = fstat(&directory).map_err(|errno| take_over_failed(path, errno))?;
+        if stat.st_uid != own_user() {
+            let owner = format!("it belongs to user {}", stat.st_uid);
             return Err(not_ours(path, &owner));
         }
-        if Mode::from_raw_mode(found.st_mode).intersects(Mode::WGRP | Mode::WOTH) {
+        if Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH) {
             return Err(not_ours(path, "other users may write to it"));
         }
         let claim = match open_own(directory.as_fd(), CLAIM) {
@@ -183,7 +183,7 @@ impl ClaimedDirectory {
             }
             Err(errno) => return Err(take_over_failed(path, errno)),
         };
-        let Some((own_files, file_bytes_max)) = read_claim(&claim, found.st_uid) else {
+        let Some(mark) = read_claim(&claim, stat.st_uid) else {
             let what = format!("its file '{CLAIM}' was not written by diskproof");
             return Err(not_ours(path, &what));
         };
@@ -192,23 +192,23 @@ impl ClaimedDirectory {
             parent: open_folder(parent, ".").map_err(|errno| take_over_failed(path, errno))?,
             directory,
             name: name.to_owned(),
-            own_files,
+            own_files: mark.own_files,
         };
         Ok(Some(Self {
             own,
             path: path.to_owned(),
             claim,
-            file_bytes_max,
+            file_bytes_max: mark.file_bytes_max,
         }))
     }
 
-    /// What shows the files of the run that made it.
+    /// The criteria for files of the run that made the directory.
     pub(crate) fn files(&self) -> OwnFiles {
         let bytes_max = self.file_bytes_max.unwrap_or(u64::MAX);
         self.own.own_files.up_to(bytes_max)
     }
 
-    /// Its descriptor.
+    /// The descriptor, for opening what lies in it.
     pub(crate) fn directory(&self) -> BorrowedFd<'_> {
         self.own.directory.as_fd()
     }
@@ -250,7 +250,7 @@ fn remove_unmarked(
     remove_emptied(parent, name, directory).map_err(|errno| take_over_failed(path, errno))
 }
 
-/// Whether this is the file in which the mark was being written.
+/// True for the file in which the mark was being written.
 fn begins_claim(directory: BorrowedFd<'_>, name: &CString) -> bool {
     if !is_first_name(name.as_bytes()) {
         return false;
@@ -284,23 +284,35 @@ fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// What a file says that proves its directory to be ours, as one of this user.
-fn read_claim(file: &File, owner: u32) -> Option<(OwnFiles, Option<u64>)> {
-    let found = fstat(file).ok()?;
-    let own_files = OwnFiles::like(&found);
-    if !own_files.accept(&found) || found.st_uid != owner {
+/// A mark that was read.
+struct Claim {
+    /// The criteria for files of the run that wrote it.
+    own_files: OwnFiles,
+    /// The largest size of these files, where the mark names one.
+    file_bytes_max: Option<u64>,
+}
+
+/// Reads the file that proves its directory to be ours, as one of this user; `None` where it does
+/// not.
+fn read_claim(file: &File, owner: u32) -> Option<Claim> {
+    let stat = fstat(file).ok()?;
+    let own_files = OwnFiles::like(&stat);
+    if !own_files.accept(&stat) || stat.st_uid != owner {
         return None;
     }
     let text = own_text(file)?;
-    Some((own_files, file_bytes_max(&text)?))
+    Some(Claim {
+        own_files,
+        file_bytes_max: file_bytes_max(&text)?,
+    })
 }
 
-/// Whether it was being written when its process ended.
+/// True for a mark that was being written when its process ended.
 fn is_part_of_claim(file: &File) -> bool {
-    let Ok(found) = fstat(file) else {
+    let Ok(stat) = fstat(file) else {
         return false;
     };
-    if !OwnFiles::like(&found).accept(&found) {
+    if !OwnFiles::like(&stat).accept(&stat) {
         return false;
     }
     match own_text(file) {

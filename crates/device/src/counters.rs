@@ -1,5 +1,5 @@
-//! What the disks at the bottom did between two moments, by the kernel's counters, and which other
-//! processes used storage meanwhile. To have buffered writes counted, sync before
+//! The I/O of the disks at the bottom between two moments, by the kernel's counters, and the other
+//! processes that used storage meanwhile. To have buffered writes counted, sync before
 //! [`Snapshot::finish`].
 
 use crate::exits::ExitListener;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Snapshot {
     root: SysRoot,
-    /// Those of the target, or why they cannot be counted.
+    /// The disks of the target, or the reason why they cannot be counted.
     disks: Result<Vec<CountedDisk>, String>,
     /// Kernel names of all block devices of the target.
     layers: Vec<String>,
@@ -42,7 +42,7 @@ struct CountedDisk {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiskCounters(Vec<u64>);
 
-/// What stands where. Sectors are of 512 bytes, whatever the device has.
+// The places of the counters. Sectors are of 512 bytes, whatever the device has.
 const READ_OPS: usize = 0;
 const READ_MERGES: usize = 1;
 const READ_SECTORS: usize = 2;
@@ -98,9 +98,9 @@ impl Snapshot {
         }
     }
 
-    /// What happened since [`Self::take`], summed over the disks, against the bytes that we `asked`
-    /// of the target in the same time. Processes that started meanwhile count from zero; those
-    /// that ended meanwhile count for the process that waited for them, or are lost.
+    /// The I/O since [`Self::take`], summed over the disks, beside the bytes that we requested from
+    /// the target in the same time (`asked`). Processes that started meanwhile count from zero;
+    /// those that ended meanwhile count for the process that waited for them, or are lost.
     pub fn finish(self, asked: ByteCount) -> DeviceUse {
         // The disks first: reading /proc takes milliseconds in which others go on.
         let (changes, elapsed) = (self.changes(), self.taken.elapsed());
@@ -159,7 +159,7 @@ impl Snapshot {
         }
     }
 
-    /// What the disks did since [`Self::take`]; `None` where they cannot be found or counted.
+    /// The I/O of the disks since [`Self::take`]; `None` where they cannot be found or counted.
     pub fn counts(&self) -> Option<DiskCounts> {
         let sum = self.changes().ok()?;
         Some(DiskCounts {
@@ -191,7 +191,7 @@ impl Snapshot {
         Some(change.bytes(TRIM_SECTORS))
     }
 
-    /// Sum over all disks of what changed.
+    /// The increase of the counters, summed over all disks.
     fn changes(&self) -> Result<DiskCounters, String> {
         let mut sum = DiskCounters(vec![0; FLUSH_OPS + 1]);
         for disk in self.disks.as_ref().map_err(String::clone)? {
@@ -201,13 +201,20 @@ impl Snapshot {
     }
 }
 
-/// Whether the disks below a target complete anything, whatever requested it: one that hangs does
+/// Shows that the disks below a target complete requests, whoever sent them: a disk that hangs does
 /// not.
 #[derive(Debug)]
 pub struct Pulse {
     root: SysRoot,
-    disks: Vec<(String, String)>,
+    disks: Vec<PulseDisk>,
     completed: u64,
+}
+
+#[derive(Debug)]
+struct PulseDisk {
+    name: String,
+    /// `major:minor`.
+    device: String,
 }
 
 impl Pulse {
@@ -219,7 +226,10 @@ impl Pulse {
     fn start_in(root: SysRoot, identity: &TargetIdentity) -> Self {
         let disks = identity
             .disks()
-            .map(|layer| (layer.name.clone(), layer.device.clone()))
+            .map(|layer| PulseDisk {
+                name: layer.name.clone(),
+                device: layer.device.clone(),
+            })
             .collect();
         let mut pulse = Self {
             root,
@@ -230,8 +240,8 @@ impl Pulse {
         pulse
     }
 
-    /// Whether they have completed anything since this was asked last. Never where they are not
-    /// known.
+    /// True if the disks have completed a request since the last call. Always false where the disks
+    /// are unknown.
     pub fn beats(&mut self) -> bool {
         let now = self.count();
         std::mem::replace(&mut self.completed, now) != now
@@ -239,8 +249,8 @@ impl Pulse {
 
     fn count(&self) -> u64 {
         let mut completed = 0;
-        for (name, device) in &self.disks {
-            if let Ok(counters) = read_counters(&self.root, name, device) {
+        for disk in &self.disks {
+            if let Ok(counters) = read_counters(&self.root, &disk.name, &disk.device) {
                 for place in [READ_OPS, WRITE_OPS, TRIM_OPS, FLUSH_OPS] {
                     completed += counters.number(place);
                 }
@@ -289,7 +299,7 @@ impl CountedDisk {
 }
 
 impl DiskCounters {
-    /// Of the words of a line that follow the disk's name; newer kernels count more.
+    /// Reads the words of a line that follow the disk's name; newer kernels count more.
     pub(crate) fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Option<Self> {
         let mut fields = Vec::new();
         for word in words.take(FLUSH_OPS + 1) {
@@ -301,7 +311,7 @@ impl DiskCounters {
         Some(Self(fields))
     }
 
-    /// All of them, of a disk of this name and these numbers.
+    /// The reading with all counters, of a disk of this name and these numbers.
     pub(crate) fn reading(&self, name: &str, device: (u32, u32)) -> DiskReading {
         DiskReading {
             name: name.to_owned(),
@@ -329,7 +339,7 @@ impl DiskCounters {
         self.0.get(FLUSH_OPS).copied()
     }
 
-    /// 0 where the kernel does not count it.
+    /// The counter at a place; 0 where the kernel does not have it.
     fn number(&self, place: usize) -> u64 {
         self.0.get(place).copied().unwrap_or(0)
     }
@@ -373,8 +383,8 @@ impl DiskCounters {
     /// Adds the counters that both have, and drops those that only one has.
     fn add(&mut self, other: &Self) {
         self.0.truncate(other.0.len());
-        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
-            *mine = mine.saturating_add(*theirs);
+        for (sum, counter) in self.0.iter_mut().zip(&other.0) {
+            *sum = sum.saturating_add(*counter);
         }
     }
 }
@@ -423,8 +433,8 @@ fn elsewhere_bytes(root: &SysRoot, ours: &[String]) -> Option<u64> {
     Some(sum)
 }
 
-/// Whether the kernel times each request of the device by itself: those with a request queue
-/// (blk-mq). Others count in ticks, which miss whatever is shorter than one.
+/// True where the kernel times each request of the device by itself: on devices with a request
+/// queue (blk-mq). Others count in ticks, which miss whatever is shorter than one.
 fn times_requests(root: &SysRoot, device: &str) -> bool {
     root.sys.join("dev/block").join(device).join("mq").is_dir()
 }

@@ -36,7 +36,7 @@ pub(crate) fn clear_flags(fd: impl AsFd, flags: OFlags) -> Result<(), Errno> {
     fcntl_setfl(&fd, fcntl_getfl(&fd)?.difference(flags))
 }
 
-/// Whether it bypasses the page cache.
+/// True if the file description bypasses the page cache.
 pub(crate) fn is_direct(fd: impl AsFd) -> bool {
     fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::DIRECT))
 }

@@ -6,15 +6,15 @@ use diskproof_model::target::{Layer, LayerKind, MAPPER_USERS, OTHER_MAPPER_USER,
 use diskproof_model::units::SECTOR_BYTES;
 use std::path::Path;
 
-/// What kind of block device the directory `at` in the device tree is.
-pub(crate) fn layer_kind(at: &Path, name: &str) -> LayerKind {
-    if at.join("partition").exists() {
+/// The kind of the block device whose directory in sysfs is `sysfs`.
+pub(crate) fn layer_kind(sysfs: &Path, name: &str) -> LayerKind {
+    if sysfs.join("partition").exists() {
         return LayerKind::Partition;
     }
-    if at.join("dm").is_dir() {
+    if sysfs.join("dm").is_dir() {
         return LayerKind::DeviceMapper;
     }
-    if at.join("md").is_dir() {
+    if sysfs.join("md").is_dir() {
         return LayerKind::Md;
     }
     // The driver's part of the name, before the number of the device.
@@ -30,42 +30,42 @@ pub(crate) fn layer_kind(at: &Path, name: &str) -> LayerKind {
     }
 }
 
-/// Everything that sysfs shows about the block device whose directory is `at`.
+/// Everything that sysfs shows about the block device whose directory there is `sysfs`.
 pub(crate) fn describe(
     root: &SysRoot,
-    at: &Path,
+    sysfs: &Path,
     name: &str,
     device: &str,
     below: Vec<String>,
 ) -> Layer {
-    let kind = layer_kind(at, name);
+    let kind = layer_kind(sysfs, name);
     // A partition has no queue of its own: its blocks are those of the whole disk.
-    let queue = match at.parent() {
+    let queue = match sysfs.parent() {
         Some(whole) if kind == LayerKind::Partition => whole.join("queue"),
-        _ => at.join("queue"),
+        _ => sysfs.join("queue"),
     };
     let layer = Layer {
         name: name.to_owned(),
         kind,
         device: device.to_owned(),
         below,
-        size_bytes: size_bytes(at).unwrap_or(0),
+        size_bytes: size_bytes(sysfs).unwrap_or(0),
         logical_block_bytes: read_number(&queue.join("logical_block_size")),
         physical_block_bytes: read_number(&queue.join("physical_block_size")),
-        read_only: read_number::<u32>(&at.join("ro")) == Some(1),
+        read_only: read_number::<u32>(&sysfs.join("ro")) == Some(1),
         ..Layer::default()
     };
     if kind == LayerKind::Partition {
         return layer;
     }
     Layer {
-        model: model(at, kind),
-        vendor: read_text(&at.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x")),
-        serial: serial(at),
-        firmware: first_text(at, &["device/firmware_rev", "device/rev"]),
-        link: find_link(root, at),
-        backing_file: read_text(&at.join("loop/backing_file")),
-        backing_direct: read_number::<u32>(&at.join("loop/dio")).map(|direct| direct == 1),
+        model: model(sysfs, kind),
+        vendor: read_text(&sysfs.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x")),
+        serial: serial(sysfs),
+        firmware: first_text(sysfs, &["device/firmware_rev", "device/rev"]),
+        link: find_link(root, sysfs),
+        backing_file: read_text(&sysfs.join("loop/backing_file")),
+        backing_direct: read_number::<u32>(&sysfs.join("loop/dio")).map(|direct| direct == 1),
         rotational: read_number::<u32>(&queue.join("rotational")).map(|rotational| rotational == 1),
         scheduler: active_scheduler(&read_text(&queue.join("scheduler")).unwrap_or_default()),
         queue_requests: read_number(&queue.join("nr_requests")),
@@ -85,18 +85,18 @@ fn read_kib(path: &Path) -> Option<u64> {
 }
 
 /// Size of a block device in bytes.
-pub(crate) fn size_bytes(at: &Path) -> Option<u64> {
-    read_number::<u64>(&at.join("size"))?.checked_mul(SECTOR_BYTES)
+pub(crate) fn size_bytes(sysfs: &Path) -> Option<u64> {
+    read_number::<u64>(&sysfs.join("size"))?.checked_mul(SECTOR_BYTES)
 }
 
-fn model(at: &Path, kind: LayerKind) -> Option<String> {
+fn model(sysfs: &Path, kind: LayerKind) -> Option<String> {
     match kind {
         LayerKind::DeviceMapper => {
-            let uuid = read_text(&at.join("dm/uuid")).unwrap_or_default();
-            Some(mapper_model(&read_text(&at.join("dm/name"))?, &uuid))
+            let uuid = read_text(&sysfs.join("dm/uuid")).unwrap_or_default();
+            Some(mapper_model(&read_text(&sysfs.join("dm/name"))?, &uuid))
         }
-        LayerKind::Md => read_text(&at.join("md/level")).map(|level| format!("MD {level}")),
-        _ => read_text(&at.join("device/model")),
+        LayerKind::Md => read_text(&sysfs.join("md/level")).map(|level| format!("MD {level}")),
+        _ => read_text(&sysfs.join("device/model")),
     }
 }
 
@@ -111,10 +111,10 @@ fn mapper_model(name: &str, uuid: &str) -> String {
 
 /// NVMe and MMC tell the serial themselves, virtio alongside the queue, SCSI in the page 0x80 of
 /// its vital product data; a WWID will do.
-fn serial(at: &Path) -> Option<String> {
-    first_text(at, &["device/serial", "serial"])
-        .or_else(|| unit_serial(&std::fs::read(at.join("device/vpd_pg80")).ok()?))
-        .or_else(|| first_text(at, &["device/wwid", "wwid"]))
+fn serial(sysfs: &Path) -> Option<String> {
+    first_text(sysfs, &["device/serial", "serial"])
+        .or_else(|| unit_serial(&std::fs::read(sysfs.join("device/vpd_pg80")).ok()?))
+        .or_else(|| first_text(sysfs, &["device/wwid", "wwid"]))
 }
 
 /// The unit serial number page of SPC-5, 7.7.19: type, page code 0x80, length (two bytes, big

@@ -1,6 +1,6 @@
-//! What disks count of their load: how often they throttled themselves, how long they were hot,
-//! what was written, and how long a cloud volume was at its limits. Read before and after a run,
-//! and never in between: a query may disturb it.
+//! The counters that disks keep of their load: times of throttling and of heat, bytes written, and
+//! the time for which a cloud volume was at its limits. Read before and after a run, and never in
+//! between: a query may disturb it.
 //!
 //! The fields come from smartctl; NVMe's thermal management and the statistics of EBS volumes (log
 //! page 0xD0) from nvme-cli, where it is installed.
@@ -14,8 +14,10 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-/// Zero degrees Celsius; nvme-cli prints the register, which is in Kelvin.
+/// Zero degrees Celsius in Kelvin: nvme-cli prints the register, which is in Kelvin.
 const ZERO_CELSIUS: u64 = 273;
+/// The hottest reading of a sensor that is believed, in Kelvin: 150 °C. 0 stands for no sensor.
+const KELVIN_MAX: u64 = 423;
 /// Sensors of the log page (NVM Express base specification 1.4, 5.14.1.2).
 const SENSORS: usize = 8;
 /// Bytes of a data unit.
@@ -23,12 +25,12 @@ const DATA_UNIT_BYTES: u64 = 512_000;
 /// A volume of EBS reports this model.
 const EBS_MODEL: &str = "Amazon Elastic Block Store";
 
-/// A disk with what it counted so far.
+/// A disk with its counters at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountersOfDisk {
     /// Kernel name of the disk.
     pub disk: String,
-    /// Its counters.
+    /// Counters of the disk at one moment.
     pub counters: DiskCounters,
 }
 
@@ -40,10 +42,10 @@ pub fn disk_counters(
     search_path: Option<&OsStr>,
 ) -> Vec<CountersOfDisk> {
     let nvme = find_program("nvme", search_path);
-    let mut all: Vec<CountersOfDisk> = Vec::new();
+    let mut disks: Vec<CountersOfDisk> = Vec::new();
     for identity in identities {
         for disk in identity.disks() {
-            if all.iter().any(|known| known.disk == disk.name) {
+            if disks.iter().any(|known| known.disk == disk.name) {
                 continue;
             }
             let mut counters = match health.iter().find(|known| known.disk == disk.name) {
@@ -59,13 +61,13 @@ pub fn disk_counters(
             {
                 ask_nvme(program, disk, &mut counters);
             }
-            all.push(CountersOfDisk {
+            disks.push(CountersOfDisk {
                 disk: disk.name.clone(),
                 counters,
             });
         }
     }
-    all
+    disks
 }
 
 fn counters_of_health(health: &DiskHealth) -> DiskCounters {
@@ -83,7 +85,7 @@ fn counters_of_health(health: &DiskHealth) -> DiskCounters {
     }
 }
 
-/// Adds what only nvme-cli reads. What it does not answer stays unknown.
+/// Adds the counters that only nvme-cli reads. Those that it does not print stay unknown.
 fn ask_nvme(program: &Path, disk: &Layer, counters: &mut DiskCounters) {
     let Some(node) = verified_node(disk) else {
         return;
@@ -111,7 +113,7 @@ fn add_smart_log(text: &str, counters: &mut DiskCounters) {
     let mut sensors = Vec::new();
     for number in 1..=SENSORS {
         let kelvin = count(&log, &format!("temperature_sensor_{number}"));
-        if let Some(kelvin @ 1..=423) = kelvin {
+        if let Some(kelvin @ 1..=KELVIN_MAX) = kelvin {
             sensors.push(kelvin as i32 - ZERO_CELSIUS as i32);
         }
     }

@@ -97,7 +97,7 @@ impl DiskTally {
         self.resumed = Some(Instant::now());
     }
 
-    /// Does not count what follows.
+    /// Counts no more until the next [`Self::resume`].
     pub fn pause(&mut self) {
         let totals = self.totals();
         for (disk, total) in self.disks.iter_mut().zip(totals) {
@@ -106,8 +106,8 @@ impl DiskTally {
         self.resumed = None;
     }
 
-    /// What was counted up to now. A device that vanished, or whose counters began anew, keeps what
-    /// it had.
+    /// The counters up to now. A device that vanished, or whose counters began anew, keeps the
+    /// figures that it had.
     pub fn totals(&self) -> Vec<DiskTotals> {
         self.disks
             .iter()

@@ -1,6 +1,6 @@
-//! What processes had read and written when they ended, as the kernel reports it at each exit
-//! (taskstats over generic netlink; Documentation/accounting/taskstats.rst). Short-lived processes
-//! are seen nowhere else. Costs the measured I/O nothing. Needs CAP_NET_ADMIN.
+//! The bytes that processes had read and written when they ended, as the kernel reports them at
+//! each exit (taskstats over generic netlink; Documentation/accounting/taskstats.rst). Short-lived
+//! processes are seen nowhere else. Costs the measured I/O nothing. Needs CAP_NET_ADMIN.
 
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::measurement::ByteCount;
@@ -33,13 +33,15 @@ const HEADER_BYTES: usize = 16;
 const GENERIC_BYTES: usize = 4;
 const ATTRIBUTE_BYTES: usize = 4;
 const NLM_F_REQUEST: u16 = 1;
+/// The kind of a message by which the kernel refuses a request (linux/netlink.h).
+const NLMSG_ERROR: u16 = 2;
 
 /// A thread that ended, with what it had read and written in all its life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EndedThread {
     /// The process that it belonged to.
     pub pid: u32,
-    /// Whether it was the first thread, whose name is the process's.
+    /// True for the first thread, whose name is the process's.
     pub is_first: bool,
     pub parent: u32,
     pub name: String,
@@ -67,7 +69,7 @@ impl ExitListener {
         send(&socket, family, TASKSTATS_CMD_GET, &mask)?;
         // The kernel answers a request with an error message where it refuses.
         let refused = match rustix::io::read(&socket, &mut reply) {
-            Ok(length) => messages(&reply[..length]).any(|(kind, _)| kind == 2),
+            Ok(length) => messages(&reply[..length]).any(|(kind, _)| kind == NLMSG_ERROR),
             Err(_) => false,
         };
         if refused {

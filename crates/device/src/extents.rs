@@ -1,8 +1,8 @@
-//! Which bytes of a file have never been written: holes, and extents that are allocated but
-//! unwritten. Reading them costs no disk access, so a figure that includes them is wrong. Does
-//! not judge.
+//! Counts the bytes of a file that have never been written: holes, and extents that are allocated
+//! but unwritten. Reading them costs no disk access, so a figure that includes them is wrong.
 
 use crate::syscalls::{FileExtent, extents_in};
+use diskproof_model::units::SECTOR_BYTES;
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
@@ -26,12 +26,14 @@ pub(crate) fn unwritten_bytes(fd: BorrowedFd<'_>, start: u64, length: u64) -> Op
 }
 
 fn written_by_fiemap(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
-    let parts = extents_in(fd, start, end).map(|part| {
-        let (at, extents) = part.ok()?;
-        let written = extents.iter().map(|extent| written_in(extent, at, end));
-        Some(written.sum::<u64>())
-    });
-    parts.sum()
+    let mut written = 0;
+    for part in extents_in(fd, start, end) {
+        let part = part.ok()?;
+        for extent in &part.extents {
+            written += written_in(extent, part.start, end);
+        }
+    }
+    Some(written)
 }
 
 /// Written bytes of one extent, clipped to the range.
@@ -49,9 +51,10 @@ fn written_in(extent: &FileExtent, start: u64, end: u64) -> u64 {
 /// Data by SEEK_DATA/SEEK_HOLE. A filesystem without support calls everything data (lseek(2)), so
 /// "no hole" is believed only when the file has as many blocks as its size needs.
 fn written_by_seek(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
-    let (mut at, mut written) = (start, 0);
-    while at < end {
-        let data = match seek(fd, SeekFrom::Data(at)) {
+    let mut position = start;
+    let mut written = 0;
+    while position < end {
+        let data = match seek(fd, SeekFrom::Data(position)) {
             Ok(data) => data.min(end),
             Err(Errno::NXIO) => break,
             Err(_) => return None,
@@ -61,12 +64,18 @@ fn written_by_seek(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
             break;
         }
         written += hole - data;
-        at = hole;
+        position = hole;
     }
     let stat = fstat(fd).ok()?;
-    let full = u64::try_from(stat.st_blocks).ok()?.saturating_mul(512)
-        >= u64::try_from(stat.st_size).ok()?;
-    (written < end - start || full).then_some(written)
+    let allocated_bytes = u64::try_from(stat.st_blocks)
+        .ok()?
+        .saturating_mul(SECTOR_BYTES);
+    let has_all_blocks = allocated_bytes >= u64::try_from(stat.st_size).ok()?;
+    if written < end - start || has_all_blocks {
+        Some(written)
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

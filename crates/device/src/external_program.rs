@@ -21,12 +21,14 @@ use std::sync::mpsc::{self, Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Where distributions put it; users who are not root often lack these in PATH.
+/// Directories where distributions put such programs; users who are not root often lack them in
+/// PATH.
 const PLACES: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
 /// A report has some tens of KiB; longer output is not a report.
 const REPORT_BYTES_MAX: u64 = 4 << 20;
-/// A program that was killed is looked after this often, this long.
+/// The interval at which a program that should end is looked after.
 const REAP_EVERY: Duration = Duration::from_millis(2);
+/// The longest wait for the end of a program that was killed.
 const REAP_FOR: Duration = Duration::from_millis(200);
 
 /// The groups whose programs have not ended, in no order.
@@ -53,7 +55,7 @@ pub struct ProgramGroup {
 }
 
 impl ProgramGroup {
-    /// Starts it.
+    /// Starts a program as the leader of a new process group.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         // Locked until the group is listed: a signal in between would miss it.
         let mut groups = groups();
@@ -68,7 +70,7 @@ impl ProgramGroup {
         &mut self.child
     }
 
-    /// How it ended; `None` while it runs. What it started may outlive it.
+    /// The exit status of the program; `None` while it runs. What it started may outlive it.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let ended = self.child.try_wait()?;
         if ended.is_some() {
@@ -77,7 +79,8 @@ impl ProgramGroup {
         Ok(ended)
     }
 
-    /// Whether a signal stopped it. The terminal sends one to a program that wants to read from it.
+    /// True while a signal has stopped the program. The terminal sends one to a program that wants
+    /// to read from it.
     pub fn is_stopped(&self) -> bool {
         let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let state = waitid(WaitId::Pid(self.group), look);
@@ -104,7 +107,7 @@ impl ProgramGroup {
         groups().retain(|group| *group != self.group);
     }
 
-    /// Whether it has ended by then.
+    /// Waits for the end of the program. Returns false if it still runs after `limit`.
     fn has_ended_within(&mut self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         loop {
@@ -130,7 +133,7 @@ impl Drop for ProgramGroup {
     }
 }
 
-/// Why there is no text.
+/// The reason why a program printed no text.
 #[derive(Debug)]
 pub enum NoAnswer {
     /// Nothing came in time; the program was ended.
@@ -162,7 +165,7 @@ fn is_program(path: &Path) -> bool {
     }
 }
 
-/// What a program prints on stdout, whatever its exit status.
+/// Runs a program, and returns its standard output as text, whatever its exit status.
 pub fn output_of(mut command: Command, limit: Duration) -> Result<String, NoAnswer> {
     let deadline = Instant::now() + limit;
     command

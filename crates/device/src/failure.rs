@@ -4,7 +4,7 @@ use crate::naming::errno_name;
 use diskproof_model::target::Refusal;
 use rustix::io::Errno;
 
-/// Why a target could not be opened or prepared.
+/// The reason why a target could not be opened or prepared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// EPERM on opening: no matter of file permissions.
@@ -17,7 +17,7 @@ pub enum OpenError {
         /// This path could not be opened.
         path: String,
     },
-    /// EACCES.
+    /// The user lacks the permission (EACCES).
     #[error(
         "{path}: no permission to {doing} (EACCES); run as a user who may, or name another target"
     )]
@@ -38,7 +38,7 @@ pub enum OpenError {
         /// This clause names the change.
         what: String,
     },
-    /// ENOSPC.
+    /// The filesystem is full (ENOSPC).
     #[error(
         "{path}: the filesystem is full (ENOSPC) while trying to {doing}; free some space or \
          inodes, or use a smaller --size"
@@ -49,7 +49,7 @@ pub enum OpenError {
         /// This step failed; it completes "cannot …".
         doing: &'static str,
     },
-    /// EDQUOT.
+    /// The quota is exhausted (EDQUOT).
     #[error(
         "{path}: this user's disk quota is exhausted (EDQUOT) while trying to {doing}; raise it, \
          or use a smaller --size"
@@ -60,7 +60,7 @@ pub enum OpenError {
         /// This step failed; it completes "cannot …".
         doing: &'static str,
     },
-    /// EROFS.
+    /// The filesystem is read-only (EROFS).
     #[error(
         "{path}: cannot {doing}, because the filesystem is read-only (EROFS). If it should be \
          writable, the kernel may have stopped writes after an error; see dmesg"
@@ -71,8 +71,8 @@ pub enum OpenError {
         /// This step failed; it completes "cannot …".
         doing: &'static str,
     },
-    /// What was admitted for overwriting is so no more: a reason appeared between the look and the
-    /// opening.
+    /// The gate had admitted the target for overwriting, and does no more: a reason appeared
+    /// between the look and the opening.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Only a scratch file can be cut.
@@ -109,7 +109,7 @@ pub enum OpenError {
         /// This clause names the foreign content.
         what: String,
     },
-    /// EMFILE or ENFILE.
+    /// No file descriptor is left (EMFILE or ENFILE).
     #[error(
         "{path}: no file descriptor is left ({errno}) to {doing}; use fewer --jobs, or raise the \
          limit (ulimit -n)"
@@ -164,7 +164,7 @@ pub(crate) fn changed(path: &str, what: &str) -> OpenError {
     }
 }
 
-/// What the error of an opening means, of what was looked at before.
+/// The error for a target that was looked at before and cannot be opened now.
 pub(crate) fn open_failed(path: &str, errno: Errno) -> OpenError {
     match errno {
         Errno::PERM => OpenError::Forbidden {

@@ -28,12 +28,12 @@ impl FakeSysfs {
     /// A block device at `devices/PATH`, with its number and attributes; a partition has its disk's
     /// path in front.
     pub(crate) fn block(&self, path: &str, device: &str, attributes: &[(&str, &str)]) {
-        let at = self.place.path().join("devices").join(path);
-        std::fs::create_dir_all(&at).unwrap();
-        std::fs::write(at.join("dev"), format!("{device}\n")).unwrap();
-        let name = at.file_name().unwrap();
-        symlink(&at, self.place.path().join("dev/block").join(device)).unwrap();
-        symlink(&at, self.place.path().join("class/block").join(name)).unwrap();
+        let sysfs = self.place.path().join("devices").join(path);
+        std::fs::create_dir_all(&sysfs).unwrap();
+        std::fs::write(sysfs.join("dev"), format!("{device}\n")).unwrap();
+        let name = sysfs.file_name().unwrap();
+        symlink(&sysfs, self.place.path().join("dev/block").join(device)).unwrap();
+        symlink(&sysfs, self.place.path().join("class/block").join(name)).unwrap();
         for (attribute, text) in attributes {
             self.file(&format!("devices/{path}/{attribute}"), text);
         }

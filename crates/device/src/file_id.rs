@@ -1,4 +1,4 @@
-//! Which file, directory or node something is, whatever its names: two paths or descriptors that
+//! The identity of a file, directory or node, whatever its names: two paths or descriptors that
 //! lead to the same one have the same device and inode.
 
 use rustix::fs::Stat;

@@ -38,7 +38,7 @@ pub struct FileTree {
     kept: KeptDirectory,
     folders: Vec<OwnedFd>,
     is_removed: bool,
-    /// Whether files of a set may exist.
+    /// True while files of a set may exist.
     has_files: AtomicBool,
     /// Held until it is closed.
     lock: Option<OwnedFd>,
@@ -132,7 +132,7 @@ impl FileTree {
         self.kept.identity()
     }
 
-    /// Whether its files are only memory.
+    /// True where the files exist in memory only.
     pub fn is_in_memory(&self) -> bool {
         let filesystem = self.identity().filesystem.as_ref();
         filesystem.is_some_and(|filesystem| is_in_memory(&filesystem.kind))
@@ -169,7 +169,7 @@ impl FileTree {
             .rename_new(self.folder(name), text(&old), text(&new))
     }
 
-    /// Whether the file is ours still, and its second name free, as far as a rename does not see to
+    /// True if the file is still ours and its second name free, as far as a rename does not check
     /// that itself.
     pub fn is_untouched(&self, name: FileName) -> Result<bool, Errno> {
         let (folder, bytes) = (self.folder(name), name.bytes());
@@ -199,8 +199,8 @@ impl FileTree {
         }
     }
 
-    /// Notes whether files may exist that the end of the run must remove. Where no file has a mark,
-    /// one with our name is ours only then.
+    /// Notes that files may exist, or no longer, that the end of the run must remove. Where no file
+    /// has a mark, one with our name is ours only then.
     pub fn expect_files(&self, may_exist: bool) {
         self.has_files.store(may_exist, Ordering::Relaxed);
     }
@@ -276,7 +276,7 @@ impl Drop for FileTree {
 
 /// The hidden verb.
 pub const FILES_REMOVER_VERB: &str = "files-remover";
-/// How often it looks whether the test has ended.
+/// The interval at which the remover checks whether the test has ended.
 const POLL: Duration = Duration::from_millis(200);
 
 /// Starts the process that removes the files in this directory. Its own group keeps Ctrl-C of the
@@ -316,8 +316,8 @@ pub fn remove_files() -> ExitCode {
     }
 }
 
-/// Removes the directory `name`, shown as `path`, if a killed test left it. Returns how many files
-/// it held; `None` where there is no such directory, or one without a file.
+/// Removes the directory `name`, shown as `path`, if a killed test left it. Returns the number of
+/// files in it; `None` where there is no such directory.
 ///
 /// Everything in it is checked to be of that test before anything is removed; one strange entry
 /// keeps all of it. Every step goes through a descriptor, so that no exchange of a name leads out
@@ -335,16 +335,21 @@ pub(crate) fn remove_leftover(
         FileType::Directory => entry.depth == 0 && is_folder_name(entry.name_bytes()),
         _ => entry.depth == 1 && is_file_name(entry.name_bytes()) && made.accept(entry.stat()),
     };
-    let found = walk(claimed.directory(), WalkAction::Count, CLAIM, &is_ours).map_err(|errno| {
-        OpenError::from_errno(path, "list the remains of an earlier run", errno)
-    })?;
-    match found.foreign.text() {
-        Some(what) => Err(not_ours(path, &what)),
-        None => claimed.remove(&is_ours).map(|()| Some(found.files)),
+    let content =
+        walk(claimed.directory(), WalkAction::Count, CLAIM, &is_ours).map_err(|errno| {
+            OpenError::from_errno(path, "list the remains of an earlier run", errno)
+        })?;
+    if let Some(what) = content.foreign.text() {
+        return Err(not_ours(path, &what));
     }
+    claimed.remove(&is_ours)?;
+    Ok(Some(content.files))
 }
 
+/// The name of a directory begins with it.
 const FOLDER_PREFIX: u8 = b'd';
+/// Decimal digits of a directory's name.
+const FOLDER_DIGITS: usize = 7;
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 /// A letter, 16 digits and the zero byte.
 const NAME_BYTES: usize = 18;
@@ -398,16 +403,16 @@ pub(crate) fn text(name: &[u8; NAME_BYTES]) -> &CStr {
 
 /// The name of a directory inside.
 pub(crate) fn folder_name(index: usize) -> String {
-    format!("{}{index:07}", char::from(FOLDER_PREFIX))
+    format!("{}{index:0FOLDER_DIGITS$}", char::from(FOLDER_PREFIX))
 }
 
-/// Whether a directory inside may be one of ours.
+/// True for the name that a directory of ours has.
 pub(crate) fn is_folder_name(name: &[u8]) -> bool {
     matches!(name, [FOLDER_PREFIX, digits @ ..]
-        if digits.len() == 7 && digits.iter().all(u8::is_ascii_digit))
+        if digits.len() == FOLDER_DIGITS && digits.iter().all(u8::is_ascii_digit))
 }
 
-/// Whether a file may be one of ours.
+/// True for the names that a file of ours has.
 pub(crate) fn is_file_name(name: &[u8]) -> bool {
     matches!(name, [b'a' | b'b', digits @ ..]
         if digits.len() == 16 && digits.iter().all(|digit| DIGITS.contains(digit)))

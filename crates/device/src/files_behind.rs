@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// A file behind a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileBehind {
-    /// Its path, as the kernel or the program names it: another file may have it by now.
+    /// The path by which the kernel or the program names it: another file may have it by now.
     pub path: PathBuf,
-    /// Known without the path; `None` where nothing but the path is known.
+    /// Device and inode, from the kernel; `None` where only the path is known.
     pub id: Option<FileId>,
 }
 
@@ -62,13 +62,13 @@ fn add_of_nbd(root: &SysRoot, layer: &Layer, files: &mut Vec<FileBehind>) {
     let descriptors = root.proc.join(pid).join("fd");
     for name in list(&descriptors) {
         let descriptor = descriptors.join(name);
-        let Ok(found) = stat(&descriptor) else {
+        let Ok(file) = stat(&descriptor) else {
             continue;
         };
-        if is_regular(&found) {
+        if is_regular(&file) {
             files.push(FileBehind {
                 path: std::fs::read_link(&descriptor).unwrap_or(descriptor),
-                id: Some(FileId::from(&found)),
+                id: Some(FileId::from(&file)),
             });
         }
     }
@@ -95,13 +95,13 @@ fn add_named_below(directory: &Path, files: &mut Vec<FileBehind>) {
 
 /// Adds what is a regular file, and not a device or a name of another kind.
 fn add_regular(path: PathBuf, files: &mut Vec<FileBehind>) {
-    if path.is_absolute() && stat(&path).is_ok_and(|found| is_regular(&found)) {
+    if path.is_absolute() && stat(&path).is_ok_and(|file| is_regular(&file)) {
         files.push(FileBehind { path, id: None });
     }
 }
 
-fn is_regular(found: &Stat) -> bool {
-    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+fn is_regular(file: &Stat) -> bool {
+    FileType::from_raw_mode(file.st_mode) == FileType::RegularFile
 }
 
 #[cfg(test)]
@@ -169,12 +169,12 @@ mod tests {
         std::fs::remove_file(descriptors.join("unused")).unwrap();
         symlink("/dev/null", descriptors.join("0")).unwrap();
         symlink(image.path(), descriptors.join("5")).unwrap();
-        let found = image.as_file().metadata().unwrap();
+        let stat_of_file = image.as_file().metadata().unwrap();
         let expected = FileBehind {
             path: image.path().to_owned(),
             id: Some(FileId {
-                device: found.dev(),
-                inode: found.ino(),
+                device: stat_of_file.dev(),
+                inode: stat_of_file.ino(),
             }),
         };
         let files = files_in(&sysfs.root(), &target_on(layer("nbd0", None)));

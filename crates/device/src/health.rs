@@ -23,8 +23,8 @@ use std::time::Duration;
 /// A healthy disk answers within tens of milliseconds; one that needs longer is busy mending
 /// itself, or hangs.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(5);
-/// Disks asked at the same time: a machine with a hundred of them must not wait for each in turn,
-/// nor start a hundred programs.
+/// So many disks are queried at the same time: a machine with a hundred of them must not wait for
+/// each in turn, nor start a hundred programs.
 const AT_ONCE: usize = 16;
 
 /// The health of every disk below these targets, each disk once, by name. `search_path` is where
@@ -40,8 +40,8 @@ pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -
     let disks: Vec<&Layer> = by_name.into_values().collect();
     let program = find_program("smartctl", search_path);
     let mut health = Vec::new();
-    for few in disks.chunks(AT_ONCE) {
-        health.extend(examine_at_once(few, program.as_deref()));
+    for group in disks.chunks(AT_ONCE) {
+        health.extend(examine_at_once(group, program.as_deref()));
     }
     health
 }
@@ -84,7 +84,7 @@ fn examine(disk: &Layer, program: Option<&Path>, limit: Duration) -> DiskHealth 
     }
 }
 
-/// What smartctl reports of a disk; the error says why it reports nothing.
+/// smartctl's report on a disk; the error says why there is none.
 fn ask_smartctl(
     disk: &Layer,
     program: Option<&Path>,
@@ -112,8 +112,8 @@ const HEALTH: &[&str] = &["-a"];
 /// without opening the disk.
 const FARM: &[&str] = &["-l", "farm"];
 
-/// What `smartctl --json OPTIONS -n standby NODE` prints. Its exit status says less than the text,
-/// which holds it too.
+/// The output of `smartctl --json OPTIONS -n standby NODE`. The exit status says less than the
+/// text, which contains it.
 fn ask(program: &Path, options: &[&str], node: &Path, limit: Duration) -> Result<String, NoAnswer> {
     let mut command = Command::new(program);
     command.arg("--json").args(options);
@@ -132,8 +132,8 @@ fn farm_hours(health: &DiskHealth, program: &Path, node: &Path, limit: Duration)
     read_farm_hours(&text)
 }
 
-/// Whether a disk is one of Seagate's, as smartctl recognizes them: `ST16000NM001G` on SATA,
-/// `SEAGATE ST1200MM0099` on SAS. Only they keep a FARM log.
+/// True for a disk of Seagate's, as smartctl recognizes them: `ST16000NM001G` on SATA, `SEAGATE
+/// ST1200MM0099` on SAS. Only they keep a FARM log.
 fn may_keep_farm_log(health: &DiskHealth) -> bool {
     let Some(model) = &health.model else {
         return false;
@@ -182,7 +182,7 @@ fn why_silent(silence: &NoAnswer, program: &Path, node: &Path, limit: Duration) 
     }
 }
 
-/// Why a device of this kind has no health to tell, whatever is asked.
+/// Says why a device of this kind has no health data at all.
 fn nature(disk: &Layer) -> Option<&'static str> {
     let is_virtual =
         disk.name.starts_with("xvd") || matches!(&disk.link, Some(link) if link.bus == "virtio");
@@ -200,7 +200,7 @@ fn nature(disk: &Layer) -> Option<&'static str> {
     }
 }
 
-/// What a RAID controller shows is a volume; its disks answer only when they are asked for by
+/// A remark on a volume of a RAID controller, whose disks answer only when they are queried by
 /// number. Names as the drivers megaraid_sas, hpsa, smartpqi, aacraid, arcmsr and 3w-sas report
 /// them.
 fn hidden_by(disk: &Layer, node: &Path) -> Option<String> {
@@ -226,8 +226,8 @@ fn hidden_by(disk: &Layer, node: &Path) -> Option<String> {
     ))
 }
 
-/// What smartctl printed about `node`: the disk's report, or a clause that says why there is none,
-/// with what to do. The format is smartctl's own (`json_format_version` 1.0, smartmontools 7.0 to
+/// Reads smartctl's output on `node`: the disk's report, or a clause that says why there is none,
+/// with the remedy. The format is smartctl's own (`json_format_version` 1.0, smartmontools 7.0 to
 /// 7.5). Every field may be missing or of another type than expected; then it is unknown.
 fn read_answer(text: &str, node: &str) -> Result<DiskHealth, String> {
     let Ok(document) = serde_json::from_str::<Value>(text) else {
@@ -282,7 +282,7 @@ fn first_text(report: Report<'_>, pointers: &[&str]) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// Whether there is anything in it that a name plate would not tell.
+/// True if the report contains more than a name plate.
 fn has_figures(health: &DiskHealth) -> bool {
     let counts = [
         health.power_on_hours,

@@ -14,14 +14,15 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// A target that another process exchanges with something else all the time is what it should be in
-/// half of the looks: so many looks miss that once in 65,000 times.
+/// A path is looked along so many times. A target that another process exchanges with something
+/// else all the time is what it should be in half of the looks: 16 looks miss that once in 65,000
+/// times.
 const LOOKS: u32 = if cfg!(test) { 2 } else { 16 };
-/// Between two looks, so that they meet an exchange at different points. Tests exchange it
-/// before a look, not by chance: two looks without a pause are enough.
+/// The pause between two looks, so that they meet an exchange at different points. Tests exchange
+/// the target before a look, not by chance: two looks without a pause are enough.
 const LOOK_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 2 });
 
-/// What a path led to.
+/// A file, directory or node that a path led to when it was held.
 #[derive(Debug)]
 pub(crate) struct Held {
     fd: OwnedFd,
@@ -95,7 +96,7 @@ impl Held {
         proc_path(self.fd.as_fd())
     }
 
-    /// Which file, directory or node it is.
+    /// Device and inode of what is held.
     pub(crate) fn id(&self) -> FileId {
         FileId::from(&self.stat)
     }
@@ -105,7 +106,7 @@ impl Held {
         self.fd.as_fd()
     }
 
-    /// The same, to be kept.
+    /// The descriptor, for the caller to keep.
     pub(crate) fn into_fd(self) -> OwnedFd {
         self.fd
     }

@@ -96,8 +96,8 @@ fn hypervisor(root: &SysRoot, cpuinfo: &str) -> Option<String> {
     None
 }
 
-/// What the firmware of virtual machines calls itself. Amazon's tables are the same on bare metal,
-/// so they do not count here.
+/// The hypervisor that the firmware tables name. Amazon's tables are the same on bare metal, so
+/// they do not count here.
 fn hypervisor_by_firmware(text: &str) -> Option<&'static str> {
     const NAMES: [(&str, &str); 9] = [
         ("VMware", "vmware"),
@@ -191,31 +191,33 @@ fn runtime_by_cgroup(text: &str) -> Option<&'static str> {
 /// Place of `steal` among the numbers of the first line of /proc/stat (proc(5)); the ones after it
 /// are parts of the earlier ones.
 const STOLEN: usize = 7;
-/// Fewer ticks of all CPUs together (a second of one) tell nothing.
+/// A share is computed from at least so many ticks of all CPUs together (a second of one).
 const TICKS_MIN: u64 = 100;
 
 /// The CPU time of the machine since it was started, in ticks of all CPUs together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineCpuTime {
+    /// Ticks of all kinds.
     all: u64,
+    /// Ticks that the hypervisor gave to others.
     stolen: u64,
 }
 
 impl MachineCpuTime {
-    /// Until now; `None` where the system does not report it.
+    /// The CPU time until now; `None` where the system does not report it.
     pub fn now() -> Option<Self> {
         Self::parse_stat(&read_text(&SysRoot::default().proc.join("stat"))?)
     }
 
     fn parse_stat(text: &str) -> Option<Self> {
         let all_cpus = text.lines().next()?.strip_prefix("cpu ")?;
-        let mut all: u64 = 0;
-        let mut ticks = Vec::new();
+        let mut ticks: Vec<u64> = Vec::new();
         for number in all_cpus.split_whitespace().take(STOLEN + 1) {
-            let of_kind = number.parse().ok()?;
-            all = all.saturating_add(of_kind);
-            ticks.push(of_kind);
+            ticks.push(number.parse().ok()?);
         }
+        let all = ticks
+            .iter()
+            .fold(0, |sum: u64, ticks| sum.saturating_add(*ticks));
         Some(Self {
             all,
             stolen: *ticks.get(STOLEN)?,

@@ -13,10 +13,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// A claim can be a moment's: the kernel reading the partition table again because udev asked
-/// (BLKRRPART), a descriptor that a process which is just being started still shares until its
-/// exec. What lasts longer is a use.
+/// Tries to open a claimed device. A claim can be a moment's: the kernel reading the partition
+/// table again because udev asked (BLKRRPART), a descriptor that a process which is just being
+/// started still shares until its exec.
 pub(crate) const CLAIM_TRIES: u32 = 20;
+/// The pause between two tries: a claim that lasts for a second is a use.
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
 /// Opens a block device exclusively; EBUSY where another program claims it and keeps the claim.
@@ -34,7 +35,7 @@ pub(crate) fn open_claiming(held: &Held, flags: OFlags, tries: u32) -> Result<Ow
 #[derive(Debug)]
 pub(crate) struct Inspector<F> {
     fd: F,
-    /// Whether a mount, swap, RAID … has the exclusive claim on the device (EBUSY).
+    /// True while a mount, swap, RAID … has the exclusive claim on the device (EBUSY).
     is_claimed: bool,
 }
 
@@ -75,8 +76,10 @@ impl Inspector<OwnedFd> {
 impl<F: AsFd> Inspector<F> {
     /// Reads through a descriptor that is open already.
     pub(crate) fn through(fd: F) -> Self {
-        let is_claimed = false;
-        Self { fd, is_claimed }
+        Self {
+            fd,
+            is_claimed: false,
+        }
     }
 
     pub(crate) fn is_claimed(&self) -> bool {
@@ -88,12 +91,12 @@ impl<F: AsFd> Inspector<F> {
         self.look_at(size_bytes, |image| scan(image, known))
     }
 
-    /// The same, and for data at the ends that no signature explains.
+    /// As [`Self::scan`], and looks also for data at the ends that no signature explains.
     pub(crate) fn scan_device(&self, size_bytes: u64, known: &[Slice]) -> ScanResult {
         self.look_at(size_bytes, |image| scan_device(image, known))
     }
 
-    /// Looks for what all of a divided disk is.
+    /// Looks for signatures of a divided disk as a whole.
     pub(crate) fn scan_around(&self, size_bytes: u64) -> ScanResult {
         self.look_at(size_bytes, scan_around)
     }

@@ -39,7 +39,8 @@ impl KeptDirectory {
         Self::create_in(admission, name, |_| Ok(())).map(|(kept, ())| kept)
     }
 
-    /// The same, after `before` has looked at the open parent directory.
+    /// As [`Self::create`], after `before` has looked at the open parent directory. Returns also
+    /// the result of `before`.
     pub(crate) fn create_in<T>(
         admission: Admission,
         name: &str,
@@ -50,7 +51,7 @@ impl KeptDirectory {
         let held = open_directory(&identity, permit.size_bytes())?;
         let parent = open_folder(held.as_fd(), ".")
             .map_err(|errno| OpenError::from_errno(path, "open it", errno))?;
-        let found = before(parent.as_fd())?;
+        let looked = before(parent.as_fd())?;
         mkdirat(&parent, name, Mode::RWXU)
             .map_err(|errno| OpenError::from_errno(path, "make a directory in it", errno))?;
         let directory = open_new(parent.as_fd(), name)
@@ -75,7 +76,7 @@ impl KeptDirectory {
             identity,
             to_free_name: making.to_free_name,
         };
-        Ok((kept, found))
+        Ok((kept, looked))
     }
 
     /// Returns the path of the directory.
@@ -128,15 +129,15 @@ impl KeptDirectory {
         }
     }
 
-    /// Whether a rename can replace a file of another program.
+    /// True where a rename can replace a file of another program.
     pub(crate) fn can_rename_over(&self) -> bool {
         self.to_free_name.is_empty()
     }
 
-    /// Whether a name in it or below is that of a file that we made.
+    /// True if a name in it or below is that of a file that we made.
     pub(crate) fn is_own(&self, folder: BorrowedFd<'_>, name: impl Arg) -> Result<bool, Errno> {
-        let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(self.own.own_files.accept(&found))
+        let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(self.own.own_files.accept(&stat))
     }
 
     #[cfg(test)]
@@ -144,12 +145,12 @@ impl KeptDirectory {
         self.own.own_files = self.own.own_files.unmarked();
     }
 
-    /// Whether the filesystem keeps the mark of our files.
+    /// True where the filesystem keeps the mark of our files.
     pub(crate) fn marks_files(&self) -> bool {
         self.own.own_files.are_marked()
     }
 
-    /// Whether this directory's own calls may have made a file in it.
+    /// True if this directory's own calls may have made a file in it.
     pub fn may_have_made(&self, entry: &Entry<'_>) -> bool {
         self.own.own_files.accept(entry.stat())
     }
@@ -191,9 +192,9 @@ impl KeptDirectory {
         self.sync()
     }
 
-    /// The same, and shows until the result is closed that this process uses the directory. Where
-    /// the filesystem has no locks, a later run refuses to remove the directory. Its files have at
-    /// most `file_bytes_max` bytes.
+    /// As [`Self::mark`], and shows until the result is closed that this process uses the
+    /// directory. Where the filesystem has no locks, a later run refuses to remove the directory.
+    /// Its files have at most `file_bytes_max` bytes.
     pub(crate) fn mark_as_used(&self, file_bytes_max: u64) -> Result<OwnedFd, OpenError> {
         self.mark_with(claimed::text(Some(file_bytes_max)))?;
         let claim = open_own(self.own.directory.as_fd(), CLAIM).map_err(self.failed("lock it"))?;
@@ -273,7 +274,7 @@ impl OpenTarget {
         Ok(target)
     }
 
-    /// The same as a target of several files of `file_bytes`, of which each holds a part of it.
+    /// A target of several files of `file_bytes`, of which each holds a part of it.
     pub fn create_all_named(
         admission: Admission,
         names: &[String],
@@ -315,7 +316,7 @@ impl OpenTarget {
 /// A file of our own, open for writing.
 struct OwnFile {
     file: Arc<OwnedFd>,
-    /// Its size; 0 if it is new.
+    /// Bytes that it has; 0 if it is new.
     size_bytes: u64,
 }
 
@@ -378,14 +379,15 @@ fn open_own_again(
     }
 }
 
-/// Whether the path names a file of our own that nothing has changed. Opens nothing.
+/// True if the path names a file of our own that nothing has changed. Opens nothing.
 pub fn is_own_file(path: &Path) -> bool {
     own_mark::is_valid_at(path)
 }
 
-/// How files are made in a directory, and renamed to a name that is free.
+/// The ways in which files are made in a directory, and renamed there.
 struct FileMaking {
     own_files: OwnFiles,
+    /// The flags with which a rename replaces no file, where the filesystem knows them.
     to_free_name: RenameFlags,
 }
 
@@ -408,13 +410,13 @@ fn make_and_open(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
 /// Opens a directory that was just made.
 fn open_new(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     let directory = open_folder(parent, name)?;
-    is_new(&directory)?;
+    check_new(&directory)?;
     Ok(directory)
 }
 
-/// Whether it is the directory just made. One that another process put in its place between both
-/// calls belongs to another user or holds files, which would be removed at the end.
-fn is_new(directory: &OwnedFd) -> Result<(), Errno> {
+/// Fails for a directory that is not the one just made. One that another process put in its place
+/// between both calls belongs to another user or holds files, which would be removed at the end.
+fn check_new(directory: &OwnedFd) -> Result<(), Errno> {
     if fstat(directory)?.st_uid != rustix::process::geteuid().as_raw() {
         return Err(Errno::PERM);
     }
@@ -425,7 +427,7 @@ fn is_new(directory: &OwnedFd) -> Result<(), Errno> {
     }
 }
 
-/// How to make files and rename them there. Leaves nothing.
+/// Tries how to make files and rename them there. Leaves nothing.
 fn try_out(directory: BorrowedFd<'_>) -> Result<FileMaking, Errno> {
     let own_files = OwnFiles::try_out(directory, UNFINISHED)?;
     let flags = RenameFlags::NOREPLACE;
@@ -471,7 +473,7 @@ mod tests {
         let target = kept.create_target("pages").unwrap();
         assert!(target.is_writable());
         assert_eq!(std::fs::read(kept.path().join("one")).unwrap(), b"second");
-        assert_eq!(is_new(&kept.own.directory), Err(Errno::NOTEMPTY));
+        assert_eq!(check_new(&kept.own.directory), Err(Errno::NOTEMPTY));
         kept.remove(&|entry| kept.may_have_made(entry)).unwrap();
         let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().collect();
         assert_eq!(left.len(), 1);

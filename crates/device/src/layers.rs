@@ -10,10 +10,12 @@ use rustix::fs::{FileType, stat};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The layers, parents before children, and why they end before the disks, if they do.
+/// The block devices below a filesystem or a device.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Stack {
+    /// Parents come before children.
     pub(crate) layers: Vec<Layer>,
+    /// The reason why the layers end before the disks, where they do.
     pub(crate) unresolved: Option<String>,
 }
 
@@ -49,17 +51,22 @@ fn walk(root: &SysRoot, mounts: &[MountEntry], visit: impl FnOnce(&mut LayerWalk
     visit(&mut walk);
     walk.layers.reverse();
     walk.unresolved.dedup();
+    let mut unresolved = None;
+    if !walk.unresolved.is_empty() {
+        unresolved = Some(walk.unresolved.join("; "));
+    }
     Stack {
         layers: walk.layers,
-        unresolved: (!walk.unresolved.is_empty()).then(|| walk.unresolved.join("; ")),
+        unresolved,
     }
 }
 
 struct LayerWalk<'a> {
     root: &'a SysRoot,
     mounts: &'a [MountEntry],
-    /// Devices visited, and paths of files behind loop devices and overlays: both end circles.
+    /// Devices that were visited, each of which is followed once.
     devices: HashSet<String>,
+    /// Paths of files behind loop devices and overlays that were followed: none is followed twice.
     paths: HashSet<PathBuf>,
     /// Children before parents.
     layers: Vec<Layer>,
@@ -72,17 +79,17 @@ impl LayerWalk<'_> {
         Vec::new()
     }
 
-    /// Adds a device and all below it; its kernel name, when sysfs knows it.
+    /// Adds a device and all below it. Returns its kernel name, if sysfs knows the device.
     fn visit(&mut self, device: &str) -> Option<String> {
-        let Some(at) = self.root.block_device(device) else {
+        let Some(sysfs) = self.root.block_device(device) else {
             self.give_up(format!("sysfs does not show the block device {device}"));
             return None;
         };
-        let name = at.file_name()?.to_str()?.to_owned();
+        let name = sysfs.file_name()?.to_str()?.to_owned();
         if !self.devices.insert(device.to_owned()) {
             return Some(name);
         }
-        let devices = self.devices_below(&at, &name);
+        let devices = self.devices_below(&sysfs, &name);
         // The last first: the list is turned round at the end.
         let mut below: Vec<String> = devices
             .iter()
@@ -90,7 +97,7 @@ impl LayerWalk<'_> {
             .filter_map(|device| self.visit(device))
             .collect();
         below.reverse();
-        let mut layer = describe(self.root, &at, &name, device, below);
+        let mut layer = describe(self.root, &sysfs, &name, device, below);
         layer.backing_filesystem = layer.backing_file.as_deref().and_then(|file| {
             let mount = holding(self.mounts, "", Path::new(file));
             Some(mount.filter(|mount| mount.kind != "devtmpfs")?.kind.clone())
@@ -99,23 +106,23 @@ impl LayerWalk<'_> {
         Some(name)
     }
 
-    /// `major:minor` of the devices right below the one whose directory is `at`.
-    fn devices_below(&mut self, at: &Path, name: &str) -> Vec<String> {
-        match layer_kind(at, name) {
+    /// `major:minor` of the devices right below the one whose directory in sysfs is `sysfs`.
+    fn devices_below(&mut self, sysfs: &Path, name: &str) -> Vec<String> {
+        match layer_kind(sysfs, name) {
             LayerKind::Partition => {
                 let mut disks = Vec::new();
-                if let Some(disk) = at.parent() {
+                if let Some(disk) = sysfs.parent() {
                     disks.extend(read_text(&disk.join("dev")));
                 }
                 disks
             }
-            LayerKind::Loop => match read_text(&at.join("loop/backing_file")) {
+            LayerKind::Loop => match read_text(&sysfs.join("loop/backing_file")) {
                 Some(file) => self.devices_behind_loop(name, Path::new(&file)),
                 None => Vec::new(),
             },
             // Device mapper and MD tell by `slaves`; so do bcache and multipath disks. Real disks
             // have none.
-            _ => devices_in(&at.join("slaves")),
+            _ => devices_in(&sysfs.join("slaves")),
         }
     }
 
@@ -162,7 +169,7 @@ impl LayerWalk<'_> {
         }
     }
 
-    /// All member devices, as /sys/fs/btrfs/UUID/devices lists them; the mount's source is only one
+    /// The member devices, as /sys/fs/btrfs/UUID/devices lists them; the mount's source is only one
     /// of them.
     fn devices_of_btrfs(&mut self, mount: &MountEntry) -> Vec<String> {
         let Some(source) = self.device_of_source(&mount.source) else {
@@ -235,12 +242,12 @@ const SERVERS: [&str; 10] = [
     "nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "glusterfs", "lustre", "afs",
 ];
 
-/// Whether another machine or a program answers for a filesystem.
+/// True where another machine or a program answers for a filesystem.
 fn is_served(kind: &str) -> bool {
     kind.starts_with("fuse") || SERVERS.contains(&kind)
 }
 
-/// Plain words for filesystems that have no disk, or hide it.
+/// Explains filesystems that have no disk, or hide it.
 fn why_unresolved(kind: &str, source: &str) -> String {
     match kind {
         memory if MEMORY_FILESYSTEMS.contains(&memory) => format!("{memory}: it is in memory"),

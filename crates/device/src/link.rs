@@ -1,5 +1,5 @@
-//! How a disk is attached, from its place in the device tree: PCIe, SATA, USB or virtio, and what
-//! that link can carry. Does not read the disk itself.
+//! The link by which a disk is attached, from its place in the device tree: PCIe, SATA, USB or
+//! virtio, and the rate that it can carry. Does not read the disk itself.
 
 use crate::sysroot::{SysRoot, list, read_number, read_text};
 use diskproof_model::target::Link;
@@ -21,9 +21,9 @@ pub(crate) fn find_link(root: &SysRoot, disk: &Path) -> Option<Link> {
 /// says nothing of the disk.
 fn sata(root: &SysRoot, disk: &Path) -> Option<Link> {
     let port = components(disk).find_map(|name| numbered(name, "ata"))?;
-    let at = root.sys.join(format!("class/ata_link/link{port}"));
+    let class = root.sys.join(format!("class/ata_link/link{port}"));
     // A port without a disk, or one behind a controller that does not tell, says "<unknown>".
-    let current = match read_text(&at.join("sata_spd")) {
+    let current = match read_text(&class.join("sata_spd")) {
         Some(speed) => sata_speed(&speed),
         None => None,
     };
@@ -35,18 +35,23 @@ fn sata(root: &SysRoot, disk: &Path) -> Option<Link> {
     Some(link("SATA", current, fastest))
 }
 
+/// The share of data in a line code of 8 bits in 10.
+const CODED_8_IN_10: f64 = 0.8;
+/// No link is as fast: a number from here on, in megabits or gigabits, is not a speed.
+const SPEED_MAX: f64 = 1e6;
+
 /// A speed of a link.
 #[derive(Debug, PartialEq, Eq)]
 struct LinkSpeed {
-    /// In the words of the bus.
+    /// The speed in the words of the bus.
     words: String,
-    /// After line coding.
+    /// The rate of data, which line coding makes lower than that of bits.
     bytes_per_second: u64,
 }
 
 /// A speed in the words of `sata_spd`. All generations code 8 bits in 10.
 fn sata_speed(words: &str) -> Option<LinkSpeed> {
-    let bytes_per_second = gigabits(words)? * 1e9 * 0.8 / 8.0;
+    let bytes_per_second = gigabits(words)? * 1e9 * CODED_8_IN_10 / 8.0;
     Some(LinkSpeed {
         words: words.to_owned(),
         bytes_per_second: bytes_per_second.round() as u64,
@@ -71,9 +76,9 @@ fn sata_generation(identify: &str) -> Option<&'static str> {
     match u16::from_str_radix(word, 16).ok()? {
         // Both mean that the word is not in use.
         0 | 0xFFFF => None,
-        w if w & 0b1000 != 0 => Some("6.0 Gbps"),
-        w if w & 0b0100 != 0 => Some("3.0 Gbps"),
-        w if w & 0b0010 != 0 => Some("1.5 Gbps"),
+        bits if bits & 0b1000 != 0 => Some("6.0 Gbps"),
+        bits if bits & 0b0100 != 0 => Some("3.0 Gbps"),
+        bits if bits & 0b0010 != 0 => Some("1.5 Gbps"),
         _ => None,
     }
 }
@@ -81,7 +86,7 @@ fn sata_generation(identify: &str) -> Option<&'static str> {
 /// The first number of `6.0 Gbps`.
 fn gigabits(speed: &str) -> Option<f64> {
     let number = speed.strip_suffix("Gbps")?.trim().parse().ok()?;
-    if number > 0.0 && number < 1e6 {
+    if number > 0.0 && number < SPEED_MAX {
         Some(number)
     } else {
         None
@@ -92,9 +97,11 @@ fn gigabits(speed: &str) -> Option<f64> {
 /// (Documentation/ABI/stable/sysfs-bus-usb). What it could do on a better port stands in its BOS
 /// descriptor, which kernels show since 6.9 (Documentation/ABI/testing/sysfs-bus-usb).
 fn usb(disk: &Path) -> Option<Link> {
-    let device = disk.ancestors().find(|at| at.join("busnum").exists())?;
+    let device = disk
+        .ancestors()
+        .find(|ancestor| ancestor.join("busnum").exists())?;
     let current = match read_number::<f64>(&device.join("speed")) {
-        Some(megabits) if megabits > 0.0 && megabits < 1e6 => Some(usb_speed(megabits)),
+        Some(megabits) if megabits > 0.0 && megabits < SPEED_MAX => Some(usb_speed(megabits)),
         _ => None,
     };
     let fastest = match std::fs::read(device.join("bos_descriptors")) {
@@ -114,10 +121,12 @@ fn usb_speed(megabits: f64) -> LinkSpeed {
 /// USB 2 has no block code; 5 Gbit/s codes 8 bits in 10, 10 Gbit/s and more 128 in 132 (USB 3.2,
 /// 6.3.1 and 6.3.2).
 fn usb_bytes_per_second(megabits: f64) -> u64 {
-    let share = match megabits {
-        m if m < 5_000.0 => 1.0,
-        m if m < 10_000.0 => 0.8,
-        _ => 128.0 / 132.0,
+    let share = if megabits < 5_000.0 {
+        1.0
+    } else if megabits < 10_000.0 {
+        CODED_8_IN_10
+    } else {
+        128.0 / 132.0
     };
     (megabits * 1e6 * share / 8.0).round() as u64
 }
@@ -165,7 +174,7 @@ fn pcie(disk: &Path) -> Option<Link> {
     components(disk).find(|name| name.starts_with("nvme"))?;
     let function = disk
         .ancestors()
-        .find(|at| at.join("current_link_speed").exists())?;
+        .find(|ancestor| ancestor.join("current_link_speed").exists())?;
     let current = pcie_link(function, "current");
     Some(link("PCIe", current, pcie_link(function, "max")))
 }
@@ -181,13 +190,18 @@ fn pcie_link(function: &Path, kind: &str) -> Option<LinkSpeed> {
 fn pcie_speed(speed: &str, lanes: u32) -> Option<LinkSpeed> {
     let number = speed.split_whitespace().next()?;
     let transfers: f64 = number.parse().ok()?;
-    let is_plausible = transfers > 0.0 && transfers < 1e6 && (1..=32).contains(&lanes);
+    // A link has at most 32 lanes (PCIe base specification).
+    let is_plausible = transfers > 0.0 && transfers < SPEED_MAX && (1..=32).contains(&lanes);
     if !is_plausible || !speed.contains("GT/s") {
         return None;
     }
     // Generations 1 and 2 (2.5 and 5 GT/s) code 8 bits in 10, later ones 128 in 130 (PCIe base
     // specification, 4.2).
-    let share = if transfers <= 5.0 { 0.8 } else { 128.0 / 130.0 };
+    let share = if transfers <= 5.0 {
+        CODED_8_IN_10
+    } else {
+        128.0 / 130.0
+    };
     let bytes = transfers * 1e9 * f64::from(lanes) * share / 8.0;
     Some(LinkSpeed {
         words: format!("{number} GT/s PCIe x{lanes}"),
@@ -213,8 +227,8 @@ pub(crate) fn nvme_controller_name(disk: &Path) -> Option<String> {
 }
 
 /// The name of a directory, where it is that of a controller.
-fn controller_name(at: &Path) -> Option<String> {
-    let name = at.file_name()?.to_str()?;
+fn controller_name(directory: &Path) -> Option<String> {
+    let name = directory.file_name()?.to_str()?;
     numbered(name, "nvme")?;
     Some(name.to_owned())
 }

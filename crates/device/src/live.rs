@@ -1,6 +1,6 @@
-//! What the machine's disks do at this moment: which block devices there are to watch, where the
-//! requests of each appear in the kernel's tracing (request_trace.rs), and the counters of all in
-//! /proc/diskstats. A device needs no node in /dev. Opens none.
+//! Watching the machine's disks: the block devices that there are, the place of each one's requests
+//! in the kernel's tracing (request_trace.rs), and the counters of all in /proc/diskstats. A device
+//! needs no node in /dev. Opens none.
 
 use crate::counters::DiskCounters;
 use crate::layers;
@@ -17,13 +17,13 @@ use std::ops::Range;
 pub struct WatchedDevice {
     /// Kernel name, such as `sda1`.
     pub name: String,
-    /// The kind of the device.
+    /// Size, kind and layers of the device.
     pub identity: TargetIdentity,
     /// Major and minor number of the whole disk, which is what tracing reports.
     pub disk: (u32, u32),
     /// The device occupies these sectors of 512 bytes on that disk.
     pub sectors: Range<u64>,
-    /// Whether hardware or a hypervisor provides it, unlike loop devices and layers.
+    /// True where hardware or a hypervisor provides it, unlike loop devices and layers.
     pub is_disk: bool,
 }
 
@@ -50,14 +50,14 @@ fn watched_device_in(root: &SysRoot, name: &str) -> Option<WatchedDevice> {
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
         return None;
     }
-    let at = root.named_device(name)?;
-    let device = read_text(&at.join("dev"))?;
-    let size: u64 = read_number(&at.join("size")).unwrap_or(0);
-    let is_partition = at.join("partition").exists();
+    let sysfs = root.named_device(name)?;
+    let device = read_text(&sysfs.join("dev"))?;
+    let size: u64 = read_number(&sysfs.join("size")).unwrap_or(0);
+    let is_partition = sysfs.join("partition").exists();
     let (disk, first) = if is_partition {
         (
-            read_text(&at.parent()?.join("dev"))?,
-            read_number::<u64>(&at.join("start")).unwrap_or(0),
+            read_text(&sysfs.parent()?.join("dev"))?,
+            read_number::<u64>(&sysfs.join("start")).unwrap_or(0),
         )
     } else {
         (device.clone(), 0)
@@ -68,7 +68,7 @@ fn watched_device_in(root: &SysRoot, name: &str) -> Option<WatchedDevice> {
         identity: block_identity(root, format!("/dev/{name}"), device, 0, stack),
         disk: numbers(&disk)?,
         sectors: first..first.saturating_add(size),
-        is_disk: !is_partition && at.join("device").exists(),
+        is_disk: !is_partition && sysfs.join("device").exists(),
     })
 }
 

@@ -1,4 +1,4 @@
-//! /proc/self/mountinfo: which filesystem holds a path.
+//! The mounts in /proc/self/mountinfo, and the one that holds a path.
 
 use crate::sysroot::SysRoot;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 pub(crate) struct MountEntry {
     /// `major:minor` of the filesystem.
     pub(crate) device: String,
-    /// What part of the filesystem is mounted: `/`, or the source of a bind mount.
+    /// The part of the filesystem that is mounted: `/`, or the source of a bind mount.
     pub(crate) root: String,
     /// The mount point.
     pub(crate) point: String,
-    /// Type.
+    /// Type of the filesystem, such as `ext4`.
     pub(crate) kind: String,
-    /// What is mounted, in the filesystem's own words.
+    /// The source of the mount in the filesystem's own words, such as `/dev/sda1`.
     pub(crate) source: String,
     /// Options of the mount, then of the filesystem; each once.
     pub(crate) options: Vec<String>,
@@ -28,21 +28,21 @@ impl MountEntry {
             .find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Where a path below the mount point lies within what the filesystem itself calls `/`.
+    /// The path within the filesystem, without a leading slash, of a path below the mount point.
     pub(crate) fn inside(&self, path: &Path) -> Option<PathBuf> {
         let below = path.strip_prefix(&self.point).ok()?;
         Some(Path::new(self.root.trim_start_matches('/')).join(below))
     }
 }
 
-/// All mounts that a process sees (`self` or its pid), oldest first; none where /proc does not show
+/// The mounts that a process sees (`self` or its pid), oldest first; none where /proc does not show
 /// them.
 pub(crate) fn read(root: &SysRoot, process: &str) -> Vec<MountEntry> {
     let bytes = std::fs::read(root.proc.join(process).join("mountinfo")).unwrap_or_default();
     parse(&String::from_utf8_lossy(&bytes))
 }
 
-/// All mounts, oldest first; lines that are no mounts are skipped.
+/// The mounts of a mountinfo, oldest first; lines that are no mounts are skipped.
 pub(crate) fn parse(text: &str) -> Vec<MountEntry> {
     text.lines().filter_map(parse_line).collect()
 }
@@ -110,12 +110,12 @@ pub(crate) fn holding<'a>(
     device: &str,
     path: &Path,
 ) -> Option<&'a MountEntry> {
-    let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
-    let of_device = above
+    let mounts_above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
+    mounts_above
         .clone()
         .filter(|mount| mount.device == device)
-        .max_by_key(|mount| mount.point.len());
-    of_device.or_else(|| above.max_by_key(|mount| mount.point.len()))
+        .max_by_key(|mount| mount.point.len())
+        .or_else(|| mounts_above.max_by_key(|mount| mount.point.len()))
 }
 
 /// Filesystems in memory.
@@ -129,7 +129,7 @@ pub(crate) const KERNEL_FILESYSTEMS: [&str; 20] = [
     "nsfs", "rpc_pipefs", "resctrl",
 ];
 
-/// Whether files on a filesystem of this kind are only memory.
+/// True where files on a filesystem of this kind are only memory.
 pub(crate) fn is_in_memory(kind: &str) -> bool {
     MEMORY_FILESYSTEMS.contains(&kind)
 }

@@ -16,21 +16,20 @@ use std::path::{Path, PathBuf};
 /// The filesystem of namespaces (linux/magic.h).
 const NSFS_MAGIC: rustix::fs::FsWord = 0x6e73_6673;
 
-/// What makes a mount namespace exist.
+/// A mount namespace, by what keeps it in existence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Namespace {
     /// We live in it.
     Own,
     /// A process lives in it.
     Process {
-        /// Its number.
         pid: u32,
-        /// Its name.
+        /// The name of the process, such as `postgres`.
         name: String,
     },
     /// A mount or a descriptor keeps it, and no process lives in it.
     Kept {
-        /// The path of what keeps it.
+        /// The path of the mount or descriptor.
         path: PathBuf,
     },
 }
@@ -58,13 +57,16 @@ pub(crate) struct MountTables {
     pub(crate) unreadable: Vec<UnreadableNamespace>,
 }
 
-/// A namespace is known by what its link in /proc says, such as `mnt:[4026531841]`.
+/// The namespaces that were read, by the text of their links in /proc, such as `mnt:[4026531841]`.
 type Seen = HashSet<PathBuf>;
 
-/// Something that keeps a namespace: how it is called there, and a path that leads to it.
+/// A mount or a descriptor that keeps a namespace.
 struct Keeper {
+    /// The text of the namespace's link in /proc.
     name: PathBuf,
+    /// A path that leads there from here.
     path: PathBuf,
+    /// The path that the user sees.
     shown: PathBuf,
 }
 
@@ -76,17 +78,17 @@ impl MountTables {
             namespace: Namespace::Own,
             mounts: mounts::read(root, "self"),
         };
-        let mut all = Self {
+        let mut namespaces = Self {
             tables: vec![own],
             unreadable: Vec::new(),
         };
         for name in list(&root.proc) {
             if let Ok(pid) = name.parse::<u32>() {
-                all.add_process(root, pid, &mut seen);
+                namespaces.add_process(root, pid, &mut seen);
             }
         }
-        all.add_kept(root, &mut seen);
-        all
+        namespaces.add_kept(root, &mut seen);
+        namespaces
     }
 
     /// The namespaces of a process and of its threads: a thread may have left that of the process.
@@ -145,7 +147,7 @@ impl MountTables {
     }
 }
 
-/// Whether a link leads to a mount namespace, and not to one of another kind.
+/// True for the link of a mount namespace, and not of one of another kind.
 fn is_mount_namespace(name: &str) -> bool {
     name.starts_with("mnt:[")
 }

@@ -1,15 +1,15 @@
-//! How Linux names block devices: by number and by node, and errors. Reads
+//! The names that Linux gives to block devices (by number and by node) and to errors. Reads
 //! nothing.
 
 use rustix::fs::{FileType, Stat, major, minor};
 use rustix::io::Errno;
 
-/// `major:minor`.
+/// A device number as `major:minor`.
 pub(crate) fn device_number(number: u64) -> String {
     format!("{}:{}", major(number), minor(number))
 }
 
-/// Whether this is the block device of that number.
+/// True for the block device of that number.
 pub(crate) fn is_device(stat: &Stat, number: &str) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
         && device_number(stat.st_rdev) == number
@@ -21,7 +21,7 @@ pub(crate) fn node(name: &str) -> String {
     format!("/dev/{}", name.replace('!', "/"))
 }
 
-/// `EINVAL` for 22, and so on.
+/// The name of an errno, such as `EINVAL`.
 pub(crate) fn errno_name(errno: Errno) -> String {
     diskproof_model::errno::name(errno.raw_os_error())
 }

@@ -46,8 +46,8 @@ pub enum WriteDurability {
     File,
 }
 
-/// What the descriptor stands for. The permit to write stays with it: without one there is no
-/// writing. Every description of the same target shares it.
+/// The kind of file or device that is open. The permit to write stays with it: without one there is
+/// no writing. Every description of the same target shares it.
 #[derive(Debug, Clone)]
 enum TargetContent {
     Existing,
@@ -74,7 +74,7 @@ impl TargetContent {
     }
 }
 
-/// What direct I/O needs on this target.
+/// The requirements of direct I/O on this target.
 #[derive(Debug, Clone, Copy)]
 struct DirectNeeds {
     alignment_bytes: u32,
@@ -84,7 +84,7 @@ struct DirectNeeds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DirectSupport {
     Possible,
-    /// The same, but nothing states the alignment (FUSE, NFS): it is the largest usual sector.
+    /// Nothing states the alignment (FUSE, NFS): it is the largest usual sector.
     Assumed,
     /// A request has worked.
     Proven,
@@ -98,7 +98,7 @@ enum DirectSupport {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FurtherFiles {
     pub(crate) fds: Vec<Arc<OwnedFd>>,
-    /// Which bytes of each file, also of the first one, belong to the target.
+    /// The bytes of each file, also of the first one, that belong to the target.
     pub(crate) part: PartOfFile,
     /// The size of each file: of its part, and of what is never used before and behind it.
     pub(crate) file_bytes: u64,
@@ -109,14 +109,14 @@ pub(crate) struct FurtherFiles {
 /// The part of each of several files that belongs to a target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PartOfFile {
-    /// Where it begins in the file.
+    /// The offset in the file at which the part begins.
     pub start: u64,
-    /// Its bytes.
+    /// Length of the part in bytes.
     pub bytes: u64,
 }
 
-/// An open target: one descriptor, checked to be who was admitted. Dropping a scratch file's target
-/// gives its space back.
+/// An open target: one descriptor, checked to be of the target that was admitted. Dropping a
+/// scratch file's target gives its space back.
 #[derive(Debug)]
 pub struct OpenTarget {
     fd: Arc<OwnedFd>,
@@ -125,15 +125,22 @@ pub struct OpenTarget {
     identity: TargetIdentity,
     content: TargetContent,
     direct: DirectNeeds,
-    /// What the kernel was told of the order of accesses.
+    /// The advice that the kernel was given about the order of accesses.
     advice: Advice,
     /// The description that came from the gate, where this is another one.
     first: Option<Arc<OwnedFd>>,
-    /// Whether it was [left open](Self::leave_open).
+    /// True once it was [left open](Self::leave_open).
     left: AtomicBool,
     /// The bytes that the page cache was given, since it was last emptied. All descriptions of a
     /// target share its pages.
     in_memory: Arc<Mutex<Range<u64>>>,
+}
+
+/// A file's share of the first bytes of a target.
+struct FileShare<'a> {
+    file: BorrowedFd<'a>,
+    /// The offset in the file at which the share ends.
+    end: u64,
 }
 
 impl OpenTarget {
@@ -193,7 +200,7 @@ impl OpenTarget {
         Self::new(file, directory.clone(), content, direct)
     }
 
-    /// The same of several files.
+    /// As [`Self::of_kept_file`], of several files that hold one target in turn.
     pub(crate) fn of_kept_files(
         first: Arc<OwnedFd>,
         further: FurtherFiles,
@@ -206,7 +213,7 @@ impl OpenTarget {
         }
     }
 
-    /// All its files, in the order of the parts that they hold: mostly one.
+    /// The files, in the order of the parts that they hold: mostly one.
     pub fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let further = self.further.fds.iter().map(|file| file.as_fd());
         std::iter::once(self.fd.as_fd()).chain(further)
@@ -214,11 +221,15 @@ impl OpenTarget {
 
     /// The part of each of its files that belongs to it; `None` of a single file, which holds all.
     pub fn part_of_file(&self) -> Option<PartOfFile> {
-        (!self.further.fds.is_empty()).then_some(self.further.part)
+        if self.further.fds.is_empty() {
+            None
+        } else {
+            Some(self.further.part)
+        }
     }
 
-    /// The files with the place in each where its share of the first `bytes` of the target ends.
-    fn shares(&self, bytes: u64) -> impl Iterator<Item = (BorrowedFd<'_>, u64)> {
+    /// The files, each with its share of the first `bytes` of the target.
+    fn shares(&self, bytes: u64) -> impl Iterator<Item = FileShare<'_>> {
         let whole = PartOfFile {
             start: 0,
             bytes: u64::MAX,
@@ -227,7 +238,10 @@ impl OpenTarget {
         self.files().enumerate().map(move |(index, file)| {
             let before = (index as u64).saturating_mul(part.bytes);
             let share = bytes.saturating_sub(before).min(part.bytes);
-            (file, part.start.saturating_add(share))
+            FileShare {
+                file,
+                end: part.start.saturating_add(share),
+            }
         })
     }
 
@@ -273,10 +287,10 @@ impl OpenTarget {
         }
     }
 
-    /// The same target by another description, for a workload that treats the page cache in its own
-    /// way alongside others: with the same permit, so with no more rights, and without asking the
-    /// gate, which has said yes to this very file or device. What is written through either shows
-    /// in both; how far a scratch file is written is noted as it is now.
+    /// The target by another description, for a workload that treats the page cache in its own way
+    /// alongside others: with the same permit, so with no more rights, and without asking the gate,
+    /// which has said yes to this very file or device. What is written through either shows in
+    /// both; how far a scratch file is written is noted as it is now.
     pub fn reopen(&self) -> Result<Self, OpenError> {
         let fd = reopen(self.fd(), OFlags::empty(), &self.identity.path)?;
         let mut further = self.further.clone();
@@ -305,7 +319,7 @@ impl OpenTarget {
         self.description(self.fd(), durability)
     }
 
-    /// The same of each of its files.
+    /// As [`Self::for_worker`], a description of each of its files.
     pub fn files_for_worker(&self, durability: WriteDurability) -> Result<Vec<OwnedFd>, OpenError> {
         self.files()
             .map(|file| self.description(file, durability))
@@ -345,7 +359,7 @@ impl OpenTarget {
         self.left.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was left open because it does not answer: no request may go to it any more.
+    /// True once it was left open because it does not answer: no request may go to it any more.
     pub fn is_left_open(&self) -> bool {
         self.left.load(Ordering::Relaxed)
     }
@@ -355,25 +369,25 @@ impl OpenTarget {
         self.fd.as_fd()
     }
 
-    /// Who it is; for a scratch file, who its directory is.
+    /// The identity of the target; for a scratch file, that of its directory.
     pub fn identity(&self) -> &TargetIdentity {
         &self.identity
     }
 
-    /// Whether writes are possible.
+    /// True where writes are possible.
     pub fn is_writable(&self) -> bool {
         !matches!(self.content, TargetContent::Existing)
     }
 
-    /// Whether it is our own scratch file.
+    /// True for our own scratch file.
     pub fn is_scratch(&self) -> bool {
         matches!(self.content, TargetContent::Scratch { .. })
     }
 
-    /// What offsets and lengths of direct I/O must be multiples of, in bytes: as the kernel says
-    /// (STATX_DIOALIGN, Linux 6.1), else the device's logical block, else 4096 until a direct
-    /// request finds that 512 is accepted; never below 512. Memory must always be aligned to 4096,
-    /// which satisfies every device.
+    /// Offsets and lengths of direct I/O must be multiples of this many bytes: as the kernel
+    /// reports (STATX_DIOALIGN, Linux 6.1), else the device's logical block, else 4096 until a
+    /// direct request finds that 512 is accepted; never below 512. Memory must always be aligned to
+    /// 4096, which satisfies every device.
     pub fn alignment_bytes(&self) -> u32 {
         self.direct.alignment_bytes
     }
@@ -425,8 +439,8 @@ impl OpenTarget {
         if let (TargetContent::Scratch { capacity_bytes, .. }, Some(filesystem)) =
             (&self.content, &self.identity.filesystem)
         {
-            for (file, bytes) in self.shares(size_bytes.min(*capacity_bytes)) {
-                scratch::lengthen(file, &filesystem.kind, bytes);
+            for share in self.shares(size_bytes.min(*capacity_bytes)) {
+                scratch::lengthen(share.file, &filesystem.kind, share.end);
             }
         }
     }
@@ -455,14 +469,13 @@ impl OpenTarget {
         };
         *capacity_bytes = *written_bytes;
         let bytes = *written_bytes;
-        self.cut(bytes)
-            .map_err(|e| OpenError::from_errno(&self.identity.path, "cut the scratch file", e))
+        self.cut(bytes).map_err(self.failed("cut the scratch file"))
     }
 
-    /// Makes the target so long.
+    /// Sets the length of the target, shorter or longer.
     fn cut(&self, size_bytes: u64) -> Result<(), Errno> {
         self.shares(size_bytes)
-            .try_for_each(|(file, bytes)| ftruncate(file, bytes))
+            .try_for_each(|share| ftruncate(share.file, share.end))
     }
 
     /// Bytes in the range that were never written (holes, preallocated extents, what lies beyond
@@ -478,10 +491,12 @@ impl OpenTarget {
         if self.part_of_file().is_none() {
             return extents::unwritten_bytes(self.fd(), start, length);
         }
-        let before: Vec<u64> = self.shares(start).map(|(_, bytes)| bytes).collect();
+        let before = self.shares(start);
+        let within = self.shares(start.saturating_add(length));
         let mut unwritten = 0;
-        for ((file, end), start) in self.shares(start.saturating_add(length)).zip(before) {
-            unwritten += extents::unwritten_bytes(file, start, end - start)?;
+        for (before, within) in before.zip(within) {
+            let length = within.end - before.end;
+            unwritten += extents::unwritten_bytes(within.file, before.end, length)?;
         }
         Some(unwritten)
     }
@@ -508,8 +523,8 @@ impl OpenTarget {
     /// it into use, as in the preallocated log of a database.
     pub fn reserve(&self, size_bytes: u64) {
         if let TargetContent::Scratch { capacity_bytes, .. } = &self.content {
-            for (file, length) in self.shares(size_bytes.min(*capacity_bytes)) {
-                let _ = fallocate(file, FallocateFlags::empty(), 0, length);
+            for share in self.shares(size_bytes.min(*capacity_bytes)) {
+                let _ = fallocate(share.file, FallocateFlags::empty(), 0, share.end);
             }
         }
     }
@@ -528,7 +543,7 @@ impl OpenTarget {
         *self.in_memory() = bytes;
     }
 
-    /// Whether the page cache was given these bytes and was not emptied since.
+    /// True if the page cache was given these bytes and was not emptied since.
     pub fn is_in_memory(&self, bytes: &Range<u64>) -> bool {
         let held = self.in_memory();
         held.start <= bytes.start && bytes.end <= held.end
@@ -586,23 +601,23 @@ impl OpenTarget {
 
     /// `None` when direct I/O works, else why it does not; then O_DIRECT is off again.
     fn try_direct(&mut self) -> Result<Option<String>, OpenError> {
-        let who = match &self.identity.filesystem {
+        let refuser = match &self.identity.filesystem {
             Some(filesystem) => format!("the filesystem ({})", filesystem.kind),
             None => "the device".to_owned(),
         };
         if self.direct.support == DirectSupport::Denied {
             self.set_direct(OFlags::empty())?;
             return Ok(Some(format!(
-                "{who} has no direct I/O for this file and would use the page cache despite \
+                "{refuser} has no direct I/O for this file and would use the page cache despite \
                  O_DIRECT (STATX_DIOALIGN is 0)"
             )));
         }
         let refused = match self.set_direct(OFlags::DIRECT)? {
-            Some(errno) => Some(format!("{who} refuses O_DIRECT: {errno}")),
+            Some(errno) => Some(format!("{refuser} refuses O_DIRECT: {errno}")),
             None => self.prove_direct()?.map(|errno| {
                 let bytes = self.direct.alignment_bytes;
                 format!(
-                    "{who} accepts O_DIRECT, but refuses a request of {bytes} bytes: {}",
+                    "{refuser} accepts O_DIRECT, but refuses a request of {bytes} bytes: {}",
                     errno_name(errno)
                 )
             }),
@@ -641,10 +656,10 @@ impl OpenTarget {
         };
         match result {
             Ok(()) => Ok(None),
-            Err(e @ (Errno::INVAL | Errno::OPNOTSUPP)) if wanted.contains(OFlags::DIRECT) => {
-                Ok(Some(errno_name(e)))
+            Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP)) if wanted.contains(OFlags::DIRECT) => {
+                Ok(Some(errno_name(errno)))
             }
-            Err(e) => Err(failed(e)),
+            Err(errno) => Err(failed(errno)),
         }
     }
 
@@ -680,9 +695,10 @@ impl OpenTarget {
         };
         match result {
             Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => Ok(Some(errno)),
-            Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => {
-                Err(self.failed("write the first block of the scratch file")(e))
-            }
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => Err(self
+                .failed("write the first block of the scratch file")(
+                errno
+            )),
             _ => Ok(None),
         }
     }
@@ -705,9 +721,9 @@ impl OpenTarget {
 /// Random bytes, at an address that suits direct I/O.
 fn random_block(length: usize) -> AlignedBlock {
     let mut block = AlignedBlock::zeroed(length);
-    for eight in block.bytes().chunks_mut(8) {
+    for word in block.bytes().chunks_mut(8) {
         let random = scratch::random_u64().to_ne_bytes();
-        eight.copy_from_slice(&random[..eight.len()]);
+        word.copy_from_slice(&random[..word.len()]);
     }
     block
 }
@@ -720,8 +736,8 @@ fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     let size = read_size(&fd, identity.kind)
         .map_err(|errno| OpenError::from_errno(&identity.path, "read its metadata", errno))?;
     // A file that has grown is a live table or log: the bytes that were there are still there.
-    let grown_file = identity.kind == TargetKind::File && size > identity.size_bytes;
-    if !grown_file {
+    let has_grown = identity.kind == TargetKind::File && size > identity.size_bytes;
+    if !has_grown {
         released::check_size(identity, size)?;
     }
     clear_flags(&fd, OFlags::NONBLOCK)

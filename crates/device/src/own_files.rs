@@ -10,9 +10,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 /// (inode(7), S_ISVTX): no other program sets it. Unlike an extended attribute it costs no call,
 /// and a killed run leaves it on every file.
 const MARKED: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::SVTX);
+/// The mode where the filesystem does not keep the mark.
 const UNMARKED: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// What the files in a directory of ours have in common.
+/// The criteria by which the files in a directory of ours are recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OwnFiles {
     owner: u32,
@@ -21,7 +22,7 @@ pub(crate) struct OwnFiles {
 }
 
 impl OwnFiles {
-    /// What a file shows that we made there.
+    /// The criteria that a file of ours shows.
     pub(crate) fn like(made: &Stat) -> Self {
         Self {
             owner: made.st_uid,
@@ -30,7 +31,7 @@ impl OwnFiles {
         }
     }
 
-    /// The first file, which shows whether the filesystem keeps the mark: FAT has no modes.
+    /// Makes the first file, which shows whether the filesystem keeps the mark: FAT has no modes.
     pub(crate) fn try_out(folder: BorrowedFd<'_>, name: &str) -> Result<Self, Errno> {
         let made = match create(folder, name, MARKED) {
             // A server may keep the bit for directories or for root.
@@ -40,22 +41,22 @@ impl OwnFiles {
         Ok(Self::like(&fstat(made?)?))
     }
 
-    /// Those of a run whose files have at most so many bytes.
+    /// The criteria for a run whose files have at most so many bytes.
     pub(crate) fn up_to(self, bytes_max: u64) -> Self {
         Self { bytes_max, ..self }
     }
 
-    /// Whether a file with our name and without the mark is another program's.
+    /// True where a file with our name and without the mark is another program's.
     pub(crate) fn are_marked(self) -> bool {
         self.is_marked
     }
 
-    /// Whether it may be one of them.
-    pub(crate) fn accept(self, found: &Stat) -> bool {
-        FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
-            && found.st_uid == self.owner
-            && (!self.is_marked || is_marked(found))
-            && found.st_size.unsigned_abs() <= self.bytes_max
+    /// True for a file that may be one of ours.
+    pub(crate) fn accept(self, file: &Stat) -> bool {
+        FileType::from_raw_mode(file.st_mode) == FileType::RegularFile
+            && file.st_uid == self.owner
+            && (!self.is_marked || is_marked(file))
+            && file.st_size.unsigned_abs() <= self.bytes_max
     }
 
     /// A new, empty file for the owner only. A name that exists is an error, even that of a
@@ -66,8 +67,8 @@ impl OwnFiles {
     }
 }
 
-fn is_marked(found: &Stat) -> bool {
-    Mode::from_raw_mode(found.st_mode).contains(Mode::SVTX)
+fn is_marked(file: &Stat) -> bool {
+    Mode::from_raw_mode(file.st_mode).contains(Mode::SVTX)
 }
 
 /// A new, empty file. A name that exists is an error, even that of a symlink.

@@ -10,11 +10,12 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 const NAME: &str = "user.diskproof.own";
-/// Longer than any mark.
+/// A mark is read up to here; none is longer.
 const BYTES_MAX: usize = 160;
 const NS_PER_S: i128 = 1_000_000_000;
-/// How long writing the mark may take, in ns: the first that is enough. Writing it changes the
-/// inode's ctime, so that the mark cannot name that time exactly, only one before and a limit.
+/// The times that writing the mark may take, in ns; the first that is enough is part of the mark.
+/// Writing it changes the inode's ctime, so that the mark cannot name that time exactly, only one
+/// before and a limit.
 const MARKING_NS: [i128; 3] = [10_000_000, 100_000_000, NS_PER_S];
 const MARKED: &str = " marked ";
 const WITHIN: &str = " within ";
@@ -57,14 +58,14 @@ fn write(fd: BorrowedFd<'_>, text: &str) -> Result<(), Errno> {
     fsetxattr(fd, NAME, text.as_bytes(), XattrFlags::empty())
 }
 
-/// Whether the file has the mark of its present state, and belongs to this user.
+/// True if the file has the mark of its present state, and belongs to this user.
 pub(crate) fn is_valid(fd: BorrowedFd<'_>) -> bool {
     let mut mark = [0; BYTES_MAX];
     let bytes = fgetxattr(fd, NAME, &mut mark);
     belongs(bytes.map(|bytes| &mark[..bytes]), fstat(fd))
 }
 
-/// The same of a file that is not open. A symlink has no such mark.
+/// As [`is_valid`], for a file that is not open. A symlink has no such mark.
 pub(crate) fn is_valid_at(path: &Path) -> bool {
     let mut mark = [0; BYTES_MAX];
     let bytes = lgetxattr(path, NAME, &mut mark);
@@ -78,7 +79,7 @@ fn belongs(mark: Result<&[u8], Errno>, stat: Result<Stat, Errno>) -> bool {
     stat.st_uid == geteuid().as_raw() && is_mark_of(mark, &stat) == Some(true)
 }
 
-/// `None` where it is no mark at all.
+/// True if the mark is that of the file's present state; `None` where it is no mark at all.
 fn is_mark_of(mark: &[u8], stat: &Stat) -> Option<bool> {
     let (content_then, time) = std::str::from_utf8(mark).ok()?.split_once(MARKED)?;
     let (marked_ns, within_ns) = time.split_once(WITHIN)?;

@@ -13,10 +13,10 @@ use rustix::fs::{FileType, Stat, lstat, stat, statvfs};
 use rustix::io::Errno;
 use std::path::Path;
 
-/// Why a path could not be inspected, or cannot be measured.
+/// The reason why a path could not be inspected, or cannot be measured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
-    /// ENOENT.
+    /// A part of the path does not exist (ENOENT).
     #[error(
         "{path}: {} does not exist (ENOENT); check the spelling, or create it first",
         phrase_for_part(path, component)
@@ -59,7 +59,7 @@ pub enum ProbeError {
         /// The user named this path.
         path: String,
     },
-    /// EACCES.
+    /// A directory of the path may not be entered (EACCES).
     #[error(
         "{path}: this user may not access {} (EACCES); run as a user who may, or name another \
          target",
@@ -71,7 +71,7 @@ pub enum ProbeError {
         /// The first directory that may not be entered.
         component: String,
     },
-    /// ENOTDIR.
+    /// The path uses a file as a directory (ENOTDIR).
     #[error(
         "{path}: {} is not a directory (ENOTDIR); check the spelling",
         phrase_for_part(path, component)
@@ -175,7 +175,7 @@ pub(crate) fn block_identity(
     stack: Stack,
 ) -> TargetIdentity {
     let size_bytes = match root.block_device(&device) {
-        Some(at) => disk::size_bytes(&at).unwrap_or(0),
+        Some(sysfs) => disk::size_bytes(&sysfs).unwrap_or(0),
         None => 0,
     };
     TargetIdentity {
@@ -239,22 +239,25 @@ fn describe_kind(kind: FileType) -> &'static str {
     }
 }
 
+/// Mode bits of a directory such as /tmp (inode(7)).
+const STICKY_AND_WORLD_WRITABLE: u32 = 0o1002;
+
 /// A link in a directory with the sticky bit that is neither the user's own nor the directory's
 /// owner's (may_follow_link in linux/fs/namei.c).
-fn is_foreign(link: &Stat, at: &Path) -> bool {
-    let Some(parent) = at.parent() else {
+fn is_foreign(link: &Stat, path: &Path) -> bool {
+    let Some(parent) = path.parent() else {
         return false;
     };
-    let found = if parent.as_os_str().is_empty() {
+    let parent_stat = if parent.as_os_str().is_empty() {
         stat(".")
     } else {
         stat(parent)
     };
-    let Ok(directory) = found else {
+    let Ok(directory) = parent_stat else {
         return false;
     };
     FileType::from_raw_mode(link.st_mode) == FileType::Symlink
-        && directory.st_mode & 0o1002 == 0o1002
+        && directory.st_mode & STICKY_AND_WORLD_WRITABLE == STICKY_AND_WORLD_WRITABLE
         && directory.st_uid != link.st_uid
         && link.st_uid != rustix::process::geteuid().as_raw()
 }

@@ -1,5 +1,5 @@
-//! Which processes use storage, from /proc/PID/io and, where permitted, from what the kernel
-//! reports of each process that ends. Neither says which disk a process used.
+//! The processes that use storage, from /proc/PID/io and, where permitted, from the kernel's report
+//! on each process that ends. Neither says which disk a process used.
 
 use crate::exits::EndedThread;
 use crate::sysroot::{SysRoot, read_text, value_of};
@@ -17,10 +17,10 @@ const INITIALISER: &str = "ext4lazyinit";
 const KERNEL_PARENT: u32 = 2;
 /// Less than this is the noise of a living system: a log line, a page of a library.
 const BYTES_MIN: u64 = 64 << 10;
-/// Processes told by name.
-const TOLD_MAX: usize = 10;
+/// At most so many processes are named.
+const NAMED_MAX: usize = 10;
 
-/// What all processes but ourselves have read and written since they started.
+/// The bytes that all processes but ourselves have read and written since they started.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProcessCounters {
     /// By pid and start time: pids are used again.
@@ -35,7 +35,7 @@ pub(crate) struct ProcessCounters {
 pub(crate) struct OtherProcesses {
     /// The busiest first.
     pub(crate) processes: Vec<OtherProcess>,
-    /// How many could not be looked at.
+    /// The number of processes whose counters this user may not see.
     pub(crate) hidden: u32,
 }
 
@@ -46,7 +46,7 @@ struct Process {
     bytes: ByteCount,
 }
 
-/// What a process is, from /proc/PID/stat.
+/// The fields of /proc/PID/stat that are used.
 #[derive(Debug, PartialEq, Eq)]
 struct ProcessStat {
     name: String,
@@ -125,8 +125,8 @@ impl ProcessCounters {
                 Some(process) => process.bytes,
                 None => ByteCount::default(),
             };
-            let of_children = inherited.get(&pid).copied().unwrap_or_default();
-            let moved = less(less(now.bytes, bytes_before), of_children);
+            let children_bytes = inherited.get(&pid).copied().unwrap_or_default();
+            let moved = less(less(now.bytes, bytes_before), children_bytes);
             others.push(other_process(pid, now.name, moved));
         }
         for (pid, process) in gone {
@@ -141,7 +141,7 @@ impl ProcessCounters {
             let initialiser = other_process(pid, INITIALISER.to_owned(), ByteCount::default());
             others.insert(0, initialiser);
         }
-        others.truncate(TOLD_MAX);
+        others.truncate(NAMED_MAX);
         OtherProcesses {
             processes: others,
             hidden,

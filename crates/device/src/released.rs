@@ -23,8 +23,9 @@ use std::time::Duration;
 
 /// udev holds the lock while it probes a disk that has just appeared: a moment, not a use.
 const LOCK_TRIES: u32 = 20;
+/// The pause between two tries to lock a disk.
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
-/// Nothing that took the target's place may block the opening.
+/// NONBLOCK: whatever took the target's place must not block the opening.
 const WRITING: OFlags = OFlags::RDWR.union(OFlags::NONBLOCK);
 
 /// A target that is open for writing, and the lock on its disk where that is another node.
@@ -79,11 +80,11 @@ fn open_device(
     let root = SysRoot::default();
     let disk = root
         .block_device(&identity.device)
-        .filter(|at| at.join("partition").exists())
-        .and_then(|at| at.parent().map(ToOwned::to_owned));
+        .filter(|sysfs| sysfs.join("partition").exists())
+        .and_then(|sysfs| sysfs.parent().map(ToOwned::to_owned));
     let disk_number = disk
         .as_ref()
-        .and_then(|at| read_text(&at.join("dev")))
+        .and_then(|sysfs| read_text(&sysfs.join("dev")))
         .unwrap_or_else(|| identity.device.clone());
     let fd = match open_claiming(held, WRITING, CLAIM_TRIES) {
         Err(Errno::BUSY) => {
@@ -102,7 +103,7 @@ fn open_device(
             remember(identity, disk_number, &fd);
             None
         }
-        Some(at) => Some(lock_disk(identity, &at, disk_number, reasons)?),
+        Some(sysfs) => Some(lock_disk(identity, &sysfs, disk_number, reasons)?),
     };
     let inspector = Inspector::through(fd.as_fd());
     device::judge_again(&root, identity, consent, &inspector, reasons);
@@ -126,9 +127,9 @@ fn set_direct(identity: &TargetIdentity, fd: &OwnedFd) -> Result<(), OpenError> 
 }
 
 fn held_disks() -> MutexGuard<'static, Vec<HeldDisk>> {
-    let mut all = HELD_DISKS.lock().unwrap_or_else(PoisonError::into_inner);
-    all.retain(|held| held.lock.strong_count() > 0);
-    all
+    let mut disks = HELD_DISKS.lock().unwrap_or_else(PoisonError::into_inner);
+    disks.retain(|held| held.lock.strong_count() > 0);
+    disks
 }
 
 fn remember(identity: &TargetIdentity, disk: String, lock: &Arc<OwnedFd>) {
@@ -240,8 +241,8 @@ fn open_file(
     Ok((Arc::new(fd), None))
 }
 
-/// Who cannot be seen in /proc (a container, an io_uring, the kernel itself) is counted by the
-/// kernel. One of the two must have looked at every user.
+/// Asks the kernel for users that /proc does not show: a process in a container, an io_uring, the
+/// kernel itself. /proc or the kernel must have looked at every user.
 fn judge_lease(fd: &OwnedFd, gaps: &VisibilityGaps, reasons: &mut RefusalReasons) {
     match openers_beside(fd.as_fd()) {
         Openers::None => {}

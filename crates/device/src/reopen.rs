@@ -36,7 +36,7 @@ pub(crate) fn reopen(
     Ok(fd)
 }
 
-/// Whether both are the same inode, and it is still the same device with the same mode.
+/// True if both are the same inode, and it is still the same device with the same mode.
 fn is_same_node(first: &Stat, reopened: &Stat) -> bool {
     FileId::from(first) == FileId::from(reopened)
         && first.st_rdev == reopened.st_rdev

@@ -14,11 +14,13 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-/// Where distributions mount tracefs: since Linux 4.1, and before.
+/// Directories in which distributions mount tracefs: since Linux 4.1, and before.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+/// The name of an instance: this, and the pid of its process.
 const PREFIX: &str = "diskproof-";
 /// Buffers of all CPUs together, in KiB: about 200,000 requests.
 const BUFFER_KIB: usize = 16 << 10;
+/// The least buffer of one CPU, in KiB, however many CPUs there are.
 const BUFFER_KIB_MIN: usize = 256;
 /// The most requests of one step; the rest counts as lost.
 const REQUESTS_MAX: usize = 200_000;
@@ -30,7 +32,7 @@ const READ_BYTES_MAX: usize = 32 << 20;
 pub struct TraceBatch {
     /// In the order in which they were sent.
     pub requests: Vec<IssuedRequest>,
-    /// Whether some are missing.
+    /// True if some requests are missing.
     pub is_incomplete: bool,
 }
 
@@ -40,7 +42,7 @@ pub struct RequestTrace {
     /// `None` once it is closed: the instance cannot be removed before.
     pipe: Option<File>,
     instance: PathBuf,
-    /// What was read since the last step.
+    /// Requests read since the last step.
     batch: TraceBatch,
     /// The beginning of a line whose end was not there yet.
     unfinished: Vec<u8>,
@@ -163,7 +165,7 @@ impl Drop for RequestTrace {
 fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
     if let Some(place) = PLACES
         .iter()
-        .find(|at| Path::new(at).join("instances").is_dir())
+        .find(|place| Path::new(place).join("instances").is_dir())
     {
         return Ok((PathBuf::from(place), None));
     }
@@ -202,7 +204,7 @@ const MARK: &str = ": block_rq_issue: ";
 /// The kernel writes this where a buffer was full.
 const LOST: &str = " EVENTS]";
 
-/// What a line is.
+/// A line of the trace.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TraceLine {
     /// A request.
@@ -250,11 +252,14 @@ fn request(line: &str) -> Option<IssuedRequest> {
 /// blk_fill_rwbs of the kernel: `R`, `RA`, `W`, `WS`, `FWFS`; discards (`D`) and secure erases
 /// (`DE`) move no data.
 fn direction(flags: &str) -> Option<RequestDirection> {
-    match () {
-        () if flags.contains('D') => None,
-        () if flags.contains('R') => Some(RequestDirection::Read),
-        () if flags.contains('W') => Some(RequestDirection::Write),
-        () => None,
+    if flags.contains('D') {
+        None
+    } else if flags.contains('R') {
+        Some(RequestDirection::Read)
+    } else if flags.contains('W') {
+        Some(RequestDirection::Write)
+    } else {
+        None
     }
 }
 

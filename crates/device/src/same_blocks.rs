@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 
 /// A shorter span fits into any cache, and its reads queue up at one place of the disk.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
-/// Blocks whose content is compared, and their length.
+/// Blocks of the span whose content is compared, evenly spread over it.
 const COMPARED_BLOCKS: u64 = 8;
+/// Bytes compared of each: a sector of any disk at least.
 const COMPARED_BYTES: usize = 4096;
 /// More extents than this are not looked at: the longest of this many is long enough.
 const EXTENTS_MAX: usize = 4096;
@@ -31,8 +32,8 @@ const NOT_IN_PLACE: u32 = 0x2 | 0x4 | 0x8 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 /// Documentation/filesystems); that of ZFS and bcachefs may name any device of several.
 const OWN_ADDRESSES: [&str; 3] = ["btrfs", "zfs", "bcachefs"];
 
-/// Where each measured layer is to be read: the longest span that lies in one piece on every layer
-/// whose place is known, and a span of the same length on the others.
+/// Chooses the place of each measured layer that is read: the longest span that lies in one piece
+/// on every layer whose place is known, and a span of the same length on the others.
 pub fn same_blocks(layers: &[PlannedLayer], targets: &[OpenTarget]) -> Vec<LayerPlace> {
     locate(&SysRoot::default(), layers, targets)
 }
@@ -106,7 +107,7 @@ fn open_target<'a>(layer: &PlannedLayer, targets: &'a [OpenTarget]) -> Option<&'
     targets.get(layer.target?)
 }
 
-/// Where the span begins on a layer.
+/// The byte of a layer at which the span begins; `None` where no one segment holds all of it.
 fn position(level: &[Segment], span: &Segment) -> Option<u64> {
     let around = level
         .iter()
@@ -129,13 +130,14 @@ fn within_target(place: LayerPlace, start_bytes: u64, target: Option<&OpenTarget
     }
 }
 
-/// Where the span begins on a measured layer.
+/// The beginning of the span on a measured layer.
 #[derive(Debug, Clone, Copy)]
 struct SpanStart {
     /// The index of the layer's target.
     target: usize,
     start_bytes: u64,
-    /// Whether an encryption lies between the top and this layer.
+    /// An encryption lies between the top and this layer, which holds the same blocks as
+    /// ciphertext.
     is_encrypted: bool,
 }
 
@@ -144,7 +146,7 @@ struct BlockComparison<'a> {
     targets: &'a [OpenTarget],
     /// The last layer that was measured.
     last: Option<SpanStart>,
-    /// Why nothing is known from here on.
+    /// The reason why nothing is known of the layers from here on.
     unknown: Option<String>,
 }
 
@@ -195,7 +197,7 @@ impl BlockComparison<'_> {
         place
     }
 
-    /// Reads blocks of two layers. Returns how many were compared, if all are equal.
+    /// Reads blocks of two layers and returns their number; an error as soon as two differ.
     fn compare(&self, upper: SpanStart, lower: SpanStart, length: u64) -> Result<u32, String> {
         let mut compared = 0;
         for number in 0..COMPARED_BLOCKS {
@@ -231,7 +233,7 @@ fn map_below(
     lower: &PlannedLayer,
     open: Option<&OpenTarget>,
 ) -> Result<BlockMap, String> {
-    let at = sysfs_directory(root, upper);
+    let sysfs = sysfs_directory(root, upper);
     match upper.device_kind {
         None => match open {
             Some(target) => file_extents(target),
@@ -241,19 +243,19 @@ fn map_below(
             )),
         },
         Some(LayerKind::Partition) => Ok(one_piece(
-            &at,
-            start_bytes(&at.join("start"), "the partition")?,
+            &sysfs,
+            start_bytes(&sysfs.join("start"), "the partition")?,
         )),
         Some(LayerKind::Loop) => Ok(one_piece(
-            &at,
-            read_number(&at.join("loop/offset")).unwrap_or(0),
+            &sysfs,
+            read_number(&sysfs.join("loop/offset")).unwrap_or(0),
         )),
         Some(LayerKind::DeviceMapper) => {
             let number = read_text(&sysfs_directory(root, lower).join("dev"));
-            map_mapped(read_text(&at.join("dm/name")), number)
+            map_mapped(read_text(&sysfs.join("dm/name")), number)
         }
-        Some(LayerKind::Md) if read_text(&at.join("md/level")).as_deref() == Some("raid1") => {
-            let member = at.join(format!("md/dev-{}", kernel_name(lower)));
+        Some(LayerKind::Md) if read_text(&sysfs.join("md/level")).as_deref() == Some("raid1") => {
+            let member = sysfs.join(format!("md/dev-{}", kernel_name(lower)));
             let state = read_text(&member.join("state")).unwrap_or_default();
             // A spare, or one that failed, holds no or old data.
             if !state.split(',').any(|word| word.trim() == "in_sync") {
@@ -262,16 +264,17 @@ fn map_below(
                 return Err(why);
             }
             let offset = start_bytes(&member.join("offset"), "the array's data")?;
-            Ok(one_piece(&at, offset))
+            Ok(one_piece(&sysfs, offset))
         }
         Some(LayerKind::Md) => Err("the array spreads its blocks over several devices".to_owned()),
         Some(_) => Err("the device does not report the position of its blocks below".to_owned()),
     }
 }
 
-/// All of the device whose directory is `at`, without encryption, from `to` on in the one below.
-fn one_piece(at: &Path, to: u64) -> BlockMap {
-    let length = size_bytes(at).unwrap_or(0);
+/// Maps all of the device with this sysfs directory to one piece of the device below, which begins
+/// at its byte `to`, without encryption.
+fn one_piece(sysfs: &Path, to: u64) -> BlockMap {
+    let length = size_bytes(sysfs).unwrap_or(0);
     BlockMap::plain(vec![Segment {
         from: 0,
         to,
@@ -279,7 +282,7 @@ fn one_piece(at: &Path, to: u64) -> BlockMap {
     }])
 }
 
-/// A number of sectors in sysfs, in bytes.
+/// The number of sectors that a file of sysfs holds, in bytes. An error names `what` has the start.
 fn start_bytes(path: &Path, what: &str) -> Result<u64, String> {
     match read_number::<u64>(path) {
         Some(start) => Ok(start * SECTOR_BYTES),
@@ -296,7 +299,7 @@ fn sysfs_directory(root: &SysRoot, layer: &PlannedLayer) -> PathBuf {
     root.sys.join("class/block").join(kernel_name(layer))
 }
 
-/// Where the written parts of a file lie.
+/// The written parts of a file on its device.
 fn file_extents(target: &OpenTarget) -> Result<BlockMap, String> {
     let kind = match &target.identity().filesystem {
         Some(filesystem) => filesystem.kind.as_str(),
@@ -315,8 +318,7 @@ fn file_extents(target: &OpenTarget) -> Result<BlockMap, String> {
 fn extents(fd: BorrowedFd<'_>, end: u64) -> Option<Vec<Segment>> {
     let mut segments = Vec::new();
     for part in extents_in(fd, 0, end) {
-        let (_, found) = part.ok()?;
-        for extent in found {
+        for extent in part.ok()?.extents {
             if extent.flags & NOT_IN_PLACE == 0 {
                 segments.push(Segment {
                     from: extent.logical,

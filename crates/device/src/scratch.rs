@@ -37,8 +37,8 @@ fn create_nameless(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     )
 }
 
-/// What kernels and filesystems without O_TMPFILE answer: EOPNOTSUPP (vfat, NFS, FUSE), EISDIR
-/// (kernels that do not know the flag), and EINVAL or ENOSYS from FUSE servers.
+/// True of the answers of kernels and filesystems without O_TMPFILE: EOPNOTSUPP (vfat, NFS, FUSE),
+/// EISDIR (kernels that do not know the flag), and EINVAL or ENOSYS from FUSE servers.
 fn means_no_tmpfile(errno: Errno) -> bool {
     matches!(
         errno,

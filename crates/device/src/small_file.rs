@@ -24,28 +24,28 @@ pub struct SmallFile {
     pub metadata: Metadata,
 }
 
-/// Why a file was not read.
+/// The reason why a file was not read. Each text completes "PATH: ..." and says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum SmallFileError {
-    /// The kernel's answer.
+    /// The kernel refused: a missing file, say, or one without permission.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The name belongs to something else.
+    /// The name belongs to something else, of which the word is given.
     #[error("it is a {0}; name a regular file")]
     NotRegular(&'static str),
-    /// The path leads to something that cannot be read as a small file.
+    /// The file is larger than the number of bytes that the caller allows.
     #[error("it has more than {0} bytes; is this the right file?")]
     TooLarge(u64),
-    /// The content is not text.
+    /// The caller asked for text, and the content is none.
     #[error("it is not UTF-8 text; save it as UTF-8")]
     NotText,
-    /// Nothing came in time.
+    /// Neither content nor error came in time: a dead network filesystem.
     #[error("its filesystem did not answer for {} s", LIMIT.as_secs())]
     NoAnswer,
 }
 
 impl SmallFileError {
-    /// Whether nothing has this name.
+    /// True if nothing has this name, which a caller may take for an empty file.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
@@ -101,7 +101,7 @@ fn read(path: &Path, bytes_max: u64) -> Result<SmallFile, SmallFileError> {
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
-        return Err(SmallFileError::NotRegular(kind(metadata.file_type())));
+        return Err(SmallFileError::NotRegular(kind_word(metadata.file_type())));
     }
     let mut content = Vec::new();
     // Some files of the kernel report no size and never end.
@@ -112,12 +112,12 @@ fn read(path: &Path, bytes_max: u64) -> Result<SmallFile, SmallFileError> {
     Ok(SmallFile { content, metadata })
 }
 
-fn kind(found: FileType) -> &'static str {
-    if found.is_dir() {
+fn kind_word(file_type: FileType) -> &'static str {
+    if file_type.is_dir() {
         "directory"
-    } else if found.is_fifo() {
+    } else if file_type.is_fifo() {
         "pipe"
-    } else if found.is_socket() {
+    } else if file_type.is_socket() {
         "socket"
     } else {
         "device"

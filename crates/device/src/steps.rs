@@ -5,7 +5,7 @@
 #[cfg(not(test))]
 use std::time::Duration;
 
-/// What the gate does next.
+/// A step of the gate before which a test can exchange what it looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GateStep {
     /// Looks at a path for the identity.
@@ -35,7 +35,7 @@ pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Whether there is a process for the gate. A test may have it look at its own ones alone.
+/// True of every process. In a test, only of those that it started, if it asks for that.
 #[cfg(not(test))]
 pub(crate) const fn is_seen(_pid: u32) -> bool {
     true

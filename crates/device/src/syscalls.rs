@@ -44,23 +44,35 @@ struct Fiemap {
 /// `FIEMAP_EXTENT_LAST`: the file ends with this one.
 const LAST: u32 = 0x1;
 
-/// The extents from `start` to `end` in parts, each with where it was asked for.
+/// The extents that one call of FIEMAP returned.
+pub(crate) struct ExtentPart {
+    /// The byte from which on the call asked; the first extent may begin before it.
+    pub(crate) start: u64,
+    pub(crate) extents: Vec<FileExtent>,
+}
+
+/// The extents from `start` to `end` in parts. Ends with the file, and after an error.
 pub(crate) fn extents_in(
     fd: BorrowedFd<'_>,
     start: u64,
     end: u64,
-) -> impl Iterator<Item = Result<(u64, Vec<FileExtent>), Errno>> {
+) -> impl Iterator<Item = Result<ExtentPart, Errno>> {
     let mut next = Some(start);
     std::iter::from_fn(move || {
-        let at = next.take().filter(|at| *at < end)?;
-        let found = match fiemap(fd, at, end - at) {
-            Ok(found) => found,
+        let part_start = next.take().filter(|position| *position < end)?;
+        let extents = match fiemap(fd, part_start, end - part_start) {
+            Ok(extents) => extents,
             Err(errno) => return Some(Err(errno)),
         };
-        let last = *found.last()?;
+        let last = *extents.last()?;
         let behind = last.logical.saturating_add(last.length);
-        next = Some(behind).filter(|next| last.flags & LAST == 0 && *next > at);
-        Some(Ok((at, found)))
+        if last.flags & LAST == 0 && behind > part_start {
+            next = Some(behind);
+        }
+        Some(Ok(ExtentPart {
+            start: part_start,
+            extents,
+        }))
     })
 }
 
@@ -90,14 +102,15 @@ pub(crate) fn fiemap(
     Ok(map.extents[..(map.mapped_extents as usize).min(EXTENTS)].to_vec())
 }
 
-/// Whether anything else has a file open: the kernel grants a write lease only where nothing has,
-/// neither for reading nor for writing (`check_conflicting_open` in linux/fs/locks.c). That counts
-/// descriptors that no table of a process has, such as those in an io_uring.
+/// The answer to the question whether anything else has a file open: the kernel grants a write
+/// lease only where nothing has, neither for reading nor for writing (`check_conflicting_open` in
+/// linux/fs/locks.c). That counts descriptors that no table of a process has, such as those in an
+/// io_uring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Openers {
-    /// Nothing has.
+    /// The kernel granted the lease: ours is the only descriptor.
     None,
-    /// Something has.
+    /// The kernel refused the lease because of another descriptor.
     Some,
     /// The filesystem has no leases (NFS, FUSE), or this user may not have one on a file of another
     /// owner.
@@ -203,7 +216,7 @@ impl Drop for SignalsHeld {
     }
 }
 
-/// Whether this process ignores a signal (sigaction(2)). nohup(1) and shells without job control
+/// True if this process ignores a signal (sigaction(2)). nohup(1) and shells without job control
 /// start programs so, to protect them; a handler would take that protection away.
 pub fn is_signal_ignored(number: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
@@ -244,7 +257,7 @@ pub(crate) fn drop_all_caches() -> Result<(), Errno> {
 /// `KCMP_FILES` of linux/kcmp.h.
 const KCMP_FILES: libc::c_long = 2;
 
-/// Whether two threads have one table (kcmp(2)); yes where the kernel does not say.
+/// True if two threads share one table of descriptors (kcmp(2)), and where the kernel does not say.
 pub(crate) fn have_one_file_table(one: u32, other: u32) -> bool {
     // SAFETY: kcmp takes five numbers and touches no memory of ours; the last two are not used for
     // KCMP_FILES.

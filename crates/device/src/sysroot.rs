@@ -1,4 +1,4 @@
-//! Where /sys and /proc are, so that tests can use their own tree. Reads text files without
+//! The places of /sys and /proc, so that tests can use their own tree. Reads text files without
 //! interpreting them.
 
 use crate::steps;
@@ -27,7 +27,7 @@ impl SysRoot {
         self.sys.join("dev/block").join(device).canonicalize().ok()
     }
 
-    /// The directory of a block device (kernel name) in the device tree, likewise.
+    /// The directory of a block device (kernel name) in the device tree, symlinks resolved.
     pub(crate) fn named_device(&self, name: &str) -> Option<PathBuf> {
         self.sys.join("class/block").join(name).canonicalize().ok()
     }
@@ -54,8 +54,10 @@ pub(crate) fn read_text(path: &Path) -> Option<String> {
 }
 
 /// The text of the first of these files that has one.
-pub(crate) fn first_text(at: &Path, names: &[&str]) -> Option<String> {
-    names.iter().find_map(|name| read_text(&at.join(name)))
+pub(crate) fn first_text(directory: &Path, names: &[&str]) -> Option<String> {
+    names
+        .iter()
+        .find_map(|name| read_text(&directory.join(name)))
 }
 
 /// The value of a key in a text with a key and a value a line, such as /proc/cpuinfo.
@@ -70,7 +72,7 @@ pub(crate) fn value_of<'a>(text: &'a str, key: &str, separator: char) -> Option<
     None
 }
 
-/// The number that a small file holds.
+/// The number that a small file holds; `None` when it is missing or holds something else.
 pub(crate) fn read_number<N: FromStr>(path: &Path) -> Option<N> {
     read_text(path)?.parse().ok()
 }

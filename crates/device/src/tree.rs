@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// Deeper than any tree that a program of ours makes.
 const DEPTH_MAX: usize = 32;
 
-/// How a directory is opened that no symlink may lead to.
+/// Flags that open a directory for reading, and fail where a symlink stands for it.
 const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
@@ -53,20 +53,20 @@ pub fn drop_cached_pages(directory: impl AsFd, path: &str) -> Result<(), Errno> 
 /// Something in a directory of ours.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// How many directories lie between it and ours.
+    /// Directories between it and ours: 0 of what lies right in ours.
     pub depth: usize,
-    /// Its name.
+    /// The last component of its path.
     pub name: &'a CStr,
     stat: &'a Stat,
 }
 
 impl Entry<'_> {
-    /// Its name in bytes.
+    /// The name as bytes, which need not be UTF-8.
     pub fn name_bytes(&self) -> &[u8] {
         self.name.to_bytes()
     }
 
-    /// What it is; a symlink is not followed.
+    /// File, directory or other; a symlink is not followed.
     pub fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.stat.st_mode)
     }
@@ -76,7 +76,7 @@ impl Entry<'_> {
         self.stat.st_uid
     }
 
-    /// Whether it is the file or directory that is open here.
+    /// True if `open` is this very file or directory; false also where the kernel does not say.
     pub fn is_same_as(&self, open: impl AsFd) -> bool {
         fstat(open).is_ok_and(|open| is_same(&open, self.stat))
     }
@@ -86,7 +86,7 @@ impl Entry<'_> {
     }
 }
 
-/// What stays, because diskproof did not make it.
+/// Files and directories that stay, because diskproof did not make them.
 #[derive(Debug, Default)]
 pub(crate) struct Foreign {
     /// The first one, below the directory.
@@ -132,9 +132,10 @@ pub(crate) fn walk<'a>(
     Ok(walk)
 }
 
-/// What is done to the files that are ours.
+/// The purpose of a walk for the files that are ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WalkAction {
+    /// Leaves everything as it is.
     Count,
     /// Linux removes a name, not an open file: what another process exchanges between the look and
     /// the removal, within microseconds, is removed in its place.
@@ -146,7 +147,8 @@ pub(crate) struct Walk<'a> {
     spared: &'a str,
     is_ours: &'a dyn Fn(&Entry<'_>) -> bool,
     device: u64,
-    /// How many were ours.
+    /// Files, not directories, that were ours; those that were removed, with
+    /// [`WalkAction::Remove`].
     pub(crate) files: u64,
     pub(crate) foreign: Foreign,
 }
@@ -160,22 +162,20 @@ impl Walk<'_> {
             let stat = match statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
                 // A program that is ending removed it.
                 Err(Errno::NOENT) => continue,
-                found => found?,
+                stat => stat?,
             };
             let entry = Entry {
                 depth,
                 name: &name,
                 stat: &stat,
             };
-            let removed = match (self.is_ours)(&entry) {
-                false => Err(Errno::EXIST),
-                true if entry.kind() == FileType::Directory => {
-                    self.folder(directory, &entry, path)?
-                }
-                true => {
-                    self.files += 1;
-                    self.action.unlink(directory, &name, AtFlags::empty())
-                }
+            let removed = if !(self.is_ours)(&entry) {
+                Err(Errno::EXIST)
+            } else if entry.kind() == FileType::Directory {
+                self.folder(directory, &entry, path)?
+            } else {
+                self.files += 1;
+                self.action.unlink(directory, &name, AtFlags::empty())
             };
             match removed {
                 Ok(()) | Err(Errno::NOENT) => {}
@@ -228,7 +228,7 @@ impl WalkAction {
     }
 }
 
-/// Whether both are the same file or directory.
+/// True if both are the same file or directory, under whatever names.
 pub(crate) fn is_same(one: &Stat, other: &Stat) -> bool {
     FileId::from(one) == FileId::from(other)
 }

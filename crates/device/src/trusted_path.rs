@@ -18,12 +18,15 @@ use std::path::{Component, Path, PathBuf};
 
 /// As many symlinks as the kernel follows (path_resolution(7)).
 const SYMLINKS_MAX: usize = 40;
+/// Flags that open a directory as a place to walk from, without permission to read it.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Permission bits: with the first and without the second, every user may rename every name.
+/// The permission bit of a directory with which every user may rename every name in it, unless
+/// [`STICKY`] is set too.
 const WRITABLE_BY_ALL: u32 = 0o002;
+/// The permission bit of /tmp: only the owner of a name may rename it (inode(7)).
 const STICKY: u32 = 0o1000;
 
-/// Why a path was not walked to its end.
+/// The reason why a path was not walked to its end, in words for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// A symlink that another user made, or may exchange.
@@ -60,8 +63,8 @@ fn unseen_owners() -> &'static str {
     }
 }
 
-/// Whether the users of a namespace are those of the machine, as one line says: all numbers, each
-/// for itself.
+/// True if the users of a namespace are those of the machine, as one line of its map says: all
+/// numbers, each for itself. True also without a map: the kernel has no user namespaces then.
 fn shows_all_owners(uid_map: &str) -> bool {
     let words: Vec<&str> = uid_map.split_whitespace().collect();
     words.is_empty() || words == ["0", "0", "4294967295"]
@@ -77,7 +80,7 @@ impl PathError {
     }
 }
 
-/// Where a walk ended.
+/// The end of a walk.
 #[derive(Debug)]
 pub enum TrustedPath {
     /// At a name in a directory. The name is no symlink, and need not exist.
@@ -91,16 +94,16 @@ pub enum TrustedPath {
 /// A directory that is held open (O_PATH).
 #[derive(Debug)]
 pub struct TrustedDirectory {
-    /// The directory.
+    /// Opened for its place only: it cannot be read through this descriptor.
     pub folder: OwnedFd,
-    /// Its absolute path without symlinks.
+    /// The absolute path without symlinks.
     pub path: PathBuf,
 }
 
 /// A name in a directory that is held open.
 #[derive(Debug)]
 pub struct TrustedPlace {
-    /// The directory.
+    /// The directory that has the name, or would have it.
     pub directory: TrustedDirectory,
     /// The last component.
     pub name: OsString,
@@ -168,8 +171,8 @@ impl TrustedDirectory {
         opened.map_err(|errno| self.failed(name, errno))
     }
 
-    /// Where the symlink of this name points; `None` where the name is no symlink. An error where
-    /// the symlink may not be followed.
+    /// The path that the symlink of this name holds; `None` where the name is no symlink. An error
+    /// where the symlink may not be followed.
     fn link_target(&self, name: &OsStr) -> Result<Option<PathBuf>, PathError> {
         let Ok(target) = readlinkat(&self.folder, name, Vec::new()) else {
             return Ok(None);
@@ -184,7 +187,7 @@ impl TrustedDirectory {
     }
 }
 
-/// Whether nobody but root and this user made the symlink, or may put another one in its place.
+/// True if nobody but root and this user made the symlink, or may put another one in its place.
 fn may_follow(link: &Stat, directory: &Stat) -> bool {
     let trusted = [0, geteuid().as_raw()];
     let mode = directory.st_mode;
@@ -197,7 +200,7 @@ fn is_procfs(folder: BorrowedFd<'_>) -> bool {
     fstatfs(folder).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC)
 }
 
-/// What the last name of a path is to be.
+/// The caller's use of the last name of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastName {
     /// A name that is looked at.
@@ -219,44 +222,43 @@ impl TrustedPath {
                 errno: Errno::NOENT,
             });
         }
-        let mut at = TrustedDirectory::start(path.is_absolute())?;
+        let mut directory = TrustedDirectory::start(path.is_absolute())?;
         let mut rest = Vec::new();
         push_components(&mut rest, path);
         let mut links = 0;
         while let Some(name) = rest.pop() {
             let target = match name.as_bytes() {
                 b".." => None,
-                _ => at.link_target(&name)?,
+                _ => directory.link_target(&name)?,
             };
             let Some(target) = target else {
                 if rest.is_empty() && last == LastName::Any && name != ".." {
-                    let directory = at;
                     return Ok(Self::Name(TrustedPlace { directory, name }));
                 }
-                at.enter(&name)?;
+                directory.enter(&name)?;
                 continue;
             };
             links += 1;
             if links > SYMLINKS_MAX {
-                return Err(at.failed(&name, Errno::LOOP));
+                return Err(directory.failed(&name, Errno::LOOP));
             }
-            if is_procfs(at.folder.as_fd()) {
-                let object = at.open_behind_link(&name)?;
+            if is_procfs(directory.folder.as_fd()) {
+                let object = directory.open_behind_link(&name)?;
                 if rest.is_empty() && last == LastName::Any {
                     return Ok(Self::Object(object));
                 }
-                at = TrustedDirectory {
+                directory = TrustedDirectory {
                     folder: object,
-                    path: at.path.join(target),
+                    path: directory.path.join(target),
                 };
                 continue;
             }
             if target.is_absolute() {
-                at = TrustedDirectory::start(true)?;
+                directory = TrustedDirectory::start(true)?;
             }
             push_components(&mut rest, &target);
         }
-        Ok(Self::Directory(at))
+        Ok(Self::Directory(directory))
     }
 }
 
@@ -302,11 +304,11 @@ mod tests {
     /// `real/` and `data`, and a link to each.
     fn place_with_links() -> tempfile::TempDir {
         let place = tempfile::tempdir().unwrap();
-        let at = |name: &str| place.path().join(name);
-        std::fs::create_dir(at("real")).unwrap();
-        std::fs::write(at("real/data"), "data").unwrap();
-        symlink("real", at("folder")).unwrap();
-        symlink(at("real/data"), at("file")).unwrap();
+        let directory = |name: &str| place.path().join(name);
+        std::fs::create_dir(directory("real")).unwrap();
+        std::fs::write(directory("real/data"), "data").unwrap();
+        symlink("real", directory("folder")).unwrap();
+        symlink(directory("real/data"), directory("file")).unwrap();
         place
     }
 

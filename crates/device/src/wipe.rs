@@ -6,40 +6,46 @@ use crate::direct_io::{AlignedBlock, clear_flags, is_direct};
 use crate::failure::OpenError;
 use crate::held::changed;
 use crate::inspect::Inspector;
+use crate::signatures::Unknown;
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{OFlags, fdatasync};
 use rustix::io::{Errno, pwrite};
 use std::os::fd::BorrowedFd;
 
-/// Zeros written at a time.
+/// Bytes of zeros written by one call.
 const PIECE_BYTES: u64 = 64 << 10;
 
 /// Zeroes each end that holds data of an unknown format, durably.
 pub(crate) fn wipe_unknown(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> Result<(), OpenError> {
-    let Some(found) = scan_again(identity, &Inspector::through(fd)) else {
+    let Some(content) = scan_again(identity, &Inspector::through(fd)) else {
         return Err(changed(&identity.path, "its device is gone"));
     };
-    if !found.signatures.is_empty() || !found.unreadable.is_empty() {
+    if !content.signatures.is_empty() || !content.unreadable.is_empty() {
         return Err(changed(&identity.path, "its content changed"));
     }
-    let failed =
-        |errno| OpenError::from_errno(&identity.path, "zero its first and last MiB", errno);
-    for end in &found.unknown {
-        let (mut at, end) = (end.start, end.start + end.length);
-        while at < end {
-            let length = PIECE_BYTES.min(end - at);
-            at += write_zeros(fd, at, length).map_err(failed)?;
-        }
-    }
-    if found.unknown.is_empty() {
-        return Ok(());
-    }
-    fdatasync(fd).map_err(failed)
+    zero_ends(fd, &content.unknown).map_err(|errno| {
+        OpenError::from_errno(&identity.path, "zero its first and last MiB", errno)
+    })
 }
 
-fn write_zeros(fd: BorrowedFd<'_>, at: u64, length: u64) -> Result<u64, Errno> {
+fn zero_ends(fd: BorrowedFd<'_>, ends: &[Unknown]) -> Result<(), Errno> {
+    for end in ends {
+        let (mut position, stop) = (end.start, end.start + end.length);
+        while position < stop {
+            let length = PIECE_BYTES.min(stop - position);
+            position += write_zeros(fd, position, length)?;
+        }
+    }
+    if ends.is_empty() {
+        return Ok(());
+    }
+    fdatasync(fd)
+}
+
+/// Returns the bytes written: fewer than `length`, also none, means that the caller tries again.
+fn write_zeros(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<u64, Errno> {
     let mut zeros = AlignedBlock::zeroed(length as usize);
-    match pwrite(fd, zeros.bytes(), at) {
+    match pwrite(fd, zeros.bytes(), offset) {
         Ok(0) => Err(Errno::IO),
         Ok(written) => Ok(written as u64),
         Err(Errno::INTR) => Ok(0),

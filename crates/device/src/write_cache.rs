@@ -15,13 +15,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Why the write cache of a disk is not switched. Nothing was changed, unless the message says so.
+/// The reason why the write cache of a disk is not switched. Nothing was changed, unless the
+/// message says so.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteCacheError {
     /// No tool switches it.
     #[error("{disk}: its write cache cannot be switched from here: {why}")]
     NoSwitch {
-        /// The disk.
+        /// Kernel name of the disk.
         disk: String,
         /// A clause with what to do instead.
         why: String,
@@ -32,9 +33,9 @@ pub enum WriteCacheError {
          changed, because the state could not be restored later"
     )]
     UnknownState {
-        /// The disk.
+        /// Kernel name of the disk.
         disk: String,
-        /// The query.
+        /// The query, as a user would type it.
         command: String,
         /// The program printed this; it ends a clause.
         said: String,
@@ -42,11 +43,11 @@ pub enum WriteCacheError {
     /// The disk did not take the new state.
     #[error("{disk}: the write cache could not be switched {state}: {why}")]
     NotSwitched {
-        /// The disk.
+        /// Kernel name of the disk.
         disk: String,
         /// `on` or `off`.
         state: &'static str,
-        /// A clause.
+        /// A clause with what the tool or the disk said.
         why: String,
     },
     /// The state that was found is not restored.
@@ -55,9 +56,9 @@ pub enum WriteCacheError {
         commands.join(" && ")
     )]
     NotRestored {
-        /// A clause.
+        /// A clause with what the tool or the disk said.
         why: String,
-        /// This command restores the cache.
+        /// These restore the caches, one for each disk, as a user would type them.
         commands: Vec<String>,
     },
     /// The guard does not run.
@@ -72,7 +73,7 @@ pub(crate) struct SwitchedDisk {
     pub(crate) node: PathBuf,
     pub(crate) tool: CacheTool,
     pub(crate) program: PathBuf,
-    pub(crate) found: WriteCache,
+    pub(crate) initial_state: WriteCache,
 }
 
 /// The switch of the write caches of all disks below a target.
@@ -108,14 +109,16 @@ impl WriteCacheSwitch {
     pub fn found(&self) -> impl Iterator<Item = (&str, WriteCache)> {
         self.disks
             .iter()
-            .map(|disk| (disk.name.as_str(), disk.found))
+            .map(|disk| (disk.name.as_str(), disk.initial_state))
     }
 
     /// The commands that restore the states that were found.
     pub fn restoring_commands(&self) -> Vec<String> {
-        let each = self.disks.iter();
-        each.map(|disk| disk.tool.change_text(&disk.node, disk.found))
-            .collect()
+        let mut commands = Vec::new();
+        for disk in &self.disks {
+            commands.push(disk.tool.change_text(&disk.node, disk.initial_state));
+        }
+        commands
     }
 }
 
@@ -128,7 +131,7 @@ pub fn reported_write_caches(
     let mut caches = Vec::new();
     for layer in identity.disks() {
         if let Ok(disk) = switched_disk(layer, search_path) {
-            caches.push((disk.name, disk.found));
+            caches.push((disk.name, disk.initial_state));
         }
     }
     caches
@@ -148,12 +151,12 @@ fn switched_disk(
         Err(why) => return Err(WriteCacheError::NoSwitch { disk: name, why }),
     };
     match tool.state(&program, &node) {
-        Ok(found) => Ok(SwitchedDisk {
+        Ok(initial_state) => Ok(SwitchedDisk {
             name,
             node,
             tool,
             program,
-            found,
+            initial_state,
         }),
         Err(said) => Err(WriteCacheError::UnknownState {
             disk: name,
@@ -163,12 +166,12 @@ fn switched_disk(
     }
 }
 
-/// What switches the cache of a disk.
+/// The installed tool for the cache of a disk.
 struct CacheSwitch {
     tool: CacheTool,
-    /// What the tool opens.
+    /// The argument of the tool: the disk, or the controller of an NVMe disk.
     node: PathBuf,
-    /// Where it is installed.
+    /// Path of the tool's program.
     program: PathBuf,
 }
 
@@ -180,9 +183,12 @@ fn cache_switch(disk: &Layer, search_path: Option<&OsStr>) -> Result<CacheSwitch
     if !rustix::process::geteuid().is_root() {
         return Err(format!("root is required; as root: {by_hand}"));
     }
-    let [name, package, ..] = tool.words();
-    let program = find_program(name, search_path)
-        .ok_or_else(|| format!("{name} is not installed; install {package} and use: {by_hand}"))?;
+    let CacheToolWords {
+        program, package, ..
+    } = tool.words();
+    let program = find_program(program, search_path).ok_or_else(|| {
+        format!("{program} is not installed; install {package} and use: {by_hand}")
+    })?;
     Ok(CacheSwitch {
         tool,
         node,
@@ -190,8 +196,8 @@ fn cache_switch(disk: &Layer, search_path: Option<&OsStr>) -> Result<CacheSwitch
     })
 }
 
-/// What the tool opens. The cache of NVMe belongs to the controller: some refuse the feature for a
-/// namespace.
+/// The node that the tool opens. The cache of NVMe belongs to the controller: some refuse the
+/// feature for a namespace.
 fn node_for(tool: CacheTool, disk: &Layer) -> Option<PathBuf> {
     let node = verified_node(disk)?;
     if tool != CacheTool::Nvme {
@@ -219,12 +225,12 @@ pub(super) fn choose_tool(disk: &Layer) -> Result<CacheTool, &'static str> {
     }
 }
 
-/// A disk that is switched off writes its cache out first.
+/// A disk whose cache is switched off writes it out first, which takes seconds where it is busy.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// Longer text is no answer worth quoting.
 const QUOTE_CHARS_MAX: usize = 200;
 
-/// What reads and switches the write cache of a kind of disk.
+/// The program that reads and switches the write cache of a kind of disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CacheTool {
     /// ATA: SET FEATURES 02h and 82h.
@@ -235,37 +241,57 @@ pub(crate) enum CacheTool {
     Sdparm,
 }
 
+/// The command line of a tool: words are separated by one space, and the node follows them.
+struct CacheToolWords {
+    program: &'static str,
+    /// The package that has the program, named where it is not installed.
+    package: &'static str,
+    query: &'static str,
+    switch_on: &'static str,
+    switch_off: &'static str,
+}
+
 impl CacheTool {
     pub(crate) const ALL: [Self; 3] = [Self::Hdparm, Self::Nvme, Self::Sdparm];
 
-    /// Its program, the package that has it, and the words that query the state and that switch the
-    /// cache on and off.
-    fn words(self) -> [&'static str; 5] {
+    fn words(self) -> CacheToolWords {
         match self {
-            Self::Hdparm => ["hdparm", "hdparm", "-W", "-W1", "-W0"],
-            Self::Nvme => [
-                "nvme",
-                "nvme-cli",
-                "get-feature --feature-id=6",
-                "set-feature --feature-id=6 --value=1",
-                "set-feature --feature-id=6 --value=0",
-            ],
-            Self::Sdparm => ["sdparm", "sdparm", "--get=WCE", "--set=WCE", "--clear=WCE"],
+            Self::Hdparm => CacheToolWords {
+                program: "hdparm",
+                package: "hdparm",
+                query: "-W",
+                switch_on: "-W1",
+                switch_off: "-W0",
+            },
+            Self::Nvme => CacheToolWords {
+                program: "nvme",
+                package: "nvme-cli",
+                query: "get-feature --feature-id=6",
+                switch_on: "set-feature --feature-id=6 --value=1",
+                switch_off: "set-feature --feature-id=6 --value=0",
+            },
+            Self::Sdparm => CacheToolWords {
+                program: "sdparm",
+                package: "sdparm",
+                query: "--get=WCE",
+                switch_on: "--set=WCE",
+                switch_off: "--clear=WCE",
+            },
         }
     }
 
     pub(crate) fn program(self) -> &'static str {
-        self.words()[0]
+        self.words().program
     }
 
     fn query(self) -> &'static str {
-        self.words()[2]
+        self.words().query
     }
 
     fn change(self, state: WriteCache) -> &'static str {
         match state {
-            WriteCache::WriteBack => self.words()[3],
-            WriteCache::WriteThrough => self.words()[4],
+            WriteCache::WriteBack => self.words().switch_on,
+            WriteCache::WriteThrough => self.words().switch_off,
         }
     }
 
@@ -314,7 +340,8 @@ impl CacheTool {
         }
     }
 
-    /// ` write-caching =  1 (on)`, `... Current value:0x00000001`, `WCE           1  [cha: y, ...`.
+    /// Reads what the query printed: ` write-caching =  1 (on)`, `... Current value:0x00000001`,
+    /// `WCE           1  [cha: y, ...`.
     pub(super) fn parse(self, text: &str) -> Option<WriteCache> {
         let value = match self {
             Self::Hdparm => number_after(text, "write-caching =")?,
@@ -350,7 +377,7 @@ fn number_after(text: &str, label: &str) -> Option<u64> {
     }
 }
 
-/// What a command printed. The error is what happened, as the end of a clause.
+/// Runs the tool and returns what it printed. The error is what happened, as the end of a clause.
 fn run(program: &Path, words: &str, node: &Path) -> Result<String, String> {
     // Through a shell without a script of ours, for its stderr among its stdout.
     let mut command = Command::new("/bin/sh");
@@ -368,11 +395,14 @@ fn run(program: &Path, words: &str, node: &Path) -> Result<String, String> {
 
 /// Quotes what a tool printed, as the end of a clause.
 fn quote(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let text = lines.collect::<Vec<_>>().join("; ");
-    let text: String = text.chars().take(QUOTE_CHARS_MAX).collect();
-    match text.as_str() {
-        "" => " (it printed nothing)".to_owned(),
-        text => format!(" (it printed: {text})"),
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    if lines.is_empty() {
+        return " (it printed nothing)".to_owned();
     }
+    let quotation: String = lines.join("; ").chars().take(QUOTE_CHARS_MAX).collect();
+    format!(" (it printed: {quotation})")
 }

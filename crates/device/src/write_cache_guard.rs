@@ -15,13 +15,15 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// The hidden verb.
+/// The verb of the command line that starts the guard; no help shows it.
 pub const WRITE_CACHE_GUARD_VERB: &str = "write-cache-guard";
-/// Lines of the guard.
+/// The guard's line once it waits; before that nothing may be switched.
 const READY: &str = "ready";
+/// The guard's last line where every disk has its state again; any other line says what failed.
 const RESTORED: &str = "restored";
 /// Words of an argument list for each disk.
 const WORDS: usize = 5;
+/// The guard looks this often whether it has to end; it is idle all the time between.
 const POLL: Duration = Duration::from_millis(10);
 /// The guard starts at once; a loaded machine takes its time.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -62,18 +64,17 @@ pub fn write_cache_guard(arguments: &[OsString]) -> ExitCode {
     }
 }
 
-/// Restores all; the error is why some are not.
+/// Restores the disks; the error names each that has another state now, with the reason.
 fn restore(disks: &[SwitchedDisk]) -> Result<(), String> {
-    let errors: Vec<String> = disks
-        .iter()
-        .filter_map(|disk| {
-            let why = disk
-                .tool
-                .switch(&disk.program, &disk.node, disk.found)
-                .err()?;
-            Some(format!("{}: {why}", disk.name))
-        })
-        .collect();
+    let mut errors = Vec::new();
+    for disk in disks {
+        let result = disk
+            .tool
+            .switch(&disk.program, &disk.node, disk.initial_state);
+        if let Err(why) = result {
+            errors.push(format!("{}: {why}", disk.name));
+        }
+    }
     if errors.is_empty() {
         Ok(())
     } else {
@@ -87,12 +88,12 @@ fn to_arguments(disk: &SwitchedDisk) -> [OsString; WORDS] {
         disk.node.clone().into(),
         disk.tool.program().into(),
         disk.program.clone().into(),
-        state_text(disk.found).into(),
+        state_text(disk.initial_state).into(),
     ]
 }
 
 fn from_arguments(words: &[OsString]) -> Option<SwitchedDisk> {
-    let [name, node, tool, program, found] = words else {
+    let [name, node, tool, program, initial_state] = words else {
         return None;
     };
     let states = [WriteCache::WriteBack, WriteCache::WriteThrough];
@@ -103,9 +104,9 @@ fn from_arguments(words: &[OsString]) -> Option<SwitchedDisk> {
             .into_iter()
             .find(|known| OsStr::new(known.program()) == tool)?,
         program: PathBuf::from(program),
-        found: states
+        initial_state: states
             .into_iter()
-            .find(|state| OsStr::new(state_text(*state)) == found)?,
+            .find(|state| OsStr::new(state_text(*state)) == initial_state)?,
     })
 }
 

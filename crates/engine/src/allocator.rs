@@ -17,7 +17,7 @@ const MAPPED_ALIGN_MAX: usize = 4096;
 
 const MESSAGE: &[u8] = b"diskproof: error: out of memory. Raise the limits (ulimit -v, the \
                          container's), or use fewer --jobs or a smaller --depth\n";
-/// The run failed.
+/// The program's exit code for a run that failed.
 const EXIT_CODE: libc::c_int = 4;
 
 fn is_mapped(layout: Layout) -> bool {
@@ -29,7 +29,7 @@ fn is_mapped(layout: Layout) -> bool {
 // allocated a block also frees it. A block comes back unless it is null.
 unsafe impl GlobalAlloc for EndingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        given(if is_mapped(layout) {
+        non_null_or_exit(if is_mapped(layout) {
             map(layout.size())
         } else {
             // SAFETY: the caller keeps the contract of `alloc`.
@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for EndingAllocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        given(if is_mapped(layout) {
+        non_null_or_exit(if is_mapped(layout) {
             map(layout.size())
         } else {
             // SAFETY: the caller keeps the contract of `alloc_zeroed`.
@@ -49,18 +49,20 @@ unsafe impl GlobalAlloc for EndingAllocator {
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `realloc`: the size is no overflow.
         let new_layout = unsafe { Layout::from_size_align_unchecked(bytes, layout.align()) };
-        match (is_mapped(layout), is_mapped(new_layout)) {
-            // SAFETY: the caller keeps the contract of `realloc`.
-            (false, false) => given(unsafe { System.realloc(old, layout, bytes) }),
+        if is_mapped(layout) && is_mapped(new_layout) {
             // SAFETY: `old` is a mapping of that size, which nobody uses afterwards.
-            (true, true) => given(unsafe { remap(old, layout.size(), bytes) }),
-            // SAFETY: both blocks have as many bytes as are copied, and do not overlap.
-            _ => unsafe {
-                let new = self.alloc(new_layout);
-                new.copy_from_nonoverlapping(old, layout.size().min(bytes));
-                self.dealloc(old, layout);
-                new
-            },
+            return non_null_or_exit(unsafe { remap(old, layout.size(), bytes) });
+        }
+        if !is_mapped(layout) && !is_mapped(new_layout) {
+            // SAFETY: the caller keeps the contract of `realloc`.
+            return non_null_or_exit(unsafe { System.realloc(old, layout, bytes) });
+        }
+        // SAFETY: both blocks have as many bytes as are copied, and do not overlap.
+        unsafe {
+            let new = self.alloc(new_layout);
+            new.copy_from_nonoverlapping(old, layout.size().min(bytes));
+            self.dealloc(old, layout);
+            new
         }
     }
 
@@ -79,12 +81,10 @@ unsafe impl GlobalAlloc for EndingAllocator {
 
 /// A mapping of zeros; null where there is no memory.
 fn map(bytes: usize) -> *mut u8 {
-    let (access, kind) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-    );
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new mapping, at an address that the kernel chooses, overlaps none.
-    mapped(unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) })
+    null_if_failed(unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) })
 }
 
 /// The mapping with another size, perhaps elsewhere; null where there is no memory.
@@ -93,10 +93,10 @@ fn map(bytes: usize) -> *mut u8 {
 /// `old` is a mapping of `old_bytes`, which is not used afterwards unless the result is null.
 unsafe fn remap(old: *mut u8, old_bytes: usize, bytes: usize) -> *mut u8 {
     // SAFETY: the caller owns the old mapping and does not use it again, unless this fails.
-    mapped(unsafe { libc::mremap(old.cast(), old_bytes, bytes, libc::MREMAP_MAYMOVE) })
+    null_if_failed(unsafe { libc::mremap(old.cast(), old_bytes, bytes, libc::MREMAP_MAYMOVE) })
 }
 
-fn mapped(address: *mut libc::c_void) -> *mut u8 {
+fn null_if_failed(address: *mut libc::c_void) -> *mut u8 {
     if address == libc::MAP_FAILED {
         std::ptr::null_mut()
     } else {
@@ -105,15 +105,15 @@ fn mapped(address: *mut libc::c_void) -> *mut u8 {
 }
 
 #[inline]
-fn given(memory: *mut u8) -> *mut u8 {
+fn non_null_or_exit(memory: *mut u8) -> *mut u8 {
     if memory.is_null() {
-        end();
+        exit_without_memory();
     }
     memory
 }
 
 #[cold]
-fn end() -> ! {
+fn exit_without_memory() -> ! {
     // SAFETY: the message outlives the call, and neither call allocates.
     unsafe {
         libc::write(2, MESSAGE.as_ptr().cast(), MESSAGE.len());

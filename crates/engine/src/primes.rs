@@ -59,7 +59,7 @@ pub fn measure_primes(
     Ok(result)
 }
 
-/// When no further event starts.
+/// The limits of a load, by events and by time.
 struct EventBudget {
     left: Option<Arc<SharedBudget>>,
     time: Option<Duration>,
@@ -67,6 +67,7 @@ struct EventBudget {
 }
 
 impl EventBudget {
+    /// Takes an event. Returns false where no further one may start.
     fn take(&self) -> bool {
         if self.time.is_some_and(|time| self.start.elapsed() >= time) {
             return false;
@@ -89,11 +90,11 @@ fn nanoseconds(time: Duration) -> u64 {
 }
 
 fn merged(latencies: &[Mutex<LatencyHistogram>]) -> LatencyHistogram {
-    let mut all = LatencyHistogram::new();
+    let mut sum = LatencyHistogram::new();
     for latency in latencies {
-        all.merge(&lock(latency));
+        sum.merge(&lock(latency));
     }
-    all
+    sum
 }
 
 /// The threads that have ended, by the time since the start.
@@ -150,8 +151,8 @@ fn report_intervals(
     }
 }
 
-/// How many of the numbers from 3 to below `limit` are prime, by trial division by every number up
-/// to the square root. sysbench divides 64-bit integers and compares the divisor as a floating-
+/// Counts the primes from 3 to below `limit`, by trial division by every number up to the square
+/// root. sysbench divides 64-bit integers and compares the divisor as a floating-
 /// point number, so that its figures hold these two costs.
 fn primes_below(limit: u64) -> u64 {
     let mut count = 0;

@@ -8,7 +8,8 @@ pub struct Random {
     state: u64,
 }
 
-/// One step of splitmix64: a bijection that scatters neighbouring inputs.
+/// One step of splitmix64: a bijection that scatters neighbouring inputs. The constants and shifts
+/// are those of the reference implementation.
 #[inline(always)]
 pub fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -22,11 +23,13 @@ impl Random {
     /// The stream of `seed` with the number `stream`; different streams of one seed are
     /// independent.
     pub fn new(seed: u64, stream: u64) -> Self {
+        /// An odd number, by which no two streams become the same.
+        const STREAM_FACTOR: u64 = 0xA076_1D64_78BD_642F;
         // Neighbouring seeds and streams start far apart on the one cycle of 2⁶⁴.
-        let mut s = seed;
-        let mut t = splitmix64(&mut s) ^ stream.wrapping_mul(0xA076_1D64_78BD_642F);
+        let scattered_seed = splitmix64(&mut { seed });
+        let mut start = scattered_seed ^ stream.wrapping_mul(STREAM_FACTOR);
         Self {
-            state: splitmix64(&mut t),
+            state: splitmix64(&mut start),
         }
     }
 

@@ -2,7 +2,7 @@
 //! that was killed goes on. Its name follows from the disk. It is synced: after a power cut it must
 //! not be older than it says.
 
-use crate::error::{AtPath as _, HistoryError, folder_of};
+use crate::error::{HistoryError, WithPath as _, folder_of};
 use crate::journal::{new_file, remove_if_there};
 use crate::place::{HistoryPlace, open_own, with_suffix};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
@@ -10,8 +10,9 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What follows the name of the history.
+/// Follows the name of the history; the id of the device comes behind it.
 const INFIX: &str = ".accept-";
+/// Ends the name of the file that takes the journal's place once it is complete.
 const NEXT: &str = ".next";
 
 /// The journal of the acceptance test of a disk.
@@ -27,12 +28,12 @@ impl AcceptJournal {
         Ok(Self { path })
     }
 
-    /// Where it lies.
+    /// The file, which need not exist.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it holds; `None` where there is none.
+    /// The text that was written last; `None` where there is no journal.
     pub fn read(&self) -> Result<Option<String>, HistoryError> {
         let Some(file) = open_own(&self.path, File::options().read(true))? else {
             return Ok(None);
@@ -40,7 +41,7 @@ impl AcceptJournal {
         let mut text = String::new();
         file.take(DOCUMENT_BYTES_MAX as u64)
             .read_to_string(&mut text)
-            .at(&self.path)?;
+            .with_path(&self.path)?;
         Ok(Some(text))
     }
 
@@ -67,7 +68,7 @@ impl AcceptJournal {
     /// Removes it: the test is over, or begins anew.
     pub fn end(&self) -> Result<(), HistoryError> {
         for path in [with_suffix(&self.path, NEXT), self.path.clone()] {
-            remove_if_there(&path).at(&path)?;
+            remove_if_there(&path).with_path(&path)?;
         }
         Ok(())
     }

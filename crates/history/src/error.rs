@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// (`unixShmMap` of SQLite 3.53).
 const FREE_BYTES_MIN: u64 = 256 << 10;
 
-/// Why a history could not be used.
+/// The reason why a history could not be used, in words for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// Its folder or the file cannot be made or reached.
@@ -22,7 +22,7 @@ pub enum HistoryError {
          use --no-history"
     )]
     Unreachable {
-        /// The file.
+        /// The folder or the file.
         path: PathBuf,
         /// The kernel's error.
         source: io::Error,
@@ -39,9 +39,9 @@ pub enum HistoryError {
          or name another file with --history FILE"
     )]
     DanglingLink {
-        /// The symlink.
+        /// The symlink at that place.
         path: PathBuf,
-        /// What it points to.
+        /// The place to which it points.
         target: PathBuf,
     },
     /// Other processes held the lock for too long.
@@ -58,7 +58,7 @@ pub enum HistoryError {
     NoAnswer {
         /// The file.
         path: PathBuf,
-        /// How long the caller waited.
+        /// Seconds that the caller waited.
         seconds: u64,
     },
     /// No room for one more run.
@@ -73,7 +73,7 @@ pub enum HistoryError {
          --no-history"
     )]
     ReadOnly(PathBuf),
-    /// A write failed while this process has a limit on the size of its files: EFBIG.
+    /// A write failed with EFBIG while this process has a limit on the size of its files.
     #[error(
         "a file of the history {path} cannot grow: this process may write files of at most {} \
          (EFBIG). Raise the limit (ulimit -f), or name another file with --history FILE",
@@ -82,7 +82,7 @@ pub enum HistoryError {
     FileSizeLimit {
         /// The file.
         path: PathBuf,
-        /// The limit.
+        /// The limit in bytes.
         limit_bytes: u64,
     },
     /// The disk below failed.
@@ -121,7 +121,7 @@ pub enum HistoryError {
     NotOurs {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, as the rest of a sentence.
+        /// The fault, as the rest of a sentence.
         why: &'static str,
     },
     /// A history whose version was overwritten.
@@ -152,9 +152,9 @@ pub enum HistoryError {
     /// A record that cannot be saved or read back.
     #[error("cannot use the record of run {run_id}: {what}")]
     Record {
-        /// The run.
+        /// Id of the run.
         run_id: String,
-        /// What is wrong with it.
+        /// The fault, as a clause.
         what: String,
     },
     /// Any other error of SQLite.
@@ -168,7 +168,7 @@ pub enum HistoryError {
 }
 
 impl HistoryError {
-    /// Whether the history was refused because of what has its name: a file that is not this
+    /// True if the history was refused because of what has its name: a file that is not this
     /// program's, something that is no file, or a symlink to nothing.
     pub fn is_refusal(&self) -> bool {
         matches!(
@@ -239,19 +239,19 @@ impl HistoryError {
 }
 
 /// Says which file an operation of the kernel or of SQLite was about.
-pub(crate) trait AtPath<T> {
-    /// The same with the path in its error.
-    fn at(self, path: &Path) -> Result<T, HistoryError>;
+pub(crate) trait WithPath<T> {
+    /// The result as it is, or an error that names the file.
+    fn with_path(self, path: &Path) -> Result<T, HistoryError>;
 }
 
-impl<T> AtPath<T> for io::Result<T> {
-    fn at(self, path: &Path) -> Result<T, HistoryError> {
+impl<T> WithPath<T> for io::Result<T> {
+    fn with_path(self, path: &Path) -> Result<T, HistoryError> {
         self.map_err(|error| HistoryError::kernel(path, error))
     }
 }
 
-impl<T> AtPath<T> for rusqlite::Result<T> {
-    fn at(self, path: &Path) -> Result<T, HistoryError> {
+impl<T> WithPath<T> for rusqlite::Result<T> {
+    fn with_path(self, path: &Path) -> Result<T, HistoryError> {
         self.map_err(|error| HistoryError::sqlite(path, &error))
     }
 }
@@ -285,7 +285,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Whether the filesystem of this file is full; false when unknown.
+/// True if the filesystem of this file has no room left; false when unknown.
 pub(crate) fn is_full(path: &Path) -> bool {
     match rustix::fs::statvfs(folder_of(path)) {
         Ok(space) => space.f_bavail.saturating_mul(space.f_frsize) < FREE_BYTES_MIN,

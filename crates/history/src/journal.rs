@@ -2,7 +2,7 @@
 //! behind, and the next reader of the history makes a partial run of them. Nothing is synced: a
 //! power cut may take the journal, a kill does not.
 
-use crate::error::{AtPath as _, HistoryError, folder_of};
+use crate::error::{HistoryError, WithPath as _, folder_of};
 use crate::place::{HistoryPlace, open_own, with_suffix};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
 use diskproof_model::record::Record;
@@ -11,10 +11,13 @@ use std::io::{self, BufWriter, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What follows the name of the history in the names of its journals.
+/// Follows the name of the history in the names of its journals; the id of the run comes behind it.
 const INFIX: &str = ".run-";
+/// Ends the name of the file that the run holds locked: a free lock shows that it was killed.
 const LOCK: &str = ".lock";
+/// Ends the name of the file with the record so far.
 const RECORD: &str = ".json";
+/// Ends the name of the file that takes the record's place once it is complete.
 const NEXT: &str = ".next";
 
 /// The journal of a run. Its lock is held until the process ends.
@@ -35,7 +38,7 @@ pub struct LeftRun {
     journal: Journal,
 }
 
-/// What a run that was killed had measured.
+/// The record of a run that was killed, as far as it was written.
 #[derive(Debug)]
 pub enum LeftRecord {
     /// No slice had ended, so that there are no results.
@@ -51,7 +54,7 @@ impl Journal {
     pub fn start(place: &HistoryPlace, run_id: &str) -> Result<Self, HistoryError> {
         let base = with_suffix(&place.resolved()?, &format!("{INFIX}{run_id}"));
         let path = with_suffix(&base, LOCK);
-        let lock = new_file(&path).at(&path)?;
+        let lock = new_file(&path).with_path(&path)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { base, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(HistoryError::Busy(path)),
@@ -62,7 +65,7 @@ impl Journal {
     /// Replaces what the journal holds.
     pub fn keep(&self, record: &Record) -> Result<(), HistoryError> {
         let next = with_suffix(&self.base, NEXT);
-        self.replace_record(&next, record).at(&next)
+        self.replace_record(&next, record).with_path(&next)
     }
 
     /// Writes the record to the file `next`, which then takes the place of the last one.
@@ -79,12 +82,12 @@ impl Journal {
         // The lock goes last: without it the others would seem to be left behind.
         for end in [NEXT, RECORD, LOCK] {
             let path = with_suffix(&self.base, end);
-            remove_if_there(&path).at(&path)?;
+            remove_if_there(&path).with_path(&path)?;
         }
         Ok(())
     }
 
-    /// What a run that was killed has left here; `None` where the run goes on.
+    /// Takes over what a run that was killed has left here; `None` where the run goes on.
     fn left(base: PathBuf, run_id: String) -> Result<Option<LeftRun>, HistoryError> {
         let path = with_suffix(&base, LOCK);
         let Some(lock) = open_own(&path, File::options().read(true))? else {
@@ -122,10 +125,10 @@ pub fn runs_left_behind(place: &HistoryPlace) -> Result<Vec<LeftRun>, HistoryErr
         return Ok(Vec::new());
     };
     let prefix = format!("{}{INFIX}", history_name.to_string_lossy());
-    let entries = std::fs::read_dir(folder).at(folder)?;
+    let entries = std::fs::read_dir(folder).with_path(folder)?;
     let mut left = Vec::new();
     for entry in entries {
-        let file_name = entry.at(folder)?.file_name();
+        let file_name = entry.with_path(folder)?.file_name();
         let name = file_name.to_string_lossy();
         let Some(stem) = name.strip_suffix(LOCK) else {
             continue;
@@ -161,7 +164,7 @@ fn read_record(path: &Path) -> Result<LeftRecord, HistoryError> {
     let mut text = String::new();
     file.take(DOCUMENT_BYTES_MAX as u64)
         .read_to_string(&mut text)
-        .at(path)?;
+        .with_path(path)?;
     Ok(match Record::from_json(&text) {
         Ok(record) => LeftRecord::Record(Box::new(record)),
         Err(_) => LeftRecord::Damaged,

@@ -4,7 +4,7 @@
 //! made before X, and beside no other file. A lock file that this process did not make is never
 //! written.
 
-use crate::error::{AtPath as _, HistoryError};
+use crate::error::{HistoryError, WithPath as _};
 use crate::place::{exists, open_own, start_of, with_suffix};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
@@ -12,22 +12,23 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long to wait for other processes, here and for SQLite's own locks. A save takes
+/// The longest wait for other processes, here and for SQLite's own locks. A save takes
 /// milliseconds; slow disks and a queue of savers take seconds.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(20);
+/// A save takes milliseconds, so a waiting process looks as often.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// How long a process may take between making a lock file and marking it.
+/// The longest that a process may take between making a lock file and marking it.
 const MARK_WAIT: Duration = Duration::from_secs(1);
 /// Content of a lock file.
 const MARK: &[u8] = b"diskproof history\n";
 
-/// Held until dropped.
+/// The lock of the files of one history, held until dropped.
 #[derive(Debug)]
 pub(crate) struct PlaceLock {
     file: File,
     path: PathBuf,
     is_new: bool,
-    /// Why the new file has no mark.
+    /// The error of marking a new file; `None` where it has its mark.
     unmarked: Option<io::Error>,
 }
 
@@ -51,7 +52,7 @@ impl PlaceLock {
             let lock = Self::open(history)?;
             match try_lock(&lock.file) {
                 Ok(()) => {
-                    let is_current = lock.is_current().at(history)?;
+                    let is_current = lock.is_current().with_path(history)?;
                     if is_current {
                         return Ok(lock);
                     }
@@ -120,7 +121,7 @@ impl PlaceLock {
     }
 }
 
-/// Whether the lock file of this history has the mark; false also for an empty one, which is locked
+/// True if the lock file of this history has the mark; false also for an empty one, which is locked
 /// and never written. Any other content is that of another program, as in `Cargo.lock` of a history
 /// `Cargo`, and is an error.
 pub(crate) fn read_mark(history: &Path) -> Result<bool, HistoryError> {

@@ -1,7 +1,7 @@
 //! The format of the file, version by version. A new version is a new file of SQL and a line in
 //! [`MIGRATIONS`]; released ones are never changed.
 
-use crate::error::{AtPath as _, HistoryError};
+use crate::error::{HistoryError, WithPath as _};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn migrate_by(
 ) -> Result<(), HistoryError> {
     let known = migrations.len() as i64;
     // One transaction: a database that another process is just making must not look half made.
-    let reading = connection.transaction().at(path)?;
+    let reading = connection.transaction().with_path(path)?;
     if version(&reading, path, known)? == known {
         return Ok(());
     }
@@ -37,11 +37,11 @@ fn migrate_by(
     // beginning. The lock comes first: another process may be doing the same.
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
-        .at(path)?;
-    let found = version(&transaction, path, known)?;
-    let applied = usize::try_from(found).unwrap_or(0);
+        .with_path(path)?;
+    let current = version(&transaction, path, known)?;
+    let applied = usize::try_from(current).unwrap_or(0);
     let missing = migrations.get(applied..).unwrap_or_default();
-    apply(missing, transaction, known).at(path)
+    apply(missing, transaction, known).with_path(path)
 }
 
 /// Runs the migrations, and sets the mark and the version `known`.
@@ -80,7 +80,9 @@ fn tables(connection: &Connection, path: &Path) -> Result<i64, HistoryError> {
 
 /// The number that a query returns.
 fn number(connection: &Connection, path: &Path, query: &str) -> Result<i64, HistoryError> {
-    connection.query_row(query, [], |row| row.get(0)).at(path)
+    connection
+        .query_row(query, [], |row| row.get(0))
+        .with_path(path)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 /// First bytes of every SQLite file:
 /// <https://www.sqlite.org/fileformat.html#the_database_header>.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Where the header holds the application id, big-endian.
+/// Bytes of the header that hold the application id, big-endian.
 const APPLICATION_ID_AT: std::ops::Range<usize> = 68..72;
 
 /// The histories that this process has open, and how often.
@@ -97,7 +97,7 @@ pub(crate) fn check(history: &Path) -> Result<(), HistoryError> {
     Ok(())
 }
 
-/// Whether the header of a database shows that diskproof made it. Where it shows no maker, the mark
+/// True if the header of a database shows that diskproof made it. Where it shows no maker, the mark
 /// decides.
 fn is_our_header(header: &[u8], is_marked: bool) -> bool {
     if !header.starts_with(MAGIC) {
@@ -115,12 +115,12 @@ fn is_our_header(header: &[u8], is_marked: bool) -> bool {
 struct SideFile {
     suffix: &'static str,
     path: PathBuf,
-    /// Its first bytes.
+    /// The first bytes of the file, at most a header.
     start: Vec<u8>,
 }
 
 impl SideFile {
-    /// Whether SQLite wrote the file (<https://www.sqlite.org/fileformat.html>, "the rollback
+    /// True if SQLite wrote the file (<https://www.sqlite.org/fileformat.html>, "the rollback
     /// journal", "the WAL format"; <https://www.sqlite.org/walformat.html>, "the WAL-index
     /// header"). The header is zero until the first sync, and may be zero after a power cut.
     fn is_of_sqlite(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Where a history lies: its path with symlinks resolved, its files, and its folders, which are
 //! readable by their owner only because records name machines and disks.
 
-use crate::error::{AtPath as _, HistoryError, folder_of};
+use crate::error::{HistoryError, WithPath as _, folder_of};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -10,23 +10,23 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// So much of a file is read: the header of a SQLite database.
+/// Bytes that are read of a file: the header of a SQLite database.
 const HEADER_BYTES: u64 = 100;
 /// The files that SQLite puts beside a database.
 pub(crate) const SQLITE_SUFFIXES: [&str; 3] = ["-journal", "-shm", "-wal"];
 /// As many symlinks as the kernel follows (path_resolution(7)).
 const SYMLINKS_MAX: usize = 40;
 
-/// Where a history lies.
+/// The file of a history, and the treatment of its folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryPlace {
-    /// The file.
+    /// Absolute or relative to the directory of the program.
     pub path: PathBuf,
-    /// Whether missing folders are made.
+    /// The treatment of missing folders.
     pub folders: Folders,
 }
 
-/// Whether missing folders are made.
+/// The treatment of missing folders on the way to the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Folders {
     /// Make them, for their owner only, as the XDG base directory specification requires.
@@ -81,7 +81,7 @@ impl HistoryPlace {
     }
 }
 
-/// Whether there is a file; anything but a regular file is an error.
+/// True if there is a file; anything but a regular file is an error.
 pub(crate) fn exists(path: &Path) -> Result<bool, HistoryError> {
     match std::fs::metadata(path).as_ref().map(Metadata::is_file) {
         Ok(true) => Ok(true),
@@ -113,7 +113,7 @@ fn refuse_foreign_link(path: &Path) -> Result<(), HistoryError> {
         let Ok(target) = std::fs::read_link(&path) else {
             break;
         };
-        let link = std::fs::symlink_metadata(&path).at(&path)?;
+        let link = std::fs::symlink_metadata(&path).with_path(&path)?;
         if link.uid() != 0 && link.uid() != geteuid().as_raw() {
             let why = "is a symbolic link that belongs to another user";
             return Err(HistoryError::not_ours(&path, why));
@@ -129,7 +129,9 @@ pub(crate) fn start_of(path: &Path) -> Result<Option<Vec<u8>>, HistoryError> {
         return Ok(None);
     };
     let mut start = Vec::new();
-    file.take(HEADER_BYTES).read_to_end(&mut start).at(path)?;
+    file.take(HEADER_BYTES)
+        .read_to_end(&mut start)
+        .with_path(path)?;
     Ok(Some(start))
 }
 
@@ -152,7 +154,7 @@ pub(crate) fn open_own(
         }
         Err(error) => return Err(HistoryError::kernel(path, error)),
     };
-    let facts = file.metadata().at(path)?;
+    let facts = file.metadata().with_path(path)?;
     match why_foreign(&facts) {
         None => Ok(Some(file)),
         Some(why) => Err(HistoryError::not_ours(path, why)),

@@ -30,10 +30,10 @@ pub struct Filter {
     pub limit: Option<u64>,
 }
 
-/// A saved run.
+/// A saved run as it was saved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRun {
-    /// The record.
+    /// The record, read from its compressed JSON.
     pub record: Record,
     /// The result as it was printed, ANSI text.
     pub page: Option<String>,
@@ -155,12 +155,12 @@ impl History {
     pub fn get(&self, run_id: &str) -> Result<Option<StoredRun>, HistoryError> {
         let query = "SELECT record, page, label FROM runs WHERE run_id = ?1";
         type Packed = (Vec<u8>, Option<Vec<u8>>, Option<String>);
-        let found = self
+        let row = self
             .connection
             .query_row(query, [run_id], |row| <Packed>::try_from(row))
             .optional()
             .map_err(|error| self.failed(&error))?;
-        let Some((record, page, label)) = found else {
+        let Some((record, page, label)) = row else {
             return Ok(None);
         };
         match StoredRun::unpack(&record, page.as_deref(), label) {

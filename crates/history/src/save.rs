@@ -1,7 +1,7 @@
 //! Saves a run, in one piece: makes the file if there is none, and moves a damaged one out of the
 //! way, which is never deleted. When [`save`] returns, the run survives a power cut.
 
-use crate::error::{AtPath as _, HistoryError};
+use crate::error::{HistoryError, WithPath as _};
 use crate::lock::PlaceLock;
 use crate::ours::check;
 use crate::place::{HistoryPlace, SQLITE_SUFFIXES, exists, with_suffix};
@@ -16,10 +16,10 @@ use rusqlite::{Connection, OpenFlags, ToSql, params};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What saving a run did.
+/// The effect of saving a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaveReport {
-    /// Whether the run is new.
+    /// The effect: a run that is saved twice is there already.
     pub outcome: SaveOutcome,
     /// The damaged history that was moved.
     pub moved: Option<MovedHistory>,
@@ -55,7 +55,7 @@ fn save_in(path: &Path, run: &NewRun<'_>) -> Result<SaveOutcome, HistoryError> {
 /// A run to be saved.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRun<'a> {
-    /// The record.
+    /// The record of the run.
     pub record: &'a Record,
     /// The printed result, ANSI text; `None` for an imported record.
     pub page: Option<&'a str>,
@@ -63,7 +63,7 @@ pub struct NewRun<'a> {
     pub label: Option<&'a str>,
 }
 
-/// Whether a run is new in the history.
+/// The effect of a save on the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SaveOutcome {
     /// The run was added.
@@ -99,7 +99,7 @@ impl History {
     }
 }
 
-/// What a row contains of a run beside its names.
+/// The columns of a run beside its names.
 struct PackedRun {
     /// Seconds since 1970.
     start_s: i64,
@@ -176,9 +176,9 @@ fn suffixes() -> impl Iterator<Item = &'static str> {
 /// A damaged history that was moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedHistory {
-    /// Where it is now; its log and its shared memory lie next to it.
+    /// The new name; its log and its shared memory lie next to it.
     pub path: PathBuf,
-    /// What is wrong with it, in SQLite's words.
+    /// The damage, in SQLite's words.
     pub what: String,
 }
 
@@ -218,15 +218,15 @@ fn free_name(path: &Path) -> PathBuf {
     name
 }
 
-/// Whether one of the files of a history with this name exists.
+/// True if one of the files of a history with this name exists.
 fn is_taken(name: &Path) -> bool {
     suffixes().any(|suffix| with_suffix(name, suffix).symlink_metadata().is_ok())
 }
 
-/// What is wrong with the file, by a separate read-only connection; an error when the file cannot
-/// be checked now.
+/// Checks the file by a separate read-only connection and returns the damage, `None` of a sound
+/// one; an error when the file cannot be checked now.
 fn damage(path: &Path) -> Result<Option<String>, HistoryError> {
-    match first_fault_of_file(path).at(path) {
+    match first_fault_of_file(path).with_path(path) {
         Err(HistoryError::Damaged { what, .. }) => Ok(Some(what)),
         other => other,
     }

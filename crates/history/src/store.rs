@@ -1,7 +1,7 @@
 //! An open history: the connection, the lock that keeps the file in place, and changes to saved
 //! runs.
 
-use crate::error::{AtPath as _, HistoryError, is_full};
+use crate::error::{HistoryError, WithPath as _, is_full};
 use crate::lock::{LOCK_WAIT, PlaceLock, make_file};
 use crate::migrations::migrate;
 use crate::ours::Checked;
@@ -39,7 +39,7 @@ const LOCAL: [u64; 14] = [
     0x2011_bab0, // exFAT
 ];
 
-/// An open history.
+/// An open history: a SQLite database with a row for each run.
 #[derive(Debug)]
 pub struct History {
     // Fields drop in this order: the connection closes before the lock is released.
@@ -171,9 +171,9 @@ impl History {
 /// shared memory for a log, for which a full disk has no space.
 fn connect(path: &Path, is_alone: bool) -> Result<Connection, HistoryError> {
     let has_log = is_local(path.parent().unwrap_or(Path::new("/")));
-    let mut connection = connect_unmigrated(path, is_alone, has_log).at(path)?;
+    let mut connection = connect_unmigrated(path, is_alone, has_log).with_path(path)?;
     migrate(&mut connection, path)?;
-    finish_set_up(&connection, has_log).at(path)?;
+    finish_set_up(&connection, has_log).with_path(path)?;
     Ok(connection)
 }
 
@@ -198,7 +198,7 @@ fn finish_set_up(connection: &Connection, has_log: bool) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// Whether a write-ahead log is safe in this folder. With one, readers and a writer do not wait for
+/// True if a write-ahead log is safe in this folder. With one, readers and a writer do not wait for
 /// each other, but its index is shared memory, so all processes must be on one machine
 /// (<https://www.sqlite.org/wal.html>, "disadvantages"). A rollback journal needs only locks.
 fn is_local(folder: &Path) -> bool {
@@ -243,7 +243,7 @@ fn set_up(connection: &Connection, has_log: bool) -> rusqlite::Result<()> {
 /// needs none.
 fn connect_frozen(path: &Path) -> Result<Connection, HistoryError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    let mut connection = Connection::open_with_flags(frozen_uri(path), flags).at(path)?;
+    let mut connection = Connection::open_with_flags(frozen_uri(path), flags).with_path(path)?;
     migrate(&mut connection, path)?;
     Ok(connection)
 }
@@ -263,7 +263,7 @@ fn frozen_uri(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-/// Whether the log may hold runs that are not yet in the file.
+/// True if the log may hold runs that are not yet in the file.
 fn has_log(path: &Path) -> bool {
     std::fs::metadata(with_suffix(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }

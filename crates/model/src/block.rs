@@ -8,20 +8,20 @@ use std::borrow::Cow;
 /// The role of a text, which decides how a renderer emphasises it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
-    /// Ordinary text.
+    /// Ordinary text, in the colour of the page.
     #[default]
     Plain,
     /// Titles and names.
     Bold,
     /// Conditions and legends.
     Dim,
-    /// Something is good.
+    /// Praise: a good grade, a condition that holds.
     Good,
-    /// Something is wrong.
+    /// A fault that makes figures useless or a run fail.
     Error,
     /// Something may be wrong.
     Warning,
-    /// Worth knowing.
+    /// A remark that is worth knowing and weighs nothing.
     Note,
     /// Single points of a chart.
     Dot,
@@ -40,24 +40,24 @@ impl Tone {
 /// A text and its role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span<'a> {
-    /// The role.
+    /// The role, from which each page takes its colour.
     pub tone: Tone,
-    /// The text.
+    /// The words, without line breaks.
     pub text: Cow<'a, str>,
 }
 
 /// A part of a page with one purpose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Section {
-    /// What it is about; also its anchor.
+    /// The subject, in lower case; also the anchor of links to it.
     pub id: &'static str,
-    /// Where it is shown.
+    /// The pages that show it.
     pub shown: Shown,
-    /// What it says.
+    /// The content, in the order in which it is shown.
     pub blocks: Vec<Block>,
 }
 
-/// Where a section is shown. This alone decides what a short page keeps.
+/// The pages that show a section. This alone decides what a short page keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     /// On every page.
@@ -75,7 +75,7 @@ pub enum Shown {
 pub enum Block {
     /// The title of what follows, up to the next heading.
     Heading(String),
-    /// A paragraph.
+    /// A paragraph in one role.
     Text(Tone, String),
     /// A label and what it says.
     Fact(Fact),
@@ -87,12 +87,12 @@ pub enum Block {
     Finding(Finding),
     /// A text for a shell or a file, with what it does.
     Command {
-        /// What it does.
+        /// A verb phrase that says what the commands do.
         what: String,
-        /// The text.
+        /// The commands, one a line.
         text: String,
     },
-    /// What the requests of a measurement add up to, by its index in the record.
+    /// The sum of the single requests of a measurement, by its index in the record.
     Ping(usize),
     /// The map of a scan.
     Scan,
@@ -105,40 +105,40 @@ pub struct Fact {
     pub label: String,
     /// The role of the label.
     pub tone: Tone,
-    /// The text.
+    /// The value as words.
     pub text: String,
 }
 
 /// A table. The first column names the row, or the group of rows if there are groups.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
-    /// What the table shows, for pages that have captions.
+    /// The caption, for pages that have captions.
     pub caption: String,
-    /// The columns.
+    /// In the order of the cells of each row.
     pub columns: Vec<Column>,
     /// The rows; each has a cell a column.
     pub rows: Vec<TableRow>,
     /// The place of the titles of groups.
     pub titles: Titles,
-    /// What to do where the width is too small.
+    /// The remedy where the width is too small.
     pub narrow: Narrow,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// The heading.
     pub name: String,
     /// How its cells align.
     pub align: Align,
-    /// Where it is shown.
+    /// The pages that show it.
     pub place: Place,
 }
 
-/// Where a column is shown.
+/// The pages and widths that show a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Place {
-    /// Everywhere.
+    /// On every page of any width.
     #[default]
     Always,
     /// Where there is room; the highest number gives way first.
@@ -149,49 +149,49 @@ pub enum Place {
     Drawn,
 }
 
-/// A row.
+/// A row of a table.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TableRow {
     /// The group that begins with this row.
     pub group: Option<Group>,
-    /// The cells.
+    /// One for each column.
     pub cells: Vec<Cell>,
     /// The role of the row.
     pub tone: Tone,
 }
 
-/// What several rows are about.
+/// The heading over several rows that belong together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Group {
-    /// Its title.
+    /// The words of the heading.
     pub title: String,
     /// Conditions, for pages that scroll.
     pub note: String,
-    /// Why its rows are in doubt, for every page.
+    /// The reason why its rows are in doubt, shown on every page; empty where they are not.
     pub warning: String,
     /// Codes of the findings that concern it.
     pub codes: Vec<String>,
-    /// Where links to it lead.
+    /// The anchor that links to it name; `None` where nothing links to it.
     pub anchor: Option<String>,
 }
 
-/// A cell.
+/// A cell of a table.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
-    /// The text.
+    /// The words; empty where only the mark is shown.
     pub text: String,
     /// Its role, if it differs from that of the row.
     pub tone: Tone,
-    /// What is drawn with it.
+    /// The drawing beside the words.
     pub mark: Mark,
     /// More about it, for pages that can show it on request.
     pub note: String,
 }
 
-/// What is drawn in a cell.
+/// A drawing in a cell.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Mark {
-    /// Nothing.
+    /// No drawing.
     #[default]
     None,
     /// A shade, from 0 for the lowest to 1 for the highest value of the table; none for a value
@@ -208,7 +208,7 @@ pub enum Mark {
         /// Differences up to this share are ignored.
         margin: f64,
     },
-    /// Values over time.
+    /// A line of values over time, evenly spaced.
     Course(Vec<f64>),
 }
 
@@ -222,7 +222,7 @@ pub enum Titles {
     Beside(String),
 }
 
-/// What to do with a table that is too wide.
+/// The remedy for a table that is too wide for its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Narrow {
     /// Write each row as its name and a list of the other cells with the names of their columns.
@@ -236,7 +236,7 @@ pub enum Narrow {
     Titled(usize),
 }
 
-/// How a cell aligns.
+/// The alignment of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Align {
     /// For words.
@@ -247,7 +247,7 @@ pub enum Align {
 }
 
 impl Section {
-    /// A section.
+    /// A section with these blocks.
     pub fn new(id: &'static str, shown: Shown, blocks: Vec<Block>) -> Self {
         Self { id, shown, blocks }
     }
@@ -268,7 +268,7 @@ impl Block {
         })
     }
 
-    /// A paragraph.
+    /// A paragraph in one role.
     pub fn text(tone: Tone, text: impl Into<String>) -> Self {
         Self::Text(tone, text.into())
     }
@@ -339,7 +339,7 @@ impl Column {
         }
     }
 
-    /// Columns of words.
+    /// Columns for words, aligned to the left and shown everywhere.
     pub fn words<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Self> {
         names
             .into_iter()

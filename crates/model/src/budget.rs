@@ -10,18 +10,19 @@ use crate::workload::{Layout, Workload};
 
 /// Slow memory cards are made for this rate. A slower disk needs a smaller scratch file.
 const FILL_BYTES_PER_S: f64 = 10e6;
+/// Added to the time of any fill, so that a small file is not given up for one slow second.
 const FILL_START_NS: u64 = 10_000_000_000;
 
-/// What a plan may do at most on given targets.
+/// The most that a plan may do on given targets. The user is asked with it before a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
-    /// What is done to each target, in their order.
+    /// The use of each target, in the order of the targets.
     pub targets: Vec<TargetUse>,
     /// The largest single request, without which a workload could not begin, in bytes.
     pub request_bytes: u64,
-    /// What drops blocks of each target.
+    /// Operations that drop blocks, with a limit each.
     pub drops: Vec<DroppedBlocks>,
-    /// What is changed besides the targets, which needs the user's word.
+    /// Changes besides the targets, which need the user's word.
     pub beyond: Vec<BeyondTargets>,
     /// About how long the whole run takes, in nanoseconds: the time that is announced, shown and
     /// kept. `None` when something has no time limit. The layout of a scratch file counts as far as
@@ -37,10 +38,10 @@ pub struct Budget {
     pub fill_ns: Option<u64>,
 }
 
-/// What is done to a target.
+/// The most that is done to a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetUse {
-    /// It is only read.
+    /// Nothing is written.
     Read,
     /// A scratch file in it is written and read.
     Scratch {
@@ -61,7 +62,7 @@ pub enum TargetUse {
         /// What is written to them, about, in bytes.
         written_bytes: u64,
     },
-    /// Its content is lost.
+    /// The content of the target is lost.
     Overwrite {
         /// What is written to it; `None` where its blocks are only dropped.
         written: Option<ByteLimit>,
@@ -71,13 +72,13 @@ pub enum TargetUse {
 /// Blocks that a kind of operation drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DroppedBlocks {
-    /// The kind.
+    /// The kind of operation that drops them.
     pub kind: OpKind,
-    /// How much it may drop on each target.
+    /// The most that it may drop on each target.
     pub limit: ByteLimit,
 }
 
-/// What a plan changes besides its targets.
+/// A change that a plan makes besides its targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BeyondTargets {
     /// A temporary server runs in the first target.
@@ -92,7 +93,7 @@ pub enum BeyondTargets {
 }
 
 impl Plan {
-    /// What the plan may do at most on these targets.
+    /// The most that the plan may do on these targets, in their order.
     pub fn budget(&self, on: &[TargetIdentity]) -> Budget {
         let mut targets = Vec::new();
         for index in 0..on.len() {
@@ -110,7 +111,7 @@ impl Plan {
         }
     }
 
-    /// What is done to the target with this number.
+    /// The use of the target with this number in the plan.
     fn use_of(&self, index: usize, on: &[TargetIdentity]) -> TargetUse {
         if let Some(files) = self.files() {
             return TargetUse::Files {
@@ -159,7 +160,8 @@ impl Plan {
         ByteLimit::AtMost(sum)
     }
 
-    /// The same of a plan that writes data, and does not only drop blocks.
+    /// The most that a plan writes which writes data, and does not only drop blocks; `None` of any
+    /// other.
     fn written_data(&self) -> Option<ByteLimit> {
         let writes_data = self.tasks.iter().any(|task| match task {
             Task::Survey(survey) => survey.operation == OpKind::Write,

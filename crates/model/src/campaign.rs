@@ -9,32 +9,32 @@ use serde::{Deserialize, Serialize};
 /// belong to one block: they followed each other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CampaignPart {
-    /// The same in the records of all its sides.
+    /// The campaign's own id; the records of all its sides have the same.
     pub id: String,
     /// Which side the record holds: A is the baseline.
     pub side: String,
     /// The command that ran before each slice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
-    /// How each workload ended, in the order of the plan; empty where the campaign ended early.
+    /// The end of each workload, in the order of the plan; empty where the campaign ended early.
     pub decisions: Vec<CampaignDecision>,
-    /// What the other sides moved on the disk of this one.
+    /// Load of the other sides on the disk of this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<MovedBeside>,
 }
 
-/// How a campaign ended a workload.
+/// The end that a campaign gave to a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CampaignDecision {
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
     /// Blocks that were measured; each holds one slice of every side.
     pub blocks: u64,
-    /// Why it ended.
+    /// The reason for the end.
     pub ended: CampaignEnd,
 }
 
-/// Why a campaign ended a workload.
+/// The reason for which a campaign ended a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CampaignEnd {
@@ -48,26 +48,26 @@ pub enum CampaignEnd {
     Time,
 }
 
-/// What another side of a comparison moved on the disk that this side is on, in one slice or in the
-/// warm-up before it. It used the same burst credit.
+/// Load that another side of a comparison put on the disk that this side is on, in one slice or in
+/// the warm-up before it. It used the same burst credit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MovedBeside {
     /// In nanoseconds after the start of the run.
     pub start_ns: u64,
     /// For how long, in nanoseconds.
     pub wall_ns: u64,
-    /// Reads and writes.
+    /// Reads and writes of the other side.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes that they moved.
     pub bytes: u64,
 }
 
 /// A slice that counts in no row any more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DroppedSlice {
-    /// Its target, or its side.
+    /// Index of the target, or of the side.
     pub target: usize,
-    /// Its workload.
+    /// Name of the workload.
     pub workload: String,
     /// Start of its measured time, in nanoseconds after the start of the run.
     pub start_ns: u64,

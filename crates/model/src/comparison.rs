@@ -23,9 +23,9 @@ pub struct Comparison {
     pub tool: Tool,
     /// Differences of up to this share count as none: 0.02 is 2 %.
     pub margin: f64,
-    /// What the others are compared with: A.
+    /// The side that the others are compared with: A.
     pub baseline: Side,
-    /// Each of the others, as B.
+    /// The others, each compared as B.
     pub candidates: Vec<Candidate>,
     /// Conditions that the user set, and how they came out; one entry for each condition and
     /// candidate.
@@ -39,9 +39,9 @@ pub struct Comparison {
 /// One side of a comparison: a run, or several that count as repetitions of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
-    /// What it is called: a label, or the names of its runs.
+    /// A label of the user, or the names of its runs.
     pub label: String,
-    /// Its runs.
+    /// The runs whose figures are taken together.
     pub runs: Vec<RunReference>,
 }
 
@@ -50,7 +50,7 @@ pub struct Side {
 pub struct RunReference {
     /// As the user named it: an id, a file, a label.
     pub name: String,
-    /// Its id.
+    /// The id in its record.
     pub run_id: String,
     /// Its start in UTC, RFC 3339.
     pub started: String,
@@ -58,21 +58,21 @@ pub struct RunReference {
     pub verb: String,
     /// Name of the machine.
     pub host: String,
-    /// The targets' paths.
+    /// Paths of the targets, as the run was given them.
     pub targets: Vec<String>,
     /// The disks at the bottom: model and serial as far as they are known, else the kernel's name.
     pub disks: Vec<String>,
-    /// The user's words.
+    /// The note that the user gave the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Whether the run ended before its plan did.
+    /// True if the run ended before its plan did.
     pub partial: bool,
 }
 
 /// One side compared with the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
-    /// What is compared: B.
+    /// The side that is compared with A.
     pub side: Side,
     /// The verdicts counted over the headline metrics: one a workload, and the survey's average
     /// rate and random access time.
@@ -81,24 +81,24 @@ pub struct Candidate {
     pub all: Tally,
     /// The whole comparison in a sentence or two.
     pub summary: String,
-    /// What else differs between the sides, perhaps on purpose. Figures compare all the same.
+    /// Further differences between the sides, perhaps on purpose. Figures compare all the same.
     pub differences: Vec<Difference>,
-    /// What a reader must know in addition to the verdicts.
+    /// Remarks that a reader must know in addition to the verdicts.
     pub notes: Vec<String>,
     /// Every metric that both sides have, in the order of the baseline's plan.
     pub metrics: Vec<MetricComparison>,
-    /// What only one side has.
+    /// Figures that only one side has.
     pub unmatched: Vec<Unmatched>,
     /// Latency distributions for overlaying, in the order of the baseline's plan.
     pub percentiles: Vec<PercentilePair>,
 }
 
-/// How many verdicts of each kind.
+/// The number of verdicts of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
-    /// Better.
+    /// Metrics that are better in B.
     pub better: u32,
-    /// Worse.
+    /// Metrics that are worse in B.
     pub worse: u32,
     /// Same within the margin.
     pub same: u32,
@@ -108,9 +108,9 @@ pub struct Tally {
     /// Slower in this one pair of runs.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub slower_once: u32,
-    /// Undecided.
+    /// Metrics whose intervals leave the answer open.
     pub undecided: u32,
-    /// Not comparable.
+    /// Metrics that do not measure the same thing on both sides.
     pub not_comparable: u32,
     /// Observed.
     #[serde(default, skip_serializing_if = "crate::is_default")]
@@ -118,7 +118,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts one more.
+    /// Counts one more verdict of this kind.
     pub fn count(&mut self, verdict: Verdict) {
         *match verdict {
             Verdict::Better => &mut self.better,
@@ -132,7 +132,7 @@ impl Tally {
         } += 1;
     }
 
-    /// All of them.
+    /// The number of verdicts of all kinds.
     pub fn total(&self) -> u32 {
         self.better
             + self.worse
@@ -148,7 +148,7 @@ impl Tally {
 /// A fact that differs between the sides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Difference {
-    /// What differs, such as `disk`, `firmware`, `kernel`.
+    /// The condition that differs: `disk`, `firmware`, `kernel`, say.
     pub what: String,
     /// On the baseline's side; several values where its runs differ among themselves.
     pub a: String,
@@ -159,51 +159,52 @@ pub struct Difference {
 /// One metric on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricComparison {
-    /// Its name, unique within the candidate: `random-read-d32.iops`, `mixed-random.read.p99`,
-    /// `curve.average`, `access.random`. With several targets the target's number (from 1)
-    /// stands before it: `2:random-read-d32.iops`.
+    /// The metric's name, unique within the candidate: `random-read-d32.iops`,
+    /// `mixed-random.read.p99`, `curve.average`, `access.random`. With several targets the target's
+    /// number (from 1) stands before it: `2:random-read-d32.iops`.
     pub metric: String,
-    /// What it belongs to: the workload, or `curve`, `burst`, `access`.
+    /// The workload that the figure belongs to, or `curve`, `burst`, `access`.
     pub subject: String,
     /// Index of the target.
     pub target: usize,
     /// The kind of operation; `null` where all of them are meant.
     pub op: Option<OpKind>,
-    /// Which figure.
+    /// The kind of figure.
     pub figure: Figure,
-    /// Whether it is the one metric that speaks for its subject in the summary.
+    /// True of the one metric that speaks for its subject in the summary.
     pub headline: bool,
     /// Which direction is better.
     pub better: Direction,
     /// The baseline's figure. For percentiles the half-width is the longer arm of the interval.
     pub a: Estimate,
-    /// The other's.
+    /// The figure of B.
     pub b: Estimate,
     /// B over A; `null` where one of them has no interval or is zero.
     pub ratio: Option<Ratio>,
     /// Probability of a difference this large by chance alone where there is none; `null` without
     /// a ratio.
     pub p_value: Option<f64>,
-    /// The same after allowing for the number of metrics that were looked at (Holm); a verdict of
-    /// better or worse rests on it.
+    /// `p` after allowing for the number of metrics that were looked at (Holm); a verdict of better
+    /// or worse rests on it.
     pub p_adjusted: Option<f64>,
-    /// Where the intervals come from.
+    /// The source of the intervals.
     pub basis: Basis,
-    /// How much the figure varies from run to run; `null` where only one run a side is known.
+    /// Variation of the figure from run to run; `null` where only one run a side is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variation: Option<RunVariation>,
-    /// What it comes to, from the baseline's point of view: `better` means that B is better.
+    /// The answer from the baseline's point of view: `better` means that B is better.
     pub verdict: Verdict,
-    /// Where it is undecided, or decided for one pair of runs only: what it would take.
+    /// The time or runs that an answer would take, where it is undecided, or decided for one pair
+    /// of runs only.
     pub needed: Option<Needed>,
-    /// Why it is not comparable; empty where it is.
+    /// Reasons why it is not comparable; empty where it is.
     pub reasons: Vec<Reason>,
 }
 
-/// B over A.
+/// The figure of B over that of A.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
-    /// The ratio.
+    /// The quotient.
     pub value: f64,
     /// Lower end of its 95 % interval.
     pub low_95: f64,
@@ -211,7 +212,7 @@ pub struct Ratio {
     pub high_95: Option<f64>,
 }
 
-/// How much a figure varies from run to run of the same target and plan.
+/// Variation of a figure from run to run of the same target and plan.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunVariation {
     /// Standard deviation of the figure of one run, as a share of it.
@@ -225,7 +226,7 @@ pub struct RunVariation {
     pub earlier_runs: u64,
 }
 
-/// Where the intervals of a metric come from.
+/// The source of the intervals of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
@@ -240,7 +241,7 @@ pub enum Basis {
     Blocks,
 }
 
-/// What a metric comes to.
+/// The answer for a metric.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -281,13 +282,13 @@ impl Verdict {
         }
     }
 
-    /// Whether more measurements could still decide.
+    /// True if more measurements could still decide.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Undecided | Self::FasterOnce | Self::SlowerOnce)
     }
 }
 
-/// What it would take to decide, if the ratio stays where it is: the width of an interval falls
+/// The effort that would decide, if the ratio stays where it is: the width of an interval falls
 /// with the root of what it rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Needed {
@@ -301,14 +302,14 @@ pub struct Needed {
     pub runs: Option<u64>,
 }
 
-/// What only one side has.
+/// A figure that only one side has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unmatched {
     /// The workload, or `curve`, `burst`, `access`.
     pub subject: String,
     /// The side that has it.
     pub only: Holder,
-    /// Why the other does not, as far as its record says.
+    /// The reason why the other side has none, as far as its record says.
     pub why: Option<String>,
 }
 
@@ -316,45 +317,45 @@ pub struct Unmatched {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holder {
-    /// The baseline.
+    /// The baseline has it.
     A,
-    /// The other.
+    /// The candidate has it.
     B,
 }
 
 /// The latency distributions of both sides, the runs of a side merged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PercentilePair {
-    /// The workload.
+    /// Name of the workload.
     pub subject: String,
     /// Index of the target.
     pub target: usize,
     /// The kind of operation.
     pub op: OpKind,
-    /// Whether the two are comparable, as the metrics say.
+    /// True if the two are comparable, as the metrics say.
     pub comparable: bool,
-    /// The baseline's, ascending.
+    /// Percentiles of the baseline, ascending.
     pub a: Vec<PercentilePoint>,
-    /// The other's, ascending.
+    /// Percentiles of the candidate, ascending.
     pub b: Vec<PercentilePoint>,
 }
 
 /// A condition that the user set, checked on one candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
-    /// As given: `random-read-d32.iops<-5%`.
+    /// The words of the user: `random-read-d32.iops<-5%`.
     pub expression: String,
-    /// The candidate's label.
+    /// Label of the candidate that it was applied to.
     pub candidate: String,
     /// The change of the metric, as a share: −0.05 is 5 % less; `null` when there is none.
     pub change: Option<f64>,
-    /// How it came out.
+    /// The answer.
     pub outcome: ConditionOutcome,
-    /// In a sentence.
+    /// The answer in a sentence, with the figures.
     pub why: String,
 }
 
-/// How a condition came out.
+/// The answer to a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConditionOutcome {

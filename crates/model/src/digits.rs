@@ -43,7 +43,7 @@ fn to_place(value: f64, last: i32) -> String {
     grouped(&format!("{rounded:.decimals$}"))
 }
 
-/// How many digits of a value its half-width supports.
+/// The number of significant digits of a value that its half-width supports.
 pub fn digits_of(value: f64, half_width: Option<f64>) -> i32 {
     match half_width.filter(|half_width| *half_width > 0.0 && half_width.is_finite()) {
         Some(half_width) => {
@@ -128,14 +128,14 @@ fn in_unit(value: f64, unit: &str, scaled: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// `/s` of `13,700/s`.
+/// The unit behind a number: `/s` of `13,700/s`.
 fn unit_of(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_ascii_digit() || " ,.-".contains(c))
 }
 
 impl Estimate {
-    /// Whether nothing is known of it: nothing happened in the measured time, so that zero is only
-    /// its lower limit.
+    /// True where nothing happened in the measured time, so that zero is only the lower limit of
+    /// the value.
     pub fn is_unknown(&self) -> bool {
         self.value == 0.0 && self.half_width_95.is_none()
     }

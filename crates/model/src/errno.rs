@@ -95,7 +95,7 @@ pub fn name(number: i32) -> String {
     }
 }
 
-/// What tools print for an error: `No space left on device`, as strerror(3) has it.
+/// The words that tools print for an error: `No space left on device`, as strerror(3) has them.
 pub fn text(errno: &str) -> String {
     if errno == END_OF_FILE {
         return "unexpected end of file".to_owned();
@@ -115,20 +115,27 @@ fn entry(errno: &str) -> &'static Entry {
         .unwrap_or(&OTHER)
 }
 
-/// What an error means, as a clause: `no space left`.
+/// The meaning of an error as a clause: `no space left`.
 pub fn meaning(errno: &str) -> &'static str {
     entry(errno).1
 }
 
-/// What to do about these errors, each thing once and in the order of the table, as clauses with
-/// semicolons between.
+/// Remedies for these errors, each once and in the order of the table, as clauses with semicolons
+/// between.
 pub fn remedy<'a>(errnos: impl IntoIterator<Item = &'a str>) -> String {
-    let seen = errnos.into_iter().map(|errno| entry(errno).2);
-    let seen: Vec<&str> = seen.collect();
-    let all = TABLE.iter().chain([&OTHER]).map(|(.., remedy)| *remedy);
-    let mut told: Vec<&str> = all.filter(|remedy| seen.contains(remedy)).collect();
-    told.dedup();
-    told.join("; ")
+    let mut wanted = Vec::new();
+    for errno in errnos {
+        wanted.push(entry(errno).2);
+    }
+    let mut remedies: Vec<&str> = Vec::new();
+    for (.., remedy) in TABLE.iter().chain([&OTHER]) {
+        if wanted.contains(remedy) {
+            remedies.push(remedy);
+        }
+    }
+    // Errors with one remedy are neighbours in the table.
+    remedies.dedup();
+    remedies.join("; ")
 }
 
 #[cfg(test)]

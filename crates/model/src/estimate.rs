@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 pub struct Estimate {
     /// Independent batches behind it.
     pub n: u64,
-    /// The value.
+    /// The estimate itself, in `unit`.
     pub value: f64,
     /// Half-width of the 95 % interval, same unit; `null` when there was too little to tell.
     pub half_width_95: Option<f64>,
@@ -18,7 +18,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of `n` values; without a half-width nothing is known of the interval.
+    /// An estimate of `n` values; without a half-width nothing is known of the interval.
     pub fn new(n: u64, value: f64, half_width_95: Option<f64>, unit: &str) -> Self {
         Self {
             n,

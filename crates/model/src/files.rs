@@ -12,7 +12,7 @@ const BLOCK_BYTES: u64 = 4096;
 /// An inode with its name, rounded up: ext4 has 256 bytes and xfs 512 for the inode alone.
 const INODE_BYTES: u64 = 1024;
 
-/// What is done with files.
+/// The operations on files that a run measures, and the files that it makes for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesPlan {
     /// Files of each set.
@@ -25,13 +25,13 @@ pub struct FilesPlan {
     pub directories: u32,
     /// Threads that share the files of a step.
     pub threads: u32,
-    /// What is made durable before an operation counts.
+    /// The part that is made durable before an operation counts.
     pub sync: FileSync,
-    /// What the run does to the kernel's caches before files are looked at and read.
+    /// The state of the kernel's caches before files are looked at and read.
     pub caches: FileCaches,
     /// The orders, each with a set of files of its own.
     pub orders: Vec<FileOrder>,
-    /// How often the whole is repeated.
+    /// Repetitions of all steps.
     pub rounds: u32,
     /// The longest that all steps may take together, in nanoseconds. What a step leaves undone when
     /// its share of the time is over is not measured.
@@ -69,19 +69,19 @@ impl FilesPlan {
     }
 }
 
-/// What is done with a file.
+/// An operation on one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileOperation {
     /// A new file is opened, written and closed.
     Create,
-    /// Its size and times are looked up by its name.
+    /// Looks up size and times by the name.
     Stat,
-    /// It is opened, read to its end and closed.
+    /// Opens the file, reads it to its end and closes it.
     Read,
-    /// It gets another name in the same directory.
+    /// Gives it another name in the same directory.
     Rename,
-    /// It is removed.
+    /// Removes it.
     Delete,
 }
 
@@ -95,7 +95,7 @@ impl FileOperation {
         Self::Delete,
     ];
 
-    /// Its name.
+    /// The word of records and the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -118,7 +118,7 @@ pub enum FileOrder {
 }
 
 impl FileOrder {
-    /// Its name.
+    /// The word of records and the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sequential => "sequential",
@@ -127,33 +127,33 @@ impl FileOrder {
     }
 }
 
-/// What is made durable before an operation counts.
+/// The part that is made durable before an operation counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileSync {
-    /// Nothing.
+    /// Nothing is synced.
     None,
     /// The content of a new file, by fsync.
     File,
     /// The names, by an fsync of the directory after each create, rename and delete.
     Directory,
-    /// Both.
+    /// Both the file and its directory are synced.
     Both,
 }
 
 impl FileSync {
-    /// Whether new files are synced.
+    /// True if new files are synced.
     pub fn syncs_files(self) -> bool {
         matches!(self, Self::File | Self::Both)
     }
 
-    /// Whether directories are synced.
+    /// True if directories are synced.
     pub fn syncs_directories(self) -> bool {
         matches!(self, Self::Directory | Self::Both)
     }
 }
 
-/// What a run does to the kernel's caches.
+/// The treatment of the kernel's caches by a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileCaches {
@@ -166,14 +166,14 @@ pub enum FileCaches {
 /// An operation on all files of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileStep {
-    /// What is done.
+    /// The operation on every file.
     pub operation: FileOperation,
-    /// In which order.
+    /// The order in which the files come.
     pub order: FileOrder,
 }
 
 impl FileStep {
-    /// Its name, such as `create-random`.
+    /// The name in records and tables, such as `create-random`.
     pub fn name(self) -> String {
         format!("{}-{}", self.operation.as_str(), self.order.as_str())
     }
@@ -182,11 +182,11 @@ impl FileStep {
 /// A round of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileRound {
-    /// Its start, in nanoseconds after the start of the run.
+    /// Nanoseconds from the start of the run to that of the round.
     pub start_ns: u64,
-    /// Its time in nanoseconds.
+    /// Nanoseconds from the start of the round to its end.
     pub wall_ns: u64,
-    /// Operations that succeeded.
+    /// Operations that succeeded in it.
     pub count: u64,
 }
 
@@ -200,7 +200,7 @@ pub struct FileSyncTime {
 }
 
 impl FileSyncTime {
-    /// Of both, in nanoseconds.
+    /// Nanoseconds that all syncs took, of files and directories.
     pub fn total_ns(self) -> u64 {
         self.file_sync_ns.saturating_add(self.directory_sync_ns)
     }
@@ -213,35 +213,35 @@ impl std::ops::AddAssign for FileSyncTime {
     }
 }
 
-/// Whether what is read could come from memory.
+/// The caches that could have answered what was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CacheDrop {
-    /// Whether the content of the files was dropped from the page cache before each `read`.
+    /// State of the page cache for the content of the files before each `read`.
     pub pages: CacheState,
-    /// Whether names and inodes were dropped before each `stat` and `read`.
+    /// State of the caches of names and inodes before each `stat` and `read`.
     pub names: CacheState,
-    /// Why dropping failed; absent where it was not tried or succeeded.
+    /// The reason why dropping failed; absent where it was not tried or succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
-/// Whether a cache was emptied.
+/// The state of a cache before a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
-    /// It was not: memory may have answered.
+    /// Not emptied: memory may have answered.
     #[default]
     Kept,
-    /// It was.
+    /// Emptied: the disk had to answer.
     Dropped,
 }
 
-/// What the engine measured.
+/// The figures of all steps with files, before anything is concluded.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FilesMeasurement {
     /// The steps that began, in order.
     pub steps: Vec<FileStepMeasurement>,
-    /// What came of dropping caches.
+    /// The result of dropping caches.
     pub caches: CacheDrop,
     /// Files of an earlier run that were found and removed before the first step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -251,7 +251,7 @@ pub struct FilesMeasurement {
 /// One step, all rounds together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileStepMeasurement {
-    /// What was done.
+    /// The step that these figures belong to.
     pub step: FileStep,
     /// Measured time in nanoseconds.
     pub wall_ns: u64,
@@ -261,11 +261,11 @@ pub struct FileStepMeasurement {
     pub op: OpMeasurement,
     /// The part of the latencies that is fsync.
     pub sync: FileSyncTime,
-    /// The rounds.
+    /// In their order; each repeats the step on new files.
     pub rounds: Vec<FileRound>,
     /// Bytes that the disks below moved meanwhile; `None` where they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<ByteCount>,
-    /// Why its last round ended.
+    /// The reason why its last round ended.
     pub stopped: StopReason,
 }

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How much a finding weighs.
+/// The weight of a finding.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -18,27 +18,27 @@ pub enum Severity {
     Failure,
 }
 
-/// What a finding says of the figures that it concerns. Grades, thresholds, promises of a data
-/// sheet, settings, limits, comparisons, trends and the monitoring plugin ask this, so that all of
-/// them agree.
+/// The consequence of a finding for the figures that it concerns. Grades, thresholds, promises of a
+/// data sheet, settings, limits, comparisons, trends and the monitoring plugin ask this, so that
+/// all of them agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Meaning {
     /// The figures are not the disk's.
     NotTheDisk {
-        /// What they are instead.
+        /// The thing that the figures show instead.
         cause: Cause,
     },
     /// The figures are right, and the finding names what limited the rate.
     Limit {
-        /// The limit.
+        /// The thing that limited the rate.
         limit: RateLimit,
     },
     /// The measurement ended before its plan did.
     EndedEarly,
     /// Other programs used the disk or the processors meanwhile.
     OtherLoad {
-        /// What they used.
+        /// The thing that other programs used, too.
         used: SharedResource,
     },
     /// The figures are the disk's, but less certain than they look. A record that does not say what
@@ -53,7 +53,7 @@ pub enum Meaning {
     Note,
 }
 
-/// What a figure is that is not the disk's.
+/// The thing that a figure shows where it does not show the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -65,7 +65,7 @@ pub enum Cause {
     EmptyBlocks,
     /// No counter of a disk confirms that it had the requests.
     Unconfirmed,
-    /// What was acknowledged may not be durable.
+    /// Acknowledged writes may not be durable.
     NotDurable,
     /// A burst credit that ended paid for them: the sustained rate is lower.
     Burst,
@@ -88,11 +88,11 @@ impl Cause {
     }
 }
 
-/// What several programs share.
+/// A thing that several programs share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SharedResource {
-    /// The disk.
+    /// The disk itself.
     Disk,
     /// The processors, on this machine or on its host.
     Processors,
@@ -118,8 +118,8 @@ impl Meaning {
         }
     }
 
-    /// Why the figures may not decide anything: no grade, threshold, promise or setting. `None`
-    /// where they may.
+    /// The reason why the figures may not decide anything: no grade, threshold, promise or setting.
+    /// `None` where they may.
     pub fn objection(self) -> Option<Cause> {
         match self {
             Self::NotTheDisk { cause } => Some(cause),
@@ -133,7 +133,7 @@ impl Meaning {
         }
     }
 
-    /// Whether the figures may be compared with those of another run. Two disks whose figures are
+    /// True if the figures may be compared with those of another run. Two disks whose figures are
     /// both unconfirmed, or both of commits that may be lost, can still be told apart.
     pub fn allows_comparison(self) -> bool {
         match self {
@@ -147,7 +147,7 @@ impl Meaning {
         }
     }
 
-    /// Whether the figures are less certain than their intervals.
+    /// True if the figures are less certain than their intervals.
     pub fn makes_doubtful(self) -> bool {
         match self {
             Self::EndedEarly | Self::OtherLoad { .. } | Self::Doubtful => true,
@@ -164,19 +164,19 @@ impl Meaning {
 pub struct Finding {
     /// Stable name, such as `served-from-cache`.
     pub code: String,
-    /// What was found, in at most eight words; absent in records of earlier versions.
+    /// The observation in at most eight words; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Its weight.
+    /// The weight, which decides the place in the list.
     pub severity: Severity,
-    /// What it says of the figures that it concerns.
+    /// The consequence for the figures that it concerns.
     #[serde(default)]
     pub says: Meaning,
     /// One or two sentences a database administrator understands, with the figures.
     pub claim: String,
-    /// What was observed; never empty.
+    /// Observations in the record; never empty.
     pub evidence: Vec<Evidence>,
-    /// What to do about it.
+    /// A sentence that says what to do about it.
     pub remedy: String,
     /// A command that shows the same thing, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -186,9 +186,9 @@ pub struct Finding {
 /// One observation that a finding rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// Where in the record it stands, as a JSON pointer: `/measurements/2/data/device/accounted`.
+    /// A place of the record as a JSON pointer: `/measurements/2/data/device/accounted`.
     pub path: String,
-    /// The value seen.
+    /// The value at that place.
     pub observed: f64,
     /// The value it was compared with.
     pub threshold: f64,
@@ -202,12 +202,12 @@ impl Finding {
         self.title.as_deref().unwrap_or(&self.code)
     }
 
-    /// Whether its evidence points into a measurement.
+    /// True if its evidence points into the measurement with this index.
     pub fn concerns(&self, measurement: usize) -> bool {
         self.rests_on(&format!("/measurements/{measurement}"))
     }
 
-    /// Whether some of its evidence is at a place of the record, or below it.
+    /// True if some of its evidence is at a place of the record, or below it.
     pub fn rests_on(&self, place: &str) -> bool {
         self.evidence
             .iter()
@@ -217,7 +217,7 @@ impl Finding {
             })
     }
 
-    /// Whether it weighs enough to matter to the figures.
+    /// True if it weighs enough to matter to the figures.
     pub fn is_serious(&self) -> bool {
         self.severity >= Severity::Warning
     }
@@ -226,26 +226,26 @@ impl Finding {
 /// The limit of a rate, with what shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitedBy {
-    /// The limit.
+    /// The thing that was the limit.
     pub limit: RateLimit,
-    /// What shows it, in a few words.
+    /// The observation that shows it, in a few words.
     pub why: String,
     /// The observations; empty where the limit is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
 }
 
-/// What can limit a rate.
+/// A thing that can limit a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateLimit {
     /// The device: more requests in flight do not raise the rate.
     Device,
-    /// Making writes durable.
+    /// Syncs, which make writes durable.
     Flush,
     /// The link to the device.
     Link,
-    /// CPU time.
+    /// Processor time.
     Cpu,
     /// A cap of the volume, the hypervisor or a control group.
     Cap,
@@ -253,16 +253,16 @@ pub enum RateLimit {
     QueueDepth,
     /// The filesystem passes on one request at a time.
     FilesystemLock,
-    /// The program itself.
+    /// This program.
     Program,
     /// The rate that was requested.
     RequestedRate,
-    /// Nothing shows it.
+    /// The record does not show it.
     Unknown,
 }
 
 impl RateLimit {
-    /// Whether the program or its processors were the limit, so that the disk can do more.
+    /// True if the program or its processors were the limit, so that the disk can do more.
     pub fn is_of_the_program(self) -> bool {
         match self {
             Self::Cpu | Self::Program => true,

@@ -18,6 +18,7 @@ const LAST_BIN_NS: u64 = (1 << 33) + (63 << 27);
 pub const BINS: usize = 29 << BIN_BITS;
 /// Upper ends of fio's ranges of nanoseconds, microseconds and milliseconds.
 const RANGES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+/// The words of these ranges in fio's output; only milliseconds have the last two.
 const LABELS: [&str; 12] = [
     "2", "4", "10", "20", "50", "100", "250", "500", "750", "1000", "2000", ">=2000",
 ];
@@ -30,7 +31,7 @@ pub fn bin(ns: u64) -> u64 {
     (kept_ns >> lost << lost) + width / 2
 }
 
-/// How many of its last binary digits a latency loses.
+/// The number of binary digits at the end of a latency that its bin does not keep.
 fn lost_digits(ns: u64) -> u32 {
     (u64::BITS - ns.leading_zeros()).saturating_sub(BIN_BITS + 1)
 }
@@ -56,15 +57,15 @@ pub fn bins(histogram: &LatencyHistogram) -> BTreeMap<u64, u64> {
 /// Rates at intervals; zeros without any.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RateSamples {
-    /// The lowest.
+    /// The lowest sample.
     pub min: f64,
-    /// The highest.
+    /// The highest sample.
     pub max: f64,
-    /// Their mean.
+    /// The mean of the samples.
     pub mean: f64,
     /// Standard deviation of the sample.
     pub deviation: f64,
-    /// How many there are.
+    /// The number of samples.
     pub count: u64,
 }
 
@@ -100,20 +101,20 @@ impl RateSamples {
 /// The share of all transfers in each range, in percent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RangeShares {
-    /// Below a microsecond.
+    /// Shares of latencies below a microsecond, by the word that fio has for the range.
     pub ns: Vec<(&'static str, f64)>,
-    /// Below a millisecond.
+    /// Shares of latencies below a millisecond, and above those in `ns`.
     pub us: Vec<(&'static str, f64)>,
-    /// The others.
+    /// Shares of all longer latencies.
     pub ms: Vec<(&'static str, f64)>,
 }
 
 /// The shares of all latencies in fio's ranges.
-pub fn range_shares<'a>(all: impl Iterator<Item = &'a LatencyHistogram>) -> RangeShares {
-    let mut counts = [[0_u64; 12]; 3];
-    for bucket in all.flat_map(LatencyHistogram::buckets) {
-        let (unit, range) = place(bucket.low_ns + bucket.width_ns / 2);
-        counts[unit][range] += bucket.count;
+pub fn range_shares<'a>(histograms: impl Iterator<Item = &'a LatencyHistogram>) -> RangeShares {
+    let mut counts = [[0_u64; LABELS.len()]; 3];
+    for bucket in histograms.flat_map(LatencyHistogram::buckets) {
+        let place = place(bucket.low_ns + bucket.width_ns / 2);
+        counts[place.unit][place.range] += bucket.count;
     }
     let total = counts.iter().flatten().sum::<u64>().max(1);
     RangeShares {
@@ -134,7 +135,7 @@ fn labelled_shares(counts: &[u64], total: u64) -> Vec<(&'static str, f64)> {
 
 /// The unit and the range in it that a latency belongs to, as fio's `io_u_mark_latency()` has it:
 /// whole units, and the label is the end that is not reached.
-fn place(ns: u64) -> (usize, usize) {
+fn place(ns: u64) -> RangePlace {
     let (unit, count) = match ns {
         0..1_000 => (0, ns),
         1_000..1_000_000 => (1, ns / 1_000),
@@ -142,7 +143,19 @@ fn place(ns: u64) -> (usize, usize) {
     };
     let beyond = if count < 2000 { 10 } else { 11 };
     let range = RANGES.iter().position(|end| count < *end);
-    (unit, range.unwrap_or(beyond))
+    RangePlace {
+        unit,
+        range: range.unwrap_or(beyond),
+    }
+}
+
+/// A range of fio's output.
+#[derive(Debug, PartialEq, Eq)]
+struct RangePlace {
+    /// 0: nanoseconds, 1: microseconds, 2: milliseconds.
+    unit: usize,
+    /// Index into [`LABELS`].
+    range: usize,
 }
 
 /// `iodepth_level` of a queue with this many requests in flight on average: everything at one
@@ -214,7 +227,8 @@ mod tests {
             (1_000_000_000, (2, 10)),
             (2_000_000_000, (2, 11)),
         ] {
-            assert_eq!(place(ns), expected, "{ns}");
+            let place = place(ns);
+            assert_eq!((place.unit, place.range), expected, "{ns}");
         }
     }
 }

@@ -23,13 +23,13 @@ pub struct FleetRecord {
     /// Rows that differ by less than this share are alike, however sure the difference is: 0.1 is
     /// 10 %.
     pub margin: f64,
-    /// What the rows were judged by.
+    /// The scale that the rows were judged by.
     pub basis: FleetBasis,
-    /// What it comes to.
+    /// The answer, which gives the exit status.
     pub outcome: FleetOutcome,
-    /// The same in a sentence.
+    /// The answer in a sentence.
     pub summary: String,
-    /// What a row is.
+    /// The meaning of a row.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub rows_are: RowUnit,
     /// Disks of one kind, in the order of their first records.
@@ -42,8 +42,8 @@ pub struct FleetRecord {
     /// Inputs that are no usable record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedInput>,
-    /// What hosts that measured at the same instants gave together; absent where fewer than two
-    /// did.
+    /// Figures that hosts gave together which measured at the same instants; absent where fewer
+    /// than two did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum: Option<FleetSum>,
     /// Records whose workloads define the conditions of the metrics, with their figures alone.
@@ -51,11 +51,11 @@ pub struct FleetRecord {
     pub examples: Vec<Record>,
 }
 
-/// What the rows of a fleet were judged by.
+/// The scale that the rows of a fleet are judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FleetBasis {
-    /// By each other.
+    /// The median and spread of the rows themselves.
     EachOther,
     /// By the rows of a saved fleet.
     Reference,
@@ -64,11 +64,11 @@ pub enum FleetBasis {
     SecondLook,
 }
 
-/// What a row of a fleet is.
+/// The meaning of a row of a fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowUnit {
-    /// A disk.
+    /// One row for each disk.
     #[default]
     Disks,
     /// A host with all its targets: the hosts share one storage.
@@ -78,7 +78,7 @@ pub enum RowUnit {
 }
 
 impl RowUnit {
-    /// What one row is called.
+    /// The word for one row in a text.
     pub fn noun(self) -> &'static str {
         match self {
             Self::Disks => "disk",
@@ -88,7 +88,7 @@ impl RowUnit {
     }
 }
 
-/// What a fleet comes to.
+/// The answer for a fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FleetOutcome {
@@ -103,25 +103,25 @@ pub enum FleetOutcome {
 /// Disks of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetGroup {
-    /// What was measured: a scratch file in a directory, a file, a device.
+    /// The kind of the targets: a scratch file in a directory, a file, a device.
     pub kind: TargetKind,
-    /// Whether the disks rotate; `null` where that is not known.
+    /// True of rotating disks; `null` where that is not known.
     pub rotational: Option<bool>,
     /// Vendor and model of the disks; empty where none reports one.
     pub model: String,
     /// Size of the disks of its first row, in bytes. The others differ by 1 % at most.
     pub disk_bytes: u64,
-    /// How many rows belong to it.
+    /// The number of rows that belong to it.
     pub rows: usize,
     /// Relative spread of its rows: one standard deviation of the middle metric; `null` where too
     /// few were judged.
     pub spread: Option<f64>,
-    /// What was measured of them.
+    /// The metrics that its rows have.
     pub metrics: Vec<FleetMetric>,
     /// The mean distance over several metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overall: Vec<FleetOverall>,
-    /// What most of its rows have in common beyond their kind.
+    /// Facts that most of its rows have in common beyond their kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<UsualFact>,
     /// The findings of its rows, and how many have them.
@@ -132,17 +132,17 @@ pub struct FleetGroup {
 /// The figure that speaks for a workload, over the rows that measured it under the same conditions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetMetric {
-    /// Its name, as in a comparison: `fsync-commit.iops`.
+    /// The metric's name, as in a comparison: `fsync-commit.iops`.
     pub metric: String,
-    /// The workload.
+    /// Name of the workload.
     pub subject: String,
-    /// Which figure.
+    /// The kind of figure.
     pub figure: Figure,
     /// Which direction is better.
     pub better: Direction,
     /// Unit of its values.
     pub unit: String,
-    /// How many rows have it.
+    /// The number of rows that have it.
     pub rows: usize,
     /// Index in `examples` of the record that defines its conditions; `null` where too few rows
     /// have it.
@@ -154,7 +154,7 @@ pub struct FleetMetric {
     /// Least, lower quartile, median, upper quartile and greatest value of the rows that are alike;
     /// empty where there is none.
     pub five_numbers: Vec<f64>,
-    /// What another row is judged by; `null` where too few rows have it.
+    /// The scale for another row; `null` where too few rows have the metric.
     pub scale: Option<FleetScale>,
     /// The latencies of the rows that are alike, merged, for each kind of operation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -166,18 +166,18 @@ pub struct FleetMetric {
 pub struct FleetOverall {
     /// Indices of the metrics.
     pub metrics: Vec<usize>,
-    /// What another row is judged by, in standard errors.
+    /// The scale for another row, in standard errors.
     pub scale: FleetScale,
 }
 
 /// Median and spread of logarithms: of a rate, or of one over a time, so that more is faster.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetScale {
-    /// How many rows it is of.
+    /// The number of rows that it follows from.
     pub rows: usize,
-    /// Their median.
+    /// Median of these rows.
     pub median: f64,
-    /// Their spread: 1.4826 times the median absolute deviation, unbiased.
+    /// Spread of these rows: 1.4826 times the median absolute deviation, unbiased.
     pub spread: f64,
     /// The spread that was assumed before any row was looked at.
     pub floor: f64,
@@ -190,24 +190,24 @@ pub struct FleetScale {
 /// A fact that most rows of a group share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UsualFact {
-    /// What it is, such as `firmware`.
+    /// The word for the fact, such as `firmware`.
     pub what: String,
     /// The value of most rows.
     pub value: String,
-    /// How many rows have this value.
+    /// The number of rows that have this value.
     pub rows: usize,
 }
 
 /// A finding, and how many rows of a group have it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UsualFinding {
-    /// Its code.
+    /// Code of the finding.
     pub code: String,
-    /// How many rows have it.
+    /// The number of rows that have it.
     pub rows: usize,
 }
 
-/// What a row or one of its figures comes to.
+/// The answer for a row or one of its figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowState {
@@ -219,9 +219,9 @@ pub enum RowState {
     Faster,
     /// Slower, but of so many rows one is by chance.
     Suspect,
-    /// It failed requests.
+    /// Some of its requests failed.
     Errors,
-    /// It could not be judged.
+    /// No judgement is possible; a reason stands beside it.
     NotJudged,
 }
 
@@ -242,35 +242,35 @@ impl RowState {
 /// A disk: a target of a rank of a host. Several runs of it are averaged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetRow {
-    /// What pages call it: the host, and of the rest what tells it from others.
+    /// The name on pages: the host, and of the rest what tells it from others.
     pub name: String,
     /// Name of the machine.
     pub host: String,
     /// The rank that a launcher gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
-    /// The target's path.
+    /// Path of the target.
     pub target: String,
     /// Kernel names of the disks at the bottom.
     pub disks: Vec<String>,
-    /// Their serial numbers, as far as they are known.
+    /// Serial numbers of its disks, as far as they are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub serials: Vec<String>,
-    /// Its runs.
+    /// The runs whose figures it takes together.
     pub runs: Vec<FleetRun>,
     /// Index of its group; `null` where it was not compared with others.
     pub group: Option<usize>,
-    /// What it comes to.
+    /// The answer for the row.
     pub state: RowState,
-    /// Its figures.
+    /// One for each metric that it has.
     pub values: Vec<FleetValue>,
     /// Mean distance over its metrics, and how sure it is; `null` where it was not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overall: Option<FleetDistance>,
-    /// What may be the reason, the likeliest first: what most of the others do not have.
+    /// Likely reasons, the likeliest first: facts that most of the others do not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<FleetReason>,
-    /// Why it was not judged.
+    /// The reason why it was not judged; absent where it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_judged: Option<Reason>,
 }
@@ -278,11 +278,11 @@ pub struct FleetRow {
 /// A run of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetRun {
-    /// Its id.
+    /// The id in its record.
     pub run_id: String,
     /// Its start in UTC, RFC 3339.
     pub started: String,
-    /// Whether it ended before its plan did.
+    /// True if it ended before its plan did.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub partial: bool,
 }
@@ -294,30 +294,31 @@ pub struct FleetValue {
     pub metric: usize,
     /// The figure; the geometric mean of several runs.
     pub value: f64,
-    /// Its standard error as a share of it, as its own records state; 0 where they state none.
+    /// Standard error as a share of the value, as the row's own records state; 0 where they state
+    /// none.
     pub error: f64,
-    /// What it comes to.
+    /// The answer for this figure.
     pub state: RowState,
-    /// How far it lies from the others; `null` where it was not judged.
+    /// Distance from the others; `null` where it was not judged.
     pub distance: Option<FleetDistance>,
-    /// Why it was not judged.
+    /// The reason why it was not judged; absent where it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_judged: Option<Reason>,
-    /// Its latencies, where the row differs from the others.
+    /// Latencies of the workload, where the row differs from the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latencies: Vec<FleetLatencies>,
 }
 
-/// How far a row lies from the others.
+/// The distance of a row from the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetDistance {
     /// Times as fast as the median of the others: 0.5 is half as fast.
     pub speed: f64,
-    /// In standard errors.
+    /// The distance in standard errors.
     pub t: f64,
     /// Probability of this distance by chance alone, for one row and metric.
     pub p_value: f64,
-    /// The same after allowing for the number of rows and metrics (Holm).
+    /// `p` after allowing for the number of rows and metrics (Holm).
     pub p_adjusted: f64,
 }
 
@@ -336,7 +337,7 @@ pub struct FleetReason {
 pub struct MissingRow {
     /// The host, or the rank where only that is known.
     pub name: String,
-    /// What is known of it.
+    /// A clause with what is known of it.
     pub why: String,
 }
 
@@ -345,14 +346,14 @@ pub struct MissingRow {
 pub struct RefusedInput {
     /// The file, or the place in a stream.
     pub name: String,
-    /// What is wrong with it.
+    /// A clause with what is wrong with it.
     pub why: String,
-    /// Whether a record was lost with it, as it is truncated, damaged or empty; false where it
+    /// True if a record was lost with it, as it is truncated, damaged or empty; false where it
     /// holds something else.
     pub is_lost: bool,
 }
 
-/// What a process announces before its first request, so that a rank which dies has a name.
+/// The announcement of a process before its first request, so that a rank which dies has a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Always [`HELLO_SCHEMA`].
@@ -364,12 +365,12 @@ pub struct Hello {
     /// The rank that a launcher gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
-    /// How many ranks the launcher started.
+    /// The number of ranks that the launcher started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
-    /// The targets' paths.
+    /// Paths of the targets.
     pub targets: Vec<String>,
-    /// How many slots it measures together with others.
+    /// The number of slots that it measures together with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
 }

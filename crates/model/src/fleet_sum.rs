@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 /// The sum over the hosts whose slots overlap.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetSum {
-    /// The same in a sentence.
+    /// The sum in a sentence.
     pub summary: String,
     /// The runs in it.
     pub members: Vec<SumMember>,
     /// Runs that are not in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// How many slots the timetable has.
+    /// The number of slots of the timetable.
     pub slots: u32,
-    /// Whether the members share one storage: the sum is what that gives, and rows are hosts, not
-    /// disks.
+    /// The members' storage. With shared storage the sum is what that gives, and rows are hosts,
+    /// not disks.
     pub storage: SumStorage,
     /// The sum for each workload and kind of operation, in the order of the plan.
     pub workloads: Vec<WorkloadSum>,
-    /// How far the members' slots began apart; absent where no slot counts.
+    /// The time between the first and the last start within a slot; absent where no slot counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts: Option<StartSpread>,
 }
@@ -38,18 +38,18 @@ pub struct SumMember {
     /// The most by which its clock may differ from that of the first member, in nanoseconds, after
     /// what is known of the difference was taken away.
     pub bound_ns: u64,
-    /// What tells its clock from that of the first member.
+    /// The source of the offset between its clock and that of the first member.
     pub clock: ClockBasis,
     /// Slots that it did not measure, which are in no sum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<u32>,
-    /// What its disks counted as a share of what it asked for, of the workload where both differ
-    /// most; absent where its disks count nothing.
+    /// Bytes that its disks counted as a share of those that it asked for, of the workload where
+    /// both differ most; absent where its disks count nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounted: Option<f64>,
 }
 
-/// What tells two clocks apart.
+/// The source of the offset between two clocks.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -68,25 +68,25 @@ pub enum ClockBasis {
 pub struct LeftOut {
     /// The host, and its rank where it has one.
     pub name: String,
-    /// Why.
+    /// The reason for leaving it out.
     pub reason: Reason,
 }
 
-/// Whether the members of a sum share their storage.
+/// The storage of the members of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SumStorage {
-    /// Each has its own disks.
+    /// Each member has its own disks.
     #[default]
     Separate,
     /// All of them use one storage.
     Shared,
 }
 
-/// What the members gave together in the slots of a workload.
+/// Figures of all members together in the slots of a workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadSum {
-    /// Its name.
+    /// Name of the workload.
     pub workload: String,
     /// The kind of operation.
     pub op: OpKind,
@@ -103,22 +103,22 @@ pub struct WorkloadSum {
     pub latencies: Option<FleetLatencies>,
 }
 
-/// How far the members' slots began apart.
+/// The time between the first and the last start within a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StartSpread {
     /// From the first to the last, in nanoseconds: the median over the slots.
     pub median_ns: u64,
-    /// The same of the slot where it was longest.
+    /// The longest of all slots, in nanoseconds.
     pub longest_ns: u64,
 }
 
 /// The latencies of one kind of operation, of several rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetLatencies {
-    /// The kind.
+    /// The kind of operation.
     pub op: OpKind,
-    /// How many.
+    /// The number of latencies.
     pub count: u64,
-    /// Their percentiles, ascending; only those with at least ten latencies beyond.
+    /// Percentiles, ascending; only those with at least ten latencies beyond.
     pub percentiles: Vec<PercentilePoint>,
 }

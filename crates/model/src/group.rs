@@ -11,7 +11,7 @@ pub struct Group<'a> {
     pub workloads: &'a [Workload],
 }
 
-/// Why workloads cannot run at the same time, and what to do.
+/// The reason why workloads cannot run at the same time, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Clash {
     /// One gives the scratch file its content, which the others must find.
@@ -69,7 +69,7 @@ impl<'a> Group<'a> {
         Self::new(0, std::slice::from_ref(workload))
     }
 
-    /// Whether it is a single workload.
+    /// True of a single workload.
     pub fn is_alone(&self) -> bool {
         self.workloads.len() == 1
     }
@@ -117,7 +117,7 @@ impl<'a> Group<'a> {
             .map(|other| other.name.as_str())
     }
 
-    /// Why they cannot run at the same time.
+    /// The reason why they cannot run at the same time; `None` where they can.
     pub fn clash(&self) -> Option<Clash> {
         if self.is_alone() {
             return None;

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 pub struct DiskHealth {
     /// Kernel name of the disk, such as `sda`.
     pub disk: String,
-    /// Where it comes from, such as `smartctl 7.3`; `None` when nothing could be learnt.
+    /// The program that told, such as `smartctl 7.3`; `None` when nothing could be learnt.
     pub source: Option<String>,
-    /// Why nothing or not everything could be learnt, a clause with what to do; `None` when all is
-    /// well.
+    /// The reason why nothing or not everything could be learnt, a clause with what to do; `None`
+    /// when all is well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
     /// `ATA`, `NVMe` or `SCSI`.
@@ -24,14 +24,14 @@ pub struct DiskHealth {
     pub firmware: Option<String>,
     /// Revolutions per minute; 0 for a disk without moving parts.
     pub rotation_rpm: Option<u32>,
-    /// Whether the disk reports that it is healthy. Heat alone does not count here: see
-    /// `temperature_alarm`.
+    /// The disk's own verdict: true if it reports that it is healthy. Heat alone does not count
+    /// here: see `temperature_alarm`.
     pub passed: Option<bool>,
     /// Temperature in degrees Celsius.
     pub temperature_celsius: Option<i32>,
     /// The temperature from which on the disk complains or slows down.
     pub temperature_limit_celsius: Option<i32>,
-    /// Whether the disk itself complains of its temperature now.
+    /// True if the disk itself complains of its temperature now.
     #[serde(default)]
     pub temperature_alarm: Option<bool>,
     /// Temperatures of all sensors of an NVMe disk, in degrees Celsius.
@@ -43,7 +43,7 @@ pub struct DiskHealth {
     /// Minutes that an NVMe disk spent above its critical temperature over its life.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub critical_minutes: Option<u64>,
-    /// Hours under power.
+    /// Hours that the disk was under power in its life.
     pub power_on_hours: Option<u64>,
     /// Hours under power by Seagate's FARM log, which keeps them when the SMART counters are reset;
     /// only smartctl 7.4 and later reads it.
@@ -91,9 +91,9 @@ impl DiskHealth {
 /// A self-test of the disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SelfTest {
-    /// What became of it, in smartctl's words.
+    /// The result, in smartctl's words.
     pub status: String,
-    /// Whether it passed; `None` while it runs or when it was aborted.
+    /// True if it passed; `None` while it runs or when it was aborted.
     pub passed: Option<bool>,
     /// The disk's power-on hours when it ended.
     pub hours: Option<u64>,
@@ -102,18 +102,18 @@ pub struct SelfTest {
     pub remaining_percent: Option<u32>,
 }
 
-/// What a disk counted before and after a run.
+/// Counters of a disk before and after a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountedDisk {
     /// Kernel name of the disk.
     pub disk: String,
-    /// Its counters before the run.
+    /// Counters before the run.
     pub before: DiskCounters,
-    /// Its counters after it.
+    /// Counters after the run.
     pub after: DiskCounters,
 }
 
-/// What a disk counts of its load. Every field that it does not report is absent.
+/// Counters that a disk keeps of its load. Every field that it does not report is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DiskCounters {
     /// Temperatures of all its sensors, in degrees Celsius.
@@ -125,7 +125,7 @@ pub struct DiskCounters {
     /// Minutes above its critical temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub critical_minutes: Option<u64>,
-    /// How often it throttled itself (NVMe host controlled thermal management, both levels).
+    /// Times that it throttled itself (NVMe host controlled thermal management, both levels).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttles: Option<u64>,
     /// Seconds in which it was throttled.
@@ -137,10 +137,10 @@ pub struct DiskCounters {
     /// Endurance used, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wear_percent: Option<u32>,
-    /// What its link carries at most, in bytes per second.
+    /// The most that its link carries, in bytes per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link_bytes_per_second: Option<u64>,
-    /// How long an EBS volume was at its limits.
+    /// Times for which an EBS volume was at its limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceeded: Option<ExceededLimits>,
 }
@@ -160,7 +160,7 @@ pub struct ExceededLimits {
 }
 
 impl CountedDisk {
-    /// Whether the disk counted during the run that it was too hot: it throttled itself, or was
+    /// True if the disk counted during the run that it was too hot: it throttled itself, or was
     /// above a temperature of its own. A temperature alone proves nothing.
     pub fn was_hot(&self) -> bool {
         let counts = [
@@ -179,7 +179,7 @@ impl CountedDisk {
         false
     }
 
-    /// Whether its link carries less after the run than before.
+    /// True if its link carries less after the run than before.
     pub fn has_slower_link(&self) -> bool {
         match (
             self.before.link_bytes_per_second,
@@ -197,7 +197,7 @@ impl CountedDisk {
             .checked_sub(self.before.written_bytes?)
     }
 
-    /// How long a limit of the volume, or of the instance, was exceeded during the run.
+    /// Times for which a limit of the volume, or of the instance, was exceeded during the run.
     pub fn exceeded(&self) -> Option<ExceededLimits> {
         let (before, after) = (self.before.exceeded?, self.after.exceeded?);
         Some(ExceededLimits {

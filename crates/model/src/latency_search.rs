@@ -6,10 +6,10 @@ use crate::window::LateRequests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the search for the greatest depth found.
+/// The result of the search for the greatest depth that keeps a latency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencySearch {
-    /// What the requests had to meet.
+    /// The latency that the requests had to keep to.
     pub target: LatencyTarget,
     /// The greatest depth at which they did; `null` where they did at none.
     pub depth: Option<u32>,
@@ -23,9 +23,9 @@ pub struct LatencySearch {
 }
 
 /// Reads and writes of all kinds together; a write that is synced counts with its sync.
-pub fn timed_requests(of: impl Fn(OpKind) -> Option<LateRequests>) -> LateRequests {
-    let writes = of(OpKind::Commit).or_else(|| of(OpKind::Write));
-    let reads = of(OpKind::Read).unwrap_or_default();
+pub fn timed_requests(of_kind: impl Fn(OpKind) -> Option<LateRequests>) -> LateRequests {
+    let writes = of_kind(OpKind::Commit).or_else(|| of_kind(OpKind::Write));
+    let reads = of_kind(OpKind::Read).unwrap_or_default();
     reads.plus(writes.unwrap_or_default())
 }
 
@@ -42,7 +42,7 @@ impl LatencySearch {
             .take_while(|trial| trial.holds)
             .map(|trial| trial.depth)
             .max();
-        let is_settled = match depths.iter().find(|one| Some(**one) > depth) {
+        let is_settled = match depths.iter().find(|planned| Some(**planned) > depth) {
             Some(next) => trials.iter().any(|trial| trial.depth == *next),
             None => true,
         };
@@ -76,9 +76,9 @@ pub struct DepthTrial {
     pub depth: u32,
     /// Reads and writes that completed.
     pub requests: u64,
-    /// Those of them that took longer than the target.
+    /// Requests that took longer than the target.
     pub late: u64,
-    /// Whether that is no more than allowed.
+    /// True if that is no more than allowed.
     pub holds: bool,
 }
 

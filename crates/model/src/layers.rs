@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct LayersPlan {
     /// The layers, the highest first.
     pub layers: Vec<PlannedLayer>,
-    /// Why they end above the disk; absent where they do not.
+    /// The reason why they end above the disk; absent where they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unresolved: Option<String>,
 }
@@ -25,7 +25,7 @@ impl LayersPlan {
 /// One of the layers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedLayer {
-    /// What it is called: `file on ext4`, `nvme0n1p2`, `dm-0 (crypt data)`.
+    /// The layer in words: `file on ext4`, `nvme0n1p2`, `dm-0 (crypt data)`.
     pub name: String,
     /// The directory of the scratch file, the file, or the node of the device.
     pub path: String,
@@ -35,15 +35,15 @@ pub struct PlannedLayer {
     /// Index of its target; absent where it is not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<usize>,
-    /// Why it is not measured; absent where it is.
+    /// The reason why it is not measured; absent where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<SkippedLayer>,
-    /// How many devices the layer above spreads its blocks over. This is the first of them, and
-    /// the only one that is measured.
+    /// The number of devices that the layer above spreads its blocks over. This is the first of
+    /// them, and the only one that is measured.
     pub one_of: u32,
 }
 
-/// Why a layer is not measured.
+/// The reason why a layer is not measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkippedLayer {
     /// The reason, one clause.
@@ -53,26 +53,26 @@ pub struct SkippedLayer {
     pub command: Option<String>,
 }
 
-/// Where a layer was read.
+/// The blocks at which a layer was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerPlace {
     /// Index of its target.
     pub target: usize,
     /// Start of the span, in bytes.
     pub start_bytes: u64,
-    /// Its length, in bytes.
+    /// Length in bytes.
     pub length_bytes: u64,
-    /// Whether these are the blocks that the layers above read.
+    /// The relation of these blocks to those that the layers above read.
     pub blocks: BlockMatch,
     /// Blocks that were read through the layer above and through this one, to compare their
     /// content.
     pub compared: u32,
-    /// Why they are not known to be the same; absent where they are.
+    /// The reason why they are not known to be the same; absent where they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// Whether a layer was read at the blocks that the layers above were read at.
+/// The relation of the blocks of a layer to those that the layers above read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BlockMatch {
@@ -89,7 +89,7 @@ pub enum BlockMatch {
 /// The layers of a run, and what each costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayersRecord {
-    /// Where each measured layer was read, the highest first.
+    /// The blocks at which each measured layer was read, the highest first.
     pub places: Vec<LayerPlace>,
     /// Per workload and measured layer, the highest first; empty where nothing was measured.
     pub costs: Vec<LayerCost>,
@@ -98,7 +98,7 @@ pub struct LayersRecord {
 /// What a layer costs in a workload: its own figures without those of the layer below.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerCost {
-    /// The workload.
+    /// Name of the workload.
     pub workload: String,
     /// Index of the layer's target.
     pub target: usize,
@@ -108,12 +108,12 @@ pub struct LayerCost {
     /// Median latency of the layer minus that of the layer below, from slices that followed each
     /// other, in nanoseconds; of the lowest layer, its own median latency.
     pub own_time: LayerDifference,
-    /// The same as a share of the median latency of the highest layer.
+    /// The difference as a share of the median latency of the highest layer.
     pub share: LayerDifference,
     /// Rate of the layer over the rate of the layer below, minus one; absent of the lowest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_change: Option<LayerDifference>,
-    /// Whether the difference is a property of the layer.
+    /// The meaning of the difference.
     pub meaning: CostMeaning,
 }
 
@@ -122,7 +122,7 @@ pub struct LayerCost {
 pub struct LayerDifference {
     /// Pairs of slices behind it.
     pub n: u64,
-    /// The difference.
+    /// The layer's figure minus that of the layer below.
     pub difference: f64,
     /// Half-width of the 95 % interval; `null` when there was too little to tell.
     pub half_width_95: Option<f64>,
@@ -135,7 +135,7 @@ impl LayerDifference {
     }
 }
 
-/// What a difference between a layer and the one below it means.
+/// The meaning of a difference between a layer and the one below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CostMeaning {

@@ -69,7 +69,7 @@ pub mod window;
 mod estimate;
 mod workload;
 
-/// Whether a field says no more than its absence does.
+/// True of a field that says no more than its absence does: serde leaves it out of records.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

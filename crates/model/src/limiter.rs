@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct BurstCredit {
     /// The target that it limits.
     pub target: usize,
-    /// What it counts: `1/s` for requests, `B/s` for their bytes.
+    /// The unit of rate and credit: `1/s` for requests, `B/s` for their bytes.
     pub unit: String,
     /// The rate that it allows for ever.
     pub base: f64,
@@ -17,16 +17,16 @@ pub struct BurstCredit {
     /// The credit that was used beyond its refill until it ended: requests or bytes. A pause before
     /// the run may have left it incomplete.
     pub credit: f64,
-    /// How long the highest rate lasts with this credit, in nanoseconds.
+    /// Nanoseconds for which the highest rate lasts with this credit.
     pub burst_ns: u64,
-    /// How long this credit takes to refill in a pause, in nanoseconds.
+    /// Nanoseconds that this credit takes to refill in a pause.
     pub refill_ns: u64,
     /// The measurements that ran at the base rate.
     pub at_base: Vec<usize>,
     /// The measurements whose figures are above the base rate: they were measured wholly or partly
     /// in a burst.
     pub in_burst: Vec<usize>,
-    /// Whether one of those at the base rate only reads. Where none does, a full write cache looks
+    /// True if one of those at the base rate only reads. Where none does, a full write cache looks
     /// the same.
     pub has_reads: bool,
 }

@@ -24,9 +24,9 @@ pub struct Measurement {
     pub span_start_bytes: u64,
     /// Length of the span that was really used.
     pub span_bytes: u64,
-    /// What carried it.
+    /// The engine that carried the operations, and those that could not.
     pub engine: EngineUse,
-    /// How the page cache was treated.
+    /// The cache policy that was asked for, and the one that was used.
     pub cache: CacheUse,
     /// Start of the measured time, nanoseconds after the start of the run.
     pub start_ns: u64,
@@ -47,7 +47,7 @@ pub struct Measurement {
     /// counters. Includes the warm-up, and what other targets on the same disks and workloads that
     /// ran together with it requested in that time.
     pub asked: ByteCount,
-    /// What the devices and other processes did in the same time.
+    /// Load of the devices and of other processes in the same time.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub device: DeviceUse,
     /// Requests in flight, averaged over the measured time, all workers: the latencies within it
@@ -57,13 +57,13 @@ pub struct Measurement {
     /// covers, in nanoseconds per operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dead_time_ns: Option<f64>,
-    /// How the workers' threads had to wait for processors; zeros where the system does not tell.
+    /// Waits of the workers' threads for processors; zeros where the system does not tell.
     pub starved: Starvation,
     /// Operations per second that the same workers reach with no I/O at all; `None` where the
     /// target is so far below that it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling_iops: Option<f64>,
-    /// How many read blocks were looked at, and how many of them contained only zeros.
+    /// Read blocks that were looked at, and those of them that contained only zeros.
     pub zero_blocks: ZeroSample,
     /// Unwritten bytes (holes, preallocated extents) in the span before the workload began; `None`
     /// where it cannot be known.
@@ -82,14 +82,14 @@ pub struct Measurement {
     /// and would not have been without it.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub dispatch_late: u64,
-    /// Whether io_uring hands this target's I/O to worker threads, or would, where another
+    /// True if io_uring hands this target's I/O to worker threads, or would, where another
     /// interface was taken for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub punted: Option<bool>,
     /// Blocks whose content was not what had been written; at most the first 100 offsets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifyResult>,
-    /// Where the target hung: the wait for its requests timed out.
+    /// The hang of the target that ended the wait for its requests; absent where it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
     /// When this program did not run.
@@ -98,7 +98,7 @@ pub struct Measurement {
     /// The first write of the file that this workload overwrites, where it came just before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_write: Option<Box<Measurement>>,
-    /// What was written to fill the file just before.
+    /// The writes that filled the file just before; absent where it was full already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub laid_out: Option<MovedTotal>,
     /// The measured time in consecutive windows; empty where a worker timed out. A window ends
@@ -121,10 +121,10 @@ pub struct Measurement {
     /// The newest requests of a ping, in order; empty for every other workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<SingleRequest>,
-    /// Whether its rate was steady, where that ends it.
+    /// The steadiness of the rate, where that ends the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyOutcome>,
-    /// Why it ended.
+    /// The reason why the workload ended.
     pub stopped: StopReason,
 }
 
@@ -184,7 +184,7 @@ impl Measurement {
         }
     }
 
-    /// Whether requests failed.
+    /// True if requests failed.
     pub fn has_errors(&self) -> bool {
         self.ops.values().any(|op| !op.errors.is_empty())
     }
@@ -210,17 +210,17 @@ pub struct Hang {
 /// A time in which this program did not run. Every figure excludes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Interruption {
-    /// Its start, in nanoseconds after the start of the run; up to 10 ms early.
+    /// Start, in nanoseconds after the start of the run; up to 10 ms early.
     pub start_ns: u64,
-    /// How long it lasted, in nanoseconds.
+    /// Length in nanoseconds.
     pub length_ns: u64,
-    /// What interrupted the program.
+    /// The kind of interruption, as the clocks tell it.
     pub kind: InterruptionKind,
     /// Requests in flight across it. They count neither as operations nor as latencies.
     pub requests: u64,
 }
 
-/// What interrupted this program.
+/// The kind of an interruption of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InterruptionKind {
@@ -238,7 +238,7 @@ pub enum InterruptionKind {
 pub struct OpMeasurement {
     /// Operations that succeeded within the measured time.
     pub count: u64,
-    /// Bytes they moved.
+    /// Bytes that the operations moved.
     pub bytes: u64,
     /// Failed operations by errno name (`EIO`), or `EOF` where a read found the end too early.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -312,13 +312,13 @@ pub const SERIES_INTERVAL_NS: u64 = 10_000_000;
 /// Cells that a series holds before neighbours are merged: 10 s at the finest. Records keep them.
 pub const SERIES_CELLS_MAX: usize = 1024;
 
-/// How threads that were ready to run had to wait for a processor.
+/// Waits of threads that were ready to run for a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Starvation {
     /// Share of the measured time, on average over the threads.
     pub share: f64,
-    /// Each time that one of them was put on a processor: how long it had waited, in nanoseconds,
-    /// on average.
+    /// Nanoseconds that one of them had waited, on average, each time that it was put on a
+    /// processor.
     pub mean_wait_ns: f64,
 }
 
@@ -326,12 +326,12 @@ pub struct Starvation {
 /// blocks on devices that split requests in scattered pages.
 pub const HUGE_PAGES: &str = "huge-pages";
 
-/// What carried the operations.
+/// The engine that carried the operations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EngineUse {
-    /// What was asked for.
+    /// The wish of the plan.
     pub asked: EngineChoice,
-    /// What ran.
+    /// The engine that ran.
     pub used: EngineKind,
     /// Interfaces that were tried before and did not serve.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -352,15 +352,15 @@ pub struct EngineUse {
 /// An interface that would have been taken and was not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fallback {
-    /// What was tried.
+    /// The engine that was tried.
     pub from: EngineKind,
-    /// What kind of reason it was.
+    /// The kind of reason.
     pub cause: FallbackCause,
-    /// Why it did not serve: with the errno, or with the rates of the trial.
+    /// The reason in words: with the errno, or with the rates of the trial.
     pub why: String,
 }
 
-/// Why an interface was not taken.
+/// The kind of reason for which an engine was not taken.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -372,25 +372,25 @@ pub enum FallbackCause {
     Missing,
     /// There is none left to be had: contexts, memory or descriptors.
     Exhausted,
-    /// It does not work on this target.
+    /// The engine does not work on this target.
     Unusable,
-    /// It works, and another was faster in a trial.
+    /// The engine works, and another was faster in a trial.
     Slower,
 }
 
-/// How the page cache was treated.
+/// The treatment of the page cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheUse {
-    /// What was asked for.
+    /// The wish of the plan.
     pub asked: CachePolicy,
-    /// What was done.
+    /// The policy that was used.
     pub used: CachePolicy,
-    /// Why they differ, or what the kernel did beside it.
+    /// The reason why they differ, or what the kernel did beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// What the kernel's counters say of the disks at the bottom of the stack over one measurement.
+/// The kernel's counters of the disks at the bottom of the stack over one measurement.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceUse {
     /// Kernel names of the disks counted.
@@ -422,7 +422,7 @@ pub struct DeviceUse {
     /// Bytes moved by the disks over bytes asked by us, both directions, with discards where
     /// `trim_bytes` is known; `None` when it cannot be known, see `unresolved`.
     pub accounted: Option<f64>,
-    /// Why the disks could not be found or counted.
+    /// The reason why the disks could not be found or counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unresolved: Option<String>,
     /// Bytes that all other disks of the machine moved meanwhile. Where these are few, the I/O of
@@ -432,7 +432,7 @@ pub struct DeviceUse {
     /// Other processes that read from or wrote to storage meanwhile (any disk), the busiest first,
     /// at most ten.
     pub others: Vec<OtherProcess>,
-    /// Whether the kernel reported each process that ended meanwhile (taskstats, which needs
+    /// True if the kernel reported each process that ended meanwhile (taskstats, which needs
     /// CAP_NET_ADMIN). If not, `others` lacks short-lived processes, or has their bytes at the
     /// process that waited for them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -441,8 +441,8 @@ pub struct DeviceUse {
     pub others_hidden: u32,
 }
 
-/// What the kernel counts of the requests of disks besides their number and size, summed over the
-/// disks (Documentation/block/stat.rst).
+/// The kernel's counters of requests besides their number and size, summed over the disks
+/// (Documentation/block/stat.rst).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DiskTimes {
     /// Reads that were merged with another one.
@@ -451,9 +451,9 @@ pub struct DiskTimes {
     pub write_merges: u64,
     /// Time from the queue to the completion of reads, summed over them, in milliseconds.
     pub read_ms: u64,
-    /// The same of writes.
+    /// Time from the queue to the completion of writes, summed over them, in milliseconds.
     pub write_ms: u64,
-    /// The same of all requests.
+    /// Time from the queue to the completion of all requests, summed over them, in milliseconds.
     pub queued_ms: u64,
     /// Time in which a disk had a request, in milliseconds.
     pub busy_ms: u64,
@@ -461,10 +461,10 @@ pub struct DiskTimes {
     pub elapsed_ms: u64,
 }
 
-/// What the kernel counted of one block device, whatever requested it.
+/// The kernel's counters of one block device, whatever requested it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DiskTotals {
-    /// Its kernel name.
+    /// Kernel name of the device.
     pub name: String,
     /// Kernel names of the devices that it is made of, where it is a volume or an array.
     pub members: Vec<String>,
@@ -517,15 +517,15 @@ impl DeviceUse {
 /// A process that used storage while we measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherProcess {
-    /// Process id.
+    /// Process id; the kernel may have given it to another process since.
     pub pid: u32,
-    /// Its short name (comm).
+    /// Short name (comm), of at most 15 bytes.
     pub name: String,
     /// Bytes it made storage read.
     pub read_bytes: u64,
     /// Bytes it made storage write.
     pub write_bytes: u64,
-    /// Whether it ended meanwhile.
+    /// True if it ended meanwhile.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended: bool,
 }
@@ -533,7 +533,7 @@ pub struct OtherProcess {
 /// A look at the content of read blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ZeroSample {
-    /// Blocks looked at.
+    /// Blocks that were looked at.
     pub sampled: u64,
     /// Blocks that contained only zeros.
     pub zero: u64,
@@ -542,7 +542,7 @@ pub struct ZeroSample {
 /// The outcome of reading back what was written, after the workload or by it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyResult {
-    /// Blocks checked.
+    /// Blocks that were checked.
     pub blocks: u64,
     /// Blocks that were to be checked: all that were written and not failed. More than `blocks`
     /// where the check was cut short; `None` in older records.
@@ -551,11 +551,11 @@ pub struct VerifyResult {
     /// Blocks that do not have the content they were checked for: damaged ones, and, where the data
     /// of earlier runs was checked, those of the next two fields.
     pub bad_blocks: u64,
-    /// Those among them that carry no signature, as never written: zeros, or the data of something
+    /// Checked blocks that carry no signature, as never written: zeros, or the data of something
     /// else. Only where the data of earlier runs was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsigned_blocks: Option<u64>,
-    /// Those among them that were written in blocks of another size. Only where the data of earlier
+    /// Checked blocks that were written in blocks of another size. Only where the data of earlier
     /// runs was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_size_blocks: Option<u64>,
@@ -568,15 +568,15 @@ pub struct VerifyResult {
     /// The reads themselves; `None` where they were those of the workload. Not saved.
     #[serde(skip)]
     pub read_back: Option<ReadBack>,
-    /// Where damaged blocks are, and what was wrong; the first 100. In older records also blocks
+    /// Places of damaged blocks with the damage; the first 100. In older records also blocks
     /// without a signature.
     pub bad: Vec<BadBlock>,
-    /// Where intact and damaged blocks are.
+    /// Places of intact and damaged blocks.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub places: CheckedPlaces,
 }
 
-/// Where intact and damaged blocks are in a target.
+/// Places of intact and damaged blocks in a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckedPlaces {
     /// End of the last intact block, in bytes.
@@ -606,7 +606,7 @@ const SIZE_BYTES_MIN: u64 = 1 << 20;
 /// A check that leaves less than this part of a device at its end reaches the end.
 const END_PARTS: u64 = 100;
 
-/// How much a device holds, as its damaged blocks show.
+/// The size of a device that holds less than it claims, as its damaged blocks show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RealSize {
     /// Blocks beyond this many bytes land lower by a multiple of it.
@@ -728,7 +728,7 @@ impl VerifyResult {
         self.bad_blocks.saturating_sub(unknown)
     }
 
-    /// How much a device that claims `device_bytes` holds; `None` where the damaged blocks do not
+    /// The real size of a device that claims `device_bytes`; `None` where the damaged blocks do not
     /// show it. Blocks that were not checked may be intact, so a check that does not reach the end
     /// of the device shows no end.
     pub fn real_size(&self, device_bytes: u64) -> Option<RealSize> {
@@ -769,7 +769,7 @@ impl VerifyResult {
 pub struct BadBlock {
     /// Offset in the target.
     pub offset_bytes: u64,
-    /// What was wrong with it.
+    /// The damage, in words.
     pub why: String,
     /// The offset that its content was written to, where that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -779,9 +779,9 @@ pub struct BadBlock {
 /// The newest rates of a workload that ends once its rate is steady.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SteadyOutcome {
-    /// Whether the rate was steady at the end.
+    /// True if the rate was steady at the end.
     pub is_attained: bool,
-    /// What was compared with the limit; `None` where there were too few rates.
+    /// The value that was compared with the limit; `None` where there were too few rates.
     pub criterion: Option<f64>,
     /// Operations per second, the oldest first.
     pub iops_samples: Vec<u64>,
@@ -791,17 +791,17 @@ pub struct SteadyOutcome {
     pub latency_samples: Vec<u64>,
 }
 
-/// Why a workload ended.
+/// The reason why a workload ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
     /// The precision asked for was reached.
     Precision,
-    /// Its time was over.
+    /// The time that it was given was over.
     Time,
-    /// Its bytes were moved.
+    /// The bytes that it was given were moved.
     Bytes,
-    /// Its operations were done.
+    /// The operations that it was given were done.
     Ops,
     /// A workload that ran together with it was over.
     Companion,
@@ -817,7 +817,7 @@ pub enum StopReason {
     BelowFloor,
     /// More was offered than the target served: starts waited for too long.
     Overloaded,
-    /// Its rate was steady.
+    /// The rate was steady, as its plan defines that.
     Steady,
     /// The reader of the output has gone.
     Unread,

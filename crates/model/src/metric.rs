@@ -83,7 +83,7 @@ pub enum Direction {
     Lower,
 }
 
-/// Why two figures do not measure the same thing.
+/// The reason why two figures do not measure the same thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
     /// Stable name, such as `span-differs`.

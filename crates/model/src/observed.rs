@@ -9,17 +9,17 @@ use crate::watch::SeekMethod;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What was seen.
+/// The load that other programs made while their disks were watched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedRecord {
     /// Length of a step in nanoseconds.
     pub interval_ns: u64,
     /// The devices that were seen, in the order of the targets.
     pub devices: Vec<ObservedDevice>,
-    /// What could not be seen, and why, each a clause.
+    /// Things that could not be seen, with the reason, each a clause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
-    /// What a PostgreSQL server counted at the same time.
+    /// Counters of a PostgreSQL server over the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ObservedServer>,
 }
@@ -33,7 +33,7 @@ pub struct ObservedDevice {
     pub name: String,
     /// Time for which it was seen, in nanoseconds.
     pub wall_ns: u64,
-    /// Reads and writes.
+    /// Reads and writes that other programs made.
     pub ops: PerOp<ObservedOps>,
     /// Flushes, where the kernel counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,13 +42,13 @@ pub struct ObservedDevice {
     pub queue_depth: f64,
     /// The most requests in flight at the end of a step, or on average over one.
     pub queue_depth_max: f64,
-    /// How the share of seeks is known; absent without requests.
+    /// The way in which the share of seeks is known; absent without requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeks: Option<SeekMethod>,
     /// The threads that sent most requests, the busiest first; empty where they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ObservedProcess>,
-    /// What the disk can do, where the history knows it.
+    /// Figures of the disk in an earlier run, where the history has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<MeasuredCapacity>,
     /// The load over that capacity, averaged over the time.
@@ -77,7 +77,7 @@ impl ObservedDevice {
         (requests > 0).then(|| reads as f64 / requests as f64)
     }
 
-    /// Requests per second.
+    /// Reads and writes per second.
     pub fn rate(&self) -> f64 {
         self.requests() as f64 * 1e9 / self.wall_ns.max(1) as f64
     }
@@ -86,7 +86,7 @@ impl ObservedDevice {
 /// One direction of the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedOps {
-    /// Requests that completed.
+    /// Requests that the device completed.
     pub count: u64,
     /// Bytes that they moved.
     pub bytes: u64,
@@ -121,26 +121,26 @@ pub struct ObservedSize {
 /// A thread that sent requests to a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedProcess {
-    /// Its id.
+    /// Process id.
     pub pid: u32,
-    /// Its short name.
+    /// Short name (comm), of at most 15 bytes.
     pub name: String,
     /// Requests that were traced.
     pub requests: u64,
-    /// Bytes read.
+    /// Bytes that it read.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Bytes that it wrote.
     pub write_bytes: u64,
 }
 
 /// The most that a disk did in a run of the history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeasuredCapacity {
-    /// The run.
+    /// Id of the run that measured it.
     pub run_id: String,
-    /// Its start in UTC, RFC 3339.
+    /// Start of that run in UTC, RFC 3339.
     pub started: String,
-    /// Its verb.
+    /// Verb of that run.
     pub verb: String,
     /// Reads per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,7 +163,7 @@ pub struct LikePlan {
     pub run_id: String,
     /// Kernel name of the device.
     pub device: String,
-    /// Requests per second.
+    /// Requests per second that it offers.
     pub rate: f64,
     /// Reads over all requests.
     pub read_share: f64,

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum OpKind {
-    /// A read.
+    /// Reads its block.
     Read,
-    /// A write.
+    /// Writes its block.
     Write,
     /// A trim: the target may forget the content of a block (discard, hole punch).
     Trim,
@@ -29,20 +29,20 @@ pub enum OpKind {
 /// A value for each kind that occurred.
 pub type PerOp<T> = BTreeMap<OpKind, T>;
 
-/// What is true of a kind of operation.
+/// The properties of a kind of operation.
 struct OpFacts {
-    /// Its name in records and in text.
+    /// The word for it in records and in text.
     name: &'static str,
     plural: &'static str,
-    /// What a program does that makes one.
+    /// A participle for the program: `writing`.
     doing: &'static str,
-    /// What was done to the block.
+    /// A participle for the block: `written`.
     done: &'static str,
     role: OpRole,
     blocks: BlockUse,
 }
 
-/// What an operation does to the content of its block.
+/// The effect of an operation on the content of its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockUse {
     /// Takes it from the target.
@@ -51,11 +51,11 @@ pub enum BlockUse {
     Writes,
     /// Lets the target forget it; no data moves. Disks count that as discarded, not as written.
     Drops,
-    /// Nothing by itself.
+    /// No effect by itself.
     Keeps,
 }
 
-/// What a kind of operation is to the reader of a result.
+/// The place of a kind of operation in a result, for its reader.
 #[derive(PartialEq, Eq)]
 enum OpRole {
     /// A request for blocks. Its figure counts, unless commits contain it.
@@ -64,12 +64,13 @@ enum OpRole {
     OwnRequest,
     /// A part of a commit, without blocks of its own.
     Part,
-    /// A write as an application sees it.
+    /// A write as an application sees it: durable when it ends.
     Commit,
     /// Reads and commits as an application sees them.
     Transaction,
 }
 
+/// The facts of each kind, in the order of [`OpKind`].
 const FACTS: [OpFacts; 6] = [
     OpFacts {
         name: "read",
@@ -143,22 +144,22 @@ impl OpKind {
         self.facts().name
     }
 
-    /// Its plural in text.
+    /// The plural in text.
     pub fn plural(self) -> &'static str {
         self.facts().plural
     }
 
-    /// What a program does that makes one, such as `writing`.
+    /// A participle for the program, such as `writing`.
     pub fn doing(self) -> &'static str {
         self.facts().doing
     }
 
-    /// What was done to the block, such as `written`.
+    /// A participle for the block, such as `written`.
     pub fn done(self) -> &'static str {
         self.facts().done
     }
 
-    /// Whether it consists of operations that count by themselves, too: sums over all kinds leave
+    /// True if it consists of operations that count by themselves, too: sums over all kinds leave
     /// it out.
     pub fn is_made_of_others(self) -> bool {
         match self.facts().role {
@@ -167,17 +168,17 @@ impl OpKind {
         }
     }
 
-    /// Whether it is a request for blocks.
+    /// True if it is a request for blocks; a sync is none.
     pub fn is_request(self) -> bool {
         matches!(self.facts().role, OpRole::Request | OpRole::OwnRequest)
     }
 
-    /// What it does to the content of its block.
+    /// The effect on the content of its block.
     pub const fn blocks(self) -> BlockUse {
         self.facts().blocks
     }
 
-    /// Whether data moves between the target and the memory.
+    /// True if data moves between the target and the memory.
     pub const fn moves_data(self) -> bool {
         match self.blocks() {
             BlockUse::Reads | BlockUse::Writes => true,
@@ -185,7 +186,7 @@ impl OpKind {
         }
     }
 
-    /// Whether the block has another content afterwards, or none: it destroys what was there.
+    /// True if the block has another content afterwards, or none: it destroys what was there.
     pub const fn changes_blocks(self) -> bool {
         match self.blocks() {
             BlockUse::Writes | BlockUse::Drops => true,
@@ -193,7 +194,7 @@ impl OpKind {
         }
     }
 
-    /// Whether the target must store something afterwards: it takes room and wear.
+    /// True if the target must store something afterwards: it takes room and wear.
     pub const fn fills_blocks(self) -> bool {
         match self.blocks() {
             BlockUse::Writes => true,
@@ -201,7 +202,7 @@ impl OpKind {
         }
     }
 
-    /// Whether the target forgets the block, without any data.
+    /// True if the target forgets the block, without any data.
     pub const fn drops_blocks(self) -> bool {
         match self.blocks() {
             BlockUse::Drops => true,
@@ -214,15 +215,14 @@ impl OpKind {
     pub fn headline<T>(ops: &PerOp<T>) -> impl Iterator<Item = (Self, &T)> {
         let has_commits = ops.contains_key(&Self::Commit);
         let has_transactions = ops.contains_key(&Self::Transaction);
-        let is_shown = move |kind: Self| match kind.facts().role {
-            OpRole::Transaction | OpRole::OwnRequest => true,
-            OpRole::Commit => !has_transactions,
-            OpRole::Request => !has_commits && !has_transactions,
-            OpRole::Part => false,
-        };
         ops.iter()
             .map(|(kind, op)| (*kind, op))
-            .filter(move |(kind, _)| is_shown(*kind))
+            .filter(move |(kind, _)| match kind.facts().role {
+                OpRole::Transaction | OpRole::OwnRequest => true,
+                OpRole::Commit => !has_transactions,
+                OpRole::Request => !has_commits && !has_transactions,
+                OpRole::Part => false,
+            })
     }
 }
 

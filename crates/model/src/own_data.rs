@@ -11,6 +11,7 @@ use crate::units::SECTOR_BYTES;
 
 /// Bytes of a sector before the mark.
 const MARK_START: usize = 48;
+/// Bytes of each of the two words whose relation is the mark.
 const WORD_BYTES: usize = 8;
 /// An arbitrary constant: foreign data has it here by chance once in 2⁶⁴ sectors.
 const MARK: [u8; WORD_BYTES] = *b"\xd1\x5c\x9f\x00\xf5\xa4\x1e\x83";
@@ -21,19 +22,20 @@ const VALUES_MIN: usize = 128;
 /// Marks every whole sector of a buffer. Bytes outside of the mark stay.
 pub fn mark_sectors(buffer: &mut [u8]) {
     for sector in buffer.chunks_exact_mut(SECTOR_BYTES as usize) {
-        for at in MARK_START..MARK_START + WORD_BYTES {
-            sector[at + WORD_BYTES] = sector[at] ^ MARK[at - MARK_START];
+        for (index, mark) in MARK.iter().enumerate() {
+            let first = sector[MARK_START + index];
+            sector[MARK_START + WORD_BYTES + index] = first ^ mark;
         }
     }
 }
 
-/// Whether a sector holds data that diskproof wrote.
+/// True of a sector that holds data of diskproof, of this or any earlier run.
 pub fn is_marked(sector: &[u8]) -> bool {
     let Some(words) = sector.get(MARK_START..MARK_START + 2 * WORD_BYTES) else {
         return false;
     };
     let (first, second) = words.split_at(WORD_BYTES);
-    let has_mark = (0..WORD_BYTES).all(|at| first[at] ^ second[at] == MARK[at]);
+    let has_mark = (0..WORD_BYTES).all(|index| first[index] ^ second[index] == MARK[index]);
     has_mark && distinct_values(&sector[MARK_START + 2 * WORD_BYTES..]) >= VALUES_MIN
 }
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 /// Requests of one target that a record keeps: the newest.
 pub const REQUESTS_MAX: usize = 10_000;
 
-/// How the requests of a ping follow each other. Size, place, cache and sync of a request are those
-/// of the plan's only workload; where that reads and writes, reads and writes alternate.
+/// The sequence of requests of a ping. Size, place, cache and sync of a request are those of the
+/// plan's only workload; where that reads and writes, reads and writes alternate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PingPlan {
     /// From the start of a request to the start of the next, in nanoseconds; longer where the
@@ -43,13 +43,13 @@ impl PingPlan {
 /// A request as it went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SingleRequest {
-    /// Its number on its target, from 1.
+    /// Count of the requests on its target, from 1.
     pub number: u64,
     /// When it was sent, in nanoseconds after the start of the run.
     pub at_ns: u64,
     /// A read, a write, or a write with what makes it durable.
     pub op: OpKind,
-    /// Where, in the target.
+    /// Byte of the target at which it begins.
     pub offset_bytes: u64,
     /// From before it was sent to the receipt of its completion, in nanoseconds.
     pub latency_ns: u64,
@@ -60,23 +60,23 @@ pub struct SingleRequest {
     /// The errno of a request that failed, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Why it does not count; absent for one that does.
+    /// The reason why it does not count; absent for one that does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignored: Option<IgnoredBecause>,
 }
 
 impl SingleRequest {
-    /// Whether its latency counts.
+    /// True if its latency counts in the figures.
     pub fn counts(&self) -> bool {
         self.ignored.is_none() && self.error.is_none()
     }
 }
 
-/// Why a request does not count.
+/// The reason why a request does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IgnoredBecause {
-    /// It was one of the first.
+    /// It was one of the first of the run.
     Warmup,
     /// The process was stopped or suspended while it was in flight.
     Interrupted,
@@ -95,7 +95,7 @@ impl IgnoredBecause {
     }
 }
 
-/// What a ping says of one target, beyond the figures that every measurement has.
+/// Figures of the single requests to one target, beyond those that every measurement has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PingFigures {
     /// Latencies of the requests that count, by kind of operation.
@@ -142,6 +142,6 @@ pub struct IdlePoint {
     pub min_ns: u64,
     /// The longest latency, in nanoseconds.
     pub max_ns: u64,
-    /// How many took far longer than requests without an idle time usually do.
+    /// Requests that took far longer than those without an idle time usually do.
     pub slow: u64,
 }

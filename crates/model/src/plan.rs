@@ -58,10 +58,10 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 /// that a burst credit carried are measured again.
 pub const METHOD_VERSION: u32 = 10;
 
-/// How the verb of a plan begins that carries out another tool's command line.
+/// The beginning of the verb of a plan that carries out another tool's command line.
 const TOOL_VERB: &str = "as ";
 
-/// Everything that one run will do, in order.
+/// Everything that one run will do, in order. A record holds it, so that the run can be repeated.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Always [`PLAN_SCHEMA`].
@@ -79,12 +79,12 @@ pub struct Plan {
     /// planned, the later workloads get less. Absent where every workload gets its own time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_ns: Option<u64>,
-    /// What is measured, one after the other. Empty of an observation, which makes no load. One of
+    /// The measurements, one after the other. Empty of an observation, which makes no load. One of
     /// the tasks has workloads at most.
     pub tasks: Vec<Task>,
     /// Workloads that this target cannot run, and why.
     pub skipped: Vec<Skipped>,
-    /// What is asked of the figures.
+    /// Questions that the figures are to answer.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub questions: Questions,
     /// Who made the plan.
@@ -94,25 +94,25 @@ pub struct Plan {
 /// The scratch file in a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Scratch {
-    /// Its size in bytes.
+    /// Size in bytes on every target.
     pub size_bytes: u64,
-    /// Its size on each target in bytes, where they differ; 0 of a target without one.
+    /// Size on each target in bytes, where they differ; 0 of a target without one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes_bytes: Vec<u64>,
-    /// How it gets its content, so that reads find data and writes do not extend it.
+    /// The way in which it gets its content, so that reads find data and writes do not extend it.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub fill: Fill,
 }
 
-/// How a scratch file gets its content.
+/// The way in which a scratch file gets its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Fill {
     /// The whole span of a workload is written before it starts.
     #[default]
     Whole,
-    /// It is written for a time, and at least so far: a smaller file would fit into small caches.
-    /// It is then cut to what was written.
+    /// Written for a time, and at least so far: a smaller file would fit into small caches. It is
+    /// then cut to what was written.
     Within {
         /// The size in bytes up to which it is filled in any case, where a workload has written
         /// less before the first one that needs its content.
@@ -122,13 +122,13 @@ pub enum Fill {
     },
 }
 
-/// What is asked of the figures of a run, not of its disk.
+/// Questions about the figures of a run, which change nothing on its disk.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Questions {
     /// The profile whose limits say whether the target is fit for a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit_for: Option<String>,
-    /// What the maker promises, in the user's words.
+    /// Promises of the maker, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_sheet: Option<DataSheet>,
     /// Access time across the whole disk, where the history knows it and the run measures a file.
@@ -148,7 +148,7 @@ impl Scratch {
         }
     }
 
-    /// The same, filled for this time, and at least so far.
+    /// As it is, but filled for this time, and at least so far.
     pub fn filled_within(self, bytes_min: u64, time_ns: u64) -> Self {
         Self {
             fill: Fill::Within { bytes_min, time_ns },
@@ -199,7 +199,7 @@ impl Plan {
         None
     }
 
-    /// The same, to change it.
+    /// The task that has workloads, to change it.
     pub fn workload_task_mut(&mut self) -> Option<&mut Workloads> {
         for task in &mut self.tasks {
             match task {
@@ -260,7 +260,7 @@ impl Plan {
         })
     }
 
-    /// The same, to change the programs of the server.
+    /// The task that inserts, to change the programs of the server.
     pub fn inserts_mut(&mut self) -> Option<&mut Inserts> {
         self.tasks.iter_mut().find_map(|task| match task {
             Task::Inserts(inserts) => Some(inserts),
@@ -297,7 +297,7 @@ impl Plan {
         self.workload_task()?.layers()
     }
 
-    /// The same, to change how they are called.
+    /// The task that measures layers, to change how they are called.
     pub fn layers_mut(&mut self) -> Option<&mut LayersPlan> {
         let Decide::Compare(live) = &mut self.workload_task_mut()?.decide else {
             return None;
@@ -313,7 +313,7 @@ impl Plan {
         self.workload_task()?.like.as_ref()
     }
 
-    /// How the workloads share the time.
+    /// The way in which the workloads share the time.
     pub fn order(&self) -> Order {
         match self.workload_task() {
             Some(workloads) => workloads.order,
@@ -342,7 +342,7 @@ impl Plan {
         names
     }
 
-    /// Whether the plan does what another tool does, with that tool's limits.
+    /// True if the plan does what another tool does, with that tool's limits.
     pub fn is_of_other_tool(&self) -> bool {
         self.order() == Order::Whole || self.origin.verb.starts_with(TOOL_VERB)
     }
@@ -387,7 +387,7 @@ impl Plan {
             .find(|group| group.workloads.iter().any(|workload| workload.name == name))
     }
 
-    /// Whether anything in it writes.
+    /// True if anything in it writes to a target.
     pub fn writes(&self) -> bool {
         self.tasks.iter().any(Task::writes)
     }
@@ -396,11 +396,11 @@ impl Plan {
 /// A workload that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skipped {
-    /// Its name, such as `random-write-d32`.
+    /// Name of the workload, such as `random-write-d32`.
     pub workload: String,
     /// The reason, one clause: `read-only target`.
     pub why: String,
-    /// Who decided it.
+    /// The one who decided it.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub cause: SkipCause,
 }
@@ -409,7 +409,7 @@ pub struct Skipped {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipCause {
-    /// What was found on this machine: another one may measure it.
+    /// The properties of this machine: another one may measure it.
     #[default]
     Target,
     /// The user, by a flag: the same command skips it everywhere.

@@ -7,14 +7,14 @@ use crate::series::TimeSeries;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a temporary server is to measure.
+/// The loads and trials of a temporary server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PostgresPlan {
     /// The directory of the server's programs.
     pub programs: String,
     /// The server's version, such as `15.8`.
     pub version: String,
-    /// Its loads. Each is measured once a round, in random order.
+    /// Each is measured once a round, in random order.
     pub loads: Vec<PostgresLoad>,
     /// Rounds before the workloads of the plan, and as many after them.
     pub rounds: u32,
@@ -52,14 +52,14 @@ impl PostgresPlan {
 
     /// Time of its start, of all its slices and of the settings that it tries, in nanoseconds.
     pub fn time_ns(&self) -> u64 {
-        let slice_ns = |load: &PostgresLoad| {
-            if load.pgbench {
+        let mut round_ns: u64 = 0;
+        for load in &self.loads {
+            round_ns += if load.pgbench {
                 self.slice_ns.max(PGBENCH_NS_MIN)
             } else {
                 self.slice_ns
-            }
-        };
-        let round_ns: u64 = self.loads.iter().map(slice_ns).sum();
+            };
+        }
         let trial_ns = self.trial.as_ref().map_or(0, |trial| trial.time_ns);
         let loads_ns = round_ns.saturating_mul(2 * u64::from(self.rounds));
         loads_ns
@@ -71,15 +71,15 @@ impl PostgresPlan {
 /// INSERTs of single rows, each a separate transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PostgresLoad {
-    /// Its name, such as `fdatasync-c4`.
+    /// Name in records and tables, such as `fdatasync-c4`.
     pub name: String,
     /// Sessions at the same time.
     pub clients: u32,
-    /// Whether a commit waits until it is durable (synchronous_commit).
+    /// True if a commit waits until it is durable (synchronous_commit).
     pub synchronous_commit: bool,
-    /// The server's wal_sync_method.
+    /// The server's wal_sync_method while it runs.
     pub wal_sync_method: String,
-    /// Whether pgbench inserts, instead of diskproof.
+    /// True if pgbench inserts, instead of diskproof.
     pub pgbench: bool,
 }
 
@@ -88,7 +88,7 @@ pub struct PostgresLoad {
 pub struct PostgresSlice {
     /// INSERTs that the server acknowledged.
     pub commits: u64,
-    /// Their number per second.
+    /// INSERTs per second.
     pub rate: f64,
     /// Bytes of WAL that the server made for them.
     pub wal_bytes: u64,
@@ -100,23 +100,23 @@ pub struct PostgresSlice {
     pub client_cpu_ns: Option<u64>,
 }
 
-/// What the slices of a load measured.
+/// The slices of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadMeasurement {
-    /// The load.
+    /// The load that they belong to.
     pub load: PostgresLoad,
-    /// Its slices, in order.
+    /// In the order of time.
     pub slices: Vec<PostgresSlice>,
     /// The latency of all INSERTs; empty for pgbench.
     pub latency: LatencyHistogram,
 }
 
-/// What a temporary server measured.
+/// The measurements of a temporary server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PostgresMeasurement {
     /// The server's version, such as `15.8`.
     pub version: String,
-    /// Its loads, in the order of the plan.
+    /// In the order of the plan.
     pub loads: Vec<LoadMeasurement>,
     /// Settings that it tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -127,12 +127,12 @@ pub struct PostgresMeasurement {
     pub end_ns: Option<u64>,
 }
 
-/// What the record says of the server.
+/// The server of a record, and its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PostgresRecord {
     /// The server's version, such as `15.8`.
     pub version: String,
-    /// Its loads, in the order of the plan.
+    /// In the order of the plan.
     pub loads: Vec<LoadRow>,
     /// Settings that it tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -146,9 +146,9 @@ pub struct PostgresRecord {
 /// A load of the server: what was measured, and its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadRow {
-    /// What was measured.
+    /// The slices, from which the figures follow.
     pub data: LoadMeasurement,
-    /// What follows from it and from this run's own commits.
+    /// The figures, which follow from the slices and from this run's own commits.
     pub figures: LoadFigures,
 }
 
@@ -187,20 +187,20 @@ pub struct LoadFigures {
 /// A row of commits without a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OwnCommits {
-    /// Its workload.
+    /// Name of the workload.
     pub workload: String,
     /// Commits per second.
     pub iops: Estimate,
 }
 
-/// Where the time of an INSERT goes, in nanoseconds.
+/// The parts of the time of an INSERT, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InsertTime {
     /// From one INSERT of a session to its next.
     pub insert_ns: f64,
     /// A commit of 8 kB without a server.
     pub disk_ns: f64,
-    /// The same INSERT with synchronous_commit off: the server without the disk.
+    /// The time of an INSERT with synchronous_commit off: the server without the disk.
     pub server_ns: f64,
     /// Share of the time of an INSERT that the two explain.
     pub explained: f64,
@@ -222,14 +222,14 @@ pub struct TrialPlan {
 /// A setting and its two values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedTrial {
-    /// Its name in postgresql.conf.
+    /// The name in postgresql.conf.
     pub setting: String,
-    /// The server's default.
+    /// The server's default value.
     pub default: String,
     /// The other value; absent where the INSERTs of the same run decide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<String>,
-    /// What the server does with either.
+    /// The load that is measured with either value.
     pub load: TrialLoad,
     /// Sessions at the same time.
     pub clients: u32,
@@ -252,12 +252,12 @@ pub enum TrialLoad {
 }
 
 impl TrialLoad {
-    /// Whether it reads a table that is larger than the server's cache.
+    /// True if it reads a table that is larger than the server's cache.
     pub fn is_scan(self) -> bool {
         self != Self::Inserts
     }
 
-    /// What its rate counts, for tables.
+    /// The unit of its rate, for tables.
     pub fn unit(self) -> &'static str {
         match self {
             Self::BitmapScan | Self::Analyze | Self::SequentialScan => "pages/s",
@@ -266,7 +266,7 @@ impl TrialLoad {
         }
     }
 
-    /// Its name in a sentence.
+    /// The load as words of a sentence.
     pub fn text(self) -> &'static str {
         match self {
             Self::BitmapScan => "bitmap heap scan",
@@ -287,14 +287,14 @@ pub struct TrialPair {
     pub candidate_rate: f64,
 }
 
-/// What the pairs of a setting measured.
+/// The pairs of a setting: one slice with the default, one with the other value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialMeasurement {
     /// The setting, with the value that was tried.
     pub trial: PlannedTrial,
-    /// Its pairs, in order.
+    /// In the order of time.
     pub pairs: Vec<TrialPair>,
-    /// Why it was not tried.
+    /// The reason why it was not tried; absent where it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untested: Option<String>,
     /// Bytes that the server read from files.
@@ -302,12 +302,12 @@ pub struct TrialMeasurement {
     /// Bytes that the disks read meanwhile; `None` where they cannot be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
-    /// How the server ran the join, with the default and with the other value.
+    /// The server's plan for the join, with the default and with the other value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plans: Option<[String; 2]>,
 }
 
-/// What came of a setting.
+/// The answer for a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialOutcome {
@@ -321,36 +321,37 @@ pub enum TrialOutcome {
     Undecided,
     /// The reads did not all come from the disk, or nothing tells.
     Unproven,
-    /// It was not tried.
+    /// No answer: it was not tried.
     Untested,
 }
 
-/// How many times as fast the other value is as the default.
+/// The speed with the other value over that with the default.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialGain {
     /// The ratio of the rates: the geometric mean over pairs.
     pub value: f64,
     /// Lower end of its 95 % interval.
     pub low_95: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high_95: f64,
 }
 
 /// A setting that the server tried: what was measured, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRow {
-    /// What was measured.
+    /// The pairs, from which the figures follow.
     pub data: TrialMeasurement,
-    /// What follows from it.
+    /// The answer, which follows from the pairs.
     pub figures: TrialFigures,
 }
 
-/// What came of a setting.
+/// The answer for a setting, with the gain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialFigures {
-    /// What came of it.
+    /// The answer.
     pub outcome: TrialOutcome,
-    /// How many times as fast the other value is; absent with fewer than three pairs.
+    /// The speed with the other value over that with the default; absent with fewer than three
+    /// pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<TrialGain>,
     /// Bytes that the disk read for each byte that the server read from files; absent for INSERTs,
@@ -359,33 +360,33 @@ pub struct TrialFigures {
     pub read_share: Option<f64>,
 }
 
-/// What one kind of process did with one kind of object, since the start of the server or between
-/// two readings.
+/// Counters of one kind of process and one kind of object (pg_stat_io), since the start of the
+/// server or between two readings.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ServerIo {
     /// Kind of process: `client backend`, `checkpointer` (backend_type of pg_stat_io).
     pub backend: String,
     /// `relation`, `temp relation` or `wal`.
     pub object: String,
-    /// Why: `normal`, `vacuum`, `bulkread`, `bulkwrite`, `init`.
+    /// The server's word for the reason: `normal`, `vacuum`, `bulkread`, `bulkwrite`, `init`.
     pub context: String,
     /// Reads that the server requested from the kernel.
     pub read_ops: u64,
-    /// Their bytes.
+    /// Bytes of these reads.
     pub read_bytes: u64,
     /// Time spent in them, where the server measures it (track_io_timing).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_ns: Option<u64>,
     /// Writes that the server passed to the kernel, which sends them to the disk later.
     pub write_ops: u64,
-    /// Their bytes.
+    /// Bytes of these writes.
     pub write_bytes: u64,
     /// Time spent in them, where the server measures it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_ns: Option<u64>,
     /// Extensions of a table or an index.
     pub extend_ops: u64,
-    /// Their bytes.
+    /// Bytes of these extensions.
     pub extend_bytes: u64,
     /// Syncs of files; absent where the server does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -402,7 +403,7 @@ pub struct ServerIo {
 pub const WAL_OBJECT: &str = "wal";
 
 impl ServerIo {
-    /// Writes and extensions.
+    /// Bytes of writes and extensions.
     pub fn written_bytes(&self) -> u64 {
         self.write_bytes.saturating_add(self.extend_bytes)
     }
@@ -412,12 +413,12 @@ impl ServerIo {
         self.read_bytes.saturating_add(self.written_bytes())
     }
 
-    /// Whether it is the write-ahead log.
+    /// True of the write-ahead log.
     pub fn is_wal(&self) -> bool {
         self.object == WAL_OBJECT
     }
 
-    /// Whether anything was counted.
+    /// True if nothing was counted.
     pub fn is_idle(&self) -> bool {
         let counts = [self.read_ops, self.write_ops, self.extend_ops];
         let others = [self.fsyncs, self.hits, self.evictions];
@@ -428,7 +429,7 @@ impl ServerIo {
     }
 }
 
-/// The write-ahead log.
+/// Counters of the write-ahead log (pg_stat_wal).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ServerWal {
     /// Bytes of log records.
@@ -450,9 +451,9 @@ pub struct ServerWal {
 /// All counters of a server at one moment, or between two.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerCounters {
-    /// Without idle rows.
+    /// One row for each kind of process and object; rows without any I/O are left out.
     pub io: Vec<ServerIo>,
-    /// The write-ahead log.
+    /// Counters of the write-ahead log.
     pub wal: ServerWal,
     /// Bytes of temporary files, counted when a file is closed.
     pub temp_bytes: u64,
@@ -477,7 +478,7 @@ fn total(parts: impl Iterator<Item = u64>) -> u64 {
     parts.fold(0, u64::saturating_add)
 }
 
-/// What the server moved, alongside what its devices moved in the same time.
+/// Bytes that the server moved, beside those that its devices moved in the same time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainedLoad {
     /// Kernel names of the devices below the server's data.
@@ -494,12 +495,12 @@ pub struct ExplainedLoad {
     pub device_write_bytes: u64,
 }
 
-/// What the server did in a step.
+/// Counters of the server over one step of watching.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerStep {
-    /// Its length in nanoseconds.
+    /// Length of the step in nanoseconds.
     pub length_ns: u64,
-    /// What was counted in it; the rows with most bytes first.
+    /// Counters of the step alone; the rows with most bytes first.
     pub counters: ServerCounters,
     /// Alongside the devices, over the latest steps; `None` where they are not known.
     pub explained: Option<ExplainedLoad>,
@@ -510,29 +511,29 @@ pub struct ServerStep {
 pub enum ServerView {
     /// Connected; two readings are needed for a rate.
     Waiting,
-    /// The latest step.
+    /// The latest step that was read.
     Step(ServerStep),
     /// There is no answer.
     Lost {
-        /// Why.
+        /// A clause with the reason.
         why: String,
-        /// Whether it is asked again.
+        /// True if the server is asked again.
         is_retried: bool,
     },
 }
 
-/// What a server did while its disks were watched.
+/// Counters of a server over the time in which its disks were watched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedServer {
-    /// Where it was reached.
+    /// The address at which it was reached: a socket's directory, or host and port.
     pub address: String,
-    /// Its version, such as `18.4`.
+    /// The server's version, such as `18.4`.
     pub version: String,
     /// The time that its counters cover, in nanoseconds.
     pub wall_ns: u64,
-    /// What each kind of process did, the most bytes first.
+    /// Counters of each kind of process, the most bytes first.
     pub io: Vec<ServerIo>,
-    /// The write-ahead log.
+    /// Counters of the write-ahead log.
     pub wal: ServerWal,
     /// Bytes of temporary files.
     pub temp_bytes: u64,
@@ -545,7 +546,7 @@ pub struct ObservedServer {
     pub writes: TimeSeries,
     /// Syncs of the log and its written bytes over time.
     pub wal_writes: TimeSeries,
-    /// What could not be seen, and why, each a clause.
+    /// Things that could not be seen, with the reason, each a clause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
 }

@@ -2,7 +2,7 @@
 
 use crate::histogram::LatencyHistogram;
 
-/// What is computed, and when it ends.
+/// The size of an event of computation, and the end of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrimeLoad {
     /// Threads that compute at the same time.
@@ -20,18 +20,18 @@ pub struct PrimeLoad {
 /// Figures of a part of the time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrimeInterval {
-    /// Its start, in nanoseconds after the start of the run.
+    /// Start, in nanoseconds after the start of the run.
     pub start_ns: u64,
-    /// Its end.
+    /// End, in nanoseconds after the start of the run.
     pub end_ns: u64,
     /// Durations of the events that ended in it.
     pub latency: LatencyHistogram,
 }
 
-/// What a thread did.
+/// Events of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrimeThread {
-    /// Its events.
+    /// Events that it completed.
     pub events: u64,
     /// The sum of their durations.
     pub busy_ns: u64,
@@ -42,7 +42,7 @@ pub struct PrimeThread {
 pub struct PrimeResult {
     /// Time until the last event of the last thread.
     pub wall_ns: u64,
-    /// Each thread.
+    /// One for each thread.
     pub threads: Vec<PrimeThread>,
     /// Durations of all events.
     pub latency: LatencyHistogram,

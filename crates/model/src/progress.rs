@@ -20,7 +20,7 @@ pub struct Progress<'a> {
     pub series: &'a TimeSeries,
     /// The target without an answer for the longest time; `None` where that is not tracked.
     pub silence: Option<Silence>,
-    /// Everything before this byte is judged: where a scan that is killed now could go on.
+    /// The byte before which everything is judged: a scan that is killed now could go on there.
     pub resume_bytes: Option<u64>,
 }
 
@@ -55,18 +55,18 @@ pub enum Phase {
     Layout,
     /// The queue fills and caches settle; not measured.
     Warmup,
-    /// Measured.
+    /// Counts in the figures.
     Measure,
-    /// What was written is read back and checked.
+    /// Reads back and checks what was written.
     Verify,
     /// A step of the survey: its name says which.
     Survey,
 }
 
-/// What the watcher wants.
+/// The wish of the watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// Go on.
+    /// Nothing changes.
     Continue,
     /// This workload is known well enough: end it as done.
     Enough,
@@ -79,7 +79,7 @@ pub enum Control {
 pub enum Found {
     /// A block that took long, twice.
     Slow(SlowBlock),
-    /// What could not be read.
+    /// A range that could not be read.
     Unreadable(UnreadableRange),
 }
 
@@ -93,7 +93,7 @@ pub trait Watch {
     /// its result.
     fn found(&mut self, _place: &Found) {}
 
-    /// Whether it wants the results so far, when the workloads that run have been measured for this
+    /// True if it wants the results so far, when the workloads that run have been measured for this
     /// long, in nanoseconds.
     fn wants_results(&self, _elapsed_ns: u64) -> bool {
         false
@@ -106,11 +106,11 @@ pub trait Watch {
     fn results_so_far(&mut self, _elapsed_ns: u64, _measurements: &[Measurement]) {}
 }
 
-/// Watches single requests.
+/// A watcher that also sees single requests.
 pub trait PingWatch: Watch {
     /// Receives a request when it has ended, with the index of its target.
     fn request(&mut self, target: usize, request: &SingleRequest);
 
-    /// Why all requests must end now; `None` to go on.
+    /// The reason why all requests must end now; `None` to go on.
     fn ending(&self) -> Option<StopReason>;
 }

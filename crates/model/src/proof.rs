@@ -5,7 +5,7 @@ use crate::figure::Figure;
 use crate::finding::{Cause, Finding};
 use crate::record::Record;
 
-/// Where a figure of a record comes from.
+/// The place of a record from which a figure comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureSource {
     /// The measurement with this index.
@@ -25,12 +25,12 @@ impl FigureSource {
     }
 }
 
-/// Why a figure may not decide anything.
+/// The reason why a figure may not decide anything.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Objection<'a> {
     /// The finding that shows it.
     pub finding: &'a Finding,
-    /// What the figure is instead of the disk's.
+    /// The thing that the figure shows instead of the disk.
     pub cause: Cause,
 }
 
@@ -42,7 +42,7 @@ impl Objection<'_> {
 }
 
 impl Record {
-    /// What forbids a decision on a figure of this source; `None` where nothing does.
+    /// The reason against a decision on a figure of this source; `None` where there is none.
     pub fn objection(&self, source: FigureSource) -> Option<Objection<'_>> {
         for finding in self.findings.iter().filter(|finding| finding.is_serious()) {
             if let Some(cause) = finding.says.objection()

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What is promised, and how long the search for its rate takes.
+/// The promise of a search for the highest rate that keeps it, and the time for the search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatePlan {
     /// The share of requests that are answered within the limit, in percent, above 0 and below 100.
@@ -22,7 +22,7 @@ pub struct RatePlan {
     /// The search of one workload, in nanoseconds.
     #[serde(deserialize_with = "read_duration")]
     pub time_ns: u64,
-    /// How long the promised rate is held, in nanoseconds.
+    /// Nanoseconds for which the promised rate is held.
     pub hold_ns: u64,
 }
 
@@ -51,7 +51,7 @@ impl RatePlan {
     }
 }
 
-/// What a rate is offered for.
+/// The purpose of offering a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateCellKind {
@@ -72,7 +72,7 @@ pub enum RateCellKind {
 }
 
 impl RateCellKind {
-    /// Whether its measurement has a row of figures: what is promised, and what breaks it.
+    /// True if its measurement has a row of figures: that of the promise, and of what breaks it.
     pub fn makes_a_row(self) -> bool {
         match self {
             Self::Hold | Self::Control => true,
@@ -111,19 +111,19 @@ pub struct RateTrial {
     /// The place of its workload in the plan, from 0.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub workload: usize,
-    /// What it was for.
+    /// The purpose of the trial.
     pub kind: RateCellKind,
-    /// What was offered, per second, at random times.
+    /// Rate offered, per second, at random times.
     pub rate: f64,
     /// Start of its measured time, in nanoseconds after the start of the run.
     pub start_ns: u64,
     /// The time before it that does not count, in nanoseconds.
     pub warmup_ns: u64,
-    /// Its measured time, in nanoseconds.
+    /// Measured time in nanoseconds.
     pub wall_ns: u64,
-    /// What was answered in it, per second.
+    /// Rate served in it, per second.
     pub served: f64,
-    /// Whether it ended early, because a request had waited for too long.
+    /// True if it ended early, because a request had waited for too long.
     pub is_over: bool,
     /// Requests and late ones, batch by batch.
     pub batches: Vec<LateRequests>,
@@ -138,8 +138,8 @@ pub struct RateTrial {
 }
 
 impl RateTrial {
-    /// What a measurement of an open loop with a latency target gave; `None` of any other.
-    /// `place` is that of its workload in the plan.
+    /// Reads the trial out of a measurement of an open loop with a latency target; `None` of any
+    /// other. `place` is that of its workload in the plan.
     pub fn measured(place: usize, kind: RateCellKind, measurement: &Measurement) -> Option<Self> {
         let workload = &measurement.workload;
         let target = workload.shape.latency_target?;
@@ -165,7 +165,7 @@ impl RateTrial {
         })
     }
 
-    /// All requests of its batches.
+    /// The requests of all its batches together.
     pub fn total(&self) -> LateRequests {
         let mut total = LateRequests::default();
         for batch in &self.batches {
@@ -223,9 +223,9 @@ fn late_of(op: &WindowLatency, target: &LatencyTarget) -> LateRequests {
 /// The search for the highest rate: its trials, and what they say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadRecord {
-    /// What was measured, in the order of time.
+    /// The trials, in the order of time.
     pub data: LoadData,
-    /// What follows from it.
+    /// The answer, which follows from the trials.
     pub figures: LoadFigures,
 }
 
@@ -236,18 +236,18 @@ pub struct LoadData {
     pub trials: Vec<RateTrial>,
 }
 
-/// What a search found.
+/// The answer of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadFigures {
-    /// How far the answer goes.
+    /// The extent of the answer.
     pub outcome: LoadOutcome,
     /// Lower end of the 95 % interval of the highest rate that keeps the promise, per second.
     pub low: f64,
-    /// The rate itself.
+    /// The promised rate with its interval.
     pub rate: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// What the target served when more was offered, per second.
+    /// Rate that the target served when more was offered, per second.
     pub saturated: f64,
     /// By how many percent lateness grows when the rate grows by one percent.
     pub slope: f64,
@@ -262,7 +262,7 @@ pub struct LoadFigures {
     /// By which share the rate changed while it was measured, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<f64>,
-    /// How often the target became so much slower that the search began anew.
+    /// Times that the target became so much slower that the search began anew.
     pub falls: u32,
     /// A credit of up to so many requests over a base of half the rate would not have shown.
     pub unseen_credit: f64,
@@ -271,7 +271,7 @@ pub struct LoadFigures {
     pub generator_share: Option<f64>,
     /// The share of their late requests that only this delay made late.
     pub generator_late_share: f64,
-    /// What broke the promise above the rate.
+    /// The thing that broke the promise above the rate.
     pub cause: BreakCause,
 }
 
@@ -280,9 +280,9 @@ pub struct LoadFigures {
 pub struct PromisedRate {
     /// Lower end, per second.
     pub low: f64,
-    /// The rate.
+    /// The rate that was found, per second.
     pub rate: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -300,7 +300,7 @@ impl LoadFigures {
     }
 }
 
-/// How far an answer goes.
+/// The extent of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadOutcome {
@@ -324,7 +324,7 @@ pub enum LoadOutcome {
 }
 
 impl LoadOutcome {
-    /// Whether its interval has two ends: the lower one was held, and the promise broke above the
+    /// True if its interval has two ends: the lower one was held, and the promise broke above the
     /// upper one.
     pub fn has_both_ends(self) -> bool {
         self == Self::Sustained
@@ -344,7 +344,7 @@ impl LoadOutcome {
         }
     }
 
-    /// Whether its lower end may be promised.
+    /// True if its lower end may be promised.
     pub fn is_promise(self) -> bool {
         match self {
             Self::Sustained | Self::AtLeast => true,
@@ -363,35 +363,35 @@ impl LoadOutcome {
 pub struct LoadControl {
     /// Over the found rate.
     pub factor: f64,
-    /// What was offered, per second.
+    /// Rate offered, per second.
     pub rate: f64,
     /// The share of late requests; absent where requests waited for so long that it was ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_share: Option<f64>,
-    /// Whether the promise broke, as it must.
+    /// True if the promise broke, as it must.
     pub failed: bool,
     /// The number of its last trial among all.
     pub trial: usize,
 }
 
-/// What a transaction or a request waits for where the promise breaks.
+/// The thing that a transaction or a request waits for where the promise breaks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BreakCause {
-    /// What it is.
+    /// The kind of request that it waits for.
     pub limit: BreakLimit,
     /// The evidence, as a clause.
     pub why: String,
 }
 
-/// What breaks a promise.
+/// The kind of request that breaks a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BreakLimit {
-    /// Reads took longer.
+    /// Reads take longer than below the rate.
     Reads,
-    /// Writes took longer.
+    /// Writes take longer than below the rate.
     Writes,
-    /// Syncs took longer.
+    /// Syncs take longer than below the rate.
     Flushes,
     /// The filesystem's journal: syncs took longer while the disk was flushed less often.
     Journal,
@@ -399,7 +399,7 @@ pub enum BreakLimit {
     Cap,
     /// The processors had no time.
     Cpu,
-    /// Nothing shows it.
+    /// The trials do not show it.
     Unknown,
 }
 

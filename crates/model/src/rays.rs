@@ -24,9 +24,9 @@ pub const SEQUENTIAL_WRITE_PAGES: &str = "sequential-write-4k";
 /// The searches of a plan that has several, and what they say together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RaysRecord {
-    /// What was measured.
+    /// The searches, each along a ray.
     pub data: RaysData,
-    /// What follows from it.
+    /// The answers, which follow from the searches.
     pub figures: RaysFigures,
 }
 
@@ -37,7 +37,7 @@ pub struct RaysData {
     pub rays: Vec<LoadData>,
 }
 
-/// What the searches found.
+/// The answers of all searches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RaysFigures {
     /// One for each searched workload, in the order of the plan.
@@ -52,12 +52,12 @@ pub struct RaysFigures {
 pub struct RayFigures {
     /// Reads among all requests, from 0 to 1.
     pub read_share: f64,
-    /// What the search found.
+    /// The answer of the search along the ray.
     pub load: LoadFigures,
 }
 
 impl RayFigures {
-    /// Whether the ray ends at a known place: its promise holds below, and breaks above.
+    /// True if the ray ends at a known place: its promise holds below, and breaks above.
     pub fn is_decided(&self) -> bool {
         self.load.outcome.has_both_ends()
     }
@@ -67,7 +67,7 @@ impl RayFigures {
 /// of the target's time, whatever the others are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RayBoundary {
-    /// Decided rays.
+    /// The number of rays that end at a known place.
     pub rays: usize,
     /// Reads per second without writes.
     pub reads: Estimate,
@@ -75,7 +75,7 @@ pub struct RayBoundary {
     pub writes: Estimate,
     /// Reads that one write takes the place of.
     pub write_cost: Estimate,
-    /// Where the rays leave the line by more than chance explains: the farthest one.
+    /// The farthest place at which the rays leave the line by more than chance explains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bend: Option<RayBend>,
 }
@@ -85,6 +85,6 @@ pub struct RayBoundary {
 pub struct RayBend {
     /// Reads among its requests, from 0 to 1.
     pub read_share: f64,
-    /// Its rate over that of the line, minus 1.
+    /// The rate of the ray over that of the line, minus 1.
     pub deviation: f64,
 }

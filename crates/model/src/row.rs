@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 /// One workload on one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
-    /// What was measured in the time that the figures are about, and what came before it.
+    /// The measurement: the time that the figures are about, and what came before it.
     pub data: Measurement,
-    /// How its rate varies from run to run; absent where the history does not show it. It is an
+    /// Variation of the rate from run to run; absent where the history does not show it. It is an
     /// input of the figures: their intervals cover it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_to_run: Option<RunToRun>,
-    /// What follows from both.
+    /// The figures, which follow from both.
     pub figures: RowFigures,
 }
 
@@ -30,7 +30,7 @@ pub struct RowFigures {
     /// Prefix of the measured time that the estimates skip because the rate had not settled, in
     /// nanoseconds.
     pub settling_ns: u64,
-    /// Whether the rate settled at all within the measured time; `null` when there was too little
+    /// True if the rate settled at all within the measured time; `null` when there was too little
     /// to tell.
     pub settled: Option<bool>,
     /// The phases of the workload, in order; empty where it was one. The first write of a new file
@@ -43,10 +43,10 @@ pub struct RowFigures {
     pub together_with: Vec<String>,
     /// Per kind of operation.
     pub ops: PerOp<OpFigures>,
-    /// What a ping says of single requests; absent in every other row.
+    /// Figures of single requests; present in the row of a ping only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ping: Option<PingFigures>,
-    /// What limited the rate, where the record shows it.
+    /// The thing that limited the rate, where the record shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<LimitedBy>,
     /// A one-line command of a well-known tool that shows the same figure.
@@ -71,9 +71,9 @@ pub struct OpFigures {
 /// One kind of operation of a row: what was measured of it, and its figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OpRow<'a> {
-    /// What was measured.
+    /// The counts and latencies.
     pub data: &'a OpMeasurement,
-    /// What follows from it.
+    /// The figures, which follow from them.
     pub figures: &'a OpFigures,
 }
 
@@ -108,7 +108,7 @@ impl<'a> OpRow<'a> {
 /// A part of the measured time with its own rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseRecord {
-    /// What kind of part it is.
+    /// The kind of part of the time.
     pub name: PhaseKind,
     /// Its start, in nanoseconds after the start of the run.
     pub start_ns: u64,
@@ -118,7 +118,7 @@ pub struct PhaseRecord {
     pub ops: PerOp<PhaseOp>,
 }
 
-/// What kind of phase it is.
+/// The kind of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PhaseKind {
@@ -133,7 +133,7 @@ pub enum PhaseKind {
 }
 
 impl PhaseKind {
-    /// Its name in records and in text.
+    /// The word of records and text.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Settling => "settling",
@@ -147,9 +147,9 @@ impl PhaseKind {
 /// One kind of operation in a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhaseOp {
-    /// Operations that succeeded.
+    /// Operations that succeeded in it.
     pub count: u64,
-    /// Bytes they moved.
+    /// Bytes that these operations moved.
     pub bytes: u64,
     /// Operations per second.
     pub rate: Estimate,
@@ -164,22 +164,22 @@ pub struct PhaseOp {
 pub struct LatencySummary {
     /// Always `ns`.
     pub unit: String,
-    /// Mean.
+    /// Mean of all latencies.
     pub mean: f64,
-    /// Shortest.
+    /// The shortest latency.
     pub min: u64,
     /// Median; like every percentile `null` when fewer than ten samples lie beyond it.
     pub p50: Option<u64>,
-    /// 90 %.
+    /// 90th percentile; `null` when fewer than ten samples lie beyond it.
     pub p90: Option<u64>,
-    /// 99 %.
+    /// 99th percentile; `null` when fewer than ten samples lie beyond it.
     pub p99: Option<u64>,
-    /// 99.9 %.
+    /// 99.9th percentile; `null` when fewer than ten samples lie beyond it.
     #[serde(rename = "p99.9")]
     pub p99_9: Option<u64>,
-    /// 99.99 %.
+    /// 99.99th percentile; `null` when fewer than ten samples lie beyond it.
     #[serde(rename = "p99.99")]
     pub p99_99: Option<u64>,
-    /// Longest.
+    /// The longest latency.
     pub max: u64,
 }

@@ -9,9 +9,9 @@ use std::str::FromStr;
 /// Order and what is done, under fio's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rw {
-    /// Sequential or random.
+    /// The order of the blocks.
     pub order: Order,
-    /// What is done to blocks: the chain of each stream.
+    /// The chain of operations of each stream on its blocks.
     pub chains: &'static [&'static [OpKind]],
 }
 
@@ -31,6 +31,7 @@ struct Words {
     random: &'static str,
 }
 
+/// The words of fio's option `rw`, by what they do.
 const WORDS: [Words; 5] = [
     Words {
         chains: &[&[OpKind::Read]],
@@ -78,7 +79,7 @@ impl Rw {
         ..Self::RANDREAD
     };
 
-    /// What a workload with this access and these streams does; `None` where fio has no word for
+    /// The word for a workload with this access and these streams; `None` where fio has no word for
     /// it.
     pub fn for_workload(access: &Access, streams: &Streams) -> Option<Self> {
         let order = match access {
@@ -97,7 +98,7 @@ impl Rw {
         None
     }
 
-    /// fio's name.
+    /// The word of fio's option `rw`.
     pub fn as_str(self) -> &'static str {
         let words = WORDS
             .iter()
@@ -119,40 +120,39 @@ impl Rw {
         self.kinds().next().unwrap_or(OpKind::Read)
     }
 
-    /// Whether it mixes operations.
+    /// True if it mixes kinds of operations.
     pub fn is_mix(self) -> bool {
         self.chains.len() > 1
     }
 
-    /// Whether any operation is of this kind.
+    /// True if any operation is of this kind.
     pub fn makes(self, kind: OpKind) -> bool {
         self.kinds().any(|of| of == kind)
     }
 
-    /// Whether every operation is of this kind.
+    /// True if every operation is of this kind.
     pub fn is_only(self, kind: OpKind) -> bool {
         self.chains == [[kind].as_slice()]
     }
 
-    /// Whether any operation changes the content of blocks.
+    /// True if any operation changes the content of blocks.
     pub fn changes_blocks(self) -> bool {
         self.kinds().any(OpKind::changes_blocks)
     }
 
-    /// Whether any operation drops its block.
+    /// True if any operation drops its block.
     pub fn drops_blocks(self) -> bool {
         self.kinds().any(OpKind::drops_blocks)
     }
 
-    /// Whether no block has content after its step.
+    /// True if no block has content after its step.
     pub fn leaves_no_content(self) -> bool {
-        let last = |chain: &&[OpKind]| chain.last().copied();
         self.chains
             .iter()
-            .all(|chain| last(chain).is_some_and(OpKind::drops_blocks))
+            .all(|chain| chain.last().is_some_and(|kind| kind.drops_blocks()))
     }
 
-    /// Each kind of operation that it makes.
+    /// Each kind of operation that it makes, once.
     pub fn kinds(self) -> impl Iterator<Item = OpKind> {
         self.chains.iter().copied().flatten().copied()
     }

@@ -19,7 +19,7 @@ pub struct SavedRun {
     pub run_id: String,
     /// Start in UTC, RFC 3339.
     pub started: String,
-    /// What was asked, such as `check`.
+    /// The verb of the command line, such as `check`.
     pub verb: String,
     /// Paths that were measured.
     pub targets: Vec<String>,
@@ -31,13 +31,13 @@ pub struct SavedRun {
     pub label: Option<String>,
     /// The user's own words.
     pub note: Option<String>,
-    /// Whether the run ended before its plan did.
+    /// True if the run ended before its plan did.
     pub partial: bool,
     /// Version of the measuring method.
     pub method: u32,
-    /// The heaviest finding.
+    /// The heaviest finding; absent where there is none.
     pub worst: Option<SavedFinding>,
-    /// All findings that are no notes, in their order. Empty in what older versions saved.
+    /// Findings that are no notes, in their order. Empty in what older versions saved.
     #[serde(default)]
     pub findings: Vec<SavedFinding>,
     /// The most telling figures first.
@@ -68,9 +68,9 @@ impl SavedDisk {
 /// A finding of a run in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedFinding {
-    /// Its weight.
+    /// The weight of the finding.
     pub severity: Severity,
-    /// Its stable name.
+    /// The code of the finding, which never changes.
     pub code: String,
 }
 
@@ -79,7 +79,7 @@ pub struct SavedFinding {
 pub struct Headline {
     /// Name of the workload; `curve` and `access` for a survey, `load` for a promised rate.
     pub workload: String,
-    /// What was done, such as `read`, or `create` of files.
+    /// The operation, such as `read`, or `create` of files.
     pub operation: String,
     /// Rate in operations or bytes per second, or a time.
     pub value: f64,

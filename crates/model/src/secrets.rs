@@ -1,10 +1,10 @@
 //! Passwords in command lines and messages: every saved command line and every printed error passes
 //! through here. Rather hides a word too many.
 
-/// What stands in place of a secret.
+/// The words in place of a secret.
 const HIDDEN: &str = "(hidden)";
 
-/// Whether a text of a record stands in for one with a password.
+/// True if a text of a record stands in for one with a password.
 pub fn hides_secret(text: &str) -> bool {
     text.contains(HIDDEN)
 }
@@ -47,8 +47,8 @@ pub fn without_secrets(argv: Vec<String>) -> Vec<String> {
     hidden
 }
 
-/// Whether a word is a flag with a long name, as every tool of ours spells them, and no password
-/// that begins with two dashes.
+/// True of a flag with a long name, as every tool of ours spells them, and of no password that
+/// begins with two dashes.
 fn is_long_flag(word: &str) -> bool {
     let Some(flag) = word.strip_prefix("--") else {
         return false;
@@ -106,7 +106,7 @@ fn hide_values(text: &str) -> String {
     hidden
 }
 
-/// Where a value stands.
+/// The place of a value, which says how it may be hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueKind {
     /// Among the parameters of a URI, which `&` separates.
@@ -116,7 +116,7 @@ enum ValueKind {
 }
 
 impl ValueKind {
-    /// Of the value whose key follows on this text.
+    /// The kind of the value whose key ends this text.
     fn after(before: &str) -> Self {
         let word = match before.rsplit(char::is_whitespace).next() {
             Some(word) => word,
@@ -210,8 +210,8 @@ fn without_range(text: &str, range: std::ops::Range<usize>) -> String {
     format!("{}{HIDDEN}{}", &text[..range.start], &text[range.end..])
 }
 
-/// Whether a word begins a login with a scheme, whose password goes on in the next word: not
-/// `http://host:8080/path`.
+/// True of a word that begins a login with a scheme, whose password goes on in the next word: not
+/// of `http://host:8080/path`.
 fn opens_login(word: &str) -> bool {
     let Some((_, login)) = word.split_once("://") else {
         return false;

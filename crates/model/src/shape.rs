@@ -25,16 +25,16 @@ pub struct LoadShape {
     /// Which operation comes next, and where it goes.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub order: RequestOrder,
-    /// When operations start.
+    /// The starts of operations.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub starts: StartTimes,
-    /// What ends it early.
+    /// Conditions that end it early.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub ends: EarlyEnds,
-    /// What is written and compared; new random data each time where nothing is set.
+    /// The content that is written and compared; new random data each time where nothing is set.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub content: BlockContent,
-    /// How its threads carry the operations out.
+    /// The set-up of the threads that carry the operations out.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub threads: ThreadSetup,
     /// Its depth is one of those at which a latency may be kept to.
@@ -43,7 +43,7 @@ pub struct LoadShape {
 }
 
 impl LoadShape {
-    /// Whether nothing is set that changes which operations are done.
+    /// True if nothing is set that changes which operations are done.
     pub fn is_plain(&self) -> bool {
         let plain = Self {
             threads: ThreadSetup {
@@ -55,7 +55,7 @@ impl LoadShape {
         *self == plain
     }
 
-    /// What is set, in words: conditions of every figure.
+    /// The settings in words: conditions of every figure.
     pub fn facts(&self) -> Vec<String> {
         let mut facts = self.order.facts();
         facts.extend(self.starts.facts());

@@ -49,7 +49,7 @@ pub fn words(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// What stands between `$'` and `'`, with those escapes that [`quoted`] writes.
+/// Decodes what stands between `$'` and `'`, with those escapes that [`quoted`] writes.
 fn spelled_out(bytes: &mut impl Iterator<Item = u8>) -> Vec<u8> {
     let mut text = Vec::new();
     while let Some(byte) = bytes.next() {

@@ -21,8 +21,8 @@ pub fn whole_cells(ns: u64) -> u64 {
     ns / SERIES_INTERVAL_NS * SERIES_INTERVAL_NS
 }
 
-/// How long and where a slice of a workload is measured, and by which engine, in place of what the
-/// workload asks for as a whole.
+/// Time, span and engine of one slice of a workload, in place of what the workload asks for as a
+/// whole.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SliceSpan {
     /// Measured time, in nanoseconds; `None` without a limit.
@@ -31,14 +31,14 @@ pub struct SliceSpan {
     pub warmup_ns: u64,
     /// Bytes moved by all workers together, warm-up included; `None` without a limit.
     pub bytes: Option<u64>,
-    /// The engine.
+    /// The engine of this slice.
     pub engine: EngineChoice,
     /// The part of the target.
     pub span: Span,
 }
 
 impl SliceSpan {
-    /// All of a workload, in one go.
+    /// The span of all of a workload, in one go.
     pub fn whole(workload: &Workload) -> Self {
         Self {
             time_ns: workload.stop.time_ns,
@@ -49,7 +49,7 @@ impl SliceSpan {
         }
     }
 
-    /// Its time with the warm-up, in nanoseconds; 0 without a limit.
+    /// Nanoseconds of the slice with the warm-up; 0 without a limit.
     pub fn whole_ns(&self) -> u64 {
         match self.time_ns {
             Some(time_ns) => time_ns + self.warmup_ns,
@@ -70,7 +70,7 @@ impl SliceSpan {
 }
 
 impl Workload {
-    /// Whether parts of it mean the same as the whole. They do not of an offered load, a
+    /// True if parts of it mean the same as the whole. They do not of an offered load, a
     /// verification, trims of blocks that a part before has trimmed, a sync at the end, the first
     /// pass over a new file, reads through the page cache, orders that begin anew, and a limit in
     /// operations.

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 /// A workload has no more streams than this.
 pub const STREAMS_MAX: usize = 4;
 
-/// What a step can be. A trim takes the place of the write that follows it in the same slot.
+/// The chains that a step can be. A trim takes the place of the write that follows it in the same
+/// slot.
 const CHAINS: [&[OpKind]; 4] = [
     &[OpKind::Read],
     &[OpKind::Write],
@@ -39,8 +40,8 @@ impl BlockShare {
 /// Steps of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stream {
-    /// What happens to each block, one operation after another. Limits of bytes and operations
-    /// count the step once.
+    /// The operations on each block, one after another. Limits of bytes and operations count the
+    /// step once.
     pub does: Vec<OpKind>,
     /// Share of the steps, in permille.
     pub permille: u16,
@@ -50,7 +51,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Whether a block has no content after its step.
+    /// True if a block has no content after its step.
     fn leaves_no_content(&self) -> bool {
         match self.does.last() {
             Some(last) => last.drops_blocks(),
@@ -64,12 +65,12 @@ impl Stream {
 #[serde(try_from = "StreamsForm", into = "StreamsForm")]
 pub struct Streams(Vec<Stream>);
 
-/// How streams are saved: readers look for the share of reads.
+/// The form in which streams are saved: readers look for the share of reads.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 struct StreamsForm {
     /// Share of the steps that are reads, in permille: 1000 reads only, 0 no reads.
     read_permille: u16,
-    /// What is done, where it is more than plain reads and writes.
+    /// The steps, where they are more than plain reads and writes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     streams: Vec<Stream>,
 }
@@ -156,12 +157,12 @@ impl Streams {
         Self(streams)
     }
 
-    /// Each of them.
+    /// The streams, in the order of the plan.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Stream> {
         self.0.iter()
     }
 
-    /// Whether steps of several kinds are mixed.
+    /// True if steps of several kinds are mixed.
     pub fn is_mix(&self) -> bool {
         self.0.len() > 1
     }
@@ -175,12 +176,12 @@ impl Streams {
             .sum()
     }
 
-    /// Whether any step contains such an operation.
+    /// True if any step contains such an operation.
     pub fn makes(&self, kind: OpKind) -> bool {
         self.permille(kind) > 0
     }
 
-    /// Whether every step is one such operation.
+    /// True if every step is one such operation.
     pub fn is_only(&self, kind: OpKind) -> bool {
         self.0.iter().all(|stream| stream.does == [kind])
     }
@@ -192,30 +193,31 @@ impl Streams {
             .filter_map(|stream| Some((*stream.does.first()?, stream.permille)))
     }
 
-    /// Whether any operation changes the content of a block.
+    /// True if any operation changes the content of a block.
     pub fn changes_blocks(&self) -> bool {
         let mut kinds = self.0.iter().flat_map(|stream| &stream.does);
         kinds.any(|kind| kind.changes_blocks())
     }
 
-    /// Whether any operation gives its block something to store.
+    /// True if any operation gives its block something to store.
     pub fn fills_blocks(&self) -> bool {
         let mut kinds = self.0.iter().flat_map(|stream| &stream.does);
         kinds.any(|kind| kind.fills_blocks())
     }
 
-    /// Whether any operation drops its block.
+    /// True if any operation drops its block.
     pub fn drops_blocks(&self) -> bool {
         let mut kinds = self.0.iter().flat_map(|stream| &stream.does);
         kinds.any(|kind| kind.drops_blocks())
     }
 
-    /// Whether every block has no content after its step.
+    /// True if every block has no content after its step.
     pub fn leaves_no_content(&self) -> bool {
         self.0.iter().all(Stream::leaves_no_content)
     }
 
-    /// What follows an operation of this kind in the same block; `None` at the end of its step.
+    /// The operation that follows one of this kind in the same block; `None` at the end of its
+    /// step.
     pub fn following_kind(&self, kind: OpKind) -> Option<OpKind> {
         for stream in &self.0 {
             for pair in stream.does.windows(2) {
@@ -235,7 +237,7 @@ impl Streams {
         }
     }
 
-    /// What is more than plain operations, in words: conditions of every figure.
+    /// Everything beyond plain operations, in words: conditions of every figure.
     pub fn facts(&self) -> Vec<String> {
         let mut facts = Vec::new();
         for stream in &self.0 {

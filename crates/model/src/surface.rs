@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// A survey of a smaller target would be a single large request.
 pub const SURVEY_BYTES_MIN: u64 = 1 << 20;
 
-/// What a survey does with one target, in this order: curve, burst, access times, scan; each only
+/// The steps of a survey on one target, in this order: curve, burst, access times, scan; each only
 /// where asked. Short strokes are ordinary workloads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Survey {
@@ -42,10 +42,22 @@ fn any_engine() -> EngineChoice {
     EngineChoice::Auto
 }
 
-/// Rates and access times assumed of a disk that was not measured yet, in bytes per second and
-/// nanoseconds.
-const GUESS_ROTATING: (f64, f64) = (120e6, 15e6);
-const GUESS_FLASH: (f64, f64) = (500e6, 0.2e6);
+/// The speed that is assumed of a disk that was not measured yet.
+struct SpeedGuess {
+    bytes_per_second: f64,
+    access_ns: f64,
+}
+
+/// Taken for a rotating disk, and for one of unknown kind.
+const GUESS_ROTATING: SpeedGuess = SpeedGuess {
+    bytes_per_second: 120e6,
+    access_ns: 15e6,
+};
+/// Taken for a disk without moving parts.
+const GUESS_FLASH: SpeedGuess = SpeedGuess {
+    bytes_per_second: 500e6,
+    access_ns: 0.2e6,
+};
 /// Time of a sampled point: about 0.2 s in the fastest part of a disk, more further inside, and the
 /// way there.
 const POINT_NS: f64 = 0.33e9;
@@ -53,7 +65,7 @@ const POINT_NS: f64 = 0.33e9;
 /// each sample: a little more than samples of full length take on the slowest part of a disk.
 pub const POINT_NS_MAX: (u64, u64) = (500_000_000, 1_500_000_000);
 
-/// What a step takes beyond its time: what is in flight at its end.
+/// The time that a step takes beyond its own: requests in flight at its end are waited for.
 const STEP_OVERTIME_NS: u64 = 500_000_000;
 
 impl Survey {
@@ -79,7 +91,10 @@ impl Survey {
     /// About how long it takes on a target of `target_bytes` that was not measured yet, in
     /// nanoseconds. A disk of unknown kind counts as a rotating one.
     pub fn time_ns_guess(&self, target_bytes: u64, rotational: Option<bool>) -> u64 {
-        let (rate, access_ns) = match rotational {
+        let SpeedGuess {
+            bytes_per_second: rate,
+            access_ns,
+        } = match rotational {
             Some(false) => GUESS_FLASH,
             _ => GUESS_ROTATING,
         };
@@ -119,7 +134,7 @@ impl Survey {
 pub struct CurvePlan {
     /// Points, evenly spaced over the span.
     pub points: u32,
-    /// How much is transferred at each.
+    /// The share of the span that is transferred at each point.
     pub coverage: Coverage,
     /// The time that it should take, in nanoseconds: samples become smaller, then fewer. `None`:
     /// as long as precision needs.
@@ -127,18 +142,18 @@ pub struct CurvePlan {
     pub time_ns: Option<u64>,
 }
 
-/// How much is transferred at each point of a curve.
+/// The share of the span that is transferred at each point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Coverage {
-    /// A sample.
+    /// A sample at each point.
     Sampled {
-        /// Its size; `None`: as large as precision needs and a fiftieth of the span allows.
+        /// Bytes of a sample; `None`: as many as precision needs and a fiftieth of the span allows.
         sample_bytes: Option<u64>,
     },
     /// A whole block of the target, whose first and last requests are not timed.
     Blocks {
-        /// Its size.
+        /// Bytes of one request.
         block_bytes: u64,
     },
     /// Everything between this point and the next.
@@ -170,13 +185,13 @@ pub struct AccessPlan {
 /// Every block, for slow and unreadable ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScanPlan {
-    /// Bytes per read.
+    /// Bytes of one read.
     pub block_bytes: u32,
-    /// Where to begin: what lies before was scanned by an earlier run.
+    /// The byte at which to begin: everything before it was scanned by an earlier run.
     pub resume_bytes: u64,
 }
 
-/// Where the heads go between two accesses.
+/// The movement of the heads between two accesses.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -195,7 +210,7 @@ pub enum SeekPattern {
 }
 
 impl SeekPattern {
-    /// How many patterns there are besides the random one.
+    /// The number of patterns besides the random one.
     pub const OTHERS: u32 = 4;
 
     /// The words used in tables and charts.
@@ -209,7 +224,7 @@ impl SeekPattern {
         }
     }
 
-    /// Its name as a part of a survey: `access-track-to-track`.
+    /// The name of its step in a record: `access-track-to-track`.
     pub fn subject(self) -> String {
         format!("access-{}", self.as_str().replace(' ', "-"))
     }
@@ -218,9 +233,9 @@ impl SeekPattern {
 /// The transfer rate at one place.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CurvePoint {
-    /// Where the sample begins.
+    /// First byte of the sample.
     pub offset_bytes: u64,
-    /// The rate.
+    /// Rate of the sample.
     pub bytes_per_second: f64,
     /// Bytes that were timed.
     pub bytes: u64,
@@ -231,15 +246,15 @@ pub struct CurvePoint {
     /// Requests that failed; they are in neither bytes nor rate.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub errors: u64,
-    /// The same by errno name.
+    /// Errors of the sample by errno name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errnos: BTreeMap<String, u64>,
     /// Standard error of the rate, as a share of it, by how the parts of the sample differ; absent
     /// with too few parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standard_error: Option<f64>,
-    /// How long this program was ready to look at the disk and got no processor, in nanoseconds,
-    /// as far as the kernel tells.
+    /// Nanoseconds for which this program was ready to look at the disk and got no processor, as
+    /// far as the kernel tells.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub late_ns: u64,
     /// Rates of all readings in order, in bytes per second, where the place was read more than
@@ -266,16 +281,16 @@ impl CurvePoint {
     }
 }
 
-/// One access.
+/// One read of one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AccessPoint {
     /// The pattern that it belongs to.
     pub seek: SeekPattern,
-    /// Where it went.
+    /// The byte that was read.
     pub offset_bytes: u64,
-    /// How far that lies from the access before.
+    /// Bytes between this place and that of the access before.
     pub distance_bytes: u64,
-    /// How long it took, from before the submission to the completion.
+    /// Nanoseconds from before the submission to the completion.
     pub latency_ns: u64,
 }
 
@@ -284,7 +299,7 @@ pub struct AccessPoint {
 pub struct Burst {
     /// Bytes that were read repeatedly.
     pub bytes: u64,
-    /// How often.
+    /// Times that the same bytes were read.
     pub rounds: u64,
     /// Rate of the first reading, which may still come from the medium.
     pub first_bytes_per_second: f64,
@@ -292,16 +307,16 @@ pub struct Burst {
     pub throughput: Estimate,
 }
 
-/// What a scan saw.
+/// The results of a scan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scan {
-    /// Bytes per read.
+    /// Bytes of one read.
     pub block_bytes: u32,
-    /// Where this run began.
+    /// The byte at which this run began.
     pub from_bytes: u64,
-    /// Where it ended: the end of the span, or where `--resume` goes on.
+    /// The byte at which it ended: the end of the span, or where `--resume` goes on.
     pub to_bytes: u64,
-    /// Whether the whole span is done.
+    /// True if the whole span is done.
     pub finished: bool,
     /// Blocks read in this run.
     pub blocks: u64,
@@ -309,11 +324,11 @@ pub struct Scan {
     pub latency_p50_ns: u64,
     /// Latency from which on a block counts as slow, in nanoseconds.
     pub slow_from_ns: u64,
-    /// How many blocks were slow.
+    /// The number of slow blocks.
     pub slow_blocks: u64,
     /// The slowest of them, by position; at most 1000.
     pub slow: Vec<SlowBlock>,
-    /// How many bytes could not be read.
+    /// The number of bytes that could not be read.
     pub unreadable_bytes: u64,
     /// Ranges that could not be read, narrowed to sectors, by position; at most 1000.
     pub unreadable: Vec<UnreadableRange>,
@@ -324,20 +339,20 @@ pub struct Scan {
 /// A block that took long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SlowBlock {
-    /// Where it lies.
+    /// First byte of the block.
     pub offset_bytes: u64,
     /// First logical block address of it.
     pub lba: u64,
-    /// How long it took when read again; the shorter one of both readings counts.
+    /// Latency in nanoseconds: the block was read twice, and the shorter reading counts.
     pub latency_ns: u64,
 }
 
 /// Neighbouring sectors that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnreadableRange {
-    /// Where it begins.
+    /// First byte of the range.
     pub offset_bytes: u64,
-    /// Its length.
+    /// Length in bytes.
     pub length_bytes: u64,
     /// First logical block address of it.
     pub lba: u64,
@@ -348,19 +363,19 @@ pub struct UnreadableRange {
 /// A part of the span in the map of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ScanCell {
-    /// Where it begins.
+    /// First byte of the cell.
     pub offset_bytes: u64,
     /// Blocks read in it.
     pub blocks: u64,
-    /// Their mean latency, in nanoseconds.
+    /// Mean latency of its blocks, in nanoseconds.
     pub latency_mean_ns: u64,
-    /// Their longest, in nanoseconds.
+    /// Longest latency of its blocks, in nanoseconds.
     pub latency_max_ns: u64,
-    /// Blocks that failed.
+    /// Blocks that could not be read.
     pub errors: u64,
 }
 
-/// What a survey saw, without judgement.
+/// The results of a survey, without judgement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SurfaceMeasurement {
     /// Index into the plan's targets.
@@ -369,7 +384,7 @@ pub struct SurfaceMeasurement {
     pub survey: Survey,
     /// First byte of the span that was really used.
     pub span_start_bytes: u64,
-    /// Its length.
+    /// Length of the span in bytes.
     pub span_bytes: u64,
     /// Start, nanoseconds after the start of the run.
     pub start_ns: u64,
@@ -381,33 +396,33 @@ pub struct SurfaceMeasurement {
     pub curve_cpu: CpuTime,
     /// The I/O engine that carried the requests of the curve.
     pub engine: EngineKind,
-    /// How the page cache was treated.
+    /// The cache policy that was asked for, and the one that was used.
     pub cache: CacheUse,
-    /// By position.
+    /// Points in the order of their position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<CurvePoint>,
-    /// The same bytes repeatedly.
+    /// Repeated reads of the same bytes, which the disk's cache answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Burst>,
     /// In the order in which they were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<AccessPoint>,
-    /// Accesses that failed.
+    /// Accesses that failed, by errno name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub access_errors: BTreeMap<String, u64>,
-    /// Every block.
+    /// The scan of every block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scan: Option<Scan>,
-    /// How long the program was ready to go on and got no processor, in nanoseconds, as far as the
+    /// Nanoseconds for which the program was ready to go on and got no processor, as far as the
     /// kernel tells.
     pub starved_ns: u64,
     /// Bytes that this program requested from the disks below.
     pub asked: ByteCount,
-    /// What the disks and the other processes did meanwhile.
+    /// Load of the disks and of other processes meanwhile.
     pub device: DeviceUse,
-    /// Whether the user ended it before it was done.
+    /// True if the user ended it before it was done.
     pub interrupted: bool,
-    /// Where the target hung and the wait timed out; one of its requests is counted.
+    /// The hang of the target for which the wait timed out; one of its requests is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
     /// Pauses of the curve and the burst in which no request completed for 0.5 s or longer, and
@@ -422,9 +437,9 @@ pub struct SurfaceMeasurement {
 /// A survey: what was measured, and its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SurfaceRecord {
-    /// What was measured.
+    /// The results, from which the figures follow.
     pub data: SurfaceMeasurement,
-    /// What follows from it.
+    /// The figures, which follow from the results.
     pub figures: SurfaceFigures,
 }
 
@@ -441,7 +456,7 @@ pub struct SurfaceFigures {
     pub rate: Option<RateSummary>,
     /// Access times by pattern.
     pub seeks: BTreeMap<SeekPattern, SeekSummary>,
-    /// What shorter spans gain.
+    /// Gains of spans that are shorter than the disk.
     pub short_strokes: Vec<ShortStroke>,
     /// Share of the duration in which this program was ready to go on and got no processor, as far
     /// as the kernel tells.
@@ -455,7 +470,7 @@ pub struct SurfaceFigures {
 pub struct RateSummary {
     /// The slowest point, in bytes per second.
     pub min: f64,
-    /// The fastest point.
+    /// Rate of the fastest point.
     pub max: f64,
     /// Average over position: the whole span over the time that it would take.
     pub average: Estimate,
@@ -464,15 +479,15 @@ pub struct RateSummary {
 /// Access times of one pattern.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeekSummary {
-    /// Accesses.
+    /// The number of accesses.
     pub n: u64,
-    /// Shortest, in nanoseconds.
+    /// The shortest latency, in nanoseconds.
     pub min_ns: u64,
-    /// Mean, in nanoseconds.
+    /// Mean latency in nanoseconds, with its interval.
     pub mean: Estimate,
-    /// Median, in nanoseconds.
+    /// Median latency in nanoseconds.
     pub p50_ns: u64,
-    /// Longest, in nanoseconds.
+    /// The longest latency, in nanoseconds.
     pub max_ns: u64,
     /// Mean distance in bytes.
     pub distance_mean_bytes: f64,
@@ -480,12 +495,12 @@ pub struct SeekSummary {
     pub iops: f64,
 }
 
-/// What the first part of a disk can do alone.
+/// The gain of using the first part of a disk alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ShortStroke {
     /// Part of the whole span that is used, in percent.
     pub percent: f64,
-    /// The same in bytes.
+    /// Bytes of the part.
     pub span_bytes: u64,
     /// Index into `measurements` of the random reads within it.
     pub measurement: usize,
@@ -501,7 +516,7 @@ pub struct ShortStroke {
     pub throughput: Option<f64>,
 }
 
-/// What the data sheet promises, for comparison with the figures.
+/// Promises of the data sheet, for comparison with the figures.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DataSheet {
     /// Revolutions per minute.

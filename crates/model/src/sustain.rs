@@ -35,7 +35,7 @@ impl SustainPlan {
         list.first()
     }
 
-    /// The load.
+    /// The workload in this list that is the load; `None` where the list has none of its name.
     pub fn load<'a>(&self, list: &'a [Workload]) -> Option<&'a Workload> {
         list.get(usize::from(self.precondition_bytes.is_some()))
     }
@@ -44,21 +44,21 @@ impl SustainPlan {
     pub fn after_pauses<'a>(&self, list: &'a [Workload]) -> Vec<AfterPause<'a>> {
         let first = 1 + usize::from(self.precondition_bytes.is_some());
         let workloads = list.get(first..).unwrap_or_default();
-        let mut found = Vec::new();
+        let mut pauses = Vec::new();
         for (pause_ns, workload) in self.pauses_ns.iter().zip(workloads) {
-            found.push(AfterPause {
+            pauses.push(AfterPause {
                 pause_ns: *pause_ns,
                 workload,
             });
         }
-        found
+        pauses
     }
 
     /// The longest that the pauses and what follows them take, in nanoseconds.
     pub fn recovery_ns(&self, list: &[Workload]) -> u64 {
         self.after_pauses(list)
             .iter()
-            .map(|one| one.pause_ns + one.workload.stop.time_ns.unwrap_or(0))
+            .map(|pause| pause.pause_ns + pause.workload.stop.time_ns.unwrap_or(0))
             .sum()
     }
 }
@@ -66,20 +66,20 @@ impl SustainPlan {
 /// A pause, and the workload after it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AfterPause<'a> {
-    /// How long nothing is sent, in nanoseconds.
+    /// Nanoseconds for which nothing is sent.
     pub pause_ns: u64,
-    /// What is measured then.
+    /// The load that is measured after the pause.
     pub workload: &'a Workload,
 }
 
-/// What a sustained load found.
+/// The course of a sustained load: its falls, its recoveries and its steady state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SustainRecord {
     /// The workload of the load.
     pub workload: String,
-    /// How long it ran, in nanoseconds.
+    /// Nanoseconds for which it ran.
     pub time_ns: u64,
-    /// What it moved.
+    /// Bytes and operations that it moved.
     pub moved: MovedTotal,
     /// Operations per second that last: those after the fall, or of the whole time.
     pub lasting: Estimate,
@@ -96,12 +96,12 @@ pub struct SustainRecord {
     /// The rate after each pause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recoveries: Vec<Recovery>,
-    /// Whether the load reached its steady state.
+    /// The steadiness of the load at its end.
     pub steady_state: SteadyState,
-    /// What was written before the load; absent where nothing was.
+    /// Writes before the load; absent where nothing was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precondition: Option<Precondition>,
-    /// What the disks counted before and after the load.
+    /// Counters of the disks before and after the load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<CountedDisk>,
 }
@@ -111,31 +111,31 @@ pub struct SustainRecord {
 pub struct RateDrop {
     /// Measured time of the load until it, in nanoseconds.
     pub at_ns: u64,
-    /// What the run had moved until it, with what filled the scratch file.
+    /// Everything that the run had moved until it, with what filled the scratch file.
     pub moved: MovedTotal,
     /// Operations per second before it.
     pub before: f64,
     /// Operations per second after it.
     pub after: f64,
-    /// What explains it.
+    /// The explanation of the fall.
     pub cause: DropCause,
 }
 
 impl RateDrop {
-    /// How many times faster it was before.
+    /// The rate before the fall over that after it.
     pub fn factor(&self) -> f64 {
         self.before / self.after
     }
 }
 
-/// What explains a fall of the rate.
+/// The explanation of a fall of the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DropCause {
     /// A limiter had used up its credit: the rate after it is even, and all that passed later fits
     /// its refill.
     BurstCredit,
-    /// A write cache was full: only writes fell, and they were fast again after a pause.
+    /// A full write cache: only writes fell, and they were fast again after a pause.
     WriteCache,
     /// The disk throttled itself: its counters of that rose during the run.
     Heat,
@@ -189,9 +189,9 @@ pub struct Recovery {
     pub pause_ns: u64,
     /// Operations per second of its first second or tenth.
     pub iops: f64,
-    /// Whether that is nearer to the rate before the fall than to that after it.
+    /// True if that is nearer to the rate before the fall than to that after it.
     pub is_back: bool,
-    /// What was moved until the rate fell again; absent where it did not.
+    /// Bytes and operations until the rate fell again; absent where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasted: Option<MovedTotal>,
 }
@@ -212,20 +212,20 @@ pub struct SteadyState {
     /// fewer rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<f64>,
-    /// How much the line through the last five rounds falls or rises, as a share of their mean.
+    /// Fall or rise of the line through the last five rounds, as a share of their mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slope: Option<f64>,
-    /// Whether the last five rounds are steady.
+    /// True if the last five rounds are steady.
     pub is_steady: bool,
     /// The least further time that can decide it, in nanoseconds; absent where it is steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_ns: Option<u64>,
-    /// What the load moves in that time at its last rate, in bytes.
+    /// Bytes that the load moves in that time at its last rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_bytes: Option<u64>,
 }
 
-/// What was written before the load.
+/// The writes before the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Precondition {
     /// Bytes that one pass over the physical capacity writes.
@@ -238,7 +238,7 @@ pub struct Precondition {
 }
 
 impl Precondition {
-    /// Whether the whole pass was written.
+    /// True if the whole pass was written.
     pub fn is_complete(&self) -> bool {
         self.written_bytes >= self.needed_bytes
     }

@@ -6,7 +6,7 @@ use crate::stream::Streams;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a sweep varies.
+/// The operations, block sizes and depths of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepPlan {
     /// Operations, in the order of the result.
@@ -67,7 +67,7 @@ const FACTS: [(&str, &str, u16); 10] = [
 ];
 
 impl SweepOperation {
-    /// Every operation.
+    /// Every operation, in the order of tables.
     pub const ALL: [Self; 10] = [
         Self::RandRead,
         Self::RandWrite,
@@ -81,22 +81,22 @@ impl SweepOperation {
         Self::Rewrite,
     ];
 
-    /// Its name on the command line and in the names of workloads.
+    /// The word of the command line and of the names of workloads.
     pub fn as_str(self) -> &'static str {
         FACTS[self as usize].0
     }
 
-    /// Its name in a sentence.
+    /// The operation as words of a sentence.
     pub fn words(self) -> &'static str {
         FACTS[self as usize].1
     }
 
-    /// What it does to blocks.
+    /// The streams of a workload with this operation.
     pub fn streams(self) -> Streams {
         Streams::with_reads(FACTS[self as usize].2)
     }
 
-    /// Whether it writes.
+    /// True if it writes.
     pub fn writes(self) -> bool {
         self.streams().changes_blocks()
     }
@@ -155,14 +155,16 @@ pub struct SweepRecord {
 /// Block size × depth of one operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SweepMatrix {
-    /// The operation.
+    /// The operation of all its cells.
     pub operation: SweepOperation,
     /// Every cell: by block size, then by depth.
     pub cells: Vec<SweepCell>,
-    /// Where more requests in flight stop paying; absent where the intervals leave it open.
+    /// The depth from which on more requests in flight do not pay; absent where the intervals leave
+    /// it open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<DepthKnee>,
-    /// Where bandwidth becomes the limit; absent where the intervals leave it open.
+    /// The block size from which on bandwidth is the limit; absent where the intervals leave it
+    /// open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth_limit: Option<BandwidthLimit>,
     /// The latency as a function of block size and depth; absent where too few cells were measured.
@@ -204,9 +206,9 @@ pub struct SweepCell {
     pub block_bytes: u32,
     /// Requests in flight.
     pub depth: u32,
-    /// Where its figures come from.
+    /// The source of its figures.
     pub state: CellState,
-    /// Why it has no measured figures.
+    /// The reason why it has no measured figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Operations per second.
@@ -229,17 +231,17 @@ pub struct SweepCell {
     pub latency_max_ns: Option<u64>,
 }
 
-/// Where the figures of a cell come from.
+/// The source of the figures of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellState {
-    /// It was measured.
+    /// They were measured.
     Measured,
     /// The cost model predicts it.
     Predicted,
     /// The target cannot do it; `why` says the reason.
     Impossible,
-    /// It was not measured, and no model predicts it.
+    /// There are none: it was not measured, and no model predicts it.
     Unknown,
 }
 
@@ -249,7 +251,7 @@ pub enum CellState {
 pub struct DepthKnee {
     /// The block size for which it holds.
     pub block_bytes: u32,
-    /// The depth.
+    /// The depth from which on more requests in flight do not pay.
     pub depth: u32,
     /// The smallest depth that the intervals allow.
     pub depth_low: u32,
@@ -267,7 +269,7 @@ pub struct DepthKnee {
 /// The block size from which on the transfer of a block takes at least as long as everything else.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BandwidthLimit {
-    /// The block size.
+    /// The block size from which on bandwidth is the limit.
     pub block_bytes: u32,
     /// The smallest block size that the intervals allow.
     pub block_bytes_low: u32,
@@ -279,7 +281,7 @@ pub struct BandwidthLimit {
     pub throughput: Estimate,
 }
 
-/// What a request costs: max(base + size/rate, depth × (request + size/rate)).
+/// The time of a request: max(base + size/rate, depth × (request + size/rate)).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CostModel {
     /// Latency of a request of no bytes on an idle disk, in nanoseconds.
@@ -346,7 +348,7 @@ pub struct SpanStep {
 }
 
 impl SpanStep {
-    /// How many times as long a read takes.
+    /// The time of a read on the longer span over that on the shorter one.
     pub fn times(&self) -> f64 {
         self.slow_ns / self.fast_ns
     }
@@ -357,12 +359,12 @@ const SHORT_STROKE_MAX: f64 = 0.1;
 /// Least ratio of the rates of a short stroke and of the whole target.
 const SHORT_STROKE_GAIN_MIN: f64 = 1.25;
 
-/// What reads gain on a part of a disk whose arm then moves less.
+/// The gain of reads on a part of a disk whose arm then moves less.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SpanGain {
     /// The part, from the start.
     pub span_bytes: u64,
-    /// The whole target.
+    /// Bytes of the whole target.
     pub whole_bytes: u64,
     /// The ratio of their rates.
     pub gain: f64,
@@ -375,13 +377,17 @@ impl SweepRecord {
         let whole = self.spans.last()?;
         let cached_bytes = self.span_step().map_or(0, |step| step.fast_bytes);
         let longest = SHORT_STROKE_MAX * whole.span_bytes as f64;
-        let is_part =
-            |span: &&SpanRate| span.span_bytes > cached_bytes && span.span_bytes as f64 <= longest;
-        let parts = self.spans.iter().filter(is_part);
-        let part = parts.max_by_key(|span| span.span_bytes)?;
+        let part = self
+            .spans
+            .iter()
+            .filter(|span| span.span_bytes > cached_bytes && span.span_bytes as f64 <= longest)
+            .max_by_key(|span| span.span_bytes)?;
         let (high, low) = (part.iops.as_ref()?, whole.iops.as_ref()?);
         let gain = high.value / low.value;
-        (is_certainly_above(high, low)? && gain >= SHORT_STROKE_GAIN_MIN).then_some(SpanGain {
+        if !is_certainly_above(high, low)? || gain < SHORT_STROKE_GAIN_MIN {
+            return None;
+        }
+        Some(SpanGain {
             span_bytes: part.span_bytes,
             whole_bytes: whole.span_bytes,
             gain,
@@ -391,8 +397,11 @@ impl SweepRecord {
     /// The largest step from a span to the next longer one whose intervals are apart; `None` where
     /// a read nowhere takes twice as long.
     pub fn span_step(&self) -> Option<SpanStep> {
-        let known = |span: &SpanRate| span.iops.is_some() && span.latency_mean_ns.is_some();
-        let spans: Vec<&SpanRate> = self.spans.iter().filter(|span| known(span)).collect();
+        let spans: Vec<&SpanRate> = self
+            .spans
+            .iter()
+            .filter(|span| span.iops.is_some() && span.latency_mean_ns.is_some())
+            .collect();
         let steps = spans.windows(2).filter_map(|pair| step(pair[0], pair[1]));
         steps
             .filter(|step| step.times() >= SPAN_STEP_MIN)
@@ -400,7 +409,7 @@ impl SweepRecord {
     }
 }
 
-/// Whether the intervals of two rates are apart; `None` where one is unknown.
+/// True if the intervals of two rates are apart; `None` where one is unknown.
 fn is_certainly_above(high: &Estimate, low: &Estimate) -> Option<bool> {
     let [least, _] = positive_interval(high.value, high.half_width_95?);
     Some(least > low.value + low.half_width_95?)

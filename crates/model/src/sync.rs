@@ -4,42 +4,42 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How writes are made durable.
+/// The way in which writes are made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "policy")]
 pub enum SyncPolicy {
-    /// Never.
+    /// Writes are not made durable.
     #[default]
     None,
     /// Once, after the last write; its time counts towards the throughput.
     AtEnd,
-    /// After every n-th write of a worker.
+    /// A sync after every n-th write of a worker.
     Every {
         /// n; 1 syncs each write.
         writes: u32,
-        /// Which call.
+        /// The system call.
         call: SyncCall,
     },
     /// The write itself returns when its data is durable.
     WithWrite {
-        /// What asks for it.
+        /// The flag that asks for it.
         flag: WriteFlag,
     },
-    /// After each write, by a sync that serves every write that ended before it started (group
+    /// A sync after each write, which serves every write that ended before it started (group
     /// commit).
     Shared {
-        /// Which call.
+        /// The system call.
         call: SyncCall,
     },
-    /// After each write, through another open file description.
+    /// A sync after each write, through another open file description.
     OtherDescriptor {
-        /// Which call.
+        /// The system call.
         call: SyncCall,
     },
 }
 
 impl SyncPolicy {
-    /// Whether each write is durable when its operation ends.
+    /// True if each write is durable when its operation ends.
     pub fn is_per_write(self) -> bool {
         match self {
             Self::None | Self::AtEnd => false,
@@ -48,7 +48,7 @@ impl SyncPolicy {
         }
     }
 
-    /// Whether only requests that block a thread of their own can do it.
+    /// True if only requests that block a thread of their own can do it.
     pub fn needs_threads(self) -> bool {
         match self {
             Self::None | Self::AtEnd | Self::Every { .. } => false,
@@ -78,7 +78,7 @@ impl SyncCall {
     }
 }
 
-/// What makes a write return only when its data is durable.
+/// The flag with which a write returns only when its data is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteFlag {

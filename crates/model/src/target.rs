@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a path is, as far as measuring goes.
+/// The kind of thing that a path names, as far as measuring goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TargetKind {
@@ -22,7 +22,7 @@ pub enum TargetKind {
 pub struct TargetIdentity {
     /// Absolute path, symlinks resolved.
     pub path: String,
-    /// What it is.
+    /// The kind of thing that the path names.
     pub kind: TargetKind,
     /// Bytes: of the file, of the device, or of the directory's filesystem.
     pub size_bytes: u64,
@@ -38,13 +38,13 @@ pub struct TargetIdentity {
     /// Block devices from the one directly below the file down to the disks; parents before
     /// children.
     pub layers: Vec<Layer>,
-    /// Why the layers could not be followed down to disks (overlayfs, NFS, ZFS, FUSE, tmpfs …);
-    /// `None` when they could.
+    /// The reason why the layers could not be followed down to disks (overlayfs, NFS, ZFS, FUSE,
+    /// tmpfs …); `None` when they could.
     pub unresolved: Option<String>,
 }
 
 impl TargetIdentity {
-    /// Whether a block device accepts discards; `None` for files and directories, and where the
+    /// True if a block device accepts discards; `None` for files and directories, and where the
     /// kernel does not tell.
     pub fn accepts_discards(&self) -> Option<bool> {
         match self.kind {
@@ -53,8 +53,8 @@ impl TargetIdentity {
         }
     }
 
-    /// Whether a disk at the bottom rotates: the slowest sets the pace. `None` where no disk or
-    /// not every one is known.
+    /// True if a disk at the bottom rotates: the slowest sets the pace. `None` where no disk or not
+    /// every one is known.
     pub fn rotational(&self) -> Option<bool> {
         let kinds: Option<Vec<bool>> = self.disks().map(|disk| disk.rotational).collect();
         let kinds = kinds.filter(|kinds| !kinds.is_empty())?;
@@ -66,14 +66,14 @@ impl TargetIdentity {
         self.layers.iter().filter(|l| l.below.is_empty())
     }
 
-    /// Whether a loop device over a file without direct I/O lies below: the page cache of that file
+    /// True if a loop device over a file without direct I/O lies below: the page cache of that file
     /// answers reads and takes writes.
     pub fn has_buffered_loop(&self) -> bool {
         let mut layers = self.layers.iter();
         layers.any(|layer| layer.backing_direct == Some(false))
     }
 
-    /// Whether both lie on one disk at least. Where the layers of one are not known, on one
+    /// True if both lie on one disk at least. Where the layers of one are not known, on one
     /// filesystem or device.
     pub fn shares_disk(&self, other: &Self) -> bool {
         if self.layers.is_empty() || other.layers.is_empty() {
@@ -83,7 +83,7 @@ impl TargetIdentity {
             .any(|own| other.disks().any(|its| its.device == own.device))
     }
 
-    /// Whether both are the same file, directory or device, by whatever path. Every node of a
+    /// True if both are the same file, directory or device, by whatever path. Every node of a
     /// device has its own inode, so devices are compared by their number.
     pub fn is_same(&self, other: &Self) -> bool {
         let is_device = self.kind == TargetKind::BlockDevice;
@@ -98,9 +98,9 @@ impl TargetIdentity {
 pub struct Filesystem {
     /// Type, such as `ext4`.
     pub kind: String,
-    /// Where it is mounted.
+    /// The directory on which it is mounted.
     pub mount_point: String,
-    /// What is mounted, such as `/dev/sda1`.
+    /// The thing that is mounted, such as `/dev/sda1`.
     pub source: String,
     /// Mount and superblock options, in the kernel's words.
     pub options: Vec<String>,
@@ -108,8 +108,8 @@ pub struct Filesystem {
     pub size_bytes: u64,
     /// Free bytes, as an unprivileged user sees them.
     pub free_bytes: u64,
-    /// What the user wants to stay free on it, in place of the default; no fact of the filesystem,
-    /// so not in records.
+    /// Bytes that the user wants to stay free on it, in place of the default; no fact of the
+    /// filesystem, so not in records.
     #[serde(skip)]
     pub kept_free_bytes: Option<u64>,
 }
@@ -119,7 +119,7 @@ pub struct Filesystem {
 pub struct Layer {
     /// Kernel name, such as `nvme0n1p2`.
     pub name: String,
-    /// What kind of device.
+    /// The kind of device.
     pub kind: LayerKind,
     /// `major:minor`.
     pub device: String,
@@ -139,7 +139,7 @@ pub struct Layer {
     pub serial: Option<String>,
     /// Firmware revision.
     pub firmware: Option<String>,
-    /// Whether the kernel takes it for a rotating disk. Virtio says yes for everything.
+    /// The kernel's opinion: true of a rotating disk. Virtio says yes for everything.
     pub rotational: Option<bool>,
     /// Active I/O scheduler.
     pub scheduler: Option<String>,
@@ -155,7 +155,7 @@ pub struct Layer {
     /// none was requested or none came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_write_cache: Option<WriteCache>,
-    /// How it is attached.
+    /// The bus and speed with which it is attached.
     pub link: Option<Link>,
     /// For a loop device: the file behind it.
     pub backing_file: Option<String>,
@@ -165,13 +165,13 @@ pub struct Layer {
     pub backing_filesystem: Option<String>,
     /// For a loop device: whether it passes the host's page cache by.
     pub backing_direct: Option<bool>,
-    /// Whether the kernel accepts discard.
+    /// True if the kernel accepts discards for it.
     pub discard: Option<bool>,
     /// The device may ignore discards that are smaller or not aligned to this; `None` where the
     /// kernel does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discard_granularity_bytes: Option<u64>,
-    /// Whether the device refuses writes.
+    /// True if the device refuses writes.
     pub read_only: bool,
 }
 
@@ -180,7 +180,7 @@ pub struct Layer {
 pub const MAPPER_USERS: [(&str, &str); 3] =
     [("LVM", "LVM"), ("CRYPT", "crypt"), ("mpath", "multipath")];
 
-/// The same word for every other user of the device mapper.
+/// The word for every other user of the device mapper.
 pub const OTHER_MAPPER_USER: &str = "device mapper";
 
 /// Vendors of iSCSI and Fibre Channel targets in software. By default the model of their disks is
@@ -233,7 +233,7 @@ pub enum WriteCache {
     WriteThrough,
 }
 
-/// How a disk is attached.
+/// The bus and speed with which a disk is attached.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Link {
     /// `PCIe`, `SATA`, `SAS`, `USB`, `virtio` …
@@ -242,10 +242,10 @@ pub struct Link {
     pub speed: Option<String>,
     /// The fastest that the device itself could, in the same words.
     pub speed_max: Option<String>,
-    /// What the negotiated link can carry at most, in bytes per second, after line coding.
+    /// The most that the negotiated link can carry, in bytes per second, after line coding.
     pub bytes_per_second_max: Option<u64>,
-    /// What it could carry at the device's own fastest, in bytes per second, after line coding;
-    /// `null` where the device does not tell.
+    /// The most that the device could carry at its own fastest, in bytes per second, after line
+    /// coding; `null` where the device does not tell.
     #[serde(default)]
     pub device_bytes_per_second_max: Option<u64>,
 }
@@ -294,19 +294,19 @@ pub struct HostFacts {
 pub struct Rank {
     /// Its number, from 0.
     pub rank: u32,
-    /// How many there are, where the launcher tells.
+    /// The number of ranks, where the launcher tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
 }
 
-/// Why a target was not opened: every reason at once, and what the user can do.
+/// The refusal of a target: every reason at once, and what the user can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What was asked, such as `write a scratch file in /mnt/data`.
+    /// The wish that was refused, such as `write a scratch file in /mnt/data`.
     pub asked: String,
     /// Every reason found, each a clause with its facts.
     pub reasons: Vec<String>,
-    /// What the user can do about it.
+    /// Sentences for the user: what to do about it.
     pub remedy: String,
 }
 
@@ -338,7 +338,7 @@ fn one_line(text: &str) -> String {
 
 impl std::error::Error for Refusal {}
 
-/// What one control group allows on one device.
+/// The limits of one control group on one device.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct IoLimit {
     /// The group, from the root of the hierarchy on: `/system.slice/postgresql.service`.

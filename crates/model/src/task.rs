@@ -37,7 +37,8 @@ pub enum Task {
     Files(FilesPlan),
     /// INSERTs of a temporary PostgreSQL server around workloads.
     Inserts(Inserts),
-    /// Whether the first target, a block device, is what its label says. Overwrites all of it.
+    /// Checks that the first target, a block device, holds what its label says. Overwrites all of
+    /// it.
     Accept(AcceptPlan),
 }
 
@@ -47,10 +48,10 @@ pub struct Workloads {
     /// The workloads in the order in which they run. Those that start with the one before it run at
     /// the same time as that one.
     pub list: Vec<Workload>,
-    /// How they share the time.
+    /// The way in which they share the time.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub order: Order,
-    /// What decides which of them is measured next, and for how long.
+    /// The basis on which the next of them and its time are chosen.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub decide: Decide,
     /// The observed load that they repeat.
@@ -58,7 +59,7 @@ pub struct Workloads {
     pub like: Option<LikePlan>,
 }
 
-/// How the workloads of a plan share its time.
+/// The way in which the workloads of a plan share its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -77,13 +78,13 @@ pub enum Order {
 }
 
 impl Order {
-    /// Whether it is the usual one.
+    /// True of the usual one, in which they are given.
     pub fn is_as_given(&self) -> bool {
         *self == Self::AsGiven
     }
 }
 
-/// What decides which workload is measured next.
+/// The basis on which the next workload is chosen.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "by", rename_all = "kebab-case")]
 pub enum Decide {
@@ -95,9 +96,9 @@ pub enum Decide {
     /// The depths so far: the workloads differ in their depth alone, ascend, and have one latency
     /// target.
     Depth,
-    /// What the sides of a comparison have given so far.
+    /// The figures of the sides of a comparison so far.
     Compare(LivePlan),
-    /// Whether the rate of a load fell so far, and came back after pauses.
+    /// The fall of the rate of a load, and its return after pauses.
     Until(SustainPlan),
     /// The rates so far: each workload without a time of its own is offered at those that are
     /// tried. Those with one are measured before.
@@ -107,7 +108,7 @@ pub enum Decide {
 /// A comparison of sides that are measured in alternation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LivePlan {
-    /// What is compared.
+    /// The sides that are compared.
     pub sides: Sides,
     /// The share by which figures may differ and count as the same.
     pub margin: f64,
@@ -119,9 +120,9 @@ pub struct LivePlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Sides {
-    /// Several targets.
+    /// Several targets of one run.
     Targets {
-        /// Their paths as the user gave them.
+        /// Paths as the user gave them.
         paths: Vec<String>,
     },
     /// The layers that the targets are, from a file down to its disk.
@@ -133,7 +134,7 @@ pub enum Sides {
         /// The command after the last cell, without passwords.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cleanup: Option<String>,
-        /// Whether the target is closed before each command, and opened again.
+        /// True if the target is closed before each command, and opened again.
         reopen: bool,
     },
 }
@@ -144,7 +145,7 @@ pub struct Ping {
     /// Size, place, cache and sync of a request. Where it reads and writes, reads and writes
     /// alternate.
     pub workload: Workload,
-    /// How the requests follow each other.
+    /// The sequence of the requests.
     pub requests: PingPlan,
 }
 
@@ -154,14 +155,14 @@ pub struct Ping {
 pub struct Inserts {
     /// The server and its loads.
     pub server: PostgresPlan,
-    /// What is measured between the halves.
+    /// The workloads that are measured between the halves.
     pub between: Workloads,
 }
 
 /// Bytes that may be written or dropped at most on a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteLimit {
-    /// So many.
+    /// At most so many bytes.
     AtMost(u64),
     /// As many as fit into the time.
     Unlimited,
@@ -313,7 +314,7 @@ impl Task {
         survey.time_ns_guess(bytes, target.rotational())
     }
 
-    /// Whether anything in it writes.
+    /// True if anything in it writes.
     pub fn writes(&self) -> bool {
         match self {
             Self::Survey(survey) => survey.operation != OpKind::Read,
@@ -356,7 +357,7 @@ impl Task {
         }
     }
 
-    /// Whether it reads a scratch file that must have content before: a survey does, and workloads
+    /// True if it reads a scratch file that must have content before: a survey does, and workloads
     /// that say so.
     pub fn needs_content(&self) -> bool {
         let is_survey = matches!(self, Self::Survey(_));

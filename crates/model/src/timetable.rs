@@ -13,32 +13,32 @@ pub struct SlotPlan {
     /// From the last fence of the launcher to the first slot, in nanoseconds: the time to fill
     /// scratch files. No part of a run whose first slot has a given time.
     pub lead_ns: u64,
-    /// Between the planned end of a slot and the next one, in nanoseconds: requests in flight end,
-    /// and the next workload is prepared.
+    /// Nanoseconds between the planned end of a slot and the next one: requests in flight end, and
+    /// the next workload is prepared.
     pub gap_ns: u64,
 }
 
 /// A time in which one workload, or several together, are measured on all hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// Its number, from 0.
+    /// Number of the slot, from 0.
     pub number: u32,
     /// The place of its workloads among the groups of the plan.
     pub group: usize,
     /// Which of the slots of its workloads it is, from 0.
     pub part: u64,
-    /// How many slots its workloads have.
+    /// The number of slots that its workloads have.
     pub parts: u64,
-    /// Its start, in nanoseconds after that of the first slot.
+    /// Start in nanoseconds after that of the first slot.
     pub start_ns: u64,
-    /// Its warm-up, in nanoseconds.
+    /// Length of the warm-up in nanoseconds.
     pub warmup_ns: u64,
     /// The measured time after the warm-up, in nanoseconds.
     pub time_ns: u64,
 }
 
 impl Slot {
-    /// Its planned end, in nanoseconds after the start of the first slot.
+    /// Planned end in nanoseconds after the start of the first slot.
     pub fn end_ns(&self) -> u64 {
         self.start_ns + self.warmup_ns + self.time_ns
     }
@@ -50,7 +50,7 @@ pub fn timetable(workloads: &[Workload], plan: SlotPlan, seed: u64) -> Option<Ve
     let mut slots = Vec::new();
     let mut start_ns = 0;
     for turn in turns(workloads, seed) {
-        let (warmup_ns, time_ns) = length(turn.workloads, turn.part, turn.parts)?;
+        let SlotLength { warmup_ns, time_ns } = slot_length(turn.workloads, turn.part, turn.parts)?;
         let slot = Slot {
             number: slots.len() as u32,
             group: turn.group,
@@ -106,7 +106,7 @@ fn turns(workloads: &[Workload], seed: u64) -> Vec<Turn<'_>> {
     turns
 }
 
-/// How many slots a group has.
+/// The number of slots of a group.
 fn parts_of(group: Group<'_>) -> u64 {
     let [only] = group.workloads else {
         return 1;
@@ -118,12 +118,23 @@ fn parts_of(group: Group<'_>) -> u64 {
     (time_ns / TURN_NS_MIN).clamp(TURNS_MIN, TURNS_MAX)
 }
 
-/// Warm-up and measured time of a slot. The first slot of a workload has its whole warm-up.
-fn length(group: Group<'_>, part: u64, parts: u64) -> Option<(u64, u64)> {
+/// The two parts of a slot.
+struct SlotLength {
+    warmup_ns: u64,
+    /// The measured time.
+    time_ns: u64,
+}
+
+/// The length of a slot; `None` of a group without a time. The first slot of a workload has its
+/// whole warm-up.
+fn slot_length(group: Group<'_>, part: u64, parts: u64) -> Option<SlotLength> {
     let time_ns = group.time_ns()?;
     let asked_ns = group.warmup_ns();
     if parts == 1 {
-        return Some((asked_ns, time_ns));
+        return Some(SlotLength {
+            warmup_ns: asked_ns,
+            time_ns,
+        });
     }
     let whole_ns = (time_ns + asked_ns) / parts;
     let warmup_ns = match part {
@@ -131,7 +142,10 @@ fn length(group: Group<'_>, part: u64, parts: u64) -> Option<(u64, u64)> {
         _ => asked_ns.min(whole_ns / WARMUP_PARTS),
     };
     let warmup_cells_ns = whole_cells(warmup_ns);
-    Some((warmup_cells_ns, whole_cells(whole_ns - warmup_cells_ns)))
+    Some(SlotLength {
+        warmup_ns: warmup_cells_ns,
+        time_ns: whole_cells(whole_ns - warmup_cells_ns),
+    })
 }
 
 /// A number without a pattern from a seed and another number (SplitMix64 of Steele, Lea and Flood,

@@ -4,14 +4,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a run did together with others. Its times are nanoseconds after the start of the run.
+/// The part that a run had in a measurement of several. Its times are nanoseconds after the start
+/// of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TogetherRecord {
-    /// How many slots the timetable has.
+    /// The number of slots of the timetable.
     pub slots: u32,
     /// The planned start of the first slot; negative where the run began after it.
     pub first_slot_ns: i64,
-    /// What decided that instant.
+    /// The source of that instant.
     pub origin: SlotOrigin,
     /// When the scratch files had their content and the first slot could begin; absent where that
     /// never was.
@@ -20,7 +21,7 @@ pub struct TogetherRecord {
     /// The fences of the launcher, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fences: Vec<Fence>,
-    /// Why there are no further fences.
+    /// The reason why there are no further fences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence_failure: Option<FenceFailure>,
     /// Slots that were not measured, because the run was not ready for them.
@@ -28,7 +29,7 @@ pub struct TogetherRecord {
     pub skipped: Vec<SkippedSlot>,
 }
 
-/// What decided when the first slot starts.
+/// The source of the instant at which the first slot starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SlotOrigin {
@@ -49,7 +50,7 @@ pub struct Fence {
     pub left_ns: u64,
 }
 
-/// Why a launcher's fences ended early.
+/// The reason why a launcher's fences ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FenceFailure {
@@ -64,30 +65,30 @@ pub enum FenceFailure {
 /// A slot that was not measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkippedSlot {
-    /// Its number in the timetable, from 0.
+    /// Number in the timetable, from 0.
     pub slot: u32,
-    /// Its workload; the first of those that run together.
+    /// Name of its workload; of the first of those that run together.
     pub workload: String,
-    /// How long after its instant it was found to be missed, in nanoseconds.
+    /// Nanoseconds by which its instant had passed when that was noticed.
     pub late_ns: u64,
 }
 
 /// The slot of the timetable in which a slice was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SliceSlot {
-    /// Its number, from 0.
+    /// Number in the timetable, from 0.
     pub number: u32,
     /// When the first worker began, warm-up included, in nanoseconds after the start of the run.
     pub began_ns: u64,
 }
 
-/// How well the wall clock of the machine is known, of a run that measured together with others.
+/// The precision of the wall clock of the machine, of a run that measured together with others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WallClock {
     /// The most by which it may have been wrong at the start of the run, in nanoseconds; `null`
     /// where nothing tells.
     pub bound_ns: Option<u64>,
-    /// Who says so.
+    /// The source of that precision.
     pub source: WallSource,
     /// Start of the run on the wall clock and on the monotonic clock were read within so many
     /// nanoseconds.
@@ -107,7 +108,7 @@ pub struct WallClock {
 /// The wall clock as the kernel judges it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelClock {
-    /// Whether a time service keeps it synchronised.
+    /// True if a time service keeps it synchronised.
     pub is_synchronised: bool,
     /// The most by which it may be wrong, in nanoseconds.
     pub error_max_ns: u64,
@@ -120,7 +121,7 @@ pub struct KernelClock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WallSource {
-    /// The user (`--clock-bound`).
+    /// The user said it (`--clock-bound`).
     Given,
     /// The kernel, which a time service keeps synchronised: `maxerror` of adjtimex(2).
     Adjtimex,

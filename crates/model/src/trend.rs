@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Trend {
     /// The workload, or the part of a survey.
     pub subject: String,
-    /// What was done, such as `read`, or `create` of files; empty where a condition does not say.
+    /// The operation, such as `read`, or `create` of files; empty where a condition does not say.
     pub operation: String,
     /// The figure's name in conditions, such as `iops` or `p99`.
     pub metric: String,
@@ -27,11 +27,11 @@ pub struct Trend {
 /// A run in a trend.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrendPoint {
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
-    /// Its start in UTC, RFC 3339.
+    /// Start of the run in UTC, RFC 3339.
     pub started: String,
-    /// The figure.
+    /// The figure of that run, in the unit of the trend.
     pub value: f64,
     /// Half of its 95 % interval.
     pub half_width_95: Option<f64>,
@@ -47,7 +47,7 @@ pub struct TrendPoint {
 pub struct TrendChange {
     /// −0.05 is 5 % less.
     pub share: f64,
-    /// Whether it lies outside of what 95 of 100 runs like those before would give; `None` with
+    /// True if it lies outside of what 95 of 100 runs like those before would give; `None` with
     /// fewer than three of them.
     pub is_beyond_chance: Option<bool>,
 }
@@ -56,7 +56,7 @@ pub struct TrendChange {
 /// target.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunToRun {
-    /// Earlier runs.
+    /// The number of earlier runs that it follows from.
     pub earlier_runs: u64,
     /// The lowest rate among the earlier runs, in operations per second.
     pub lowest_iops: f64,
@@ -86,7 +86,7 @@ impl RunToRun {
 pub struct DiskAccess {
     /// The run that measured it.
     pub run_id: String,
-    /// Its start in UTC, RFC 3339.
+    /// Start of the run in UTC, RFC 3339.
     pub started: String,
     /// Kernel name of the disk in this run.
     pub disk: String,
@@ -99,11 +99,11 @@ pub struct DiskAccess {
 pub struct LatencyPoint {
     /// Seconds since 1970.
     pub at_s: i64,
-    /// In nanoseconds.
+    /// Latency in nanoseconds.
     pub latency_ns: f64,
 }
 
-/// How a latency changes with time.
+/// The change of a latency with time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Drift {
     /// Change in a day, as a share of the mean latency.
@@ -135,7 +135,7 @@ pub enum DriftAnswer {
 }
 
 impl Drift {
-    /// Whether the latency gets worse.
+    /// The answer to the question whether the latency gets worse.
     pub fn answer(&self) -> DriftAnswer {
         if self.per_day - self.half_width_95 > 0.0 {
             DriftAnswer::Worse

@@ -6,7 +6,7 @@ use crate::finding::Severity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a run means.
+/// The meaning of a run for its user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunVerdict {
     /// One sentence: the grades in words; the main figures where nothing is graded.
@@ -19,31 +19,31 @@ pub struct RunVerdict {
     /// The most severe finding on the disk itself: its figures are right, and show a weakness.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weakness: Option<LeadingFinding>,
-    /// Whether the figures can be relied on.
+    /// The reliance that the figures deserve.
     pub trust: Trust,
-    /// What the figures do not cover, a sentence each: a larger burst credit, the rest of a disk.
+    /// Limits of the figures, a sentence each: a larger burst credit, the rest of a disk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caveats: Vec<String>,
 }
 
-/// What a database does with a disk, and how well the disk does it.
+/// A use of disks by databases, and the grade of this disk for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UseGrade {
     /// `bulk load`, `scans`, `look-ups` or `commits`.
     pub name: String,
-    /// Index into `measurements`.
+    /// Index into `measurements` of the workload that stands for the use.
     pub measurement: usize,
     /// The grade; `null` where the figure does not support one.
     pub grade: Option<Grade>,
     /// A second grade that the interval of the figure reaches: the disk may deserve either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub or: Option<Grade>,
-    /// Why there is no grade, in a few words: `unstable`.
+    /// The reason why there is no grade, in a few words: `unstable`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_graded: Option<String>,
     /// The figure that decides.
     pub figure: Estimate,
-    /// What the figure is compared with.
+    /// The values that the figure is compared with.
     pub thresholds: GradeThresholds,
     /// Codes of the warnings and failures that concern this figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +64,7 @@ impl UseGrade {
     }
 }
 
-/// How well a disk serves a use; a later one is better.
+/// The grade of a disk for a use; a later one is better.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -96,34 +96,34 @@ pub struct GradeThresholds {
     pub limited_from: f64,
     /// From here on `good`.
     pub good_from: f64,
-    /// Where the two come from.
+    /// The source of the two values.
     pub source: String,
 }
 
 /// A finding in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeadingFinding {
-    /// Its weight.
+    /// The weight of the finding.
     pub severity: Severity,
-    /// Its stable name.
+    /// The code of the finding, which never changes.
     pub code: String,
-    /// What was found, in at most eight words.
+    /// The observation in at most eight words.
     pub title: String,
 }
 
-/// Whether the figures of a run can be relied on.
+/// The reliance that the figures of a run deserve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Trust {
-    /// How far.
+    /// The degree of reliance.
     pub level: TrustLevel,
-    /// Why, in one sentence.
+    /// The reason, in one sentence.
     pub why: String,
     /// The code of the finding that decides it; `null` where none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finding: Option<String>,
 }
 
-/// How far figures can be relied on; a later one is worse.
+/// A degree of reliance; a later one is worse.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

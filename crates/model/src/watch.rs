@@ -11,9 +11,9 @@ pub struct DiskReading {
     pub name: String,
     /// Major and minor number.
     pub device: (u32, u32),
-    /// Reads since boot.
+    /// Counters of reads since boot.
     pub read: DirectionCounters,
-    /// Writes since boot.
+    /// Counters of writes since boot.
     pub write: DirectionCounters,
     /// Requests in flight now.
     pub in_flight: u64,
@@ -43,11 +43,11 @@ pub struct DirectionCounters {
 pub struct IssuedRequest {
     /// Major and minor number of the whole disk.
     pub device: (u32, u32),
-    /// Whether it reads or writes.
+    /// The direction of the transfer.
     pub direction: RequestDirection,
     /// First sector of 512 bytes on the disk.
     pub sector: u64,
-    /// Its length in sectors.
+    /// Length in sectors of 512 bytes.
     pub sectors: u32,
     /// The thread that sent it: of the program, or of the kernel where it writes back later.
     pub pid: u32,
@@ -69,7 +69,7 @@ pub enum RequestDirection {
 pub struct WatchStep {
     /// End of the step, in nanoseconds after the start.
     pub elapsed_ns: u64,
-    /// Its length in nanoseconds.
+    /// Length of the step in nanoseconds.
     pub length_ns: u64,
     /// The devices, in the kernel's order.
     pub devices: Vec<DeviceStep>,
@@ -81,14 +81,14 @@ pub struct WatchStep {
     pub server: Option<ServerView>,
 }
 
-/// What one device did in a step.
+/// The load of one device in a step.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DeviceStep {
     /// Kernel name.
     pub name: String,
-    /// Reads.
+    /// Reads in the step.
     pub read: DirectionStep,
-    /// Writes.
+    /// Writes in the step.
     pub write: DirectionStep,
     /// Flushes, where the kernel counts them.
     pub flush_ops: Option<u64>,
@@ -105,7 +105,7 @@ pub struct DeviceStep {
 }
 
 impl DeviceStep {
-    /// Whether nothing happened.
+    /// True if nothing happened.
     pub fn is_idle(&self) -> bool {
         self.read.ops == 0
             && self.write.ops == 0
@@ -121,7 +121,7 @@ pub struct DirectionStep {
     pub ops: u64,
     /// Requests that were merged into others.
     pub merges: u64,
-    /// Bytes.
+    /// Bytes that these requests moved.
     pub bytes: u64,
     /// Requests per second.
     pub iops: f64,
@@ -136,11 +136,11 @@ pub struct DirectionStep {
 pub struct SeekShare {
     /// Random requests over all requests.
     pub share: f64,
-    /// How it is known.
+    /// The way in which it is known.
     pub method: SeekMethod,
 }
 
-/// How the share of seeks is known.
+/// The way in which the share of seeks is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeekMethod {
@@ -155,13 +155,13 @@ pub enum SeekMethod {
 pub struct BusyProcess {
     /// Process id.
     pub pid: u32,
-    /// Its short name.
+    /// Short name (comm), of at most 15 bytes.
     pub name: String,
     /// Requests that were traced; `None` where bytes were counted instead.
     pub requests: Option<u64>,
-    /// Bytes read.
+    /// Bytes that it read in the step.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Bytes that it wrote in the step.
     pub write_bytes: u64,
 }
 

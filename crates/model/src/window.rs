@@ -20,17 +20,17 @@ pub const WINDOWS_MAX: usize = 64;
 /// One part of the measured time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
-    /// Its start, in nanoseconds after the start of the measured time.
+    /// Start in nanoseconds after the start of the measured time.
     pub start_ns: u64,
-    /// Its end.
+    /// End in nanoseconds after the start of the measured time.
     pub end_ns: u64,
     /// Latencies of the operations that completed in it, per kind.
     pub ops: PerOp<WindowLatency>,
     /// Requests in flight, integrated over the window, all workers.
     pub busy_ns: u64,
-    /// How long threads that were ready to run waited for a processor, in nanoseconds, summed.
+    /// Nanoseconds for which threads that were ready to run waited for a processor, summed.
     pub waited_ns: u64,
-    /// How often one of them was put on a processor.
+    /// Times that one of them was put on a processor.
     pub turns: u64,
     /// Worker threads that the two above are of.
     pub threads: u64,
@@ -38,7 +38,7 @@ pub struct Window {
     pub cpu: CpuTime,
     /// Bytes that this program requested from the disks below.
     pub asked: ByteCount,
-    /// What the disks below did; `None` where it is unknown.
+    /// Load of the disks below; `None` where it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disks: Option<DiskCounts>,
 }
@@ -64,7 +64,7 @@ pub struct WindowLatency {
     pub intended: LatencyPart,
 }
 
-/// What the disks below a target did.
+/// Load of the disks below a target, by the kernel's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DiskCounts {
     /// Bytes read.
@@ -78,6 +78,7 @@ pub struct DiskCounts {
     /// Flushes completed, where the kernel counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flush_ops: Option<u64>,
+    /// Bytes that were trimmed:
     /// [`DeviceUse::trim_bytes`](crate::measurement::DeviceUse::trim_bytes).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim_bytes: Option<u64>,
@@ -87,17 +88,17 @@ pub struct DiskCounts {
 }
 
 impl DiskCounts {
-    /// The same per field: `of(this field, the other's)`.
-    fn zip(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
-        let both = |one: Option<u64>, two: Option<u64>| Some(of(one?, two?));
+    /// Combines each field of two with a function.
+    /// A field that one of them lacks is absent.
+    fn zip(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            read_bytes: of(self.read_bytes, other.read_bytes),
-            write_bytes: of(self.write_bytes, other.write_bytes),
-            read_ops: of(self.read_ops, other.read_ops),
-            write_ops: of(self.write_ops, other.write_ops),
-            flush_ops: both(self.flush_ops, other.flush_ops),
-            trim_bytes: both(self.trim_bytes, other.trim_bytes),
-            queued_ms: both(self.queued_ms, other.queued_ms),
+            read_bytes: combine(self.read_bytes, other.read_bytes),
+            write_bytes: combine(self.write_bytes, other.write_bytes),
+            read_ops: combine(self.read_ops, other.read_ops),
+            write_ops: combine(self.write_ops, other.write_ops),
+            flush_ops: combine_known(self.flush_ops, other.flush_ops, &combine),
+            trim_bytes: combine_known(self.trim_bytes, other.trim_bytes, &combine),
+            queued_ms: combine_known(self.queued_ms, other.queued_ms, &combine),
         }
     }
 
@@ -111,10 +112,18 @@ impl DiskCounts {
         self.zip(before, u64::saturating_sub)
     }
 
-    /// So many times as much.
+    /// Scales each field by a factor, rounded.
     pub fn times(self, factor: f64) -> Self {
         self.zip(self, |count, _| (count as f64 * factor).round() as u64)
     }
+}
+
+fn combine_known(
+    one: Option<u64>,
+    other: Option<u64>,
+    combine: impl Fn(u64, u64) -> u64,
+) -> Option<u64> {
+    Some(combine(one?, other?))
 }
 
 impl WindowLatency {
@@ -126,7 +135,7 @@ impl WindowLatency {
 }
 
 impl Window {
-    /// Its length in nanoseconds.
+    /// End minus start.
     pub fn length_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }
@@ -185,11 +194,11 @@ pub fn merge_pairs(windows: &[Window]) -> Vec<Window> {
 
 /// One window in place of consecutive ones, of which there is at least one.
 pub fn joined(windows: &[Window]) -> Window {
-    let mut all = windows[0].clone();
+    let mut sum = windows[0].clone();
     for next in &windows[1..] {
-        all.append(next);
+        sum.append(next);
     }
-    all
+    sum
 }
 
 /// CPU time.
@@ -255,7 +264,7 @@ impl AddAssign for ByteCount {
 pub struct MovedTotal {
     /// Requests, as this program sent them.
     pub requests: u64,
-    /// Bytes.
+    /// Bytes that were moved.
     pub bytes: u64,
 }
 
@@ -267,7 +276,7 @@ pub const SLICES_MIN: usize = 3;
 pub struct TimeSlice {
     /// Start of its measured time, in nanoseconds after the start of the run.
     pub start_ns: u64,
-    /// Its measured time in nanoseconds.
+    /// Measured time of the slice in nanoseconds.
     pub wall_ns: u64,
     /// Per kind of operation; only kinds that occurred.
     pub ops: PerOp<SliceOp>,
@@ -290,7 +299,7 @@ pub struct SliceOp {
     /// Latencies; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<SliceLatency>,
-    /// Those that took longer than the workload's latency target; absent without one.
+    /// Operations that took longer than the workload's latency target; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<LateRequests>,
 }
@@ -298,9 +307,9 @@ pub struct SliceOp {
 /// Requests, and how many of them took too long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LateRequests {
-    /// All of them, including those in flight at the end.
+    /// Requests of the slice, including those in flight at the end.
     pub requests: u64,
-    /// Those that took too long.
+    /// Requests that took longer than the target.
     pub late: u64,
 }
 
@@ -319,7 +328,7 @@ impl LateRequests {
         }
     }
 
-    /// Both together.
+    /// The sum of two slices.
     pub fn plus(self, other: Self) -> Self {
         Self {
             requests: self.requests.saturating_add(other.requests),
@@ -332,9 +341,9 @@ impl LateRequests {
 /// it is `null`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SliceLatency {
-    /// Mean, in nanoseconds.
+    /// Mean latency in nanoseconds.
     pub mean_ns: f64,
-    /// Median, in nanoseconds.
+    /// Median latency in nanoseconds.
     pub p50_ns: Option<u64>,
     /// 99 % are not longer, in nanoseconds.
     pub p99_ns: Option<u64>,
@@ -358,7 +367,7 @@ impl SliceLatency {
 }
 
 impl SliceOp {
-    /// So many operations in this time.
+    /// The rates of so many operations and bytes in this time.
     pub fn from_counts(count: u64, bytes: u64, wall_ns: u64) -> Self {
         let seconds = wall_ns.max(1) as f64 / 1e9;
         Self {

@@ -21,21 +21,21 @@ const CACHE_BLOCK_BYTES: u64 = 4096;
 /// and may not fit.
 pub const HELD_BYTES_MAX: u64 = 64 << 20;
 
-/// One block workload.
+/// One load of blocks on one target or on each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Workload {
     /// Name, unique within the plan, such as `random-read-d32`.
     pub name: String,
-    /// Whether it runs at the same time as the workload before it.
+    /// The relation of its start to that of the workload before it.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub start: Start,
     /// The place of its only target among those of the plan, from 0; absent where it runs on each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<usize>,
-    /// What it does to blocks, in which shares.
+    /// The operations on blocks, with their shares.
     #[serde(flatten)]
     pub streams: Streams,
-    /// Where the operations go.
+    /// The places of the operations.
     pub access: Access,
     /// Bytes per operation (the largest of the mix, where there is one).
     pub block_bytes: u32,
@@ -56,32 +56,32 @@ pub struct Workload {
     /// next starts when one ends (closed loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// How writes are made durable.
+    /// The way in which writes are made durable.
     pub sync: SyncPolicy,
-    /// Whether the page cache may serve.
+    /// The use of the page cache.
     pub cache: CachePolicy,
     /// Which I/O engine carries the operations.
     pub engine: EngineChoice,
-    /// Whether this workload gives the scratch file its content. Its operations may extend the
+    /// The relation to the content of the scratch file. Operations of one workload may extend the
     /// file; all others find it written.
     #[serde(default)]
     pub layout: Layout,
-    /// Whether content is checked.
+    /// The check of content that is read.
     #[serde(default)]
     pub verify: Verify,
-    /// Whether its end leaves the workloads that run together with it alone; otherwise they end
+    /// True if its end leaves the workloads that run together with it alone; otherwise they end
     /// with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends_alone: bool,
-    /// Whether the page cache drops the target's clean pages before it starts. Only where `cache`
+    /// True if the page cache drops the target's clean pages before it starts. Only where `cache`
     /// is `cached`: direct and buffered workloads drop them anyway.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drops_cache_first: bool,
-    /// What shapes its load beyond that.
+    /// Everything else that shapes its load.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub shape: LoadShape,
-    /// What one of its steps is, where that is a whole transaction. Its shares and its block size
-    /// are those of the reads and writes in it.
+    /// The transaction that one of its steps is; absent where a step is a chain of requests. Its
+    /// shares and its block size are those of the reads and writes in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction: Option<Transaction>,
     /// The state that the disk's write cache is switched to for it; `None` leaves it as it is.
@@ -122,27 +122,27 @@ impl Workload {
         }
     }
 
-    /// Whether it runs on the target with this place in the plan.
+    /// True if it runs on the target with this place in the plan.
     pub fn runs_on(&self, target: usize) -> bool {
         self.target.is_none_or(|only| only == target)
     }
 
-    /// Whether it runs on a target of the other one.
+    /// True if it runs on a target of the other one.
     pub fn shares_target(&self, other: &Self) -> bool {
         self.target.is_none() || other.target.is_none() || self.target == other.target
     }
 
-    /// Whether any operation changes the content of blocks.
+    /// True if any operation changes the content of blocks.
     pub fn writes(&self) -> bool {
         self.streams.changes_blocks()
     }
 
-    /// Whether any operation makes the target store something.
+    /// True if any operation makes the target store something.
     pub fn fills_blocks(&self) -> bool {
         self.streams.fills_blocks()
     }
 
-    /// Whether any of its operations is of this kind.
+    /// True if any of its operations is of this kind.
     pub fn makes(&self, kind: OpKind) -> bool {
         match kind {
             OpKind::Sync => self.sync != SyncPolicy::None,
@@ -152,22 +152,22 @@ impl Workload {
         }
     }
 
-    /// Whether the blocks that it visits have no content afterwards.
+    /// True if the blocks that it visits have no content afterwards.
     pub fn leaves_no_content(&self) -> bool {
         self.streams.leaves_no_content()
     }
 
-    /// Whether each block that it reads must carry what an earlier workload wrote there.
+    /// True if each block that it reads must carry what an earlier workload wrote there.
     pub fn checks_reads(&self) -> bool {
         self.verify == Verify::Checksum && !self.writes()
     }
 
-    /// Whether any operation reads.
+    /// True if any operation reads.
     pub fn reads(&self) -> bool {
         self.streams.makes(OpKind::Read)
     }
 
-    /// Whether it only writes, and covers blocks of the page cache in part where it uses the cache
+    /// True if it only writes, and covers blocks of the page cache in part where it uses the cache
     /// as `cache` says. Before such a write the kernel reads the rest of the block from the disk,
     /// unless the block is new or in memory. A memory mapping reads every page that it touches.
     pub fn writes_partial_blocks(&self, cache: CachePolicy) -> bool {
@@ -180,7 +180,7 @@ impl Workload {
         cache != CachePolicy::Direct && !self.covers_whole_blocks()
     }
 
-    /// How much of a span of so many bytes of a scratch file is written once more before it, where
+    /// Bytes of a scratch file that are written once more before it, of a span of so many, where
     /// the file was filled for another workload: it finds the blocks that it writes in part in the
     /// page cache.
     pub fn held_bytes(&self, span_bytes: u64) -> u64 {
@@ -192,22 +192,25 @@ impl Workload {
         }
     }
 
-    /// Whether every write begins and ends at a block of the page cache.
+    /// True if every write begins and ends at a block of the page cache.
     fn covers_whole_blocks(&self) -> bool {
-        let is_whole = |bytes: u64| bytes.is_multiple_of(CACHE_BLOCK_BYTES);
         let is_stride_whole = match self.access {
-            Access::Stride { stride_bytes } => is_whole(stride_bytes),
+            Access::Stride { stride_bytes } => is_whole_cache_blocks(stride_bytes),
             _ => true,
         };
         let is_zone_whole = match self.shape.order.zone_stride {
-            Some(zone) => is_whole(zone.zone_bytes) && is_whole(zone.skip_bytes),
+            Some(zone) => {
+                is_whole_cache_blocks(zone.zone_bytes) && is_whole_cache_blocks(zone.skip_bytes)
+            }
             None => true,
         };
         is_stride_whole
             && is_zone_whole
-            && is_whole(self.span.start_bytes)
-            && is_whole(self.shape.order.align_bytes.unwrap_or(0).into())
-            && self.block_sizes().all(|bytes| is_whole(bytes.into()))
+            && is_whole_cache_blocks(self.span.start_bytes)
+            && is_whole_cache_blocks(self.shape.order.align_bytes.unwrap_or(0).into())
+            && self
+                .block_sizes()
+                .all(|bytes| is_whole_cache_blocks(bytes.into()))
     }
 
     /// Every block size that an operation may have; some may stand twice.
@@ -220,7 +223,7 @@ impl Workload {
             .chain(log_bytes)
     }
 
-    /// Whether only requests that block a thread of their own can do it. Transactions share their
+    /// True if only requests that block a thread of their own can do it. Transactions share their
     /// syncs among the slots of one thread.
     pub fn needs_threads(&self) -> bool {
         match self.sync {
@@ -229,7 +232,7 @@ impl Workload {
         }
     }
 
-    /// Whether each write is durable when its operation ends.
+    /// True if each write is durable when its operation ends.
     pub fn commits(&self) -> bool {
         self.sync.is_per_write()
     }
@@ -244,6 +247,10 @@ impl Workload {
     }
 }
 
+fn is_whole_cache_blocks(bytes: u64) -> bool {
+    bytes.is_multiple_of(CACHE_BLOCK_BYTES)
+}
+
 /// When a workload starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -255,7 +262,7 @@ pub enum Start {
     WithPrevious,
 }
 
-/// Where operations go inside the span.
+/// The places of operations inside the span.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "pattern")]
 pub enum Access {
@@ -271,7 +278,7 @@ pub enum Access {
     },
     /// Block-aligned offsets, each drawn independently.
     Random {
-        /// How likely each block is.
+        /// The chance of each block.
         distribution: Distribution,
     },
     /// Random offsets whose density differs by zone of the span.
@@ -281,11 +288,11 @@ pub enum Access {
     },
 }
 
-/// How likely each block of the span is.
+/// The chance of each block of the span.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "shape")]
 pub enum Distribution {
-    /// All alike.
+    /// Every block has the same chance.
     Uniform,
     /// Zipf: the k-th most popular block is drawn in proportion to k^−theta. Popular blocks are
     /// scattered over the span.
@@ -355,7 +362,7 @@ pub struct Stop {
     pub ops: Option<u64>,
 }
 
-/// Whether the page cache may serve.
+/// The use of the page cache by operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CachePolicy {
@@ -390,7 +397,7 @@ pub enum EngineChoice {
     Fixed(EngineKind),
 }
 
-/// An I/O engine.
+/// An interface of the kernel for I/O.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -421,7 +428,7 @@ impl EngineKind {
     }
 }
 
-/// Whether a workload gives the scratch file its content.
+/// The relation of a workload to the content of the scratch file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
@@ -432,11 +439,11 @@ pub enum Layout {
     Provides,
 }
 
-/// Whether content is checked.
+/// The check of content that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {
-    /// Not checked.
+    /// Content is not checked.
     #[default]
     Off,
     /// Every block written carries a checksum, its offset and the seed, and is read back and

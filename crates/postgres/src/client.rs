@@ -28,17 +28,17 @@ impl Drop for Connection {
     }
 }
 
-/// A session.
+/// A session with a server, with at most one statement at a time.
 pub struct PostgresClient {
     // Dropped before the connection, which so ends.
     client: Client,
     connection: Connection,
     wait: Wait,
-    /// The same socket, of a temporary cluster.
+    /// The socket of the connection, of a session with a temporary cluster; `None` of any other.
     own_socket: Option<UnixStream>,
 }
 
-/// How long a session waits for its server.
+/// The limits of a session's waits for its server.
 struct Wait {
     turn: Arc<Turn>,
     stop: StopCheck,

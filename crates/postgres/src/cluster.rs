@@ -23,9 +23,10 @@ const START_WITHIN: Duration = Duration::from_secs(120);
 const END_WITHIN: Duration = Duration::from_secs(75);
 /// The guard of a run that was killed needs a moment.
 const IN_USE_FOR: Duration = Duration::from_secs(10);
+/// Waits for the guard and for its end look after this time.
 const POLL: Duration = Duration::from_millis(20);
 
-/// A running cluster.
+/// A cluster that runs in a directory of the target, until it is ended or dropped.
 #[derive(Debug)]
 pub struct Cluster {
     guard: Child,
@@ -121,7 +122,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Whether the server still runs; the error says how it ended.
+    /// An error that says how the server ended, if it does not run any more.
     pub fn check(&self) -> Result<(), PostgresError> {
         match self.lines.try_recv() {
             Ok(line) => Err(server_error(&line)),
@@ -139,7 +140,7 @@ impl Cluster {
         }
     }
 
-    /// A new session.
+    /// A new session over the cluster's own socket.
     pub fn connect(&self, stop: &StopCheck) -> Result<PostgresClient, PostgresError> {
         let socket = guard::path_of(&self.data).join(".s.PGSQL.5432");
         PostgresClient::connect(&socket, SUPER_USER, StopCheck::clone(stop))
@@ -158,7 +159,7 @@ impl Cluster {
         self.user
     }
 
-    /// The same after an error, which is returned; one of the removal is as important.
+    /// Ends the cluster after an error, which is returned; one of the removal is as important.
     pub fn end_after(self, error: PostgresError, deadline: Option<Instant>) -> PostgresError {
         match self.end(deadline) {
             Err(not_removed @ PostgresError::NotRemoved { .. }) => not_removed,
@@ -267,6 +268,7 @@ pub fn remove_leftover(target: &Path) -> Result<Option<PathBuf>, PostgresError> 
 
 /// A changed file of settings is read within moments.
 const READ_WITHIN: Duration = Duration::from_secs(10);
+/// The server is asked again after this time whether it has read them.
 const READ_POLL: Duration = Duration::from_millis(5);
 
 /// The server accepts a new value at one of these moments.

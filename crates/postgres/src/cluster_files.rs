@@ -16,8 +16,8 @@ const NAMES: [&str; 25] = [
     "config_exec_params.new", "postgresql.conf", "postgresql.auto.conf",
     "postgresql.auto.conf.tmp", "postmaster.pid", "postmaster.opts", "core", "pgsql_tmp",
 ];
-/// Before a number: temporary WAL, shared memory, statistics of a database, a dump of a crash, a
-/// socket, statistics and catalogs of a process.
+/// Beginnings of names that end with a number: temporary WAL, shared memory, statistics of a
+/// database, a dump of a crash, a socket, statistics and catalogs of a process.
 const BEFORE_NUMBER: [&str; 6] = [
     "xlogtemp.",
     "mmap.",
@@ -26,13 +26,13 @@ const BEFORE_NUMBER: [&str; 6] = [
     ".s.PGSQL.",
     "pg_internal.init.",
 ];
-/// After these and their number.
+/// Ends of names behind these beginnings and their number.
 const AFTER_THOSE: [&str; 4] = ["", ".stat", ".tmp", ".lock"];
-/// After a number: forks of a relation, states of a WAL segment, statistics.
+/// Ends of names behind a number: forks of a relation, states of a WAL segment, statistics.
 const AFTER_NUMBER: [&str; 9] = [
     "", "_fsm", "_vm", "_init", ".partial", ".history", ".backup", ".ready", ".done",
 ];
-/// After `pg_` and a word.
+/// Ends of names behind `pg_` and a word.
 const AFTER_WORD: [&str; 5] = ["", ".conf", ".map", ".map.tmp", ".init"];
 
 /// Removes the cluster. What neither initdb nor the server makes stays. `data` is its data
@@ -52,7 +52,7 @@ pub(crate) fn remove(claimed: ClaimedDirectory, data: Option<&OwnedFd>) -> Resul
     })
 }
 
-/// Whether this is the data directory: the one that the caller has held, where it holds one.
+/// True of the data directory: of the one that the caller has held, where it holds one.
 fn is_data_directory(entry: &Entry<'_>, held: Option<&OwnedFd>) -> bool {
     if entry.name_bytes() != DATA_NAME.as_bytes() || entry.kind() != FileType::Directory {
         return false;
@@ -63,7 +63,7 @@ fn is_data_directory(entry: &Entry<'_>, held: Option<&OwnedFd>) -> bool {
     }
 }
 
-/// Whether something in the data directory is the server's.
+/// True of something in the data directory that the server made.
 fn is_of_server(entry: &Entry<'_>, owner: Option<u32>) -> bool {
     let is_kind = matches!(
         entry.kind(),
@@ -118,7 +118,7 @@ fn is_temporary(name: &str) -> bool {
     }
 }
 
-/// Whether the name is what `is_start` accepts, and one of these ends.
+/// True of a name that begins with what `is_start` accepts, and ends with one of these.
 fn ends_with_one_of(name: &str, ends: &[&str], is_start: fn(&str) -> bool) -> bool {
     for end in ends {
         if let Some(start) = name.strip_suffix(end)
@@ -130,7 +130,7 @@ fn ends_with_one_of(name: &str, ends: &[&str], is_start: fn(&str) -> bool) -> bo
     false
 }
 
-/// Whether it is a number with what may follow one, and the number of a part of a large relation.
+/// True of a number with what may follow one, and the number of a part of a large relation.
 fn is_numbered(name: &str) -> bool {
     let relation = match name.rsplit_once('.') {
         Some((whole, part)) if is_number(part) => whole,
@@ -139,7 +139,7 @@ fn is_numbered(name: &str) -> bool {
     ends_with_one_of(relation, &AFTER_NUMBER, is_hexadecimal)
 }
 
-/// Whether it consists of small letters and underscores.
+/// True of small letters and underscores, at least one of them.
 fn is_word(text: &str) -> bool {
     !text.is_empty()
         && text

@@ -12,13 +12,17 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
+/// PostgreSQL's own port.
 const PORT_DEFAULT: u16 = 5432;
-/// Of Debian's packages, and of PostgreSQL's own sources.
+/// The directory of sockets of Debian's packages, and that of PostgreSQL's own sources.
 const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+/// Used where nothing is said, and in place of libpq's waiting forever.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// libpq's smallest.
+/// The smallest time that libpq takes for connect_timeout; a smaller one counts as this.
 const CONNECT_SECONDS_MIN: u64 = 2;
+/// A longer connect_timeout counts as this.
 const CONNECT_SECONDS_MAX: u64 = 60;
+/// The name that the server's administrator sees in pg_stat_activity.
 const APPLICATION: &str = "diskproof";
 /// The server itself ends a statement before its session gives up on it after 5 s.
 const SESSION_OPTIONS: &str = "-c default_transaction_read_only=on -c statement_timeout=4000 \
@@ -35,7 +39,7 @@ fn keywords() -> impl Iterator<Item = [&'static str; 4]> {
         })
 }
 
-/// Where to connect, and as whom.
+/// The places of a server, in the order in which they are tried, and the user to connect as.
 #[derive(Debug, Clone)]
 pub struct ConnectInfo {
     pub(crate) hosts: Vec<ServerHost>,
@@ -43,10 +47,10 @@ pub struct ConnectInfo {
     pub(crate) database: String,
     pub(crate) options: Option<String>,
     pub(crate) application: String,
-    /// For each host.
+    /// The longest that each host may take to answer.
     pub(crate) connect_within: Duration,
     pub(crate) tls: TlsUse,
-    /// Why the password file is not used.
+    /// The reason why the password file is not used; `None` where it may be.
     pub(crate) ignored_file: Option<String>,
 }
 
@@ -63,12 +67,12 @@ pub(crate) struct ServerHost {
 pub(crate) enum ServerPlace {
     /// A Unix socket in this directory.
     Socket {
-        /// The directory.
+        /// The directory of the socket.
         directory: PathBuf,
-        /// Whether it is one of the usual ones.
+        /// True of a directory that is tried because nothing was named.
         is_default: bool,
     },
-    /// TCP.
+    /// A host that is reached over TCP.
     Address {
         /// The name, or the address.
         host: String,
@@ -145,14 +149,14 @@ impl ConnectInfo {
             let of_service = service_settings(&name, &paths, &is_keyword)?;
             given.splice(0..0, of_service);
         }
-        let setting = |name: &str| setting(&given, environment, name);
-        refuse_unusable(&given, &setting)?;
-        let user = match setting("user") {
+        let setting_of = |name: &str| setting(&given, environment, name);
+        refuse_unusable(&given, &setting_of)?;
+        let user = match setting_of("user") {
             Some(user) => user,
             None => name_of_user().ok_or("name a user: user=NAME")?,
         };
-        let database = setting("dbname").unwrap_or_else(|| user.clone());
-        let password_file = match (setting("passfile"), &home) {
+        let database = setting_of("dbname").unwrap_or_else(|| user.clone());
+        let password_file = match (setting_of("passfile"), &home) {
             (Some(path), _) => Some(PathBuf::from(path)),
             (None, Some(home)) => Some(home.join(".pgpass")),
             (None, None) => None,
@@ -162,9 +166,9 @@ impl ConnectInfo {
             Some(Err(why)) => (String::new(), Some(why)),
             None => (String::new(), None),
         };
-        let given_password = setting("password");
+        let given_password = setting_of("password");
         let mut hosts = Vec::new();
-        for (place, port) in places(&setting)? {
+        for PlaceAndPort { place, port } in places(&setting_of)? {
             let password = match &given_password {
                 Some(text) => Some(Password::new(text)),
                 None => {
@@ -180,10 +184,10 @@ impl ConnectInfo {
         }
         Ok(Self {
             hosts,
-            connect_within: connect_within(setting("connect_timeout"))?,
-            options: setting("options"),
-            application: setting("application_name").unwrap_or_else(|| APPLICATION.to_owned()),
-            tls: TlsUse::from_settings(&setting, home.as_deref())?,
+            connect_within: connect_within(setting_of("connect_timeout"))?,
+            options: setting_of("options"),
+            application: setting_of("application_name").unwrap_or_else(|| APPLICATION.to_owned()),
+            tls: TlsUse::from_settings(&setting_of, home.as_deref())?,
             ignored_file,
             user,
             database,
@@ -235,8 +239,8 @@ impl ConnectInfo {
         ))
     }
 
-    /// Whether a connection string holds a password, which every local user can read in the list
-    /// of processes.
+    /// True of a connection string that holds a password, which every local user can read in the
+    /// list of processes.
     pub fn has_password(text: &str) -> bool {
         match parse_settings(text) {
             Ok(given) => given.iter().any(|(name, _)| name == "password"),
@@ -244,7 +248,7 @@ impl ConnectInfo {
         }
     }
 
-    /// Whether some host is reached over a Unix socket.
+    /// True if some host is reached over a Unix socket.
     pub(crate) fn uses_socket(&self) -> bool {
         self.hosts
             .iter()
@@ -277,7 +281,7 @@ fn refuse_unusable(
     Ok(())
 }
 
-/// What was given last, or what the environment says. An empty value is none.
+/// The value that was given last, or that of the environment. An empty value is none.
 fn setting(
     given: &[(String, String)],
     environment: &dyn Fn(&str) -> Option<String>,
@@ -311,8 +315,14 @@ fn connect_within(timeout: Option<String>) -> Result<Duration, String> {
     })
 }
 
+/// A host that is tried. The port also names the socket in a directory.
+struct PlaceAndPort {
+    place: ServerPlace,
+    port: u16,
+}
+
 /// The hosts and their ports, in the order in which they are tried.
-fn places(setting: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(ServerPlace, u16)>, String> {
+fn places(setting: &dyn Fn(&str) -> Option<String>) -> Result<Vec<PlaceAndPort>, String> {
     let names = list(setting("host"));
     let addresses = list(setting("hostaddr"));
     if !names.is_empty() && !addresses.is_empty() && names.len() != addresses.len() {
@@ -338,7 +348,10 @@ fn places(setting: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(ServerPlace, 
             Some(text) if !text.is_empty() => parse_port(text)?,
             _ => PORT_DEFAULT,
         };
-        places.push((place(name, address, port)?, port));
+        places.push(PlaceAndPort {
+            place: place(name, address, port)?,
+            port,
+        });
     }
     Ok(places)
 }

@@ -178,7 +178,9 @@ const SYSTEM_DIRECTORIES: [&str; 3] = [
 ];
 /// Far more than all services or passwords of an organisation have.
 const SETTINGS_BYTES_MAX: u64 = 4 << 20;
+/// The file of services in a system directory.
 const SYSTEM_FILE: &str = "pg_service.conf";
+/// The file of services in the home directory.
 const USER_FILE: &str = ".pg_service.conf";
 
 /// The files in which a service is searched, in this order.

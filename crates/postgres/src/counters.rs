@@ -23,6 +23,7 @@ const VERSION_IO_BYTES: u32 = 180_000;
 /// A view is read within milliseconds; a server that takes longer is overloaded or stopped.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
+// Facts about the server, asked once when a session begins.
 const VERSION: &str = "SELECT current_setting('server_version_num'), \
     split_part(current_setting('server_version'), ' ', 1)";
 /// No row where the role may not see it.
@@ -33,6 +34,7 @@ const TIMING: &str = "SELECT current_setting('track_io_timing'), \
     current_setting('track_wal_io_timing', true)";
 const PAGES: &str = "SELECT current_setting('block_size'), current_setting('wal_block_size')";
 
+// The counters. Words in capitals are replaced by what the server's version has.
 const IO: &str = "SELECT backend_type, object, context, reads, READ_BYTES, read_time, writes, \
     WRITE_BYTES, write_time, extends, EXTEND_BYTES, fsyncs, hits, evictions FROM pg_stat_io";
 const WAL_18: &str = "SELECT wal_bytes FROM pg_stat_wal";
@@ -45,7 +47,7 @@ const DATABASES: &str = "SELECT sum(blks_read), sum(blks_hit), sum(blk_read_time
 const WRITERS: &str = "SELECT buffers_checkpoint, buffers_clean, buffers_backend, \
     buffers_backend_fsync FROM pg_stat_bgwriter";
 
-/// What one answer may count: 64 PiB. More is no counter.
+/// The most that one answer may count: 64 PiB. More is no counter.
 const COUNTER_MAX: u64 = 1 << 56;
 /// pg_stat_io has about 80 rows.
 const ROWS_MAX: usize = 1000;
@@ -57,13 +59,13 @@ pub struct WatchedServer {
     pub address: String,
     /// The version of the server, such as `18.4`.
     pub version: String,
-    /// Whether the server runs on this machine.
+    /// True if the server runs on this machine.
     pub is_local: bool,
     /// The data directory; `None` where the role may not see it.
     pub data_directory: Option<PathBuf>,
     /// The directories of the tablespaces.
     pub tablespaces: Vec<PathBuf>,
-    /// Each of these clauses names something that the server does not count.
+    /// Clauses, each with something that the server does not count.
     pub missing: Vec<String>,
 }
 
@@ -164,12 +166,12 @@ impl StatSession {
         })
     }
 
-    /// The server.
+    /// The server as it was when the session began.
     pub fn server(&self) -> &WatchedServer {
         &self.server
     }
 
-    /// All counters now. After an error the session is of no use.
+    /// Reads all counters. After an error the session is of no use.
     pub fn read(&mut self) -> Result<ServerCounters, PostgresError> {
         self.client.set_deadline(Instant::now() + ANSWER_WITHIN);
         let [io_timing, wal_timing] = first_row(self.client.query(TIMING)?);
@@ -202,7 +204,7 @@ impl StatSession {
             .replace("READ_BYTES", read_bytes)
             .replace("WRITE_BYTES", write_bytes)
             .replace("EXTEND_BYTES", extend_bytes);
-        let mut all = Vec::new();
+        let mut rows = Vec::new();
         for row in self.client.query(&statement)?.into_iter().take(ROWS_MAX) {
             let Some(mut io) = io_of_row(row) else {
                 continue;
@@ -212,9 +214,9 @@ impl StatSession {
                 io.read_ns = None;
                 io.write_ns = None;
             }
-            all.push(io);
+            rows.push(io);
         }
-        Ok(all)
+        Ok(rows)
     }
 
     /// Processes without pg_stat_io: who wrote is known, who read is not.
@@ -334,7 +336,7 @@ fn time_ns(ms: Option<&str>, is_timed: bool) -> Option<u64> {
     if is_timed { ns_of(ms?) } else { None }
 }
 
-/// Milliseconds as nanoseconds.
+/// Reads milliseconds, and returns nanoseconds.
 fn ns_of(text: &str) -> Option<u64> {
     let ms: f64 = text.parse().ok()?;
     if ms.is_finite() {
@@ -385,7 +387,7 @@ fn counted(value: Option<&String>) -> Option<u64> {
     value.map(|value| number_of(Some(value)))
 }
 
-/// What a server of this version and these settings does not count.
+/// Clauses with what a server of this version and these settings does not count.
 fn missing(version: u32, [io_timing, wal_timing]: [Option<String>; 2]) -> Vec<String> {
     let has_own_wal_timing = (VERSION_WAL..VERSION_IO_BYTES).contains(&version);
     let mut clauses = Vec::new();

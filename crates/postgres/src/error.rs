@@ -11,7 +11,7 @@ use std::path::Path;
 /// Stands for a statement while the connection is being made.
 pub(crate) const CONNECT: &str = "connect";
 
-/// Why PostgreSQL cannot be measured.
+/// The reason why PostgreSQL cannot be measured, in words for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
     /// No server is installed where it was searched.
@@ -28,7 +28,7 @@ pub enum PostgresError {
     Program {
         /// The path of the program.
         program: String,
-        /// The reason.
+        /// A clause with the reason.
         why: String,
     },
     /// The directory of the cluster cannot be made or removed.
@@ -40,16 +40,16 @@ pub enum PostgresError {
     /// The server could not be removed.
     #[error("{path}: the temporary PostgreSQL cluster has not been removed: {why}")]
     NotRemoved {
-        /// The directory.
+        /// The directory that remains.
         path: String,
-        /// The reason.
+        /// A clause with the reason.
         why: String,
     },
     /// The cluster could not be used and is removed, but not what another program put into its
     /// directory.
     #[error("{first}. {stays}")]
     Stays {
-        /// Why it could not be used.
+        /// The reason why it could not be used.
         first: Box<PostgresError>,
         /// This names the files that stay.
         stays: OpenError,
@@ -57,7 +57,7 @@ pub enum PostgresError {
     /// The server refused a statement.
     #[error("{}", refusal_text(.statement, .message))]
     Statement {
-        /// The statement.
+        /// The statement that failed.
         statement: String,
         /// The server's own words.
         message: String,
@@ -85,7 +85,7 @@ pub enum PostgresError {
     /// The server is older than its views.
     #[error("the server is PostgreSQL {0}; diskproof reads the views of version 13 and later")]
     TooOld(String),
-    /// The connection broke.
+    /// The connection broke, or the server closed it.
     #[error("the connection to PostgreSQL was lost: {0}")]
     Connection(#[from] io::Error),
     /// The server sent something that the protocol does not allow.
@@ -137,7 +137,7 @@ impl PostgresError {
         Self::NotRemoved { path, why }
     }
 
-    /// Whether a later attempt may succeed without a change by the user. SQLSTATE class 28 is an
+    /// True if a later attempt may succeed without a change by the user. SQLSTATE class 28 is an
     /// invalid authorization, 3D an unknown database.
     pub fn is_transient(&self) -> bool {
         match self {
@@ -151,7 +151,7 @@ impl PostgresError {
         }
     }
 
-    /// Whether the server may accept the same session with TLS, or without it. SQLSTATE 28P01 is a
+    /// True if the server may accept the same session with TLS, or without it. SQLSTATE 28P01 is a
     /// wrong password.
     pub(crate) fn is_of_encryption(&self) -> bool {
         match self {
@@ -218,14 +218,14 @@ impl PostgresError {
     }
 }
 
-/// What tokio-postgres calls the kinds of its errors.
+/// The word of tokio-postgres for an error while it logs in; its kinds are private.
 const AUTHENTICATION: &str = "authentication error";
 const CONFIGURATION: &str = "invalid configuration";
 const HANDSHAKE: &str = "error performing TLS handshake";
 const UNSUPPORTED: &str = "the server requests a method that diskproof does not support (GSSAPI, \
     SSPI, OAuth); it supports trust, peer, password, md5, scram-sha-256 and cert (pg_hba.conf)";
 
-/// What a server's certificate lacks, and what to do about it.
+/// The fault of a server's certificate, and what to do about it.
 fn tls_text(error: &rustls::Error) -> String {
     use CertificateError::{
         BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext,

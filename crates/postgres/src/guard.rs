@@ -21,13 +21,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The hidden verb.
+/// The verb of the command line that starts the guard; no help shows it.
 pub const GUARD_VERB: &str = "postgres-guard";
-/// Lines of the guard.
+/// The guard's line once it has started the server.
 pub(crate) const STARTED: &str = "started";
+/// The guard's last line where the whole directory is gone.
 pub(crate) const REMOVED: &str = "removed";
+/// Begins the guard's line about an error; the reason follows.
 pub(crate) const ERROR: &str = "error: ";
-/// The directory holds what is not of the cluster.
+/// Begins the guard's last line where the directory holds what is not of the cluster.
 pub(crate) const STAYS: &str = "stays: ";
 
 /// An immediate shutdown (SIGQUIT) takes milliseconds unless the disk hangs; the server itself
@@ -35,6 +37,7 @@ pub(crate) const STAYS: &str = "stays: ";
 const QUIT_WITHIN: Duration = Duration::from_secs(7);
 /// A shutdown in order writes what the server has changed.
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(40);
+/// The guard looks for ended processes and orders after this time, and is idle between.
 const POLL: Duration = Duration::from_millis(10);
 
 /// Only what keeps the server to itself: no network, nothing outside its directory, no work that
@@ -96,9 +99,9 @@ impl GuardOrders {
         // Sessions of a server that dies become children of this process.
         let _ = set_child_subreaper(Some(getpid()));
         let is_made = ending.wait_until_made();
-        let found = ClaimedDirectory::claim(Path::new("."), CLUSTER_NAME)
+        let directory = ClaimedDirectory::claim(Path::new("."), CLUSTER_NAME)
             .map_err(|error| error.to_string())?;
-        let Some(claimed) = found else {
+        let Some(claimed) = directory else {
             return if is_made {
                 Err("its directory has vanished".to_owned())
             } else {
@@ -259,7 +262,7 @@ fn send(child: &Child, signal: Signal) {
     let _ = kill_process(Pid::from_child(child), signal);
 }
 
-/// What ends the guard: its standard input closes, or a signal. And what starts its server.
+/// The end of the guard: its standard input closes, or a signal comes. And the start of its server.
 #[derive(Clone)]
 struct Ending {
     due: Arc<AtomicBool>,
@@ -298,7 +301,7 @@ impl Ending {
         self.made.load(Ordering::SeqCst)
     }
 
-    /// Whether a restart was ordered, once.
+    /// True if a restart was ordered; once for each order.
     fn takes_restart(&self) -> bool {
         self.restart.swap(false, Ordering::SeqCst)
     }
@@ -349,7 +352,7 @@ pub(crate) enum Parent {
     /// This process's, which has no others: all of them must end, also one that has not entered
     /// the data directory yet.
     Guard,
-    /// Another one's.
+    /// Those of another process.
     Other,
 }
 
@@ -401,8 +404,9 @@ fn has_children() -> bool {
     }
 }
 
+/// Processes of a server whose working directory is this one.
 fn processes_in(place: &Stat) -> Vec<Pid> {
-    let mut found = Vec::new();
+    let mut pids = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(number) = entry.file_name().to_string_lossy().parse() else {
             continue;
@@ -413,8 +417,8 @@ fn processes_in(place: &Stat) -> Vec<Pid> {
         let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
         let is_here = (cwd.dev(), cwd.ino()) == (place.st_dev, place.st_ino);
         if is_here && NAMES.contains(&name.trim_end()) {
-            found.extend(Pid::from_raw(number));
+            pids.extend(Pid::from_raw(number));
         }
     }
-    found
+    pids
 }

@@ -19,13 +19,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+/// The filler is as long as that of pgbench's history.
 const CREATE: &str = "CREATE TABLE commits (session int, at timestamptz, filler char(22))";
 /// WAL segments that are written and recycled before anything is measured, so that no commit waits
 /// for a new file. Most disks write less than one of 16 MiB during a slice.
 const SEGMENTS: usize = 6;
 /// A session that has ended counts for some moments.
 const SESSIONS_WITHIN: Duration = Duration::from_secs(10);
+/// Their number is asked again after this time.
 const POLL: Duration = Duration::from_millis(5);
+/// A slice looks after this time whether the user wants it to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The result of one slice of a load.
@@ -35,7 +38,7 @@ pub struct LoadResult {
     pub commits: u64,
     /// The rate of the INSERTs per second.
     pub rate: f64,
-    /// Their latency; empty for pgbench, which prints no distribution.
+    /// Latency of these INSERTs; empty for pgbench, which prints no distribution.
     pub latency: LatencyHistogram,
     /// Bytes of WAL that the server made for them.
     pub wal_bytes: u64,
@@ -265,25 +268,26 @@ pub(crate) const INSERT: &str = "INSERT INTO commits VALUES (1, now(), 'diskproo
 pub struct CommitLoad {
     /// Sessions at the same time.
     pub clients: u32,
-    /// Whether a commit waits until its WAL is durable.
+    /// True if a commit waits until its WAL is durable.
     pub synchronous: bool,
-    /// The server's wal_sync_method.
+    /// The server's wal_sync_method while it runs.
     pub method: String,
-    /// Whether pgbench makes the load.
+    /// True if pgbench makes the load.
     pub by_pgbench: bool,
     /// The delay of a commit that waits for others (commit_delay), in microseconds.
     pub commit_delay_us: Option<u32>,
 }
 
+/// The end of pgbench is noticed within this time.
 const PGBENCH_POLL: Duration = Duration::from_millis(20);
 /// Threads of pgbench; each serves several sessions.
 const THREADS_MAX: u32 = 4;
 
-/// What pgbench prints at its end.
+/// The figures that pgbench prints at its end.
 #[derive(Debug, PartialEq)]
 struct PgbenchResult {
     commits: u64,
-    /// Commits per second.
+    /// Commits per second, without the time of connecting.
     rate: f64,
 }
 
@@ -345,8 +349,8 @@ fn run_pgbench(
     })
 }
 
-/// Before version 14 it prints the rate twice; the one that counts is the one without the time of
-/// connecting.
+/// Reads the figures; `None` of any other text. Before version 14 it prints the rate twice; the one
+/// that counts is the one without the time of connecting.
 fn read_pgbench(text: &str) -> Option<PgbenchResult> {
     let rate_line = text.lines().find(|line| {
         line.starts_with("tps =") && (line.contains("without") || line.contains("excluding"))

@@ -13,7 +13,7 @@ use postgres_protocol::message::frontend;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
-/// Its name in the session.
+/// The name of the prepared statement in its session.
 pub(crate) const NAME: &str = "run";
 /// An answer has about 40 bytes, and an error some hundred.
 const ANSWER_BYTES_MAX: usize = 8 << 10;
@@ -29,7 +29,8 @@ pub(crate) struct PreparedRun {
 }
 
 impl PreparedRun {
-    /// Of a session that has prepared it; its socket returns from a wait now and then.
+    /// The statement of a session that has prepared it; its socket returns from a wait now and
+    /// then.
     pub(crate) fn new(
         socket: UnixStream,
         stop: StopCheck,
@@ -70,7 +71,7 @@ impl PreparedRun {
         }
     }
 
-    /// Whether a wait may go on.
+    /// `Ok` if a wait may go on, else the error that ends it.
     fn check_wait(&self, error: io::Error) -> Result<(), PostgresError> {
         use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
         match error.kind() {
@@ -80,7 +81,7 @@ impl PreparedRun {
         }
     }
 
-    /// Whether the first `length` bytes end with ReadyForQuery.
+    /// True if the first `length` bytes end with ReadyForQuery.
     fn is_complete(&self, length: usize) -> Result<bool, PostgresError> {
         let mut rest = &self.answer[..length];
         while let Some(header) = Header::parse(rest).map_err(|e| unexpected(e.to_string()))? {
@@ -102,7 +103,7 @@ impl PreparedRun {
         Ok(false)
     }
 
-    /// The server's words.
+    /// The error with the server's words.
     fn refusal(&self, message: &[u8]) -> PostgresError {
         match Message::parse(&mut BytesMut::from(message)) {
             Ok(Some(Message::ErrorResponse(body))) => PostgresError::Statement {

@@ -14,9 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Where Debian and Red Hat install servers: a directory, and how the names in it begin.
+/// Directories in which Debian and Red Hat install servers, each with the beginning of the names in
+/// it.
 const INSTALLED: [(&str, &str); 2] = [("/usr/lib/postgresql", ""), ("/usr", "pgsql-")];
 
+/// The same places in words, for the error where none has a server.
 const SEARCHED: &str = "PATH, /usr/lib/postgresql/*/bin and /usr/pgsql-*/bin";
 
 /// A version is printed at once, also by a busy machine.
@@ -27,7 +29,7 @@ const VERSION_WITHIN: Duration = Duration::from_secs(10);
 pub struct Programs {
     /// The directory of the programs.
     pub folder: PathBuf,
-    /// Major version.
+    /// Major version of the server.
     pub version: u32,
     /// The whole version, such as `15.8`.
     pub version_text: String,
@@ -39,7 +41,7 @@ impl Programs {
         self.folder.join(program)
     }
 
-    /// Whether pgbench is installed with the server.
+    /// True if pgbench is installed with the server.
     pub fn has_pgbench(&self) -> bool {
         self.path("pgbench").exists()
     }
@@ -158,11 +160,12 @@ fn newest(folders: &[(&Path, &str)]) -> Option<PathBuf> {
 
 /// The end of a log is enough to explain an error.
 const BYTES_MAX: u64 = 64 << 10;
+/// Lines of a log that an error quotes.
 const LINES_MAX: usize = 4;
 /// Severities that end a server, as it words them in the locale C.
 const CAUSES: [&str; 2] = ["PANIC:", "FATAL:"];
 
-/// What a server answers while it starts: it says nothing about its end.
+/// The answer of a server while it starts: it says nothing about its end.
 const STARTING: &str = "the database system is starting up";
 
 /// An output of a program.

@@ -42,9 +42,10 @@ const CREATE: [&str; 7] = [
      FROM generate_series(0, ROWS - 1) i",
     "CREATE INDEX ON numbers (i)",
 ];
+/// Statements after the last row.
 const FINISH: [&str; 2] = ["CREATE INDEX tried_k ON tried (k)", "VACUUM ANALYZE tried"];
 
-/// The table.
+/// The table that settings are tried on.
 #[derive(Debug)]
 pub struct TrialTable {
     /// Keys go from 1 to this number.

@@ -20,28 +20,28 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How often a server whose queue of connections is full is asked again.
+/// A server whose queue of connections is full is asked again after this time.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
 /// Longer ones would only delay the look at a deadline.
 const WAIT_MIN: Duration = Duration::from_millis(1);
-/// How often a wait for the server looks whether it should end.
+/// A wait for the server looks after this time whether it should end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// What a server may send for one request: the widest view has 80 rows of 300 bytes. The client
-/// keeps an answer whole, and small rows take 20 times their size.
+/// The most that a server may send for one request: the widest view has 80 rows of 300 bytes. The
+/// client keeps an answer whole, and small rows take 20 times their size.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// More than most answers. The buffer is cleared before each read.
 const READ_BYTES_MAX: usize = 4 << 10;
 
-/// Whether a wait for the server should end.
+/// True once waits for the server should end: the user has pressed Ctrl-C, say.
 pub type StopCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// A connected socket.
+/// A connected socket, local or TCP.
 #[derive(Debug)]
 pub(crate) struct ServerStream {
     socket: OwnedFd,
-    /// Whether the server runs on this machine, as far as the socket shows.
+    /// True if the server runs on this machine, as far as the socket shows.
     pub is_local: bool,
-    /// Whether only this machine can read what is sent.
+    /// True if only this machine can read what is sent.
     pub is_private: bool,
 }
 
@@ -90,19 +90,19 @@ impl ServerStream {
     }
 }
 
-/// What the client and its socket know of each other. One thread uses both.
+/// The state of a request that the client and its socket share. One thread uses both.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
-    /// Whether the next read may wait for the server.
+    /// True if the next read may wait for the server.
     may_wait: AtomicBool,
-    /// Whether the socket was not ready within [`LOOK_EVERY`].
+    /// True if the socket was not ready within [`LOOK_EVERY`].
     has_waited: AtomicBool,
     /// Bytes that the server may still send.
     bytes_left: AtomicUsize,
 }
 
 impl Turn {
-    /// Begins a request.
+    /// Begins a request: its answer is waited for.
     pub(crate) fn begin(&self) {
         self.bytes_left.store(ANSWER_BYTES_MAX, Relaxed);
     }
@@ -125,7 +125,7 @@ impl Turn {
 pub(crate) struct TurnSocket {
     stream: ServerStream,
     turn: Arc<Turn>,
-    /// What must not be sent, as others could read it.
+    /// Bytes that must not be sent, as others could read them.
     secret: Option<Vec<u8>>,
 }
 

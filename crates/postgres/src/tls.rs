@@ -19,12 +19,12 @@ use std::time::{Duration, UNIX_EPOCH};
 use tokio_postgres::config::{ChannelBinding, SslMode, SslNegotiation};
 use x509_cert::der::Decode as _;
 
-/// All authorities of a system have some hundred kB.
+/// The most that a file of authorities holds: all of a system have some hundred kB.
 const PEM_BYTES_MAX: u64 = 16 << 20;
 /// The authorities that the system trusts.
 const SYSTEM: &str = "system";
 
-/// How a session uses TLS.
+/// The rules for TLS of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsUse {
     /// Over TCP a session tries these modes, one after the other.
@@ -172,15 +172,15 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     Ok(certificates)
 }
 
-/// Whether a server's certificate is accepted.
+/// Accepts or refuses a server's certificate, as sslmode says.
 #[derive(Debug)]
 struct CertificateCheck {
     provider: Arc<CryptoProvider>,
-    /// Whether it must be of the name of the host.
+    /// True if it must be of the name of the host.
     checks_name: bool,
-    /// `None` accepts all.
+    /// The authorities that may have signed it; `None` accepts all.
     authorities: Option<Arc<WebPkiServerVerifier>>,
-    /// Those of sslrootcert, of which the server may have one itself.
+    /// The certificates of sslrootcert, of which the server may have one itself.
     trusted: Vec<CertificateDer<'static>>,
 }
 
@@ -286,7 +286,7 @@ impl ServerCertVerifier for CertificateCheck {
     }
 }
 
-/// Whether a certificate's time has begun and not ended.
+/// `Ok` within a certificate's time, else the error for the handshake.
 fn is_in_force(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
     let parsed =
         x509_cert::Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;

@@ -48,10 +48,10 @@ impl ServerUser {
 }
 
 fn of_passwd(users: &str) -> ServerUser {
-    let found = passwd_fields(users, &|fields| {
+    let user_fields = passwd_fields(users, &|fields| {
         fields[0] == SERVER_USER && ids(fields).is_some_and(|user| user.uid != 0)
     });
-    match found {
+    match user_fields {
         Some(fields) => ids(&fields).unwrap_or(OVERFLOW_USER),
         None => OVERFLOW_USER,
     }
@@ -92,7 +92,7 @@ pub(crate) fn name_of_user() -> Option<String> {
     own_field(0)
 }
 
-/// Where that user keeps files.
+/// The directory in which that user keeps files; `None` where none is known.
 pub(crate) fn home_of_user() -> Option<String> {
     own_field(5)
 }

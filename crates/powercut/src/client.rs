@@ -9,8 +9,9 @@ use std::io;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
-/// The port where nothing else is named.
+/// The port of a log where the command line names none.
 pub const PORT_DEFAULT: u16 = 5447;
+/// A log that does not accept within this time is taken for absent.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A log on a busy disk may need a while for its own sync.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
@@ -22,7 +23,7 @@ pub struct LogClient {
     server: String,
 }
 
-/// Why the log cannot be reached or used.
+/// The reason why the log cannot be reached or used, in words for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The name or address of the log leads nowhere.

@@ -4,19 +4,19 @@ use crate::client::LogError;
 use diskproof_device::OpenError;
 use std::io;
 
-/// Why the test cannot begin or go on.
+/// The reason why the test cannot begin or go on, in words for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum CutError {
     /// The target cannot be opened or prepared.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The log.
+    /// The log cannot be reached or used.
     #[error(transparent)]
     Log(#[from] LogError),
     /// The target is too small.
     #[error("{path}: {bytes} bytes are too few; the test writes {needed} bytes. {remedy}")]
     TooSmall {
-        /// The target.
+        /// Path of the target.
         path: String,
         /// The size of the target.
         bytes: u64,
@@ -28,11 +28,11 @@ pub enum CutError {
     /// The first pages cannot be written.
     #[error("{path}: {doing} failed: {error}; see dmesg")]
     Layout {
-        /// The target.
+        /// Path of the target.
         path: String,
-        /// This step failed.
+        /// The step that failed, as a participle.
         doing: &'static str,
-        /// The error.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The target failed during the test.
@@ -41,14 +41,14 @@ pub enum CutError {
          verify"
     )]
     Target {
-        /// The target.
+        /// Path of the target.
         path: String,
-        /// This step failed.
+        /// The step that failed, as a participle.
         doing: &'static str,
-        /// The error.
+        /// The kernel's error.
         error: io::Error,
     },
-    /// What the run wrote cannot be read.
+    /// The content of the target cannot be read; the path, and the kernel's error.
     #[error("{0}: cannot read it: {1}")]
     Read(String, io::Error),
     /// The system refused a thread.

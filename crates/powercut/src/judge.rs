@@ -17,15 +17,15 @@ pub enum StreamContent {
 /// Facts that the verifier knows alongside the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifyFacts {
-    /// Whether the machine started anew since the run; `None` where the kernel does not say.
+    /// True if the machine started anew since the run; `None` where the kernel does not say.
     pub has_restarted: Option<bool>,
-    /// Whether the target is that of the run, even with no data of the run on it: it is exactly as
+    /// True if the target is that of the run, even with no data of the run on it: it is exactly as
     /// before the run, or the user says so. Nothing else can tell a disk that lost everything from
     /// one that was wiped since.
     pub is_same_target: bool,
 }
 
-/// The answer.
+/// The answer of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CutVerdict {
@@ -37,7 +37,7 @@ pub enum CutVerdict {
     NotProven,
 }
 
-/// Why nothing is proven.
+/// The reason why nothing is proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotProvenReason {
@@ -60,11 +60,11 @@ pub struct StreamOutcome {
     pub kind: StreamKind,
     /// Writes that the log knows as durable (of control pages: as accepted).
     pub acknowledged: u64,
-    /// Those of which nothing is left in a place where no acknowledged write is left.
+    /// Acknowledged writes of which nothing is left in a place where no acknowledged write is left.
     pub lost: u64,
-    /// Those in whose place an older acknowledged write is.
+    /// Acknowledged writes in whose place an older acknowledged write is.
     pub stale: u64,
-    /// Those of which only a part is left, or that cannot be read.
+    /// Acknowledged writes of which only a part is left, or that cannot be read.
     pub torn: u64,
     /// The first acknowledged write that is not as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,12 +81,12 @@ impl StreamOutcome {
 /// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CutReport {
-    /// The answer.
+    /// The answer of the test.
     pub verdict: CutVerdict,
-    /// Why nothing is proven.
+    /// The reason why nothing is proven; `None` with any other answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<NotProvenReason>,
-    /// The run.
+    /// Id of the run.
     pub run: String,
     /// From the first report to the last one, in seconds.
     pub reported_seconds: f64,
@@ -94,20 +94,20 @@ pub struct CutReport {
     pub lost_seconds: f64,
     /// Writes of the streams that were synced.
     pub streams: Vec<StreamOutcome>,
-    /// Whether anything of the run is left on the target.
+    /// True if anything of the run is left on the target.
     pub has_trace: bool,
     /// Control pages that the disk had accepted, without their own sync.
     pub control_accepted: u64,
     /// Control pages that vanished, of the last that each place got.
     pub control_vanished: u64,
-    /// Whether control pages can show a loss of power on this target.
+    /// True if control pages can show a loss of power on this target.
     pub is_control_evidence: bool,
-    /// Whether the machine started anew since the run.
+    /// True if the machine started anew since the run; `None` where the kernel does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_restarted: Option<bool>,
 }
 
-/// Judges a run.
+/// Compares the log of a run with the content of its target.
 pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> CutReport {
     let counts = log.counts();
     let mut report = CutReport {
@@ -137,19 +137,20 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
             StreamContent::Names(names) => judge_names(*stream, count, names),
         };
         if let Some(number) = outcome.first_damaged {
-            let at = log.reported_at(index, number);
-            first_damage_ns = first_damage_ns.into_iter().chain(at).min();
+            let reported_ns = log.reported_at(index, number);
+            first_damage_ns = first_damage_ns.into_iter().chain(reported_ns).min();
         }
         report.streams.push(outcome);
     }
-    if let Some(at) = first_damage_ns {
-        report.lost_seconds = seconds(elapsed(log).saturating_sub(at));
+    if let Some(damage_ns) = first_damage_ns {
+        report.lost_seconds = seconds(elapsed(log).saturating_sub(damage_ns));
     }
     let is_known = report.has_trace || facts.is_same_target;
     (report.verdict, report.reason) = conclude(&report, log.end, is_known);
     report
 }
 
+/// The answer, with the reason where nothing is proven.
 fn conclude(
     report: &CutReport,
     end: LogEnd,
@@ -198,7 +199,7 @@ fn seconds(ns: u64) -> f64 {
     (ns / 1_000_000) as f64 / 1e3
 }
 
-/// How many of a stream's first `count` writes went to the slot after its write `number`.
+/// The number of a stream's first `count` writes that went to the slot after its write `number`.
 fn later_writes(stream: WriteStream, slot: u32, number: u64, count: u64) -> u64 {
     let last = stream.last_of(slot, count);
     let first = number.max(u64::from(slot) + 1);

@@ -20,9 +20,12 @@ const RUNS_MAX: usize = 10_000;
 pub(crate) const LISTED_MAX: usize = 1_000;
 /// Space that stays free for the rest of the machine, or a tenth of a smaller filesystem.
 const RESERVE_BYTES: u64 = 1 << 30;
-/// A run that is being logged may use half of the reserve: a new one starts with room to go on.
+/// The part of the reserve, as a divisor, that must be free before a new run starts.
 const NEW_RUN: u64 = 1;
+/// The part that must be free for a run that is being logged: it may use the other half of the
+/// reserve, so that a run which could start has room to go on.
 const KNOWN_RUN: u64 = 2;
+/// Ends the name of the file of a run.
 const EXTENSION: &str = "powercut";
 
 type MemoryLogs = Arc<Mutex<BTreeMap<u128, Vec<u8>>>>;
@@ -124,7 +127,7 @@ impl LogStore {
         Ok(started.into_iter().map(|(_, run)| run).collect())
     }
 
-    /// What a run wrote, and where.
+    /// The description that the writer of a run sent: its target and its streams.
     pub(crate) fn description(&self, run: u128) -> Option<RunDescription> {
         match WireMessage::receive(&mut self.open(run).ok()?) {
             Ok(WireMessage::Run(description)) => Some(*description),
@@ -160,9 +163,9 @@ fn open_regular(path: &Path) -> io::Result<File> {
 
 /// Refuses to write where less than this part of the reserve is free.
 fn check_room(folder: &Path, divisor: u64) -> io::Result<()> {
-    let found = rustix::fs::statvfs(folder)?;
-    let free_bytes = found.f_bavail.saturating_mul(found.f_frsize);
-    let size_bytes = found.f_blocks.saturating_mul(found.f_frsize);
+    let filesystem = rustix::fs::statvfs(folder)?;
+    let free_bytes = filesystem.f_bavail.saturating_mul(filesystem.f_frsize);
+    let size_bytes = filesystem.f_blocks.saturating_mul(filesystem.f_frsize);
     if has_room(free_bytes, size_bytes, divisor) {
         Ok(())
     } else {
@@ -214,7 +217,7 @@ fn cut_to(file: &mut File, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// How many reports of so many streams a log of these bytes holds at most.
+/// The most reports of so many streams that a log of these bytes holds.
 pub(crate) fn reports_within(bytes: u64, streams: usize) -> u64 {
     let report = WireMessage::Progress(RunProgress {
         elapsed_ns: 0,
@@ -223,7 +226,7 @@ pub(crate) fn reports_within(bytes: u64, streams: usize) -> u64 {
     bytes / report.encode().len() as u64
 }
 
-/// Whether a report may follow the one before. One that goes back, or that counts other streams,
+/// True if a report may follow the one before. One that goes back, or that counts other streams,
 /// comes from no writer.
 pub(crate) fn follows(
     streams: usize,

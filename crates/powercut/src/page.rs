@@ -5,12 +5,14 @@ use diskproof_model::own_data::mark_sectors;
 
 /// Bytes of a page: PostgreSQL's block, the unit of its log and its tables.
 pub const PAGE_BYTES: usize = 8192;
-/// What a disk writes as a whole at least.
+/// The least that a disk writes as a whole.
 const SECTOR_BYTES: usize = 512;
 /// Bytes of the content of a small file.
 pub(crate) const FILE_BYTES: usize = 4 * SECTOR_BYTES;
 
+/// Begins each sector.
 const MAGIC: &[u8; 8] = b"DPOWCUT1";
+// Offsets of the fields behind it, in bytes of the sector.
 const RUN_AT: usize = 8;
 const STREAM_AT: usize = 24;
 const SECTOR_AT: usize = 26;
@@ -28,7 +30,7 @@ pub(crate) struct AlignedPage(pub [u8; PAGE_BYTES]);
 /// A page or file comes from this write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageLabel {
-    /// The run.
+    /// Id of the run.
     pub run: u128,
     /// Index of the stream in the run.
     pub stream: u16,
@@ -49,7 +51,7 @@ pub enum SlotState {
     Mixed {
         /// The oldest write of which a sector is left.
         oldest: u64,
-        /// Whether some sectors belong to no write at this place, or cannot be read.
+        /// True if some sectors belong to no write at this place, or cannot be read.
         has_invalid: bool,
     },
     /// The disk returned an error for the whole slot.
@@ -81,12 +83,12 @@ pub(crate) fn fill(buffer: &mut [u8], label: PageLabel) {
     }
 }
 
-/// Of everything but the checksum itself.
+/// Checksum of the sector without the checksum itself.
 fn checksum(sector: &[u8]) -> u32 {
     crc32(&[&sector[..CHECKSUM_AT], &sector[CHECKSUM_AT + 4..]])
 }
 
-/// What the content of a slot is, at the place that the label names; its number is ignored.
+/// Reads the content of a slot, at the place that the label names; its number is ignored.
 pub(crate) fn inspect(content: &[u8], place: PageLabel) -> SlotState {
     let mut numbers: Option<(u64, u64)> = None;
     let mut has_invalid = content.is_empty() || !content.len().is_multiple_of(SECTOR_BYTES);

@@ -11,7 +11,9 @@ use std::io::{self, Read, Write};
 
 /// The version of the protocol and of the log.
 const VERSION: u16 = 1;
+/// Begins each frame.
 const MAGIC: &[u8; 4] = b"DPPC";
+/// Bytes of a frame before its body: magic, version, kind, length of the body, checksum.
 const HEAD_BYTES: usize = 16;
 /// Bytes of the head that the checksum covers.
 const HEAD_CHECKED: usize = 12;
@@ -22,12 +24,12 @@ pub(crate) const PROOF_BYTES: usize = 32;
 /// Longest text of a refusal.
 const REFUSAL_BYTES_MAX: usize = 512;
 
-/// What a frame says.
+/// The content of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WireMessage {
     /// Log: a random number, to be answered by a proof of the token.
     Challenge([u8; PROOF_BYTES]),
-    /// Client: the proof.
+    /// From the client: the proof that it knows the token.
     Hello([u8; PROOF_BYTES]),
     /// Log: the proof is right.
     Welcome,
@@ -51,7 +53,7 @@ pub(crate) enum WireMessage {
     LogEnd(LogEnd),
 }
 
-/// Why a frame cannot be read.
+/// The reason why a frame cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireError {
     /// The other side closed between two frames.
@@ -60,10 +62,10 @@ pub(crate) enum WireError {
     /// Too slow, closed inside of a frame, or a failure of the network.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It does not speak this protocol.
+    /// The other side does not speak this protocol.
     #[error("this is not the protocol of diskproof powercut")]
     Magic,
-    /// Another version.
+    /// The other side speaks this version of it.
     #[error("protocol version {0}; this program speaks version {VERSION}. Use the same diskproof")]
     Version(u16),
     /// A length beyond the limit.
@@ -99,7 +101,7 @@ impl WireMessage {
         }
     }
 
-    /// The frame.
+    /// The frame in bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (kind, body) = self.parts();
         let mut frame = Vec::with_capacity(HEAD_BYTES + body.len());
@@ -113,12 +115,12 @@ impl WireMessage {
         frame
     }
 
-    /// Writes the frame.
+    /// Writes the frame to a connection.
     pub(crate) fn send(&self, to: &mut impl Write) -> io::Result<()> {
         to.write_all(&self.encode())
     }
 
-    /// Reads one frame.
+    /// Reads one frame, and nothing behind it.
     pub(crate) fn receive(from: &mut impl Read) -> Result<Self, WireError> {
         let mut head = [0; HEAD_BYTES];
         match from.read(&mut head[..1]) {
@@ -245,7 +247,7 @@ impl Token {
         Ok(Self(secret.to_owned()))
     }
 
-    /// Whether there is a secret.
+    /// True if there is a secret.
     pub fn is_set(&self) -> bool {
         !self.0.is_empty()
     }
@@ -270,7 +272,7 @@ impl Token {
             .into()
     }
 
-    /// Whether a proof is right. Takes the same time for every wrong one.
+    /// True of the right proof. Takes the same time for every wrong one.
     pub(crate) fn accepts(&self, nonce: &[u8; PROOF_BYTES], proof: &[u8; PROOF_BYTES]) -> bool {
         let right = self.proof(nonce);
         let mut differing = 0;

@@ -81,8 +81,8 @@ pub fn region_fingerprint(
 
 /// Returns the time of the last change of a directory, for the same comparison.
 pub fn directory_change_time(directory: &Path) -> Option<String> {
-    let found = std::fs::metadata(directory).ok()?;
-    Some(format!("{}.{:09}", found.ctime(), found.ctime_nsec()))
+    let metadata = std::fs::metadata(directory).ok()?;
+    Some(format!("{}.{:09}", metadata.ctime(), metadata.ctime_nsec()))
 }
 
 /// The kernel's id of this boot: another one after every start of the machine.

@@ -14,7 +14,7 @@ use diskproof_model::target::TargetKind;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Between two commits of a stream on the simulated disk.
+/// Time between two commits of a stream on the simulated disk.
 const STEP: Duration = Duration::from_millis(1);
 /// Steps between two control pages, as on a real disk.
 const CONTROL_STEPS: u64 = 5;
@@ -25,10 +25,10 @@ const STEPS_MIN: u64 = 800;
 /// And this long into a pause, so that the log has heard of a control page that no sync followed.
 const PAUSE_STEPS: u64 = 20;
 
-/// One rehearsed cut.
+/// A cut of a simulated disk, and its judgement.
 #[derive(Debug, Clone, Serialize)]
 pub struct RehearsedCut {
-    /// The disk.
+    /// Words for the disk.
     pub disk: &'static str,
     /// The verdict that follows from the disk's behaviour.
     pub expected: CutVerdict,
@@ -36,7 +36,7 @@ pub struct RehearsedCut {
     pub report: CutReport,
     /// Damaged acknowledged writes, as the disk itself counts them.
     pub damaged: u64,
-    /// Whether verdict and every count agree with the disk.
+    /// True if verdict and every count agree with the disk's own account.
     pub is_right: bool,
 }
 
@@ -182,7 +182,7 @@ impl Rehearsal {
         }
     }
 
-    /// What a verifier reads.
+    /// The content of the disk as a verifier reads it.
     fn content(&self) -> Vec<StreamContent> {
         let mut content = Vec::new();
         for (index, stream) in self.run.streams.iter().enumerate() {
@@ -267,8 +267,8 @@ impl Rehearsal {
         }
     }
 
-    /// Whether an acknowledged write is neither there nor replaced by a later one. A page of two
-    /// writes damages the last acknowledged one of its place.
+    /// True of an acknowledged write that is neither there nor replaced by a later one. A page of
+    /// two writes damages the last acknowledged one of its place.
     fn is_damaged(&self, index: usize, number: u64, count: u64) -> bool {
         let stream = self.run.streams[index];
         if stream.kind == StreamKind::Entries {

@@ -16,14 +16,16 @@ const EXACT_MAX: u64 = 1 << 53;
 
 /// Pages of one worker: 8 MiB.
 pub(crate) const PAGE_SLOTS: u32 = 1024;
-/// Control pages.
+/// Control pages of a run: 4 MiB.
 pub(crate) const CONTROL_SLOTS: u32 = 512;
+/// Small files of a run.
 const FILE_SLOTS: u32 = 64;
+/// Places of entries in the directory of a run.
 const ENTRY_SLOTS: u32 = 64;
-/// How many writes of a stream may be durable before the log has confirmed one, as a divisor of its
-/// slots. What a write in flight may have replaced is judged less strictly.
+/// The part of its slots that a stream may write durably before the log has confirmed one, as a
+/// divisor. What a write in flight may have replaced is judged less strictly.
 const WINDOW_DIVISOR: u32 = 4;
-/// Workers at most.
+/// The most workers of a run.
 pub const WORKERS_MAX: u16 = 16;
 
 /// A stream writes one of these kinds of content.
@@ -103,9 +105,9 @@ pub enum CutMethod {
     Fdatasync,
     /// fsync(2) after each write.
     Fsync,
-    /// O_DSYNC.
+    /// Writes through a descriptor with O_DSYNC.
     OpenDatasync,
-    /// O_SYNC.
+    /// Writes through a descriptor with O_SYNC.
     OpenSync,
 }
 
@@ -169,7 +171,8 @@ impl CutTarget {
         }
     }
 
-    /// Why this cannot be the target of the run, now that it is `found`.
+    /// The reason why this cannot be the target of the run, now that it is `found`; `None` where it
+    /// can.
     pub fn difference(&self, found: &Self) -> Option<String> {
         if self.kind != found.kind {
             return Some("it is of another kind".to_owned());
@@ -217,7 +220,7 @@ fn non_blank(text: Option<&str>) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// What to do where another filesystem is found, and what its absence means.
+/// The remedy where another filesystem is found, and the meaning of its absence.
 const MOUNT: &str = "Mount it as before, then verify. If it cannot be mounted even after its \
                      journal was replayed, the disk lost writes that the filesystem had synced, as \
                      a lying disk does; a run on the device itself (--destroy) counts them";
@@ -240,19 +243,19 @@ pub struct RunDescription {
     pub target: CutTarget,
     /// Pages become durable in this way.
     pub method: CutMethod,
-    /// Whether a control page that vanished shows a loss of power: only where an accepted write is
+    /// True if a control page that vanished shows a loss of power: only where an accepted write is
     /// in the disk and depends on nothing that a filesystem keeps in memory.
     pub is_control_evidence: bool,
     /// The run writes these streams.
     pub streams: Vec<WriteStream>,
-    /// What the target was before the run ([`crate::region_fingerprint`]); `None` where it is
-    /// unknown.
+    /// The fingerprint of the target before the run ([`crate::region_fingerprint`]); `None` where
+    /// it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
 }
 
 impl RunDescription {
-    /// Whether this target is certainly that of the run, and all writes of the run were undone: it
+    /// True if this target is certainly that of the run, and all writes of the run were undone: it
     /// is `now` exactly as before. A blank region proves that only on a device with the serial
     /// number of the run, since another blank device would look the same.
     pub fn is_undone(&self, found: &CutTarget, now: Option<&str>) -> bool {
@@ -350,7 +353,7 @@ impl RunDescription {
 }
 
 impl WriteStream {
-    /// Whether its slots are pages of the region.
+    /// True if its slots are pages of the region.
     pub(crate) fn is_paged(&self) -> bool {
         matches!(self.kind, StreamKind::Pages | StreamKind::Control)
     }
@@ -373,13 +376,13 @@ pub(crate) fn parse_run(text: &str) -> Option<u128> {
     u128::from_str_radix(text, 16).ok()
 }
 
-/// How far each stream is: its first writes up to this number are durable, or for control pages,
-/// accepted by the disk.
+/// The progress of each stream: its first writes up to this number are durable, or for control
+/// pages, accepted by the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunProgress {
     /// Since the first write, in ns of the writer's clock.
     pub elapsed_ns: u64,
-    /// Per stream.
+    /// One number for each stream, in the order of the description.
     pub counts: Vec<u64>,
 }
 
@@ -413,12 +416,13 @@ impl RunLog {
         }
     }
 
-    /// Since the first write until the log heard that this write is durable, in ns.
+    /// Nanoseconds from the first write until the log heard that this write is durable; `None`
+    /// where it never did.
     pub(crate) fn reported_at(&self, stream: usize, number: u64) -> Option<u64> {
-        let at = self
+        let report = self
             .progress
             .partition_point(|progress| progress.counts[stream] < number);
-        Some(self.progress.get(at)?.elapsed_ns)
+        Some(self.progress.get(report)?.elapsed_ns)
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// From the first byte of a frame to its last, and for the whole handshake.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
-/// A writer reports at least every second; one that is silent for so long was cut.
+/// A writer reports at least every second; one that is silent for a minute was cut.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// The server's socket, and what it needs.
@@ -27,7 +27,7 @@ pub struct LogServer {
     places: Arc<ConnectionPlaces>,
 }
 
-/// Why the server cannot start.
+/// The reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Other machines could write logs.
@@ -36,7 +36,7 @@ pub enum ListenError {
          Create it with: openssl rand -hex 16 > FILE"
     )]
     NeedsToken(SocketAddr),
-    /// The kernel refused.
+    /// The kernel refused the address.
     #[error("cannot listen on {0}: {1}")]
     Bind(SocketAddr, io::Error),
 }
@@ -320,13 +320,13 @@ fn random_nonce() -> [u8; PROOF_BYTES] {
 
 /// Connections at the same time.
 pub(crate) const PLACES: usize = 64;
-/// Those of them that may list or fetch; the rest is for writers.
+/// The most connections that may list or fetch; the rest is for writers.
 pub(crate) const READERS_MAX: usize = 32;
 
 /// A connection has asked for one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlaceUse {
-    /// Nothing yet.
+    /// No request yet.
     Nothing,
     /// A list or a log.
     Reader,
@@ -342,7 +342,7 @@ struct HeldPlace {
     stream: Option<TcpStream>,
 }
 
-/// All places, the oldest first.
+/// The places in use, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionPlaces {
     held: Mutex<Vec<HeldPlace>>,

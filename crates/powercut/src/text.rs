@@ -115,7 +115,7 @@ fn merged(report: &CutReport) -> Vec<(&'static str, [u64; 4])> {
 /// A verdict in words.
 struct VerdictText {
     headline: String,
-    /// What it means, and what to do.
+    /// The meaning, and what to do.
     meaning: &'static str,
 }
 
@@ -175,6 +175,7 @@ fn not_proven(reason: Option<NotProvenReason>) -> &'static str {
 
 /// Lines that fit a page of 80 columns with an indent of two.
 fn wrap(text: &str) -> Vec<String> {
+    /// 80 without the indent on both sides.
     const COLUMNS: usize = 76;
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

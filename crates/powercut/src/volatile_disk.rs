@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Writes that a lying disk holds back before it destages the oldest.
 const HELD_BACK: usize = 400;
-/// The same of a disk whose syncs skip some pages.
+/// Writes that a disk holds back whose syncs skip some pages.
 const SKIPPED_BACK: usize = 120;
 /// One of this many durable pages is torn on a disk that tears them.
 const TEARS_ONE_IN: u64 = 40;
+/// A torn page has whole sectors of either write.
 const SECTOR_BYTES: usize = 512;
 
-/// How a disk treats what it acknowledges.
+/// The way in which a disk treats writes that it acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiskBehaviour {
     /// A sync empties its cache.
@@ -21,14 +22,14 @@ pub enum DiskBehaviour {
     Lying,
     /// A sync skips one of four pages, which stay in the cache for long.
     PartlyDestaging,
-    /// It has no volatile cache.
+    /// A disk without a volatile cache.
     WriteThrough,
     /// A sync empties its cache, and some pages arrive only in part.
     TornPages,
 }
 
 impl DiskBehaviour {
-    /// All of them.
+    /// Every behaviour, in the order of the report.
     pub const ALL: [Self; 5] = [
         Self::Honest,
         Self::Lying,
@@ -37,7 +38,7 @@ impl DiskBehaviour {
         Self::TornPages,
     ];
 
-    /// Its name in a report.
+    /// The words for it in a report.
     pub fn title(self) -> &'static str {
         match self {
             Self::Honest => "honest, volatile cache",
@@ -59,15 +60,15 @@ pub(crate) struct StoredWrite {
     pub content: Option<Vec<u8>>,
     /// The number of the write.
     pub number: u64,
-    /// Whether only a part of it is there.
+    /// True if only a part of it is there.
     pub is_torn: bool,
     /// The oldest write of which a part is there.
     pub oldest: u64,
-    /// Whether syncs skip it.
+    /// True if syncs skip it.
     is_skipped: bool,
 }
 
-/// The disk.
+/// A simulated disk: its medium, and the cache that a cut empties.
 #[derive(Debug)]
 pub(crate) struct VolatileDisk {
     behaviour: DiskBehaviour,
@@ -91,7 +92,7 @@ impl VolatileDisk {
         self.medium = other.medium;
     }
 
-    /// Accepts a write.
+    /// Accepts a write; its content is durable by the rules of the behaviour.
     pub(crate) fn write(&mut self, place: Place, number: u64, content: Option<Vec<u8>>) {
         let write = StoredWrite {
             content,
@@ -169,7 +170,7 @@ impl VolatileDisk {
         }
     }
 
-    /// What is on the medium.
+    /// The write that is on the medium at this place; `None` where none ever arrived.
     pub(crate) fn stored(&self, place: Place) -> Option<&StoredWrite> {
         self.medium.get(&place)
     }

@@ -23,12 +23,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between two reports, alongside the time that the log takes to confirm one.
+/// Time between two reports, alongside the time that the log takes to confirm one.
 const REPORT_EVERY: Duration = Duration::from_millis(2);
 /// The log takes a longer silence for the cut.
 const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(1);
-/// How long threads may take to end: a disk without power may never answer.
+/// The longest that threads may take to end: a disk without power may never answer.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// Waits for threads and for the time of a report look after this time.
 const POLL: Duration = Duration::from_millis(1);
 
 /// A run that is ready to start.
@@ -51,16 +52,16 @@ pub struct Written {
     pub stays: Option<OpenError>,
 }
 
-/// What the caller of a run decides at each report.
+/// The decision of the caller of a run at each report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep {
-    /// Write on.
+    /// The run goes on.
     Continue,
     /// Stop in an orderly way.
     Stop,
 }
 
-/// What all threads of a run share.
+/// State that all threads of a run share.
 #[derive(Debug)]
 struct Shared {
     description: RunDescription,
@@ -173,7 +174,7 @@ fn remove(directory: &KeptDirectory) -> Result<(), OpenError> {
     })
 }
 
-/// Whether a run's directory holds nothing but files with the names of a run's. False where it
+/// True if a run's directory holds nothing but files with the names of a run's. False where it
 /// cannot be read.
 pub fn holds_only_files_of_run(directory: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(directory) else {
@@ -199,7 +200,7 @@ fn is_run_name(name: &[u8]) -> bool {
         || is_numbered(name, ENTRY_PREFIX)
 }
 
-/// Whether the name is this prefix and a number.
+/// True of this prefix and a number.
 fn is_numbered(name: &[u8], prefix: &str) -> bool {
     match name.strip_prefix(prefix.as_bytes()) {
         Some(number) => !number.is_empty() && number.iter().all(u8::is_ascii_digit),
@@ -360,10 +361,10 @@ pub(crate) fn file_name(slot: u32) -> String {
     format!("{FILE_PREFIX}{slot}")
 }
 
-/// What the name of a small file begins with.
+/// The beginning of the name of a small file.
 const FILE_PREFIX: &str = "file-";
 
-/// What the name of an entry begins with.
+/// The beginning of the name of an entry.
 pub(crate) const ENTRY_PREFIX: &str = "entry-";
 
 fn entry_name(number: u64) -> String {
@@ -465,8 +466,8 @@ const BURST: Duration = Duration::from_millis(20);
 /// log hears of a control page within some milliseconds, so nine of ten cuts fall where control
 /// pages are at risk.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Between two control pages: fewer than a rotating disk can write to its platter in a pause would
-/// leave nothing at risk; many more would make the sync after it slow.
+/// Time between two control pages: fewer than a rotating disk can write to its platter in a pause
+/// would leave nothing at risk; many more would make the sync after it slow.
 pub(crate) const CONTROL_EVERY: Duration = Duration::from_millis(5);
 
 /// Bursts and pauses, the same for all streams of a run.
@@ -486,7 +487,7 @@ impl CommitSchedule {
         }
     }
 
-    /// How long to wait until the next commit; zero inside of a burst. Time never goes back.
+    /// The time until the next commit; zero inside of a burst. `now` never goes back.
     pub(crate) fn wait(&mut self, now: Duration) -> Duration {
         while now >= self.burst_end {
             let extra = self.random.below(PAUSE.as_micros() as u64);

@@ -25,9 +25,9 @@ const PAGE_BUCKETS: usize = 512;
 pub struct FilledBucket {
     /// The lowest latency that it counts, in nanoseconds.
     pub low_ns: u64,
-    /// How many nanoseconds it covers.
+    /// Nanoseconds from its lowest latency to that of the next bucket.
     pub width_ns: u64,
-    /// How many latencies it holds.
+    /// The number of latencies in it.
     pub count: u64,
 }
 
@@ -121,7 +121,7 @@ impl LatencyHistogram {
         self.min_ns = self.min_ns.min(min_ns);
     }
 
-    /// Forgets everything.
+    /// Empties it, as a new one.
     pub fn clear(&mut self) {
         *self = Self::new();
     }
@@ -156,8 +156,8 @@ impl LatencyHistogram {
         self.min_ns = self.min_ns.min(other.min_ns);
     }
 
-    /// What `now` holds beyond this earlier state of it, which becomes equal to it. The ends of
-    /// the part's range are known to their bucket only.
+    /// The latencies that `now` has beyond this earlier state of it, which becomes equal to it. The
+    /// ends of the part's range are known to their bucket only.
     pub fn take_since(&mut self, now: &Self) -> LatencyPart {
         let mut part = LatencyPart::default();
         if now.count == 0 {
@@ -276,7 +276,7 @@ impl LatencyHistogram {
         Some(self.value_at(quantile))
     }
 
-    /// How many latencies there must be, so that ten lie beyond `quantile`.
+    /// The least number of latencies of which ten lie beyond `quantile`.
     pub fn count_for(quantile: f64) -> u64 {
         // The small epsilon keeps 10 / (1 − 0.999) from rising to 10,000.00… by rounding.
         (10.0 / (1.0 - quantile) - 1e-6).ceil() as u64

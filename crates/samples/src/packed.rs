@@ -19,14 +19,15 @@ pub const NUMBER_MAX: u128 = 1 << 60;
 pub struct Packer(Vec<u8>);
 
 impl Packer {
-    /// Adds a number.
+    /// Adds a number behind the ones before.
     pub fn push(&mut self, number: impl Into<u128>) {
-        let mut rest = number.into();
-        while rest >= 0x80 {
-            self.0.push(rest as u8 | 0x80);
-            rest >>= 7;
+        // Seven bits a byte, the lowest first; the eighth says that more follow (LEB128).
+        let mut left = number.into();
+        while left >= 0x80 {
+            self.0.push(left as u8 | 0x80);
+            left >>= 7;
         }
-        self.0.push(rest as u8);
+        self.0.push(left as u8);
     }
 
     /// The numbers, as [`Unpacker::of_bytes`] reads them.
@@ -34,7 +35,7 @@ impl Packer {
         self.0
     }
 
-    /// The text.
+    /// The text of all numbers, in order.
     fn text(self) -> String {
         let mut packed = Vec::new();
         // Reading from memory cannot fail.
@@ -72,7 +73,7 @@ impl Unpacker {
         }
     }
 
-    /// The next number.
+    /// The next number; an error where the text ends or is damaged.
     pub fn wide(&mut self) -> Result<u128, &'static str> {
         let mut number = 0;
         for place in 0..19 {
@@ -94,7 +95,7 @@ impl Unpacker {
         u64::try_from(self.wide()?).map_err(|_| "a number in it has more than 64 bits")
     }
 
-    /// The next amount.
+    /// The next number, where it has to fit into 64 bits.
     pub fn amount(&mut self) -> Result<u64, &'static str> {
         let number = self.wide()?;
         match number {
@@ -103,17 +104,17 @@ impl Unpacker {
         }
     }
 
-    /// Whether all numbers were read.
+    /// True if all numbers were read.
     pub fn is_done(&self) -> bool {
         self.at == self.bytes.len()
     }
 }
 
-/// What has an exact short text.
+/// A value that has an exact short text.
 pub trait Packed: Sized {
-    /// Adds its numbers.
+    /// Adds its numbers, which [`Self::unpack`] reads in the same order.
     fn pack(&self, packer: &mut Packer);
-    /// Reads them back.
+    /// Reads the numbers that [`Self::pack`] added.
     fn unpack(numbers: &mut Unpacker) -> Result<Self, &'static str>;
 }
 

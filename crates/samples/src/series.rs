@@ -16,7 +16,7 @@ pub struct Cell {
     pub errors: u64,
     /// The longest latency among them, in nanoseconds.
     pub latency_max_ns: u64,
-    /// Their latencies, summed, in nanoseconds; not in records.
+    /// Latencies of these events, summed, in nanoseconds; not in records.
     #[serde(skip)]
     pub latency_sum_ns: u64,
 }
@@ -108,7 +108,7 @@ impl TimeSeries {
         }
     }
 
-    /// The same events in cells `factor` times as long.
+    /// As it is, in cells `factor` times as long.
     pub fn coarser(&self, factor: usize) -> Self {
         let together = factor.max(1);
         Self {
@@ -118,15 +118,15 @@ impl TimeSeries {
         }
     }
 
-    /// The same events in cells of at least `interval_ns` and at most `cells_max` cells.
+    /// As it is, in cells of at least `interval_ns` and at most `cells_max` cells.
     pub fn thinned(&self, interval_ns: u64, cells_max: usize) -> Self {
         let by_time = interval_ns.div_ceil(self.interval_ns.max(1)).max(1) as usize;
         let by_count = self.cells.len().div_ceil(cells_max.max(1)).max(1);
         self.coarser(by_time.max(by_count))
     }
 
-    /// All events of the cells that start from `start_ns` on and before `end_ns`, both after the
-    /// start of the measured time, as one cell.
+    /// The sum of the cells that start from `start_ns` on and before `end_ns`, both after the start
+    /// of the measured time.
     pub fn total_between(&self, start_ns: u64, end_ns: u64) -> Cell {
         let mut total = Cell::default();
         let mut cell_ns = self.start_ns;
@@ -145,7 +145,7 @@ impl TimeSeries {
         total.bytes / total.ops.max(1)
     }
 
-    /// All events as one cell.
+    /// The sum of all cells.
     pub fn total(&self) -> Cell {
         Cell::sum(&self.cells)
     }
@@ -170,7 +170,7 @@ struct Columns {
     /// The longest latency among them, in nanoseconds.
     #[serde(default)]
     latency_max_ns: Vec<u64>,
-    /// The same, cell by cell, in records of earlier builds.
+    /// Cell by cell, as records of earlier builds have them in place of the columns.
     #[serde(default, skip_serializing)]
     cells: Vec<Cell>,
 }

@@ -4,7 +4,7 @@ use diskproof_model::units::parse_size;
 use diskproof_simdisk::{Medium, Model, gallery, spec};
 use std::path::PathBuf;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub(crate) const USAGE: &str = concat!(
     "simdisk --model NAME|key=value,… [--size 4GiB] --mount FILE [--backing FILE]\n",
     "Serves a simulated disk over FUSE as the regular file FILE until SIGTERM or SIGINT.\n",

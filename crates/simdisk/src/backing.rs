@@ -12,7 +12,7 @@ use std::sync::RwLock;
 
 const SECTOR: usize = SECTOR_BYTES as usize;
 
-/// Where a disk keeps its content.
+/// The place where a disk keeps its content.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Medium {
     /// A sparse file in memory, gone with the disk. Unwritten bytes are zero and take no room.
@@ -73,7 +73,7 @@ impl Backing {
         })
     }
 
-    /// The disk's size.
+    /// Bytes that the disk claims to have.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
@@ -86,10 +86,10 @@ impl Backing {
         // Locked over both reads: a flush in between would move sectors from one to the other.
         let volatile = self.volatile.read().expect("no holder of the lock panics");
         self.file.read_exact_at(buffer, offset_bytes)?;
-        for (sector, within, range) in sectors(offset_bytes, buffer.len()) {
-            if let Some(content) = volatile.sectors.get(&sector) {
-                let length = range.len();
-                buffer[range].copy_from_slice(&content[within..within + length]);
+        for part in sectors(offset_bytes, buffer.len()) {
+            if let Some(content) = volatile.sectors.get(&part.sector) {
+                let end = part.within + part.buffer.len();
+                buffer[part.buffer].copy_from_slice(&content[part.within..end]);
             }
         }
         Ok(())
@@ -103,12 +103,17 @@ impl Backing {
         let mut volatile = self.volatile.write().expect("no holder of the lock panics");
         volatile.writes += 1;
         let sequence = volatile.writes;
-        for (sector, within, range) in sectors(offset_bytes, data.len()) {
+        for SectorPart {
+            sector,
+            within,
+            buffer,
+        } in sectors(offset_bytes, data.len())
+        {
             let mut content = match volatile.sectors.remove(&sector) {
                 Some(content) => content,
                 None => self.load(sector)?,
             };
-            content[within..within + range.len()].copy_from_slice(&data[range]);
+            content[within..within + buffer.len()].copy_from_slice(&data[buffer]);
             if self.write_cache.destages(sector, sequence) {
                 self.store(sector, &content)?;
             } else {
@@ -171,19 +176,33 @@ impl Backing {
     }
 }
 
-/// The sectors under a span: number, first byte within it, and the range in the caller's buffer.
-fn sectors(
-    offset_bytes: u64,
-    length: usize,
-) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
-    let mut at = 0;
+/// The part of a transfer in one sector.
+struct SectorPart {
+    /// The number of the sector.
+    sector: u64,
+    /// First byte of the part within the sector.
+    within: usize,
+    /// Its bytes in the caller's buffer.
+    buffer: std::ops::Range<usize>,
+}
+
+/// The sectors under a span, in order.
+fn sectors(offset_bytes: u64, length: usize) -> impl Iterator<Item = SectorPart> {
+    let mut done = 0;
     std::iter::from_fn(move || {
-        let position = offset_bytes + at as u64;
+        if done == length {
+            return None;
+        }
+        let position = offset_bytes + done as u64;
         let within = (position % SECTOR_BYTES) as usize;
-        let step = (SECTOR - within).min(length - at);
-        let item = (position / SECTOR_BYTES, within, at..at + step);
-        at += step;
-        (step > 0).then_some(item)
+        let part_bytes = (SECTOR - within).min(length - done);
+        let part = SectorPart {
+            sector: position / SECTOR_BYTES,
+            within,
+            buffer: done..done + part_bytes,
+        };
+        done += part_bytes;
+        Some(part)
     })
 }
 

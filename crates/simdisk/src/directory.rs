@@ -43,7 +43,7 @@ struct FileNode {
     content: File,
     mode: u32,
     links: u32,
-    /// How often the kernel looked it up. It may use the node until it has forgotten all of them.
+    /// Times that the kernel looked it up. It may use the node until it has forgotten all of them.
     lookups: u64,
 }
 
@@ -73,12 +73,12 @@ impl SimDirectory {
         Ok(directory)
     }
 
-    /// The directory.
+    /// The directory where it is mounted.
     pub fn path(&self) -> &Path {
         self.connection.path()
     }
 
-    /// How often O_DIRECT was refused so far, at open or transfer.
+    /// Times that O_DIRECT was refused so far, at open or transfer.
     pub fn refusals(&self) -> u64 {
         self.refusals.load(Ordering::Relaxed)
     }

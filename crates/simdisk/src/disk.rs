@@ -30,11 +30,11 @@ pub struct Stats {
     pub writes: u64,
     /// Flushes.
     pub flushes: u64,
-    /// Those of them that may skip what describes the file: fdatasync and O_DSYNC.
+    /// Flushes that may skip what describes the file: fdatasync and O_DSYNC.
     pub data_flushes: u64,
     /// Holes that were punched.
     pub trims: u64,
-    /// Their bytes.
+    /// Bytes of these trims.
     pub trimmed_bytes: u64,
     /// Bytes delivered.
     pub read_bytes: u64,
@@ -67,7 +67,7 @@ struct Server {
     kept: Mutex<Option<HeldReplies>>,
 }
 
-/// Replies held back.
+/// Replies that a hanging disk holds back.
 struct HeldReplies {
     which: Hanging,
     answers: Vec<PendingReply>,
@@ -76,7 +76,7 @@ struct HeldReplies {
 /// Which requests a hanging disk does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hanging {
-    /// All requests.
+    /// Every request hangs.
     Everything,
     /// Only flushes, like a disk that cannot empty its write cache.
     Flushes,
@@ -304,7 +304,7 @@ impl Server {
         }
     }
 
-    /// Everything that moves no data.
+    /// Answers every request that moves no data.
     fn describe(&self, header: &InHeader, body: &[u8]) -> Result<Body, i32> {
         let attributes = Attributes {
             node: 1,

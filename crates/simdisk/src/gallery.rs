@@ -3,22 +3,22 @@
 //! The numbers are those of data sheets and published measurements, rounded; they need not be those
 //! of any one drive.
 
-/// One named disk.
+/// A disk that a command line can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
-    /// What it is called.
+    /// The name of the command line.
     pub name: &'static str,
-    /// Its size, unless one is given.
+    /// Bytes that it claims, unless the command line gives a size.
     pub size_bytes: u64,
-    /// What it is, for people.
+    /// A sentence for people.
     pub about: &'static str,
-    /// Its numbers.
+    /// Its figures, in the form that [`crate::spec`] reads.
     pub spec: &'static str,
 }
 
 const GB: u64 = 1_000_000_000;
 
-/// Every named disk.
+/// Every named disk, in the order of the help.
 pub const GALLERY: [Named; 9] = [
     Named {
         name: "unthrottled",
@@ -83,8 +83,10 @@ pub const GALLERY: [Named; 9] = [
     },
 ];
 
+/// A constant, so that its capped sister differs in the link alone.
 const MOMENTUS: &str = "rpm=7200,seek=1ms/10600us/22ms,rate=92MB/49MB,zones=24,queue=32,\
                         buffer=16MiB,overhead=133us,link=285MB";
+/// [`MOMENTUS`] on a link that is slower than its outer zones.
 const MOMENTUS_CAPPED: &str = "rpm=7200,seek=1ms/10600us/22ms,rate=92MB/49MB,zones=24,queue=32,\
                                buffer=16MiB,overhead=133us,link=78MB";
 

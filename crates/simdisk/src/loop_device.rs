@@ -8,16 +8,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
-/// Whether the loop driver goes around the page cache of the file below.
+/// The way of the loop driver to the file below: around its page cache, or through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direct {
-    /// Each request reaches the file's disk.
+    /// Around it: each request reaches the file's disk.
     On,
     /// The host's page cache answers, even to O_DIRECT on the loop device.
     Off,
 }
 
-/// Why no loop device could be had.
+/// The reason why no loop device could be had.
 #[derive(Debug, thiserror::Error)]
 pub enum LoopError {
     /// The file below cannot be opened.
@@ -83,10 +83,11 @@ unsafe impl Send for Hold {}
 // SAFETY: as above; there is no shared access through it.
 unsafe impl Sync for Hold {}
 
+/// Bytes of the mapping: one page.
 const HOLD_BYTES: usize = 4096;
+// Numbers of linux/loop.h and linux/fs.h under the kernel's names.
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
-/// `BLKROSET` of linux/fs.h.
 const BLKROSET: libc::c_ulong = 0x125D;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
@@ -180,6 +181,13 @@ impl LoopDevice {
     }
 }
 
+fn driver_error(path: &Path, source: io::Error) -> LoopError {
+    LoopError::Driver {
+        path: path.to_owned(),
+        source,
+    }
+}
+
 fn try_free_device(
     file: &File,
     direct: Direct,
@@ -187,10 +195,6 @@ fn try_free_device(
     path: &Path,
 ) -> Result<LoopDevice, LoopError> {
     let control = PathBuf::from("/dev/loop-control");
-    let driver_error = |path: &Path, source| LoopError::Driver {
-        path: path.to_owned(),
-        source,
-    };
     let control_file = File::options()
         .read(true)
         .write(true)

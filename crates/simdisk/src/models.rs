@@ -37,7 +37,7 @@ use self::write_cache::CacheModel;
 
 pub use self::timing::{DiskCompletion, DiskRequest, Operation, TimingModel};
 
-/// How the disk moves data.
+/// The mechanism that moves a disk's data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mechanism {
     /// Channels, rates and limits without moving parts.
@@ -56,9 +56,9 @@ pub enum Mechanism {
 /// A whole simulated disk as plain data. `Model::default()` answers everything at once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Its name in the gallery, or the text it was read from.
+    /// The name in the gallery, or the text it was read from.
     pub name: String,
-    /// How it moves data.
+    /// The mechanism that moves its data.
     pub mechanism: Mechanism,
     /// Bytes/s of the link between mechanism and host; `None` is unlimited.
     pub link_bytes_per_s: Option<u64>,
@@ -72,11 +72,11 @@ pub struct Model {
     pub slow: Vec<SlowRange>,
     /// Errors and short transfers.
     pub faults: Vec<MediaFault>,
-    /// What becomes of acknowledged writes when the power fails.
+    /// The fate of acknowledged writes when the power fails.
     pub write_cache: CacheModel,
-    /// Whether O_DIRECT is possible.
+    /// The answer to O_DIRECT.
     pub direct: DirectAccess,
-    /// What it really holds, where that is less than it claims.
+    /// The real size and the behaviour beyond it, of a disk that claims more.
     pub counterfeit: Option<Counterfeit>,
 }
 

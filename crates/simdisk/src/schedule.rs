@@ -46,7 +46,7 @@ impl<A: Send> ReplySchedule<A> {
         }
     }
 
-    /// Virtual time now.
+    /// The present in virtual time.
     pub(crate) fn now_ns(&self) -> u64 {
         self.switched_on.elapsed().as_nanos() as u64
     }

@@ -16,12 +16,6 @@ pub fn forbid(command: &mut Command, calls: &[libc::c_long]) {
 /// Loads the number of the call, compares it with each, and answers EPERM or allows the call. The
 /// architecture is not checked: tests start no child that uses the numbers of another one.
 fn filter(calls: &[libc::c_long]) -> Vec<libc::sock_filter> {
-    let statement = |code: u32, k: u32| libc::sock_filter {
-        code: code as u16,
-        jt: 0,
-        jf: 0,
-        k,
-    };
     let load_number = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0);
     let count = calls.len();
     let compare = calls
@@ -45,23 +39,34 @@ fn filter(calls: &[libc::c_long]) -> Vec<libc::sock_filter> {
         .collect()
 }
 
+/// A statement of classic BPF that does not jump; `k` is its operand.
+fn statement(code: u32, k: u32) -> libc::sock_filter {
+    libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k,
+    }
+}
+
+fn os_result(result: i32) -> io::Result<()> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 fn install(filter: &[libc::sock_filter]) -> io::Result<()> {
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         filter: filter.as_ptr().cast_mut(),
     };
-    let ok = |result: i32| {
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
-    };
     // SAFETY: takes numbers only. Without it a filter needs CAP_SYS_ADMIN.
-    ok(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
+    os_result(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
     // SAFETY: the kernel reads `len` statements from the pointer during the call; both live over
     // it, and nothing is written.
-    ok(unsafe {
+    os_result(unsafe {
         libc::prctl(
             libc::PR_SET_SECCOMP,
             libc::SECCOMP_MODE_FILTER,

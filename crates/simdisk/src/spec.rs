@@ -46,27 +46,27 @@ Keys (SIZE as 4GiB or 100MB, bandwidths per second; TIME as 500us or 2s):
   cached=SIZE/SIZE        a counterfeit that holds so much / beyond it only the last so much
   direct=accepted | refused-at-open | refused-at-transfer";
 
-/// Why a text is no model.
+/// The reason why a text is no model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// Neither a named disk nor `key=value`.
     #[error("there is no disk named '{name}'; the names are {}", names())]
     UnknownName {
-        /// What was written.
+        /// The name that was written.
         name: String,
     },
-    /// No such key.
+    /// A key that no model has.
     #[error("there is no key '{key}'\n{HELP}")]
     UnknownKey {
-        /// What was written.
+        /// The key that was written.
         key: String,
     },
     /// The key has no such value.
     #[error("'{value}' is no value for '{key}'\n{HELP}")]
     Value {
-        /// The key.
+        /// The key of the value.
         key: String,
-        /// What was written.
+        /// The value that was written.
         value: String,
     },
     /// A key of rotating disks on another, or the other way round.
@@ -75,7 +75,7 @@ pub enum SpecError {
          only when the disk is complete"
     )]
     Mechanism {
-        /// The key.
+        /// The key that was written.
         key: String,
     },
 }

@@ -22,32 +22,31 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Whether a test can run here: as root, with these programs, and with loop devices or FUSE where
+/// True if a test can run here: as root, with these programs, and with loop devices or FUSE where
 /// `losetup` or `fusermount3` is among them. Prints the line that counts as a skip when it cannot.
 pub fn can_run(test: &str, programs: &[&str]) -> bool {
-    let found = |program: &&&str| {
-        ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
-            .iter()
-            .any(|at| Path::new(at).join(program).exists())
-    };
-    let lacks =
-        |program: &str, node: &str| programs.contains(&program) && !Path::new(node).exists();
     let missing = if !rustix::process::geteuid().is_root() {
-        Some("root".to_owned())
-    } else if lacks("losetup", "/dev/loop-control") {
-        Some("loop devices".to_owned())
-    } else if lacks("fusermount3", "/dev/fuse") {
-        Some("/dev/fuse".to_owned())
+        Some("root")
+    } else if programs.contains(&"losetup") && !Path::new("/dev/loop-control").exists() {
+        Some("loop devices")
+    } else if programs.contains(&"fusermount3") && !Path::new("/dev/fuse").exists() {
+        Some("/dev/fuse")
     } else {
         programs
             .iter()
-            .find(|program| !found(program))
-            .map(|program| (*program).to_owned())
+            .find(|program| !is_installed(program))
+            .copied()
     };
     if let Some(missing) = &missing {
         eprintln!("SKIPPED: {test}: {missing}");
     }
     missing.is_none()
+}
+
+fn is_installed(program: &str) -> bool {
+    ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+        .iter()
+        .any(|directory| Path::new(directory).join(program).exists())
 }
 
 /// A directory on the machine's own disk, open to every user.
@@ -72,7 +71,7 @@ fn place_in(folder: &str) -> TempDir {
 /// A loop device over a file or a device, attached by `losetup`.
 #[derive(Debug)]
 pub struct Loop {
-    /// `/dev/loopN`.
+    /// The node: `/dev/loopN`.
     pub node: PathBuf,
 }
 
@@ -96,7 +95,7 @@ impl Loop {
         }
     }
 
-    /// Kernel name: `loopN`.
+    /// The kernel name: `loopN`.
     pub fn name(&self) -> &str {
         self.node.file_name().unwrap().to_str().unwrap()
     }
@@ -116,10 +115,10 @@ impl Drop for Loop {
     }
 }
 
-/// A mounted filesystem.
+/// A filesystem that is mounted until this is dropped.
 #[derive(Debug)]
 pub struct Mount {
-    /// Where.
+    /// The mount point.
     pub point: PathBuf,
 }
 
@@ -153,13 +152,14 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let unmount = || {
+        let is_unmounted = released(|| {
             Command::new("umount")
                 .arg(&self.point)
                 .stderr(Stdio::null())
                 .status()
-        };
-        if !released(|| unmount().is_ok_and(|status| status.success())) {
+                .is_ok_and(|status| status.success())
+        });
+        if !is_unmounted {
             eprintln!("{} could not be unmounted", self.point.display());
         }
     }
@@ -180,9 +180,9 @@ fn released(mut attempt: impl FnMut() -> bool) -> bool {
 /// order.
 #[derive(Debug)]
 pub struct Disk {
-    /// The mount.
+    /// The mount of its filesystem.
     pub mount: Mount,
-    /// What is mounted.
+    /// The device that is mounted.
     pub device: Loop,
     _place: TempDir,
 }
@@ -233,10 +233,10 @@ impl Disk {
     }
 }
 
-/// A zram device.
+/// A zram device that is reset when this is dropped.
 #[derive(Debug)]
 pub struct Zram {
-    /// `/dev/zramN`.
+    /// The node: `/dev/zramN`.
     pub node: PathBuf,
     number: String,
 }
@@ -263,10 +263,12 @@ impl Zram {
 
 impl Drop for Zram {
     fn drop(&mut self) {
-        let reset = || std::fs::write(format!("/sys/block/zram{}/reset", self.number), "1").is_ok();
-        if !released(|| {
-            reset() && std::fs::write("/sys/class/zram-control/hot_remove", &self.number).is_ok()
-        }) {
+        let reset = format!("/sys/block/zram{}/reset", self.number);
+        let is_removed = released(|| {
+            std::fs::write(&reset, "1").is_ok()
+                && std::fs::write("/sys/class/zram-control/hot_remove", &self.number).is_ok()
+        });
+        if !is_removed {
             eprintln!("{} could not be removed", self.node.display());
         }
     }

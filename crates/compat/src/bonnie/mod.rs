@@ -24,13 +24,14 @@ use print::{
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of bonnie++ in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("bonnie.txt"), start));
 
 const MIB: u64 = 1 << 20;
 /// bonnie++ needs twice the memory, because it does not empty the page cache.
 const SIZE_MIB: u64 = 1024;
+// Defaults of bonnie++, and the limit here.
 const SEEKS_DEFAULT: u64 = 8192;
 const SEEKERS: u32 = 5;
 const CONCURRENCY_MAX: u64 = 200;
@@ -47,7 +48,7 @@ const DIRECTORIES_MAX: u64 = 10_000;
 /// A day stands in for the limit of time that bonnie++ does not have.
 const FILES_NS: u64 = 86_400 * 1_000_000_000;
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BonnieLoad {
     head: LoadHead,
@@ -59,7 +60,7 @@ struct BonnieLoad {
     seed: Option<u64>,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that bonnie++ prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let command = CommandLine::with_help_after_errors(DROP_IN.usage);
     DROP_IN.start_load(arguments, command, read)
@@ -294,10 +295,12 @@ impl BonnieLoad {
             workers: self.labels.concurrency,
             span: part(u64::from(run) * size, size),
             // bonnie++ syncs each file that it closes; -b adds one after each writing seek.
-            sync: match (read_permille < 1000, self.syncs_each && name == SEEKS) {
-                (false, _) => SyncPolicy::None,
-                (true, false) => SyncPolicy::AtEnd,
-                (true, true) => every(1, SyncCall::Fsync),
+            sync: if read_permille == 1000 {
+                SyncPolicy::None
+            } else if self.syncs_each && name == SEEKS {
+                every(1, SyncCall::Fsync)
+            } else {
+                SyncPolicy::AtEnd
             },
             // bonnie++ opens the file with O_DIRECT only to create it.
             cache: direct_or(self.is_direct && name == WRITE, buffered),

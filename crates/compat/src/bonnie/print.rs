@@ -62,11 +62,11 @@ pub(super) struct RunLabels {
 /// The formats of the CSV line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CsvFormat {
-    /// 27 fields.
+    /// The line of 1.03, with 27 fields.
     V103,
-    /// 48 fields.
+    /// The line of 1.96, with 48 fields.
     V196,
-    /// 50 fields.
+    /// The line of 1.98, with 50 fields.
     V198,
 }
 
@@ -93,14 +93,14 @@ struct TestFigures {
 #[derive(Debug)]
 pub(super) struct TablePrinter {
     labels: RunLabels,
-    /// Of the tests of the large file.
+    /// Figures of the large file, in the order of the table.
     tests: [TestFigures; 6],
-    /// Of the tests of many files.
+    /// Figures of many files, in the order of the table.
     files: [TestFigures; 6],
     progress: TableProgress,
 }
 
-/// How far the tests are.
+/// The tests that have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TableProgress {
     Measuring,
@@ -149,7 +149,7 @@ impl TablePrinter {
         HEAD.to_owned() + &rows(format!("{name}{size:>width$}"), tests)
     }
 
-    /// The CSV line.
+    /// The CSV line with the figures of all tests.
     fn csv(&self, tests: &[TestFigures; 6], machine: &str) -> String {
         let labels = &self.labels;
         let mut fields = labels.csv.versions().to_vec();
@@ -245,7 +245,7 @@ fn rows(label: String, tests: &[TestFigures; 6]) -> String {
 }
 
 impl CsvFormat {
-    /// Its version, and that of the bonnie++ that writes it.
+    /// The version of the format, and that of the bonnie++ that writes it.
     fn versions(self) -> [String; 2] {
         match self {
             Self::V103 => ["1.03", "1.03"],
@@ -266,7 +266,7 @@ impl CsvFormat {
         known.join(",")
     }
 
-    /// Whether the format has the field of this index in format 1.98.
+    /// True if the format has the field of this index in format 1.98.
     fn has_field(self, index: usize) -> bool {
         match self {
             // Name, size, rates of the file; number of files, their rates.

@@ -18,13 +18,17 @@ use diskproof_model::units::SECTOR_BYTES;
 use print::{CopyPrinter, StatusLevel, counts_bytes, parse_bytes};
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of dd in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("dd.txt"), start));
 
+/// dd's default of bs.
 const BLOCK_BYTES: u64 = 512;
+/// The largest block that is taken here; dd takes larger ones.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
+/// Inputs of a copy that writes a disk.
 const SOURCES: [&str; 3] = ["/dev/zero", "/dev/urandom", "/dev/random"];
+/// Output of a copy that reads a disk.
 const SINK: &str = "/dev/null";
 
 /// A copy as the operands describe it.
@@ -300,7 +304,7 @@ impl CopyLoad {
         Ok(bytes)
     }
 
-    /// Whether dd would cut the file off where it begins to write, and write nothing behind it.
+    /// True if dd would cut the file off where it begins to write, and write nothing behind it.
     fn would_truncate(&self, size_bytes: u64) -> bool {
         self.head.writes
             && self.bytes == Some(0)

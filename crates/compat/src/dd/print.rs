@@ -7,11 +7,11 @@ use diskproof_model::measurement::{Measurement, OpKind};
 /// Prefixes from 10³ or 2¹⁰ on.
 const PREFIXES: [char; 8] = ['k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y'];
 
-/// What is printed.
+/// The part of the report that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StatusLevel {
     All,
-    /// Without the rate.
+    /// The counts of blocks, without the rate.
     Records,
     None,
 }
@@ -20,7 +20,7 @@ pub(super) enum StatusLevel {
 #[derive(Debug)]
 pub(super) struct CopyPrinter {
     pub(super) status: StatusLevel,
-    /// Of whole blocks.
+    /// Bytes of a whole block.
     pub(super) block_bytes: u64,
 }
 
@@ -70,10 +70,12 @@ impl ToolPrinter for CopyPrinter {
 /// `8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.00123 s, 6.8 GB/s`.
 pub(super) fn transfer(bytes: u64, seconds: f64) -> String {
     let (si, iec) = (human(bytes as f64, 1000.0), human(bytes as f64, 1024.0));
-    let sizes = match (lacks_prefix(&si), lacks_prefix(&iec)) {
-        (true, _) => String::new(),
-        (false, true) => format!(" ({si})"),
-        (false, false) => format!(" ({si}, {iec})"),
+    let sizes = if lacks_prefix(&si) {
+        String::new()
+    } else if lacks_prefix(&iec) {
+        format!(" ({si})")
+    } else {
+        format!(" ({si}, {iec})")
     };
     let plural = if bytes == 1 { "" } else { "s" };
     let rate = if bytes == 0 {
@@ -120,7 +122,7 @@ fn suffix(text: &str) -> Option<u64> {
     base.checked_pow(index as u32 + 1)
 }
 
-/// Whether a number counts bytes instead of blocks, as in `count=4096B`.
+/// True of a number that counts bytes instead of blocks, as in `count=4096B`.
 pub(super) fn counts_bytes(text: &str) -> bool {
     match text.strip_suffix('B') {
         Some(number) => number.ends_with(|c: char| c.is_ascii_digit()),
@@ -163,7 +165,7 @@ fn rounded(value: f64, has_prefix: bool) -> f64 {
     }
 }
 
-/// Whether a text of [`human`] has no prefix.
+/// True of a text of [`human`] without a prefix.
 fn lacks_prefix(text: &str) -> bool {
     text.ends_with(" B")
 }

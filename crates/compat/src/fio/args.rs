@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of fio in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("fio.txt"), start));
 
 /// Shorter intervals would disturb what is measured.
 const STATUS_INTERVAL_MIN_NS: u64 = 100_000_000;
 
-/// Reads the arguments.
+/// Turns the arguments into jobs, or into the text or error that fio prints.
 pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let mut reader = FioArguments::default();
     let mut words = arguments.iter();
@@ -46,8 +46,10 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
         };
         let value = match value {
             None if takes_value => {
-                let missing = || usage(&format!("option '--{name}' requires an argument"));
-                Some(words.next().cloned().ok_or_else(missing)?)
+                let Some(next) = words.next() else {
+                    return Err(usage(&format!("option '--{name}' requires an argument")));
+                };
+                Some(next.clone())
             }
             value => value,
         };
@@ -117,14 +119,14 @@ fn usage(text: &str) -> DropInError {
 
 #[derive(Debug, Default)]
 struct FioArguments {
-    /// The general options.
+    /// Options that belong to no job, such as those of the output.
     general: GivenArguments,
     global: Vec<JobOption>,
     jobs: Vec<OptionsJob>,
-    /// Whether options belong to the last job.
+    /// True once a job has begun, to which the options that follow belong.
     in_job: bool,
     files: Vec<PathBuf>,
-    /// What is printed in place of a run.
+    /// The text that is printed in place of a run.
     shown: Option<ToolText>,
 }
 
@@ -183,10 +185,12 @@ impl FioArguments {
         Ok(Started::Jobs(Box::new(JobRequest {
             sources: std::iter::once(options).chain(files).collect(),
             sections: general.values("section").map(str::to_owned).collect(),
-            action: match (general.has("showcmd"), general.has("parse-only")) {
-                (true, _) => JobAction::ShowCommand,
-                (false, true) => JobAction::Check,
-                (false, false) => JobAction::Run,
+            action: if general.has("showcmd") {
+                JobAction::ShowCommand
+            } else if general.has("parse-only") {
+                JobAction::Check
+            } else {
+                JobAction::Run
             },
             is_read_only: general.has("readonly"),
             saved_to: saved_to.clone(),
@@ -217,17 +221,20 @@ fn interval_ns(text: &str) -> Result<u64, String> {
 /// The jobs as a command line, for `--showcmd`.
 fn command_line(described: &DescribedJobs) -> String {
     let mut words = vec![DROP_IN.name.to_owned()];
-    let option = |option: &JobOption| match &option.value {
-        Some(value) => format!("--{}={}", option.key, quoted(value)),
-        None => format!("--{}", option.key),
-    };
-    words.extend(described.global.iter().map(option));
+    words.extend(described.global.iter().map(option_word));
     for job in &described.jobs {
         words.push(format!("--name={}", quoted(&job.name)));
         let others = job.options.iter().filter(|option| option.key != "name");
-        words.extend(others.map(option));
+        words.extend(others.map(option_word));
     }
     words.join(" ") + " \n"
+}
+
+fn option_word(option: &JobOption) -> String {
+    match &option.value {
+        Some(value) => format!("--{}={}", option.key, quoted(value)),
+        None => format!("--{}", option.key),
+    }
 }
 
 /// The line of --version, which scripts compare.

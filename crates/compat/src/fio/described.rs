@@ -16,7 +16,7 @@ impl DescribedJobs {
         None
     }
 
-    /// Whether a switch of a job is on.
+    /// The value of a switch of a job; `default` where the job does not set it.
     pub(super) fn is_on(&self, job: &DescribedJob, key: &str, default: bool) -> bool {
         match self.value(job, key) {
             Some(value) => value != "0",

@@ -8,7 +8,7 @@ use diskproof_model::measurement::DiskTotals;
 /// The version of fio whose output this is.
 pub(super) const EMULATES: &str = "fio-3.33";
 
-/// What all entries of a run share.
+/// Facts that all entries of a run share.
 pub(super) struct RunFrame<'a> {
     pub unix_ns: u64,
     pub time: String,
@@ -77,7 +77,7 @@ impl GroupTotal {
         })
     }
 
-    /// Bytes per second.
+    /// Bytes per second, rounded down, over the whole milliseconds of the longest job.
     pub(super) fn rate(&self) -> u64 {
         (u128::from(self.bytes) * 1000 / u128::from(self.ms_max.max(1))) as u64
     }
@@ -157,15 +157,19 @@ pub(super) fn lines(disks: &[DiskTotals]) -> String {
 
 /// The figures of a line, each with this before its name.
 fn line(figures: &DiskFigures, prefix: &str) -> String {
-    let counts = &figures.counts;
-    let pair = |at: usize| format!("{}/{}", counts[at], counts[at + 1]);
+    let [
+        reads,
+        writes,
+        read_merges,
+        write_merges,
+        read_ms,
+        write_ms,
+        queued_ms,
+    ] = figures.counts;
+    let busy_percent = figures.busy_percent;
     format!(
-        "{prefix}ios={}, {prefix}merge={}, {prefix}ticks={}, {prefix}in_queue={}, \
-         {prefix}util={:3.2}%",
-        pair(0),
-        pair(2),
-        pair(4),
-        counts[6],
-        figures.busy_percent
+        "{prefix}ios={reads}/{writes}, {prefix}merge={read_merges}/{write_merges}, \
+         {prefix}ticks={read_ms}/{write_ms}, {prefix}in_queue={queued_ms}, \
+         {prefix}util={busy_percent:3.2}%"
     )
 }

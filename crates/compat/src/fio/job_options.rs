@@ -4,39 +4,39 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// How an option of a job is handled.
+/// The treatment of an option of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FioHandling {
-    /// It has the same meaning here, or an equivalent.
+    /// Carried out with the same meaning, or an equivalent.
     Translated,
-    /// It does not change the load.
+    /// Accepted, because it does not change the load.
     Ignored,
     /// Nor does this one, but `as fio` uses it for its output.
     Carried,
-    /// It would change the load. The job is refused, except for these values, and where the
-    /// option has no effect.
+    /// Refused with the job, because it would change the load, except for these values, and where
+    /// the option has no effect.
     Refused {
-        /// The values.
+        /// Values with which it does not change the load.
         except: Vec<&'static str>,
-        /// What gives it an effect; `None`: it always has one.
+        /// The condition under which it has an effect; `None`: it always has one.
         only: Option<FioCondition>,
     },
-    /// It is no option of jobs.
+    /// No option of jobs.
     Hint,
 }
 
 /// The jobs in which an option has an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FioCondition {
-    /// With random offsets.
+    /// The job uses random offsets.
     Random,
-    /// Jobs that write.
+    /// The job writes.
     Writes,
     /// Through the page cache.
     Buffered,
     /// With several requests in flight.
     Queue,
-    /// With several laps.
+    /// The job makes several laps.
     Loops,
     /// With this other option.
     Option(&'static str),
@@ -67,21 +67,21 @@ impl FioCondition {
     }
 }
 
-/// An option.
+/// An option of fio's jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FioOption {
-    /// Its names; the first one stands for all.
+    /// Names, of which the first stands for all.
     pub names: Vec<&'static str>,
-    /// How a job with it is handled.
+    /// The treatment of a job with it.
     pub handling: FioHandling,
     /// The translation or the reason; for refusals the rest of a sentence that begins with the
     /// option.
     pub text: &'static str,
-    /// What to write instead of the flag, as the rest of such a sentence.
+    /// The words that replace the flag, as the rest of a sentence.
     pub hint: Option<&'static str>,
-    /// Whether it takes a value only behind `=`, under each of its names.
+    /// True of an option that takes a value only behind `=`, under each of its names.
     pub is_switch: bool,
-    /// Whether its value is 0 or 1. A switch has any number; all but 0 are alike.
+    /// True of an option with the value 0 or 1. A switch has any number; all but 0 are alike.
     pub is_boolean: bool,
 }
 
@@ -92,12 +92,13 @@ impl FioOption {
     }
 }
 
+/// The options with their treatment and texts; its first lines describe its columns.
 const TABLE: &str = include_str!("job_options.txt");
-/// The hint `job`.
+/// The text of the hint `job` in the table.
 const JOB_HINT: &str = "is a job option; write the whole fio command after run: diskproof run fio \
                         --name=t …";
 
-/// All options, in the order of the table.
+/// The options of fio's jobs, in the order of the table.
 pub static FIO_OPTIONS: LazyLock<Vec<FioOption>> = LazyLock::new(|| {
     let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
     lines.flat_map(options_of_line).collect()
@@ -105,30 +106,38 @@ pub static FIO_OPTIONS: LazyLock<Vec<FioOption>> = LazyLock::new(|| {
 
 /// A map, because a file may have a million settings.
 static BY_NAME: LazyLock<HashMap<&'static str, &'static FioOption>> = LazyLock::new(|| {
-    let all = FIO_OPTIONS.iter();
     let mut by_name = HashMap::new();
-    for option in all.filter(|option| option.handling != FioHandling::Hint) {
-        for name in &option.names {
-            by_name.insert(*name, option);
+    for option in FIO_OPTIONS.iter() {
+        if option.handling != FioHandling::Hint {
+            for name in &option.names {
+                by_name.insert(*name, option);
+            }
         }
     }
     by_name
 });
 
+/// Reads a line of the table, whose first lines describe it. Its first cell may name several
+/// options, each with aliases behind slashes.
 fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
-    let mut parts = line.split('|').map(str::trim);
-    let mut next = || parts.next().unwrap_or_default();
-    let (names, handling, text, hint) = (next(), next(), next(), next());
-    let handling = match handling.split_once(' ').unwrap_or((handling, "")) {
+    let mut cells = line.split('|').map(str::trim);
+    let names = cells.next().unwrap_or_default();
+    let treatment = cells.next().unwrap_or_default();
+    let text = cells.next().unwrap_or_default();
+    let hint = cells.next().unwrap_or_default();
+    let handling = match treatment.split_once(' ').unwrap_or((treatment, "")) {
         ("translated", _) => FioHandling::Translated,
         ("ignored", "carried") => FioHandling::Carried,
         ("ignored", _) => FioHandling::Ignored,
         ("hint", _) => FioHandling::Hint,
         (_, harmless) => {
-            let words = || harmless.split_whitespace();
-            let mut conditions = words().filter_map(|word| word.strip_prefix("if="));
-            let only = conditions.next().map(FioCondition::named);
-            let except = words().filter(|word| !word.starts_with("if=")).collect();
+            let (mut except, mut only) = (Vec::new(), None);
+            for word in harmless.split_whitespace() {
+                match word.strip_prefix("if=") {
+                    Some(condition) => only = Some(FioCondition::named(condition)),
+                    None => except.push(word),
+                }
+            }
             FioHandling::Refused { except, only }
         }
     };
@@ -137,18 +146,16 @@ fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
         (_, "job") => Some(JOB_HINT),
         (_, hint) => Some(hint).filter(|hint| !hint.is_empty()),
     };
-    names.split_whitespace().map(move |names| {
-        let all = names
+    names.split_whitespace().map(move |aliases| FioOption {
+        names: aliases
             .split('/')
-            .map(|name| name.trim_end_matches(['!', '?']));
-        FioOption {
-            names: all.collect(),
-            handling: handling.clone(),
-            text,
-            hint,
-            is_switch: names.ends_with('!'),
-            is_boolean: names.ends_with('?'),
-        }
+            .map(|name| name.trim_end_matches(['!', '?']))
+            .collect(),
+        handling: handling.clone(),
+        text,
+        hint,
+        is_switch: aliases.ends_with('!'),
+        is_boolean: aliases.ends_with('?'),
     })
 }
 
@@ -159,19 +166,24 @@ pub fn fio_option(name: &str) -> Option<&'static FioOption> {
 
 /// The options of jobs that fio takes an unambiguous beginning for.
 pub(super) fn fio_options_beginning(start: &str) -> Vec<&'static str> {
-    let all = BY_NAME.keys().copied();
-    all.filter(|name| name.starts_with(start)).collect()
+    BY_NAME
+        .keys()
+        .copied()
+        .filter(|name| name.starts_with(start))
+        .collect()
 }
 
 /// The name that was meant by a misspelt one: one letter differs, or a dash stands for `_`.
 pub fn fio_similar(name: &str) -> Option<&'static str> {
     let plain = name.replace('-', "_");
-    let mut all = BY_NAME.keys().filter(|known| differ_by_one(known, &plain));
-    all.next().copied()
+    BY_NAME
+        .keys()
+        .find(|known| differ_by_one(known, &plain))
+        .copied()
 }
 
-/// Whether two words are the same but for a letter that was added, left out, changed, or exchanged
-/// with the next one.
+/// True of two words that are the same but for a letter that was added, left out, changed, or
+/// exchanged with the next one.
 fn differ_by_one(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let is_short = one.len() <= other.len();
@@ -196,7 +208,7 @@ pub fn fio_hint(name: &str) -> Option<&'static str> {
     options.find_map(|option| option.hint)
 }
 
-/// Whether a word is an option of a job that takes a value only behind `=`.
+/// True of an option of a job that takes a value only behind `=`.
 pub(super) fn is_switch(name: &str) -> bool {
     fio_option(name).is_some_and(|option| option.is_switch)
 }

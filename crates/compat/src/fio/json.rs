@@ -92,6 +92,7 @@ const DISK_KEYS: [&str; 8] = [
     "in_queue",
     "util",
 ];
+/// Keys of the means over the members of a volume, as fio spells them.
 const MEMBER_KEYS: [&str; 8] = [
     "aggr_read_ios",
     "aggr_write_ios",

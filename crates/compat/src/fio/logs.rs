@@ -10,14 +10,14 @@ use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::series::Cell;
 use std::fmt::Write as _;
 
-/// What a log has at each interval.
+/// The figures that a log has of each interval.
 #[derive(Debug, Clone, Copy)]
 enum LogKind {
     Kib,
     Ops,
     /// The mean latency in nanoseconds.
     Latency,
-    /// How many latencies are in each of fio's bins.
+    /// The number of latencies in each of fio's bins.
     Bins,
     /// The time of a submission. fio has none for an engine that blocks, and leaves an empty file;
     /// for others there is no log, because the time is not measured.
@@ -79,14 +79,14 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
     files
 }
 
-/// Whether a job turns the times of a log off.
+/// True if a job turns the times of a log off.
 fn is_left_out(suffix: &str, described: &DescribedJobs, job: &DescribedJob) -> bool {
     LEFT_OUT
         .iter()
         .any(|(log, option)| *log == suffix && hides(described, job, option))
 }
 
-/// Whether the requests of a job are blocking calls in fio.
+/// True if the requests of a job are blocking calls in fio.
 fn blocks(described: &DescribedJobs, job: &DescribedJob) -> bool {
     let engine = described.value(job, "ioengine").unwrap_or_default();
     !matches!(engine.as_str(), "libaio" | "io_uring" | "posixaio")
@@ -103,19 +103,19 @@ fn add(files: &mut Vec<ToolFile>, path: String, text: String) {
     }
 }
 
-/// Of a line where the job sets none.
+/// Milliseconds of a line where the job sets none.
 const INTERVAL_MS_DEFAULT: u64 = 100;
 
-/// How the logs of a job are written.
+/// The lines and columns of the logs of a job.
 #[derive(Debug, Clone, Copy)]
 struct LogOptions {
-    /// Of a line.
+    /// Nanoseconds of a line.
     interval_ns: u64,
-    /// Whether the job sets it (`log_avg_msec`).
+    /// True if the job sets it (`log_avg_msec`).
     has_interval: bool,
-    /// Of a line of bins; 0: there is none.
+    /// Nanoseconds of a line of bins; 0: there is none.
     bins_interval_ns: u64,
-    /// How many bins are one.
+    /// The number of bins that are written as one.
     bins_merged: usize,
 }
 
@@ -178,7 +178,7 @@ impl LogOptions {
         text
     }
 
-    /// Whether what is behind the last whole interval of a job has a line. As in fio, rates at
+    /// True if what is behind the last whole interval of a job has a line. As in fio, rates at
     /// intervals end with the last whole one, and latencies do not. Without an interval fio logs
     /// each request, so a short job has a line, too.
     fn logs_rest(self, kind: LogKind) -> bool {

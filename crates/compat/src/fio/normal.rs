@@ -9,6 +9,7 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::shape::{SteadyFigure, SteadyTest};
 use std::fmt::Write as _;
 
+/// Prefixes of units, each a step above the one before.
 const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
 /// A number with at most so many digits, its prefix and its unit.
@@ -43,7 +44,7 @@ fn length(number: u64) -> usize {
     number.to_string().len()
 }
 
-/// `95.5MiB` and `100MB`.
+/// A number of bytes in both spellings: `95.5MiB` and `100MB`.
 struct BytesText {
     binary: String,
     decimal: String,
@@ -81,8 +82,8 @@ pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String 
         };
         text.push_str(&direction_text("mixed", &mixed, entry));
     }
-    let all = entry.directions.iter().map(|stats| &stats.latency);
-    text.push_str(&latency_ranges(&range_shares(all)));
+    let latencies = entry.directions.iter().map(|stats| &stats.latency);
+    text.push_str(&latency_ranges(&range_shares(latencies)));
     if entry.sync.count() > 0 {
         text.push_str("  fsync/fdatasync/sync_file_range:\n");
         text.push_str(&times("sync", &entry.sync));
@@ -177,7 +178,7 @@ fn times(name: &str, histogram: &LatencyHistogram) -> String {
 }
 
 fn percentile_lines(name: &str, histogram: &LatencyHistogram, list: &[f64]) -> String {
-    /// On one line.
+    /// Percentiles on one line, as fio's output has them.
     const PER_LINE: usize = 4;
     let values = percentiles(histogram, list);
     let (Some(least), Some(most)) = (values.first(), values.last()) else {
@@ -235,7 +236,7 @@ fn rate_samples_text(samples: &RateSamples, unit: f64, share: &str) -> String {
 }
 
 fn latency_ranges(shares: &RangeShares) -> String {
-    /// On one line.
+    /// Shares on one line, as fio's output has them.
     const PER_LINE: usize = 5;
     let mut text = String::new();
     let units = [
@@ -261,7 +262,7 @@ fn footer(entry: &JobEntry) -> String {
     let depths = depths.collect::<Vec<_>>().join(", ");
     let searched = entry.searched_latency();
     let [read, write, trim] = &entry.directions;
-    let one = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
+    let one_level = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
     let errors = entry.continued.as_ref().map_or(String::new(), |continued| {
         let (errors, number, name) = (
             continued.errors,
@@ -272,7 +273,7 @@ fn footer(entry: &JobEntry) -> String {
     });
     format!(
         "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  \
-         IO depths    : {depths}\n     submit    : {one}\n     complete  : {one}\n     \
+         IO depths    : {depths}\n     submit    : {one_level}\n     complete  : {one_level}\n     \
          issued rwts: total={},{},{},{} short={},{},0,0 dropped=0,0,0,0\n{errors}     \
          latency   : target={}, window={}, percentile={:.2}%, depth={}\n",
         entry.user_percent,

@@ -6,21 +6,21 @@ use crate::printer::{DropInError, ToolText};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-/// What --cmdhelp tells of an option.
+/// The facts of an option that --cmdhelp prints.
 struct OptionHelp {
-    /// Its name.
+    /// The name that stands for all.
     name: &'static str,
-    /// Its other names.
+    /// Further names.
     aliases: Vec<&'static str>,
     /// The type of its value, as fio names it.
     kind: &'static str,
-    /// Its default; empty where there is none.
+    /// The default; empty where there is none.
     default: &'static str,
     /// The least and the greatest value; empty where it has none.
     range: &'static str,
     /// The words that it takes, with ! where diskproof refuses the word.
     words: Vec<&'static str>,
-    /// What it does.
+    /// A sentence on the effect.
     text: &'static str,
 }
 
@@ -40,8 +40,9 @@ struct HelpTable {
 const ENGINES: [&str; 9] = [
     "mmap", "sync", "psync", "vsync", "pvsync", "pvsync2", "posixaio", "io_uring", "libaio",
 ];
-/// Columns of a name in a list, and of a word before its colon.
+/// Columns of a name in a list, as in fio's output.
 const NAME_WIDTH: usize = 24;
+/// Columns of a word before its colon, as in fio's output.
 const WORD_WIDTH: usize = 20;
 
 static TABLE: LazyLock<HelpTable> = LazyLock::new(|| {
@@ -65,9 +66,12 @@ static TABLE: LazyLock<HelpTable> = LazyLock::new(|| {
 
 fn help_of_line(line: &'static str) -> OptionHelp {
     let mut cells = line.split('|').map(str::trim);
-    let mut next = || cells.next().unwrap_or_default();
-    let mut names = next().split('/');
-    let kind = next();
+    let mut names = cells.next().unwrap_or_default().split('/');
+    let kind = cells.next().unwrap_or_default();
+    let default = cells.next().unwrap_or_default();
+    let range = cells.next().unwrap_or_default();
+    let words = cells.next().unwrap_or_default();
+    let text = cells.next().unwrap_or_default();
     OptionHelp {
         name: names.next().unwrap_or_default(),
         aliases: names.collect(),
@@ -82,15 +86,15 @@ fn help_of_line(line: &'static str) -> OptionHelp {
             "floats" => "list of floating point values separated by ':' (opt=5.9:7.8)",
             _ => "string (opt=bla)",
         },
-        default: next(),
-        range: match (next(), kind) {
+        default,
+        range: match (range, kind) {
             ("none", _) => "",
             ("", "int") => "min=0, max=-1",
             ("", "bool") => "min=0, max=1",
             (range, _) => range,
         },
-        words: next().split_whitespace().collect(),
-        text: next(),
+        words: words.split_whitespace().collect(),
+        text,
     }
 }
 
@@ -104,12 +108,12 @@ impl OptionHelp {
         option.is_some_and(|option| matches!(option.handling, FioHandling::Refused { .. }))
     }
 
-    /// Its line in a list.
+    /// The line of a list of options.
     fn line(&self) -> String {
         format!("{:<NAME_WIDTH$}: {}\n", self.name, self.text)
     }
 
-    /// All that is known of it.
+    /// Everything that is known of it, as --cmdhelp prints it for one option.
     fn details(&self) -> String {
         let limit = if self.is_refused() {
             " (refused by diskproof)"
@@ -144,12 +148,14 @@ impl OptionHelp {
     }
 }
 
-/// What `--cmdhelp` prints: about one option, or a line about each.
+/// The answer to `--cmdhelp`: about one option, or a line about each.
 pub(super) fn option_help(name: Option<&str>) -> ToolText {
-    let all = &TABLE.of_jobs;
+    let options = &TABLE.of_jobs;
     match name {
-        None | Some("all") => ToolText::out(all.iter().map(OptionHelp::line).collect::<String>()),
-        Some(name) => match all.iter().find(|option| option.has_name(name)) {
+        None | Some("all") => {
+            ToolText::out(options.iter().map(OptionHelp::line).collect::<String>())
+        }
+        Some(name) => match options.iter().find(|option| option.has_name(name)) {
             Some(option) => ToolText::out(option.details()),
             // As in fio, this is no error.
             None => ToolText::err(format!("No such command: {name}\n")),
@@ -157,7 +163,7 @@ pub(super) fn option_help(name: Option<&str>) -> ToolText {
     }
 }
 
-/// What `--enghelp` prints: the engines, the options of one, or about one of these, which follows
+/// The answer to `--enghelp`: the engines, the options of one, or about one of these, which follows
 /// the engine and a comma.
 pub(super) fn engine_help(words: Option<&str>) -> Result<ToolText, DropInError> {
     let Some(words) = words else {

@@ -5,7 +5,7 @@ use super::job_options::{FioOption, fio_option};
 use super::json::document;
 use super::logs::logs;
 use super::normal::{entry as entry_text, group as group_text, short};
-use super::stats::{JobEntry, entries, error_number};
+use super::stats::{entries, error_number};
 use super::terse::line;
 use super::values::{Base, bytes};
 use crate::command::GivenArguments;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// The forms of output that were chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct FioOutput {
-    /// For people.
+    /// True of the output for people.
     pub(super) normal: bool,
     terse: Option<u32>,
     json: bool,
@@ -71,11 +71,11 @@ pub(super) struct FioPrinter {
     pub(super) described: DescribedJobs,
     /// The file that everything goes to, in one piece.
     pub(super) saved_to: Option<PathBuf>,
-    /// How often the output is repeated while jobs run.
+    /// Nanoseconds after which the output is repeated while jobs run; `None`: never.
     pub(super) status_interval_ns: Option<u64>,
-    /// What was measured before the current jobs.
+    /// Measurements that ended before the current jobs.
     pub(super) finished: Vec<Measurement>,
-    /// What was printed so far, where it goes to a file.
+    /// The text printed so far, where it goes to a file.
     pub(super) status: String,
 }
 
@@ -95,15 +95,12 @@ impl FioPrinter {
         }
         let (mut text, mut copies) = (String::new(), 0);
         for job in &self.described.jobs {
-            let value = |key: &str, default: &str| {
-                let found = self.described.value(job, key);
-                found.unwrap_or_else(|| default.to_owned())
-            };
-            let (name, group, rw) = (&job.name, job.group, value("rw", "read"));
+            let (name, group) = (&job.name, job.group);
             let [reads, writes, trims] = self.block_sizes(job);
+            let rw = self.value_or(job, "rw", "read");
             let rw = shown_rw(&rw);
-            let engine = value("ioengine", "psync");
-            let depth = bytes(&value("iodepth", "1"), Base::Binary).unwrap_or(1);
+            let engine = self.value_or(job, "ioengine", "psync");
+            let depth = bytes(&self.value_or(job, "iodepth", "1"), Base::Binary).unwrap_or(1);
             let _ = writeln!(
                 text,
                 "{name}: (g={group}): rw={rw}, bs=(R) {reads}, (W) {writes}, (T) {trims}, \
@@ -114,9 +111,12 @@ impl FioPrinter {
             }
             copies += job.copies;
         }
-        let thread = |job| self.described.is_on(job, "thread", false);
-        let threads = self.described.jobs.iter().any(thread);
-        let kind = if threads { "thread" } else { "process" };
+        let has_threads = self
+            .described
+            .jobs
+            .iter()
+            .any(|job| self.described.is_on(job, "thread", false));
+        let kind = if has_threads { "thread" } else { "process" };
         let plural = match (copies, kind) {
             (1, _) => "",
             (_, "thread") => "s",
@@ -124,6 +124,14 @@ impl FioPrinter {
         };
         let _ = writeln!(text, "{EMULATES}\nStarting {copies} {kind}{plural}");
         text
+    }
+
+    /// The value of an option of a job, or fio's default.
+    fn value_or(&self, job: &DescribedJob, key: &str, default: &str) -> String {
+        match self.described.value(job, key) {
+            Some(value) => value,
+            None => default.to_owned(),
+        }
     }
 
     /// The sizes of a job's requests. The last of the options that set them counts.
@@ -173,9 +181,12 @@ impl FioPrinter {
         }
         if self.output.normal {
             text.push('\n');
-            let has_run = |entry: &&JobEntry| entry.runtime_ms > 0 || entry.error.is_some();
-            let (run, pid) = (entries.iter().filter(has_run), std::process::id());
-            text.extend(run.map(|entry| entry_text(entry, &frame, pid)));
+            let pid = std::process::id();
+            for entry in &entries {
+                if entry.runtime_ms > 0 || entry.error.is_some() {
+                    text.push_str(&entry_text(entry, &frame, pid));
+                }
+            }
             let groups = entries.chunk_by(|entry, next| entry.group == next.group);
             text.extend(groups.map(group_text));
             text.push_str(&lines(frame.disks));
@@ -266,7 +277,7 @@ impl ToolPrinter for FioPrinter {
     }
 }
 
-/// What the output has besides measurements.
+/// The state of a run that the output has besides measurements.
 struct RunState<'a> {
     /// The error that ended the run, by its name.
     error: Option<&'a str>,
@@ -274,7 +285,7 @@ struct RunState<'a> {
     disks: &'a [DiskTotals],
 }
 
-/// What the figures do not say.
+/// Remarks on what the figures do not say.
 fn notes(measurements: &[Measurement]) -> String {
     let mut text = String::new();
     for measurement in measurements {

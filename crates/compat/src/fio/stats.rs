@@ -12,6 +12,7 @@ use diskproof_model::series::Cell;
 use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
 use std::collections::BTreeMap;
 
+/// Nanoseconds.
 const SECOND: f64 = 1e9;
 /// fio samples rates at this interval (its option `bwavgtime`).
 const SAMPLE_NS: u64 = 500_000_000;
@@ -29,9 +30,9 @@ pub(super) struct JobEntry {
     pub files: u64,
     pub depth: u32,
     pub error: Option<(i32, String)>,
-    /// Whether the reads have all others as well (`unified_rw_reporting=mixed`).
+    /// True if the reads have all others as well (`unified_rw_reporting=mixed`).
     pub is_mixed: bool,
-    /// All directions as one, beside each (`unified_rw_reporting=both`).
+    /// The sum of all directions, beside each (`unified_rw_reporting=both`).
     pub both: Option<DirectionStats>,
     /// Reads, writes and trims.
     pub directions: [DirectionStats; 3],
@@ -43,20 +44,20 @@ pub(super) struct JobEntry {
     pub system_percent: f64,
     /// Requests in flight on average.
     pub in_flight: f64,
-    /// Whether percentiles are shown as `clat`, and as `lat`.
+    /// True if percentiles are shown as `clat`, and as `lat`.
     pub shows_clat: bool,
     pub shows_lat: bool,
-    /// Whether these times are left out (`disable_clat`, `disable_lat`, `gtod_reduce`).
+    /// True if these times are left out (`disable_clat`, `disable_lat`, `gtod_reduce`).
     pub hides_clat: bool,
     pub hides_lat: bool,
     pub percentiles: Vec<f64>,
-    /// Whether the rate was steady (`steadystate`).
+    /// The steadiness of the rate, where the job asks for it (`steadystate`).
     pub steady: Option<SteadyEntry>,
-    /// The author's description.
+    /// The author's description of the job.
     pub description: Option<String>,
     /// The errors after which it went on (`continue_on_error`); `None` where it would end.
     pub continued: Option<ContinuedErrors>,
-    /// What the depth was searched for (`latency_target`).
+    /// The latency for which the depth was searched (`latency_target`).
     pub latency_target: Option<LatencyTarget>,
 }
 
@@ -76,7 +77,7 @@ impl ContinuedErrors {
         }
     }
 
-    /// Its number; 0 without errors.
+    /// The number of the first error; 0 without errors.
     pub(super) fn first_number(&self) -> i32 {
         match &self.first {
             Some(name) => error_number(name),
@@ -84,7 +85,7 @@ impl ContinuedErrors {
         }
     }
 
-    /// Its name, or that of no error.
+    /// The name of the first error; `Success` without errors.
     pub(super) fn first_name(&self) -> &str {
         self.first.as_deref().unwrap_or("Success")
     }
@@ -219,9 +220,9 @@ pub(super) struct SteadyEntry {
 impl SteadyEntry {
     /// fio prints as many rates as the duration has; those that were not taken are 0.
     pub(super) fn padded(&self, samples: &[u64]) -> Vec<u64> {
-        let mut all = samples.to_vec();
-        all.resize(self.end.samples().max(samples.len()), 0);
-        all
+        let mut padded = samples.to_vec();
+        padded.resize(self.end.samples().max(samples.len()), 0);
+        padded
     }
 
     /// The mean of such rates.
@@ -259,7 +260,7 @@ pub(super) struct DirectionStats {
 }
 
 impl DirectionStats {
-    /// Bytes per second.
+    /// Bytes per second of all transfers.
     pub(super) fn rate(&self) -> u64 {
         match self.runtime_ms {
             0 => 0,
@@ -267,7 +268,7 @@ impl DirectionStats {
         }
     }
 
-    /// Operations per second.
+    /// Operations per second of all transfers.
     pub(super) fn iops(&self) -> f64 {
         match self.runtime_ms {
             0 => 0.0,
@@ -341,14 +342,14 @@ impl DirectionStats {
 
 /// The measured operations of these kinds.
 fn ops_of_kinds<'m>(measurement: &'m Measurement, kinds: &[OpKind]) -> Vec<&'m OpMeasurement> {
-    let mut found = Vec::new();
+    let mut ops = Vec::new();
     for kind in kinds {
-        found.extend(measurement.ops.get(kind));
+        ops.extend(measurement.ops.get(kind));
     }
-    found
+    ops
 }
 
-/// Whether a job turns a time off by its own option, or by the one for all.
+/// True if a job turns a time off by its own option, or by the one for all.
 pub(super) fn hides(described: &DescribedJobs, job: &DescribedJob, option: &str) -> bool {
     described.is_on(job, option, false) || described.is_on(job, "gtod_reduce", false)
 }
@@ -417,8 +418,8 @@ pub(super) struct Percentile {
 
 /// The percentiles of a list, as fio reads them from its bins.
 pub(super) fn percentiles(histogram: &LatencyHistogram, list: &[f64]) -> Vec<Percentile> {
-    let all = histogram.count();
-    if all == 0 {
+    let total = histogram.count();
+    if total == 0 {
         return Vec::new();
     }
     let bins = bins(histogram);
@@ -426,15 +427,15 @@ pub(super) fn percentiles(histogram: &LatencyHistogram, list: &[f64]) -> Vec<Per
     for percent in list {
         percentiles.push(Percentile {
             percent: *percent,
-            ns: percentile_ns(&bins, all, *percent),
+            ns: percentile_ns(&bins, total, *percent),
         });
     }
     percentiles
 }
 
-/// The bin in which so many percent of all are reached.
-fn percentile_ns(bins: &BTreeMap<u64, u64>, all: u64, percent: f64) -> u64 {
-    let wanted = (percent / 100.0 * all as f64).ceil().max(1.0) as u64;
+/// The bin in which so many percent of the total are reached.
+fn percentile_ns(bins: &BTreeMap<u64, u64>, total: u64, percent: f64) -> u64 {
+    let wanted = (percent / 100.0 * total as f64).ceil().max(1.0) as u64;
     let mut seen = 0;
     let mut last_ns = 0;
     for (ns, count) in bins {
@@ -486,8 +487,8 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
         .collect()
 }
 
-/// What was measured of a workload; of a search for a depth, what was at the depth that it found,
-/// or at least.
+/// The measurements of a workload; of a search for a depth, those at the depth that it found, or at
+/// least.
 fn own_measurements<'a>(
     workload: &JobWorkload,
     measurements: &'a [Measurement],

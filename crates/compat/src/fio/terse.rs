@@ -21,10 +21,13 @@ pub(super) fn line(entry: &JobEntry, frame: &RunFrame<'_>, version: u32) -> Stri
         entry.group.to_string(),
         error.to_string(),
     ]);
-    let shown = match (entry.is_mixed, version) {
-        (true, _) => 1,
-        (false, 3) => 2,
-        (false, _) => 3,
+    // Version 3 knows reads and writes only, the others trims, too.
+    let shown = if entry.is_mixed {
+        1
+    } else if version == 3 {
+        2
+    } else {
+        3
     };
     for direction in frame.directions(entry).take(shown) {
         add_direction(&mut fields, entry, &direction, version);
@@ -93,10 +96,10 @@ fn add_direction(
     } else {
         entry.clat(stats)
     };
-    let found = percentiles(&shown, list);
+    let values = percentiles(&shown, list);
     for index in 0..PERCENTILES_SHOWN {
         let percent = list.get(index);
-        let us = match found.get(index) {
+        let us = match values.get(index) {
             Some(percentile) => percentile.ns / 1000,
             None => 0,
         };

@@ -6,6 +6,7 @@
 const NUMBER_MAX: f64 = 9e15;
 /// Depth of nested parentheses; the parser is recursive.
 const PARENTHESES_DEEP: usize = 32;
+/// In microseconds, in which fio counts times.
 const SECOND_US: f64 = 1e6;
 
 /// The meaning of units: fio's `kb_base`, and the powers that its output shows.
@@ -20,14 +21,14 @@ pub enum Base {
 /// A number of bytes, or a percentage of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// Bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// Percent.
+    /// Percent of the size of a file or device.
     Percent(u64),
 }
 
 impl Amount {
-    /// Nothing.
+    /// No bytes.
     pub const ZERO: Self = Self::Bytes(0);
 
     /// The amount in bytes, for a target of `whole` bytes.
@@ -41,7 +42,6 @@ impl Amount {
 
 /// Parses a size, or any whole number, with an optional unit of sizes.
 pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is not a fio number; write one such as 64, 4k or 10g");
     if text.starts_with('(') {
         return whole(
             expression(text, |unit| size_unit(unit, Base::Binary))?,
@@ -52,10 +52,14 @@ pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
         let number = u64::from_str_radix(digits, 16).ok();
         return number
             .filter(|value| *value as f64 <= NUMBER_MAX)
-            .ok_or_else(wrong);
+            .ok_or_else(|| no_number(text));
     }
-    let bytes = scaled(text, |unit| size_unit(unit, base)).ok_or_else(wrong)?;
+    let bytes = scaled(text, |unit| size_unit(unit, base)).ok_or_else(|| no_number(text))?;
     whole(bytes, text)
+}
+
+fn no_number(text: &str) -> String {
+    format!("'{text}' is not a fio number; write one such as 64, 4k or 10g")
 }
 
 /// A number in plain digits times its unit.
@@ -79,12 +83,15 @@ pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
 
 /// Parses a time, in nanoseconds; a bare number is seconds.
 pub fn time_ns(text: &str) -> Result<u64, String> {
-    let wrong = || format!("'{text}' is not a fio time; write one such as 30, 30s, 5m or 500ms");
     if text.starts_with('(') {
         return whole(expression(text, time_unit_us)? * 1000.0, text);
     }
-    let us = scaled(text, time_unit_us).ok_or_else(wrong)?;
-    whole(us * 1000.0, text)
+    match scaled(text, time_unit_us) {
+        Some(us) => whole(us * 1000.0, text),
+        None => Err(format!(
+            "'{text}' is not a fio time; write one such as 30, 30s, 5m or 500ms"
+        )),
+    }
 }
 
 /// Parses a time, in nanoseconds; a bare number is microseconds.
@@ -177,6 +184,7 @@ fn expression(text: &str, factor: UnitFactor) -> Result<f64, String> {
 /// Precedence in fio's grammar (exp/expression-parser.y): a unit binds less tightly than a product,
 /// so `2*4k` is 8k and `8/2k` is 4k.
 const UNIT_BINDS: u8 = 2;
+/// A sign binds more tightly than everything else.
 const SIGN_BINDS: u8 = 6;
 
 struct Parser<'a> {

@@ -16,21 +16,24 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::collections::VecDeque;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of hdparm in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("hdparm.txt"), start));
 
-/// TIMING_BUF_MB.
+/// Bytes of a read, as `TIMING_BUF_MB` in hdparm.c has them.
 const BLOCK_BYTES: u32 = 2 << 20;
-/// Names of the workloads.
+/// Name of the workload of -T.
 const CACHED_READS: &str = "cached-reads";
+/// Name of the workload of -t.
 const DEVICE_READS: &str = "device-reads";
+/// hdparm's time of -T.
 const CACHE_NS: u64 = 2 * SECOND;
+/// hdparm's time of -t.
 const DEVICE_NS: u64 = 3 * SECOND;
 const GIB: u64 = 1 << 30;
 const MIB: f64 = 1_048_576.0;
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TimingLoad {
     head: LoadHead,
@@ -43,7 +46,7 @@ struct TimingLoad {
     offset_gib: Option<u64>,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that hdparm prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let help = DROP_IN.help(19, |option: &DropInOption| format!(" {}", option.written()));
     if arguments.is_empty() {
@@ -146,18 +149,20 @@ impl TimingLoad {
         }
     }
 
-    /// What stands before the figures of a workload of this name.
+    /// The words before the figures of a workload of this name.
     fn label(&self, name: &str) -> String {
-        match (name, self.is_direct) {
-            (CACHED_READS, true) => " Timing O_DIRECT cached reads:   ".to_owned(),
-            (CACHED_READS, false) => " Timing cached reads:   ".to_owned(),
-            (_, is_direct) => {
-                let how = if is_direct { "O_DIRECT" } else { "buffered" };
-                match self.offset_gib {
-                    Some(gib) => format!(" Timing {how} disk reads (offset {gib} GB): "),
-                    None => format!(" Timing {how} disk reads: "),
-                }
-            }
+        if name == CACHED_READS {
+            let direct = if self.is_direct { "O_DIRECT " } else { "" };
+            return format!(" Timing {direct}cached reads:   ");
+        }
+        let how = if self.is_direct {
+            "O_DIRECT"
+        } else {
+            "buffered"
+        };
+        match self.offset_gib {
+            Some(gib) => format!(" Timing {how} disk reads (offset {gib} GB): "),
+            None => format!(" Timing {how} disk reads: "),
         }
     }
 

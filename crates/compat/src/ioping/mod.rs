@@ -24,10 +24,11 @@ use print::{IopingPrinter, OutputForm, ShownTarget};
 use std::sync::LazyLock;
 use suffix::{count, rate, size, time};
 
-/// The registry's line.
+/// The entry of ioping in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("ioping.txt"), start));
 
+// ioping's defaults of -s, of -s with -L, of -S, and of -S and -w with -R.
 const BLOCK_BYTES: u64 = 4096;
 const LINEAR_BLOCK_BYTES: u64 = 256 << 10;
 const WORK_BYTES: u64 = 1 << 20;
@@ -38,7 +39,7 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 /// Scratch files are made of pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 struct IopingLoad {
     head: LoadHead,
@@ -49,12 +50,12 @@ struct IopingLoad {
     default_work_bytes: u64,
     warmup: u64,
     seed: Option<u64>,
-    /// How often writing was asked for: a file or a device needs three.
+    /// Times that writing was asked for: a file or a device needs three.
     writes: usize,
     form: OutputForm,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that ioping prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let help = DROP_IN.help(33, form);
     if arguments.is_empty() {
@@ -85,11 +86,12 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
     };
     let is_linear = given.has("L");
     let is_rapid = given.has("R");
-    let block_bytes = match (above_zero(given, "s", size)?, is_linear) {
-        (Some(bytes), _) => bytes,
-        (None, true) => LINEAR_BLOCK_BYTES,
-        (None, false) => BLOCK_BYTES,
+    let default_bytes = if is_linear {
+        LINEAR_BLOCK_BYTES
+    } else {
+        BLOCK_BYTES
     };
+    let block_bytes = above_zero(given, "s", size)?.unwrap_or(default_bytes);
     if block_bytes > BLOCK_BYTES_MAX {
         let text = format!("this platform supports requests {BLOCK_BYTES_MAX} bytes at most");
         return Err(text);
@@ -149,10 +151,12 @@ fn workload(
     interval_ns: u64,
     mut stop: Stop,
 ) -> Workload {
-    let read_permille = match (given.has("W"), given.has("G")) {
-        (_, true) => 500,
-        (true, false) => 0,
-        (false, false) => 1000,
+    let read_permille = if given.has("G") {
+        500
+    } else if given.has("W") {
+        0
+    } else {
+        1000
     };
     let mut rate = None;
     if interval_ns > 0 {
@@ -186,10 +190,12 @@ fn workload(
         } else {
             every(1, SyncCall::Fdatasync)
         },
-        cache: match (given.has("D"), is_cached) {
-            (true, _) => CachePolicy::Direct,
-            (false, true) => CachePolicy::Cached,
-            (false, false) => CachePolicy::Buffered,
+        cache: if given.has("D") {
+            CachePolicy::Direct
+        } else if is_cached {
+            CachePolicy::Cached
+        } else {
+            CachePolicy::Buffered
         },
         engine: if given.has("A") {
             EngineChoice::Fixed(EngineKind::Aio)
@@ -244,10 +250,12 @@ fn read_interval_ns(
 }
 
 fn time_format(given: &GivenArguments) -> Option<String> {
-    match (given.has("J"), given.has("I")) {
-        (true, _) => Some("%FT%T%z".to_owned()),
-        (false, true) => Some(given.value("I").unwrap_or("%b %d %T").to_owned()),
-        (false, false) => None,
+    if given.has("J") {
+        Some("%FT%T%z".to_owned())
+    } else if given.has("I") {
+        Some(given.value("I").unwrap_or("%b %d %T").to_owned())
+    } else {
+        None
     }
 }
 
@@ -270,10 +278,10 @@ impl IopingLoad {
     /// The part of the target that requests go to.
     fn place(&self, target: &TargetIdentity) -> Result<RequestPlace, DropInError> {
         let is_directory = target.kind == TargetKind::Directory;
-        let work_bytes = match (is_directory, self.work_bytes) {
-            (_, Some(bytes)) => bytes,
-            (true, None) => self.default_work_bytes,
-            (false, None) => target.size_bytes.saturating_sub(self.offset),
+        let work_bytes = match self.work_bytes {
+            Some(bytes) => bytes,
+            None if is_directory => self.default_work_bytes,
+            None => target.size_bytes.saturating_sub(self.offset),
         };
         let end = self.offset.saturating_add(work_bytes);
         if !is_directory && end > target.size_bytes {
@@ -294,7 +302,7 @@ impl IopingLoad {
     }
 }
 
-/// Where requests go to.
+/// The span of the target that requests go to.
 struct RequestPlace {
     span: Span,
     /// The size of the scratch file; `None` on an existing target.

@@ -22,7 +22,7 @@ pub(super) struct OutputForm {
     pub(super) interval_ns: u64,
     /// Faster requests do not count.
     pub(super) valid_min_ns: u64,
-    /// Slower ones neither.
+    /// Nanoseconds above which a request is not valid.
     pub(super) valid_max_ns: u64,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct ShownTarget {
 }
 
 impl ShownTarget {
-    /// Of this target, named so on the command line.
+    /// The words about this target, named so on the command line.
     pub(super) fn new(path: &str, target: &TargetIdentity) -> Self {
         let (filesystem, device, bytes) = match (&target.filesystem, target.kind) {
             (_, TargetKind::BlockDevice) => ("block", "device", target.size_bytes),
@@ -212,10 +212,12 @@ impl ToolPrinter for IopingPrinter {
             return String::new();
         }
         let judgement = self.part.add(request, &self.form);
-        let mut text = match (self.form.is_quiet, self.form.is_json) {
-            (true, _) => String::new(),
-            (false, true) => self.json_request(request, judgement.is_valid, unix_ns),
-            (false, false) => self.line(request, judgement.remark, unix_ns),
+        let mut text = if self.form.is_quiet {
+            String::new()
+        } else if self.form.is_json {
+            self.json_request(request, judgement.is_valid, unix_ns)
+        } else {
+            self.line(request, judgement.remark, unix_ns)
         };
         text.push_str(&self.period(unix_ns));
         text
@@ -301,7 +303,7 @@ const KNOWN_FROM: u64 = 5;
 pub(super) struct RequestSum {
     /// When it began, in nanoseconds after the start of the run.
     start_ns: u64,
-    /// All requests.
+    /// The number of all requests.
     count: u64,
     valid: u64,
     too_fast: u64,
@@ -312,28 +314,28 @@ pub(super) struct RequestSum {
     sum2: f64,
 }
 
-/// What follows from a sum when it ends.
+/// The figures of a sum when it ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct RequestFigures {
     min_ns: u64,
     avg_ns: f64,
     max_ns: u64,
     mdev_ns: f64,
-    /// Of the valid requests, in the sum of their times.
+    /// Rate of the valid requests, in the sum of their times.
     valid: RequestRate,
-    /// Of all, since the start.
+    /// Rate of all requests, since the start.
     load: RequestRate,
 }
 
-/// So many requests in a time.
+/// A number of requests in a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct RequestRate {
     count: u64,
     ns: f64,
-    /// Bytes of all.
+    /// Bytes of these requests.
     size: f64,
     iops: f64,
-    /// Bytes per second.
+    /// Bytes per second of these requests.
     speed: f64,
 }
 
@@ -371,10 +373,10 @@ impl RequestRate {
     }
 }
 
-/// What is printed of a request.
+/// The words printed of a request, and their reason.
 struct Judgement {
     remark: Option<&'static str>,
-    /// Whether it counts in the figures.
+    /// True if it counts in the figures.
     is_valid: bool,
 }
 

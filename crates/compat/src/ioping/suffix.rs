@@ -3,6 +3,7 @@
 /// A suffix and its factor; the first that fits is printed.
 type Suffixes = [(&'static str, f64)];
 
+/// Suffixes of counts; those that are only read stand last.
 const COUNTS: &Suffixes = &[
     ("T", 1e12),
     ("G", 1e9),
@@ -14,6 +15,7 @@ const COUNTS: &Suffixes = &[
     ("E", 1e18),
 ];
 const KIB: f64 = 1024.0;
+/// Suffixes of bytes; those that are only read stand last.
 const SIZES: &Suffixes = &[
     ("PiB", KIB * KIB * KIB * KIB * KIB),
     ("TiB", KIB * KIB * KIB * KIB),
@@ -35,6 +37,7 @@ const SIZES: &Suffixes = &[
     ("sector", 512.0),
     ("page", 4096.0),
 ];
+/// Suffixes of nanoseconds; those that are only read stand last.
 const TIMES: &Suffixes = &[
     ("hour", 3600e9),
     ("min", 60e9),
@@ -118,17 +121,17 @@ fn is_part_of_number(c: char) -> bool {
     c.is_ascii_digit() || matches!(c, '.' | '-' | '+')
 }
 
-/// `4.11 k`.
+/// A count with its suffix: `4.11 k`.
 pub(super) fn count_text(value: f64) -> String {
     with_suffix(value, COUNTS)
 }
 
-/// `29.6 MiB`.
+/// A number of bytes with its suffix: `29.6 MiB`.
 pub(super) fn size_text(value: f64) -> String {
     with_suffix(value, SIZES)
 }
 
-/// `527.6 us`.
+/// A time with its suffix: `527.6 us`.
 pub(super) fn time_text(value: f64) -> String {
     with_suffix(value, TIMES)
 }

@@ -14,18 +14,19 @@ use diskproof_model::plan::{CachePolicy, Plan, Workload};
 use diskproof_model::target::TargetIdentity;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of iops in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("iops.txt"), start));
 
+// The defaults of iops, and the most threads that are started here.
 const THREADS: u64 = 32;
 const THREADS_MAX: u64 = 1024;
 const SECONDS: u64 = 2;
 const SECTOR_BYTES: u32 = 512;
-/// All threads together hold this much in memory at most.
+/// The most that the buffers of all threads hold together; larger sizes are left out.
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SizesLoad {
     head: LoadHead,
@@ -37,7 +38,7 @@ struct SizesLoad {
     units: SpellingUnits,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that iops prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     if arguments.is_empty() {
         return Err(DropInError::Usage(DROP_IN.usage.to_owned()));
@@ -50,10 +51,12 @@ fn read(given: &GivenArguments) -> Result<SizesLoad, String> {
         return Err("name one device".to_owned());
     };
     let old = given.number("num_threads", 1..=THREADS_MAX)?;
-    let units = match (given.has("m"), old) {
-        (true, _) => SpellingUnits::Plain,
-        (false, Some(_)) => SpellingUnits::Binary,
-        (false, None) => SpellingUnits::Decimal,
+    let units = if given.has("m") {
+        SpellingUnits::Plain
+    } else if old.is_some() {
+        SpellingUnits::Binary
+    } else {
+        SpellingUnits::Decimal
     };
     let threads = given.number("n", 1..=THREADS_MAX)?.or(old);
     let note = "each block is dropped from the page cache before it is read";
@@ -159,12 +162,12 @@ impl DropInLoad for SizesLoad {
     }
 }
 
-/// How sizes are spelt.
+/// The units of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SpellingUnits {
     /// `1 KiB`, the versions until 2010.
     Binary,
-    /// `1 kB`.
+    /// Powers of 1000: `1 kB`.
     Decimal,
     /// `1024  B`, for programs.
     Plain,

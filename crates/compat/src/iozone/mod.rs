@@ -18,12 +18,13 @@ use print::{COLUMNS, Column, FigureUnit, MatrixPrinter, SizePair, Sizes, doublin
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of IOzone in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("iozone.txt"), start));
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1 << 20;
+// IOzone's defaults of -s, -r and -j, the limits of -s and -r here, and the number of its tests.
 const FILE_KIB: u64 = 512;
 const RECORD_KIB: u64 = 4;
 const FILE_KIB_MAX: u64 = 1 << 40;
@@ -31,7 +32,7 @@ const RECORD_KIB_MAX: u64 = 1 << 20;
 const STRIDE: u64 = 17;
 const TESTS: u32 = 6;
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 struct PairsLoad {
     head: LoadHead,
@@ -41,7 +42,7 @@ struct PairsLoad {
     stride: u64,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that IOzone prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let help = DROP_IN.help(17, |option| format!("  {} {}", option.short, option.value));
     let command = CommandLine::with_help_after_errors(&help);
@@ -147,10 +148,12 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
             head: String::new(),
             sizes,
             columns: columns(given, !given.has("+n"))?,
-            unit: match (given.has("O"), given.has("N")) {
-                (true, _) => FigureUnit::Operations,
-                (false, true) => FigureUnit::Microseconds,
-                (false, false) => FigureUnit::Kilobytes,
+            unit: if given.has("O") {
+                FigureUnit::Operations
+            } else if given.has("N") {
+                FigureUnit::Microseconds
+            } else {
+                FigureUnit::Kilobytes
             },
             prints_excel: given.has("R"),
             figures: Vec::new(),

@@ -6,6 +6,7 @@ use diskproof_model::measurement::{Measurement, OpKind};
 use std::fmt::Write as _;
 
 const KIB: f64 = 1024.0;
+/// The two lines above the table, as IOzone has them.
 const HEADING: &str = concat!(
     "                                                                    random    random      ",
     "bkwd     record     stride\n",
@@ -13,8 +14,9 @@ const HEADING: &str = concat!(
     "read    rewrite       read    fwrite  frewrite     fread   freread\n",
 );
 
-/// Above this size of a file, -a omits records of less than 64 KiB.
+/// Above this size of a file, -a omits records of less than [`LARGE_RECORD_KIB`].
 const LARGE_FILE_KIB: u64 = 16_384;
+/// The smallest record on a large file.
 const LARGE_RECORD_KIB: u64 = 64;
 
 /// A figure of a row.
@@ -22,7 +24,7 @@ const LARGE_RECORD_KIB: u64 = 64;
 pub(super) struct Column {
     /// The number of its test, as of -i.
     pub(super) test: u32,
-    /// Whether it writes.
+    /// True of a test that writes.
     pub(super) writes: bool,
     /// In the names of workloads.
     pub(super) name: &'static str,
@@ -56,7 +58,7 @@ pub(super) static COLUMNS: [Column; 9] = [
 ];
 
 impl Column {
-    /// Whether it repeats the one before it.
+    /// True if it repeats the test before it.
     pub(super) fn is_repeat(&self) -> bool {
         matches!(self.name, "rewrite" | "reread")
     }
@@ -81,12 +83,12 @@ impl SizePair {
 pub(super) struct Sizes {
     pub(super) files: Vec<u64>,
     pub(super) records: Vec<u64>,
-    /// Whether large files skip small records.
+    /// True if large files skip small records.
     pub(super) skips_small: bool,
 }
 
 impl Sizes {
-    /// All pairs, by file and record.
+    /// The pairs in the order of the tests: by file, then by record.
     pub(super) fn pairs(&self) -> Vec<SizePair> {
         let mut pairs = Vec::new();
         for &file_kib in &self.files {
@@ -116,7 +118,7 @@ pub(super) fn doubling(least: u64, most: u64) -> Vec<u64> {
     sizes
 }
 
-/// What a figure counts.
+/// The unit of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FigureUnit {
     /// KiB per second.
@@ -161,7 +163,7 @@ pub(super) struct MatrixPrinter {
     pub(super) columns: Vec<&'static Column>,
     pub(super) unit: FigureUnit,
     pub(super) prints_excel: bool,
-    /// Those of each column for each pair, as far as they were measured.
+    /// Figures of each column for each pair, as far as they were measured.
     pub(super) figures: Vec<u64>,
 }
 

@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of pg_test_fsync in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("pg_test_fsync.txt"), start));
 
@@ -32,7 +32,7 @@ const NOT_DIRECT: &str = "* This file system and its mount options do not suppor
 const OPEN_FILE: &str =
     "'write, fsync, close' and 'write, close, fsync' keep the file open, without open and close";
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FsyncLoad {
     head: LoadHead,
@@ -41,7 +41,7 @@ struct FsyncLoad {
     opening: String,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that pg_test_fsync prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let command = CommandLine {
         after_option_error: HINT,
@@ -135,11 +135,11 @@ impl DropInLoad for FsyncLoad {
 #[derive(Debug)]
 struct FsyncPrinter {
     rows: Vec<TestRow>,
-    /// The first lines.
+    /// The lines before the first test.
     opening: String,
     /// The row whose label was printed last.
     current: usize,
-    /// Whether the current table has a row without direct I/O.
+    /// True if the current table has a row without direct I/O.
     has_gap: bool,
 }
 
@@ -174,7 +174,7 @@ impl FsyncPrinter {
         }
     }
 
-    /// Whether the current row begins a table, or there is none left.
+    /// True if the current row begins a table, or there is none left.
     fn is_between_tables(&self) -> bool {
         match self.rows.get(self.current) {
             Some(row) => !row.heading.is_empty(),
@@ -206,9 +206,9 @@ impl ToolPrinter for FsyncPrinter {
     }
 }
 
-/// DEFAULT_XLOG_SEG_SIZE.
+/// Bytes of a file of write-ahead log: `DEFAULT_XLOG_SEG_SIZE`.
 const SEGMENT_BYTES: u64 = 16 << 20;
-/// XLOG_BLCKSZ.
+/// Bytes of a page of write-ahead log: `XLOG_BLCKSZ`.
 const PAGE_BYTES: u32 = 8192;
 
 const ONE_WRITE: &str = "
@@ -235,15 +235,15 @@ Non-sync'ed 8kB writes:
 
 /// The filesystem has no direct I/O for it, or the disk's sectors are larger than the writes.
 const NO_DIRECT: &str = "n/a*";
-/// It was not measured, or this platform does not have it.
+/// Stands in place of a figure that was not measured, or that this platform does not have.
 const NOT_MEASURED: &str = "n/a";
 
-/// What a test measures.
+/// The load of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowContent {
     Writes {
         block_bytes: u32,
-        /// How many make an operation.
+        /// The number of writes that make an operation.
         writes: u32,
         sync: SyncPolicy,
         cache: CachePolicy,
@@ -257,7 +257,7 @@ enum RowContent {
 struct TestRow {
     /// The heading before it; empty in the middle of a table.
     heading: &'static str,
-    /// What the line begins with.
+    /// The words at the beginning of the line.
     label: &'static str,
     /// Name of its workload.
     name: String,
@@ -290,7 +290,7 @@ impl RowContent {
     }
 }
 
-/// All tests, on a disk with sectors of this size.
+/// The rows of all tests, on a disk with sectors of this size.
 fn rows(sector_bytes: u32) -> Vec<TestRow> {
     let mut rows = Vec::new();
     add_table(&mut rows, ONE_WRITE, sync_methods(1, ""));
@@ -368,7 +368,7 @@ impl TestRow {
         }
     }
 
-    /// Its workload, for this many seconds; `None` where nothing is measured.
+    /// The workload of the row, for this many seconds; `None` where nothing is measured.
     fn workload(&self, seconds: u32) -> Option<Workload> {
         let RowContent::Writes {
             block_bytes,

@@ -18,18 +18,20 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of pgiosim in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("pgiosim.txt"), start));
 
+/// PostgreSQL's page, which pgiosim reads.
 const BLOCK_BYTES: u32 = 8192;
+/// Time between two lines of pgiosim.
 const INTERVAL_NS: u64 = 10_000_000_000;
 const THREADS_MAX: u64 = 1024;
 const FILES_MAX: usize = 64;
-/// 8 EiB.
+/// The most blocks of a file: 8 EiB, beyond which an offset has no 63 bits.
 const BLOCKS_MAX: u64 = 1 << 50;
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 struct ScanLoad {
     head: LoadHead,
@@ -44,7 +46,7 @@ struct ScanLoad {
     start_block: u64,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that pgiosim prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let command = CommandLine::with_help_after_errors(DROP_IN.usage);
     DROP_IN.start_load(arguments, command, read)
@@ -142,7 +144,7 @@ impl ScanLoad {
         self.threads.div_ceil(self.files.len() as u32)
     }
 
-    /// For each file.
+    /// The workload of each file.
     fn workload(&self) -> Workload {
         let percent = self.write_percent.unwrap_or(0);
         let blocks = self.blocks.div_ceil(self.files.len() as u64);
@@ -158,9 +160,10 @@ impl ScanLoad {
                 ops: Some(blocks + blocks * percent / 100),
                 ..Stop::default()
             },
-            sync: match (self.write_percent, self.syncs) {
-                (Some(_), true) => every(1, SyncCall::Fsync),
-                _ => SyncPolicy::None,
+            sync: if self.write_percent.is_some() && self.syncs {
+                every(1, SyncCall::Fsync)
+            } else {
+                SyncPolicy::None
             },
             cache: CachePolicy::Cached,
             drops_cache_first: self.drops_cache,
@@ -220,7 +223,7 @@ impl DropInLoad for ScanLoad {
 #[derive(Debug)]
 struct IntervalPrinter {
     load: ScanLoad,
-    /// What the lines have shown.
+    /// Operations that the lines so far have shown.
     reported: OpsSoFar,
 }
 

@@ -25,7 +25,7 @@ use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of sysbench in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("sysbench.txt"), start));
 
@@ -34,7 +34,7 @@ const BLOCK_BYTES_MAX: u64 = 1 << 30;
 const TIME_MAX: u64 = 100 * 86_400;
 const PRIME_MAX: u64 = 1 << 40;
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 struct FileioLoad {
     head: LoadHead,
@@ -43,7 +43,7 @@ struct FileioLoad {
     shown: ShownSettings,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that sysbench prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let given = parse(DROP_IN.options, arguments, false).map_err(fatal)?;
     if given.has("version") {
@@ -175,11 +175,13 @@ impl RenamedOption {
 
 /// A switch such as `--file-fsync-end=no`.
 fn switch(given: &GivenArguments, name: &str, default: bool) -> Result<bool, String> {
-    match (given.has(name), given.value(name)) {
-        (false, _) => Ok(default),
-        (true, None | Some("on" | "yes" | "1")) => Ok(true),
-        (true, Some("off" | "no" | "0")) => Ok(false),
-        (true, Some(other)) => Err(format!("invalid option: --{name}={other}")),
+    if !given.has(name) {
+        return Ok(default);
+    }
+    match given.value(name) {
+        None | Some("on" | "yes" | "1") => Ok(true),
+        Some("off" | "no" | "0") => Ok(false),
+        Some(other) => Err(format!("invalid option: --{name}={other}")),
     }
 }
 
@@ -284,7 +286,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     })
 }
 
-/// What --file-io-mode says.
+/// The meaning of --file-io-mode.
 #[derive(Debug, Clone, Copy)]
 struct IoMode {
     engine: EngineKind,
@@ -319,7 +321,7 @@ fn read_io_mode(given: &GivenArguments) -> Result<IoMode, String> {
         .map_err(|other| format!("unknown I/O mode: {other}"))
 }
 
-/// The test cpu.
+/// Reads the arguments of the test cpu.
 fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
     let mut options = given.options.iter();
     if let Some(option) = options.find(|given| given.name.starts_with("file-")) {
@@ -349,7 +351,7 @@ fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
     })
 }
 
-/// Reads per write.
+/// Reads the number of reads per write.
 fn read_ratio(given: &GivenArguments) -> Result<f64, String> {
     let text = given.value("file-rw-ratio").unwrap_or("1.5");
     match text.parse() {
@@ -358,7 +360,7 @@ fn read_ratio(given: &GivenArguments) -> Result<f64, String> {
     }
 }
 
-/// What sysbench says of the old way to name a test.
+/// The warning of sysbench about the old way to name a test.
 fn warning_of_test(given: &GivenArguments) -> Option<String> {
     if !given.has("test") {
         return None;
@@ -385,10 +387,10 @@ fn notes(given: &GivenArguments, is_direct: bool, read_permille: u16, threads: u
     notes
 }
 
-/// What --file-extra-flags says.
+/// The meaning of --file-extra-flags.
 struct ExtraFlags {
     is_direct: bool,
-    /// How the flags sync writes, where one does.
+    /// The sync of writes by these flags, where one of them syncs.
     sync: Option<SyncPolicy>,
     /// As the report shows them.
     text: String,
@@ -417,7 +419,7 @@ fn read_extra_flags(given: &GivenArguments) -> Result<ExtraFlags, String> {
     })
 }
 
-/// When writes are made durable.
+/// The syncs of a test, for its workload and for its report.
 struct FileSyncs {
     policy: SyncPolicy,
     /// As the report shows it.
@@ -426,7 +428,7 @@ struct FileSyncs {
 
 fn read_syncs(given: &GivenArguments, read_permille: u16) -> Result<FileSyncs, String> {
     let frequency = number(given, "file-fsync-freq", 0..=1_000_000_000, 100)?;
-    let all = switch(given, "file-fsync-all", false)?;
+    let syncs_all = switch(given, "file-fsync-all", false)?;
     let at_end = switch(given, "file-fsync-end", true)?;
     let calls = [
         ("fsync", SyncCall::Fsync),
@@ -438,14 +440,17 @@ fn read_syncs(given: &GivenArguments, read_permille: u16) -> Result<FileSyncs, S
     // sysbench counts reads and writes; the engine counts writes.
     let share = f64::from(1000 - read_permille) / 1000.0;
     let writes = (frequency as f64 * share).round().max(1.0) as u32;
-    let policy = match (all, frequency, at_end) {
-        (true, _, _) => every(1, call),
-        (false, 0, false) => SyncPolicy::None,
-        (false, 0, true) => SyncPolicy::AtEnd,
-        (false, _, _) => every(writes, call),
+    let policy = if syncs_all {
+        every(1, call)
+    } else if frequency > 0 {
+        every(writes, call)
+    } else if at_end {
+        SyncPolicy::AtEnd
+    } else {
+        SyncPolicy::None
     };
     let mut text = String::new();
-    if all {
+    if syncs_all {
         text.push_str("Calling fsync() after each write operation.\n");
     } else if frequency > 0 {
         let _ = writeln!(
@@ -453,7 +458,7 @@ fn read_syncs(given: &GivenArguments, read_permille: u16) -> Result<FileSyncs, S
             "Periodic FSYNC enabled, calling fsync() each {frequency} requests."
         );
     }
-    if at_end && !all {
+    if at_end && !syncs_all {
         text.push_str("Calling fsync() at the end of test, Enabled.\n");
     }
     Ok(FileSyncs { policy, text })

@@ -9,14 +9,14 @@ use diskproof_model::primes::{PrimeInterval, PrimeResult};
 
 const MIB: f64 = 1_048_576.0;
 
-/// What a test does.
+/// A test of fileio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TestMode {
-    /// Its name.
+    /// The word of --file-test-mode.
     pub(super) name: &'static str,
     /// As the report names it.
     pub(super) text: &'static str,
-    /// Whether the offsets are random.
+    /// True of random offsets.
     pub(super) is_random: bool,
     /// Which way the data goes.
     pub(super) kind: ModeKind,
@@ -40,7 +40,7 @@ const fn mode(name: &'static str, text: &'static str, is_random: bool, kind: Mod
     }
 }
 
-/// The tests.
+/// The tests of --file-test-mode.
 pub(super) const MODES: [TestMode; 6] = [
     mode("seqwr", "sequential write (creation)", false, Create),
     mode("seqrewr", "sequential rewrite", false, Write),
@@ -61,7 +61,7 @@ pub(super) struct RunSettings {
     pub(super) time_ns: Option<u64>,
     /// Events of all threads together.
     pub(super) events: Option<u64>,
-    /// Events per second.
+    /// Events per second that were asked for.
     pub(super) rate: Option<u64>,
     /// Time between two intermediate figures.
     pub(super) interval_ns: Option<u64>,
@@ -90,7 +90,7 @@ pub(super) struct ShownSettings {
 #[derive(Debug)]
 pub(super) struct FileioPrinter {
     pub(super) shown: ShownSettings,
-    /// What the lines of --report-interval have shown.
+    /// Operations that the lines of --report-interval have shown.
     pub(super) reported: OpsSoFar,
 }
 
@@ -98,30 +98,30 @@ impl FileioPrinter {
     fn report(&self, measurement: &Measurement) -> String {
         let settings = &self.shown.settings;
         let seconds = as_seconds(measurement.wall_ns);
-        let all = OpsSoFar::sum(std::slice::from_ref(measurement), 0);
+        let ops = OpsSoFar::sum(std::slice::from_ref(measurement), 0);
         let read_mib = bytes(measurement, OpKind::Read) as f64 / MIB;
         let written_mib = bytes(measurement, OpKind::Write) as f64 / MIB;
         let threads = settings.threads as f64;
         // Figures of single threads are not known.
         let deviation = if settings.threads == 1 { 0.0 } else { f64::NAN };
         let events = ThreadSpread {
-            mean: (all.reads + all.writes) as f64 / threads,
+            mean: (ops.reads + ops.writes) as f64 / threads,
             deviation,
         };
         let busy_seconds = ThreadSpread {
-            mean: all.latency.sum_ns() as f64 / 1e9 / threads,
+            mean: ops.latency.sum_ns() as f64 / 1e9 / threads,
             deviation,
         };
         [
-            distribution(settings, &all.latency),
+            distribution(settings, &ops.latency),
             "\nFile operations:\n".to_owned(),
-            rate_line("reads/s:", all.reads as f64 / seconds),
-            rate_line("writes/s:", all.writes as f64 / seconds),
-            rate_line("fsyncs/s:", all.syncs as f64 / seconds),
+            rate_line("reads/s:", ops.reads as f64 / seconds),
+            rate_line("writes/s:", ops.writes as f64 / seconds),
+            rate_line("fsyncs/s:", ops.syncs as f64 / seconds),
             "\nThroughput:\n".to_owned(),
             rate_line("read, MiB/s:", read_mib / seconds),
             rate_line("written, MiB/s:", written_mib / seconds),
-            general_statistics(seconds, &all.latency, settings.percentile),
+            general_statistics(seconds, &ops.latency, settings.percentile),
             fairness(&events, &busy_seconds),
         ]
         .concat()
@@ -192,7 +192,7 @@ fn latency_line(label: &str, ns: f64) -> String {
     format!("{label:>13} {:39.2}\n", ns / 1e6)
 }
 
-/// How a figure varies between the threads.
+/// The variation of a figure between the threads.
 struct ThreadSpread {
     mean: f64,
     /// The standard deviation; NaN where it is not known.
@@ -221,7 +221,7 @@ impl ThreadSpread {
     }
 }
 
-/// How evenly threads shared the work.
+/// The lines on how evenly threads shared the work.
 fn fairness(events: &ThreadSpread, seconds: &ThreadSpread) -> String {
     format!(
         "\nThreads fairness:\n    events (avg/stddev):           {}\n    execution time \
@@ -235,6 +235,7 @@ fn fairness(events: &ThreadSpread, seconds: &ThreadSpread) -> String {
 /// 100 s, each larger than the one before by the same factor.
 fn distribution(settings: &RunSettings, latency: &LatencyHistogram) -> String {
     const BUCKETS: usize = 1024;
+    /// Characters of the longest bar.
     const BAR: f64 = 40.0;
     if !settings.histogram {
         return String::new();
@@ -287,8 +288,8 @@ fn head(settings: &RunSettings) -> String {
 }
 
 impl RunSettings {
-    /// How many intervals end within so much of the run. As in sysbench, one that ends with the run
-    /// has no line: its figures are in the report.
+    /// The number of intervals that end within so much of the run. As in sysbench, one that ends
+    /// with the run has no line: its figures are in the report.
     fn intervals_within(&self, elapsed_ns: u64) -> u64 {
         let Some(interval_ns) = self.interval_ns else {
             return 0;
@@ -351,7 +352,7 @@ impl ToolPrinter for FileioPrinter {
     }
 }
 
-/// `32MiB`, `1.5GiB`.
+/// A number of bytes: `32MiB`, `1.5GiB`.
 fn size(bytes: u64) -> String {
     let units = [
         (1u64 << 40, "TiB"),

@@ -17,15 +17,19 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The registry's line.
+/// The entry of zcav in [`crate::drop_ins`].
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("zcav.txt"), start));
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
+/// zcav's default of -b.
 const BLOCK_MIB: u64 = 512;
+/// The largest block that is taken here.
 const BLOCK_MIB_MAX: u64 = 1 << 20;
+/// The most passes that are made here.
 const LOOPS_MAX: u64 = 100;
+/// zcav's first line.
 const HEADING: &str = "#block offset (GiB), MiB/s, time\n";
 /// A survey keeps so many points.
 const POINTS_MAX: u64 = 100_000;
@@ -38,7 +42,7 @@ struct Device {
     log: Option<PathBuf>,
 }
 
-/// What the arguments say.
+/// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BlocksLoad {
     head: LoadHead,
@@ -54,7 +58,7 @@ struct BlocksLoad {
     skip: u64,
 }
 
-/// Reads the arguments.
+/// Turns the arguments into a load, or into the text or error that zcav prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
     let command = CommandLine::with_help_after_errors(DROP_IN.usage);
     DROP_IN.start_load(arguments, command, read)
@@ -152,7 +156,7 @@ impl BlocksLoad {
         }
     }
 
-    /// How many blocks are read. The end of -r limits their number: zcav does not count the skipped
+    /// The number of blocks that are read. The end of -r limits it: zcav does not count the skipped
     /// ones, and reads on until that many are read or the device ends.
     fn points(&self, size_bytes: u64) -> u64 {
         let end_bytes = self.end_bytes.unwrap_or(u64::MAX);
@@ -161,7 +165,7 @@ impl BlocksLoad {
         blocks.div_ceil(self.skip).min(most)
     }
 
-    /// Of a single pass, zcav has printed the heading when it finds no block.
+    /// The error where no block fits: before a single pass, zcav has printed the heading by then.
     fn too_small(&self) -> DropInError {
         let path = &self.devices[0].path;
         let stdout = if self.loops == 1 { HEADING } else { "" };
@@ -301,9 +305,9 @@ impl BlocksPrinter {
                 block_bytes
             };
             block.seconds.push(1.0 / point.bytes_per_second);
-            let all = block.bytes as f64 / point.bytes as f64;
+            let whole_of_timed = block.bytes as f64 / point.bytes as f64;
             bytes += block.bytes as f64;
-            busy_ns += point.busy_ns as f64 * all;
+            busy_ns += point.busy_ns as f64 * whole_of_timed;
         }
         if busy_ns > 0.0 {
             let mib = bytes / MIB as f64;
@@ -320,7 +324,7 @@ impl BlocksPrinter {
         }
     }
 
-    /// Of several passes, the totals come first.
+    /// The lines of the output; of several passes, the totals come first.
     fn lines(&mut self) -> String {
         let mut lines = HEADING.to_owned();
         let block_bytes = self.load.block_bytes;

@@ -18,7 +18,8 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// More directories than any path has (PATH_MAX of Linux has room for 2,048).
+/// The longest way up that is climbed. No path has more directories: PATH_MAX of Linux has room for
+/// 2,048.
 const DEPTH_MAX: usize = 4096;
 
 /// One directory.
@@ -46,7 +47,7 @@ impl Ancestor {
         })
     }
 
-    /// Whether it holds something of this name, which may be a path with directories.
+    /// True if it holds something of this name, which may be a path with directories.
     pub(crate) fn holds(&self, name: &str) -> bool {
         accessat(&self.fd, name, rustix::fs::Access::EXISTS, AtFlags::empty()).is_ok()
     }
@@ -63,13 +64,13 @@ impl Ancestor {
         names
     }
 
-    /// Its own name, without the directories above.
+    /// The last component of its path.
     pub(crate) fn name(&self) -> Option<&str> {
         self.path.file_name()?.to_str()
     }
 }
 
-/// All directories from the one that holds the target up to the root.
+/// The directories from the one that holds the target up to the root.
 #[derive(Debug)]
 pub(crate) struct Ancestry {
     pub(crate) nearest_first: Vec<Ancestor>,
@@ -81,11 +82,11 @@ impl Ancestry {
     /// directories that only lent themselves to it.
     pub(crate) fn above_directory(directory: BorrowedFd<'_>, path: &Path) -> Result<Self, Errno> {
         let ancestry = Self::climb(directory)?;
-        let found = ancestry
+        let present_paths = ancestry
             .nearest_first
             .iter()
             .map(|ancestor| ancestor.path.as_path());
-        if found.eq(path.ancestors()) {
+        if present_paths.eq(path.ancestors()) {
             return Ok(ancestry);
         }
         Err(Errno::STALE)
@@ -125,7 +126,7 @@ impl Ancestry {
         })
     }
 
-    /// Whether both are the same directories with the same names.
+    /// True if both are the same directories with the same names.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         if self.nearest_first.len() != other.nearest_first.len() {
             return false;
@@ -156,11 +157,11 @@ pub(super) struct Place {
     device: String,
     /// The path within the filesystem.
     inside: PathBuf,
-    /// Whether the mount shows the filesystem from its top.
+    /// True where the mount shows the filesystem from its top.
     is_whole: bool,
 }
 
-/// Mounts upon mounts lead to more places than anybody stacks; ends circles.
+/// The search for places ends after so many: nobody stacks more mounts, and a circle would not end.
 const PLACES_MAX: usize = 64;
 
 impl Place {
@@ -177,7 +178,7 @@ impl Place {
         }
     }
 
-    /// Whether a mount shows this file alone.
+    /// True if a mount shows this file alone.
     pub(super) fn is_mounted_by(&self, mount: &MountEntry) -> bool {
         self.kind == TargetKind::File
             && mount.device == self.device
@@ -190,7 +191,7 @@ impl Place {
         let Some(mount) = holding(mounts, &device_number(self.id.device), &self.path) else {
             return Vec::new();
         };
-        let mut found: Vec<Self> = self.in_upper_directory(mounts, mount).into_iter().collect();
+        let mut places: Vec<Self> = self.in_upper_directory(mounts, mount).into_iter().collect();
         for other in mounts {
             let root = Path::new(&other.root);
             if other.device != mount.device || !self.inside.starts_with(root) {
@@ -201,10 +202,10 @@ impl Place {
             let path = Path::new(&other.point).join(below);
             // Another mount may cover the place, so the inode decides.
             if is_wider && lstat(&path).is_ok_and(|stat| FileId::from(&stat) == self.id) {
-                found.push(Self::new(mounts, &path, self.kind, self.id));
+                places.push(Self::new(mounts, &path, self.kind, self.id));
             }
         }
-        found
+        places
     }
 
     /// The upper directory of an overlay takes all writes: the file there, or the directory in
@@ -292,7 +293,7 @@ fn mounted_part(mounts: &[MountEntry], place: &Place) -> PathBuf {
     }
 }
 
-/// Whether a mount shows its filesystem from the top. A btrfs subvolume has its own top.
+/// True if a mount shows its filesystem from the top. A btrfs subvolume has its own top.
 fn is_whole(mount: &MountEntry) -> bool {
     mount.root == "/" || mount.option("subvol") == Some(mount.root.as_str())
 }

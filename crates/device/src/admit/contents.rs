@@ -8,12 +8,12 @@ use crate::signatures::{Clearing, ScanResult, Signature, Slice, SliceName, Unkno
 use diskproof_model::shell::quoted;
 use diskproof_model::units::{counted, format_bytes};
 
-/// The block size for `dd`: no device has larger logical blocks.
+/// The block size of the suggested `dd` commands: no device has larger logical blocks.
 const ZERO_BYTES: u64 = 4096;
-/// A label of ZFS, all of which has to go.
+/// Length of a label of ZFS, which has to be zeroed as a whole.
 const ZFS_LABEL_BYTES: u64 = 256 << 10;
-
-/// No signature is longer, and a partition table is farther from the start of any of them.
+/// Bytes that the suggested command zeroes at a signature: no signature is longer, and a partition
+/// table is farther from the start of any of them.
 const MARK_BYTES: u64 = 32;
 
 /// For a device: every signature is a reason. diskproof removes none; the user does.
@@ -98,9 +98,11 @@ pub(super) fn judge_around(disk: &str, found: &ScanResult, reasons: &mut Refusal
     judge_unreadable(found, reasons);
 }
 
-/// What a scan of a part of the backing store found, and where that part begins in it, in bytes.
+/// A part of the backing store that is judged elsewhere.
 pub(super) struct Shown<'a> {
+    /// The scan of that part.
     pub(super) found: &'a ScanResult,
+    /// The start of that part in the backing store, in bytes.
     pub(super) start: u64,
 }
 
@@ -156,7 +158,7 @@ fn wipe_at(quoted: &str, offset: u64) -> String {
     )
 }
 
-/// What else to do about a part that cannot be read.
+/// The remedy for a part that cannot be read.
 const FAILING: &str =
     "see dmesg and smartctl --all: the disk may be failing, or be too slow to be examined";
 
@@ -166,8 +168,8 @@ fn judge_unreadable(found: &ScanResult, reasons: &mut RefusalReasons) {
     }
 }
 
-/// For the device itself: how to see all of what is wrong with it, and the way on where nothing on
-/// it is needed.
+/// For the device itself: the remedy also lists the unreadable places, and the way on where nothing
+/// on the device is needed.
 fn judge_unreadable_device(quoted: &str, found: &ScanResult, reasons: &mut RefusalReasons) {
     if let Some(reason) = unreadable_reason(found) {
         reasons.add(

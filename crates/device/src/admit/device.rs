@@ -36,9 +36,9 @@ pub(super) fn judge(
     let Some(family) = family(root, identity, reasons) else {
         return VisibilityGaps::default();
     };
-    let before = reasons.count();
+    let count_before = reasons.count();
     let gaps = in_use::judge(root, Subject::Device(&family), reasons);
-    let is_used = reasons.count() > before;
+    let is_used = reasons.count() > count_before;
     let wanted = Permission::READ_OK | Permission::WRITE_OK;
     judge_access(identity, &identity.path, wanted, reasons);
     // A claim may be over in a second, unless its holder is known.
@@ -57,8 +57,8 @@ pub(super) fn judge(
     gaps
 }
 
-/// The same once more, with the device open for writing and claimed: nothing may have changed, and
-/// no other user may have come.
+/// Judges once more, with the device open for writing and claimed: nothing may have changed, and no
+/// other user may have come.
 pub(crate) fn judge_again(
     root: &SysRoot,
     identity: &TargetIdentity,
@@ -86,7 +86,7 @@ pub(crate) fn judge_again(
     judge_contents(root, identity, &family, consent, inspector, reasons);
 }
 
-/// What a device is recognised by: its own facts, and those of the disk that it is a part of.
+/// The facts by which a device is recognised: its own, and those of the disk that it is a part of.
 #[derive(PartialEq, Eq)]
 struct DeviceFacts<'a> {
     name: &'a str,
@@ -113,7 +113,7 @@ impl<'a> DeviceFacts<'a> {
     }
 }
 
-/// What EBUSY on an exclusive opening means.
+/// Adds the reason for EBUSY on an exclusive opening.
 pub(crate) fn add_claimed(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
     reasons.add(
         "the kernel refuses exclusive access (EBUSY): a mount in another namespace, swap, RAID, \
@@ -218,7 +218,7 @@ fn family(
     Some(family)
 }
 
-/// What an open device and its partitions hold now; `None` where sysfs does not show it any more.
+/// Scans an open device and its partitions; `None` where sysfs does not show it any more.
 pub(crate) fn scan_again(
     identity: &TargetIdentity,
     inspector: &Inspector<impl AsFd>,
@@ -246,12 +246,12 @@ fn judge_contents(
     judge_backing(root, family, &scanned, whole.as_ref(), reasons);
 }
 
-/// A member of a RAID of the firmware, say, shows the partitions of the volume as its own. Returns
-/// all that a scan of the disk and its partitions found.
+/// Judges the disk around a partition: a member of a RAID of the firmware, say, shows the
+/// partitions of the volume as its own. Returns the scan of the disk and its partitions.
 fn judge_disk_around(family: &DeviceFamily, reasons: &mut RefusalReasons) -> Option<ScanResult> {
     let disk = &family.whole;
     let node = disk.node();
-    let Some(size_bytes) = crate::disk::size_bytes(&disk.at) else {
+    let Some(size_bytes) = crate::disk::size_bytes(&disk.sysfs) else {
         reasons.add_uninspected("the size of its whole disk is unknown".to_owned());
         return None;
     };

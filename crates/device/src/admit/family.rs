@@ -14,6 +14,10 @@ use diskproof_model::units::SECTOR_BYTES;
 use rustix::fs::{FileType, Stat, stat};
 use std::path::{Path, PathBuf};
 
+/// The longest chain of loop devices over loop devices that is followed. The kernel allows no
+/// circle (loop_validate_file), and a bound costs nothing.
+const LOOPS_MAX: usize = 16;
+
 /// One device that shares blocks with the target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Member {
@@ -21,12 +25,12 @@ pub(crate) struct Member {
     pub(crate) name: String,
     /// `major:minor`.
     pub(crate) device: String,
-    /// Its directory in sysfs.
-    pub(crate) at: PathBuf,
+    /// The directory in sysfs.
+    pub(crate) sysfs: PathBuf,
 }
 
 impl Member {
-    /// Where its node usually stands.
+    /// The usual path of its node, such as `/dev/sda1`.
     pub(crate) fn node(&self) -> String {
         node(&self.name)
     }
@@ -36,11 +40,11 @@ impl Member {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BackingFile {
     pub(crate) path: PathBuf,
-    /// `None` where it cannot be looked at from here.
+    /// The file's device and inode; `None` where it cannot be looked at from here.
     pub(crate) id: Option<FileId>,
-    /// Loop device above it.
+    /// Kernel name of the loop device above it.
     pub(crate) above: String,
-    /// Where the target begins in it, in bytes.
+    /// The place in it at which the target begins, in bytes.
     pub(crate) start: u64,
 }
 
@@ -49,18 +53,18 @@ pub(crate) struct BackingFile {
 pub(crate) struct BackingDevice {
     pub(crate) member: Member,
     pub(crate) size_bytes: u64,
-    /// Where the target begins in it, in bytes.
+    /// The place in it at which the target begins, in bytes.
     pub(crate) start: u64,
 }
 
 /// A target and its relatives.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DeviceFamily {
-    /// The target.
+    /// The device that the user named.
     pub(crate) target: Member,
     /// The whole disk: the target itself, unless that is a partition.
     pub(crate) whole: Member,
-    /// All, the target first.
+    /// Devices that share blocks with the target, which comes first.
     pub(crate) members: Vec<Member>,
     /// Partitions of the target that the kernel knows.
     pub(crate) slices: Vec<Slice>,
@@ -75,11 +79,11 @@ pub(crate) struct DeviceFamily {
 }
 
 impl DeviceFamily {
-    /// `None` where sysfs does not show the device: then nothing can be vouched for.
+    /// Reads the relatives of a device, `major:minor`; `None` where sysfs does not show the device.
     pub(crate) fn read(root: &SysRoot, device: &str) -> Option<Self> {
         let target = member(root, device)?;
         let whole = if is_partition(&target) {
-            member_at(target.at.parent()?)?
+            member_at(target.sysfs.parent()?)?
         } else {
             target.clone()
         };
@@ -101,12 +105,12 @@ impl DeviceFamily {
         Some(family)
     }
 
-    /// Whether a device is one of them.
+    /// The member with this `major:minor`, if there is one.
     pub(crate) fn member(&self, device: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.device == device)
     }
 
-    /// Where the target begins in its whole disk, in bytes.
+    /// First byte of the target on its whole disk.
     pub(crate) fn target_start(&self) -> u64 {
         match slice(&self.target) {
             Some(slice) => slice.start,
@@ -163,8 +167,8 @@ impl DeviceFamily {
             if name == whole.name || read_wwid(root, &name).as_ref() != Some(&wwid) {
                 continue;
             }
-            if let Some(at) = root.named_device(&name)
-                && let Some(path) = member_at(&at)
+            if let Some(sysfs) = root.named_device(&name)
+                && let Some(path) = member_at(&sysfs)
                 && !is_partition(&path)
             {
                 self.paths.push(name);
@@ -176,37 +180,35 @@ impl DeviceFamily {
     fn add_backing(&mut self, root: &SysRoot, whole: &Member) {
         let mut above = whole.clone();
         let mut start = self.target_start();
-        // Loops over loops: the kernel allows no circle (loop_validate_file), and a bound costs
-        // nothing.
-        for _ in 0..16 {
-            let Some(path) = backing_path(&above.at) else {
+        for _ in 0..LOOPS_MAX {
+            let Some(path) = backing_path(&above.sysfs) else {
                 return;
             };
-            start += read_number::<u64>(&above.at.join("loop/offset")).unwrap_or(0);
-            let found = match stat(&path) {
+            start += read_number::<u64>(&above.sysfs.join("loop/offset")).unwrap_or(0);
+            let behind = match stat(&path) {
                 Ok(stat) if is_behind(&above, &stat) => Some(stat),
                 _ => None,
             };
-            match found {
+            match behind {
                 Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice => {
                     let Some(below) = member(root, &device_number(stat.st_rdev)) else {
                         return;
                     };
                     self.add_with_partitions(below.clone());
                     if is_partition(&below)
-                        && let Some(disk) = below.at.parent().and_then(member_at)
+                        && let Some(disk) = below.sysfs.parent().and_then(member_at)
                     {
                         self.add(disk);
                     }
                     self.backing_devices.push(BackingDevice {
-                        size_bytes: size_bytes(&below.at).unwrap_or(0),
+                        size_bytes: size_bytes(&below.sysfs).unwrap_or(0),
                         member: below.clone(),
                         start,
                     });
                     above = below;
                 }
                 _ => {
-                    let id = found.map(|stat| FileId::from(&stat));
+                    let id = behind.map(|stat| FileId::from(&stat));
                     return self.backing_files.push(BackingFile {
                         path,
                         id,
@@ -219,8 +221,8 @@ impl DeviceFamily {
     }
 }
 
-/// Whether what now has the path is what the loop device was set up with; yes where its driver does
-/// not say.
+/// True if the file that now has the path is the one that the loop device was set up with, or if
+/// its driver does not say.
 fn is_behind(above: &Member, stat: &Stat) -> bool {
     match file_behind_loop(&above.node(), &above.device) {
         Some(id) => id == FileId::from(stat),
@@ -229,40 +231,40 @@ fn is_behind(above: &Member, stat: &Stat) -> bool {
 }
 
 /// The file or device behind a loop device.
-pub(crate) fn backing_path(at: &Path) -> Option<PathBuf> {
-    read_text(&at.join("loop/backing_file")).map(PathBuf::from)
+pub(crate) fn backing_path(sysfs: &Path) -> Option<PathBuf> {
+    read_text(&sysfs.join("loop/backing_file")).map(PathBuf::from)
 }
 
 fn member(root: &SysRoot, device: &str) -> Option<Member> {
     member_at(&root.block_device(device)?)
 }
 
-fn member_at(at: &Path) -> Option<Member> {
+fn member_at(sysfs: &Path) -> Option<Member> {
     Some(Member {
-        name: at.file_name()?.to_str()?.to_owned(),
-        device: read_text(&at.join("dev"))?,
-        at: at.to_owned(),
+        name: sysfs.file_name()?.to_str()?.to_owned(),
+        device: read_text(&sysfs.join("dev"))?,
+        sysfs: sysfs.to_owned(),
     })
 }
 
 fn is_partition(member: &Member) -> bool {
-    member.at.join("partition").exists()
+    member.sysfs.join("partition").exists()
 }
 
 fn partitions(whole: &Member) -> Vec<Member> {
     let mut partitions = Vec::new();
-    for name in list(&whole.at) {
-        let at = whole.at.join(name);
-        if at.join("partition").exists() {
-            partitions.extend(member_at(&at));
+    for name in list(&whole.sysfs) {
+        let sysfs = whole.sysfs.join(name);
+        if sysfs.join("partition").exists() {
+            partitions.extend(member_at(&sysfs));
         }
     }
     partitions
 }
 
 fn slice(partition: &Member) -> Option<Slice> {
-    let start_sectors: u64 = read_number(&partition.at.join("start"))?;
-    let sectors: u64 = read_number(&partition.at.join("size"))?;
+    let start_sectors: u64 = read_number(&partition.sysfs.join("start"))?;
+    let sectors: u64 = read_number(&partition.sysfs.join("size"))?;
     Some(Slice {
         name: SliceName::Kernel(partition.name.clone()),
         start: start_sectors.checked_mul(SECTOR_BYTES)?,
@@ -270,16 +272,16 @@ fn slice(partition: &Member) -> Option<Slice> {
     })
 }
 
-/// What must not be in use.
+/// A target that must not be in use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Subject<'a> {
     /// A block device with all its relatives.
     Device(&'a DeviceFamily),
     /// A regular file.
     File {
-        /// Its path.
+        /// The path that the user named, absolute.
         path: &'a str,
-        /// Which file it is.
+        /// Device and inode of the file.
         id: FileId,
     },
 }
@@ -383,11 +385,11 @@ impl Subject<'_> {
     }
 }
 
-/// What a path or a descriptor leads to.
+/// The file or device to which a path or a descriptor leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) is_block: bool,
-    /// Number of the device that it is.
+    /// Number of the device, where it is one.
     pub(super) device: u64,
     pub(super) id: FileId,
 }

@@ -69,7 +69,7 @@ fn add_unreleased(reasons: &mut RefusalReasons) {
     );
 }
 
-/// Where only files of our own are released, another one is not.
+/// Judges a file where only files of our own are released, and this is another one.
 fn judge_own(overwriting: Overwriting, fd: BorrowedFd<'_>, reasons: &mut RefusalReasons) {
     if overwriting == Overwriting::Own && !own_mark::is_valid(fd) {
         add_unreleased(reasons);
@@ -80,7 +80,7 @@ fn add_uninspected(error: &OpenError, reasons: &mut RefusalReasons) {
     reasons.add_uninspected(format!("its content cannot be inspected: {error}"));
 }
 
-/// What chattr(1) protects is protected from root too; the refusal names the flag.
+/// Judges protection by chattr(1), which holds for root too; the refusal names the flag.
 fn judge_file_access(identity: &TargetIdentity, held: &Held, reasons: &mut RefusalReasons) {
     let attributes = match statx(held.fd(), "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS) {
         Ok(stat) => stat.stx_attributes,
@@ -103,7 +103,7 @@ fn judge_file_access(identity: &TargetIdentity, held: &Held, reasons: &mut Refus
     }
 }
 
-/// The same once more, with the file open for writing: everything but its name is read from the
+/// Judges once more, with the file open for writing: everything but its name is read from the
 /// descriptor, and its name and its directories must stay what they are while that lasts.
 pub(crate) fn judge_again(
     root: &SysRoot,

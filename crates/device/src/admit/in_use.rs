@@ -56,15 +56,15 @@ pub(crate) fn judge(
     judge_btrfs(root, subject, reasons);
     judge_swaps(root, subject, reasons);
     for member in subject.members() {
-        judge_holders(root, &member.name, &member.at, reasons, 0);
+        judge_holders(root, &member.name, &member.sysfs, reasons, 0);
     }
     judge_loops(root, subject, reasons);
     judge_openers(root, subject, reasons)
 }
 
 fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
-    let all = MountTables::read(root);
-    let own: &[MountEntry] = match all.tables.first() {
+    let namespaces = MountTables::read(root);
+    let own: &[MountEntry] = match namespaces.tables.first() {
         Some(table) => &table.mounts,
         None => &[],
     };
@@ -78,7 +78,7 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
     for file in subject.files() {
         files.extend(find_places(own, file.path, TargetKind::File, file.id));
     }
-    for table in &all.tables {
+    for table in &namespaces.tables {
         for mount in &table.mounts {
             if let Some(what) = mounted_device(subject, mount) {
                 add_mounted_device(&what, mount, &table.namespace, reasons);
@@ -88,7 +88,7 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
             }
         }
     }
-    for table in &all.unreadable {
+    for table in &namespaces.unreadable {
         // A user without rights sees no other namespace either, which is said elsewhere.
         if !matches!(table.errno, Errno::PERM | Errno::ACCESS) {
             let (path, errno) = (table.path.display(), errno_name(table.errno));
@@ -224,16 +224,22 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
     }
 }
 
-/// More devices on top of each other than anybody stacks; ends circles that a broken sysfs might
-/// have.
+/// Devices on top of each other are followed so far: nobody stacks more, and a broken sysfs might
+/// have circles.
 const HOLDERS_DEPTH_MAX: u32 = 16;
 
-fn judge_holders(root: &SysRoot, name: &str, at: &Path, reasons: &mut RefusalReasons, depth: u32) {
+fn judge_holders(
+    root: &SysRoot,
+    name: &str,
+    sysfs: &Path,
+    reasons: &mut RefusalReasons,
+    depth: u32,
+) {
     if depth > HOLDERS_DEPTH_MAX {
         return;
     }
-    for holder in list(&at.join("holders")) {
-        let above = at
+    for holder in list(&sysfs.join("holders")) {
+        let above = sysfs
             .join("holders")
             .join(&holder)
             .canonicalize()
@@ -248,17 +254,17 @@ fn judge_holders(root: &SysRoot, name: &str, at: &Path, reasons: &mut RefusalRea
 
 /// A device that lies on another one.
 struct Holder {
-    /// What it is, such as `the array /dev/md0 (raid1)`.
+    /// Words for the device, such as `the array /dev/md0 (raid1)`.
     what: String,
     /// The command with which it lets go.
     release: String,
 }
 
-/// Describes the holder of this name, whose directory in sysfs is `at`.
-fn describe_holder(name: &str, at: &Path) -> Holder {
+/// Describes the holder of this name, whose directory in sysfs is `sysfs`.
+fn describe_holder(name: &str, sysfs: &Path) -> Holder {
     let node = node(name);
-    if let Some(mapped) = read_text(&at.join("dm/name")) {
-        let uuid = read_text(&at.join("dm/uuid")).unwrap_or_default();
+    if let Some(mapped) = read_text(&sysfs.join("dm/name")) {
+        let uuid = read_text(&sysfs.join("dm/uuid")).unwrap_or_default();
         let release = match uuid.split('-').next().unwrap_or_default() {
             "LVM" => format!("vgchange --activate n {}", quoted(&volume_group(&mapped))),
             "CRYPT" => format!("cryptsetup close {}", quoted(&mapped)),
@@ -269,16 +275,16 @@ fn describe_holder(name: &str, at: &Path) -> Holder {
             what: format!("{node} ({mapped})"),
             release,
         }
-    } else if at.join("md").is_dir() {
-        let level = read_text(&at.join("md/level")).unwrap_or_else(|| "RAID".to_owned());
+    } else if sysfs.join("md").is_dir() {
+        let level = read_text(&sysfs.join("md/level")).unwrap_or_else(|| "RAID".to_owned());
         Holder {
             what: format!("the array {node} ({level})"),
             release: format!("mdadm --stop {node}"),
         }
-    } else if at.join("bcache").is_dir() {
+    } else if sysfs.join("bcache").is_dir() {
         Holder {
             what: format!("the cache {node}"),
-            release: format!("echo 1 > {}/bcache/stop", at.display()),
+            release: format!("echo 1 > {}/bcache/stop", sysfs.display()),
         }
     } else {
         Holder {
@@ -298,6 +304,7 @@ fn volume_group(mapped: &str) -> String {
 /// udev, losetup and smartd open a disk in passing: who is gone after half a second does not use
 /// it.
 const OPENERS_LOOKS: u32 = 6;
+/// The pause between two of these looks.
 const OPENERS_PAUSE: Duration = Duration::from_millis(100);
 
 fn judge_openers(
@@ -305,31 +312,31 @@ fn judge_openers(
     subject: Subject<'_>,
     reasons: &mut RefusalReasons,
 ) -> VisibilityGaps {
-    let mut found = openers::find(root, &subject);
+    let mut users = openers::find(root, &subject);
     for _ in 1..OPENERS_LOOKS {
-        if found.reasons.is_empty() && found.unseen.is_empty() {
+        if users.reasons.is_empty() && users.unseen.is_empty() {
             break;
         }
         steps::pause(OPENERS_PAUSE);
-        let again = openers::find(root, &subject);
+        let users_now = openers::find(root, &subject);
         // A message between two processes is read the next moment.
-        found
+        users
             .unseen
-            .retain(|process| again.unseen.contains(process));
-        found.reasons = again.reasons;
-        found.hidden = again.hidden;
+            .retain(|process| users_now.unseen.contains(process));
+        users.reasons = users_now.reasons;
+        users.hidden = users_now.hidden;
     }
-    for (reason, step) in found.reasons {
-        reasons.add(reason, step);
+    for reason in users.reasons {
+        reasons.add(reason.text, reason.step);
     }
     VisibilityGaps {
-        processes: found.hidden,
+        processes: users.hidden,
         hidden_by: hidden_by(root),
-        unseen: found.unseen,
+        unseen: users.unseen,
     }
 }
 
-/// A file behind a loop device answers by then, also on a slow disk.
+/// The files behind all loop devices have this long to answer, also on a slow disk.
 const FILES_WITHIN: Duration = Duration::from_secs(60);
 
 /// A loop device, and the file that its driver names.
@@ -339,10 +346,12 @@ struct LoopFile {
     path: PathBuf,
 }
 
-/// What a loop device and its file say when they are asked. The server of a filesystem, or a disk,
-/// may not let them.
+/// The answers of a loop device and of its file. The server of a filesystem, or a disk, may not let
+/// them answer.
 struct AskedFile {
+    /// The file that has the path now.
     at_path: Option<Node>,
+    /// The file that the loop driver has open.
     by_driver: Option<FileId>,
 }
 
@@ -412,10 +421,10 @@ fn loops_of_others(root: &SysRoot, subject: Subject<'_>) -> Vec<LoopFile> {
         if !name.starts_with("loop") || is_own {
             continue;
         }
-        if let Some(at) = root.named_device(&name)
-            && let Some(path) = backing_path(&at)
+        if let Some(sysfs) = root.named_device(&name)
+            && let Some(path) = backing_path(&sysfs)
         {
-            let number = read_text(&at.join("dev"));
+            let number = read_text(&sysfs.join("dev"));
             loops.push(LoopFile { name, number, path });
         }
     }
@@ -567,7 +576,7 @@ mod tests {
             ("zza1", "dm-0"),
             ("dm-0", "dm-1"),
         ] {
-            let at = if below == "zza1" {
+            let device = if below == "zza1" {
                 "x/zza/zza1".to_owned()
             } else if below == "zza" {
                 "x/zza".into()
@@ -575,7 +584,7 @@ mod tests {
                 format!("virtual/block/{below}")
             };
             sysfs.link(
-                &format!("devices/{at}/holders/{above}"),
+                &format!("devices/{device}/holders/{above}"),
                 &format!("class/block/{above}"),
             );
         }

@@ -5,7 +5,8 @@ use crate::disk::describe;
 use crate::sysroot::{SysRoot, first_text, list, read_text};
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 
-/// What has to be typed, and how it is asked for without saying it.
+/// The names of a device that the user has to type, and the request for them, which does not
+/// contain them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AcceptedNames {
     /// Any of these, in full.
@@ -15,7 +16,7 @@ pub(super) struct AcceptedNames {
 }
 
 impl AcceptedNames {
-    /// Whether one of the words is exactly one of the names.
+    /// True if one of the words is exactly one of the names.
     pub(super) fn match_any(&self, words: &[String]) -> bool {
         words.iter().any(|word| self.accepted.contains(word))
     }
@@ -90,20 +91,20 @@ pub(super) fn disk_below<'a>(identity: &'a TargetIdentity, target: &'a Layer) ->
         .unwrap_or(target)
 }
 
-/// All other whole disks of the machine, but for other paths to this one.
+/// The other whole disks of the machine, but for other paths to this one.
 fn other_disks(root: &SysRoot, disk: &Layer) -> Vec<Layer> {
     let wwid = read_wwid(root, &disk.name);
     let mut others = Vec::new();
     for name in list(&root.sys.join("class/block")) {
-        let Some(at) = root.named_device(&name) else {
+        let Some(sysfs) = root.named_device(&name) else {
             continue;
         };
-        let Some(device) = read_text(&at.join("dev")) else {
+        let Some(device) = read_text(&sysfs.join("dev")) else {
             continue;
         };
         let is_path = wwid.is_some() && read_wwid(root, &name) == wwid;
-        if name != disk.name && !is_path && !at.join("partition").exists() {
-            others.push(describe(root, &at, &name, &device, Vec::new()));
+        if name != disk.name && !is_path && !sysfs.join("partition").exists() {
+            others.push(describe(root, &sysfs, &name, &device, Vec::new()));
         }
     }
     others
@@ -111,8 +112,8 @@ fn other_disks(root: &SysRoot, disk: &Layer) -> Vec<Layer> {
 
 /// The name that a disk keeps on every path to it.
 pub(super) fn read_wwid(root: &SysRoot, name: &str) -> Option<String> {
-    let at = root.sys.join("class/block").join(name);
-    first_text(&at, &["device/wwid", "wwid"])
+    let sysfs = root.sys.join("class/block").join(name);
+    first_text(&sysfs, &["device/wwid", "wwid"])
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! from fd, fdinfo and maps of /proc/PID and its threads.
 
 use super::family::{Node, Subject};
+use super::refusal::RefusalReason;
 use crate::file_id::FileId;
 use crate::mounts::unescape;
 use crate::syscalls::have_one_file_table;
@@ -12,12 +13,12 @@ use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What a look at all processes shows.
+/// The result of a look at all processes.
 #[derive(Debug, Default)]
 pub(super) struct FoundOpeners {
-    /// A reason and a step for each process that has a part of the subject open or in its memory.
-    pub(super) reasons: Vec<(String, String)>,
-    /// Processes that cannot be looked at.
+    /// One reason for each use of a part of the subject by a process.
+    pub(super) reasons: Vec<RefusalReason>,
+    /// The number of processes whose files this user may not see.
     pub(super) hidden: u32,
     /// Processes with files that /proc does not list.
     pub(super) unseen: Vec<String>,
@@ -25,46 +26,47 @@ pub(super) struct FoundOpeners {
 
 /// Looks at every process but our own.
 pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> FoundOpeners {
-    let mut found = FoundOpeners::default();
+    let mut openers = FoundOpeners::default();
     for pid in root.other_processes() {
         let directory = root.proc.join(pid.to_string());
         if let Err(error) = std::fs::read_dir(directory.join("fd")) {
             // Any other error: it has just ended.
-            found.hidden += u32::from(error.kind() == ErrorKind::PermissionDenied);
+            openers.hidden += u32::from(error.kind() == ErrorKind::PermissionDenied);
             continue;
         }
         let process = look_into(subject, &directory, pid);
-        found.hidden += u32::from(process.is_denied);
+        openers.hidden += u32::from(process.is_denied);
         if process.uses.is_empty() && !process.has_unseen {
             continue;
         }
         let name = read_text(&directory.join("comm")).unwrap_or_default();
         for Use { what, how } in process.uses {
-            found.reasons.push((
-                format!("{what} is {how} by process {pid} ({name})"),
-                format!("end process {pid} ({name}), or have it close {what}"),
-            ));
+            openers.reasons.push(RefusalReason {
+                text: format!("{what} is {how} by process {pid} ({name})"),
+                step: format!("end process {pid} ({name}), or have it close {what}"),
+            });
         }
         if process.has_unseen {
-            found.unseen.push(format!("{pid} ({name})"));
+            openers.unseen.push(format!("{pid} ({name})"));
         }
     }
-    found
+    openers
 }
 
-/// A part of the subject, and how a process has it.
+/// A part of the subject, and the way in which a process has it.
 #[derive(Debug, PartialEq, Eq)]
 struct Use {
     what: String,
     how: &'static str,
 }
 
-/// What one process has.
+/// The files of one process, as far as they concern the subject.
 #[derive(Debug, Default)]
 struct ProcessFiles {
     uses: Vec<Use>,
+    /// True where this user may not see all of its files.
     is_denied: bool,
-    /// Whether it has files that /proc does not list.
+    /// True where it has files that /proc does not list.
     has_unseen: bool,
 }
 
@@ -128,10 +130,11 @@ impl ProcessFiles {
     }
 }
 
-/// The kernel leaves the list of files out while a request is being submitted to the ring.
+/// A ring is read so many times, a millisecond apart: the kernel leaves the list of files out while
+/// a request is being submitted to the ring.
 const RING_LOOKS: u32 = 20;
 
-/// What the kernel says of a ring (`io_uring_show_fdinfo` in linux/io_uring/fdinfo.c), with the
+/// The kernel's description of a ring (`io_uring_show_fdinfo` in linux/io_uring/fdinfo.c), with the
 /// list of its files.
 fn read_ring(info: &Path) -> std::io::Result<String> {
     for _ in 0..RING_LOOKS {
@@ -147,7 +150,7 @@ fn read_ring(info: &Path) -> std::io::Result<String> {
 /// Parts of the subject among the files that are registered in a ring: lines of a number and a path
 /// behind `UserFiles`. Before Linux 6.9 the kernel prints the last part of the path only.
 fn registered(subject: &Subject<'_>, text: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut parts = Vec::new();
     let lines = text
         .lines()
         .skip_while(|line| !line.starts_with("UserFiles:"));
@@ -159,13 +162,13 @@ fn registered(subject: &Subject<'_>, text: &str) -> Vec<String> {
             break;
         }
         let path = PathBuf::from(unescape(path));
-        found.extend(if path.is_absolute() {
+        parts.extend(if path.is_absolute() {
             owned_at(subject, &path)
         } else {
             subject.has_name(&path)
         });
     }
-    found
+    parts
 }
 
 /// The part of the subject that a path leads to, or that it names where it cannot be looked at.
@@ -178,8 +181,9 @@ fn owned_at(subject: &Subject<'_>, path: &Path) -> Option<String> {
     subject.owns_node_name(path)
 }
 
-/// Whether a ring has requests in flight, whose files are not listed, or a socket holds descriptors
-/// that nobody has received yet (`scm_fds`, unix_show_fdinfo in linux/net/unix/af_unix.c).
+/// True if a ring has requests in flight, whose files are not listed, or if a socket holds
+/// descriptors that nobody has received yet (`scm_fds`, unix_show_fdinfo in
+/// linux/net/unix/af_unix.c).
 fn has_unseen_files(text: &str) -> bool {
     let in_messages = matches!(number(text, "scm_fds"), Some(1..));
     let in_requests = match (number(text, "CachedSqHead"), number(text, "CachedCqTail")) {
@@ -193,7 +197,7 @@ fn number(text: &str, key: &str) -> Option<u32> {
     value_of(text, key, ':')?.parse().ok()
 }
 
-/// Without asking a server: a hanging NFS must not hang us.
+/// Looks at a path without asking a server: a hanging NFS must not hang us.
 fn look_at(path: &Path) -> Result<Statx, Errno> {
     statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS)
 }
@@ -209,23 +213,23 @@ fn node(stat: &Statx) -> Node {
     }
 }
 
-/// What a process has in its memory of the subject's parts: a mapping outlives the descriptor that
-/// it was made of.
+/// The parts of the subject that a process has mapped into its memory: a mapping outlives the
+/// descriptor that it was made of.
 fn mapped(subject: &Subject<'_>, process: &Path) -> Vec<String> {
     let bytes = std::fs::read(process.join("maps")).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let mut seen = HashSet::new();
-    let mut found = Vec::new();
+    let mut parts = Vec::new();
     for line in text.lines() {
         let Some(mapping) = Mapping::parse(line) else {
             continue;
         };
         // A library is mapped in several pieces: one look for all.
         if seen.insert((mapping.device, mapping.inode, mapping.path)) {
-            found.extend(mapped_at(subject, process, &mapping));
+            parts.extend(mapped_at(subject, process, &mapping));
         }
     }
-    found
+    parts
 }
 
 /// The kernel's own link to what is mapped leads to it whatever it is called
@@ -260,7 +264,7 @@ fn mapped_at(subject: &Subject<'_>, process: &Path, mapping: &Mapping<'_>) -> Op
 struct Mapping<'a> {
     /// `start-end`, filled up with zeros.
     range: &'a str,
-    /// Of the filesystem that the file or node lies on.
+    /// Number of the filesystem that the file or node lies on.
     device: u64,
     inode: u64,
     path: &'a str,
@@ -286,7 +290,7 @@ impl<'a> Mapping<'a> {
         })
     }
 
-    /// Its name in map_files, which has no leading zeros (dname_to_vma_addr in
+    /// The name in map_files, which has no leading zeros (dname_to_vma_addr in
     /// linux/fs/proc/base.c).
     fn link(&self) -> Option<String> {
         let (start_text, end_text) = self.range.split_once('-')?;

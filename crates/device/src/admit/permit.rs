@@ -1,20 +1,20 @@
-//! What the user allows, what the caller wants, and what the gate grants. Holds no rule.
+//! The consent of the user, the intent of the caller, and the grant of the gate. Holds no rule.
 
 use diskproof_model::target::TargetIdentity;
 
-/// Whether the user said that existing files may be overwritten.
+/// The user's permission to overwrite existing files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overwriting {
-    /// No: they are only read.
+    /// Existing files are only read.
     #[default]
     Forbidden,
-    /// Only those that diskproof made, and that nothing has changed since.
+    /// Only files that diskproof made, and that nothing has changed since, may be overwritten.
     Own,
-    /// Yes, by `--overwrite`.
+    /// The user said `--overwrite`.
     Allowed,
 }
 
-/// What happens to data at the ends of a device that no signature explains.
+/// The treatment of data at the ends of a device that no signature explains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnknownContent {
     /// The device is refused.
@@ -24,14 +24,15 @@ pub enum UnknownContent {
     Wipe,
 }
 
-/// What the user releases, in the words of the command line: what exists is only read without it.
+/// The targets that the user releases, in the words of the command line. Whatever exists is only
+/// read without it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Consent {
     /// Names of block devices: serial or model in full, or the kernel name of one that has neither.
     pub destroy: Vec<String>,
-    /// Whether regular files may be overwritten.
+    /// The permission to overwrite regular files.
     pub overwriting: Overwriting,
-    /// What happens to a device that holds data of an unknown format.
+    /// The treatment of a device that holds data of an unknown format.
     pub unknown: UnknownContent,
 }
 
@@ -83,12 +84,12 @@ pub(crate) enum Grant {
     Overwrite(Permit, Consent),
 }
 
-/// What could not be seen, though it does not speak against the target by itself.
+/// Processes that could not be checked. They do not speak against the target by themselves.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct VisibilityGaps {
-    /// Processes whose open files this user may not look at.
+    /// The number of processes whose open files this user may not look at.
     pub(crate) processes: u32,
-    /// Why there may be processes that are not even listed.
+    /// Set where there may be processes that are not even listed.
     pub(crate) hidden_by: Option<HiddenBy>,
     /// Processes with files that /proc does not list, such as `7 (qemu)`: files of requests in
     /// flight in an io_uring, descriptors in a message that nobody has received yet.
@@ -99,7 +100,7 @@ pub(crate) struct VisibilityGaps {
 pub(crate) struct HiddenUsers {
     /// Such as `one process of another user or the system`.
     pub(crate) who: String,
-    /// This is what would show them.
+    /// The way to include them, an imperative clause.
     pub(crate) step: &'static str,
 }
 
@@ -161,8 +162,8 @@ impl Admission {
         &self.identity
     }
 
-    /// What the gate could not check, one sentence, where that matters: the kernel's exclusive
-    /// claim is then what it relies on.
+    /// One sentence about what the gate could not check, where that matters: it then relies on the
+    /// kernel's exclusive claim.
     pub fn hint(&self) -> Option<String> {
         let path = &self.identity.path;
         let mut parts = Vec::new();
@@ -181,7 +182,10 @@ impl Admission {
                  in a message of a socket, which /proc does not show"
             ));
         }
-        (!parts.is_empty()).then(|| format!("{path}: {}", parts.join("; ")))
+        if parts.is_empty() {
+            return None;
+        }
+        Some(format!("{path}: {}", parts.join("; ")))
     }
 
     pub(crate) fn into_parts(self) -> (TargetIdentity, Grant) {

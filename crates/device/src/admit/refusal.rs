@@ -7,44 +7,56 @@ use diskproof_model::target::{Filesystem, Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use rustix::fs::{Access as Permission, access};
 
-/// What stands before the next step behind a reason.
+/// Separates a reason from its step.
 const STEP: &str = " → ";
 
-/// Reasons, and what can be done about each.
+/// A reason of a refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RefusalReason {
+    /// A clause with its facts.
+    pub(super) text: String,
+    /// The command or action that ends the reason.
+    pub(super) step: String,
+}
+
+/// The reasons of a refusal so far, each once.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalReasons {
-    all: Vec<(String, String)>,
+    reasons: Vec<RefusalReason>,
 }
 
 impl RefusalReasons {
-    /// A reason, a clause with its facts, and what to do about it.
+    /// Adds a reason, a clause with its facts, and the step that ends it.
     pub(crate) fn add(&mut self, reason: impl Into<String>, step: impl Into<String>) {
-        let reason_and_step = (reason.into(), step.into());
-        if !self.all.contains(&reason_and_step) {
-            self.all.push(reason_and_step);
+        let reason = RefusalReason {
+            text: reason.into(),
+            step: step.into(),
+        };
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
         }
     }
 
-    /// What cannot be inspected is not written to.
+    /// Adds that a target, or a part of it, cannot be inspected: then it is not written to.
     pub(super) fn add_uninspected(&mut self, reason: String) {
         let step = "solve this first; diskproof writes only to targets that it can inspect";
         self.add(reason, step);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.reasons.is_empty()
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.all.len()
+        self.reasons.len()
     }
 
     /// Reasons first, then what to do: for a reading or a scratch file.
     pub(crate) fn into_refusal(self, asked: String) -> Refusal {
         let mut remedies: Vec<String> = Vec::new();
         let mut reasons = Vec::new();
-        for (reason, step) in self.all {
-            reasons.push(reason);
+        for RefusalReason { text, step } in self.reasons {
+            reasons.push(text);
             if !remedies.contains(&step) {
                 remedies.push(step);
             }
@@ -58,11 +70,13 @@ impl RefusalReasons {
 
     /// Each reason with the command or action that ends it: for what would be destroyed.
     pub(crate) fn into_stepwise_refusal(self, asked: String) -> Refusal {
-        let all = self.all.into_iter();
-        let reasons = all.map(|(reason, step)| format!("{reason}{STEP}{}", clause(&step)));
+        let mut reasons = Vec::new();
+        for RefusalReason { text, step } in self.reasons {
+            reasons.push(format!("{text}{STEP}{}", clause(&step)));
+        }
         Refusal {
             asked,
-            reasons: reasons.collect(),
+            reasons,
             remedy: "Nothing was written.".to_owned(),
         }
     }
@@ -70,11 +84,11 @@ impl RefusalReasons {
 
 /// A sentence as the end of another one; commands stay as they are.
 fn clause(step: &str) -> String {
-    match step
-        .strip_suffix('.')
-        .and_then(|sentence| Some((sentence.chars().next()?, sentence)))
-    {
-        Some((first, sentence)) if first.is_uppercase() => first
+    let Some(sentence) = step.strip_suffix('.') else {
+        return step.to_owned();
+    };
+    match sentence.chars().next() {
+        Some(first) if first.is_uppercase() => first
             .to_lowercase()
             .chain(sentence.chars().skip(1))
             .collect(),
@@ -89,15 +103,17 @@ pub const READ_BYTES_MIN: u64 = 1 << 20;
 /// Free space that a scratch file leaves on the filesystem: room for the database's next WAL
 /// segments and its log.
 const FREE_BYTES_KEPT: u64 = 2 << 30;
-/// Of a small filesystem, one in this many bytes is enough.
+/// On a small filesystem, one byte in so many is enough.
 const FREE_SHARE_KEPT: u64 = 10;
+
+/// The free space that must stay, in bytes.
 pub(super) fn bytes_kept_free(filesystem: &Filesystem) -> u64 {
     let default = FREE_BYTES_KEPT.min(filesystem.size_bytes / FREE_SHARE_KEPT);
     filesystem.kept_free_bytes.unwrap_or(default)
 }
 
-/// Whether this user may do that with the target: by its path, or by what is held, whatever has its
-/// name by now.
+/// Refuses what this user may not do with the target. `path` is that of the target, or that of a
+/// held descriptor, whatever has the target's name by now.
 pub(super) fn judge_access(
     identity: &TargetIdentity,
     path: &str,
@@ -131,7 +147,7 @@ pub(super) fn judge_access(
     );
 }
 
-/// Whether a device has a medium, and one that is large enough.
+/// Refuses a device without a medium, or one that is too small.
 pub(super) fn judge_device_size(size_bytes: u64, reasons: &mut RefusalReasons) {
     match size_bytes {
         0 => reasons.add(
@@ -149,7 +165,7 @@ pub(super) fn judge_device_size(size_bytes: u64, reasons: &mut RefusalReasons) {
     }
 }
 
-/// Where there is no disk.
+/// Refuses a filesystem that is not on a disk.
 pub(super) fn judge_filesystem_kind(identity: &TargetIdentity, reasons: &mut RefusalReasons) {
     let Some(filesystem) = &identity.filesystem else {
         return reasons.add(
@@ -171,7 +187,7 @@ pub(super) fn judge_filesystem_kind(identity: &TargetIdentity, reasons: &mut Ref
     }
 }
 
-/// What a refusal says was asked for.
+/// The request that a refusal names.
 pub(crate) fn overwriting_asked(identity: &TargetIdentity) -> String {
     format!("overwrite {}", identity.path)
 }

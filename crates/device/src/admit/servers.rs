@@ -7,7 +7,7 @@ use super::ancestry::Ancestry;
 use super::refusal::RefusalReasons;
 use std::path::Path;
 
-/// Whose, and files that stand together at the top of every data directory of that server.
+/// Servers, and files that stand together at the top of every data directory of each.
 const SERVERS: [(&str, &[&str]); 11] = [
     ("MySQL or MariaDB", &["ibdata1"]),
     ("MySQL or MariaDB", &["mysql.ibd"]),
@@ -50,18 +50,28 @@ pub(super) fn judge_directory(directory: &Ancestry, reasons: &mut RefusalReasons
     judge_postgres(directory, &["PG_VERSION", "global/pg_control"], reasons);
 }
 
-/// `marks` stand together in a data directory.
+/// Refuses directories of PostgreSQL; `marks` stand together in a data directory.
 fn judge_postgres(above: &Ancestry, marks: &[&str], reasons: &mut RefusalReasons) {
-    let mut all = above.nearest_first.iter();
-    if let Some(data) = all.find(|at| marks.iter().all(|mark| at.holds(mark))) {
-        add(&data.path, "is a PostgreSQL data directory", reasons);
+    let data_directory = above
+        .nearest_first
+        .iter()
+        .find(|directory| marks.iter().all(|mark| directory.holds(mark)));
+    if let Some(directory) = data_directory {
+        add(&directory.path, "is a PostgreSQL data directory", reasons);
     }
     let Some(nearest) = above.nearest_first.first() else {
         return;
     };
-    let mut all = above.nearest_first.iter();
-    if let Some(space) = all.find(|at| at.name().is_some_and(is_tablespace_name)) {
-        add(&space.path, "belongs to a PostgreSQL tablespace", reasons);
+    let tablespace = above
+        .nearest_first
+        .iter()
+        .find(|directory| directory.name().is_some_and(is_tablespace_name));
+    if let Some(directory) = tablespace {
+        add(
+            &directory.path,
+            "belongs to a PostgreSQL tablespace",
+            reasons,
+        );
     }
     let names = nearest.names(ENTRIES_MAX);
     if names.iter().any(|name| is_tablespace_name(name)) {
@@ -100,9 +110,12 @@ fn is_version(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'.')
 }
 
-/// pg_wal can be a symlink to anywhere; its segments are named by 24 hexadecimal digits.
+/// Digits of a segment's name: timeline, log and segment have eight each.
+const WAL_NAME_DIGITS: usize = 24;
+
+/// pg_wal can be a symlink to anywhere; its segments are named by hexadecimal digits.
 fn is_wal_segment_name(name: &str) -> bool {
-    name.len() == 24
+    name.len() == WAL_NAME_DIGITS
         && name
             .bytes()
             .all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b))

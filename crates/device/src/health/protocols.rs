@@ -1,15 +1,17 @@
-//! What the disks of each protocol tell, as smartctl reports it: the attributes of ATA, the health
+//! The health data of each protocol, as smartctl reports it: the attributes of ATA, the health
 //! log of NVMe (base specification 1.4, 5.14.1.2), the log pages of SCSI and SAS (SPC-4). The
 //! numbers and units of ATA attributes differ from vendor to vendor: they are recognised by the
 //! names that smartctl's database of disks gives them.
 
-use super::report::{Report, celsius, ended, running, telling};
+use super::report::{Report, celsius, ended, running, test_to_report};
 use diskproof_model::health::{DiskHealth, SelfTest};
 use diskproof_model::units::SECTOR_BYTES;
 
-/// A disk that was this long under power has written more than this; less means that its unit is
-/// not what its name says (seen on rebranded disks whose `Total_LBAs_Written` counts GiB).
+/// A disk that was this long under power has written at least [`SETTLED_BYTES`]. Less means that
+/// the unit of the counter is not what its name says (seen on rebranded disks whose
+/// `Total_LBAs_Written` counts GiB).
 const SETTLED_HOURS: u64 = 500;
+/// The least that such a disk has written.
 const SETTLED_BYTES: u64 = 1 << 30;
 /// Normalized values go down from 100; vendors that begin elsewhere (200, 253) do not mean percent.
 const FULL: u64 = 100;
@@ -23,9 +25,9 @@ struct Attribute<'a> {
     threshold: u64,
     /// The count that it holds.
     raw: u64,
-    /// Whether it is at or under its threshold now.
+    /// True if the value is at or under its threshold now.
     fails: bool,
-    /// Whether the vendor takes that for the sign of a near end, and not of age.
+    /// True if the vendor takes that for the sign of a near end, and not of age.
     is_grave: bool,
 }
 
@@ -60,7 +62,7 @@ impl Attribute<'_> {
     }
 }
 
-/// Adds what the attributes and the self-test log say.
+/// Adds the figures of the attributes and of the self-test log.
 pub(super) fn complete_ata(health: DiskHealth, report: Report<'_>) -> DiskHealth {
     let mut table = Vec::new();
     for entry in report.list("/ata_smart_attributes/table") {
@@ -159,7 +161,7 @@ const LEFT: [&str; 6] = [
     "Remaining_Lifetime",
     "Lifetime_Remain",
 ];
-/// Those that have what is left in the raw value, too, and may keep the normalized one at 100.
+/// Attributes that have what is left in the raw value, too, and may keep the normalized one at 100.
 const LEFT_RAW: [&str; 2] = ["SSD_Life_Left", "Remaining_Lifetime"];
 
 /// The greatest wear in percent that any indicator reports.
@@ -209,13 +211,15 @@ fn plausible_bytes(bytes: u64, hours: Option<u64>) -> Option<u64> {
     }
 }
 
-/// The log of self-tests, newest first. A test that runs now stands only in the status, whose upper
-/// half is then 15 (ACS-3, table 66).
+/// The upper half of the status while a self-test runs (ACS-3, table 66).
+const ATA_TEST_RUNS: u64 = 15;
+
+/// The log of self-tests, newest first. A test that runs now stands only in the status.
 fn ata_self_test(report: Report<'_>, power_on_hours: Option<u64>) -> Option<SelfTest> {
     let mut now = None;
     if let Some(status) = report.below("/ata_smart_data/self_test/status")
         && let Some(value) = status.count("/value")
-        && value >> 4 == 15
+        && value >> 4 == ATA_TEST_RUNS
     {
         now = Some(running(
             status.text("/string"),
@@ -233,12 +237,13 @@ fn ata_self_test(report: Report<'_>, power_on_hours: Option<u64>) -> Option<Self
                 .map(|hours| unwrapped(hours, power_on_hours)),
         ));
     }
-    telling(now, &logged)
+    test_to_report(now, &logged)
 }
 
 /// The log has 16 bits for hours, which are full after seven and a half years; the disk's own count
 /// tells which round it is.
 fn unwrapped(logged: u64, now: Option<u64>) -> u64 {
+    /// Hours after which the log's counter begins anew.
     const ROUND: u64 = 1 << 16;
     match now {
         Some(now) if logged < ROUND && now >= logged => now - (now - logged) % ROUND,
@@ -265,7 +270,7 @@ const ALARMS: [(u64, &str); 5] = [
     (1 << 5, "its persistent memory region is unreliable"),
 ];
 
-/// Adds what the log page 2 says.
+/// Adds the figures of log page 2, the health log.
 pub(super) fn complete_nvme(health: DiskHealth, report: Report<'_>) -> DiskHealth {
     let health = DiskHealth {
         rotation_rpm: Some(0),
@@ -343,7 +348,7 @@ fn nvme_self_test(report: Report<'_>) -> Option<SelfTest> {
             entry.hours("/power_on_hours"),
         ));
     }
-    telling(now, &logged)
+    test_to_report(now, &logged)
 }
 
 /// Additional sense code 0x0B with qualifier 0x01: "warning - specified temperature exceeded"
@@ -352,7 +357,7 @@ const TOO_HOT: (u64, u64) = (0x0b, 0x01);
 /// Logged self-tests (SPC-4, 7.3.21).
 const SELF_TESTS: usize = 20;
 
-/// Adds what SCSI has of its own.
+/// Adds the figures that only SCSI has.
 pub(super) fn complete_scsi(health: DiskHealth, report: Report<'_>) -> DiskHealth {
     let is_hot = match (
         report.count("/smart_status/scsi/asc"),
@@ -406,6 +411,7 @@ fn scsi_written_bytes(report: Report<'_>) -> Option<u64> {
 
 /// Results of SPC-4, table 294: 0 passed, 3 to 7 failed, 1 and 2 aborted, 15 in progress.
 fn scsi_self_test(report: Report<'_>) -> Option<SelfTest> {
+    /// The result of a test that is in progress.
     const RUNNING: u64 = 15;
     let mut runs = report.flag("/scsi_self_test_status/in_progress") == Some(true);
     let mut logged = Vec::new();
@@ -439,5 +445,5 @@ fn scsi_self_test(report: Report<'_>) -> Option<SelfTest> {
     } else {
         None
     };
-    telling(now, &logged)
+    test_to_report(now, &logged)
 }

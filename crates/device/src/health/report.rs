@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(super) struct Report<'a>(pub(super) &'a Value);
 
 impl<'a> Report<'a> {
-    /// What stands at a JSON pointer.
+    /// The part of the document at a JSON pointer.
     pub(super) fn below(self, pointer: &str) -> Option<Report<'a>> {
         self.0.pointer(pointer).map(Report)
     }
@@ -89,8 +89,8 @@ pub(super) fn written(bytes: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Temperatures beyond these are none: a register that was never filled, or a unit that is not
-/// Celsius.
+/// Readings outside of this range are no temperatures: a register that was never filled, or a unit
+/// that is not Celsius.
 const CELSIUS: std::ops::RangeInclusive<i64> = -40..=150;
 
 /// A temperature in degrees Celsius. SCSI tells 0 and 255 where it knows none.
@@ -105,7 +105,10 @@ pub(super) fn celsius(report: Report<'_>, pointer: &str) -> Option<i32> {
 /// The self-test to report, of the one that runs and all that are logged, newest first, each with
 /// the name of its kind. An extended one that failed comes before all, for a short one that passes
 /// afterwards has not looked where that one failed.
-pub(super) fn telling(running: Option<SelfTest>, logged: &[(&str, SelfTest)]) -> Option<SelfTest> {
+pub(super) fn test_to_report(
+    running: Option<SelfTest>,
+    logged: &[(&str, SelfTest)],
+) -> Option<SelfTest> {
     let newest_long = logged
         .iter()
         .find(|(kind, test)| is_long(kind) && test.passed.is_some());

@@ -10,12 +10,12 @@ use std::time::Duration;
 /// Spans begin and end at multiples of this: PostgreSQL's page, and a multiple of every sector.
 pub(super) const UNIT_BYTES: u64 = 8192;
 
-/// How the blocks of a layer lie on the one right below.
+/// The place of a layer's blocks on the layer right below.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct BlockMap {
-    /// Where its parts lie.
+    /// Parts of which the place is known, in any order; blocks outside of them lie elsewhere.
     pub segments: Vec<Segment>,
-    /// Whether their content is encrypted below.
+    /// The layer below holds ciphertext, so its content differs.
     pub is_encrypted: bool,
 }
 
@@ -32,30 +32,31 @@ impl BlockMap {
 /// A part that lies in one piece on both layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// Start on the upper layer.
+    /// First byte on the upper layer.
     pub from: u64,
-    /// Start on the lower layer.
+    /// First byte on the lower layer.
     pub to: u64,
     /// Length in bytes.
     pub length: u64,
 }
 
 impl Segment {
-    /// End on the upper layer.
+    /// First byte behind it on the upper layer.
     pub(super) fn end(&self) -> u64 {
         self.from.saturating_add(self.length)
     }
 }
 
-/// Where parts lie two layers below: `above` leads to the layer that `below` starts from.
+/// Joins two maps to one of the layer two levels below: `above` leads to the layer that `below`
+/// starts from.
 pub(super) fn compose(above: &[Segment], below: &[Segment]) -> Vec<Segment> {
-    let mut found = Vec::new();
+    let mut segments = Vec::new();
     for upper in above {
         for lower in below {
             let low = upper.to.max(lower.from);
             let high = upper.to.saturating_add(upper.length).min(lower.end());
             if low < high {
-                found.push(Segment {
+                segments.push(Segment {
                     from: upper.from + (low - upper.to),
                     to: lower.to.saturating_add(low - lower.from),
                     length: high - low,
@@ -63,11 +64,11 @@ pub(super) fn compose(above: &[Segment], below: &[Segment]) -> Vec<Segment> {
             }
         }
     }
-    joined(found)
+    join_neighbours(segments)
 }
 
 /// Neighbours on both layers become one part.
-fn joined(mut segments: Vec<Segment>) -> Vec<Segment> {
+fn join_neighbours(mut segments: Vec<Segment>) -> Vec<Segment> {
     segments.sort_unstable_by_key(|segment| segment.from);
     let mut joined: Vec<Segment> = Vec::new();
     for next in segments {
@@ -96,10 +97,12 @@ pub(super) fn longest(segments: &[Segment]) -> Option<Segment> {
         .max_by_key(|segment| segment.length)
 }
 
-/// dmsetup asks the kernel once.
-const LIMIT: Duration = Duration::from_secs(5);
+/// dmsetup asks the kernel once, which takes milliseconds; one that hangs does not hold up the
+/// test.
+const DMSETUP_LIMIT: Duration = Duration::from_secs(5);
 
-/// How the blocks of a mapped device lie on the device with this number (`major:minor`).
+/// Maps the blocks of a mapped device to the device with this number (`major:minor`), by the table
+/// that dmsetup prints; an error says what is missing or what kind of target hides the place.
 pub(super) fn map_mapped(name: Option<String>, number: Option<String>) -> Result<BlockMap, String> {
     let (Some(name), Some(number)) = (name, number) else {
         return Err("sysfs does not show the name of the mapped device".to_owned());
@@ -110,7 +113,7 @@ pub(super) fn map_mapped(name: Option<String>, number: Option<String>) -> Result
     };
     let mut command = Command::new(program);
     command.args(["table", &name]);
-    let text = output_of(command, LIMIT)
+    let text = output_of(command, DMSETUP_LIMIT)
         .map_err(|_| "dmsetup does not show the device mapper table".to_owned())?;
     read_table(&text, &number)
 }

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 /// every device.
 const CHUNK_BYTES: u64 = 64 << 10;
 
-/// The longest that the reading may take. More reads are no use on a target that slow: they fail,
-/// and whoever asks learns that the content is unknown.
+/// A scan of a healthy disk takes seconds. After a minute every further read fails, and whoever
+/// asks learns that the content is unknown, rather than wait for a disk that hardly answers.
 const READING_MAX: Duration = Duration::from_secs(60);
 
 /// Chunks kept: 32 MiB, more than the ends of a disk and of some partitions need.
 const CHUNKS_MAX: usize = 512;
 
-/// By their number; `None` for what could not be read.
+/// The chunks that were read, by their number from the start; `None` for one that could not be.
 type Chunks = RefCell<HashMap<u64, Option<Rc<Vec<u8>>>>>;
 
 /// Reads up to a whole buffer at an offset; fewer bytes only at the end.
@@ -28,7 +28,7 @@ pub(crate) type ReadAt<'a> = dyn Fn(u64, usize) -> Result<Vec<u8>, Errno> + 'a;
 pub(crate) struct Unreadable {
     /// Bytes from the start of the disk.
     pub(crate) offset: u64,
-    /// What the kernel said; `None` when it gave fewer bytes than there should be.
+    /// The kernel's error; `None` when it gave fewer bytes than there should be.
     pub(crate) errno: Option<Errno>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// All of it.
+    /// The view of all of it.
     pub(crate) fn whole(&self) -> View<'_, 'a> {
         View {
             image: self,
@@ -96,11 +96,12 @@ impl<'a> Image<'a> {
         }
     }
 
+    /// Remembers a place that could not be read, once.
     fn failed(&self, offset: u64, errno: Option<Errno>) -> Option<Vec<u8>> {
         let unreadable = Unreadable { offset, errno };
-        let mut all = self.unreadable.borrow_mut();
-        if !all.contains(&unreadable) {
-            all.push(unreadable);
+        let mut places = self.unreadable.borrow_mut();
+        if !places.contains(&unreadable) {
+            places.push(unreadable);
         }
         None
     }
@@ -117,7 +118,7 @@ pub(crate) struct Slice {
     pub(crate) length: u64,
 }
 
-/// How a partition is called.
+/// The name of a partition in a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SliceName {
     /// The kernel's name, such as `sda1`.
@@ -162,15 +163,15 @@ impl<'i, 'a> View<'i, 'a> {
         if end > self.length {
             return None;
         }
-        let (mut at, end) = (self.start + offset, self.start + end);
+        let (mut position, end) = (self.start + offset, self.start + end);
         let mut bytes = Vec::with_capacity(length);
-        while at < end {
-            let chunk = self.image.chunk(at / CHUNK_BYTES)?;
-            let from = (at % CHUNK_BYTES) as usize;
-            let taken = chunk.get(from..)?.iter().take((end - at) as usize);
+        while position < end {
+            let chunk = self.image.chunk(position / CHUNK_BYTES)?;
+            let from = (position % CHUNK_BYTES) as usize;
+            let taken = chunk.get(from..)?.iter().take((end - position) as usize);
             let before = bytes.len();
             bytes.extend(taken);
-            at += (bytes.len() - before) as u64;
+            position += (bytes.len() - before) as u64;
             if bytes.len() == before {
                 return None;
             }
@@ -178,8 +179,8 @@ impl<'i, 'a> View<'i, 'a> {
         Some(bytes)
     }
 
-    /// The same in one request, and not remembered: for long pieces, whose offset must suit direct
-    /// I/O.
+    /// As [`Self::bytes`], but in one request and not remembered: for long pieces, whose offset
+    /// must suit direct I/O.
     pub(crate) fn piece(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
         let end = offset.checked_add(length as u64)?;
         if end > self.length {
@@ -188,7 +189,7 @@ impl<'i, 'a> View<'i, 'a> {
         self.image.read(self.start + offset, length)
     }
 
-    /// Whether a text stands at an offset within it.
+    /// True if a text stands at an offset within it; false also where it could not be read.
     pub(crate) fn holds(&self, offset: u64, text: &[u8]) -> bool {
         self.bytes(offset, text.len())
             .is_some_and(|bytes| bytes == text)

@@ -7,7 +7,7 @@
 use super::image::{Slice, View};
 use std::sync::LazyLock;
 
-/// How a signature is removed once its content is not needed any more.
+/// The way to remove a signature once its content is not needed any more. The refusal names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clearing {
     /// `wipefs -a` knows it.
@@ -21,7 +21,7 @@ pub(crate) enum Clearing {
     ZeroedLabel,
 }
 
-/// What a signature means.
+/// The meaning of a signature for the disk that it stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The disk is divided: each partition then speaks for itself.
@@ -33,11 +33,11 @@ pub(crate) enum Role {
 /// A mark that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Signature {
-    /// What it means, such as `ext2/3/4 filesystem`.
+    /// Completes "the disk has a ...": `ext2/3/4 filesystem`, say.
     pub(crate) what: &'static str,
-    /// Where it stands, in bytes from the start of the disk.
+    /// Bytes from the start of the disk to the mark.
     pub(crate) offset: u64,
-    /// How it is removed.
+    /// The way to remove it.
     pub(crate) clearing: Clearing,
     pub(super) role: Role,
     /// The partition that it stands in; `None` for the disk itself.
@@ -57,48 +57,52 @@ impl Signature {
     }
 }
 
-/// Where a text stands.
+/// The place of a text on a disk of any size; magics.txt says how a row writes it.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum At {
+pub(super) enum Place {
     /// So many bytes from the start.
     Start(u64),
-    /// So many bytes before the end, after the size was rounded down to a multiple.
+    /// `back` bytes before the end of a disk whose size is rounded down to a multiple of `unit`,
+    /// and `plus` bytes on from there.
     End { unit: u64, back: u64, plus: u64 },
     /// So many bytes from the start of a sector, whichever it is.
     Sector(u64),
 }
 
-/// One text at one place.
+/// One text at one place: a row of the table has one for each pair of its places and texts.
 #[derive(Debug)]
 pub(super) struct Magic {
     pub(super) what: &'static str,
-    pub(super) at: At,
+    pub(super) place: Place,
     pub(super) text: Vec<u8>,
     clearing: Clearing,
     pub(super) role: Role,
 }
 
-/// All rows of magics.txt.
+/// The rows of magics.txt, with one entry for each pair of a place and a text.
 pub(super) static MAGICS: LazyLock<Vec<Magic>> = LazyLock::new(|| {
     read_table(include_str!("magics.txt")).expect("tests read every row of the table")
 });
 
 impl Magic {
-    /// The mark, where its text is there.
+    /// The signature, where the disk or partition has its text.
     pub(super) fn find(&self, view: &View<'_, '_>) -> Option<Signature> {
-        let at = self.at.offset(view.length());
-        let offset = at.filter(|at| view.holds(*at, &self.text))?;
+        let offset = self.place.offset(view.length())?;
+        if !view.holds(offset, &self.text) {
+            return None;
+        }
         Some(Signature::new(self.what, offset, self.clearing, self.role))
     }
 
     /// For tests: its name, place and text on a disk of this size.
     #[cfg(test)]
     pub(super) fn planted(&self, size: u64) -> Option<(&'static str, u64, &[u8])> {
-        Some((self.what, self.at.offset(size)?, &self.text))
+        Some((self.what, self.place.offset(size)?, &self.text))
     }
 }
 
-impl At {
+impl Place {
+    /// The byte of a disk of this size; `None` where it is too small, or any sector may be meant.
     fn offset(self, size: u64) -> Option<u64> {
         match self {
             Self::Start(offset) => Some(offset),
@@ -147,7 +151,7 @@ pub(super) fn read_table(table: &'static str) -> Option<Vec<Magic>> {
             for text in texts.split('"').skip(1).step_by(2) {
                 magics.push(Magic {
                     what,
-                    at: At::parse(place)?,
+                    place: Place::parse(place)?,
                     text: bytes(text)?,
                     clearing,
                     role,

@@ -21,11 +21,13 @@ use std::collections::HashSet;
 /// Everything that was found, and everything that could not be looked at.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ScanResult {
+    /// In the order of the partitions, each named once where one command removes all its copies.
     pub(crate) signatures: Vec<Signature>,
     /// Data at the ends of a device that no signature explains; empty where a signature was found.
     pub(crate) unknown: Vec<Unknown>,
-    /// Where a signature was found: the ends hold more than its sector, and `wipefs` leaves that.
+    /// True if a signature was found and the ends hold more than its sector: `wipefs` leaves that.
     pub(crate) has_remains: bool,
+    /// Places of which nothing is known, in the order of reading.
     pub(crate) unreadable: Vec<Unreadable>,
 }
 
@@ -34,7 +36,7 @@ pub(crate) struct ScanResult {
 pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     let whole = image.whole();
     let tables = partition_tables::read(&whole);
-    let mut signatures = one_of_a_name(&whole, tables.marks, find_marks(&whole), None);
+    let mut signatures = without_copies(&whole, tables.marks, find_marks(&whole), None);
     let mut slices = known.to_vec();
     for slice in tables.slices {
         // The kernel's own list has the nodes' names; a table's entry for the same place adds
@@ -50,7 +52,7 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
         if let Some(view) = whole.part(slice.start, slice.length) {
             let tables = partition_tables::read(&view);
             let marks = find_marks(&view);
-            signatures.extend(one_of_a_name(&view, tables.marks, marks, Some(&slice)));
+            signatures.extend(without_copies(&view, tables.marks, marks, Some(&slice)));
         }
     }
     // A partition that begins where the disk does has the disk's marks.
@@ -63,22 +65,22 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     }
 }
 
-/// The same for a device, with what is left of a filesystem or table whose beginning is gone, and
-/// whether its ends and those of `known` partitions hold data that no signature explains.
+/// As [`scan`], for a device: also finds what is left of a filesystem or table whose beginning is
+/// gone, and data that no signature explains at its ends and those of `known` partitions.
 pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> ScanResult {
-    let mut found = scan(image, known);
+    let mut scan_result = scan(image, known);
     let whole = image.whole();
     // A text that a format has in two places, such as that of a GPT header, is told by its place.
     let mut seen: HashSet<u64> = HashSet::new();
-    for signature in &found.signatures {
+    for signature in &scan_result.signatures {
         seen.insert(signature.offset);
     }
     for signature in remains::find(&whole) {
         if seen.insert(signature.offset) {
-            found.signatures.push(signature);
+            scan_result.signatures.push(signature);
         }
     }
-    let signed: HashSet<u64> = found
+    let signed: HashSet<u64> = scan_result
         .signatures
         .iter()
         .map(|signature| signature.offset / SECTOR_BYTES)
@@ -89,26 +91,26 @@ pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> ScanResult {
             ends.extend(unknown::find(&view, Some(slice), &signed));
         }
     }
-    if found.signatures.is_empty() {
+    if scan_result.signatures.is_empty() {
         // A partition that begins or ends where the disk does has the disk's ends.
         let mut seen = HashSet::new();
         ends.retain(|unknown| seen.insert(unknown.offset));
-        found.unknown = ends;
+        scan_result.unknown = ends;
     } else {
-        found.has_remains = !ends.is_empty();
+        scan_result.has_remains = !ends.is_empty();
     }
-    found.unreadable = image.unreadable();
-    found
+    scan_result.unreadable = image.unreadable();
+    scan_result
 }
 
-/// For the disk around a partition: what all of it is, partitions included, such as a member of a
-/// firmware RAID whose volume is divided.
+/// Looks at the disk around a partition for signatures of all of it, partitions included, such as a
+/// member of a firmware RAID whose volume is divided.
 pub(crate) fn scan_around(image: &Image<'_>) -> ScanResult {
     let whole = image.whole();
     let mut marks = find_marks(&whole);
     marks.retain(|mark| mark.role == Role::Content);
     ScanResult {
-        signatures: one_of_a_name(&whole, Vec::new(), marks, None),
+        signatures: without_copies(&whole, Vec::new(), marks, None),
         unreadable: image.unreadable(),
         ..ScanResult::default()
     }
@@ -122,9 +124,9 @@ fn find_marks(view: &View<'_, '_>) -> Vec<Signature> {
     fixed.chain(structures).collect()
 }
 
-/// The four labels of ZFS are one reason, since one command takes all of them away. Each copy that
-/// needs its own command is a separate reason.
-fn one_of_a_name(
+/// Names each kind once: the four labels of ZFS are one reason, since one command takes all of them
+/// away. Each copy that needs its own command is a separate reason.
+fn without_copies(
     view: &View<'_, '_>,
     tables: Vec<Signature>,
     marks: Vec<Signature>,

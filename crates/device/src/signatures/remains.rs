@@ -4,7 +4,7 @@
 //! 2048 more look for the ends of a smaller one.
 
 use super::image::View;
-use super::magics::{At, Clearing, MAGICS, Magic, Role, Signature, read_table};
+use super::magics::{Clearing, MAGICS, Magic, Place, Role, Signature, read_table};
 use super::partition_tables;
 use super::structures::{EXT_COPY, XFS_COPY, structures_at_start, zfs_list, zfs_ring};
 use super::unknown::END_BYTES;
@@ -29,64 +29,66 @@ const PARTITION_STARTS: [u64; 3] = [63 * SECTOR_BYTES, MIB, 4 * MIB];
 /// Two bytes match by chance in one of 65,536 looks; texts of this length do not.
 const SURE_TEXT_BYTES: usize = 4;
 
-/// Every sector of both ends is compared with texts of this length.
+/// Texts of this length or more are compared with every sector of both ends, not only with the
+/// sector that their row names.
 const SECTOR_TEXT_BYTES: usize = 6;
 
-/// All that is left on a disk of which `whole` shows everything.
+/// Finds what is left on a disk; `whole` is all of it.
 pub(super) fn find(whole: &View<'_, '_>) -> Vec<Signature> {
-    let mut found: Vec<Signature> = REMAINS
+    let mut signatures: Vec<Signature> = REMAINS
         .iter()
         .filter_map(|magic| magic.find(whole))
         .collect();
-    found.extend(scan_sectors_at_both_ends(whole));
+    signatures.extend(scan_sectors_at_both_ends(whole));
     for start in PARTITION_STARTS {
         if let Some(view) = whole.part(start, whole.length()) {
-            found.extend(scan_forgotten_partition(&view));
+            signatures.extend(scan_forgotten_partition(&view));
         }
     }
-    found.extend(zfs_end_labels(whole));
-    found.extend(ext_copies(whole));
-    found.extend(xfs_copies(whole));
-    found.extend(trailers_of_smaller_disk(whole));
-    found
+    signatures.extend(zfs_end_labels(whole));
+    signatures.extend(ext_copies(whole));
+    signatures.extend(xfs_copies(whole));
+    signatures.extend(trailers_of_smaller_disk(whole));
+    signatures
 }
 
 /// The content of a partition that no table names any more; where it ends is unknown.
 fn scan_forgotten_partition(view: &View<'_, '_>) -> Vec<Signature> {
-    let mut found = Vec::new();
+    let mut signatures = Vec::new();
     for magic in MAGICS.iter().chain(REMAINS.iter()) {
         let is_sure = magic.text.len() >= SURE_TEXT_BYTES && magic.role == Role::Content;
-        if is_sure && matches!(magic.at, At::Start(_)) {
-            found.extend(magic.find(view));
+        if is_sure && matches!(magic.place, Place::Start(_)) {
+            signatures.extend(magic.find(view));
         }
     }
-    found.extend(structures_at_start(view));
+    signatures.extend(structures_at_start(view));
     if is_ext_superblock(view, KIB) {
         let what = "ext2/3/4 filesystem or its journal";
-        found.push(content(what, KIB + 56));
+        signatures.push(content(what, KIB + 56));
     }
     for label in [0, ZFS_LABEL_BYTES] {
         if zfs_list(view, label)
             .or_else(|| zfs_ring(view, label))
             .is_some()
         {
-            found.push(zfs_label(label));
+            signatures.push(zfs_label(label));
         }
     }
-    for signature in &mut found {
+    for signature in &mut signatures {
         signature.offset += view.start();
         // wipefs looks at the starts of devices, and this is none.
         if signature.clearing == Clearing::Wipefs {
             signature.clearing = Clearing::Zeros;
         }
     }
-    found
+    signatures
 }
 
 fn content(what: &'static str, offset: u64) -> Signature {
     Signature::new(what, offset, Clearing::Zeros, Role::Content)
 }
 
+/// A label of ZFS (ZFS On-Disk Specification, chapter 1); two stand at each end of a partition.
 const ZFS_LABEL_BYTES: u64 = 256 * KIB;
 /// `zpool create` on a whole disk leaves 8 MiB behind its partition (`EFI_MIN_RESV_SIZE`).
 const ZFS_RESERVED_BYTES: u64 = 8 * MIB;
@@ -104,7 +106,7 @@ fn zfs_label(offset: u64) -> Signature {
 /// reserved partition of ZFS. Labels are aligned like the start of the partition.
 fn zfs_end_labels(whole: &View<'_, '_>) -> Vec<Signature> {
     let end = whole.length() / ZFS_LABEL_BYTES * ZFS_LABEL_BYTES;
-    let mut found = Vec::new();
+    let mut signatures = Vec::new();
     for back in [2 * MIB, ZFS_RESERVED_BYTES + 2 * MIB] {
         for number in 0..2 * MIB / ZFS_LABEL_BYTES {
             let Some(label) = end.checked_sub(back) else {
@@ -112,11 +114,11 @@ fn zfs_end_labels(whole: &View<'_, '_>) -> Vec<Signature> {
             };
             let label = label + number * ZFS_LABEL_BYTES;
             if zfs_list(whole, label).is_some() {
-                found.push(zfs_label(label));
+                signatures.push(zfs_label(label));
             }
         }
     }
-    found
+    signatures
 }
 
 /// Texts that stand at the same place of any sector in the first MiB and the last two: the second
@@ -131,25 +133,25 @@ fn scan_sectors_at_both_ends(whole: &View<'_, '_>) -> Vec<Signature> {
         .chain(REMAINS.iter())
         .filter_map(sector_text)
         .collect();
-    let mut found = Vec::new();
+    let mut signatures = Vec::new();
     for end in [first, last..length] {
-        for at in end.clone().step_by(PIECE_BYTES as usize) {
-            let piece = PIECE_BYTES.min(end.end - at);
+        for piece_start in end.clone().step_by(PIECE_BYTES as usize) {
+            let piece = PIECE_BYTES.min(end.end - piece_start);
             // What cannot be read is a separate reason.
-            let bytes = whole.bytes(at, piece as usize).unwrap_or_default();
+            let bytes = whole.bytes(piece_start, piece as usize).unwrap_or_default();
             for (index, sector) in bytes.chunks(SECTOR_BYTES as usize).enumerate() {
                 if sector.iter().all(|byte| *byte == 0) || is_marked(sector) {
                     continue;
                 }
-                let start = at + index as u64 * SECTOR_BYTES;
-                found.extend(first_text_in_sector(&texts, sector, start));
+                let start = piece_start + index as u64 * SECTOR_BYTES;
+                signatures.extend(first_text_in_sector(&texts, sector, start));
             }
         }
     }
-    found
+    signatures
 }
 
-/// Read at a time: what an image keeps.
+/// Bytes of one read: what an image keeps as one chunk.
 const PIECE_BYTES: u64 = 64 * KIB;
 
 /// A text and its place within a sector.
@@ -158,14 +160,19 @@ struct SectorText<'m> {
     place: usize,
 }
 
+/// `None` of a text that no single sector can hold at a known place.
 fn sector_text(magic: &Magic) -> Option<SectorText<'_>> {
-    let place = match magic.at {
-        At::Sector(place) => place,
-        At::Start(place) if magic.text.len() >= SECTOR_TEXT_BYTES => place,
-        At::Start(_) | At::End { .. } => return None,
+    let place = match magic.place {
+        Place::Sector(place) => place,
+        Place::Start(place) if magic.text.len() >= SECTOR_TEXT_BYTES => place,
+        Place::Start(_) | Place::End { .. } => return None,
     };
     let place = usize::try_from(place).ok()?;
-    (place + magic.text.len() <= SECTOR_BYTES as usize).then_some(SectorText { magic, place })
+    if place + magic.text.len() <= SECTOR_BYTES as usize {
+        Some(SectorText { magic, place })
+    } else {
+        None
+    }
 }
 
 /// The first text that a sector holds; it begins at byte `start` of the disk.
@@ -204,28 +211,33 @@ fn ext_copies(whole: &View<'_, '_>) -> Vec<Signature> {
             starts.extend([0, MIB, 4 * MIB].map(|start| start + (group << shift)));
         }
     }
-    let mut found = Vec::new();
+    let mut signatures = Vec::new();
     for start in starts.range(..whole.length()) {
         for place in EXT_PLACES {
             if is_ext_superblock(whole, start + place) {
-                found.push(content(EXT_COPY, start + place));
+                signatures.push(content(EXT_COPY, start + place));
             }
         }
     }
-    found
+    signatures
 }
 
 /// `struct ext4_super_block` of linux/fs/ext4/ext4.h: the magic number, sizes of blocks and
 /// clusters that exist, and groups that are not empty.
-fn is_ext_superblock(view: &View<'_, '_>, at: u64) -> bool {
-    has_ext_fields(view, at) == Some(true)
+fn is_ext_superblock(view: &View<'_, '_>, offset: u64) -> bool {
+    has_ext_fields(view, offset) == Some(true)
 }
 
-fn has_ext_fields(view: &View<'_, '_>, at: u64) -> Option<bool> {
-    let is_ext = view.le16(at + 56)? == 0xef53;
-    let (block, cluster) = (view.le32(at + 24)?, view.le32(at + 28)?);
-    let (blocks, inodes) = (view.le32(at + 32)?, view.le32(at + 40)?);
-    Some(is_ext && block <= 6 && (block..=30).contains(&cluster) && blocks > 0 && inodes > 0)
+/// `None` where the fields could not be read.
+fn has_ext_fields(view: &View<'_, '_>, superblock: u64) -> Option<bool> {
+    let is_ext = view.le16(superblock + 56)? == 0xef53;
+    // Both are exponents of 2, from 1 KiB: a block has 64 KiB at most.
+    let block = view.le32(superblock + 24)?;
+    let cluster = view.le32(superblock + 28)?;
+    let is_sized = block <= 6 && (block..=30).contains(&cluster);
+    let group_blocks = view.le32(superblock + 32)?;
+    let group_inodes = view.le32(superblock + 40)?;
+    Some(is_ext && is_sized && group_blocks > 0 && group_inodes > 0)
 }
 
 /// Counts of allocation groups that mkfs.xfs chooses on RAID and on single disks, and the smallest
@@ -235,28 +247,33 @@ const XFS_COUNTS: [u64; 6] = [2, 3, 4, 8, 16, 32];
 const XFS_COUNT_MAX: u64 = 256;
 /// The largest group (`XFS_AG_MAX_BLOCKS`) has a block less.
 const XFS_GROUP_BYTES_MAX: u64 = 1 << 40;
-/// mkfs.xfs rounds groups to the stripe unit, and makes them one unit shorter where they are a
-/// multiple of the stripe; a partition may begin 4 MiB behind the start of the disk, and end some
-/// MiB before its end.
+/// A group may begin this much before its even share of the disk: mkfs.xfs rounds groups to the
+/// stripe unit, and makes them one unit shorter where they are a multiple of the stripe; and a
+/// partition may end some MiB before the disk does.
 const XFS_BEFORE: u64 = 2 * MIB;
+/// A group may begin this much behind its even share: a partition may begin 4 MiB behind the start
+/// of the disk, and rounding to the stripe unit adds to that.
 const XFS_BEHIND: u64 = 6 * MIB;
-/// How far rounding to blocks moves a group of a filesystem without stripes.
+/// The most that rounding to blocks moves a group of a filesystem without stripes.
 const XFS_ROUNDING: u64 = 128 * KIB;
 
 fn xfs_copies(whole: &View<'_, '_>) -> Vec<Signature> {
-    let mut found = Vec::new();
-    for range in merged(xfs_ranges(whole.length())) {
-        for at in range.clone().step_by(MIB as usize) {
-            let length = MIB.min(range.end - at);
-            let bytes = whole.piece(at, length as usize).unwrap_or_default();
+    let mut signatures = Vec::new();
+    for range in without_overlap(xfs_ranges(whole.length())) {
+        for piece_start in range.clone().step_by(MIB as usize) {
+            let length = MIB.min(range.end - piece_start);
+            let bytes = whole
+                .piece(piece_start, length as usize)
+                .unwrap_or_default();
             for (index, sector) in bytes.chunks(SECTOR_BYTES as usize).enumerate() {
                 if is_xfs_superblock(sector) {
-                    found.push(content(XFS_COPY, at + index as u64 * SECTOR_BYTES));
+                    let offset = piece_start + index as u64 * SECTOR_BYTES;
+                    signatures.push(content(XFS_COPY, offset));
                 }
             }
         }
     }
-    found
+    signatures
 }
 
 /// `struct xfs_dsb` of linux/fs/xfs/libxfs/xfs_format.h: the magic number and the size of a block.
@@ -268,7 +285,7 @@ fn is_xfs_superblock(sector: &[u8]) -> bool {
     head.starts_with(b"XFSB") && block.is_power_of_two() && (512..=65536).contains(&block)
 }
 
-/// Where second allocation groups of a filesystem on a disk of `length` bytes begin.
+/// Bytes within which second allocation groups of a filesystem on a disk of `length` bytes begin.
 fn xfs_ranges(length: u64) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     for count in XFS_COUNTS {
@@ -297,8 +314,8 @@ fn is_prime(number: u64) -> bool {
         .all(|divisor| !number.is_multiple_of(divisor))
 }
 
-/// The same bytes without any twice, in order.
-fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+/// Joins ranges that overlap, in order.
+fn without_overlap(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|range| range.start);
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -322,31 +339,31 @@ fn trailers_of_smaller_disk(whole: &View<'_, '_>) -> Vec<Signature> {
     let step = (whole.length() / SMALLER_DISKS_MAX)
         .next_power_of_two()
         .max(MIB);
-    let mut found = Vec::new();
+    let mut signatures = Vec::new();
     // Upwards, so that no seek is long.
     for number in 1..whole.length().div_ceil(step) {
         if let Some(smaller) = whole.part(0, number * step) {
-            found.extend(trailers(&smaller));
+            signatures.extend(trailers(&smaller));
         }
     }
-    found
+    signatures
 }
 
-/// What stands in the last 64 KiB, in one read.
+/// Signatures of the last 64 KiB, in one read.
 fn trailers(smaller: &View<'_, '_>) -> Vec<Signature> {
-    let mut found = partition_tables::backup_gpt(smaller);
+    let mut signatures = partition_tables::backup_gpt(smaller);
     for magic in MAGICS.iter() {
-        let At::End { back, .. } = magic.at else {
+        let Place::End { back, .. } = magic.place else {
             continue;
         };
         if back <= PIECE_BYTES && magic.text.len() >= SURE_TEXT_BYTES {
-            found.extend(magic.find(smaller));
+            signatures.extend(magic.find(smaller));
         }
     }
-    for signature in &mut found {
+    for signature in &mut signatures {
         signature.clearing = Clearing::Zeros;
     }
-    found
+    signatures
 }
 
 #[cfg(test)]

@@ -19,39 +19,56 @@ pub(super) const EXT_COPY: &str = "backup superblock of an ext2/3/4 filesystem";
 pub(super) const XFS_COPY: &str = "second superblock of an XFS filesystem";
 const NTFS_COPY: &str = "second boot sector of an NTFS filesystem in its middle";
 
-/// A structure: its name, its offset if present, how to remove it, and what it is.
-type Check = (
-    &'static str,
-    fn(&View<'_, '_>) -> Option<u64>,
-    Clearing,
-    Role,
-);
+/// The byte of a view at which a structure stands; `None` where it is not there.
+type Find = fn(&View<'_, '_>) -> Option<u64>;
+
+/// A structure that is looked for.
+struct Check {
+    what: &'static str,
+    find: Find,
+    clearing: Clearing,
+    role: Role,
+}
+
+impl Check {
+    const fn new(what: &'static str, find: Find, clearing: Clearing, role: Role) -> Self {
+        Self {
+            what,
+            find,
+            clearing,
+            role,
+        }
+    }
+
+    fn signature(&self, view: &View<'_, '_>) -> Option<Signature> {
+        let offset = (self.find)(view)?;
+        Some(Signature::new(self.what, offset, self.clearing, self.role))
+    }
+}
 
 // rustfmt would give each field of a row a line.
 #[rustfmt::skip]
 const CHECKS: [Check; 15] = [
-    ("NILFS2 filesystem", nilfs, Wipefs, Content),
-    ("ZFS pool member", zfs, ZpoolLabelclear, Content),
-    ("HFS filesystem", hfs, Wipefs, Content),
-    ("Minix filesystem", minix, Wipefs, Content),
-    ("FAT filesystem", fat, Wipefs, Content),
-    ("anchor of a UDF filesystem", udf_anchor, Zeros, Content),
-    ("external log of an XFS filesystem", xfs_log, Wipefs, Content),
-    ("Apple Core Storage volume", core_storage, Wipefs, Content),
-    ("Sun disk label", sun, Wipefs, PartitionTable),
-    ("Atari disk label", atari, Wipefs, PartitionTable),
-    ("Amiga disk label", amiga, Zeros, PartitionTable),
-    ("PostgreSQL data pages", postgres_page, Zeros, Content),
-    ("PostgreSQL write-ahead log", postgres_wal, Zeros, Content),
-    ("InnoDB (MySQL, MariaDB) tablespace", innodb, Zeros, Content),
-    ("Redis or Valkey append-only file (AOF)", redis_commands, Zeros, Content),
+    Check::new("NILFS2 filesystem", nilfs, Wipefs, Content),
+    Check::new("ZFS pool member", zfs, ZpoolLabelclear, Content),
+    Check::new("HFS filesystem", hfs, Wipefs, Content),
+    Check::new("Minix filesystem", minix, Wipefs, Content),
+    Check::new("FAT filesystem", fat, Wipefs, Content),
+    Check::new("anchor of a UDF filesystem", udf_anchor, Zeros, Content),
+    Check::new("external log of an XFS filesystem", xfs_log, Wipefs, Content),
+    Check::new("Apple Core Storage volume", core_storage, Wipefs, Content),
+    Check::new("Sun disk label", sun, Wipefs, PartitionTable),
+    Check::new("Atari disk label", atari, Wipefs, PartitionTable),
+    Check::new("Amiga disk label", amiga, Zeros, PartitionTable),
+    Check::new("PostgreSQL data pages", postgres_page, Zeros, Content),
+    Check::new("PostgreSQL write-ahead log", postgres_wal, Zeros, Content),
+    Check::new("InnoDB (MySQL, MariaDB) tablespace", innodb, Zeros, Content),
+    Check::new("Redis or Valkey append-only file (AOF)", redis_commands, Zeros, Content),
 ];
 
 /// Every structure that is there, then every copy of a superblock.
 pub(super) fn find(view: &View<'_, '_>) -> impl Iterator<Item = Signature> {
-    let structures = CHECKS.iter().filter_map(|(what, check, clearing, role)| {
-        Some(Signature::new(what, check(view)?, *clearing, *role))
-    });
+    let structures = CHECKS.iter().filter_map(|check| check.signature(view));
     structures
         .chain(ext_copies(view).map(|offset| copy(EXT_COPY, offset)))
         .chain(xfs_copies(view).map(|offset| copy(XFS_COPY, offset)))
@@ -65,16 +82,15 @@ fn copy(what: &'static str, offset: u64) -> Signature {
 
 /// Structures that the beginning of a partition shows, wherever it ends; all but those of ZFS.
 pub(super) fn structures_at_start(view: &View<'_, '_>) -> impl Iterator<Item = Signature> {
-    let contents = CHECKS
+    CHECKS
         .iter()
-        .filter(|(_, _, clearing, role)| *clearing != ZpoolLabelclear && *role == Content);
-    contents.filter_map(|(what, check, clearing, role)| {
-        Some(Signature::new(what, check(view)?, *clearing, *role))
-    })
+        .filter(|check| check.clearing != ZpoolLabelclear && check.role == Content)
+        .filter_map(|check| check.signature(view))
 }
 
-/// The first of some offsets at which a check says yes.
-fn first(
+/// The first of some offsets at which a check says yes. `None` of a check means that its fields lie
+/// behind the end or could not be read.
+fn first_match(
     offsets: impl IntoIterator<Item = u64>,
     is_there: impl Fn(u64) -> Option<bool>,
 ) -> Option<u64> {
@@ -90,11 +106,13 @@ fn nilfs(view: &View<'_, '_>) -> Option<u64> {
         (size / SECTOR).checked_sub(8).map(|s| s * SECTOR),
         (size / (4 * KIB)).checked_sub(1).map(|b| b * 4 * KIB),
     ];
-    first([Some(KIB)].into_iter().chain(second).flatten(), |at| {
+    first_match([Some(KIB)].into_iter().chain(second).flatten(), |at| {
         Some(view.le16(at + 6)? == 0x3434 && (12..=1024).contains(&view.le16(at + 8)?))
     })
 }
 
+/// A label of ZFS: 8 KiB left free, 8 KiB of boot header, 112 KiB of names and values, 128 KiB of
+/// uberblocks.
 const ZFS_LABEL_BYTES: u64 = 256 * KIB;
 
 /// Two labels at each end (ZFS On-Disk Specification, chapter 1).
@@ -117,22 +135,23 @@ fn zfs(view: &View<'_, '_>) -> Option<u64> {
 pub(super) fn zfs_ring(view: &View<'_, '_>, label: u64) -> Option<u64> {
     const UBERBLOCK: u64 = 0x00ba_b10c;
     let slots = (0..128).map(|slot| label + 128 * KIB + slot * KIB);
-    first(slots, |at| {
+    first_match(slots, |at| {
         Some([UBERBLOCK, UBERBLOCK.swap_bytes()].contains(&view.le64(at)?))
     })
 }
 
 /// The list of names and values at 16 KiB of a label.
 pub(super) fn zfs_list(view: &View<'_, '_>, label: u64) -> Option<u64> {
-    first([label + 16 * KIB], |at| {
+    first_match([label + 16 * KIB], |at| {
         let list = view.bytes(at, 1024)?;
         // XDR encoding, then names in plain text: every label has one of its guid.
         Some(list[0] == 1 && list[1] <= 1 && list.windows(4).any(|text| text == b"guid"))
     })
 }
 
+/// `drSigWord` and `drAlBlkSiz` of the Master Directory Block (Inside Macintosh: Files, chapter 2).
 fn hfs(view: &View<'_, '_>) -> Option<u64> {
-    first([KIB], |at| {
+    first_match([KIB], |at| {
         let bytes = view.be32(at + 20)?;
         Some(view.holds(at, b"BD") && bytes != 0 && bytes % 512 == 0)
     })
@@ -140,12 +159,12 @@ fn hfs(view: &View<'_, '_>) -> Option<u64> {
 
 /// Versions 1 to 3 of linux/minix_fs.h, in either byte order.
 fn minix(view: &View<'_, '_>) -> Option<u64> {
-    first([KIB], |at| {
+    first_match([KIB], |at| {
         Some(is_minix(|place| view.le16(at + place))? || is_minix(|place| view.be16(at + place))?)
     })
 }
 
-/// Whether a superblock is one of Minix, by its 16-bit words.
+/// Judges a superblock by its 16-bit words; `word` gives the one at a byte of it.
 fn is_minix(word: impl Fn(u64) -> Option<u16>) -> Option<bool> {
     const OLD: [u16; 4] = [0x137f, 0x138f, 0x2468, 0x2478];
     let is_old = OLD.contains(&word(16)?) && word(18)? <= 3;
@@ -157,7 +176,7 @@ fn is_minix(word: impl Fn(u64) -> Option<u16>) -> Option<bool> {
 /// `mkfs.vfat -A` writes neither the usual jump nor the mark of a boot sector, so without a jump
 /// the first entry of the allocation table must repeat the media byte, as it does in every FAT.
 fn fat(view: &View<'_, '_>) -> Option<u64> {
-    first([0], |at| {
+    first_match([0], |at| {
         let boot: [u8; 64] = view.array(at)?;
         let sector_bytes = u16::from_le_bytes([boot[11], boot[12]]);
         let reserved = u16::from_le_bytes([boot[14], boot[15]]);
@@ -208,21 +227,21 @@ fn is_udf_anchor(view: &View<'_, '_>, number: u64, block: u64) -> Option<bool> {
 /// A log on its own device: a record begins in one of the first sectors
 /// (linux/fs/xfs/libxfs/xfs_log_format.h).
 fn xfs_log(view: &View<'_, '_>) -> Option<u64> {
-    first((0..512).map(|sector| sector * SECTOR), |at| {
+    first_match((0..512).map(|sector| sector * SECTOR), |at| {
         Some(view.be32(at)? == 0xfeed_babe && (1..=3).contains(&view.be32(at + 8)?))
     })
 }
 
 /// `CS` behind a block type of 0x10 (libvfade, "FileVault Drive Encryption").
 fn core_storage(view: &View<'_, '_>) -> Option<u64> {
-    first([88], |at| {
+    first_match([88], |at| {
         Some(&view.array::<2>(at)? == b"CS" && view.le16(10)? == 0x10)
     })
 }
 
 /// Sixteen-bit words, big endian, whose exclusive or is zero.
 fn sun(view: &View<'_, '_>) -> Option<u64> {
-    first([508], |at| {
+    first_match([508], |at| {
         let label: [u8; 512] = view.array(0)?;
         let sum = label.chunks(2).fold(0u16, |sum, pair| {
             sum ^ u16::from_be_bytes([pair[0], pair[1]])
@@ -242,7 +261,7 @@ fn atari(view: &View<'_, '_>) -> Option<u64> {
     {
         return Some(0x1c2);
     }
-    first((0..4).map(|entry| 0x1c6 + entry * 12), |at| {
+    first_match((0..4).map(|entry| 0x1c6 + entry * 12), |at| {
         let (flags, name) = (view.array::<1>(at)?[0], view.array::<3>(at + 1)?);
         let (start, size) = (u64::from(view.be32(at + 4)?), u64::from(view.be32(at + 8)?));
         Some(
@@ -258,7 +277,7 @@ fn atari(view: &View<'_, '_>) -> Option<u64> {
 /// The rigid disk block in one of the first sixteen blocks (linux/affs_hardblocks.h,
 /// RDB_ALLOCATION_LIMIT).
 fn amiga(view: &View<'_, '_>) -> Option<u64> {
-    first((0..16).map(|block| block * SECTOR), |at| {
+    first_match((0..16).map(|block| block * SECTOR), |at| {
         Some(&view.array::<4>(at)? == b"RDSK")
     })
 }
@@ -266,7 +285,7 @@ fn amiga(view: &View<'_, '_>) -> Option<u64> {
 /// `PageHeaderData` of PostgreSQL's storage/bufpage.h: pointers in order, size and layout version
 /// in one number.
 fn postgres_page(view: &View<'_, '_>) -> Option<u64> {
-    first([0], |at| {
+    first_match([0], |at| {
         let (flags, lower, upper) = (
             view.le16(at + 10)?,
             view.le16(at + 12)?,
@@ -290,7 +309,7 @@ fn postgres_page(view: &View<'_, '_>) -> Option<u64> {
 /// `XLogPageHeaderData` of access/xlog_internal.h: the magic number grows with the versions, 0xD05x
 /// of 8.0 to 0xD1xx of 18.
 fn postgres_wal(view: &View<'_, '_>) -> Option<u64> {
-    first([0], |at| {
+    first_match([0], |at| {
         let (magic, info) = (view.le16(at)?, view.le16(at + 2)?);
         let (timeline, address) = (view.le32(at + 4)?, view.le64(at + 8)?);
         Some(
@@ -308,7 +327,7 @@ fn postgres_wal(view: &View<'_, '_>) -> Option<u64> {
 /// the space.
 fn innodb(view: &View<'_, '_>) -> Option<u64> {
     const FSP_HEADER: u16 = 8;
-    first([0], |at| {
+    first_match([0], |at| {
         Some(
             view.be32(at + 4)? == 0
                 && view.be16(at + 24)? == FSP_HEADER
@@ -320,7 +339,7 @@ fn innodb(view: &View<'_, '_>) -> Option<u64> {
 /// Commands as Redis' protocol has them, `*2` and `$6` and `SELECT` in lines; or an annotation with
 /// a time before them (`aof-timestamp-enabled`).
 fn redis_commands(view: &View<'_, '_>) -> Option<u64> {
-    first([0], |at| {
+    first_match([0], |at| {
         let head: [u8; 32] = view.array(at)?;
         Some(head.starts_with(b"#TS:") || is_command(&head).is_some())
     })
@@ -333,7 +352,7 @@ fn is_command(head: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// What follows a number and the end of its line.
+/// The text behind a number and the end of its line; `None` where no such line begins it.
 fn after_number(text: &[u8]) -> Option<&[u8]> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if digits == 0 {

@@ -7,11 +7,12 @@ use diskproof_model::own_data::is_marked;
 use diskproof_model::units::SECTOR_BYTES;
 use std::collections::HashSet;
 
-/// So much of each end is read.
+/// Bytes of each end that are read: partition tables and the headers of filesystems and volumes
+/// stand within the first MiB, where tools let the first partition begin.
 pub(crate) const END_BYTES: u64 = 1 << 20;
 /// Bytes of the dump: what a line of `hexdump -C` shows.
 const SHOWN_BYTES: usize = 16;
-/// Read at a time.
+/// Bytes of one read: what an image keeps as one chunk.
 const PIECE_BYTES: u64 = 64 << 10;
 
 /// Unexplained data at one end of a disk or partition.
@@ -19,11 +20,11 @@ const PIECE_BYTES: u64 = 64 << 10;
 pub(crate) struct Unknown {
     /// Bytes from the start of the disk to the end that was read.
     pub(crate) start: u64,
-    /// How much was read there.
+    /// Bytes that were read there.
     pub(crate) length: u64,
     /// Sectors with data that nothing explains.
     pub(crate) sectors: u64,
-    /// Where `shown` stands, in bytes from the start of the disk.
+    /// The place of `shown`, in bytes from the start of the disk.
     pub(crate) offset: u64,
     /// The first bytes of that data.
     pub(crate) shown: Vec<u8>,
@@ -31,7 +32,7 @@ pub(crate) struct Unknown {
     pub(crate) slice: Option<Slice>,
 }
 
-/// What stands at both ends of a disk or partition, outside of the sectors `signed` of the disk.
+/// Finds data at both ends of a disk or partition, outside of the sectors `signed` of the disk.
 pub(super) fn find(
     view: &View<'_, '_>,
     slice: Option<&Slice>,
@@ -40,18 +41,18 @@ pub(super) fn find(
     let length = view.length();
     let first = 0..length.min(END_BYTES);
     let last = length.saturating_sub(END_BYTES).max(first.end) / SECTOR_BYTES * SECTOR_BYTES;
-    let mut found = Vec::new();
+    let mut ends = Vec::new();
     for end in [first, last..length] {
         let mut unknown: Option<Unknown> = None;
-        for at in end.clone().step_by(PIECE_BYTES as usize) {
-            let piece = PIECE_BYTES.min(end.end - at);
+        for piece_start in end.clone().step_by(PIECE_BYTES as usize) {
+            let piece = PIECE_BYTES.min(end.end - piece_start);
             // What cannot be read is a separate reason.
-            let bytes = view.bytes(at, piece as usize).unwrap_or_default();
+            let bytes = view.bytes(piece_start, piece as usize).unwrap_or_default();
             for (index, sector) in bytes.chunks(SECTOR_BYTES as usize).enumerate() {
                 let Some(filled) = sector.iter().position(|byte| *byte != 0) else {
                     continue;
                 };
-                let place = view.start() + at + index as u64 * SECTOR_BYTES;
+                let place = view.start() + piece_start + index as u64 * SECTOR_BYTES;
                 if is_marked(sector) || signed.contains(&(place / SECTOR_BYTES)) {
                     continue;
                 }
@@ -67,7 +68,7 @@ pub(super) fn find(
                 unknown.sectors += 1;
             }
         }
-        found.extend(unknown);
+        ends.extend(unknown);
     }
-    found
+    ends
 }

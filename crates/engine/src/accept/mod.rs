@@ -33,37 +33,40 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Stands for the name of a workload.
+/// Errors and the progress display show this name: an acceptance test has no workload of its own.
 const ACCEPT: &str = "accept";
-/// Requests in flight: as for the curve of a survey.
+/// Requests in flight, as many as the curve of a survey keeps.
 const DEPTH: u32 = 8;
-/// Cells of the rate that the watcher sees.
-const PROGRESS_NS: u64 = 250_000_000;
+/// The first length of a cell of the series that the watcher sees.
+const PROGRESS_CELL_NS: u64 = 250_000_000;
+/// A minute of first cells; a longer series merges its cells.
 const PROGRESS_CELLS_MAX: usize = 240;
+/// One block of a place shows whether the place holds data of the test: every sector has its mark.
+const PLACE_BYTES: usize = 4096;
 
 /// A device made ready for an acceptance test.
 #[derive(Debug, Clone)]
 pub struct AcceptDevice {
     /// The I/O engine.
     pub engine: EngineKind,
-    /// How the page cache is treated.
+    /// The treatment of the page cache by writes and reads.
     pub cache: CacheUse,
-    /// What is written and expected.
+    /// Makes the sectors that are written, and checks those that are read.
     content: SectorContent,
-    /// A place that has answered, in bytes.
-    answered: u64,
+    /// Offset in bytes of a request that succeeded.
+    answered_offset: u64,
 }
 
-/// What came of a batch.
+/// The outcome of [`Session::move_pieces`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct MovedBatch {
     /// The first pieces of the batch, as far as they were moved.
     pub moved: Vec<MovedPiece>,
-    /// What the watcher wanted last.
+    /// The watcher's order; anything but `Continue` ended the batch early.
     pub control: Control,
-    /// Why the device has to be given up.
+    /// Set where the test cannot go on with this device.
     pub lost: Option<LostDevice>,
-    /// A hang that ended it.
+    /// Set where the device stopped answering. Its thread is left behind.
     pub hang: Option<Hang>,
 }
 
@@ -93,7 +96,7 @@ impl Session {
             engine: engine.used,
             cache,
             content: SectorContent::new(salt),
-            answered: 0,
+            answered_offset: 0,
         })
     }
 
@@ -122,16 +125,16 @@ impl Session {
         };
         let (engine, content) = (device.engine, device.content.clone());
         let (own_batch, own_log) = (batch.clone(), Arc::clone(&log));
-        let answered = device.answered;
+        let answered_offset = device.answered_offset;
         let working = Deferred::start("diskproof-accept", move || {
             let mut mover = Mover::open(fd, engine, config, content, &own_batch, &own_log)?;
-            mover.answered = answered;
+            mover.answered_offset = answered_offset;
             mover.run(time_ns)
         })
         .map_err(RunError::Thread)?;
         let followed = self.follow_pieces(&working, &log, target, watch)?;
         if let Some(ended) = &followed.ended {
-            device.answered = ended.answered;
+            device.answered_offset = ended.answered_offset;
         }
         let moved = log.take_moved();
         Ok(MovedBatch {
@@ -198,7 +201,8 @@ impl Session {
         }
     }
 
-    /// How many of these places hold something that the test with the salt of the device wrote.
+    /// Counts the places that hold data of the test with the device's salt. A place that cannot be
+    /// read does not count; a device that does not answer in time is an error.
     pub fn count_own_places(
         &self,
         places: &[Piece],
@@ -224,7 +228,6 @@ impl Session {
     }
 }
 
-/// A place that cannot be read does not count.
 fn count_own(file: &File, places: &[Piece], content: &SectorContent) -> io::Result<usize> {
     let mut own = 0;
     let mut buffers = Buffers::new(1, PLACE_BYTES)?;
@@ -237,11 +240,10 @@ fn count_own(file: &File, places: &[Piece], content: &SectorContent) -> io::Resu
     Ok(own)
 }
 
-const PLACE_BYTES: usize = 4096;
-
-/// How waiting for it has ended.
+/// The outcome of waiting for the thread that moves pieces.
 struct Followed {
     control: Control,
+    /// `None` after a hang: the thread is left behind.
     ended: Option<MoveEnd>,
     hang: Option<Hang>,
 }
@@ -251,6 +253,7 @@ struct MoveProgress {
     start_ns: u64,
     bytes: u64,
     requests: u64,
+    /// When the last request ended, on the clock.
     answered_ns: u64,
     series: TimeSeries,
 }
@@ -262,7 +265,7 @@ impl MoveProgress {
             bytes: 0,
             requests: 0,
             answered_ns: now,
-            series: TimeSeries::new(PROGRESS_NS),
+            series: TimeSeries::new(PROGRESS_CELL_NS),
         }
     }
 

@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Bytes of a request: as for the curve of a survey.
 pub(crate) const REQUEST_BYTES: u32 = 1 << 20;
 
-/// Why a device is given up.
+/// The reason why an acceptance test cannot go on with a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LostDevice {
     /// It answers nothing any more, not even where it has answered before.
     Gone {
-        /// Name of the errno.
+        /// Name of the errno, such as `ENXIO`.
         errno: String,
     },
-    /// What was written cannot be made durable.
+    /// The writes cannot be made durable.
     NotDurable {
-        /// Name of the errno.
+        /// Name of the errno, such as `ENXIO`.
         errno: String,
     },
 }
@@ -65,9 +65,10 @@ impl MoveLog {
     }
 }
 
-/// How the thread that moves has ended.
+/// The last report of the thread that moves pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MoveEnd {
     pub lost: Option<LostDevice>,
-    pub answered: u64,
+    /// Offset in bytes of the last request that succeeded.
+    pub answered_offset: u64,
 }

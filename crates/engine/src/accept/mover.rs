@@ -15,12 +15,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 
-/// A failed request is moved again in parts of this size, and the failed ones of these in blocks:
-/// a lone bad block costs three failed requests.
+/// A failed request is moved again in parts of this size, and a failed part in blocks: so a lone
+/// bad block costs three failed requests.
 const NARROW_BYTES: u32 = 64 << 10;
+/// The smallest range whose failure is reported.
 const BLOCK_BYTES: u32 = 4096;
-/// Whole requests that fail one after the other are narrowed so often in a batch; one that follows
-/// a good one in its piece always is. A device whose end lies far before its claim would need days.
+/// At most this many requests of a batch are narrowed, apart from those that follow a good request
+/// in their piece. A device whose end lies far before its claim would otherwise need days.
 const NARROWINGS_MAX: u32 = 8;
 /// After so many failed requests in a row the device has to show that it is still there.
 const FAILED_MAX: u32 = 64;
@@ -40,14 +41,14 @@ struct Part {
 /// The piece that is under way.
 #[derive(Debug, Default)]
 struct OpenPiece {
-    /// Its number in the batch.
+    /// Place in the batch, from 0.
     number: usize,
     /// Bytes that were cut into requests.
     cut_bytes: u64,
     bad: Vec<BadRange>,
     /// Requests that are not done.
     left: usize,
-    /// Whether its last request was good.
+    /// True after a request that succeeded, until the next failed one.
     was_good: bool,
 }
 
@@ -59,17 +60,17 @@ pub(super) struct Mover<'a> {
     /// By slot.
     in_flight: Vec<Option<Part>>,
     free: Vec<u32>,
-    /// What comes before the next piece: rests of short transfers, parts of failed requests.
+    /// Parts that come before the next piece: rests of short transfers, parts of failed requests.
     again: VecDeque<Part>,
     piece: OpenPiece,
     narrowings: u32,
     failed_in_row: u32,
     lost: Option<LostDevice>,
-    /// A place that has answered.
-    pub(super) answered: u64,
-    /// For a single read beside the queue.
+    /// Offset in bytes of a request that succeeded.
+    pub(super) answered_offset: u64,
+    /// Checks outside of the queue whether the device still answers.
     file: File,
-    /// Its buffer.
+    /// The buffer of that check.
     block: Buffers,
 }
 
@@ -96,7 +97,7 @@ impl<'a> Mover<'a> {
             narrowings: 0,
             failed_in_row: 0,
             lost: None,
-            answered: 0,
+            answered_offset: 0,
             file,
             block: Buffers::new(1, BLOCK_BYTES as usize)?,
         })
@@ -120,7 +121,7 @@ impl<'a> Mover<'a> {
             if self.piece.left > 0 {
                 break;
             }
-            let bad = joined(std::mem::take(&mut self.piece.bad));
+            let bad = join_neighbours(std::mem::take(&mut self.piece.bad));
             let ns = clock.now().saturating_sub(begin_ns);
             self.log.add(MovedPiece::new(ns, bad));
         }
@@ -129,7 +130,7 @@ impl<'a> Mover<'a> {
         }
         Ok(MoveEnd {
             lost: self.lost.clone(),
-            answered: self.answered,
+            answered_offset: self.answered_offset,
         })
     }
 
@@ -246,16 +247,16 @@ impl<'a> Mover<'a> {
 
     fn succeed(&mut self, slot: u32, part: Part) {
         self.log.count(u64::from(part.len));
-        self.answered = part.offset;
+        self.answered_offset = part.offset;
         self.failed_in_row = 0;
         let mut bad = Vec::new();
         if self.batch.pass == Pass::Read {
             let order = self.batch.pieces[self.piece.number].order;
-            let found = self
+            let read = self
                 .backend
                 .buffers()
                 .bytes(slot as usize, part.len as usize);
-            bad = self.content.check(part.offset, order, found);
+            bad = self.content.check(part.offset, order, read);
         }
         let piece = &mut self.piece;
         piece.was_good = true;
@@ -271,38 +272,20 @@ impl<'a> Mover<'a> {
             });
             return;
         }
-        let is_request = part.len > NARROW_BYTES;
-        let piece = &mut self.piece;
-        let is_narrowed = if part.len <= BLOCK_BYTES {
-            false
-        } else if is_request {
-            let is_first = std::mem::take(&mut piece.was_good);
-            is_first || self.narrowings < NARROWINGS_MAX
-        } else {
-            true
-        };
-        if is_narrowed {
-            let part_bytes = if is_request {
-                NARROW_BYTES
-            } else {
-                BLOCK_BYTES
-            };
-            if is_request {
-                self.narrowings += 1;
-            }
+        if let Some(part_bytes) = self.narrower_bytes(part) {
             let parts = part.len.div_ceil(part_bytes);
-            piece.left += parts as usize - 1;
+            self.piece.left += parts as usize - 1;
             for number in 0..parts {
-                let at = number * part_bytes;
+                let skipped_bytes = number * part_bytes;
                 self.again.push_back(Part {
-                    offset: part.offset + u64::from(at),
-                    len: part_bytes.min(part.len - at),
+                    offset: part.offset + u64::from(skipped_bytes),
+                    len: part_bytes.min(part.len - skipped_bytes),
                     moved: 0,
                 });
             }
         } else {
-            piece.left -= 1;
-            piece.bad.push(BadRange {
+            self.piece.left -= 1;
+            self.piece.bad.push(BadRange {
                 offset_bytes: part.offset,
                 length_bytes: u64::from(part.len),
                 content: BadContent::Failed {
@@ -313,14 +296,35 @@ impl<'a> Mover<'a> {
         self.failed_in_row += 1;
         if self.failed_in_row >= FAILED_MAX {
             self.failed_in_row = 0;
-            self.find_out_whether_it_is_there(errno);
+            self.check_presence(errno);
         }
     }
 
-    /// Many requests in a row failed: a device that fails, too, where it has answered is gone.
-    fn find_out_whether_it_is_there(&mut self, errno: i32) {
+    /// The size of the parts in which a failed request is moved again; `None` where the whole of it
+    /// counts as bad.
+    fn narrower_bytes(&mut self, part: Part) -> Option<u32> {
+        if part.len <= BLOCK_BYTES {
+            return None;
+        }
+        if part.len <= NARROW_BYTES {
+            return Some(BLOCK_BYTES);
+        }
+        let follows_good = std::mem::take(&mut self.piece.was_good);
+        if !follows_good && self.narrowings >= NARROWINGS_MAX {
+            return None;
+        }
+        self.narrowings += 1;
+        Some(NARROW_BYTES)
+    }
+
+    /// After many failures in a row: a device that also fails where it has answered is gone.
+    fn check_presence(&mut self, errno: i32) {
         let block = self.block.bytes_mut(0, BLOCK_BYTES as usize);
-        if self.file.read_exact_at(block, self.answered).is_err() {
+        if self
+            .file
+            .read_exact_at(block, self.answered_offset)
+            .is_err()
+        {
             self.lost = Some(LostDevice::Gone {
                 errno: errno_name(errno),
             });
@@ -349,7 +353,7 @@ impl<'a> Mover<'a> {
 }
 
 /// The ranges by position, with neighbours of one fault joined.
-fn joined(mut bad: Vec<BadRange>) -> Vec<BadRange> {
+fn join_neighbours(mut bad: Vec<BadRange>) -> Vec<BadRange> {
     bad.sort_by_key(|range| range.offset_bytes);
     let mut joined: Vec<BadRange> = Vec::new();
     for range in bad {

@@ -31,16 +31,17 @@ const WEIGHTS: [(FileOperation, u64); 5] = [
     (FileOperation::Rename, 1),
     (FileOperation::Delete, 1),
 ];
-/// Between the seeds of two sets; odd, so that no two sets are alike.
+/// The distance between the seeds of two sets: an odd number, whose multiples are all different.
+/// This one is 2⁶⁴ divided by the golden ratio, the step of splitmix64.
 const SET_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Threads that write content back and remove files, alongside those of the plan: on a disk with a
 /// queue several go faster, and nothing is measured meanwhile.
 const HELPERS_MIN: u32 = 4;
 
-/// How the steps ended.
+/// The reason why [`Session::files`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilesEnding {
-    /// All were carried out, as far as their time went.
+    /// All steps were carried out, as far as their time went.
     Complete,
     /// The user ended them.
     Interrupted,
@@ -102,7 +103,7 @@ fn content(seed: u64) -> Arc<Vec<u8>> {
     Arc::new(bytes)
 }
 
-/// What came of attempts to drop a cache so far; `None` before the first.
+/// The outcome of the attempts to drop a cache so far; `None` before the first.
 type CacheDrops = Option<Result<(), String>>;
 
 fn cache_state(drops: &CacheDrops) -> CacheState {
@@ -141,7 +142,7 @@ struct FilesRun<'a> {
 }
 
 impl FilesRun<'_> {
-    /// All steps on a set of files, which are removed afterwards.
+    /// Measures all steps on one set of files, which are removed afterwards.
     fn measure_set(&mut self, order: FileOrder, number: u64) -> Result<FilesEnding, RunError> {
         let seed = self
             .session
@@ -199,7 +200,8 @@ impl FilesRun<'_> {
     }
 
     /// Looks for files that another program has replaced, before they are renamed or deleted. A
-    /// look at each within these steps would change their rates. Whether the user ended the run.
+    /// look at each within these steps would change their rates. Returns true if the user ended the
+    /// run meanwhile.
     fn recheck(&mut self, set: &Arc<FileSet>, operation: FileOperation) -> Result<bool, RunError> {
         if !matches!(operation, FileOperation::Rename | FileOperation::Delete) {
             return Ok(false);
@@ -208,8 +210,8 @@ impl FilesRun<'_> {
         Ok(checked.stopped == StopReason::Interrupted)
     }
 
-    /// Empties the caches that would answer an operation, as the plan says. Whether the user ended
-    /// the run.
+    /// Empties the caches that would answer an operation, as the plan says. Returns true if the
+    /// user ended the run meanwhile.
     fn drop_caches(
         &mut self,
         set: &Arc<FileSet>,

@@ -24,7 +24,8 @@ use std::time::Duration;
 /// Cells of 0.1 ms: files in memory take microseconds, and a step of some thousand of them must
 /// still have enough cells for an interval. Long steps merge them.
 const CELL_NS: u64 = 100_000;
-/// The workers wake up meanwhile, so that all start at the same instant.
+/// The pass begins this long after its threads are told so: all have woken up by then, and start
+/// at the same instant.
 const LEAD_NS: u64 = 200_000;
 /// Reads and stats that may fail before the step ends. A create, rename or delete that fails ends
 /// it at once: the next ones would fail for the same reason.
@@ -32,18 +33,18 @@ const ERRORS_MAX: u64 = 100;
 /// The largest single read or write.
 pub(crate) const TRANSFER_BYTES: usize = 1 << 20;
 
-/// What is done to each file.
+/// The work of a pass on each file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     /// An operation that counts.
     Measure(FileOperation),
-    /// Its content goes to the disk.
+    /// Writes its content to the disk.
     WriteBack,
-    /// Its content leaves the page cache.
+    /// Drops its content from the page cache.
     DropPages,
     /// A file that another program has replaced leaves the set: it is not renamed or deleted.
     Recheck,
-    /// What is left of the set is removed.
+    /// Removes what is left of the set.
     Remove,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct Pass {
     pub(crate) signals: PassSignals,
 }
 
-/// What the threads of a pass tell each other.
+/// Signals between the threads of a pass.
 #[derive(Default)]
 pub(crate) struct PassSignals {
     /// The place of the next file.
@@ -75,7 +76,7 @@ pub(crate) struct PassSignals {
     begin_ns: OnceLock<u64>,
 }
 
-/// What a worker needs for its operations.
+/// Files and buffers that a worker needs for its operations.
 struct WorkerTools {
     clock: ActiveClock,
     /// Receives what is read.
@@ -84,7 +85,7 @@ struct WorkerTools {
 }
 
 impl WorkerTools {
-    /// How long a call took that succeeded.
+    /// Times a call, in nanoseconds; an error instead where the call fails.
     fn time(&self, call: impl FnOnce() -> Result<(), Errno>) -> Result<u64, Errno> {
         let start_ns = self.clock.now();
         call()?;
@@ -92,7 +93,7 @@ impl WorkerTools {
     }
 }
 
-/// What a pass came to, or the part of one worker, whose CPU time is not known.
+/// The figures of a pass, or the part of one worker, whose CPU time is not known.
 pub(crate) struct PassResult {
     pub(crate) op: OpMeasurement,
     pub(crate) sync: FileSyncTime,
@@ -121,16 +122,21 @@ impl PassResult {
 
 impl Pass {
     fn total(&self) -> u64 {
-        let existing = self.files.as_ref().map(|files| files.len() as u64);
-        existing.unwrap_or(self.set.count())
+        match &self.files {
+            Some(existing) => existing.len() as u64,
+            None => self.set.count(),
+        }
     }
 
     /// The file at a place of the order.
     fn file(&self, place: u64) -> usize {
-        let place = self.shuffled.map_or(place, |order| order.place(place));
+        let position = match &self.shuffled {
+            Some(order) => order.place(place),
+            None => place,
+        };
         match &self.files {
-            Some(files) => files[place as usize] as usize,
-            None => place as usize,
+            Some(files) => files[position as usize] as usize,
+            None => position as usize,
         }
     }
 
@@ -149,18 +155,18 @@ impl Pass {
                 };
             }
             Task::Measure(FileOperation::Rename) => tree.rename(name).and_then(|()| {
-                self.set.renamed(index);
+                self.set.mark_renamed(index);
                 self.sync_folder(name, worker)
             }),
             Task::Measure(FileOperation::Delete) => tree.delete(name).and_then(|()| {
-                self.set.deleted(index);
+                self.set.mark_absent(index);
                 self.sync_folder(name, worker)
             }),
             Task::WriteBack => tree.write_back(name),
             Task::DropPages => tree.drop_pages(name),
             Task::Recheck => tree.is_untouched(name).map(|is_untouched| {
                 if !is_untouched {
-                    self.set.deleted(index);
+                    self.set.mark_absent(index);
                 }
             }),
             Task::Remove => tree.delete_own(name),
@@ -169,26 +175,33 @@ impl Pass {
     }
 
     fn create(&self, index: usize, name: FileName, worker: &mut WorkerTools) -> Result<u64, i32> {
+        self.write_file(index, name, worker)
+            .map_err(Errno::raw_os_error)?;
+        Ok(self.set.size_bytes(index))
+    }
+
+    fn write_file(
+        &self,
+        index: usize,
+        name: FileName,
+        worker: &mut WorkerTools,
+    ) -> Result<(), Errno> {
         let size_bytes = self.set.size_bytes(index);
-        let mut write = || {
-            let file = self.tree.create(name)?;
-            self.set.created(index);
-            let mut written = 0;
-            while written < size_bytes {
-                // Files begin at different bytes, so that no two of them are alike.
-                let at = (name.number.wrapping_add(written) % TRANSFER_BYTES as u64) as usize;
-                let length = (size_bytes - written).min(TRANSFER_BYTES as u64) as usize;
-                let part = &self.content[at..at + length];
-                written += rustix::io::write(&file, part)? as u64;
-            }
-            if self.sync.syncs_files() {
-                worker.done.sync.file_sync_ns += worker.time(|| rustix::fs::fsync(&file))?;
-            }
-            drop(file);
-            self.sync_folder(name, worker)
-        };
-        write().map_err(Errno::raw_os_error)?;
-        Ok(size_bytes)
+        let file = self.tree.create(name)?;
+        self.set.mark_created(index);
+        let mut written = 0;
+        while written < size_bytes {
+            // Files begin at different bytes, so that no two of them are alike.
+            let start = (name.number.wrapping_add(written) % TRANSFER_BYTES as u64) as usize;
+            let length = (size_bytes - written).min(TRANSFER_BYTES as u64) as usize;
+            let part = &self.content[start..start + length];
+            written += rustix::io::write(&file, part)? as u64;
+        }
+        if self.sync.syncs_files() {
+            worker.done.sync.file_sync_ns += worker.time(|| rustix::fs::fsync(&file))?;
+        }
+        drop(file);
+        self.sync_folder(name, worker)
     }
 
     fn read(&self, index: usize, name: FileName, worker: &mut WorkerTools) -> Result<u64, i32> {
@@ -212,7 +225,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Whether a failure ends the pass.
+    /// Decides whether the pass ends after this many failures of one worker.
     fn ends_after(&self, errors: u64) -> bool {
         match self.task {
             Task::Measure(FileOperation::Stat | FileOperation::Read) => errors > ERRORS_MAX,
@@ -286,10 +299,10 @@ impl Pass {
         watch: &mut dyn Watch,
     ) -> Result<PassResult, RunError> {
         let pass = Arc::new(self);
-        let threads = u64::from(threads).min(pass.total()).max(1);
+        let worker_count = u64::from(threads).min(pass.total()).max(1);
         let (sender, tallies) = channel();
         let mut workers = Vec::new();
-        for _ in 0..threads {
+        for _ in 0..worker_count {
             let (pass_of_worker, sender) = (Arc::clone(&pass), sender.clone());
             let started = std::thread::Builder::new()
                 .name("diskproof-files".to_owned())
@@ -332,7 +345,7 @@ impl Pass {
             reports: &tallies,
             clock: &clock,
         };
-        supervisor.wait(threads, &inbox, watch)?;
+        supervisor.wait(worker_count, &inbox, watch)?;
         let PassSupervisor {
             tallies,
             is_interrupted,
@@ -349,13 +362,17 @@ impl Pass {
         cpu: CpuTime,
         is_interrupted: bool,
     ) -> PassResult {
-        let ends = |why| tallies.iter().any(|tally| tally.stopped == why);
-        let is_whole = self.signals.done.load(Ordering::Relaxed) >= self.total();
-        let stopped = match () {
-            () if ends(StopReason::Errors) => StopReason::Errors,
-            () if is_whole => StopReason::Ops,
-            () if is_interrupted => StopReason::Interrupted,
-            () => StopReason::Time,
+        let has_failed = tallies
+            .iter()
+            .any(|tally| tally.stopped == StopReason::Errors);
+        let stopped = if has_failed {
+            StopReason::Errors
+        } else if self.signals.done.load(Ordering::Relaxed) >= self.total() {
+            StopReason::Ops
+        } else if is_interrupted {
+            StopReason::Interrupted
+        } else {
+            StopReason::Time
         };
         let mut sum = PassResult::new(begin_ns, cpu, stopped);
         for tally in tallies {
@@ -373,9 +390,9 @@ struct PassSupervisor<'a> {
     begin_ns: u64,
     name: &'a str,
     stall: StallTimeout,
-    /// What the threads that have ended did.
+    /// Results of the threads that have ended.
     tallies: Vec<PassResult>,
-    /// What the watcher sees.
+    /// The series that the watcher sees.
     series: TimeSeries,
     /// Files that were done at the last check.
     counted: u64,
@@ -383,10 +400,10 @@ struct PassSupervisor<'a> {
 }
 
 impl PassSupervisor<'_> {
-    /// Waits for all threads.
+    /// Returns when all threads of the pass have reported.
     fn wait(
         &mut self,
-        threads: u64,
+        worker_count: u64,
         inbox: &ChannelInbox<'_, PassResult>,
         watch: &mut dyn Watch,
     ) -> Result<(), RunError> {
@@ -395,7 +412,7 @@ impl PassSupervisor<'_> {
         if let Some(limit_ns) = self.pass.limit_ns {
             supervisor.end_at(self.begin_ns.saturating_add(limit_ns));
         }
-        while (self.tallies.len() as u64) < threads {
+        while (self.tallies.len() as u64) < worker_count {
             match supervisor.next(inbox) {
                 Event::Report(tally) => self.tallies.push(tally),
                 Event::Check(now) => self.check(now, &mut supervisor, watch),

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 const ABSENT: u8 = 0;
 const CREATED: u8 = 1;
 const RENAMED: u8 = 2;
-/// Between the states of two numbers; odd, so that no two are alike.
+/// The distance between the seeds of two names: an odd number, whose multiples are all different.
+/// This one is 2⁶⁴ divided by the golden ratio, the step of splitmix64.
 const NUMBER_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The files of one order in one round.
@@ -34,7 +35,7 @@ impl FileSet {
         }
     }
 
-    /// How many files it has, existing or not.
+    /// The number of files, existing or not.
     pub(crate) fn count(&self) -> u64 {
         self.states.len() as u64
     }
@@ -65,28 +66,30 @@ impl FileSet {
         self.bytes_min + Random::new(self.seed, index as u64).below(choices)
     }
 
-    /// The file exists now.
-    pub(crate) fn created(&self, index: usize) {
+    /// Notes that the file exists, under its first name.
+    pub(crate) fn mark_created(&self, index: usize) {
         self.states[index].store(CREATED, Ordering::Relaxed);
     }
 
-    /// The file has its second name now.
-    pub(crate) fn renamed(&self, index: usize) {
+    /// Notes that the file has its second name.
+    pub(crate) fn mark_renamed(&self, index: usize) {
         self.states[index].store(RENAMED, Ordering::Relaxed);
     }
 
-    /// The file exists no more.
-    pub(crate) fn deleted(&self, index: usize) {
+    /// Notes that the file was deleted, or that another program has replaced it.
+    pub(crate) fn mark_absent(&self, index: usize) {
         self.states[index].store(ABSENT, Ordering::Relaxed);
     }
 
     /// Files that exist, in the order of their creation.
     pub(crate) fn existing(&self) -> Vec<u32> {
-        let exists = |state: &AtomicU8| state.load(Ordering::Relaxed) != ABSENT;
-        let all = self.states.iter().enumerate();
-        all.filter(|(_, state)| exists(state))
-            .map(|(index, _)| index as u32)
-            .collect()
+        let mut existing = Vec::new();
+        for (index, state) in self.states.iter().enumerate() {
+            if state.load(Ordering::Relaxed) != ABSENT {
+                existing.push(index as u32);
+            }
+        }
+        existing
     }
 }
 
@@ -134,10 +137,10 @@ mod tests {
         let set = FileSet::new(&plan(), FileOrder::Sequential, 7);
         assert!(set.existing().is_empty());
         for index in [4, 2, 9] {
-            set.created(index);
+            set.mark_created(index);
         }
-        set.renamed(2);
-        set.deleted(9);
+        set.mark_renamed(2);
+        set.mark_absent(9);
         assert_eq!(set.existing(), [2, 4]);
         assert_eq!(set.name(2).state, NameState::Renamed);
         assert_eq!(set.name(4).state, NameState::First);

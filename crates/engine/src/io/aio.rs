@@ -65,7 +65,7 @@ struct EventRing {
 
 const RING_MAGIC: u32 = 0xa10a_10a1;
 
-/// How syncs are carried out.
+/// The way in which syncs are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SyncMethod {
     /// By the kernel's own threads, in parallel with other requests: since Linux 4.18.

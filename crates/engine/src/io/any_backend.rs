@@ -24,25 +24,24 @@ pub enum AnyBackend {
     Null(NullBackend),
 }
 
-/// What a queue holds.
+/// Size and use of the queue of an [`AnyBackend`].
 #[derive(Debug, Clone, Copy)]
 pub struct QueueConfig {
     /// Requests in flight.
     pub depth: u32,
     /// Bytes of the largest request.
     pub request_bytes: u32,
-    /// How the page cache is treated.
+    /// The treatment of the page cache.
     pub cache: CachePolicy,
     /// Seed of the data that is written.
     pub seed: u64,
-    /// What leads from the number of a slot to the buffer of its writes: 0 where requests go one
-    /// way only, else the depth.
+    /// Added to the number of a slot, it gives the buffer of the slot's writes: 0 where requests go
+    /// one way only, else the depth.
     pub write_shift: u32,
 }
 
-/// What leads from the number of a slot to the buffer of its writes, of `depth` slots: where a
-/// workload reads, too, its writes have memory of their own, so that data that was read is never
-/// written.
+/// The [`QueueConfig::write_shift`] of a queue of `depth` slots: where a workload reads, too, its
+/// writes have memory of their own, so that data that was read is never written.
 pub(crate) fn write_shift(workload: &Workload, depth: u32) -> u32 {
     if workload.reads() && workload.writes() {
         depth
@@ -74,11 +73,12 @@ impl AnyBackend {
     }
 }
 
-/// The stream of random numbers that belongs to the content that is written.
+/// The stream of random numbers for the written content: any number that no other user of the seed
+/// takes.
 const WRITTEN_STREAM: u64 = 0x0057_8173;
 
-/// Does the same with whichever backend it is.
-macro_rules! with {
+/// Calls a method of whichever backend it is.
+macro_rules! dispatch {
     ($any:expr, $backend:ident => $call:expr) => {
         match $any {
             Self::Uring($backend) => $call,
@@ -91,26 +91,26 @@ macro_rules! with {
 
 impl Backend for AnyBackend {
     fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
-        with!(self, backend => backend.enqueue(source))
+        dispatch!(self, backend => backend.enqueue(source))
     }
 
     fn wait(&mut self, patience: WaitMode) -> io::Result<()> {
-        with!(self, backend => backend.wait(patience))
+        dispatch!(self, backend => backend.wait(patience))
     }
 
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        with!(self, backend => backend.reap(sink))
+        dispatch!(self, backend => backend.reap(sink))
     }
 
     fn buffers(&self) -> &Buffers {
-        with!(self, backend => backend.buffers())
+        dispatch!(self, backend => backend.buffers())
     }
 
     fn ends_in_enqueue(&self) -> bool {
-        with!(self, backend => backend.ends_in_enqueue())
+        dispatch!(self, backend => backend.ends_in_enqueue())
     }
 
     fn drop_cache(&mut self, extent: Option<Extent>) {
-        with!(self, backend => backend.drop_cache(extent))
+        dispatch!(self, backend => backend.drop_cache(extent))
     }
 }

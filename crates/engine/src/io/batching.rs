@@ -9,11 +9,11 @@ const BATCH_MAX: u32 = 32;
 /// one call saves more CPU, but then the requests form a convoy, and the device idles while they
 /// are reaped: on a virtio disk at depth 32, 92 k IOPS instead of 107 k, with more CPU time per
 /// request. Single requests are as fast as batches and cost 10 % more CPU time.
-fn batch_of(depth: u32) -> u32 {
+fn batch_size(depth: u32) -> u32 {
     (depth / 4).clamp(1, BATCH_MAX)
 }
 
-/// How requests are submitted.
+/// The rule by which requests go to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SubmitPolicy {
     /// Several in a call.
@@ -36,9 +36,9 @@ impl SubmitPolicy {
     }
 }
 
-/// How many requests go to the kernel in one call. Where the kernel completes them within that call
-/// (page cache, RAM disks with AIO), one call for all costs the least CPU time. Elsewhere the queue
-/// must not move as one convoy.
+/// The number of requests that go to the kernel in one call. Where the kernel completes them within
+/// that call (page cache, RAM disks with AIO), one call for all costs the least CPU time. Elsewhere
+/// the queue must not move as one convoy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchSize {
     depth: u32,
@@ -56,7 +56,7 @@ impl BatchSize {
         };
         Self {
             depth,
-            size: batch_of(depth),
+            size: batch_size(depth),
         }
     }
 
@@ -67,7 +67,7 @@ impl BatchSize {
             self.size = if done >= sent {
                 self.depth
             } else {
-                batch_of(self.depth)
+                batch_size(self.depth)
             };
         }
     }
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn batch_is_a_quarter_of_the_queue_within_limits() {
         let depths = [0, 1, 7, 8, 32, 128, 1024];
-        assert_eq!(depths.map(batch_of), [1, 1, 1, 2, 8, 32, 32]);
+        assert_eq!(depths.map(batch_size), [1, 1, 1, 2, 8, 32, 32]);
     }
 
     #[test]

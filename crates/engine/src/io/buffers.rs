@@ -24,7 +24,8 @@ const COMPRESSED_BYTES: usize = 128 << 10;
 /// with ordinary ones, with fio and with this program.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Smaller requests have too few segments for huge pages to matter.
+/// Blocks of at least this size gain by huge pages: smaller ones have too few segments for them to
+/// matter.
 const GAINING_BYTES_MIN: usize = 64 << 10;
 
 /// `slots` blocks of equal size, page-aligned, in one mapping.
@@ -39,7 +40,7 @@ pub struct Buffers {
 impl Buffers {
     /// Maps the memory. Every page is touched so that no page fault falls into a measurement.
     pub fn new(slots: usize, block_bytes: usize) -> io::Result<Self> {
-        Self::mapped(slots, block_bytes, |length| {
+        Self::map_with(slots, block_bytes, |length| {
             if length < HUGE_PAGE_BYTES {
                 map(length, MapFlags::POPULATE)
             } else {
@@ -51,9 +52,9 @@ impl Buffers {
     /// As [`Buffers::new`], for a disk that moves no data: no page is touched before its use, and
     /// only the first byte of each slot is not zero.
     #[cfg(any(test, feature = "simulate"))]
-    pub(crate) fn of_fake_disk(slots: usize, block_bytes: usize) -> io::Result<Self> {
+    pub(crate) fn for_fake_disk(slots: usize, block_bytes: usize) -> io::Result<Self> {
         let mut buffers =
-            Self::mapped(slots, block_bytes, |length| map(length, MapFlags::empty()))?;
+            Self::map_with(slots, block_bytes, |length| map(length, MapFlags::empty()))?;
         for slot in 0..buffers.slots {
             buffers.bytes_mut(slot, 1)[0] = 1;
         }
@@ -62,10 +63,10 @@ impl Buffers {
 
     /// As [`Buffers::new`], in ordinary pages whatever their size.
     pub(crate) fn in_ordinary_pages(slots: usize, block_bytes: usize) -> io::Result<Self> {
-        Self::mapped(slots, block_bytes, |length| map(length, MapFlags::POPULATE))
+        Self::map_with(slots, block_bytes, |length| map(length, MapFlags::POPULATE))
     }
 
-    fn mapped(
+    fn map_with(
         slots: usize,
         block_bytes: usize,
         map_memory: impl Fn(usize) -> io::Result<NonNull<u8>>,
@@ -83,7 +84,8 @@ impl Buffers {
         })
     }
 
-    /// Whether the kernel backs blocks of a size that gains by it with huge pages.
+    /// True where the blocks are large enough to gain by huge pages and the kernel backs them with
+    /// some.
     pub(crate) fn gains_by_huge_pages(&self) -> bool {
         self.slot_bytes >= GAINING_BYTES_MIN
             && self.slots * self.slot_bytes >= HUGE_PAGE_BYTES
@@ -131,14 +133,15 @@ impl Buffers {
             words.iter_mut().for_each(|word| *word ^= key);
             return;
         }
-        for at in (0..len).step_by(STAMP_BYTES) {
-            // SAFETY: `at` is below `len` ≤ slot_bytes, which is a multiple of 4096, and aligned to
-            // 512; the slot is not in flight when it is prepared.
-            unsafe { base.add(at).cast::<u64>().write(unique ^ (at as u64) << 32) };
+        for offset in (0..len).step_by(STAMP_BYTES) {
+            let stamp = unique ^ (offset as u64) << 32;
+            // SAFETY: `offset` is below `len` ≤ slot_bytes, which is a multiple of 4096, and
+            // aligned to 512; the slot is not in flight when it is prepared.
+            unsafe { base.add(offset).cast::<u64>().write(stamp) };
         }
     }
 
-    /// Whether the first `len` bytes of a slot are all zero. Stops at the first word that is not.
+    /// True if the first `len` bytes of a slot are zero. Stops at the first word that is not.
     pub fn is_zero(&self, slot: usize, len: usize) -> bool {
         // SAFETY: inside the mapping; the slot is free, so that no I/O writes to it meanwhile.
         let words = unsafe {
@@ -186,9 +189,10 @@ fn huge_bytes(address: usize) -> u64 {
             .next()
             .and_then(|range| range.split_once('-'))
         {
-            let number = |hex: &str| usize::from_str_radix(hex, 16).ok();
-            is_inside = number(from).is_some_and(|from| from <= address)
-                && number(to).is_some_and(|to| address < to);
+            is_inside = match (hex_number(from), hex_number(to)) {
+                (Some(start), Some(end)) => (start..end).contains(&address),
+                _ => false,
+            };
         } else if let Some(value) = line.strip_prefix("AnonHugePages:").filter(|_| is_inside) {
             let kib = value.trim().trim_end_matches(" kB").parse::<u64>();
             return kib.unwrap_or(0) << 10;
@@ -197,13 +201,15 @@ fn huge_bytes(address: usize) -> u64 {
     0
 }
 
-fn map(length: usize, flags: MapFlags) -> io::Result<NonNull<u8>> {
-    let (prot, flags) = (
-        ProtFlags::READ | ProtFlags::WRITE,
-        MapFlags::PRIVATE | flags,
-    );
+fn hex_number(digits: &str) -> Option<usize> {
+    usize::from_str_radix(digits, 16).ok()
+}
+
+fn map(length: usize, further_flags: MapFlags) -> io::Result<NonNull<u8>> {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | further_flags;
     // SAFETY: a new anonymous mapping; no existing memory is affected.
-    let base = unsafe { mmap_anonymous(std::ptr::null_mut(), length, prot, flags)? };
+    let base = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags)? };
     NonNull::new(base.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
@@ -230,10 +236,10 @@ fn map_in_huge_pages(length: usize) -> io::Result<NonNull<u8>> {
         libc::madvise(base.as_ptr().cast(), length, libc::MADV_HUGEPAGE);
         base
     };
-    // SAFETY: each offset is below the mapping's length.
-    (0..length)
-        .step_by(ALIGNMENT_BYTES)
-        .for_each(|at| unsafe { base.add(at).write_volatile(0) });
+    for offset in (0..length).step_by(ALIGNMENT_BYTES) {
+        // SAFETY: the offset is below the mapping's length.
+        unsafe { base.add(offset).write_volatile(0) };
+    }
     Ok(base)
 }
 

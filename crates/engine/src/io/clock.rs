@@ -15,7 +15,7 @@ pub trait Clock: Clone {
     fn now(&self) -> u64;
     /// Waits until the time is `until_ns`, as exactly as the clock can.
     fn wait_until(&self, until_ns: u64);
-    /// The same without sleeping, for a time that is near.
+    /// Waits for a near time without sleeping.
     fn spin_until(&self, until_ns: u64) {
         self.wait_until(until_ns);
     }
@@ -38,13 +38,13 @@ pub trait Clock: Clone {
         Vec::new()
     }
 
-    /// How this thread has waited for processors so far; zeros where it is unknown.
+    /// Waits of this thread for processors so far; zeros where they are unknown.
     fn processor_wait(&self) -> ProcessorWait {
         ProcessorWait::default()
     }
 
-    /// How long this thread was ready to run and got no processor so far, in nanoseconds; 0 where
-    /// it is unknown.
+    /// Nanoseconds for which this thread was ready to run and got no processor so far; 0 where that
+    /// is unknown.
     fn starved_ns(&self) -> u64 {
         self.processor_wait().ns
     }
@@ -53,9 +53,9 @@ pub trait Clock: Clone {
 /// A thread's waiting for processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessorWait {
-    /// How long it was ready to run and got none, in nanoseconds.
+    /// Nanoseconds for which it was ready to run and got none.
     pub ns: u64,
-    /// How often it was put on one.
+    /// Times that it was put on one.
     pub turns: u64,
 }
 
@@ -110,7 +110,8 @@ impl Clock for MonotonicClock {
 pub struct WorkerClock {
     counter: Option<Counter>,
     skipped: SkippedTime,
-    /// An interruption before that is not in its time, even if it is found later.
+    /// When the clock was made: an interruption before that is not in its time, even if it is
+    /// detected later.
     made_ns: u64,
 }
 
@@ -141,7 +142,7 @@ impl ActiveClock {
         now - skipped.ns
     }
 
-    /// The time now.
+    /// As [`Self::now`], as a duration since the zero of CLOCK_MONOTONIC.
     pub fn uptime(&self) -> Duration {
         Duration::from_nanos(self.now())
     }
@@ -176,14 +177,16 @@ const CALIBRATION_NS: u64 = 3_000_000;
 /// A counter that deviates from CLOCK_MONOTONIC by more than this, and by more than [`DRIFT_PARTS`]
 /// allows, has jumped. An interrupt between the two readings is far shorter.
 const JUMP_NS: u64 = 100_000;
-/// CLOCK_MONOTONIC itself may run a tenth faster or slower while NTP corrects it (`tick` of
-/// adjtimex(2)).
+/// The counter may deviate by one part in so many. CLOCK_MONOTONIC itself may run a tenth faster or
+/// slower while NTP corrects it (`tick` of adjtimex(2)).
 const DRIFT_PARTS: u128 = 8;
+/// Readings of both clocks of which the tightest counts.
+const READING_TRIES: u32 = 5;
 
 impl ClockReading {
     /// The tightest of several tries: an interrupt between the two readings would distort one.
     fn take() -> Self {
-        let tries = (0..5).map(|_| {
+        let tries = (0..READING_TRIES).map(|_| {
             let before = ticks();
             let ns = MonotonicClock.now();
             (ticks().wrapping_sub(before), Self { ns, ticks: before })
@@ -239,23 +242,24 @@ impl Counter {
     /// Calibrates again with a reading of both clocks. `None` where the counter has jumped since
     /// the last one: a CPU whose counter is behind, a migrated virtual machine, a machine that
     /// slept (CLOCK_MONOTONIC stops meanwhile). Its rate would stay wrong.
-    fn anchored(&self, at: ClockReading) -> Option<Self> {
-        let gone_ns = i128::from(at.ns) - i128::from(self.base.ns);
-        let counted_ns = (i128::from(at.ticks.wrapping_sub(self.base.ticks) as i64)
-            * i128::from(self.ns_per_tick))
-            >> 32;
-        let allowed_ns = u128::from(JUMP_NS) + gone_ns.unsigned_abs() / DRIFT_PARTS;
-        (counted_ns.abs_diff(gone_ns) <= allowed_ns).then(|| Self::between(self.first, at))
+    fn anchored(&self, reading: ClockReading) -> Option<Self> {
+        let elapsed_ns = i128::from(reading.ns) - i128::from(self.base.ns);
+        let ticks = reading.ticks.wrapping_sub(self.base.ticks) as i64;
+        let counted_ns = (i128::from(ticks) * i128::from(self.ns_per_tick)) >> 32;
+        let allowed_ns = u128::from(JUMP_NS) + elapsed_ns.unsigned_abs() / DRIFT_PARTS;
+        if counted_ns.abs_diff(elapsed_ns) > allowed_ns {
+            return None;
+        }
+        Some(Self::between(self.first, reading))
     }
 
     /// The time of the counter value `ticks`. A counter that has gone back gives a time centuries
     /// ahead, which [`Clock::anchor`] detects.
     #[inline(always)]
     fn ns_at(&self, ticks: u64) -> u64 {
-        let ticks = ticks.wrapping_sub(self.base.ticks);
-        self.base
-            .ns
-            .wrapping_add(((u128::from(ticks) * u128::from(self.ns_per_tick)) >> 32) as u64)
+        let ticks_since_base = u128::from(ticks.wrapping_sub(self.base.ticks));
+        let since_base_ns = (ticks_since_base * u128::from(self.ns_per_tick)) >> 32;
+        self.base.ns.wrapping_add(since_base_ns as u64)
     }
 }
 
@@ -291,8 +295,8 @@ impl Clock for WorkerClock {
     /// The second figure of schedstat is the time on a run queue, the third the number of time
     /// slices (Linux, Documentation/scheduler/sched-stats.rst).
     fn processor_wait(&self) -> ProcessorWait {
-        let figures = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-        let mut figures = figures
+        let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let mut figures = schedstat
             .split_ascii_whitespace()
             .skip(1)
             .map(|figure| figure.parse().unwrap_or(0));
@@ -306,15 +310,22 @@ impl Clock for WorkerClock {
         let Some(counter) = self.counter else {
             return now;
         };
-        let at = ClockReading::take();
-        // The counters of two CPUs may differ; this CPU's may be right again.
-        let at_ns = at.ns - self.skipped.ns;
-        self.counter = counter.anchored(at).filter(|_| now <= at_ns + JUMP_NS);
-        if self.counter.is_some() { now } else { at_ns }
+        let reading = ClockReading::take();
+        let reading_ns = reading.ns - self.skipped.ns;
+        self.counter = counter.anchored(reading);
+        // The counters of two CPUs may differ: `now` may be wrong though this CPU's is right.
+        if now > reading_ns + JUMP_NS {
+            self.counter = None;
+        }
+        if self.counter.is_some() {
+            now
+        } else {
+            reading_ns
+        }
     }
 }
 
-/// Whether the counter runs at a constant rate, also in sleep states and on all CPUs: then the
+/// True where the counter runs at a constant rate, also in sleep states and on all CPUs: then the
 /// kernel uses it as its clock.
 fn runs_evenly() -> bool {
     let source =
@@ -347,8 +358,9 @@ pub struct StartInstant {
 
 /// Readings of both clocks that lie this close together suffice.
 const PAIR_GAP_NS: u64 = 50_000;
-/// Pairs of readings that are tried at least and at most.
+/// Pairs of readings that are tried even if an earlier one suffices.
 const PAIRS_MIN: u32 = 8;
+/// After so many pairs the closest counts, whatever its gap.
 const PAIRS_MAX: u32 = 200;
 
 impl StartInstant {

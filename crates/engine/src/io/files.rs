@@ -12,9 +12,9 @@ pub(crate) struct TargetFiles {
     further: Vec<OwnedFd>,
     /// The part of each of several files that belongs to the target.
     part: PartOfFile,
-    /// Of several files, whether each was written since its last sync.
+    /// With several files, true for each that was written since its last sync.
     unsynced: Vec<bool>,
-    /// Of several files, where the write of each slot of a queue begins, until it has ended.
+    /// With several files, the first byte of the write of each slot of a queue, until it has ended.
     writes_in_flight: Vec<Option<u64>>,
 }
 
@@ -24,14 +24,14 @@ impl From<OwnedFd> for TargetFiles {
     }
 }
 
-/// Where a byte of the target lies.
+/// The place of a byte of the target: a file and an offset in it.
 pub(crate) struct FilePlace<'a> {
     pub fd: BorrowedFd<'a>,
     /// The place of the byte in this file.
     pub offset: u64,
 }
 
-/// What a file has of an extent of the target.
+/// The part of an extent of the target that lies in one file.
 pub(crate) struct FilePart<'a> {
     pub fd: BorrowedFd<'a>,
     /// The part of the extent, as the file counts; `None` for all of the file.
@@ -77,7 +77,7 @@ impl TargetFiles {
         }
     }
 
-    /// How many bytes of a request belong to the file in which it begins.
+    /// The part of a request, in bytes, that belongs to the file in which it begins.
     #[inline(always)]
     pub(crate) fn bytes_in_file(&self, offset: u64, bytes: usize) -> usize {
         let index = self.index(offset);
@@ -156,7 +156,7 @@ impl TargetFiles {
         result
     }
 
-    /// Whether there is more than one.
+    /// True where the target has more than one file.
     pub(crate) fn are_several(&self) -> bool {
         !self.further.is_empty()
     }

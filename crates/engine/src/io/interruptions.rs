@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-/// How often the thread wakes up; an interruption begins up to this long after its last wake-up.
+/// The thread wakes up after this time; an interruption begins up to this long after its last
+/// wake-up.
 const TICK: Duration = Duration::from_millis(10);
 /// The shortest gap that counts where a SIGCONT shows that the process was stopped.
 const STOPPED_NS_MIN: u64 = 30_000_000;
@@ -27,8 +28,8 @@ const STOPPED_NS_MIN: u64 = 30_000_000;
 const FROZEN_NS_MIN: u64 = 5_000_000_000;
 /// The least that CLOCK_BOOTTIME gains on CLOCK_MONOTONIC while a machine is suspended.
 const SUSPENDED_NS_MIN: u64 = 20_000_000;
-/// Without SIGCONT, a gap of which more than this part was spent on a run queue or on processors is
-/// no interruption.
+/// Without SIGCONT, a gap does not count if more than one part in so many was spent on a run queue
+/// or on processors.
 const RUN_PART: u64 = 4;
 /// The thread has not looked for this long: it is stopped, or waits for a processor.
 const SILENT_NS: u64 = 50_000_000;
@@ -36,10 +37,13 @@ const SILENT_NS: u64 = 50_000_000;
 const LATE_NS: u64 = 300_000;
 /// The kernel's count of the waiting is read at least this often.
 const COUNT_AGE_NS: u64 = 1_000_000_000;
-/// Another thread may run the handler of SIGCONT a little later than this one wakes up.
+/// The signal is looked for so many times, a millisecond apart: another thread may run the handler
+/// of SIGCONT a little later than this one wakes up.
 const HANDLER_TRIES: u32 = 20;
-/// How long another thread waits for this one to look.
+/// Another thread waits for this one to look for so many pauses of [`LOOK_PAUSE`]: one second.
 const LOOK_TRIES: u32 = 5_000;
+/// The pause of a thread that waits for this one to look.
+const LOOK_PAUSE: Duration = Duration::from_micros(200);
 
 /// An interruption on CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +94,7 @@ fn watch(continued: &AtomicBool) {
     }
 }
 
-/// Whether a SIGCONT arrived. Another thread may have to run its handler, and wait for a processor
+/// True if a SIGCONT arrived. Another thread may have to run its handler, and wait for a processor
 /// first; until then the kernel lists the signal as pending.
 fn was_continued(continued: &AtomicBool) -> bool {
     for _ in 0..HANDLER_TRIES {
@@ -102,7 +106,7 @@ fn was_continued(continued: &AtomicBool) -> bool {
     false
 }
 
-/// Whether a signal to the process is pending (proc_pid_status(5)).
+/// True if a signal to the process is pending (proc_pid_status(5)).
 fn is_pending(signal: i32) -> bool {
     match pending_signals() {
         Some(mask) => mask & (1 << (signal - 1)) != 0,
@@ -132,7 +136,7 @@ fn unblock(signal: i32) {
     }
 }
 
-/// What the thread sees when it wakes up.
+/// Readings of the thread when it wakes up.
 #[derive(Debug, Clone, Copy)]
 struct Look {
     monotonic_ns: u64,
@@ -140,7 +144,8 @@ struct Look {
     boot_ns: u64,
     /// CPU time of the process.
     process_ns: u64,
-    /// How long this thread has waited on run queues; `None` where the kernel does not count it.
+    /// Nanoseconds that this thread has waited on run queues; `None` where the kernel does not
+    /// count it.
     waited_ns: Option<u64>,
     /// When that was read.
     counted_ns: u64,
@@ -152,11 +157,11 @@ impl Look {
     /// `ping` would see shorter requests than another program.
     fn take(last: Option<&Self>, schedstat: Option<&File>) -> Self {
         loop {
-            let monotonic_ns = read(ClockId::Monotonic);
-            let boot_ns = read(ClockId::Boottime);
+            let monotonic_ns = read_clock(ClockId::Monotonic);
+            let boot_ns = read_clock(ClockId::Boottime);
             // A stop between the two readings would look like a suspended machine.
-            if read(ClockId::Monotonic) < monotonic_ns + SUSPENDED_NS_MIN / 4 {
-                let process_ns = read(ClockId::ProcessCPUTime);
+            if read_clock(ClockId::Monotonic) < monotonic_ns + SUSPENDED_NS_MIN / 4 {
+                let process_ns = read_clock(ClockId::ProcessCPUTime);
                 let (waited_ns, counted_ns) = match (last, schedstat) {
                     (Some(last), _) if last.covers(monotonic_ns) => {
                         (last.waited_ns, last.counted_ns)
@@ -184,7 +189,7 @@ impl Look {
         }
     }
 
-    /// Whether the count of the waiting still holds at the next look.
+    /// True if the count of the waiting still holds at the next look.
     fn covers(&self, next_ns: u64) -> bool {
         next_ns < self.monotonic_ns + TICK.as_nanos() as u64 + LATE_NS
             && next_ns < self.counted_ns + COUNT_AGE_NS
@@ -192,7 +197,7 @@ impl Look {
 }
 
 /// The time of a clock of the kernel, in nanoseconds.
-pub(crate) fn read(clock: ClockId) -> u64 {
+pub(crate) fn read_clock(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -205,7 +210,7 @@ fn read_waited_ns(schedstat: &File) -> Option<u64> {
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Whether the process was interrupted between two looks. `was_continued` tells whether a SIGCONT
+/// The interruption between two looks, if there was one. `was_continued` tells whether a SIGCONT
 /// arrived meanwhile; it may take a while, and is called only for a gap.
 fn judge(before: &Look, after: &Look, was_continued: impl FnOnce() -> bool) -> Option<Gap> {
     let elapsed_ns = after.monotonic_ns - before.monotonic_ns;
@@ -249,10 +254,10 @@ fn judge(before: &Look, after: &Look, was_continued: impl FnOnce() -> bool) -> O
     })
 }
 
-/// What a clock skips: the interruptions since it was made.
+/// Time that a clock skips: the interruptions since it was made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SkippedTime {
-    /// How many interruptions it knows.
+    /// The number of interruptions that are skipped or lie before the clock's start.
     known: usize,
     /// Their part in its time, in nanoseconds.
     pub ns: u64,
@@ -289,7 +294,7 @@ impl SkippedTime {
             if now_ns <= LOOKED_NS.load(Ordering::Acquire) + SILENT_NS {
                 break;
             }
-            std::thread::sleep(Duration::from_micros(200));
+            std::thread::sleep(LOOK_PAUSE);
         }
         let gaps = lock(&GAPS);
         let new = &gaps[self.known..];
@@ -298,16 +303,16 @@ impl SkippedTime {
     }
 
     fn skip(&mut self, gaps: &[Gap], now_ns: u64, since_ns: u64) -> Vec<Interruption> {
-        let mut found = Vec::new();
+        let mut interruptions = Vec::new();
         for gap in gaps {
             if gap.to_ns <= since_ns {
                 continue;
             }
             let from_ns = gap.interruption.start_ns.max(since_ns);
             self.ns += gap.to_ns.min(now_ns).saturating_sub(from_ns);
-            found.push(gap.interruption);
+            interruptions.push(gap.interruption);
         }
-        found
+        interruptions
     }
 }
 

@@ -34,13 +34,13 @@ pub(crate) struct MmapBackend {
 struct Mapping {
     base: NonNull<u8>,
     length: usize,
-    /// Where the last request may end.
+    /// The largest byte at which a request may end.
     reach: usize,
     protection: ProtFlags,
-    /// How the accesses follow each other. Without advice the kernel reads a whole read-ahead
-    /// window (8 MiB on some virtual disks) around each missing page, and random requests would
-    /// move a thousand times the requested bytes (do_sync_mmap_readahead in mm/filemap.c). fio's
-    /// mmap engine gives the same advice.
+    /// The advice to the kernel on the order of the accesses. Without advice the kernel reads a
+    /// whole read-ahead window (8 MiB on some virtual disks) around each missing page, and random
+    /// requests would move a thousand times the requested bytes (do_sync_mmap_readahead in
+    /// mm/filemap.c). fio's mmap engine gives the same advice.
     advice: Advice,
 }
 
@@ -130,8 +130,8 @@ impl Mapping {
         // SAFETY: the range lies in the mapping, which is this value's alone and contains only the
         // file.
         let mapped = unsafe {
-            let at = self.base.as_ptr().add(start).cast();
-            mmap(at, length, prot, flags, fd, start as u64)
+            let address = self.base.as_ptr().add(start).cast();
+            mmap(address, length, prot, flags, fd, start as u64)
         };
         if mapped.is_err() || self.advise(start, length).is_err() {
             // No file is mapped there now: every later request finds the end of the file.
@@ -165,22 +165,9 @@ impl Mapping {
                 .slot(request.buffer as usize)
                 .add(request.skip as usize)
         };
-        // SAFETY: the range lies inside the mapping; populating changes no content.
-        let populate = |advice| unsafe { madvise(start.cast(), span, advice) };
-        let here = start as usize..start as usize + span;
-        let is_whole = match request.op {
-            Op::Read => match populate(Advice::LinuxPopulateRead) {
-                // SAFETY: both ranges are valid for len bytes and do not overlap; the pages of the
-                // mapping are this thread's own.
-                Ok(()) => unsafe { copy(mapped, buffer, len, here) },
-                Err(errno) => return io_error(errno),
-            },
-            Op::Write => match populate(Advice::LinuxPopulateWrite) {
-                // SAFETY: as above; the mapping is writable, else populating for writing had
-                // failed.
-                Ok(()) => unsafe { copy(buffer, mapped, len, here) },
-                Err(errno) => return io_error(errno),
-            },
+        let (from, to, populate) = match request.op {
+            Op::Read => (mapped, buffer, Advice::LinuxPopulateRead),
+            Op::Write => (buffer, mapped, Advice::LinuxPopulateWrite),
             // The engine is not selected for calls; syncs concern files.
             Op::Call(_) | Op::Sync(_) => return -libc::EOPNOTSUPP,
             Op::WriteBack => {
@@ -189,7 +176,14 @@ impl Mapping {
                 return synced.map_or_else(|errno| -errno.raw_os_error(), |()| 0);
             }
         };
-        if is_whole {
+        // SAFETY: the range lies inside the mapping; populating changes no content.
+        if let Err(errno) = unsafe { madvise(start.cast(), span, populate) } {
+            return io_error(errno);
+        }
+        let pages = start as usize..start as usize + span;
+        // SAFETY: both ranges are valid for len bytes and do not overlap; the pages of the mapping
+        // are this thread's own. A mapping that is not writable fails when it is populated.
+        if unsafe { copy(from, to, len, pages) } {
             return len as i32;
         }
         self.map_again(place.fd, page, span);
@@ -258,29 +252,29 @@ thread_local! {
     static GUARDED_FROM: AtomicUsize = const { AtomicUsize::new(0) };
     /// End of the mapped side.
     static GUARDED_TO: AtomicUsize = const { AtomicUsize::new(0) };
-    /// Whether a page was missing.
+    /// Set by the handler when a page was missing.
     static FAULTED: AtomicBool = const { AtomicBool::new(false) };
 }
 
 /// The earlier action for SIGBUS.
-static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+static EARLIER_ACTION: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Installs a handler for SIGBUS, once for the process. Faults outside of [`copy`] go to the
 /// earlier action.
 fn catch_faults() -> io::Result<()> {
-    if BEFORE.get().is_some() {
+    if EARLIER_ACTION.get().is_some() {
         return Ok(());
     }
     // SAFETY: sigaction is plain data, for which all zeros is valid: no flags, an empty mask.
-    let (mut ours, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
+    let (mut ours, mut earlier): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
     ours.sa_sigaction = on_fault as *const () as usize;
     // The alternate stack serves the standard library's handler, which receives stack overflows.
     ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: a null action asks only; `before` is live.
-    if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) } != 0 {
+    // SAFETY: a null action asks only; `earlier` is live.
+    if unsafe { libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut earlier) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    if BEFORE.set(before).is_ok() {
+    if EARLIER_ACTION.set(earlier).is_ok() {
         // SAFETY: the handler lives as long as the program, and does only what a signal handler may
         // (signal-safety(7)).
         if unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, std::ptr::null_mut()) } != 0 {
@@ -309,16 +303,16 @@ extern "C" fn on_fault(_signal: c_int, info: *mut libc::siginfo_t, _context: *mu
             return FAULTED.with(|faulted| faulted.store(true, Ordering::Relaxed));
         }
     }
-    if let Some(before) = BEFORE.get() {
+    if let Some(earlier) = EARLIER_ACTION.get() {
         // SAFETY: the action is one that was in force; the instruction that faulted is made again,
         // and finds it.
-        unsafe { libc::sigaction(libc::SIGBUS, before, std::ptr::null_mut()) };
+        unsafe { libc::sigaction(libc::SIGBUS, earlier, std::ptr::null_mut()) };
     }
 }
 
-/// Copies `len` bytes, one side of which, `mapped`, lies in a mapping of a file. Whether every page
-/// of it was there: otherwise parts of the range now hold private zeros, and the file must be
-/// mapped there again.
+/// Copies `len` bytes, one side of which, `mapped`, lies in a mapping of a file. Returns false if a
+/// page of it was missing: parts of the range then hold private zeros, and the file must be mapped
+/// there again.
 ///
 /// # Safety
 /// Both ranges are valid for `len` bytes (of the mapped one, the pages may be missing) and do not

@@ -27,9 +27,9 @@ use std::os::fd::{AsFd, RawFd};
 /// A contiguous part of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extent {
-    /// First byte.
+    /// Offset of the first byte in the target.
     pub start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
@@ -59,7 +59,7 @@ impl Extent {
     }
 }
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     /// Reads into the buffer.
@@ -75,7 +75,7 @@ pub enum Op {
     WriteBack,
 }
 
-/// How the kernel is asked to change a block. A new call is a variant here; then the compiler names
+/// A request to the kernel to change a block. A new call is a variant here; then the compiler names
 /// each place that must know whether it can be tried without harm, and what refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockCall {
@@ -91,7 +91,7 @@ pub(crate) enum SystemCall {
     /// ioctl(2) of a block device, which takes a range.
     Ioctl {
         code: libc::Ioctl,
-        /// The same as a command of io_uring.
+        /// The operation as a command of io_uring.
         uring_command: u64,
     },
     /// fallocate(2) of a file in this mode.
@@ -118,22 +118,22 @@ impl BlockCall {
 /// One request. The buffer's index is also the index of its registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// Comes back with the completion.
+    /// The completion carries it back to the worker.
     pub slot: u32,
-    /// Which buffer.
+    /// Index in the backend's [`Buffers`].
     pub buffer: u32,
-    /// What to do.
+    /// The operation.
     pub op: Op,
-    /// First byte in the target.
+    /// Offset in the target of the first byte to move, behind those of [`Self::skip`].
     pub offset: u64,
-    /// Bytes.
+    /// Bytes to move, without those of [`Self::skip`].
     pub len: u32,
-    /// Bytes of the buffer that an earlier, short transfer has done already.
+    /// Bytes at the start of the buffer that an earlier, short transfer has moved.
     pub skip: u32,
 }
 
 impl Request {
-    /// Through the buffer of its slot.
+    /// A request that uses the buffer of its slot from the start.
     #[inline(always)]
     pub(crate) fn new(slot: u32, op: Op, offset: u64, len: u32) -> Self {
         Self {
@@ -147,7 +147,7 @@ impl Request {
     }
 }
 
-/// How long to wait for a completion.
+/// The time for which a completion is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitMode {
     /// Until there is one, at most [`WAIT_MAX_NS`].
@@ -162,8 +162,7 @@ pub enum WaitMode {
 /// the end of a run.
 pub(crate) const WAIT_MAX_NS: u64 = 200_000_000;
 
-/// Where a backend takes its requests from; `None` ends a batch. Writes put their data into the
-/// buffers.
+/// Gives a backend its requests; `None` ends a batch. Writes put their data into the buffers.
 pub trait RequestSource: FnMut(&mut Buffers) -> Option<Request> {}
 
 impl<S: FnMut(&mut Buffers) -> Option<Request>> RequestSource for S {}
@@ -200,7 +199,7 @@ pub trait Backend {
         None
     }
 
-    /// Whether a request has ended when [`Backend::enqueue`] returns. Its end is then taken at
+    /// True where a request has ended when [`Backend::enqueue`] returns. Its end is then taken at
     /// once, not after the code between that and the next wait.
     fn ends_in_enqueue(&self) -> bool {
         false
@@ -211,7 +210,7 @@ pub trait Backend {
     fn drop_cache(&mut self, _extent: Option<Extent>) {}
 }
 
-/// The kernel keeps pages that are only partly inside the range.
+/// A page of the page cache. The kernel keeps those that lie only partly inside the range.
 const PAGE_BYTES: u64 = 4096;
 
 /// Asks the kernel to drop the clean pages of a part of a file, or of all of it. A failure does not
@@ -257,7 +256,7 @@ pub(crate) fn call_block(fd: RawFd, call: BlockCall, offset: u64, len: u64) -> i
 /// Takes the place of an errno where a read found the end of the file inside the span.
 pub(crate) const END_OF_FILE: i32 = -1;
 
-/// `EIO` for 5, and so on.
+/// The name of an errno (`EIO` for 5), or that of [`END_OF_FILE`].
 pub(crate) fn errno_name(errno: i32) -> String {
     match errno {
         END_OF_FILE => errno::END_OF_FILE.to_owned(),

@@ -143,13 +143,15 @@ pub(crate) struct Ring {
     sq_tail: *const AtomicU32,
     sq_array: *mut u32,
     sq_mask: u32,
-    /// Entries pushed, and how many of them the kernel has taken.
+    /// Entries that were pushed.
     queued: u32,
+    /// Entries that the kernel has taken.
     sent: u32,
     cq_head: *const AtomicU32,
     cq_tail: *const AtomicU32,
     cq_mask: u32,
     completions: *const CompletionEntry,
+    /// Completions that were reaped.
     taken: u32,
     /// Completions below this one may be reaped.
     seen: u32,
@@ -302,8 +304,8 @@ impl Ring {
     #[inline(always)]
     pub(crate) fn reap(&mut self, mut sink: impl FnMut(u64, i32)) {
         let (completions, mask, taken) = (self.completions, self.cq_mask, self.taken);
-        for at in 0..self.seen.wrapping_sub(taken) {
-            let index = taken.wrapping_add(at) & mask;
+        for number in 0..self.seen.wrapping_sub(taken) {
+            let index = taken.wrapping_add(number) & mask;
             // SAFETY: between head and tail the kernel has written the completion, and leaves it
             // alone until the head passes it.
             let CompletionEntry {
@@ -351,7 +353,7 @@ impl Ring {
         .map(drop)
     }
 
-    /// Whether the kernel knows an operation.
+    /// True if the kernel knows an operation.
     pub(crate) fn supports(&self, op: IoringOp) -> bool {
         // `struct io_uring_probe`: 16 bytes, then 8 for each operation, with IO_URING_OP_SUPPORTED
         // in the lowest bit of the third.

@@ -20,13 +20,13 @@ pub struct SyncBackend {
     files: TargetFiles,
     buffers: Buffers,
     done: Option<(u32, i32)>,
-    /// Of each write, in pwritev2(2).
+    /// Flags of each write, in pwritev2(2).
     pub(crate) write_flags: ReadWriteFlags,
-    /// How writes become durable.
+    /// The way in which writes become durable.
     pub(crate) sync_route: SyncRoute,
 }
 
-/// How a thread makes what it wrote durable.
+/// The way in which a thread makes its writes durable.
 #[derive(Debug)]
 pub(crate) enum SyncRoute {
     /// By its own sync, through the description that it writes to.
@@ -100,14 +100,14 @@ impl Backend for SyncBackend {
         // SAFETY: the buffer belongs to this backend, is at least skip + len long, and no other
         // code looks at it during the call.
         let bytes = unsafe {
-            let at = self
+            let start = self
                 .buffers
                 .slot(request.buffer as usize)
                 .add(request.skip as usize);
             let len = self
                 .files
                 .bytes_in_file(request.offset, request.len as usize);
-            std::slice::from_raw_parts_mut(at, len)
+            std::slice::from_raw_parts_mut(start, len)
         };
         // rustix enters the kernel directly; glibc's pread is a cancellation point, which costs two
         // locked instructions in a threaded program.
@@ -175,12 +175,13 @@ struct State {
 
 impl State {
     /// The result of the sync that served this write.
-    fn result_of(&self, write: u64) -> i32 {
-        let failed = self
-            .failures
-            .iter()
-            .find(|(served, _)| served.contains(&write));
-        failed.map_or(0, |(_, result)| *result)
+    fn sync_result(&self, write: u64) -> i32 {
+        for (served, result) in &self.failures {
+            if served.contains(&write) {
+                return *result;
+            }
+        }
+        0
     }
 }
 
@@ -196,7 +197,7 @@ impl SharedSync {
             state = waited.unwrap_or_else(PoisonError::into_inner);
         }
         if state.served >= write {
-            return state.result_of(write);
+            return state.sync_result(write);
         }
         let serves = state.written;
         state.is_syncing = true;
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(shared.sync(|| -libc::EIO), -libc::EIO);
         assert_eq!(shared.sync(|| 0), 0);
         let state = shared.state.lock().unwrap();
-        let results: Vec<i32> = (1..=3).map(|write| state.result_of(write)).collect();
+        let results: Vec<i32> = (1..=3).map(|write| state.sync_result(write)).collect();
         assert_eq!(results, [0, -libc::EIO, 0]);
     }
 }

@@ -46,7 +46,7 @@ pub struct UringBackend {
     features: Vec<&'static str>,
 }
 
-/// What a slot's entry holds, except for offset and length.
+/// The entry of a slot, except for offset and length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EntryKind {
     Read,
@@ -65,11 +65,11 @@ fn cold_path() {}
 #[derive(Debug)]
 struct EntryWriter {
     files: TargetFiles,
-    /// Whether the only file is registered.
+    /// True where the only file is registered.
     fixed_file: bool,
-    /// Whether the buffers are.
+    /// True where the buffers are registered.
     fixed_buffers: bool,
-    /// By slot.
+    /// The entry of each slot, which only its next request changes.
     kinds: Box<[EntryKind]>,
 }
 
@@ -117,12 +117,12 @@ impl EntryWriter {
             .files
             .bytes_in_file(request.offset, request.len as usize);
         let (off, len, buf_index) = (place.offset, bytes as u32, u64::from(request.buffer));
-        let none = SubmissionEntry::default();
+        let empty = SubmissionEntry::default();
         let transfer = SubmissionEntry {
             off,
             addr,
             len,
-            ..none
+            ..empty
         };
         let fixed = SubmissionEntry {
             buf_index,
@@ -138,7 +138,7 @@ impl EntryWriter {
                     SyncCall::Fsync => 0,
                     SyncCall::Fdatasync => DATASYNC,
                 };
-                (IoringOp::Fsync, SubmissionEntry { op_flags, ..none })
+                (IoringOp::Fsync, SubmissionEntry { op_flags, ..empty })
             }
             Op::Call(call) => call_entry(call, off, len),
             Op::WriteBack => {
@@ -147,7 +147,7 @@ impl EntryWriter {
                     off,
                     len,
                     op_flags,
-                    ..none
+                    ..empty
                 };
                 (IoringOp::SyncFileRange, entry)
             }
@@ -230,21 +230,28 @@ impl UringBackend {
     ) -> io::Result<Self> {
         let (ring, mut features) = build_ring(depth)?;
         let files = files.into();
-        let file = !files.are_several() && ring.register_file(files.first().as_raw_fd()).is_ok();
-        let worth_it = cache == CachePolicy::Direct && buffers.slot_bytes() <= REGISTERED_BYTES_MAX;
+        let fixed_file =
+            !files.are_several() && ring.register_file(files.first().as_raw_fd()).is_ok();
+        if fixed_file {
+            features.push("fixed-files");
+        }
+        let gains_by_registration =
+            cache == CachePolicy::Direct && buffers.slot_bytes() <= REGISTERED_BYTES_MAX;
         // Registered memory counts against RLIMIT_MEMLOCK on some kernels: without the right, plain
         // buffers do. SAFETY: the buffers live as long as the ring (field order, and
         // `drop`) and are never remapped.
-        let fixed = worth_it && unsafe { ring.register_buffers(&buffers.iovecs()) }.is_ok();
-        features.extend(file.then_some("fixed-files"));
-        features.extend(fixed.then_some("fixed-buffers"));
+        let fixed_buffers =
+            gains_by_registration && unsafe { ring.register_buffers(&buffers.iovecs()) }.is_ok();
+        if fixed_buffers {
+            features.push("fixed-buffers");
+        }
         Ok(Self {
             ring,
             buffers,
             writer: EntryWriter {
                 files,
-                fixed_file: file,
-                fixed_buffers: fixed,
+                fixed_file,
+                fixed_buffers,
                 kinds: vec![EntryKind::Other; depth as usize].into_boxed_slice(),
             },
             completed_early: Vec::new(),
@@ -258,7 +265,7 @@ impl UringBackend {
         })
     }
 
-    /// Whether this kernel's io_uring has commands (IORING_OP_URING_CMD, Linux 5.19).
+    /// True where this kernel's io_uring has commands (IORING_OP_URING_CMD, Linux 5.19).
     pub(crate) fn has_commands(&self) -> bool {
         self.ring.supports(IoringOp::UringCmd)
     }
@@ -272,7 +279,7 @@ impl UringBackend {
         Ok(())
     }
 
-    /// The same as [`Backend::enqueue`] on several files. A request of the ring syncs one of them.
+    /// As [`Backend::enqueue`], on several files. A request of the ring syncs one of them.
     #[cold]
     fn enqueue_among_several(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
         loop {
@@ -322,12 +329,13 @@ impl UringBackend {
     }
 }
 
-/// Interrupted, timed out, or the completion queue is full: the caller reaps and returns.
+/// Turns into a success what only means that the caller has to reap and return: the call was
+/// interrupted or timed out, or the completion queue is full.
 #[inline(always)]
 fn ignore_transient(result: rustix::io::Result<()>) -> io::Result<()> {
     match result {
         Ok(()) | Err(Errno::INTR | Errno::TIME | Errno::BUSY | Errno::AGAIN) => Ok(()),
-        Err(e) => Err(e.into()),
+        Err(errno) => Err(errno.into()),
     }
 }
 
@@ -420,9 +428,15 @@ impl Backend for UringBackend {
     }
 
     fn features(&self) -> Vec<String> {
-        let pages = self.buffers.gains_by_huge_pages().then_some(HUGE_PAGES);
-        let features = self.features.iter().copied().chain(pages);
-        features.map(str::to_owned).collect()
+        let mut names: Vec<String> = self
+            .features
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect();
+        if self.buffers.gains_by_huge_pages() {
+            names.push(HUGE_PAGES.to_owned());
+        }
+        names
     }
 
     fn drop_cache(&mut self, extent: Option<Extent>) {

@@ -6,8 +6,8 @@ use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Between two readings of one clock there is no more than this, however busy the machine is;
-/// adjtimex(2) reads it to the microsecond.
+/// The most between two readings of one clock, however busy the machine is; adjtimex(2) reads it to
+/// the microsecond.
 const READ_WITHIN: Duration = Duration::from_millis(1);
 
 /// The kernel's judgement of its wall clock; `None` where a sandbox forbids the call. Changes
@@ -36,12 +36,13 @@ pub fn kernel_clock() -> Option<KernelClock> {
         error_max_ns: u64::try_from(read.maxerror)
             .unwrap_or(0)
             .saturating_mul(1000),
-        apart_ns: distance(kernel, before - READ_WITHIN, after + READ_WITHIN).as_nanos() as u64,
+        apart_ns: distance_from_range(kernel, before - READ_WITHIN, after + READ_WITHIN).as_nanos()
+            as u64,
     })
 }
 
-/// How far an instant lies outside of a time.
-fn distance(instant: SystemTime, from: SystemTime, until: SystemTime) -> Duration {
+/// The time between an instant and the nearer end of a range; zero inside it.
+fn distance_from_range(instant: SystemTime, from: SystemTime, until: SystemTime) -> Duration {
     if instant < from {
         from.duration_since(instant).unwrap_or_default()
     } else {
@@ -68,9 +69,15 @@ mod tests {
     #[test]
     fn instant_outside_of_a_time_is_apart() {
         let at = |ms: u64| UNIX_EPOCH + Duration::from_millis(ms);
-        assert_eq!(distance(at(5), at(4), at(6)), Duration::ZERO);
-        assert_eq!(distance(at(1), at(4), at(6)), Duration::from_millis(3));
-        assert_eq!(distance(at(9), at(4), at(6)), Duration::from_millis(3));
+        assert_eq!(distance_from_range(at(5), at(4), at(6)), Duration::ZERO);
+        assert_eq!(
+            distance_from_range(at(1), at(4), at(6)),
+            Duration::from_millis(3)
+        );
+        assert_eq!(
+            distance_from_range(at(9), at(4), at(6)),
+            Duration::from_millis(3)
+        );
     }
 
     #[test]

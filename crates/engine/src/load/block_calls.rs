@@ -5,12 +5,12 @@ use diskproof_model::op::OpKind;
 use diskproof_model::plan::Workload;
 use diskproof_model::stream::Streams;
 
-/// How operations without data of their own are carried out.
+/// The calls for operations without data of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BlockCalls {
     /// The call of each kind.
     calls: Vec<(OpKind, BlockCall)>,
-    /// What follows each of them in its block.
+    /// The operations that follow each of them in its block.
     streams: Streams,
 }
 
@@ -37,18 +37,22 @@ impl BlockCalls {
         })
     }
 
-    /// Each of them.
+    /// The calls that the workload makes, in the order of its streams.
     pub(crate) fn iter(&self) -> impl Iterator<Item = BlockCall> {
         self.calls.iter().map(|(_, call)| *call)
     }
 
-    /// The call of a kind.
+    /// The call that carries out operations of a kind; `None` where it moves data.
     pub(crate) fn call(&self, kind: OpKind) -> Option<BlockCall> {
-        let found = self.calls.iter().find(|(called, _)| *called == kind);
-        found.map(|(_, call)| *call)
+        for (called_kind, call) in &self.calls {
+            if *called_kind == kind {
+                return Some(*call);
+            }
+        }
+        None
     }
 
-    /// What follows an operation of this kind in its block.
+    /// The operation that follows one of this kind in its block; `None` where none does.
     pub(crate) fn following_kind(&self, kind: OpKind) -> Option<OpKind> {
         self.streams.following_kind(kind)
     }

@@ -29,7 +29,7 @@ impl SharedBudget {
         })
     }
 
-    /// What no worker has taken yet.
+    /// The part that no worker has taken yet.
     pub(crate) fn left(&self) -> u64 {
         self.left.load(Ordering::Relaxed)
     }
@@ -69,7 +69,7 @@ impl SharedBudget {
     }
 }
 
-/// What a worker may use up; nothing is limited by default.
+/// The limits of a worker; nothing is limited by default.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Budget {
     /// Steps of all workers.
@@ -78,8 +78,18 @@ pub(crate) struct Budget {
     /// together would make of the whole. Otherwise a fast worker would start its part again and
     /// leave the part of a slow one unread.
     pub part: Option<Arc<SharedBudget>>,
-    /// Bytes of all workers, where steps differ in length, and the longest step.
-    pub bytes: Option<(Arc<SharedBudget>, u64)>,
+    /// Set where steps differ in length.
+    pub bytes: Option<ByteBudget>,
+}
+
+/// Bytes that all workers may move together. A step takes as many as the longest one has before it
+/// starts, and returns the difference when it is done.
+#[derive(Debug, Clone)]
+pub(crate) struct ByteBudget {
+    /// The bytes that are left.
+    pub left: Arc<SharedBudget>,
+    /// Length of the longest step, in bytes.
+    pub longest_step: u64,
 }
 
 impl Budget {

@@ -6,7 +6,7 @@ use diskproof_model::histogram::LatencyHistogram;
 /// The delays of a worker, or of several.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Dispatch {
-    /// Each of them.
+    /// One delay for each operation that found a slot free, zero included.
     pub delays: LatencyHistogram,
     /// Operations that took longer than the limit, and would not have without their delay.
     pub late: u64,
@@ -22,8 +22,8 @@ impl Dispatch {
     /// Counts an operation that was sent `delay_ns` after its intended start, and took `total_ns`
     /// from there on.
     pub(crate) fn count_late(&mut self, delay_ns: u64, total_ns: u64, limit_ns: u64) {
-        let without_ns = total_ns.saturating_sub(delay_ns);
-        self.late += u64::from(total_ns > limit_ns && without_ns <= limit_ns);
+        let undelayed_ns = total_ns.saturating_sub(delay_ns);
+        self.late += u64::from(total_ns > limit_ns && undelayed_ns <= limit_ns);
     }
 }
 

@@ -7,7 +7,7 @@ mod transactions;
 use crate::io::buffers::Buffers;
 use crate::io::{Op, Request, WaitMode};
 use crate::load::block_calls::BlockCalls;
-use crate::load::budget::{Budget, SharedBudget};
+use crate::load::budget::{Budget, ByteBudget};
 use crate::load::content::ContentWriter;
 use crate::load::dispatch::Dispatch;
 use crate::load::group_sync::GroupSync;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// completions.
 pub(crate) const LATE_NS: u64 = 1_000_000;
 
-/// What follows each write.
+/// The follow-up of each write, in the same slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterWrite {
     /// Nothing: the write is complete with its own completion.
@@ -52,20 +52,21 @@ pub(crate) struct RequestGenerator {
     budget: Option<Budget>,
     /// The requests in flight.
     pub slots: Slots,
-    /// The steps.
+    /// Says where the steps go and what they do.
     pub pattern: Pattern,
     /// Follow-ups of requests whose slots are still taken: the rest of a short transfer, the sync
     /// after a write.
     pub follow_ups: Vec<Request>,
     /// Added to a slot's number to get the buffer of its writes.
     pub write_buffer_shift: u32,
+    /// The stamp of the newest write.
     unique: u64,
-    /// What follows each write.
+    /// The follow-up of each write.
     pub after_write: AfterWrite,
     options: Option<Box<GeneratorOptions>>,
 }
 
-/// What only some workloads need, kept apart from the others.
+/// Options that only some workloads need, kept apart from the others.
 #[derive(Debug, Default)]
 pub(crate) struct GeneratorOptions {
     /// Steps start at its times.
@@ -74,13 +75,14 @@ pub(crate) struct GeneratorOptions {
     pub measure_ns: u64,
     /// Steps that started late.
     pub late: u64,
-    /// Its own delays, and what is late by them.
+    /// This program's own delays, and the operations that are late by them.
     pub dispatch: Dispatch,
-    /// What an operation may take from its intended start, where that is asked.
+    /// The longest time that an operation should take from its intended start, where the user set
+    /// one.
     pub limit_ns: Option<u64>,
     /// When the last slot became free of those that were all in use.
     pub full_until_ns: u64,
-    /// How long before a start the worker wakes up.
+    /// The time between waking up and a start.
     pub lead: Lead,
     /// A start that has been due for so long ends the worker.
     pub overload_ns: Option<u64>,
@@ -93,22 +95,22 @@ pub(crate) struct GeneratorOptions {
     pub reserved_ns: Option<u64>,
     /// Writes since the last sync, where one follows several of them.
     pub writes_unsynced: u32,
-    /// Bytes left to all workers, where blocks differ in length, and the longest block.
-    pub bytes_left: Option<(Arc<SharedBudget>, u64)>,
+    /// The bytes that all workers may still move, where blocks differ in length.
+    pub byte_budget: Option<ByteBudget>,
     /// The journal of a verified workload, whose blocks are signed.
     pub journal: Option<Arc<WriteJournal>>,
     /// Pauses between steps.
     pub pauses: Option<Pauses>,
-    /// What is written, where it is not new random data.
+    /// Makes the data of writes, where it is not new random data.
     pub content: Option<ContentWriter>,
     /// The share of the operations of several workloads.
     pub flow: Option<FlowMember>,
-    /// How the operations without data of their own are carried out.
+    /// The calls that carry out operations without data of their own.
     pub calls: Option<BlockCalls>,
 }
 
-/// How often a worker draws another step because the block is being written. After that it waits
-/// for a completion.
+/// A worker draws at most so many steps because the blocks of earlier ones are being written. After
+/// that it waits for a completion.
 const CLAIMS_MAX: u32 = 64;
 
 impl RequestGenerator {
@@ -119,12 +121,12 @@ impl RequestGenerator {
         after_write: AfterWrite,
         budget: Budget,
     ) -> Self {
-        let bytes_left = budget.bytes.clone();
-        let is_counted = matches!(after_write, AfterWrite::SyncEvery(..));
+        let byte_budget = budget.bytes.clone();
+        let counts_writes = matches!(after_write, AfterWrite::SyncEvery(..));
         let mut options = None;
-        if bytes_left.is_some() || is_counted {
+        if byte_budget.is_some() || counts_writes {
             options = Some(Box::new(GeneratorOptions {
-                bytes_left,
+                byte_budget,
                 ..GeneratorOptions::default()
             }));
         }
@@ -165,7 +167,7 @@ impl RequestGenerator {
             overload_ns: _,
             reserved_ns: _,
             writes_unsynced: _,
-            bytes_left: _,
+            byte_budget: _,
         } = &wanted;
         let is_set = pacer.is_some()
             || journal.is_some()
@@ -178,7 +180,7 @@ impl RequestGenerator {
         if is_set {
             let own = self.options.get_or_insert_default();
             **own = GeneratorOptions {
-                bytes_left: own.bytes_left.take(),
+                byte_budget: own.byte_budget.take(),
                 ..wanted
             };
         }
@@ -199,15 +201,15 @@ impl RequestGenerator {
         self
     }
 
-    /// Whether the workload needs more than plain steps.
+    /// True where the workload needs more than plain steps.
     #[inline(always)]
     pub(crate) fn has_options(&self) -> bool {
         self.options.is_some()
     }
 
-    /// The same requests as from [`RequestGenerator::next`], for plain reads only. The batch keeps
-    /// its state in locals, so that the compiler holds it in registers; that saves a third of the
-    /// loop's own time. `None` for other workloads, and while follow-ups wait.
+    /// The requests that [`RequestGenerator::next`] would give, for plain reads only. The batch
+    /// keeps its state in locals, so that the compiler holds it in registers; that saves a third of
+    /// the loop's own time. `None` for other workloads, and while follow-ups wait.
     #[inline(always)]
     pub(crate) fn read_batch(&mut self, now: u64) -> Option<ReadBatch<'_>> {
         let plain = self
@@ -235,7 +237,7 @@ impl RequestGenerator {
         self.options.as_ref().map_or(0, |options| options.late)
     }
 
-    /// Its own delays.
+    /// Takes the delays so far of this program itself.
     pub(crate) fn take_dispatch(&mut self) -> Dispatch {
         match &mut self.options {
             Some(options) => std::mem::take(&mut options.dispatch),
@@ -243,7 +245,7 @@ impl RequestGenerator {
         }
     }
 
-    /// Whether a start has been due for too long at `now`: more is offered than the target serves.
+    /// True if a start has been due for too long at `now`: more is offered than the target serves.
     pub(crate) fn is_overloaded(&self, now: u64) -> bool {
         let Some(options) = &self.options else {
             return false;
@@ -256,7 +258,7 @@ impl RequestGenerator {
         }
     }
 
-    /// Whether starts follow a schedule.
+    /// True where starts follow a schedule.
     pub(crate) fn is_paced(&self) -> bool {
         self.options
             .as_ref()
@@ -276,7 +278,7 @@ impl RequestGenerator {
         Some(*options.reserved_ns.get_or_insert_with(|| pacer.take_next()))
     }
 
-    /// Whether no more steps start. Valid after [`RequestGenerator::next`] returned `None` with a
+    /// True if no more steps start. Valid after [`RequestGenerator::next`] returned `None` with a
     /// free slot; before that there may be another portion.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.left == 0
@@ -296,9 +298,9 @@ impl RequestGenerator {
         }
     }
 
-    /// Takes the next portion; whether there was one.
+    /// Takes the next portion. Returns false where there is none.
     #[cold]
-    fn take_portion_next(&mut self) -> bool {
+    fn take_next_portion(&mut self) -> bool {
         self.left = self.budget.as_ref().map_or(0, Budget::take_portion);
         self.taken = self.taken.saturating_add(self.left);
         self.left > 0
@@ -315,7 +317,7 @@ impl RequestGenerator {
             return Some(request);
         }
         let index = self.slots.peek()?;
-        if self.left == 0 && !self.take_portion_next() {
+        if self.left == 0 && !self.take_next_portion() {
             return None;
         }
         if self.options.is_some() {
@@ -399,12 +401,12 @@ impl RequestGenerator {
     }
 
     /// A write to a verified block completed or failed.
-    pub(crate) fn record_write(&mut self, index: u32, offset: u64, fate: WriteOutcome) {
+    pub(crate) fn record_write(&mut self, index: u32, offset: u64, outcome: WriteOutcome) {
         if let Some(options) = &self.options
             && let Some(journal) = &options.journal
             && let generation @ 1.. = self.slots.timing(index).generation
         {
-            match fate {
+            match outcome {
                 WriteOutcome::Done => journal.confirm(offset, generation),
                 WriteOutcome::Failed => journal.mark_unknown(offset),
             }
@@ -412,7 +414,7 @@ impl RequestGenerator {
         }
     }
 
-    /// Whether the options allow a step in slot `index`.
+    /// Decides whether the options allow a step in slot `index`.
     fn check_options(&mut self, now: u64, index: u32) -> StepDecision {
         let Some(options) = &mut self.options else {
             return StepDecision::Step;
@@ -442,8 +444,8 @@ impl RequestGenerator {
             return StepDecision::Wait;
         }
         // The step may be shorter; the difference is returned with its completion.
-        if let Some((bytes, longest)) = &options.bytes_left
-            && !bytes.try_take(*longest)
+        if let Some(bytes) = &options.byte_budget
+            && !bytes.left.try_take(bytes.longest_step)
         {
             if self.slots.in_flight() == 0 {
                 self.end();
@@ -456,10 +458,9 @@ impl RequestGenerator {
                 .or_else(|| pacer.take_due(now))
                 .filter(|due| *due <= now)
             else {
-                options
-                    .bytes_left
-                    .iter()
-                    .for_each(|(bytes, longest)| bytes.give_back(*longest));
+                if let Some(bytes) = &options.byte_budget {
+                    bytes.left.give_back(bytes.longest_step);
+                }
                 return StepDecision::Wait;
             };
             options.reserved_ns = Some(due);
@@ -491,7 +492,7 @@ impl RequestGenerator {
         }
     }
 
-    /// What was asked for in a slot is done, `total_ns` after its intended start.
+    /// The operation in a slot is done, `total_ns` after its intended start.
     pub(crate) fn note_answer(&mut self, index: u32, kind: OpKind, total_ns: u64) {
         let Some(options) = &mut self.options else {
             return;
@@ -511,9 +512,9 @@ impl RequestGenerator {
     #[inline(always)]
     pub(crate) fn return_bytes(&mut self, len: u32) {
         if let Some(options) = &self.options
-            && let Some((bytes, longest)) = &options.bytes_left
+            && let Some(bytes) = &options.byte_budget
         {
-            bytes.give_back(*longest - u64::from(len));
+            bytes.left.give_back(bytes.longest_step - u64::from(len));
         }
     }
 
@@ -594,7 +595,7 @@ impl RequestGenerator {
         }
     }
 
-    /// How long before a start the worker wakes up, in nanoseconds.
+    /// The time between waking up and a start, in nanoseconds.
     pub(crate) fn lead_ns(&self) -> u64 {
         match &self.options {
             Some(options) => options.lead.ns(),
@@ -609,7 +610,7 @@ impl RequestGenerator {
         }
     }
 
-    /// How a worker with nothing to start may wait.
+    /// The wait of a worker with nothing to start.
     pub(crate) fn wait_mode(&self, now: u64) -> WaitMode {
         let Some(options) = &self.options else {
             return WaitMode::Completion;
@@ -633,7 +634,7 @@ impl RequestGenerator {
     }
 }
 
-/// How a write ended.
+/// The end of a write to a verified block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteOutcome {
     /// The data is on the target.
@@ -642,7 +643,7 @@ pub(crate) enum WriteOutcome {
     Failed,
 }
 
-/// Whether a step may start.
+/// The start of the next step.
 enum StepDecision {
     /// Now.
     Step,

@@ -24,8 +24,8 @@ pub(crate) struct EndedSync {
 }
 
 impl GroupSync {
-    /// That of a worker with so many slots; `None` where they do not share their syncs. Threads
-    /// with one slot each share them otherwise.
+    /// The group of a worker's slots; `None` where they do not share their syncs. Threads with one
+    /// slot each share them through [`crate::io::sync::SharedSync`].
     pub(crate) fn for_worker(workload: &Workload, slots: u32) -> Option<Self> {
         match workload.sync {
             SyncPolicy::Shared { .. } if slots > 1 => Some(Self::default()),
@@ -33,8 +33,8 @@ impl GroupSync {
         }
     }
 
-    /// The write in `slot` has ended. Whether the slot sends a sync; if not, one that another slot
-    /// sends will serve it.
+    /// The write in `slot` has ended. Returns true if the slot sends a sync; otherwise one that
+    /// another slot sends will serve it.
     pub(crate) fn join(&mut self, slot: u32) -> bool {
         if self.leader.is_some() {
             self.waiting.push(slot);
@@ -49,7 +49,7 @@ impl GroupSync {
         self.served.append(&mut self.waiting);
     }
 
-    /// What was in `slot` has returned; `None` where that was no sync that serves a group.
+    /// The request in `slot` has returned; `None` where it was no sync that serves a group.
     pub(crate) fn end(&mut self, slot: u32) -> Option<EndedSync> {
         if self.leader != Some(slot) {
             return None;

@@ -5,19 +5,19 @@ use diskproof_model::shape::{FlowShare, ThinkCount, ThinkTime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// When a worker pauses.
+/// The pauses of a worker.
 #[derive(Debug)]
 pub(crate) struct Pauses {
     think: ThinkTime,
     started: u64,
-    /// The count that made the last pause due.
-    at_last: u64,
-    /// The end of the last pause.
-    last_ns: u64,
+    /// The count of operations that made the last pause due.
+    paused_count: u64,
+    /// The end of the last pause; before the first one, the start of the worker.
+    pause_end_ns: u64,
     hold: Hold,
 }
 
-/// What holds back operations.
+/// The reason for holding back operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hold {
     /// Nothing: they may start.
@@ -44,8 +44,8 @@ impl Pauses {
         Self {
             think,
             started: 0,
-            at_last: 0,
-            last_ns: start_ns,
+            paused_count: 0,
+            pause_end_ns: start_ns,
             hold: Hold::Working,
         }
     }
@@ -55,19 +55,19 @@ impl Pauses {
         self.started += 1;
     }
 
-    /// Whether no operation may start at `now`, with so many in flight.
+    /// Decides whether no operation may start at `now`, with so many in flight.
     pub(crate) fn must_wait(&mut self, now: u64, in_flight: u64) -> bool {
         if self.hold == Hold::Working
             && let Some(count) = self.due(now, in_flight)
         {
-            (self.hold, self.at_last) = (Hold::Draining, count);
+            (self.hold, self.paused_count) = (Hold::Draining, count);
         }
         match self.hold {
             Hold::Draining if in_flight == 0 => {
                 self.hold = Hold::Until(now.saturating_add(self.think.pause_ns));
             }
             Hold::Until(until_ns) if now >= until_ns => {
-                (self.hold, self.last_ns) = (Hold::Working, now);
+                (self.hold, self.pause_end_ns) = (Hold::Working, now);
                 return false;
             }
             _ => {}
@@ -81,12 +81,17 @@ impl Pauses {
             ThinkCount::Started => self.started,
             ThinkCount::Completed => self.started - in_flight,
         };
-        let by_count = self.think.pause_ops > 0 && count >= self.at_last + self.think.pause_ops;
+        let by_count =
+            self.think.pause_ops > 0 && count >= self.paused_count + self.think.pause_ops;
         let by_time = self
             .think
             .busy_ns
-            .is_some_and(|busy_ns| now >= self.last_ns.saturating_add(busy_ns));
-        (by_count || by_time).then_some(count)
+            .is_some_and(|busy_ns| now >= self.pause_end_ns.saturating_add(busy_ns));
+        if by_count || by_time {
+            Some(count)
+        } else {
+            None
+        }
     }
 
     /// The end of the pause, if one is under way.
@@ -94,7 +99,7 @@ impl Pauses {
         self.hold.until_ns()
     }
 
-    /// Whether the next start waits for completions, or for the end of a pause.
+    /// True while the next start waits for completions, or for the end of a pause.
     pub(crate) fn is_waiting(&self) -> bool {
         self.hold != Hold::Working
     }
@@ -103,7 +108,7 @@ impl Pauses {
 /// A part that has its share tries again after this time, where it has no pause of its own.
 const RETRY_NS: u64 = 20_000;
 
-/// What the parts of a flow have started together.
+/// The operations that the parts of a flow have started together.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     started: AtomicU64,
@@ -132,7 +137,7 @@ impl FlowPart {
         }
     }
 
-    /// Whether it has started more than its share.
+    /// True if the part has started more than its share of the operations.
     fn is_ahead(&self) -> bool {
         let started = self.started.load(Ordering::Relaxed);
         let started_by_all = self.flow.started.load(Ordering::Relaxed) + 1;
@@ -172,7 +177,7 @@ impl FlowMember {
         self.part.flow.started.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether no operation may start at `now`, with so many in flight.
+    /// Decides whether no operation may start at `now`, with so many in flight.
     pub(crate) fn must_wait(&mut self, now: u64, in_flight: u64) -> bool {
         let pause_ns = self.part.pause_ns;
         self.hold = match self.hold {
@@ -187,7 +192,7 @@ impl FlowMember {
         self.hold != Hold::Working
     }
 
-    /// When it may go on, where it waits for a time.
+    /// When the worker may go on, where it waits for a time.
     pub(crate) fn until_ns(&self) -> Option<u64> {
         self.hold.until_ns()
     }

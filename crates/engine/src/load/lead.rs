@@ -1,10 +1,12 @@
 //! How long before a start a worker wakes up. A sleeping thread wakes up late, on a virtual machine
 //! by some hundred microseconds, and a start that is late is this program's delay, not the disk's.
 
-/// A worker whose requests have a thread each spins so long: there may be hundreds.
+/// The lead of a worker with one slot: a thread of which there may be hundreds, so that it must not
+/// spin for long.
 const ONE_EACH_NS: u64 = 80_000;
-/// The least and the most that a worker with a queue spins before a start.
+/// The least that a worker with a queue spins before a start.
 const LEAST_NS: u64 = 50_000;
+/// The most that a worker with a queue spins before a start.
 const MOST_NS: u64 = 500_000;
 /// A wake-up that is later than expected moves the lead this much beyond it.
 const BEYOND_PERCENT: u64 = 125;

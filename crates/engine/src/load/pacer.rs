@@ -16,9 +16,9 @@ const MISSED_GROUPS_MAX: u64 = 1_000_000;
 /// Starts that were due and that no worker has made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MissedStarts {
-    /// How long they have been due.
+    /// The time since they were due.
     pub waited_ns: u64,
-    /// How many they are.
+    /// The number of starts in the group.
     pub count: u64,
 }
 
@@ -51,7 +51,7 @@ impl PoissonStarts {
     /// The next start; advances to the one after it.
     fn take(&mut self, interval_ns: f64) -> u64 {
         let taken = self.next_ns as u64;
-        // In (0, 1], so that the logarithm is finite.
+        // 53 random bits, which a float holds exactly, in (0, 1], so that the logarithm is finite.
         let drawn = ((self.random.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64;
         self.next_ns -= interval_ns * drawn.ln();
         taken
@@ -81,13 +81,13 @@ impl Pacer {
         Some(Self::new(0, rate, workload.shape.starts.arrivals, seed))
     }
 
-    /// The same schedule, counted from another start. Only before the first operation.
+    /// The schedule, counted from another start. Only before the first operation.
     pub(crate) fn starting_at(mut self, start_ns: u64) -> Self {
         self.start_ns = start_ns;
         self
     }
 
-    fn start_of(&self, ticket: u64) -> u64 {
+    fn intended_start_ns(&self, ticket: u64) -> u64 {
         self.start_ns + (ticket as f64 * self.interval_ns) as u64
     }
 
@@ -103,7 +103,7 @@ impl Pacer {
         };
         let mut ticket = next.load(Ordering::Relaxed);
         loop {
-            let intended = self.start_of(ticket);
+            let intended = self.intended_start_ns(ticket);
             if intended > now_ns {
                 return None;
             }
@@ -122,7 +122,7 @@ impl Pacer {
     /// The intended start of the next operation, due or not; taken by the caller.
     pub(crate) fn take_next(&self) -> u64 {
         match &self.starts {
-            Starts::Even(next) => self.start_of(next.fetch_add(1, Ordering::Relaxed)),
+            Starts::Even(next) => self.intended_start_ns(next.fetch_add(1, Ordering::Relaxed)),
             Starts::Poisson(starts) => self.start_ns + lock(starts).take(self.interval_ns),
         }
     }
@@ -134,7 +134,9 @@ impl Pacer {
             Starts::Even(next) => {
                 let first = next.load(Ordering::Relaxed).max(self.ticket_at(from_ns));
                 let end = self.ticket_at(until_ns);
-                missed_in_groups(first..end, until_ns, |ticket| self.start_of(ticket))
+                missed_in_groups(first..end, until_ns, |ticket| {
+                    self.intended_start_ns(ticket)
+                })
             }
             Starts::Poisson(starts) => {
                 let starts = lock(starts).clone();
@@ -181,7 +183,7 @@ impl Pacer {
     /// When the next operation is due.
     pub(crate) fn next_due_ns(&self) -> u64 {
         match &self.starts {
-            Starts::Even(next) => self.start_of(next.load(Ordering::Relaxed)),
+            Starts::Even(next) => self.intended_start_ns(next.load(Ordering::Relaxed)),
             Starts::Poisson(starts) => self.start_ns + lock(starts).next_ns as u64,
         }
     }
@@ -192,16 +194,16 @@ impl Pacer {
 fn missed_in_groups(
     numbers: Range<u64>,
     until_ns: u64,
-    start_of: impl Fn(u64) -> u64,
+    intended_start_ns: impl Fn(u64) -> u64,
 ) -> Vec<MissedStarts> {
-    let all = numbers.end.saturating_sub(numbers.start);
-    let group = all.div_ceil(MISSED_GROUPS_MAX).max(1);
+    let total = numbers.end.saturating_sub(numbers.start);
+    let group = total.div_ceil(MISSED_GROUPS_MAX).max(1);
     let mut missed = Vec::new();
     let mut first = numbers.start;
     while first < numbers.end {
         let count = group.min(numbers.end - first);
         missed.push(MissedStarts {
-            waited_ns: until_ns.saturating_sub(start_of(first + count / 2)),
+            waited_ns: until_ns.saturating_sub(intended_start_ns(first + count / 2)),
             count,
         });
         first += count;

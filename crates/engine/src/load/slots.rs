@@ -5,7 +5,7 @@ use crate::io::{Op, Request};
 use crate::load::pattern::{Pattern, UniformReads};
 use diskproof_model::op::OpKind;
 
-/// What a slot is doing.
+/// The work that a slot is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Carrying out a request for a block.
@@ -23,15 +23,15 @@ const INTERRUPTED: u32 = 1 << 31;
 /// One request: what every completion needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slot {
-    /// Before the submission.
+    /// The time just before the submission.
     pub start_ns: u64,
     /// First byte of the transfer.
     pub offset: u64,
     /// Bytes of the transfer.
     pub len: u32,
-    /// Bytes not moved yet.
+    /// Bytes not moved yet; 0 for what moves no data.
     pub left: u32,
-    /// What it is doing.
+    /// The work under way.
     pub stage: Stage,
 }
 
@@ -49,14 +49,14 @@ impl Slot {
     }
 }
 
-/// What only some workloads need of a slot, kept apart so that the others do not move it.
+/// Times that only some workloads need of a slot, kept apart so that the others do not move them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SlotTiming {
-    /// How long after its intended start the operation started (open loop).
+    /// The time from the intended start of the operation to its real one (open loop).
     pub waited_ns: u64,
     /// The part of it in which a slot was free.
     pub delay_ns: u64,
-    /// Before the submission of the sync that follows a write.
+    /// The time just before the submission of the sync that follows a write.
     pub sync_start_ns: u64,
     /// Generation of the block that is being written (verified workloads); 0 where there is none.
     pub generation: u32,
@@ -65,16 +65,16 @@ pub(crate) struct SlotTiming {
 /// A request in flight, for the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PendingRequest {
-    /// What it is counted as.
+    /// The kind that counts it.
     pub kind: OpKind,
-    /// Before its submission.
+    /// The time just before its submission.
     pub since_ns: u64,
 }
 
 /// A slot that is not free.
 struct UsedSlot<'a> {
     slot: &'a Slot,
-    /// When what it does now began.
+    /// The start of the work that it does now.
     began_ns: u64,
 }
 
@@ -87,7 +87,7 @@ fn began_ns(slot: &Slot, timing: &SlotTiming) -> u64 {
     }
 }
 
-/// What a request in this stage is counted as.
+/// The kind of operation that counts a request in this stage.
 pub(crate) fn counted_kind(stage: Stage) -> OpKind {
     match stage {
         Stage::Transfer(kind) => kind,
@@ -96,7 +96,7 @@ pub(crate) fn counted_kind(stage: Stage) -> OpKind {
     }
 }
 
-/// All slots of a worker. The slot freed last is used next, while it is in the CPU's cache.
+/// The slots of a worker. The slot freed last is used next, while it is in the CPU's cache.
 #[derive(Debug)]
 pub(crate) struct Slots {
     slots: Vec<Slot>,
@@ -104,7 +104,7 @@ pub(crate) struct Slots {
     /// Numbers of free slots; those below `free_len` count.
     free: Box<[u32]>,
     free_len: usize,
-    /// How many in flight are marked as interrupted.
+    /// Slots in flight that are marked as interrupted.
     interrupted: u32,
 }
 
@@ -131,12 +131,15 @@ impl Slots {
     /// The offset and the bytes of a read that `result` completes; `None` for anything else.
     pub(crate) fn read_completed(&self, index: u32, result: i32) -> Option<(u64, u32)> {
         let slot = self.slots.get(index as usize)?;
-        (slot.stage == Stage::Transfer(OpKind::Read)
-            && u32::try_from(result) == Ok(slot.left & !INTERRUPTED))
-        .then_some((slot.offset, slot.len))
+        let is_read = slot.stage == Stage::Transfer(OpKind::Read);
+        if is_read && u32::try_from(result) == Ok(slot.left & !INTERRUPTED) {
+            Some((slot.offset, slot.len))
+        } else {
+            None
+        }
     }
 
-    /// Marks all that are in flight as interrupted; returns how many they are.
+    /// Marks the requests in flight as interrupted; returns their number.
     pub(crate) fn mark_all_interrupted(&mut self) -> u64 {
         let free_marks = self.free_marks();
         for (slot, is_free) in self.slots.iter_mut().zip(free_marks) {
@@ -148,13 +151,13 @@ impl Slots {
         self.in_flight() as u64
     }
 
-    /// Marks one in flight as interrupted: it carries on one that was.
+    /// Marks a request in flight as interrupted, because it continues one that was.
     pub(crate) fn mark_interrupted(&mut self, index: u32) {
         self.get(index).left |= INTERRUPTED;
         self.interrupted += 1;
     }
 
-    /// Whether this one was in flight during an interruption. The mark is gone then.
+    /// True if the request was in flight during an interruption. Removes the mark.
     pub(crate) fn take_interrupted(&mut self, index: u32) -> bool {
         let slot = self.get(index);
         let is_marked = slot.left & INTERRUPTED != 0;
@@ -163,7 +166,7 @@ impl Slots {
         is_marked
     }
 
-    /// Whether any in flight is marked.
+    /// True while any request in flight is marked as interrupted.
     pub(crate) fn has_interrupted(&self) -> bool {
         self.interrupted > 0
     }
@@ -196,7 +199,7 @@ impl Slots {
         &mut self.slots[index as usize]
     }
 
-    /// What the slot with this number is doing.
+    /// The work of the slot with this number.
     pub(crate) fn stage(&self, index: u32) -> Stage {
         self.slots[index as usize].stage
     }
@@ -207,7 +210,7 @@ impl Slots {
         &mut self.timings[index as usize]
     }
 
-    /// When what the slot does now began.
+    /// The start of the work that the slot does now.
     pub(crate) fn began_ns(&self, index: u32) -> u64 {
         let index = index as usize;
         began_ns(&self.slots[index], &self.timings[index])
@@ -262,7 +265,7 @@ impl Slots {
             })
     }
 
-    /// Whether each slot is free.
+    /// One mark for each slot: true where it is free.
     fn free_marks(&self) -> Vec<bool> {
         let mut marks = vec![false; self.slots.len()];
         for index in &self.free[..self.free_len] {
@@ -324,7 +327,7 @@ impl ReadBatch<'_> {
         self.plain.block_bytes()
     }
 
-    /// Whether a slot stayed free because the steps are used up.
+    /// True if a slot stayed free because the steps are used up.
     #[inline(always)]
     pub(crate) fn is_short(&self) -> bool {
         self.free_len != 0 && self.left == 0

@@ -54,15 +54,15 @@ impl Log {
 }
 
 /// The span of a workload with transactions.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct SplitSpan {
     /// The blocks of its reads and writes.
     pub data: Extent,
-    /// Its log, behind them.
+    /// The log, which lies behind the data.
     pub log: Log,
 }
 
-/// Where a slot is in its transaction.
+/// The place of a slot in its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Reading; so many reads follow this one.
@@ -78,7 +78,7 @@ enum Phase {
 pub(crate) struct Answered {
     /// From before its first request to the return of its sync.
     pub latency_ns: u64,
-    /// How long after its intended start it started.
+    /// The time from its intended start to its real one.
     pub waited_ns: u64,
     /// Bytes that moved until then.
     pub bytes: u32,
@@ -166,7 +166,7 @@ impl Transactions {
         })
     }
 
-    /// Whether nobody waits for what the slot writes: it is not followed by a sync.
+    /// True where nobody waits for what the slot writes: no sync follows it.
     pub(crate) fn is_answered(&self, index: u32) -> bool {
         matches!(self.slots[index as usize].phase, Phase::Writes { .. })
     }

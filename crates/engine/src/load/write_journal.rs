@@ -12,25 +12,25 @@ const MAGIC: u64 = 0x6469_736B_7072_6F76;
 /// Words before the payload: magic, seed, offset, generation, checksum.
 const HEADER_WORDS: usize = 5;
 
-/// What the header of a block says.
+/// The content of a block's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockSignature {
     /// Seed of the run that wrote it.
     pub seed: u64,
-    /// Where it belongs: an offset in the target, in bytes.
+    /// The offset in the target where the block belongs, in bytes.
     pub offset: u64,
-    /// How often the run had written it then.
+    /// 1 for the first write of the block by the run, and one more with each later write.
     pub generation: u64,
 }
 
-/// Why a block has no signature.
+/// The reason why a block has no signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SignatureFault {
-    /// Nothing but zeros.
+    /// The block holds nothing but zeros.
     Zero,
-    /// The data of something else.
+    /// The block holds data of another program.
     Foreign,
-    /// The checksum is another.
+    /// The checksum does not fit the content.
     Checksum,
     /// Written in blocks of this many bytes.
     OtherSize(u32),
@@ -57,7 +57,7 @@ impl BlockSignature {
     /// The signature of a block.
     pub(crate) fn read(block: &[u8]) -> Result<Self, SignatureFault> {
         let generation = header_word(block, 3);
-        let found = Self {
+        let signature = Self {
             seed: header_word(block, 1),
             offset: header_word(block, 2),
             generation: generation & u64::from(u32::MAX),
@@ -67,7 +67,7 @@ impl BlockSignature {
         if header_word(block, 0) != MAGIC {
             if block.iter().all(|byte| *byte == 0) {
                 Err(SignatureFault::Zero)
-            } else if found.has_checksum_of(block) {
+            } else if signature.has_checksum_of(block) {
                 // Only the mark is damaged.
                 Err(SignatureFault::Checksum)
             } else {
@@ -75,18 +75,20 @@ impl BlockSignature {
             }
         } else if size != 0 && size != block.len() {
             match block.get(..size) {
-                Some(smaller) if !found.has_checksum_of(smaller) => Err(SignatureFault::Checksum),
+                Some(smaller) if !signature.has_checksum_of(smaller) => {
+                    Err(SignatureFault::Checksum)
+                }
                 // Of a larger block, only the header is here.
                 _ => Err(SignatureFault::OtherSize(size as u32)),
             }
-        } else if found.has_checksum_of(block) {
-            Ok(found)
+        } else if signature.has_checksum_of(block) {
+            Ok(signature)
         } else {
             Err(SignatureFault::Checksum)
         }
     }
 
-    /// Whether the checksum in the header of a block is that of its content.
+    /// True if the checksum in the header of a block is that of its content.
     fn has_checksum_of(self, block: &[u8]) -> bool {
         let payload = block.get(HEADER_WORDS * 8..).unwrap_or_default();
         header_word(block, 4) == self.checksum(header_word(block, 3), payload)
@@ -108,6 +110,7 @@ fn header_word(block: &[u8], index: usize) -> u64 {
 /// Four independent lanes of multiply and rotate, so that the CPU works on them side by side; any
 /// changed bit changes the sum.
 fn checksum(bytes: &[u8]) -> u64 {
+    /// Odd, so that a multiplication loses no bit: 2⁶⁴ divided by the golden ratio.
     const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
     let mut lanes = [1u64, 2, 3, 4];
     let mut quads = bytes.chunks_exact(32);
@@ -139,7 +142,7 @@ pub(crate) struct WriteJournal {
     start: u64,
     block_bytes: u64,
     generations: Vec<AtomicU32>,
-    /// What the blocks hold in place of signatures.
+    /// The content of the blocks, where they hold a pattern in place of signatures.
     pattern: Option<BlockPattern>,
 }
 
@@ -157,7 +160,7 @@ impl WriteJournal {
         }
     }
 
-    /// The same for blocks that hold a pattern, where there is one, in place of signatures.
+    /// A journal of blocks that hold a pattern, where there is one, in place of signatures.
     pub(crate) fn with_pattern(self, pattern: Option<BlockPattern>) -> Self {
         Self { pattern, ..self }
     }
@@ -234,8 +237,8 @@ impl WriteJournal {
                 written_to_bytes: None,
             });
         }
-        let found = BlockSignature::read(block);
-        let why = match found {
+        let signature = BlockSignature::read(block);
+        let why = match signature {
             Err(SignatureFault::Zero) => "only zeros: the write is lost".to_owned(),
             Err(SignatureFault::Foreign) => {
                 "not written by diskproof: overwritten or corrupted".to_owned()
@@ -253,7 +256,7 @@ impl WriteJournal {
             ),
             Ok(_) => return None,
         };
-        let written_to_bytes = match found {
+        let written_to_bytes = match signature {
             Ok(found) if found.seed == self.seed && found.offset != offset => Some(found.offset),
             _ => None,
         };

@@ -155,11 +155,11 @@ impl Counters {
         if !matches!(follow, Some((Stage::WriteBack, _))) {
             self.skip(counted_kind(stage), len, now - began_ns, now);
         }
-        let is_counted = !matches!(
+        let needs_sync = matches!(
             generator.after_write,
-            AfterWrite::Nothing | AfterWrite::WriteBack | AfterWrite::Durable
+            AfterWrite::Sync(_) | AfterWrite::SyncEvery(..)
         );
-        if stage == Stage::Transfer(OpKind::Write) && is_counted {
+        if stage == Stage::Transfer(OpKind::Write) && needs_sync {
             generator.count_unsynced();
         }
         if let Stage::Transfer(kind) = stage

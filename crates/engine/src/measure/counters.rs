@@ -16,7 +16,7 @@ use std::sync::Mutex;
 struct Streak {
     kind: OpKind,
     latency_ns: u64,
-    /// Of each.
+    /// Length of each operation.
     bytes: u32,
     ops: u64,
 }
@@ -65,7 +65,7 @@ struct SeenLatencies {
     intended: LatencyHistogram,
 }
 
-/// What a worker counts before its measured time, for one that has no other.
+/// Counts of a worker before its measured time, for one that has no other.
 #[derive(Debug, Default)]
 struct WarmupCells {
     /// Start of the warm-up.
@@ -73,7 +73,7 @@ struct WarmupCells {
     cells: WorkerSnapshot,
 }
 
-/// Of no latency at all.
+/// The shortest and the longest of no latencies: any latency replaces both.
 const NO_RANGE: (u64, u64) = (u64::MAX, 0);
 
 /// The counts of one worker.
@@ -85,7 +85,7 @@ pub(crate) struct Counters {
     streak: Streak,
     /// The end of the warm-up; moves only while that is not over.
     pub measure_ns: u64,
-    /// Whether the warm-up is over.
+    /// True once the warm-up is over.
     pub measuring: bool,
     series_closed: bool,
     cell_start_ns: u64,
@@ -97,7 +97,7 @@ pub(crate) struct Counters {
     /// The cells of the warm-up, from its start on, until that is over.
     warmup: Option<Box<WarmupCells>>,
     failures_in_row: u32,
-    /// How long requests were in flight that failed or were interrupted: no latency says it.
+    /// The time in flight of requests that failed or were interrupted, which no latency contains.
     uncounted_ns: u128,
     last_errno: i32,
     last_read: Option<u32>,
@@ -190,13 +190,13 @@ impl Counters {
         if ops == 0 {
             return;
         }
-        let of_kind = &mut self.by_kind[kind as usize];
-        of_kind.cell.ops += ops;
-        of_kind.cell.bytes += u64::from(bytes) * ops;
-        of_kind.cell.latency_max_ns = of_kind.cell.latency_max_ns.max(latency_ns);
-        of_kind.latency_min_ns = of_kind.latency_min_ns.min(latency_ns);
-        of_kind.cell.latency_sum_ns += latency_ns * ops;
-        of_kind.op.latency.bump(latency_ns, ops);
+        let counters = &mut self.by_kind[kind as usize];
+        counters.cell.ops += ops;
+        counters.cell.bytes += u64::from(bytes) * ops;
+        counters.cell.latency_max_ns = counters.cell.latency_max_ns.max(latency_ns);
+        counters.latency_min_ns = counters.latency_min_ns.min(latency_ns);
+        counters.cell.latency_sum_ns += latency_ns * ops;
+        counters.op.latency.bump(latency_ns, ops);
         self.failures_in_row = 0;
     }
 
@@ -297,8 +297,8 @@ impl Counters {
                 OpKind::Write => writes,
                 other => other,
             };
-            let of_kind = &self.by_kind[counted as usize];
-            done += of_kind.op.latency.count() + of_kind.cell.ops;
+            let counters = &self.by_kind[counted as usize];
+            done += counters.op.latency.count() + counters.cell.ops;
         }
         done
     }
@@ -313,20 +313,20 @@ impl Counters {
     ) {
         self.add_streak();
         let mut total = Cell::default();
-        for (of_kind, kind) in self.by_kind.iter_mut().zip(OpKind::ALL) {
-            let cell = std::mem::take(&mut of_kind.cell);
-            of_kind.op.latency.add_totals(
+        for (counters, kind) in self.by_kind.iter_mut().zip(OpKind::ALL) {
+            let cell = std::mem::take(&mut counters.cell);
+            counters.op.latency.add_totals(
                 cell.ops,
                 cell.latency_sum_ns,
-                of_kind.latency_min_ns,
+                counters.latency_min_ns,
                 cell.latency_max_ns,
             );
-            let (min_ns, max_ns) = of_kind.window_range_ns;
-            of_kind.window_range_ns = (
-                min_ns.min(of_kind.latency_min_ns),
+            let (min_ns, max_ns) = counters.window_range_ns;
+            counters.window_range_ns = (
+                min_ns.min(counters.latency_min_ns),
                 max_ns.max(cell.latency_max_ns),
             );
-            of_kind.latency_min_ns = u64::MAX;
+            counters.latency_min_ns = u64::MAX;
             self.asked.add(kind, cell.bytes);
             if !self.measuring || self.series_closed {
                 if let Some(warmup) = &mut self.warmup
@@ -370,12 +370,12 @@ impl Counters {
         self.warmup = None;
         self.errnos.clear();
         self.uncounted_ns = 0;
-        for of_kind in &mut self.by_kind {
-            if of_kind.op.latency.count() > 0 {
-                clear_latencies(&mut of_kind.op);
+        for counters in &mut self.by_kind {
+            if counters.op.latency.count() > 0 {
+                clear_latencies(&mut counters.op);
             }
-            of_kind.op.short = 0;
-            of_kind.window_range_ns = NO_RANGE;
+            counters.op.short = 0;
+            counters.window_range_ns = NO_RANGE;
         }
     }
 
@@ -384,13 +384,13 @@ impl Counters {
     #[cold]
     pub(crate) fn take_window(&mut self) -> PerOp<WindowLatency> {
         let mut ops = BTreeMap::new();
-        for (of_kind, kind) in self.by_kind.iter_mut().zip(OpKind::ALL) {
-            let (min_ns, max_ns) = std::mem::replace(&mut of_kind.window_range_ns, NO_RANGE);
-            if of_kind.op.latency.count() == 0 {
+        for (counters, kind) in self.by_kind.iter_mut().zip(OpKind::ALL) {
+            let (min_ns, max_ns) = std::mem::replace(&mut counters.window_range_ns, NO_RANGE);
+            if counters.op.latency.count() == 0 {
                 continue;
             }
-            let seen = of_kind.seen.get_or_insert_default();
-            let latency = seen.latency.take_since(&of_kind.op.latency);
+            let seen = counters.seen.get_or_insert_default();
+            let latency = seen.latency.take_since(&counters.op.latency);
             if latency.count() == 0 {
                 continue;
             }
@@ -398,7 +398,7 @@ impl Counters {
                 latency: latency.with_range(min_ns, max_ns),
                 ..WindowLatency::default()
             };
-            if let Some(intended) = &of_kind.op.latency_intended {
+            if let Some(intended) = &counters.op.latency_intended {
                 window.intended = seen.intended.take_since(intended);
             }
             ops.insert(kind, window);
@@ -420,14 +420,14 @@ impl Counters {
             return;
         }
         for kind in OpKind::ALL {
-            let of_kind = &self.by_kind[kind as usize];
-            if of_kind.op.latency.count() == 0 {
+            let counters = &self.by_kind[kind as usize];
+            if counters.op.latency.count() == 0 {
                 continue;
             }
             let op = snapshot.so_far.ops.entry(kind).or_default();
-            op.latency.catch_up_with(&of_kind.op.latency);
-            op.short = of_kind.op.short;
-            if let Some(intended) = &of_kind.op.latency_intended {
+            op.latency.catch_up_with(&counters.op.latency);
+            op.short = counters.op.short;
+            if let Some(intended) = &counters.op.latency_intended {
                 op.latency_intended
                     .get_or_insert_with(LatencyHistogram::new)
                     .catch_up_with(intended);
@@ -439,12 +439,12 @@ impl Counters {
         }
     }
 
-    /// All counts. Kinds that never occurred are skipped; kinds that occurred only in the warm-up,
-    /// or completed after the end, are kept. Only after a last [`Counters::end_cell`].
+    /// The counts of all kinds. Kinds that never occurred are skipped; kinds that occurred only in
+    /// the warm-up, or completed after the end, are kept. Only after a last [`Counters::end_cell`].
     pub(crate) fn finish(self, snapshot: &mut WorkerSnapshot) -> (PerOp<OpMeasurement>, ByteCount) {
         let mut ops = BTreeMap::new();
-        for (of_kind, kind) in self.by_kind.into_iter().zip(OpKind::ALL) {
-            let mut op = of_kind.op;
+        for (counters, kind) in self.by_kind.into_iter().zip(OpKind::ALL) {
+            let mut op = counters.op;
             let counted = snapshot.take_op(kind);
             op.count = counted.count;
             op.bytes = counted.bytes;

@@ -47,7 +47,8 @@ impl LoadLimits {
         }))
     }
 
-    /// Why the worker ends at `now`, after a cell with these events of each kind.
+    /// The reason why the worker ends at `now`, after a cell with these events of each kind; `None`
+    /// to go on.
     pub(crate) fn check(&mut self, cell: impl Fn(OpKind) -> Cell, now: u64) -> Option<EndReason> {
         let reads = cell(OpKind::Read);
         let mut writes = Cell::default();
@@ -71,10 +72,10 @@ impl LoadLimits {
         {
             return Some(EndReason::TooSlow);
         }
-        let mut all = self.reads;
-        all.merge(&self.writes);
+        let mut done = self.reads;
+        done.merge(&self.writes);
         if let Some(steady) = &mut self.steady
-            && steady.check(all, now)
+            && steady.check(done, now)
         {
             return Some(EndReason::Steady);
         }
@@ -96,7 +97,7 @@ impl LoadLimits {
         None
     }
 
-    /// Whether the rate was steady, where that ends the worker.
+    /// The newest outcome of the test for a steady rate; `None` where no such test ends the worker.
     pub(crate) fn steady(&self) -> Option<SteadyOutcome> {
         self.steady.as_ref().map(SteadyWatch::outcome)
     }
@@ -106,14 +107,15 @@ impl LoadLimits {
 #[derive(Debug)]
 struct FloorWatch {
     floor: RateFloor,
-    /// When it was checked last, and what was done until then.
+    /// When the rate was checked last.
     checked_ns: u64,
+    /// The operations until then.
     checked: Cell,
 }
 
 impl FloorWatch {
-    /// Returns whether the rate since the last check is too low at `now`, after so much was done.
-    /// Before its time is over it is not.
+    /// Returns true if the rate since the last check is too low at `now`, after so much was done.
+    /// Before the time of the floor is over it returns false.
     fn check(&mut self, done: Cell, start_ns: u64, now: u64) -> bool {
         // The first check after settling only sets the base.
         let is_base = self.checked_ns == start_ns;
@@ -137,8 +139,10 @@ pub(crate) struct SteadyWatch {
     end: SteadyEnd,
     /// No rate is taken before.
     settled_ns: u64,
-    /// The last sample: when, and what was done until then.
-    last: (u64, Cell),
+    /// When the last sample was taken.
+    sampled_ns: u64,
+    /// The operations until then.
+    sampled: Cell,
     /// Rates and mean latencies, the oldest first.
     samples: VecDeque<Cell>,
     criterion: Option<f64>,
@@ -166,25 +170,26 @@ impl SteadyWatch {
         Self {
             end,
             settled_ns: start_ns.saturating_add(end.settle_ns),
-            last: (start_ns, Cell::default()),
+            sampled_ns: start_ns,
+            sampled: Cell::default(),
             samples: VecDeque::new(),
             criterion: None,
             is_attained: false,
         }
     }
 
-    /// Whether the rate is steady at `now`, after so much was done.
+    /// Returns true if the rate is steady at `now`, after so much was done.
     pub(crate) fn check(&mut self, done: Cell, now: u64) -> bool {
-        let (at_ns, before) = self.last;
-        let elapsed_ns = now.saturating_sub(at_ns);
-        if now < self.settled_ns {
-            self.last = (now, done);
+        let elapsed_ns = now.saturating_sub(self.sampled_ns);
+        let is_settling = now < self.settled_ns;
+        if !is_settling && elapsed_ns < self.end.every_ns.max(1) {
             return false;
         }
-        if elapsed_ns < self.end.every_ns.max(1) {
+        let before = std::mem::replace(&mut self.sampled, done);
+        self.sampled_ns = now;
+        if is_settling {
             return false;
         }
-        self.last = (now, done);
         self.samples.push_back(rates(before, done, elapsed_ns));
         let wanted = self.end.samples();
         if self.samples.len() > wanted {
@@ -233,7 +238,7 @@ impl SteadyWatch {
         }
     }
 
-    /// What was found last.
+    /// The outcome of the last check, with the samples that it used.
     pub(crate) fn outcome(&self) -> SteadyOutcome {
         let mut outcome = SteadyOutcome {
             is_attained: self.is_attained,

@@ -14,7 +14,7 @@ const DISTINCT_MAX: usize = 4096;
 /// More runs than these are counted as so many.
 const RUNS_MAX: usize = 100;
 
-/// What is not right about a block.
+/// A fault of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Mismatch {
     /// It carries no signature of ours.
@@ -25,19 +25,30 @@ enum Mismatch {
     Wrong(BadBlock),
 }
 
-/// What a workload's reads found.
+/// Blocks beyond [`DISTINCT_MAX`], counted at each read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct FurtherBlocks {
+    /// Bad blocks of every kind.
+    bad: u64,
+    /// Bad blocks without a signature.
+    unsigned: u64,
+    /// Bad blocks of another size.
+    of_other_size: u64,
+}
+
+/// The result of checking what a workload read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ReadVerdict {
     /// Blocks checked.
     blocks: u64,
     /// Blocks that are not right, by offset.
     bad: BTreeMap<u64, Mismatch>,
-    /// Those beyond them: all, without a signature, and of another size.
-    more: [u64; 3],
+    /// Bad blocks beyond those.
+    further: FurtherBlocks,
     /// Seeds of the runs that wrote the good ones; `None` where a pattern is compared, which says
     /// nothing of who wrote it.
     seeds: Option<BTreeSet<u64>>,
-    /// Where intact and damaged blocks are.
+    /// Places of intact and damaged blocks.
     places: CheckedPlaces,
 }
 
@@ -94,19 +105,22 @@ impl ReadVerdict {
         if self.bad.len() < DISTINCT_MAX || self.bad.contains_key(&offset) {
             self.bad.insert(offset, mismatch);
         } else {
-            self.more[0] += 1;
-            self.more[1] += u64::from(mismatch == Mismatch::Unsigned);
-            self.more[2] += u64::from(matches!(mismatch, Mismatch::OtherSize(_)));
+            self.further.bad += 1;
+            match mismatch {
+                Mismatch::Unsigned => self.further.unsigned += 1,
+                Mismatch::OtherSize(_) => self.further.of_other_size += 1,
+                Mismatch::Wrong(_) => {}
+            }
         }
     }
 
-    /// Adds what another worker found.
+    /// Adds the verdict of another worker.
     pub(crate) fn merge(&mut self, other: Self) {
         self.blocks += other.blocks;
         self.places.merge(&other.places);
-        for (own, more) in self.more.iter_mut().zip(other.more) {
-            *own += more;
-        }
+        self.further.bad += other.further.bad;
+        self.further.unsigned += other.further.unsigned;
+        self.further.of_other_size += other.further.of_other_size;
         if let Some(seeds) = other.seeds {
             self.seeds.get_or_insert_default().extend(seeds);
         }
@@ -117,10 +131,9 @@ impl ReadVerdict {
 
     /// The outcome as a record keeps it.
     pub(crate) fn result(self) -> VerifyResult {
-        let [more_bad, more_unsigned, more_of_other_size] = self.more;
-        let bad_blocks = self.bad.len() as u64 + more_bad;
-        let mut unsigned = more_unsigned;
-        let mut of_other_size = more_of_other_size;
+        let bad_blocks = self.bad.len() as u64 + self.further.bad;
+        let mut unsigned = self.further.unsigned;
+        let mut of_other_size = self.further.of_other_size;
         let mut other_size_bytes = None;
         let mut named = Vec::new();
         for mismatch in self.bad.into_values() {
@@ -149,14 +162,22 @@ impl ReadVerdict {
     }
 }
 
+/// A read that has completed.
+#[derive(Debug)]
+struct CompletedRead {
+    slot: u32,
+    offset: u64,
+    len: u32,
+}
+
 /// Checks the reads of one worker.
 #[derive(Debug, Default)]
 pub(crate) struct ReadCheck {
-    /// Completed since the last look: the slot, the offset and the bytes.
-    read: Vec<(u32, u64, u32)>,
-    /// What was found so far.
+    /// Completed since the last [`ReadCheck::look`].
+    read: Vec<CompletedRead>,
+    /// The verdict on all reads so far.
     pub verdict: ReadVerdict,
-    /// What the blocks hold, where that is not a signature.
+    /// The content of the blocks, where they hold no signatures.
     pattern: Option<BlockPattern>,
 }
 
@@ -171,20 +192,21 @@ impl ReadCheck {
 
     /// A read is complete; its buffer stays as it is until [`ReadCheck::look`].
     pub(crate) fn note(&mut self, slot: u32, offset: u64, len: u32) {
-        self.read.push((slot, offset, len));
+        self.read.push(CompletedRead { slot, offset, len });
     }
 
-    /// Checks what was read since the last look; whether there was anything.
+    /// Checks what was read since the last look, with `bytes` giving the content of a slot. Returns
+    /// false where there was nothing to check.
     pub(crate) fn look<'a>(&mut self, bytes: impl Fn(usize, usize) -> &'a [u8]) -> bool {
-        let any = !self.read.is_empty();
-        for (slot, offset, len) in self.read.drain(..) {
-            let block = bytes(slot as usize, len as usize);
+        let has_reads = !self.read.is_empty();
+        for read in self.read.drain(..) {
+            let block = bytes(read.slot as usize, read.len as usize);
             match &self.pattern {
-                Some(pattern) => self.verdict.compare(block, offset, pattern),
-                None => self.verdict.check(block, offset),
+                Some(pattern) => self.verdict.compare(block, read.offset, pattern),
+                None => self.verdict.check(block, read.offset),
             }
         }
-        any
+        has_reads
     }
 }
 

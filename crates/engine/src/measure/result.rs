@@ -15,15 +15,15 @@ use diskproof_model::series::Cell;
 use diskproof_model::window::Window;
 use std::sync::{Arc, Mutex};
 
-/// Why a worker ended.
+/// The reason why a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum EndReason {
-    /// Its time was over.
+    /// The time of the worker was over.
     #[default]
     Time,
     /// The supervisor told it to stop.
     Stopped,
-    /// Its operations or bytes were used up.
+    /// The operations or bytes of the worker were used up.
     Budget,
     /// The target failed too often; the last errno.
     Errors(i32),
@@ -37,7 +37,7 @@ pub(crate) enum EndReason {
     Steady,
 }
 
-/// Why and when the measured time of a worker ended.
+/// The reason and the time of the end of a worker's measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WorkerEnding {
     pub reason: EndReason,
@@ -53,7 +53,7 @@ pub(crate) struct EndedTime {
     pub busy_ns: u128,
 }
 
-/// What a worker measured.
+/// The measurement of a worker.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkerResult {
     /// Per kind of operation.
@@ -66,11 +66,11 @@ pub(crate) struct WorkerResult {
     pub busy_ns: u128,
     /// When its last request completed.
     pub last_ns: u64,
-    /// Sampled blocks, and how many of them were all zero.
+    /// Blocks that were sampled, and those of them that were all zero.
     pub zero_blocks: ZeroSample,
     /// Open-loop operations that started late.
     pub late: u64,
-    /// Its own delays; empty in a closed loop.
+    /// This program's own delays; empty in a closed loop.
     pub dispatch: Dispatch,
     /// [`crate::io::Backend::done_before_wait`].
     pub done_before_wait: Option<f64>,
@@ -81,36 +81,36 @@ pub(crate) struct WorkerResult {
     /// The measured time in windows, the last one up to [`WorkerResult::stop_ns`]; empty where it
     /// timed out.
     pub windows: Vec<Window>,
-    /// Whether its measured time ended with a completion after its planned end.
+    /// True if its measured time ended with a completion after its planned end.
     pub overtime: bool,
-    /// Whether its operations or bytes were used up in the warm-up, which it measured.
+    /// True if its operations or bytes were used up in the warm-up, which then is its measured
+    /// time.
     pub is_warmup: bool,
-    /// Whether its rate was steady, where that ends it.
+    /// The test for a steady rate, where that ends the worker.
     pub steady: Option<SteadyOutcome>,
-    /// What its reads found, where they are checked.
+    /// The verdict on its reads, where they are checked.
     pub read_verdict: Option<ReadVerdict>,
-    /// Why it ended.
+    /// The end of its measured time.
     pub ending: EndReason,
 }
 
 /// A worker whose target hangs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StuckWorker<'a> {
-    /// Its workload.
     pub workload: &'a Workload,
-    /// What carries it.
+    /// The I/O engine that carries its requests.
     pub engine: EngineKind,
-    /// When it started.
+    /// The start of its warm-up.
     pub start_ns: u64,
-    /// From when on it measured.
+    /// The start of its measured time.
     pub measure_ns: u64,
-    /// How it should have ended.
+    /// The end that it would have had, had its requests completed.
     pub ending: WorkerEnding,
     /// [`diskproof_model::measurement::Hang::late`].
     pub late: bool,
 }
 
-/// How often a worker publishes its latencies; it publishes its counts with every cell. A copy
+/// A worker publishes its latencies at this interval, its counts with every cell. A copy
 /// takes some microseconds and displaces data from the CPU's caches.
 pub(crate) const PUBLISH_NS: u64 = 250_000_000;
 
@@ -118,7 +118,7 @@ pub(crate) const PUBLISH_NS: u64 = 250_000_000;
 /// waits for the target.
 pub(crate) type SharedSnapshot = Arc<Mutex<WorkerSnapshot>>;
 
-/// What a worker has measured so far.
+/// The measurement of a worker so far.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerSnapshot {
     /// Series, counts, bytes and [`WorkerResult::busy_ns`] up to the last cell; the rest as it was
@@ -132,9 +132,9 @@ pub(crate) struct WorkerSnapshot {
     pub in_flight: Vec<PendingRequest>,
     /// The kernel's thread id.
     pub thread: Option<i32>,
-    /// How its measured time ended, while it still waits for what is in flight.
+    /// Set once its measured time has ended, while it still waits for what is in flight.
     pub ended: Option<EndedTime>,
-    /// Whether the worker has ended and took its counts from here.
+    /// True once the worker has ended and took its counts from here.
     pub is_taken: bool,
 }
 
@@ -149,9 +149,14 @@ impl WorkerSnapshot {
 
     /// Ends the series after `length_ns` and pads them with empty cells.
     pub(crate) fn close_series(&mut self, length_ns: u64) {
-        let series = self.so_far.ops.values_mut().map(|op| &mut op.series);
-        for series in series.filter(|series| length_ns > 0 && !series.cells.is_empty()) {
-            series.add(length_ns - 1, &Cell::default(), SERIES_CELLS_MAX);
+        if length_ns == 0 {
+            return;
+        }
+        for op in self.so_far.ops.values_mut() {
+            if !op.series.cells.is_empty() {
+                op.series
+                    .add(length_ns - 1, &Cell::default(), SERIES_CELLS_MAX);
+            }
         }
     }
 
@@ -163,7 +168,10 @@ impl WorkerSnapshot {
 
     /// The result so far of a worker that measures from `measure_ns` on; `None` once it has ended.
     pub(crate) fn result_so_far(&self, measure_ns: u64) -> Option<WorkerResult> {
-        (!self.is_taken).then(|| WorkerResult {
+        if self.is_taken {
+            return None;
+        }
+        Some(WorkerResult {
             stop_ns: self.rolled_ns.max(measure_ns),
             last_ns: self.so_far.last_ns.max(measure_ns),
             ..self.so_far.clone()

@@ -15,9 +15,9 @@ use std::os::fd::OwnedFd;
 pub struct SampleRequest {
     /// Read, write, or sync.
     pub op: Op,
-    /// First byte in the target.
+    /// Offset of the first byte in the target.
     pub offset: u64,
-    /// Bytes; 0 for a sync.
+    /// Length in bytes; 0 for a sync.
     pub len: u32,
     /// The caller's own mark, returned with the completion.
     pub tag: u32,
@@ -40,7 +40,7 @@ impl SampleRequest {
 pub struct Completion {
     /// The request.
     pub request: SampleRequest,
-    /// Before the request went to the kernel.
+    /// The time just before the request went to the kernel.
     pub submitted_ns: u64,
     /// When the completion was received. Completions received together have the same time.
     pub completed_ns: u64,
@@ -74,6 +74,15 @@ impl RequestSlot {
             submitted_ns: 0,
         }
     }
+}
+
+/// The newest start of a request in these slots.
+fn last_submitted_ns(slots: &[RequestSlot]) -> u64 {
+    slots
+        .iter()
+        .map(|slot| slot.submitted_ns)
+        .max()
+        .unwrap_or(0)
 }
 
 /// A queue of requests on one backend. Belongs to the thread that made it.
@@ -148,14 +157,14 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
         self.clock.clone()
     }
 
-    /// Compares the clock with its reference; the time now.
+    /// Compares the clock with its reference. Returns the time now.
     pub fn resync_clock(&mut self) -> u64 {
         let now = self.clock.now();
         self.last_ns = self.clock.anchor(now);
         self.last_ns
     }
 
-    /// How long this thread was ready to run and got no processor so far, in nanoseconds.
+    /// The time, in nanoseconds, in which this thread was ready to run and got no processor so far.
     pub fn starved_ns(&self) -> u64 {
         self.clock.starved_ns()
     }
@@ -175,27 +184,26 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
         std::mem::take(&mut self.interruptions)
     }
 
-    /// Excludes the times before `now` in which the process did not run; the time then.
+    /// Excludes the times before `now` in which the process did not run. Returns the time then.
     fn exclude_interruptions(&mut self, now: u64) -> u64 {
-        let slots = &self.slots;
-        let submitted = || slots.iter().map(|slot| slot.submitted_ns);
-        let began_ns = || submitted().max().unwrap_or(0);
-        let last_ns = self.last_ns;
-        let mut found = self.clock.interruptions(now, || last_ns.max(began_ns()));
-        if found.is_empty() {
+        let (slots, last_ns) = (&self.slots, self.last_ns);
+        let mut interruptions = self
+            .clock
+            .interruptions(now, || last_ns.max(last_submitted_ns(slots)));
+        if interruptions.is_empty() {
             return now;
         }
         let requests = (self.slots.len() - self.free.len()) as u64;
-        for interruption in &mut found {
+        for interruption in &mut interruptions {
             interruption.requests = requests;
         }
-        self.interruptions.append(&mut found);
-        let now = self.clock.now().max(began_ns());
-        self.resumed_ns = Some(now);
-        now
+        self.interruptions.append(&mut interruptions);
+        let resumed_ns = self.clock.now().max(last_submitted_ns(&self.slots));
+        self.resumed_ns = Some(resumed_ns);
+        resumed_ns
     }
 
-    /// Whether another request fits into the queue.
+    /// True while another request fits into the queue.
     pub fn has_room(&self) -> bool {
         !self.free.is_empty()
     }
@@ -236,10 +244,12 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             return Ok(());
         }
         self.backend.wait(WaitMode::Completion)?;
-        let ended_ns = self.ended_ns.take();
-        let now = ended_ns.unwrap_or_else(|| self.clock.now());
-        let now = self.exclude_interruptions(now);
-        self.last_ns = now;
+        let ended_ns = match self.ended_ns.take() {
+            Some(ended_ns) => ended_ns,
+            None => self.clock.now(),
+        };
+        let completed_ns = self.exclude_interruptions(ended_ns);
+        self.last_ns = completed_ns;
         let reaped = &mut self.reaped;
         self.backend
             .reap(&mut |slot, result| reaped.push((slot, result)));
@@ -255,7 +265,7 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             completions.push(Completion {
                 request,
                 submitted_ns: slot.submitted_ns,
-                completed_ns: now,
+                completed_ns,
                 result: match result {
                     0 if request.len > 0 => Err(END_OF_FILE),
                     0.. => Ok(request.len),

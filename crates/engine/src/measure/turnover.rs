@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// A warm-up is extended by a quarter of the measured time at most.
 const EXTENSION_DIVISOR: u64 = 4;
-/// Least extension, however short the measured time is: a disk with 70 operations a second turns a
-/// queue of 32 over in 460 ms, and the slices of a short check are shorter than that.
+/// The least extension that is allowed, however short the measured time is: a disk with 70
+/// operations a second turns a queue of 32 over in 460 ms, and the slices of a short check are
+/// shorter than that.
 const EXTENSION_NS_MIN: u64 = 500_000_000;
 /// The longest extension, also of a measurement without a time limit.
 const EXTENSION_NS_MAX: u64 = 20_000_000_000;
@@ -29,12 +30,15 @@ impl MeasureGate {
     /// For this many workers, a warm-up that ends at `planned_ns`, and a measured time of
     /// `time_ns`.
     pub(crate) fn new(workers: usize, planned_ns: u64, time_ns: Option<u64>) -> Self {
-        let extension_ns = time_ns.map_or(EXTENSION_NS_MAX, |time| {
-            (time / EXTENSION_DIVISOR).max(EXTENSION_NS_MIN)
-        });
+        let extension_ns = match time_ns {
+            Some(time_ns) => {
+                (time_ns / EXTENSION_DIVISOR).clamp(EXTENSION_NS_MIN, EXTENSION_NS_MAX)
+            }
+            None => EXTENSION_NS_MAX,
+        };
         Self {
             planned_ns,
-            latest_ns: planned_ns + extension_ns.min(EXTENSION_NS_MAX),
+            latest_ns: planned_ns + extension_ns,
             filling: AtomicUsize::new(workers),
             decided_ns: AtomicU64::new(0),
         }
@@ -59,12 +63,14 @@ impl MeasureGate {
         }
     }
 
-    fn decide(&self, start_ns: u64) {
-        let start_ns = start_ns.min(self.latest_ns);
+    fn decide(&self, wanted_ns: u64) {
         // Another worker may have been faster; its decision holds.
-        let _ = self
-            .decided_ns
-            .compare_exchange(0, start_ns, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.decided_ns.compare_exchange(
+            0,
+            wanted_ns.min(self.latest_ns),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
     }
 }
 

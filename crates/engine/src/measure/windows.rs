@@ -5,7 +5,7 @@ use crate::io::clock::ProcessorWait;
 use diskproof_model::measurement::PerOp;
 use diskproof_model::window::{WINDOW_NS, WINDOWS_MAX, Window, WindowLatency, merge_pairs};
 
-/// What a worker has counted up to the end of a window.
+/// The sums of a worker up to the end of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct WindowTotals {
     /// Requests in flight, integrated from the end of the warm-up on.
@@ -101,14 +101,13 @@ pub(crate) fn add_up(mut workers: Vec<Vec<Window>>, flow_ns: u64) -> Vec<Window>
             *windows = merge_pairs(windows);
         }
         close_at(windows, flow_ns);
-        let own = windows.len();
-        if own > sum.len() {
+        if windows.len() > sum.len() {
             std::mem::swap(&mut sum, windows);
         }
-        for (mine, theirs) in sum.iter_mut().zip(windows.iter()) {
+        for (total, window) in sum.iter_mut().zip(windows.iter()) {
             // A worker that ended earlier had nothing in flight for the rest of the window.
-            mine.end_ns = mine.end_ns.max(theirs.end_ns);
-            mine.add_worker(theirs);
+            total.end_ns = total.end_ns.max(window.end_ns);
+            total.add_worker(window);
         }
     }
     if let Some(last) = sum.last_mut() {

@@ -25,15 +25,16 @@ use std::sync::{Arc, Mutex};
 
 /// A worker ends after this many consecutive failures.
 const FAILURES_MAX: u32 = 1000;
-/// A worker with nothing in flight looks up this often.
+/// A worker with nothing in flight sleeps for at most this long before it looks up.
 const IDLE_NS: u64 = 50_000_000;
 /// A measured time of at least [`LONG_NS`] with fewer operations than this ends with the next
 /// completion: the fraction of an operation that is in flight at the end would be a large error.
 /// A shorter one does so only where it has no operation at all.
 const FEW_OPS: u64 = 10;
+/// The shortest measured time to which [`FEW_OPS`] applies.
 const LONG_NS: u64 = 1_000_000_000;
 
-/// When a worker starts, measures and ends; on its clock.
+/// The times at which a worker starts, measures and ends, on its clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkerSchedule {
     /// The start of the warm-up, the same for all workers.
@@ -55,7 +56,7 @@ impl WorkerSchedule {
         }
     }
 
-    /// The same measured time from another start on.
+    /// The schedule with the same measured time, from another start on.
     pub(crate) fn measuring_from(self, measure_ns: u64) -> Self {
         let time_ns = self.end_ns - self.measure_ns;
         Self {
@@ -66,16 +67,16 @@ impl WorkerSchedule {
     }
 }
 
-/// Whether a worker has more to do.
+/// The state of a worker after [`Worker::advance`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AdvanceOutcome {
-    /// Adds a finished cell.
+    /// A cell is finished, and there is more to do.
     Running,
     /// Everything is over, and nothing is in flight.
     Done,
 }
 
-/// Why and when a series of plain reads stopped.
+/// The reason and the time at which a series of plain reads stopped.
 enum ReadsStopped {
     /// After a wait. Where the cell is over, its completions are not reaped yet.
     Waited(u64),
@@ -92,10 +93,11 @@ pub(crate) struct Worker<B, C> {
     counters: Counters,
     schedule: WorkerSchedule,
     cell_end_ns: u64,
+    /// The time at which the last cell ended: the clock may go back by nanoseconds, time does not.
     last_now_ns: u64,
     stop: Arc<AtomicBool>,
     published: Arc<Mutex<TimeSeries>>,
-    /// Where it publishes its snapshots.
+    /// The place where it publishes its snapshots.
     pub snapshot: SharedSnapshot,
     cache_handling: CacheHandling,
     /// The lap of the last step, where its end drops the page cache.
@@ -104,26 +106,27 @@ pub(crate) struct Worker<B, C> {
     /// Time in flight, before the end of the warm-up, of the requests in flight then.
     warmup_in_flight_ns: u64,
     ending: Option<WorkerEnding>,
-    /// Once its time is over and it waits for the operation that ends the measured time: how many
-    /// are in flight.
+    /// The number of requests in flight when the worker's time was over, while it waits for the
+    /// operation that ends its measured time; `None` otherwise.
     overtime: Option<usize>,
-    /// How long it had waited for its first completion when the measured time began.
+    /// The time for which it had waited for its first completion when the measured time began; 0 if
+    /// that came before.
     unanswered_ns: u64,
     /// [`WorkerResult::busy_ns`], once that is known.
     busy_ns: Option<u128>,
     /// [`Clock::processor_wait`] until the warm-up was over.
     wait_before_measuring: ProcessorWait,
-    /// The same from there to the end.
+    /// Waits for processors from there to the end.
     wait_while_measuring: ProcessorWait,
     windows: WindowLog,
-    /// While the start of the measured time is not decided.
+    /// Set while the start of the measured time is not decided.
     gate: Option<Arc<MeasureGate>>,
     first_fill: FirstFill,
-    /// What ends it as failed.
+    /// Limits that end the worker early.
     pub limits: Option<Box<LoadLimits>>,
     /// Checks what it reads.
     read_check: Option<Box<ReadCheck>>,
-    /// Whether the operations of the warm-up do not count towards its limit.
+    /// True where the operations of the warm-up do not count towards its limit.
     restarts_budget: bool,
 }
 
@@ -134,19 +137,18 @@ enum FirstFill {
     Pending,
     /// The last of them started at this time.
     InFlight(u64),
-    /// All have completed.
+    /// Every request has completed.
     Completed,
 }
 
-/// What a worker does with the page cache, by default at the end of each cell.
+/// The treatment of the page cache by a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CacheHandling {
     /// Nothing: direct I/O, or the page cache may serve requests.
     Keep,
-    /// Drops what was read and written.
+    /// Drops what was read and written, at the end of each cell.
     Drop,
-    /// Drops this part of the target at the start of each lap over it but the first, not at the end
-    /// of cells.
+    /// Drops this part of the target at the start of each lap over it but the first.
     DropEachLap(Extent),
 }
 
@@ -191,13 +193,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
-    /// Counts the operations of a shape that says so from the end of the warm-up on.
+    /// Lets the operations count from the end of the warm-up on, where the shape says so.
     pub(crate) fn counting_as(mut self, ends: &EarlyEnds) -> Self {
         self.restarts_budget = ends.ops_after_warmup;
         self
     }
 
-    /// Checks what it reads, where there is such a check.
+    /// Gives the worker a check of what it reads.
     pub(crate) fn checking_reads(mut self, check: Option<ReadCheck>) -> Self {
         if let Some(check) = check {
             self.generator = self.generator.without_batches();
@@ -320,7 +322,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let Some(mut read_batch) = self.generator.read_batch(now) else {
             return Ok(Idle(now));
         };
-        let (counters, mut odd) = (&mut self.counters, Vec::new());
+        let counters = &mut self.counters;
+        // Short and failed reads.
+        let mut irregular = Vec::new();
         loop {
             self.backend.enqueue(&mut |_| read_batch.next())?;
             if read_batch.is_short() {
@@ -337,7 +341,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             let (mut start_ns, mut reads) = (now, 0);
             self.backend.reap(&mut |slot, result| {
                 if result != len as i32 {
-                    odd.push((slot, result));
+                    irregular.push((slot, result));
                     return;
                 }
                 let began_ns = read_batch.free(slot);
@@ -348,14 +352,15 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 reads += 1;
             });
             counters.record_reads(len, now - start_ns, reads, now);
-            if !odd.is_empty() {
+            if !irregular.is_empty() {
                 break;
             }
         }
         let now = read_batch.now;
         read_batch.end();
-        odd.into_iter()
-            .for_each(|(slot, result)| counters.complete(&mut self.generator, slot, result, now));
+        for (slot, result) in irregular {
+            counters.complete(&mut self.generator, slot, result, now);
+        }
         Ok(Waited(now))
     }
 
@@ -442,13 +447,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// where the clock has jumped, but none before the start of a request in flight.
     #[cold]
     fn resync_clock(&mut self, now: u64) -> u64 {
-        let now = match self.clock.anchor(now) {
-            right if right == now => now,
-            right => right
+        let mut anchored_ns = self.clock.anchor(now);
+        if anchored_ns != now {
+            anchored_ns = anchored_ns
                 .max(self.last_now_ns)
-                .max(self.generator.slots.last_began_ns()),
-        };
-        self.exclude_interruptions(now)
+                .max(self.generator.slots.last_began_ns());
+        }
+        self.exclude_interruptions(anchored_ns)
     }
 
     /// Excludes the times up to `now` in which the process did not run, so that they are in no
@@ -457,17 +462,20 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     fn exclude_interruptions(&mut self, now: u64) -> u64 {
         let slots = &self.generator.slots;
         let seen_ns = self.last_now_ns.max(self.counters.last_ns);
-        let mut found = self
+        let mut interruptions = self
             .clock
             .interruptions(now, || seen_ns.max(slots.last_began_ns()));
-        if found.is_empty() {
+        if interruptions.is_empty() {
             return now;
         }
         let requests = self.generator.slots.mark_all_interrupted();
-        found
-            .iter_mut()
-            .for_each(|interruption| interruption.requests = requests);
-        lock(&self.snapshot).so_far.interruptions.append(&mut found);
+        for interruption in &mut interruptions {
+            interruption.requests = requests;
+        }
+        lock(&self.snapshot)
+            .so_far
+            .interruptions
+            .append(&mut interruptions);
         self.clock
             .now()
             .max(seen_ns)
@@ -533,11 +541,11 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.publish_snapshot(now);
     }
 
-    /// Whether the measured time has too few operations to end without the next completion. An open
-    /// loop has starts to make meanwhile.
+    /// True if the measured time has too few operations to end without the next completion. An open
+    /// loop is never sparse: it has starts to make meanwhile.
     fn is_sparse(&mut self) -> bool {
         let is_long = self.schedule.end_ns - self.schedule.measure_ns >= LONG_NS;
-        let few = if is_long { FEW_OPS } else { 1 };
+        let ops_min = if is_long { FEW_OPS } else { 1 };
         let after_write = self.generator.after_write;
         // A write that is synced counts when its sync is done.
         let writes = match after_write {
@@ -547,7 +555,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.ending.is_none()
             && !self.generator.is_paced()
             && self.generator.slots.in_flight() > 0
-            && self.counters.operations(writes) < few
+            && self.counters.operations(writes) < ops_min
     }
 
     /// Ends the measured time with the first operation that ends in overtime. If nothing had
@@ -690,7 +698,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             .saturating_sub(u128::from(self.warmup_in_flight_ns))
     }
 
-    /// What was measured. Only after [`AdvanceOutcome::Done`].
+    /// Ends the worker and returns its measurement. Only after [`AdvanceOutcome::Done`].
     pub(crate) fn finish(mut self) -> WorkerResult {
         let now = self.clock.now().max(self.last_now_ns);
         let WorkerEnding {

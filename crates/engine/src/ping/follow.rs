@@ -1,7 +1,7 @@
 //! Follows the threads that ping: passes each request on, adds up the requests of each target, and
 //! ends all of them when the user or the watcher wants it, or when a target does not answer.
 
-use super::pinger::{PingAnswer, PingSignals};
+use super::pinger::{CommitParts, PingAnswer, PingSignals};
 use crate::io::clock::ActiveClock;
 use crate::io::errno_name;
 use crate::measure::result::EndReason;
@@ -11,7 +11,7 @@ use crate::run::hang::since;
 use crate::run::supervise::{ChannelInbox, Event, Overdue, StallTimeout, Supervisor};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{
-    Hang, Interruption, Measurement, OpKind, SERIES_CELLS_MAX, StopReason,
+    Hang, Interruption, Measurement, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX, StopReason,
 };
 use diskproof_model::ping::SingleRequest;
 use diskproof_model::plan::Workload;
@@ -22,7 +22,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// What a pinger reports, with the index of its target.
+/// A report of a pinger, with the index of its target.
 pub(crate) enum PingEvent {
     /// A request has ended.
     Answer(usize, PingAnswer),
@@ -36,16 +36,24 @@ pub(crate) enum PingEvent {
 pub(crate) struct FollowedTarget<'a> {
     open: &'a OpenTarget,
     signals: Arc<PingSignals>,
-    /// Its requests so far.
+    /// The requests so far.
     log: PingLog,
-    /// When the request in flight was sent, on the pinger's clock, and when it was noticed on the
-    /// clock of the supervisor, which skips the times in which the process does not run.
-    noticed: Option<(u64, u64)>,
+    /// The request in flight.
+    noticed: Option<NoticedRequest>,
     is_running: bool,
 }
 
+/// A request in flight, as the supervisor sees it.
+struct NoticedRequest {
+    /// When it was sent, on the pinger's clock.
+    sent_ns: u64,
+    /// When the supervisor noticed it, on its own clock, which skips the times in which the process
+    /// does not run.
+    noticed_ns: u64,
+}
+
 impl<'a> FollowedTarget<'a> {
-    /// Of a pinger that starts now.
+    /// The state of a pinger that starts now.
     pub(crate) fn new(open: &'a OpenTarget, signals: Arc<PingSignals>, log: PingLog) -> Self {
         Self {
             open,
@@ -56,14 +64,22 @@ impl<'a> FollowedTarget<'a> {
         }
     }
 
-    /// How long the request in flight has taken so far, in nanoseconds; 0 without one.
+    /// The time in flight so far of the request in flight, in nanoseconds; 0 without one.
     fn waited_ns(&mut self, now: u64) -> u64 {
-        let since_ns = self.signals.in_flight_since();
-        if since_ns != self.noticed.map(|(since_ns, _)| since_ns) {
-            self.noticed = since_ns.map(|since_ns| (since_ns, now));
+        let Some(sent_ns) = self.signals.in_flight_since() else {
+            self.noticed = None;
+            return 0;
+        };
+        match &self.noticed {
+            Some(noticed) if noticed.sent_ns == sent_ns => now.saturating_sub(noticed.noticed_ns),
+            _ => {
+                self.noticed = Some(NoticedRequest {
+                    sent_ns,
+                    noticed_ns: now,
+                });
+                0
+            }
         }
-        self.noticed
-            .map_or(0, |(_, noticed_ns)| now.saturating_sub(noticed_ns))
     }
 }
 
@@ -73,7 +89,7 @@ pub(crate) struct Follower<'a> {
     pub workload: &'a Workload,
     /// The targets.
     pub targets: Vec<FollowedTarget<'a>>,
-    /// How long a target may be silent.
+    /// The longest silence that a target may keep.
     pub stall_timeout: StallTimeout,
 }
 
@@ -142,9 +158,12 @@ impl Follower<'_> {
 
     /// Tells all pingers to end, for this reason.
     fn obey(&mut self, why: Option<StopReason>) {
-        let Some(why) = why.filter(|_| !self.is_stopping()) else {
+        let Some(why) = why else {
             return;
         };
+        if self.is_stopping() {
+            return;
+        }
         for target in &mut self.targets {
             target.log.stop(why);
             target.signals.stop();
@@ -152,7 +171,9 @@ impl Follower<'_> {
     }
 
     fn is_stopping(&self) -> bool {
-        self.targets.iter().any(|one| one.signals.is_stopped())
+        self.targets
+            .iter()
+            .any(|target| target.signals.is_stopped())
     }
 
     /// A target is silent from the time on at which its request in flight was noticed.
@@ -213,29 +234,38 @@ impl Follower<'_> {
             OpKind::Write
         };
         let target = &mut self.targets[overdue.target];
-        if let Some((since_ns, _)) = target.noticed {
-            let hang = self.stall_timeout.hang(since_ns, overdue.silence_ns);
+        if let Some(noticed) = &target.noticed {
+            let hang = self.stall_timeout.hang(noticed.sent_ns, overdue.silence_ns);
             target.log.time_out(kind, hang);
         }
         target.open.leave_open();
         target.is_running = false;
-        for one in &self.targets {
-            one.signals.stop();
+        for target in &self.targets {
+            target.signals.stop();
         }
     }
 }
 
-/// Requests that are kept for the intervals: the newest.
+/// Counts one operation, which completed `at_ns` after the start of the measured time.
+fn count_op(ops: &mut PerOp<OpMeasurement>, kind: OpKind, at_ns: u64, done: Cell) {
+    let op = ops.entry(kind).or_default();
+    op.count += 1;
+    op.bytes += done.bytes;
+    op.latency.record(done.latency_max_ns);
+    op.series.add(at_ns, &done, SERIES_CELLS_MAX);
+}
+
+/// The newest requests, kept for the intervals that the user sees.
 const KEPT_MAX: usize = 100_000;
 
 /// The requests of one target so far.
 #[derive(Clone)]
 pub(crate) struct PingLog {
-    /// What was known before, and what its requests add up to.
+    /// The measurement without its times: the facts known before, and the sums of the requests.
     measured: Measurement,
     origin_ns: u64,
     interval_ns: u64,
-    /// The newest.
+    /// The newest [`KEPT_MAX`] requests.
     requests: VecDeque<SingleRequest>,
     /// When the first request that counts began, on the clock.
     measure_ns: Option<u64>,
@@ -246,7 +276,7 @@ pub(crate) struct PingLog {
 }
 
 impl PingLog {
-    /// Of a run that began at `origin_ns`, with what is known before.
+    /// An empty log of a run that began at `origin_ns`; `known` holds the facts known before.
     pub(crate) fn new(known: Measurement, origin_ns: u64, interval_ns: u64) -> Self {
         Self {
             measured: known,
@@ -296,24 +326,16 @@ impl PingLog {
             op.series.add(at_ns, &cell, SERIES_CELLS_MAX);
             return;
         }
-        let mut add = |kind: OpKind, bytes: u32, latency_ns: u64| {
-            let op = ops.entry(kind).or_default();
-            op.count += 1;
-            op.bytes += u64::from(bytes);
-            op.latency.record(latency_ns);
-            let cell = Cell::single(u64::from(bytes), latency_ns);
-            op.series.add(at_ns, &cell, SERIES_CELLS_MAX);
-        };
-        add(request.op, answer.bytes, request.latency_ns);
+        let done = Cell::single(u64::from(answer.bytes), request.latency_ns);
+        count_op(ops, request.op, at_ns, done);
         match answer.parts {
-            Some((write_ns, sync_ns)) => {
-                add(OpKind::Write, answer.bytes, write_ns);
-                add(OpKind::Sync, 0, sync_ns);
+            Some(CommitParts { write_ns, sync_ns }) => {
+                let write = Cell::single(u64::from(answer.bytes), write_ns);
+                count_op(ops, OpKind::Write, at_ns, write);
+                count_op(ops, OpKind::Sync, at_ns, Cell::single(0, sync_ns));
             }
             // The write itself returned when its data was durable.
-            None if request.op == OpKind::Commit => {
-                add(OpKind::Write, answer.bytes, request.latency_ns);
-            }
+            None if request.op == OpKind::Commit => count_op(ops, OpKind::Write, at_ns, done),
             None => {}
         }
     }
@@ -333,12 +355,12 @@ impl PingLog {
         }
     }
 
-    /// Why it must end.
+    /// Notes why the pinger must end.
     pub(crate) fn stop(&mut self, why: StopReason) {
         self.measured.stopped = why;
     }
 
-    /// Its request in flight since `since_ns` was not answered for so long.
+    /// Ends a pinger whose request in flight since `since_ns` was not answered for so long.
     pub(crate) fn time_out(&mut self, kind: OpKind, hang: Hang) {
         self.measured.hang = Some(since(hang, self.origin_ns));
         self.measure_ns.get_or_insert(hang.since_ns);

@@ -30,7 +30,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// Read at once to fill the page cache.
+/// Length of the reads that fill the page cache.
 const FILL_BYTES: usize = 1 << 20;
 /// Answers that wait for the supervisor. A pinger with more waits: its pace falls, its latencies
 /// stay right.
@@ -50,10 +50,11 @@ impl Session {
         let mut prepared = Vec::new();
         for (index, target) in targets.iter_mut().enumerate() {
             refuse_mapping(workload.engine, target)?;
-            let mut one = self.prepare(workload, target, in_flight_max(group, 1), watch)?;
-            one.known.target = index;
-            self.hold_in_memory(&mut one, target, watch)?;
-            prepared.push(one);
+            let requests = in_flight_max(group, 1);
+            let mut prepared_target = self.prepare(workload, target, requests, watch)?;
+            prepared_target.known.target = index;
+            self.hold_in_memory(&mut prepared_target, target, watch)?;
+            prepared.push(prepared_target);
         }
         let snapshots: Vec<Snapshot> = targets
             .iter()
@@ -107,15 +108,15 @@ fn start_pinger(
         durability => target.for_worker(durability)?,
     };
     let signals = Arc::new(PingSignals::default());
-    let theirs = Arc::clone(&signals);
+    let own_signals = Arc::clone(&signals);
     // A new scratch file was written past the page cache, which is to answer from the start.
     let warms =
         orders.known.cache.used == CachePolicy::Cached && workload.reads() && target.is_scratch();
     let work = move || {
         if warms {
-            fill_cache(fd.as_fd(), orders.extent, &theirs);
+            fill_cache(fd.as_fd(), orders.extent, &own_signals);
         }
-        let event = match ping_file(orders, fd, &theirs, &sender) {
+        let event = match ping_file(orders, fd, &own_signals, &sender) {
             Ok(event) => event,
             Err(source) => PingEvent::Failed(index, source),
         };
@@ -143,7 +144,7 @@ fn fill_cache(fd: BorrowedFd<'_>, extent: Extent, signals: &PingSignals) {
     }
 }
 
-/// All requests of a target; its last event.
+/// Sends all requests to a target. Returns the last event, which the caller sends.
 fn ping_file(
     orders: PingOrders,
     fd: OwnedFd,

@@ -18,14 +18,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A target whose requests fail so often in a row is not asked again.
 const FAILURES_MAX: u32 = 100;
-/// A sleeping pinger looks at its signals this often.
+/// A pinger sleeps for at most this long before it looks at its signals.
 const SLEEP_NS_MAX: u64 = 50_000_000;
-/// An idle time that is longer than planned by more than this share and this time is another one.
+/// A request does not count if its idle time was longer than planned by one part in so many, and
+/// by [`LATE_NS`] besides: it then measures another idle time.
 const LATE_PARTS: u64 = 4;
+/// The delay that even a short idle time may have.
 const LATE_NS: u64 = 10_000_000;
 const NO_ANSWER: &str = "a request was lost";
 
-/// Whether the pinger must end, and what it waits for.
+/// The signals between a pinger and its supervisor.
 #[derive(Debug, Default)]
 pub(crate) struct PingSignals {
     stop: AtomicBool,
@@ -39,7 +41,7 @@ impl PingSignals {
         self.since_ns.store(now.max(1), Ordering::Relaxed);
     }
 
-    /// It has ended.
+    /// The request has ended.
     pub(crate) fn end(&self) {
         self.since_ns.store(0, Ordering::Relaxed);
     }
@@ -49,25 +51,28 @@ impl PingSignals {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it must end.
+    /// True once the pinger must end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// When the request in flight was sent.
+    /// When the request in flight was sent, on the pinger's clock; `None` without one.
     pub(crate) fn in_flight_since(&self) -> Option<u64> {
-        Some(self.since_ns.load(Ordering::Relaxed)).filter(|since_ns| *since_ns > 0)
+        match self.since_ns.load(Ordering::Relaxed) {
+            0 => None,
+            since_ns => Some(since_ns),
+        }
     }
 }
 
-/// What a pinger does.
+/// The task of a pinger.
 pub(crate) struct PingOrders {
-    /// The workload and its target: size, cache and sync of the requests, when they end, and what
-    /// carries them.
+    /// The workload and its target: size, cache and sync of the requests, their limits, and the I/O
+    /// engine.
     pub known: Measurement,
-    /// How they follow each other.
+    /// The pace of the requests.
     pub plan: PingPlan,
-    /// Where they go.
+    /// The part of the target that they go to.
     pub extent: Extent,
     /// Seed of offsets and data.
     pub seed: u64,
@@ -82,13 +87,29 @@ pub(crate) struct PingAnswer {
     pub completed_ns: u64,
     /// Bytes that it asked for.
     pub bytes: u32,
-    /// Of a write with a sync behind it: how long each of the two took, in nanoseconds.
-    pub parts: Option<(u64, u64)>,
-    /// What failed, where a call did, and its errno.
+    /// Set for a write with a sync behind it.
+    pub parts: Option<CommitParts>,
+    /// The call that failed, where one did, and its errno.
     pub failed: Option<(OpKind, i32)>,
 }
 
-/// What the next request is, and from when on it may start.
+/// The times of a write and of the sync behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CommitParts {
+    /// The time of the write, in nanoseconds.
+    pub write_ns: u64,
+    /// The time of the sync, in nanoseconds.
+    pub sync_ns: u64,
+}
+
+/// The times of the request before.
+#[derive(Debug, Clone, Copy)]
+struct PreviousRequest {
+    started_ns: u64,
+    ended_ns: u64,
+}
+
+/// The next request, and the time from which on it may start.
 #[derive(Debug, Clone, Copy)]
 struct NextRequest {
     number: u64,
@@ -97,7 +118,7 @@ struct NextRequest {
 }
 
 impl NextRequest {
-    /// Whether the idle time before it, if one was planned, became another one.
+    /// True if the idle time before it, where one was planned, became another one.
     fn is_late(&self, submitted_ns: u64) -> bool {
         match self.idle_ns {
             Some(idle_ns) => submitted_ns > self.due_ns + idle_ns / LATE_PARTS + LATE_NS,
@@ -158,7 +179,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             {
                 return Ok(EndReason::Budget);
             }
-            let Some(next) = self.next(number, begin_ns, before.as_ref()) else {
+            let Some(next) = self.next(number, begin_ns, before) else {
                 return Ok(EndReason::Budget);
             };
             if let Some(ending) = self.sleep(next.due_ns, end_ns, signals) {
@@ -166,7 +187,10 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             }
             let answer = self.send(next, signals)?;
             let fatal = self.fatal_errno(&answer);
-            before = Some((answer.request.at_ns, answer.completed_ns));
+            before = Some(PreviousRequest {
+                started_ns: answer.request.at_ns,
+                ended_ns: answer.completed_ns,
+            });
             on_answer(answer)?;
             if let Some(errno) = fatal {
                 return Ok(EndReason::Errors(errno));
@@ -175,14 +199,18 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         }
     }
 
-    /// When the process did not run; the starts on CLOCK_MONOTONIC.
+    /// Takes the times in which the process did not run; their starts are on CLOCK_MONOTONIC.
     pub(crate) fn take_interruptions(&mut self) -> Vec<Interruption> {
         self.sampler.take_interruptions()
     }
 
-    /// The request with this number, after one that started and ended at these times. `None` after
-    /// the last one.
-    fn next(&self, number: u64, begin_ns: u64, before: Option<&(u64, u64)>) -> Option<NextRequest> {
+    /// The request with this number; `None` after the last one.
+    fn next(
+        &self,
+        number: u64,
+        begin_ns: u64,
+        before: Option<PreviousRequest>,
+    ) -> Option<NextRequest> {
         let plan = &self.orders.plan;
         let idle_ns = match plan.idle_ns.as_slice() {
             [] => None,
@@ -190,10 +218,11 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         };
         let due_ns = match (before, idle_ns) {
             (None, _) => begin_ns,
-            (Some((_, ended_ns)), Some(idle_ns)) => ended_ns + idle_ns,
-            (Some((started_ns, ended_ns)), None) => {
-                started_ns.saturating_add(plan.interval_ns).max(*ended_ns)
-            }
+            (Some(before), Some(idle_ns)) => before.ended_ns + idle_ns,
+            (Some(before), None) => before
+                .started_ns
+                .saturating_add(plan.interval_ns)
+                .max(before.ended_ns),
         };
         Some(NextRequest {
             number,
@@ -223,9 +252,10 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
     /// Reads and writes alternate, where there are both; a read comes first.
     fn next_step(&mut self, number: u64) -> Step {
         let workload = &self.orders.known.workload;
-        let is_read = match (workload.reads(), workload.writes()) {
-            (true, true) => number % 2 == 1,
-            (reads, _) => reads,
+        let is_read = if workload.reads() && workload.writes() {
+            number % 2 == 1
+        } else {
+            workload.reads()
         };
         let (kind, pattern) = if is_read {
             (OpKind::Read, &mut self.reads)
@@ -301,7 +331,10 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             None
         };
         let parts = match second {
-            Some(second) if commits => Some((first.latency_ns(), second.latency_ns())),
+            Some(second) if commits => Some(CommitParts {
+                write_ns: first.latency_ns(),
+                sync_ns: second.latency_ns(),
+            }),
             _ => None,
         };
         PingAnswer {

@@ -1,7 +1,7 @@
 //! Pings in virtual time, on simulated disks with known properties.
 
 use super::follow::{FollowedTarget, Follower, PingEvent, PingLog};
-use super::pinger::{PingAnswer, PingOrders, PingSignals, Pinger};
+use super::pinger::{CommitParts, PingAnswer, PingOrders, PingSignals, Pinger};
 use crate::io::Extent;
 use crate::io::clock::{ActiveClock, Clock as _, MonotonicClock};
 use crate::measure::result::EndReason;
@@ -157,7 +157,7 @@ fn reads_and_durable_writes_alternate() {
     let kinds: Vec<OpKind> = answers.iter().map(|answer| answer.request.op).collect();
     let (read, commit) = (OpKind::Read, OpKind::Commit);
     assert_eq!(kinds, [read, commit, read, commit, read, commit]);
-    let (write_ns, sync_ns) = answers[1].parts.unwrap();
+    let CommitParts { write_ns, sync_ns } = answers[1].parts.unwrap();
     assert_eq!(write_ns, 100_000 + HOST_NS);
     assert_eq!(sync_ns, 4 * MS + HOST_NS);
     assert_eq!(answers[1].request.latency_ns, write_ns + sync_ns);

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 /// A workload and what its workers do not know of it.
 pub(crate) struct RunContext {
-    /// What is known before: target, workload, span, I/O engine and cache. The counters of the
+    /// The facts known before: target, workload, span, I/O engine and cache. The counters of the
     /// device may be filled in later.
     pub known: Measurement,
     /// End of the warm-up, on the clock.
@@ -36,13 +36,14 @@ pub(crate) struct RunContext {
     pub control: Control,
     /// Requests of the workers that never completed.
     pub hang: Option<Hang>,
-    /// How long, from the end of the warm-up, all workloads that ran together with this one
-    /// measured; `None` where it ran alone.
+    /// The time, from the end of the warm-up on, in which all workloads that ran together with this
+    /// one measured; `None` where it ran alone.
     pub all_until_ns: Option<u64>,
 }
 
 impl RunContext {
-    /// A workload that runs alone in a closed loop, without a final sync, and hangs never.
+    /// The context of a workload that runs alone in a closed loop, without a final sync and without
+    /// a hang.
     pub(crate) fn new(
         known: Measurement,
         measure_ns: u64,
@@ -65,18 +66,19 @@ impl RunContext {
 /// The sync after the last write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FinalSync {
-    /// How long it took, in nanoseconds.
+    /// The duration of the call, in nanoseconds.
     pub ns: u64,
     /// 0, or the errno.
     pub errno: i32,
     /// The hang, where it never returned; on the clock.
     pub hang: Option<Hang>,
-    /// The process did not run during it; its start on the clock. `ns` leaves it out.
+    /// The time during the call in which the process did not run; its start is on the clock. `ns`
+    /// does not contain it.
     pub interruption: Option<Interruption>,
 }
 
 impl FinalSync {
-    /// Whether it had not returned when the run ended, but did afterwards.
+    /// True if the call had not returned when the run ended, but did afterwards.
     fn is_late(&self) -> bool {
         match self.hang {
             Some(hang) => hang.late,
@@ -85,8 +87,11 @@ impl FinalSync {
     }
 }
 
-/// Adds `results`, which measured together for `flow_ns` from `measure_ns` on. Returns how many
-/// starts were made late, or never.
+/// The percentile of this program's own delays that a measurement keeps.
+const DISPATCH_PERCENTILE: f64 = 0.99;
+
+/// Adds `results`, which measured together for `flow_ns` from `measure_ns` on. Returns the number
+/// of starts that were made late.
 fn add_results(
     sum: &mut Measurement,
     results: Vec<WorkerResult>,
@@ -115,8 +120,8 @@ fn add_results(
         sum.asked += part.asked;
         sum.zero_blocks.sampled += part.zero_blocks.sampled;
         sum.zero_blocks.zero += part.zero_blocks.zero;
-        if let Some(found) = part.read_verdict {
-            verdict.get_or_insert_default().merge(found);
+        if let Some(own_verdict) = part.read_verdict {
+            verdict.get_or_insert_default().merge(own_verdict);
         }
         late += part.late;
         windows.push(part.windows);
@@ -124,7 +129,7 @@ fn add_results(
         sum.steady = part.steady;
     }
     sum.windows = add_up(windows, flow_ns);
-    sum.dispatch_p99_ns = dispatch.delays.percentile(0.99);
+    sum.dispatch_p99_ns = dispatch.delays.percentile(DISPATCH_PERCENTILE);
     sum.dispatch_late = dispatch.late;
     sum.verify = verdict.map(ReadVerdict::result);
     sum.dead_time_ns = dead_time_ns(sum, dead_ns);
@@ -161,26 +166,27 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
     } = context;
     let mut hang = context.hang;
     if let Some(sync) = final_sync
-        && let Some(of_sync) = sync.hang
+        && let Some(sync_hang) = sync.hang
     {
-        hang = Some(join(hang, of_sync));
+        hang = Some(join(hang, sync_hang));
     }
     sum.start_ns = measure_ns - origin_ns;
     sum.stopped = match hang {
         Some(hang) if context.control != Control::Interrupt && !hang.late => StopReason::Hung,
         _ => stop_reason(&sum.workload, context.control, &results),
     };
-    let (common_ns, edge) = within(context.all_until_ns, flow(&results, measure_ns), &results);
+    let own_flow = flow(&results, measure_ns);
+    let common_flow = limit_flow(own_flow, context.all_until_ns, &results);
     sum.starved = starvation(&results, measure_ns);
     let interrupted = results
         .iter()
         .flat_map(|part| &part.interruptions)
         .chain(final_sync.iter().flat_map(|sync| &sync.interruption));
     sum.interruptions = join_interruptions(interrupted.copied(), origin_ns);
-    let mut late = add_results(&mut sum, results, measure_ns, common_ns);
-    let flow_ns = match edge {
-        FlowEnd::Ragged => cut(&mut sum, common_ns),
-        FlowEnd::Aligned => common_ns,
+    let mut late = add_results(&mut sum, results, measure_ns, common_flow.ns);
+    let flow_ns = match common_flow.end {
+        FlowEnd::Ragged => cut_at_cell(&mut sum, common_flow.ns),
+        FlowEnd::Aligned => common_flow.ns,
     };
     if let Some(pacer) = &context.pacer
         && !matches!(sum.stopped, StopReason::Ops | StopReason::Bytes)
@@ -209,25 +215,54 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
 
 /// Each interruption once, with the requests of all workers, from the start of the run on.
 pub(crate) fn join_interruptions(
-    all: impl Iterator<Item = Interruption>,
+    interruptions: impl Iterator<Item = Interruption>,
     origin_ns: u64,
 ) -> Vec<Interruption> {
     let mut joined: BTreeMap<u64, Interruption> = BTreeMap::new();
-    for one in all {
-        let start_ns = one.start_ns.saturating_sub(origin_ns);
+    for interruption in interruptions {
+        let start_ns = interruption.start_ns.saturating_sub(origin_ns);
         joined
             .entry(start_ns)
-            .and_modify(|known| known.requests += one.requests)
-            .or_insert(Interruption { start_ns, ..one });
+            .and_modify(|known| known.requests += interruption.requests)
+            .or_insert(Interruption {
+                start_ns,
+                ..interruption
+            });
     }
     joined.into_values().collect()
 }
 
-/// Whether all workers counted up to the same time.
+/// The end of the time in which all workers measured together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlowEnd {
+    /// Every worker counted up to it and no further.
     Aligned,
+    /// Some workers counted beyond it.
     Ragged,
+}
+
+/// The time in which all workers measured together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Flow {
+    /// Nanoseconds from the start of the measured time to its end.
+    pub ns: u64,
+    pub end: FlowEnd,
+}
+
+impl Flow {
+    fn aligned(ns: u64) -> Self {
+        Self {
+            ns,
+            end: FlowEnd::Aligned,
+        }
+    }
+
+    fn ragged(ns: u64) -> Self {
+        Self {
+            ns,
+            end: FlowEnd::Ragged,
+        }
+    }
 }
 
 /// The schedule of the measured time of an assignment. Where its workers used up all that they were
@@ -255,11 +290,11 @@ pub(crate) fn measured_schedule(
     schedule
 }
 
-/// How long the workers measured together, from `measure_ns` on. The wait for the last requests in
-/// flight is excluded, unless the workload ends by bytes or operations. A stopped worker notices
-/// with its next completion, on a slow disk later than the others; the common time ends with the
-/// first.
-pub(crate) fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) {
+/// The time in which the workers measured together, from `measure_ns` on. The wait for the last
+/// requests in flight is excluded, unless the workload ends by bytes or operations. A stopped
+/// worker notices with its next completion, on a slow disk later than the others; the common time
+/// ends with the first.
+pub(crate) fn flow(results: &[WorkerResult], measure_ns: u64) -> Flow {
     let mut last_answer_ns = 0;
     let mut last_end_ns = 0;
     let mut last_in_time_ns = None;
@@ -281,34 +316,30 @@ pub(crate) fn flow(results: &[WorkerResult], measure_ns: u64) -> (u64, FlowEnd) 
         }
     }
     if has_budget {
-        (last_answer_ns, FlowEnd::Aligned)
+        Flow::aligned(last_answer_ns)
     } else if let Some(first_ns) = first_stopped_ns {
-        (first_ns, FlowEnd::Ragged)
+        Flow::ragged(first_ns)
     } else {
         // A worker that ended with errors does not limit the time of the others.
-        (last_in_time_ns.unwrap_or(last_end_ns), FlowEnd::Aligned)
+        Flow::aligned(last_in_time_ns.unwrap_or(last_end_ns))
     }
 }
 
 /// Limits the time to the first end among workloads that run together. A budget in bytes or
 /// operations stays whole, overtime too, and less than a cell cannot be cut.
-fn within(
-    all_until_ns: Option<u64>,
-    (flow_ns, edge): (u64, FlowEnd),
-    results: &[WorkerResult],
-) -> (u64, FlowEnd) {
-    let counted = results
+fn limit_flow(flow: Flow, all_until_ns: Option<u64>, results: &[WorkerResult]) -> Flow {
+    let stays_whole = results
         .iter()
-        .any(|y| y.ending == EndReason::Budget || y.overtime);
+        .any(|result| result.ending == EndReason::Budget || result.overtime);
     match all_until_ns {
-        Some(until) if !counted && (SERIES_INTERVAL_NS..flow_ns).contains(&until) => {
-            (until, FlowEnd::Ragged)
+        Some(until_ns) if !stays_whole && (SERIES_INTERVAL_NS..flow.ns).contains(&until_ns) => {
+            Flow::ragged(until_ns)
         }
-        _ => (flow_ns, edge),
+        _ => flow,
     }
 }
 
-/// How the workers waited for processors in their measured time.
+/// The waiting of the workers for processors in their measured time.
 fn starvation(results: &[WorkerResult], measure_ns: u64) -> Starvation {
     let (mut waited_ns, mut turns, mut measured_ns) = (0, 0, 0);
     for result in results {
@@ -323,7 +354,7 @@ fn starvation(results: &[WorkerResult], measure_ns: u64) -> Starvation {
 }
 
 /// Cuts the counts at the last full cell within the common time, and returns its end.
-fn cut(sum: &mut Measurement, flow_ns: u64) -> u64 {
+fn cut_at_cell(sum: &mut Measurement, flow_ns: u64) -> u64 {
     let interval_ns = sum
         .ops
         .values()
@@ -347,6 +378,24 @@ fn cut(sum: &mut Measurement, flow_ns: u64) -> u64 {
     whole_ns
 }
 
+/// The part of the missed starts that belongs to one kind of operation.
+struct MissedShare {
+    kind: OpKind,
+    permille: u16,
+    /// The starts that the kind has got so far.
+    given: u64,
+}
+
+impl MissedShare {
+    fn new(kind: OpKind, permille: u16) -> Self {
+        Self {
+            kind,
+            permille,
+            given: 0,
+        }
+    }
+}
+
 /// Adds starts that were due and that no worker made, because every slot was busy to the end.
 /// Without them a disk that stalls up to the end would seem to have delayed hardly any. Their wait
 /// so far is a lower bound of their latency. Returns their number.
@@ -355,46 +404,48 @@ fn add_missed_starts(sum: &mut Measurement, missed: impl Iterator<Item = MissedS
     // itself.
     let is_transaction = sum.workload.transaction.is_some();
     let commits = sum.workload.commits() && !is_transaction;
-    let mut shares: Vec<(OpKind, u16, u64)> = Vec::new();
+    let mut shares = Vec::new();
     if is_transaction {
-        shares.push((OpKind::Transaction, 1000, 0));
+        shares.push(MissedShare::new(OpKind::Transaction, 1000));
     } else {
         for (kind, permille) in sum.workload.streams.firsts() {
-            shares.push((kind, permille, 0));
+            shares.push(MissedShare::new(kind, permille));
         }
     }
     if let Some(last) = shares.last_mut() {
-        last.1 = 1000;
+        last.permille = 1000;
     }
-    let mut all = 0;
+    let mut total = 0;
     for MissedStarts { waited_ns, count } in missed {
-        all += count;
+        total += count;
         let mut left = count;
-        let mut due: Vec<(OpKind, u64)> = Vec::new();
-        for (kind, permille, given) in &mut shares {
-            let upto = (u128::from(all) * u128::from(*permille) / 1000) as u64;
-            let own = (upto - *given).min(left);
-            (*given, left) = (*given + own, left - own);
-            due.push((*kind, own));
-            if commits && kind.changes_blocks() {
-                due.push((OpKind::Commit, own));
-            }
-        }
-        for (kind, count) in due {
-            if count > 0 {
-                let intended = &mut sum.ops.entry(kind).or_default().latency_intended;
-                intended
-                    .get_or_insert_with(LatencyHistogram::new)
-                    .record_many(waited_ns, count);
-                let last = sum.windows.last_mut();
-                last.into_iter().for_each(|last| {
-                    let latency = last.ops.entry(kind).or_default();
-                    latency.intended.record_many(waited_ns, count);
-                });
+        for share in &mut shares {
+            let due = (u128::from(total) * u128::from(share.permille) / 1000) as u64;
+            let own_count = (due - share.given).min(left);
+            share.given += own_count;
+            left -= own_count;
+            add_intended(sum, share.kind, waited_ns, own_count);
+            if commits && share.kind.changes_blocks() {
+                add_intended(sum, OpKind::Commit, waited_ns, own_count);
             }
         }
     }
-    all
+    total
+}
+
+/// Adds so many latencies from the intended start on, also to the last window.
+fn add_intended(sum: &mut Measurement, kind: OpKind, waited_ns: u64, count: u64) {
+    if count == 0 {
+        return;
+    }
+    let intended = &mut sum.ops.entry(kind).or_default().latency_intended;
+    intended
+        .get_or_insert_with(LatencyHistogram::new)
+        .record_many(waited_ns, count);
+    if let Some(window) = sum.windows.last_mut() {
+        let latency = window.ops.entry(kind).or_default();
+        latency.intended.record_many(waited_ns, count);
+    }
 }
 
 /// The final sync belongs to the time of the writes: their series is padded to its end.
@@ -518,7 +569,8 @@ mod tests {
         ] {
             let worker = |(ending, cells): &(EndReason, u64)| done(*ending, cells * CELL);
             let workers: Vec<_> = ends.iter().map(worker).collect();
-            assert_eq!(flow(&workers, 0), (cells * CELL, end), "{ends:?}");
+            let ns = cells * CELL;
+            assert_eq!(flow(&workers, 0), Flow { ns, end }, "{ends:?}");
         }
     }
 
@@ -526,16 +578,16 @@ mod tests {
     fn common_time_ends_with_the_first_workload() {
         use EndReason::{Budget, Stopped};
         let control = [done(Stopped, 50 * CELL)];
-        let flow = flow(&control, 0);
-        let ragged = |cells| (cells * CELL, FlowEnd::Ragged);
-        assert_eq!(within(None, flow, &control), ragged(50));
-        assert_eq!(within(Some(40 * CELL), flow, &control), ragged(40));
+        let own = flow(&control, 0);
+        let limited = |until_ns| limit_flow(own, until_ns, &control);
+        assert_eq!(limited(None), Flow::ragged(50 * CELL));
+        assert_eq!(limited(Some(40 * CELL)), Flow::ragged(40 * CELL));
         // It was over first; nothing would be left; what was asked for was done.
-        assert_eq!(within(Some(60 * CELL), flow, &control).0, 50 * CELL);
-        assert_eq!(within(Some(CELL / 2), flow, &control).0, 50 * CELL);
+        assert_eq!(limited(Some(60 * CELL)).ns, 50 * CELL);
+        assert_eq!(limited(Some(CELL / 2)).ns, 50 * CELL);
         let counted = [done(Budget, 50 * CELL)];
-        let flow = super::flow(&counted, 0);
-        assert_eq!(within(Some(40 * CELL), flow, &counted).0, 51 * CELL);
+        let whole = limit_flow(flow(&counted, 0), Some(40 * CELL), &counted);
+        assert_eq!(whole.ns, 51 * CELL);
         let workload = Workload::named("w");
         let reason = |said| stop_reason(&workload, said, &control);
         assert_eq!(reason(Control::Continue), StopReason::Companion);
@@ -546,12 +598,16 @@ mod tests {
     fn operations_after_the_common_time_are_cut() {
         let mut sum = simulated(&Workload::named("w"), Extent::default());
         sum.ops = done(EndReason::Stopped, 66 * CELL).ops;
-        assert_eq!(cut(&mut sum, 50 * CELL + 7), 50 * CELL);
+        assert_eq!(cut_at_cell(&mut sum, 50 * CELL + 7), 50 * CELL);
         let read = &sum.ops[&OpKind::Read];
         assert_eq!(read.count, 50);
         assert_eq!(read.bytes, 50 * 512);
         assert_eq!(read.series.cells.len(), 50);
-        assert_eq!(cut(&mut sum, CELL - 1), CELL - 1, "too short to cut");
+        assert_eq!(
+            cut_at_cell(&mut sum, CELL - 1),
+            CELL - 1,
+            "too short to cut"
+        );
         assert_eq!(sum.ops[&OpKind::Read].count, 50);
     }
 

@@ -10,7 +10,8 @@ use diskproof_model::plan::Workload;
 use diskproof_model::target::TargetKind;
 use std::os::fd::AsRawFd;
 
-/// What a call changes may lie behind the end of a file: a page on all common filesystems.
+/// The content that a call changes may lie behind the end of a file: a page on all common
+/// filesystems.
 const UNIT_BYTES: u64 = 4096;
 
 /// The calls of a workload on a target; `None` where it moves data only.
@@ -33,13 +34,13 @@ pub(crate) fn device_call(workload: &Workload, target: &OpenTarget) -> Option<Bl
         .find(|call| matches!(call.system_call(), SystemCall::Ioctl { .. }))
 }
 
-/// The calls of a workload; refuses one on a target that has no such call. Changes no content.
+/// As [`calls_of`]; refuses a workload whose target has no such call. Changes no content.
 pub(crate) fn checked_calls(
     workload: &Workload,
     target: &OpenTarget,
 ) -> Result<Option<BlockCalls>, RunError> {
-    let found = calls_of(workload, target);
-    for call in found.iter().flat_map(BlockCalls::iter) {
+    let calls = calls_of(workload, target);
+    for call in calls.iter().flat_map(BlockCalls::iter) {
         let why = match call {
             BlockCall::Discard => why_no_discards(target),
             BlockCall::PunchHole => why_no_holes(target),
@@ -48,7 +49,7 @@ pub(crate) fn checked_calls(
             return Err(unsuitable(workload, target, why));
         }
     }
-    Ok(found)
+    Ok(calls)
 }
 
 /// Says why a device cannot be trimmed; `None` where it may be.

@@ -16,7 +16,7 @@ use diskproof_model::stream::Streams;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-/// How long a trial takes.
+/// The measured time of a trial.
 const TRIAL_NS: u64 = 10_000_000;
 /// A worker that does fewer operations per second than this is far from its own limit, which is
 /// tens of millions.
@@ -80,22 +80,24 @@ pub(crate) fn max_iops(measurement: &Measurement) -> Option<f64> {
     let workload = &measurement.workload;
     let done: u64 = measurement.ops.values().map(|op| op.count).sum();
     let workers = f64::from(workload.workers);
-    let each = done as f64 * 1e9 / measurement.wall_ns.max(1) as f64 / workers;
-    if each < MAX_IOPS_WORTH_KNOWING || measurement.engine.used == EngineKind::Null {
+    let iops_per_worker = done as f64 * 1e9 / measurement.wall_ns.max(1) as f64 / workers;
+    if iops_per_worker < MAX_IOPS_WORTH_KNOWING || measurement.engine.used == EngineKind::Null {
         return None;
     }
     let extent = Extent::new(measurement.span_start_bytes, measurement.span_bytes);
-    let cpus = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
-    let round = |_| {
-        let buffers = Buffers::new(workload.depth as usize, workload.block_bytes as usize).ok()?;
-        measure_rate(
-            NullBackend::new(buffers, workload.depth as usize),
-            &random_reads(workload),
-            extent,
-        )
-    };
-    (0..MAX_IOPS_ROUNDS)
-        .filter_map(round)
-        .reduce(f64::max)
-        .map(|alone| alone * workers.min(cpus))
+    let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
+    let mut best: Option<f64> = None;
+    for _ in 0..MAX_IOPS_ROUNDS {
+        if let Some(iops) = null_iops(workload, extent) {
+            best = Some(iops.max(best.unwrap_or(iops)));
+        }
+    }
+    Some(best? * workers.min(cpus))
+}
+
+/// The IOPS of one worker on a target that takes no time.
+fn null_iops(workload: &Workload, extent: Extent) -> Option<f64> {
+    let buffers = Buffers::new(workload.depth as usize, workload.block_bytes as usize).ok()?;
+    let backend = NullBackend::new(buffers, workload.depth as usize);
+    measure_rate(backend, &random_reads(workload), extent)
 }

@@ -6,7 +6,8 @@ use diskproof_model::plan::{EngineKind, Workload};
 use std::io;
 use std::time::Duration;
 
-/// Why a workload could not run. I/O errors of the target are counted in the measurement instead.
+/// The reason why a workload could not run. I/O errors of the target are counted in the measurement
+/// instead.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The target could not be prepared.
@@ -22,21 +23,21 @@ pub enum RunError {
         kind.as_str()
     )]
     Engine {
-        /// The last one tried.
+        /// The last I/O engine that was tried.
         kind: EngineKind,
-        /// The target.
+        /// Path of the target.
         path: String,
-        /// Why.
+        /// The reason, a clause without a full stop.
         why: String,
     },
     /// The target does not suit the workload.
     #[error("{path}: workload '{workload}' {why}")]
     Unsuitable {
-        /// The target.
+        /// Path of the target.
         path: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// Why, and what to do: what follows its name.
+        /// The reason and the remedy, as the rest of a sentence whose subject is the workload.
         why: String,
     },
     /// Direct I/O needs whole units.
@@ -46,47 +47,47 @@ pub enum RunError {
          --buffered"
     )]
     Alignment {
-        /// The target.
+        /// Path of the target.
         path: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
         /// `block size`, `start of the span` or `stride`.
         what: &'static str,
-        /// Its value.
+        /// The size or position that does not fit.
         bytes: u64,
-        /// The unit.
+        /// The number of bytes of which it must be a multiple.
         unit: u32,
     },
     /// The scratch file could not be given its content.
     #[error("{path}: cannot write the scratch file ({errno}); {remedy}")]
     Layout {
-        /// The target.
+        /// Path of the target.
         path: String,
         /// The errors seen.
         errno: String,
-        /// What to do, a clause.
+        /// The remedy, as a clause.
         remedy: String,
     },
     /// The watcher ended the run before the workload began.
     #[error("interrupted before '{workload}' started")]
     Interrupted {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
     },
     /// A worker stopped with an error.
     #[error("{path}: {source} while '{workload}' ran. {}", worker_remedy(source))]
     Worker {
-        /// The target.
+        /// Path of the target.
         path: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// Why.
+        /// The error of the system call, or the panic of the thread.
         source: io::Error,
     },
     /// The workload was to start at an instant, and was not ready.
     #[error("not ready at its instant: late by {late_ns} ns")]
     NotReady {
-        /// By how much, in nanoseconds.
+        /// The delay behind the instant, in nanoseconds.
         late_ns: u64,
     },
     /// The target hangs.
@@ -95,11 +96,11 @@ pub enum RunError {
          hangs. See the kernel log (dmesg)"
     )]
     Stalled {
-        /// The target.
+        /// Path of the target.
         path: String,
-        /// The workload.
+        /// Name of the workload.
         workload: String,
-        /// For how long.
+        /// The length of the silence.
         seconds: u64,
     },
     /// A worker ended without a report.
@@ -108,7 +109,7 @@ pub enum RunError {
          report it"
     )]
     Lost {
-        /// The workload.
+        /// Name of the workload.
         workload: String,
     },
     /// No thread could be started.
@@ -156,7 +157,7 @@ impl RunError {
     }
 }
 
-/// Why `workload` cannot run on `target`.
+/// The error of a workload that cannot run on `target`; `why` ends the sentence.
 pub(crate) fn unsuitable(workload: &Workload, target: &OpenTarget, why: String) -> RunError {
     RunError::Unsuitable {
         path: target.identity().path.clone(),

@@ -12,7 +12,7 @@ use crate::run::assemble::FinalSync;
 use crate::run::error::{RunError, worker_error};
 use crate::run::hang::join;
 use crate::run::session::Session;
-use crate::run::watched_call::WatchedCall;
+use crate::run::watched_call::{CallProgress, SilentCall, WatchedCall};
 use crate::run::workers::{Assignment, leave_open};
 use diskproof_device::Pulse;
 use diskproof_model::measurement::{
@@ -39,32 +39,15 @@ impl Session {
         let mut pulse = Pulse::start(assignment.open.identity());
         let limit_ns = self.stall_timeout.with_active_disk_ns();
         // The next workload obeys what the watcher answers here: a sync ends by itself.
-        let look = |_: &mut TimeSeries, waited_ns, _| (pulse.beats() && waited_ns < limit_ns, 1.0);
-        let work = |files: Vec<OwnedFd>| {
-            let mut clock = WorkerClock::new();
-            let start_ns = clock.now();
-            let results = files
-                .iter()
-                .map(|file| sync(file.as_raw_fd(), SyncCall::Fdatasync));
-            let result = results.min().unwrap_or(0);
-            let interruption = clock.interruptions(clock.now(), || start_ns).pop();
-            let ns = clock.now().saturating_sub(start_ns);
-            (
-                ns,
-                -result,
-                interruption.map(|one| Interruption { requests: 1, ..one }),
-            )
+        let look = |_: &mut TimeSeries, waited_ns, _| CallProgress {
+            has_moved: pulse.beats() && waited_ns < limit_ns,
+            done: 1.0,
         };
         let stop = AtomicBool::new(false);
         let call = self.call_on(assignment, Phase::Measure, &stop);
-        Ok(match call.run(watch, look, work)? {
-            Ok((ns, errno, interruption)) => FinalSync {
-                ns,
-                errno,
-                hang: None,
-                interruption,
-            },
-            Err((lasted, _)) => {
+        Ok(match call.run(watch, look, sync_files)? {
+            Ok(synced) => synced,
+            Err(SilentCall { lasted, .. }) => {
                 leave_open(assignments, assignment.target);
                 let (ns, now) = (lasted.as_nanos() as u64, MonotonicClock.now());
                 FinalSync {
@@ -77,7 +60,7 @@ impl Session {
         })
     }
 
-    /// Reads back what a verified workload wrote, that of the assignment at `index`.
+    /// Reads back the blocks that the verified workload of the assignment at `index` wrote.
     pub(super) fn verify_written(
         &self,
         measurement: &mut Measurement,
@@ -144,11 +127,32 @@ impl Session {
     }
 }
 
+/// Makes the content of the files durable, one after the other.
+fn sync_files(files: Vec<OwnedFd>) -> FinalSync {
+    let mut clock = WorkerClock::new();
+    let start_ns = clock.now();
+    let mut result = 0;
+    for file in &files {
+        // An error is a negative errno.
+        result = result.min(sync(file.as_raw_fd(), SyncCall::Fdatasync));
+    }
+    let interruption = clock.interruptions(clock.now(), || start_ns).pop();
+    FinalSync {
+        ns: clock.now().saturating_sub(start_ns),
+        errno: -result,
+        hang: None,
+        interruption: interruption.map(|interruption| Interruption {
+            requests: 1,
+            ..interruption
+        }),
+    }
+}
+
 /// Adjacent blocks are read together, up to this size.
 const READ_BYTES: usize = 1 << 20;
 /// At most this many bad blocks are named; all are counted.
 const NAMED_MAX: usize = 100;
-/// Cells of the series for the watcher.
+/// Cells of the series that the watcher sees; a longer series merges them.
 const CELLS_MAX: usize = 1024;
 
 /// Shared by the reading thread and the supervisor.
@@ -200,12 +204,12 @@ fn verify(
             files: &files,
             journal: &journal,
             buffers: Buffers::new(1, read_bytes.max(block_bytes))?,
-            block: block_bytes,
+            block_bytes,
             checked: &mine,
             damaged: BTreeSet::new(),
             is_repeated: false,
         };
-        check.all(read_bytes, times)
+        check.check_repeatedly(read_bytes, times)
     };
     let mut before = 0;
     let look = |series: &mut TimeSeries, elapsed_ns, _| {
@@ -216,13 +220,15 @@ fn verify(
             ..Cell::default()
         };
         series.add(elapsed_ns, &cell, CELLS_MAX);
-        let has_moved = blocks > std::mem::replace(&mut before, blocks);
-        (has_moved, blocks as f64 / written.max(1) as f64)
+        CallProgress {
+            has_moved: blocks > std::mem::replace(&mut before, blocks),
+            done: blocks as f64 / written.max(1) as f64,
+        }
     };
     match call.run(watch, look, work)? {
         Ok(Ok(())) => Ok(None),
         Ok(Err(source)) => Err(worker_error(call.workload, call.open, source)),
-        Err((_, silent_ns)) => Ok(Some(silent_ns)),
+        Err(call) => Ok(Some(call.silent_ns)),
     }
 }
 
@@ -231,20 +237,20 @@ struct BlockCheck<'a> {
     files: &'a TargetFiles,
     journal: &'a WriteJournal,
     buffers: Buffers,
-    block: usize,
+    block_bytes: usize,
     checked: &'a VerifyProgress,
-    /// The blocks that were found damaged. None counts twice.
+    /// Offsets of the damaged blocks so far, each of which counts once.
     damaged: BTreeSet<u64>,
-    /// Whether every block has been checked before.
+    /// True once every block has been checked.
     is_repeated: bool,
 }
 
 impl BlockCheck<'_> {
-    /// Checks every block so often, by reads of up to `read_bytes`.
-    fn all(&mut self, read_bytes: usize, times: u32) -> io::Result<()> {
+    /// Checks every block `times` times, by reads of up to `read_bytes`.
+    fn check_repeatedly(&mut self, read_bytes: usize, times: u32) -> io::Result<()> {
         let started_ns = MonotonicClock.now();
         for _ in 0..times.max(1) {
-            self.each(read_bytes);
+            self.check_once(read_bytes);
             if self.checked.stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -256,78 +262,77 @@ impl BlockCheck<'_> {
         Ok(())
     }
 
-    fn each(&mut self, read_bytes: usize) {
+    fn check_once(&mut self, read_bytes: usize) {
+        let blocks_max = (read_bytes / self.block_bytes).max(1);
         let mut written = self.journal.written().peekable();
         while let Some((offset, generation)) = written.next() {
-            let mut run = vec![generation];
-            while run.len() < (read_bytes / self.block).max(1)
-                && let Some((_, next)) =
-                    written.next_if(|(at, _)| *at == offset + (run.len() * self.block) as u64)
-            {
-                run.push(next);
+            let mut generations = vec![generation];
+            while generations.len() < blocks_max {
+                let end = offset + (generations.len() * self.block_bytes) as u64;
+                let Some((_, next)) = written.next_if(|(start, _)| *start == end) else {
+                    break;
+                };
+                generations.push(next);
             }
-            self.run(offset, &run);
+            self.check_adjacent(offset, &generations);
             if self.checked.stop.load(Ordering::Relaxed) {
                 return;
             }
         }
     }
 
-    /// Checks blocks that follow each other from `offset` on.
-    fn run(&mut self, offset: u64, run: &[u32]) {
-        let block = self.block;
+    /// Checks the blocks of these generations, which follow each other from `offset` on.
+    fn check_adjacent(&mut self, offset: u64, generations: &[u32]) {
+        let block_bytes = self.block_bytes;
+        let bytes = generations.len() * block_bytes;
         let started_ns = MonotonicClock.now();
-        let outcome = read_all(
-            self.files,
-            self.buffers.bytes_mut(0, run.len() * block),
-            offset,
-        );
+        let outcome = read_all(self.files, self.buffers.bytes_mut(0, bytes), offset);
         if let (Ok(()), Some(read)) = (&outcome, &mut lock(&self.checked.result).read_back) {
             read.latency.record(MonotonicClock.now() - started_ns);
-            read.bytes += (run.len() * block) as u64;
+            read.bytes += bytes as u64;
         }
-        for (index, generation) in run.iter().enumerate() {
-            let at = offset + (index * block) as u64;
-            let bad = match &outcome {
-                Ok(()) => self.journal.find_damage(
-                    &self.buffers.bytes(0, run.len() * block)[index * block..][..block],
-                    at,
-                    *generation,
-                ),
-                // One bad sector fails the whole read; reading block by block finds it.
-                Err(_) => match read_all(self.files, self.buffers.bytes_mut(0, block), at) {
-                    Ok(()) => {
-                        let found = self.buffers.bytes(0, block);
-                        self.journal.find_damage(found, at, *generation)
-                    }
-                    Err(error) => Some(BadBlock {
-                        offset_bytes: at,
-                        why: format!("cannot be read: {error}"),
-                        written_to_bytes: None,
-                    }),
-                },
+        for (index, generation) in generations.iter().enumerate() {
+            let block_offset = offset + (index * block_bytes) as u64;
+            let bad = if outcome.is_ok() {
+                let block = &self.buffers.bytes(0, bytes)[index * block_bytes..][..block_bytes];
+                self.journal.find_damage(block, block_offset, *generation)
+            } else {
+                self.reread(block_offset, *generation)
             };
-            self.count(at, bad);
+            self.count(block_offset, bad);
+        }
+    }
+
+    /// Reads and checks a single block of a read that failed: one bad sector fails all of it.
+    fn reread(&mut self, offset: u64, generation: u32) -> Option<BadBlock> {
+        let block = self.buffers.bytes_mut(0, self.block_bytes);
+        match read_all(self.files, block, offset) {
+            Ok(()) => self.journal.find_damage(block, offset, generation),
+            Err(error) => Some(BadBlock {
+                offset_bytes: offset,
+                why: format!("cannot be read: {error}"),
+                written_to_bytes: None,
+            }),
         }
     }
 
     /// Counts a block that was read. The lock is not held during a read.
-    fn count(&mut self, at: u64, bad: Option<BadBlock>) {
+    fn count(&mut self, offset: u64, bad: Option<BadBlock>) {
         let mut result = lock(&self.checked.result);
         if !self.is_repeated {
             result.blocks += 1;
         }
         let Some(bad) = bad else {
             if !self.is_repeated {
-                result.places.add_intact(at, self.block as u64);
+                result.places.add_intact(offset, self.block_bytes as u64);
             }
             return;
         };
-        if !self.damaged.insert(at) {
+        if !self.damaged.insert(offset) {
             return;
         }
         result.bad_blocks += 1;
-        result.places.add_damaged(&bad, self.block as u64);
+        result.places.add_damaged(&bad, self.block_bytes as u64);
         if result.bad.len() < NAMED_MAX {
             result.bad.push(bad);
         }
@@ -337,9 +342,9 @@ impl BlockCheck<'_> {
 fn read_all(files: &TargetFiles, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
-        let at = offset + done as u64;
-        let place = files.place(at);
-        let room = files.bytes_in_file(at, bytes.len() - done);
+        let next = offset + done as u64;
+        let place = files.place(next);
+        let room = files.bytes_in_file(next, bytes.len() - done);
         let rest = &mut bytes[done..done + room];
         match rustix::io::pread(place.fd, rest, place.offset) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),

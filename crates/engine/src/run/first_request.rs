@@ -8,7 +8,7 @@ use crate::random::Random;
 use crate::run::error::RunError;
 use crate::run::limits::{extent_of, largest_block};
 use crate::run::supervise::StallTimeout;
-use crate::run::watched_call::WatchedCall;
+use crate::run::watched_call::{CallProgress, SilentCall, WatchedCall};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
@@ -26,18 +26,20 @@ const LARGE_BYTES: u32 = 1 << 20;
 /// A target is slow if its second small request takes longer: a seek, half a turn and a short queue
 /// of others take less, and a disk that slept is awake for it.
 const SLOW_NS: u64 = 50_000_000;
-/// Waking up takes a disk less than this.
+/// A disk that wakes up for the first request answers it within this time.
 const WAKE_UP_NS: u64 = 15_000_000_000;
-/// What is in flight should be answered within this share of the measured time.
+/// Requests in flight should be answered within this share of the measured time.
 const DRAIN_SHARE: u64 = 10;
-/// But may take at least, and at most, this long.
-const DRAIN_NS: (u64, u64) = (1_000_000_000, 4_000_000_000);
-/// The same by a large request, which also counts the way to its place: a rotating disk streams 256
-/// MiB in a third of what this many separate requests take.
+/// It may take this long, however short the measured time is.
+const DRAIN_NS_MIN: u64 = 1_000_000_000;
+/// It should take no longer, however long the measured time is.
+const DRAIN_NS_MAX: u64 = 4_000_000_000;
+/// The limit for a large request, which also counts the way to its place: a rotating disk streams
+/// 256 MiB in a third of what this many separate requests take.
 const LARGE_DRAIN_NS: u64 = 8_000_000_000;
 
-/// How slow a target is, if it is: before a workload with a queue, and before the trials of I/O
-/// engines. Costs one small request.
+/// Times the first requests to a target, before a workload with a queue and before the trials of
+/// I/O engines. `None` where the target is fast enough for the queue of the workload.
 pub(crate) fn find_slow(
     workload: &Workload,
     target: &OpenTarget,
@@ -72,13 +74,16 @@ pub(crate) fn find_slow(
     };
     let waited = call.run(
         watch,
-        |_, _, _| (answered.swap(false, Ordering::Relaxed), 0.0),
+        |_, _, _| CallProgress {
+            has_moved: answered.swap(false, Ordering::Relaxed),
+            done: 0.0,
+        },
         move |files| first.time(files.first()?, &answer),
     )?;
     match waited {
         Ok(Some(timed)) if timed.limits(workload) => Ok(Some(timed)),
         Ok(_) => Ok(None),
-        Err((lasted, _)) => {
+        Err(SilentCall { lasted, .. }) => {
             target.leave_open();
             if stop.load(Ordering::Relaxed) {
                 return Err(RunError::interrupted(&workload.name));
@@ -97,15 +102,15 @@ pub(crate) struct SlowTarget {
 }
 
 impl SlowTarget {
-    /// How long it takes to move so many bytes.
-    pub(crate) fn ns_of(self, bytes: u64) -> u64 {
+    /// The time, in nanoseconds, that the target needs to move so many bytes.
+    pub(crate) fn transfer_ns(self, bytes: u64) -> u64 {
         self.ns.saturating_mul(bytes.div_ceil(self.bytes))
     }
 
-    /// Whether it is slow, or at least too slow for the queue of a workload.
+    /// True if the target is slow, or at least too slow for the queue of a workload.
     fn limits(self, workload: &Workload) -> bool {
         if self.is_large() {
-            self.depth_of(workload).is_some()
+            self.drained_depth(workload).is_some()
         } else {
             self.ns > SLOW_NS
         }
@@ -117,20 +122,20 @@ impl SlowTarget {
 
     /// Requests that each worker of a workload keeps in flight; `None` where its depth is right. A
     /// workload without a limit of time may take as long as its queue does, but for a layout.
-    pub(crate) fn depth_of(self, workload: &Workload) -> Option<u32> {
-        let block_ns = self.ns_of(u64::from(largest_block(workload)));
-        let all_ns = block_ns.saturating_mul(u64::from(workload.workers)).max(1);
+    pub(crate) fn drained_depth(self, workload: &Workload) -> Option<u32> {
+        let block_ns = self.transfer_ns(u64::from(largest_block(workload)));
+        let round_ns = block_ns.saturating_mul(u64::from(workload.workers)).max(1);
         let (least_ns, most_ns) = if self.is_large() {
             (LARGE_DRAIN_NS, LARGE_DRAIN_NS)
         } else {
-            DRAIN_NS
+            (DRAIN_NS_MIN, DRAIN_NS_MAX)
         };
         let time_ns = match workload.layout {
             Layout::Provides => Some(workload.stop.time_ns.unwrap_or(0)),
             _ => workload.stop.time_ns,
         };
         let drain_ns = (time_ns? / DRAIN_SHARE).clamp(least_ns, most_ns);
-        let depth = drain_ns / all_ns;
+        let depth = drain_ns / round_ns;
         if depth >= u64::from(workload.depth) {
             return None;
         }
@@ -144,7 +149,7 @@ struct FirstRequest {
     large_bytes: u32,
     reads: bool,
     writes: bool,
-    /// Where they go; empty where a new scratch file has nothing to read.
+    /// The span of its requests; empty where a new scratch file has nothing to read.
     extent: Extent,
     random: Random,
 }
@@ -179,8 +184,8 @@ impl FirstRequest {
         })
     }
 
-    /// What one takes; `None` where it fails. The second decides: the first may wake the disk up,
-    /// or be the one that a limit of rate has saved. If it is not slow, a large one follows.
+    /// Times a request; `None` where it fails. The second one decides: the first may wake the disk
+    /// up, or be the one that a limit of rate has saved. If it is not slow, a large one follows.
     fn time(&mut self, fd: &OwnedFd, answered: &AtomicBool) -> Option<SlowTarget> {
         let (small, large) = (self.bytes, self.large_bytes);
         let mut buffers = Buffers::new(1, large as usize).ok()?;
@@ -203,19 +208,20 @@ impl FirstRequest {
         })
     }
 
-    /// How long the slower of both directions takes. Another place each time, which no cache
-    /// knows. A write puts back what was there, since the workload may leave this place alone.
+    /// Sends a request in each direction of the workload and returns the time of the slower one, in
+    /// nanoseconds. Takes another place each time, which no cache knows. A write puts back what was
+    /// there, since the workload may leave this place alone.
     fn send(&mut self, fd: &OwnedFd, memory: &mut [u8]) -> Option<u64> {
         let bytes = memory.len() as u64;
         let Extent { start, length } = self.extent;
         if length == 0 {
-            return timed(bytes, || pwrite(fd, memory, start));
+            return time_call(bytes, || pwrite(fd, memory, start));
         }
         let offset = start + self.random.below(length / bytes) * bytes;
-        let read_ns = timed(bytes, || pread(fd, &mut *memory, offset))?;
+        let read_ns = time_call(bytes, || pread(fd, &mut *memory, offset))?;
         let mut write_ns = 0;
         if self.writes {
-            write_ns = timed(bytes, || pwrite(fd, memory, offset))?;
+            write_ns = time_call(bytes, || pwrite(fd, memory, offset))?;
         }
         if self.reads {
             Some(read_ns.max(write_ns))
@@ -225,8 +231,8 @@ impl FirstRequest {
     }
 }
 
-/// How long a call takes; `None` where it does not move all of the bytes.
-fn timed(bytes: u64, call: impl FnOnce() -> rustix::io::Result<usize>) -> Option<u64> {
+/// The time of a call, in nanoseconds; `None` where it does not move all of the bytes.
+fn time_call(bytes: u64, call: impl FnOnce() -> rustix::io::Result<usize>) -> Option<u64> {
     let start_ns = MonotonicClock.now();
     let moved = call().ok()? as u64;
     if moved != bytes {
@@ -253,7 +259,7 @@ mod tests {
                 ..Workload::named("reads")
             };
             let ns = ms * 1_000_000;
-            SlowTarget { bytes, ns }.depth_of(&workload)
+            SlowTarget { bytes, ns }.drained_depth(&workload)
         };
         let (short, long) = (Some(5), Some(600));
         // 300 kB/s: large blocks, and pages, 32 of which take less than a second.

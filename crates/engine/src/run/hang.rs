@@ -9,7 +9,7 @@ use diskproof_model::stream::Streams;
 use std::ops::Deref;
 use std::sync::Mutex;
 
-/// The result of a worker whose target hangs, and what it waits for at `now`.
+/// The result of a worker whose target hangs, and the hang as it is at `now`.
 pub(crate) fn time_out(
     snapshot: &Mutex<WorkerSnapshot>,
     asked: StuckWorker<'_>,
@@ -35,8 +35,9 @@ pub(crate) fn time_out(
 /// wait for the queue ends after 200 ms.
 const WITHIN_CALL_NS: u64 = 1_000_000_000;
 
-/// How long the workers of a target, started at `start_ns`, have waited without any completion.
-/// `None` where no worker waits: an open loop with nothing due has no request in flight.
+/// The time, in nanoseconds, for which the workers of a target, started at `start_ns`, have waited
+/// without any completion. `None` where no worker waits: an open loop with nothing due has no
+/// request in flight.
 pub(crate) fn silence_ns(
     workers: impl Iterator<Item = impl Deref<Target = WorkerSnapshot>>,
     start_ns: u64,

@@ -55,7 +55,7 @@ impl Session {
         Ok(())
     }
 
-    /// Loads these bytes into the page cache. Returns whether there was time for all.
+    /// Loads these bytes into the page cache. Returns false where the time did not suffice.
     fn load(
         &self,
         workload: &Workload,
@@ -86,8 +86,8 @@ fn whole_pages(prepared: &PreparedTarget, target: &OpenTarget) -> Range<u64> {
     let extent = prepared.extent;
     let start = extent.start / PAGE_BYTES * PAGE_BYTES;
     let end = extent.end().next_multiple_of(PAGE_BYTES);
-    let most = target.usable_bytes() / PAGE_BYTES * PAGE_BYTES;
-    start..end.min(most)
+    let content_end = target.usable_bytes() / PAGE_BYTES * PAGE_BYTES;
+    start..end.min(content_end)
 }
 
 fn loading_workload(bytes: &Range<u64>, is_read: bool) -> Workload {

@@ -9,22 +9,23 @@ use diskproof_model::stream::Streams;
 
 /// Block size with which a scratch file gets its content.
 pub(crate) const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
+/// Requests in flight meanwhile.
 const LAYOUT_DEPTH: u32 = 8;
 /// Blocks between two syncs, so few that a slow disk never has much to write at once.
 const WRITES_PER_SYNC: u32 = 8;
 
-/// What a scratch file is to be given.
+/// The content that a scratch file is to get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayoutOrder {
-    /// Content from its start up to here.
+    /// The file has content from its start up to here afterwards.
     pub upto_bytes: u64,
-    /// How.
+    /// The way through or past the page cache.
     pub way: LayoutWay,
-    /// The longest that this may take.
+    /// The longest that this may take, in nanoseconds.
     pub time_ns: Option<u64>,
 }
 
-/// How a scratch file gets its content.
+/// The way of a scratch file's content to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayoutWay {
     /// Past the page cache.
@@ -90,7 +91,7 @@ pub(crate) fn layout_workload(
     }
 }
 
-/// The same through the page cache.
+/// The layout through the page cache.
 pub(crate) fn through_cache(layout: Workload) -> Workload {
     Workload {
         depth: 1,
@@ -100,8 +101,8 @@ pub(crate) fn through_cache(layout: Workload) -> Workload {
     }
 }
 
-/// The same on a target of several files: no block crosses the end of one, and blocking calls write
-/// them.
+/// The layout of a target of several files: no block crosses the end of one, and blocking calls
+/// write them.
 pub(crate) fn within_files(layout: Workload, target: &OpenTarget) -> Workload {
     let Some(part) = target.part_of_file() else {
         return layout;

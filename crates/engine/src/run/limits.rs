@@ -2,7 +2,7 @@
 //! its writes.
 
 use crate::io::Extent;
-use crate::load::budget::{Budget, SharedBudget};
+use crate::load::budget::{Budget, ByteBudget, SharedBudget};
 use crate::load::generator::AfterWrite;
 use crate::load::pattern::block_range;
 use crate::measure::turnover::MeasureGate;
@@ -47,8 +47,8 @@ pub(crate) fn threads_per_worker(depth: u32, kind: EngineKind) -> u32 {
     }
 }
 
-/// So many queues must fit into the limit of a workload whose measured time waits for the first
-/// one: half a gigabyte with eight blocks of 1 MiB.
+/// The limit of a workload must hold so many of its queues, if its measured time is to wait for the
+/// first one: half a gigabyte with eight blocks of 1 MiB.
 const TURNOVERS_MIN: u64 = 64;
 
 /// Number of parts of the span, each of which must hold a block.
@@ -77,8 +77,8 @@ pub(crate) fn schedule_of(group: Group<'_>, start_ns: u64) -> WorkerSchedule {
     }
 }
 
-/// Whether and when the workers decide the start of the measured time themselves: after a warm-up,
-/// in which closed loops fill their queues.
+/// The gate by which the workers decide the start of the measured time themselves, after a warm-up
+/// in which closed loops fill their queues; `None` where the schedule decides it.
 pub(crate) fn gate_of(
     group: Group<'_>,
     schedule: WorkerSchedule,
@@ -91,12 +91,12 @@ pub(crate) fn gate_of(
     Some(Arc::new(gate))
 }
 
-/// Whether a workload fills its queues in its warm-up, and has enough left to do afterwards.
+/// True if a workload fills its queues in its warm-up, and has enough left to do afterwards.
 fn fills_queues(workload: &Workload) -> bool {
     workload.rate.is_none() && workload.shape.starts.delay_ns == 0 && has_room(workload)
 }
 
-/// Whether the limits of a workload leave enough to measure after a full turnover of its queues,
+/// True if the limits of a workload leave enough to measure after a full turnover of its queues,
 /// which a fast disk notices only some milliseconds later.
 fn has_room(workload: &Workload) -> bool {
     let queued = u64::from(workload.depth) * u64::from(workload.workers);
@@ -125,7 +125,10 @@ pub(crate) fn budget_of(workload: &Workload, threads: u64) -> Budget {
     if shortest != longest {
         return Budget {
             steps: ops.map(|ops| SharedBudget::new(ops, threads)),
-            bytes: bytes.map(|bytes| (SharedBudget::new(bytes, threads), u64::from(longest))),
+            bytes: bytes.map(|bytes| ByteBudget {
+                left: SharedBudget::new(bytes, threads),
+                longest_step: u64::from(longest),
+            }),
             part: None,
         };
     }
@@ -166,7 +169,7 @@ pub(crate) fn within_part(
     limited
 }
 
-/// What follows each write, given the cache mode that holds.
+/// The follow-up of each write, given the cache mode that holds.
 pub(crate) fn after_write_of(workload: &Workload, cache: CachePolicy) -> AfterWrite {
     match workload.sync {
         SyncPolicy::Every {

@@ -19,18 +19,17 @@ use std::sync::Arc;
 
 /// A target made ready for one workload.
 pub(crate) struct PreparedTarget {
-    /// What is known before its run: workload, target, span, page cache, I/O engine.
+    /// The facts known before its run: workload, target, span, page cache, I/O engine.
     pub known: Measurement,
-    /// The span.
+    /// The span as bytes of the target.
     pub extent: Extent,
-    /// The part of the span that its reads and writes use, and its log, where its steps are
-    /// transactions.
-    pub log: Option<(Extent, Log)>,
+    /// The data and the log, where the steps are transactions.
+    pub transaction_span: Option<SplitSpan>,
     /// The journal of a verified workload.
     pub journal: Option<Arc<WriteJournal>>,
     /// Bytes of the span that a sequential workload passes over before it begins.
     pub skip_bytes: u64,
-    /// How operations without data of their own are carried out.
+    /// The calls that carry out operations without data of their own.
     pub calls: Option<BlockCalls>,
 }
 
@@ -73,8 +72,10 @@ pub(crate) fn prepare_target(
     } else {
         target.advise_random()
     }
-    let unwritten = || target.unwritten_bytes(extent.start, extent.length);
-    let unwritten_bytes = workload.reads().then(unwritten).flatten();
+    let mut unwritten_bytes = None;
+    if workload.reads() {
+        unwritten_bytes = target.unwritten_bytes(extent.start, extent.length);
+    }
     let calls = checked_calls(workload, target)?;
     let (engine, punted) = select(workload, cache.used, target, in_flight_max, slow)?;
     let parts = parts_of(workload, engine.used);
@@ -86,7 +87,7 @@ pub(crate) fn prepare_target(
         );
         return Err(unsuitable(workload, target, why));
     }
-    let log = log_for(workload, extent, target)?;
+    let transaction_span = split_for(workload, extent, target)?;
     let journal = journal_for(workload, extent, target, seed)?;
     if workload.checks_reads() && engine.used == EngineKind::Mmap {
         return Err(unverifiable(
@@ -103,15 +104,15 @@ pub(crate) fn prepare_target(
             ..Measurement::unmeasured(workload.clone(), span, engine, cache)
         },
         extent,
-        log,
+        transaction_span,
         journal,
         skip_bytes: 0,
         calls,
     })
 }
 
-/// Whether it appends records to a new file and makes them durable as it goes: a log, for which
-/// servers reserve the space first.
+/// True for a workload that appends records to a new file and makes them durable as it goes: a log,
+/// for which servers reserve the space first.
 fn appends_records(workload: &Workload, cache: CachePolicy) -> bool {
     workload.layout == Layout::Provides
         && workload.writes_partial_blocks(cache)
@@ -139,7 +140,7 @@ fn unverifiable(workload: &Workload, target: &OpenTarget, why: &str) -> RunError
     unsuitable(workload, target, format!("cannot be verified: {why}"))
 }
 
-/// What contradicts the transactions of a workload: a plan from a file may say anything.
+/// Says why a workload cannot have transactions: a plan from a file may contain anything.
 fn why_no_transactions(workload: &Workload) -> Option<&'static str> {
     let is_synced = match workload.sync {
         SyncPolicy::Every { writes, .. } => writes <= 1,
@@ -163,12 +164,12 @@ fn why_no_transactions(workload: &Workload) -> Option<&'static str> {
     }
 }
 
-/// The data and the log of a workload of transactions; `None` of others.
-fn log_for(
+/// The data and the log of a workload of transactions; `None` for others.
+fn split_for(
     workload: &Workload,
     extent: Extent,
     target: &OpenTarget,
-) -> Result<Option<(Extent, Log)>, RunError> {
+) -> Result<Option<SplitSpan>, RunError> {
     let Some(transaction) = workload.transaction else {
         return Ok(None);
     };
@@ -177,7 +178,7 @@ fn log_for(
     }
     let block_bytes = u64::from(workload.block_bytes);
     match Log::split_span(extent, transaction) {
-        Some(SplitSpan { data, log }) if data.length >= block_bytes => Ok(Some((data, log))),
+        Some(split) if split.data.length >= block_bytes => Ok(Some(split)),
         _ => {
             let why = format!(
                 "needs a block of {block_bytes} bytes and a log of {} bytes, but the span has {}. \
@@ -251,13 +252,13 @@ pub(crate) fn set_cache(
             ..buffered
         });
     }
-    let used = target.choose_cache(workload.cache)?;
-    empty_cache(workload, target, used.used)?;
-    if workload.drops_cache_first && used.used == CachePolicy::Cached {
+    let cache = target.choose_cache(workload.cache)?;
+    empty_cache(workload, target, cache.used)?;
+    if workload.drops_cache_first && cache.used == CachePolicy::Cached {
         target.write_back()?;
         target.drop_cache();
     }
-    Ok(used)
+    Ok(cache)
 }
 
 /// Empties the page cache where the workload needs that. One that writes blocks in part would only
@@ -287,21 +288,17 @@ pub(crate) fn check_alignment(
         return Ok(());
     }
     let unit = target.alignment_bytes();
-    let stride = if let Access::Stride { stride_bytes } = workload.access {
-        stride_bytes
-    } else {
-        0
-    };
-    let blocks = workload
-        .block_sizes()
-        .map(|bytes| ("block size", u64::from(bytes)));
-    let align = workload.shape.order.align_bytes.unwrap_or(0);
-    let all = blocks.chain([
-        ("alignment of offsets", u64::from(align)),
-        ("start of the span", extent.start),
-        ("stride", stride),
-    ]);
-    for (what, bytes) in all {
+    let mut aligned: Vec<(&str, u64)> = Vec::new();
+    for bytes in workload.block_sizes() {
+        aligned.push(("block size", u64::from(bytes)));
+    }
+    let align_bytes = workload.shape.order.align_bytes.unwrap_or(0);
+    aligned.push(("alignment of offsets", u64::from(align_bytes)));
+    aligned.push(("start of the span", extent.start));
+    if let Access::Stride { stride_bytes } = workload.access {
+        aligned.push(("stride", stride_bytes));
+    }
+    for (what, bytes) in aligned {
         if bytes % u64::from(unit) != 0 {
             let path = target.identity().path.clone();
             return Err(RunError::Alignment {

@@ -23,9 +23,9 @@ fn candidates(
     cache: CachePolicy,
     target: &OpenTarget,
 ) -> Result<Vec<EngineKind>, RunError> {
-    let calls = calls_of(workload, target).is_some();
-    let found: &[EngineKind] = match workload.engine {
-        EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap)) if calls => {
+    let makes_calls = calls_of(workload, target).is_some();
+    let engines: &[EngineKind] = match workload.engine {
+        EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap)) if makes_calls => {
             // Done in the submission, one at a time, trims would have no depth.
             let name = match kind {
                 EngineKind::Aio => "Linux AIO",
@@ -37,20 +37,20 @@ fn candidates(
         EngineChoice::Auto if workload.needs_threads() => &[EngineKind::Sync],
         // pread at depth 1 costs a quarter of a round through a ring.
         EngineChoice::Auto if workload.depth == 1 => &[EngineKind::Sync],
-        EngineChoice::Auto if calls => &[EngineKind::Uring, EngineKind::Sync],
+        EngineChoice::Auto if makes_calls => &[EngineKind::Uring, EngineKind::Sync],
         EngineChoice::Auto if cache == CachePolicy::Direct => {
             &[EngineKind::Uring, EngineKind::Aio, EngineKind::Sync]
         }
         // Buffered Linux AIO blocks in the submission: no depth at all.
         EngineChoice::Auto => &[EngineKind::Uring, EngineKind::Sync],
     };
-    Ok(found.to_vec())
+    Ok(engines.to_vec())
 }
 
-/// Selects for one workload on one target. All workloads of the run together keep up to
-/// `in_flight_max` requests in flight. A slow target gets no further request. Returns also whether
-/// io_uring hands, or would hand, this target's I/O to kernel worker threads; `None` where it was
-/// not tested or is unknown.
+/// Selects the I/O engine for one workload on one target. All workloads of the run together keep up
+/// to `in_flight_max` requests in flight. A slow target gets no further request. The second result
+/// is true if io_uring hands, or would hand, this target's I/O to kernel worker threads; `None`
+/// where that was not tested or is unknown.
 pub(crate) fn select(
     workload: &Workload,
     cache: CachePolicy,
@@ -70,11 +70,10 @@ pub(crate) fn select(
         match tried {
             Ok(()) => {
                 // On a slow target, the I/O engine makes no difference.
-                let punted = if kind == EngineKind::Uring && slow.is_none() {
-                    punted(workload, target)
-                } else {
-                    None
-                };
+                let mut punted = None;
+                if kind == EngineKind::Uring && slow.is_none() {
+                    punted = is_punted(workload, target);
+                }
                 let mut chosen = EngineUse {
                     asked: workload.engine,
                     used: kind,
@@ -107,7 +106,7 @@ pub(crate) fn select(
 
 /// The depth on a slow target, where the workload has a larger one.
 fn reduced_depth(workload: &Workload, slow: Option<SlowTarget>) -> Option<u32> {
-    let depth = slow?.depth_of(workload)?;
+    let depth = slow?.drained_depth(workload)?;
     if depth < workload.depth {
         Some(depth)
     } else {
@@ -132,7 +131,7 @@ pub(crate) fn refuse_mapping(engine: EngineChoice, target: &OpenTarget) -> Resul
     Err(unusable(EngineKind::Mmap, target, why))
 }
 
-/// Why an I/O engine cannot be used.
+/// Says why an I/O engine cannot be used.
 fn refused(from: EngineKind, error: &io::Error) -> Fallback {
     let (name, setup) = match from {
         EngineKind::Uring => ("io_uring", "io_uring_setup"),
@@ -194,10 +193,10 @@ const AIO_LIMITS: &str = "/proc/sys/fs";
 /// Requests left for new AIO contexts on this machine; databases use the same limit. Unlimited
 /// where it is unknown.
 fn aio_left(limits: &Path) -> u64 {
-    let most = read_number(&limits.join("aio-max-nr"));
+    let limit = read_number(&limits.join("aio-max-nr"));
     let taken = read_number(&limits.join("aio-nr"));
-    match (most, taken) {
-        (Some(most), Some(taken)) => most.saturating_sub(taken),
+    match (limit, taken) {
+        (Some(limit), Some(taken)) => limit.saturating_sub(taken),
         _ => u64::MAX,
     }
 }
@@ -223,7 +222,7 @@ fn try_out(
             let buffers = Buffers::new(1, block as usize)?;
             let mut backend = UringBackend::new(fd, buffers, 1, cache, batched)?;
             if let Some(call) = device_call(workload, target) {
-                try_call(&mut backend, call, punted(workload, target))?;
+                try_call(&mut backend, call, is_punted(workload, target))?;
             }
             if is_readable {
                 read_one(backend, block)?;
@@ -251,17 +250,17 @@ fn tried_bytes(workload: &Workload, target: &OpenTarget) -> u32 {
 }
 
 fn read_one(mut backend: impl Backend, len: u32) -> io::Result<()> {
-    match result_of(&mut backend, Op::Read, len)? {
+    match send_one(&mut backend, Op::Read, len)? {
         // An I/O error comes from the disk, not from the I/O engine: the run will count it.
         result if result < 0 && -result != libc::EIO => Err(io::Error::from_raw_os_error(-result)),
         _ => Ok(()),
     }
 }
 
-/// Whether io_uring has this call of a device: discards only. The answer to one of nothing is
-/// EINVAL from a kernel that has the command, EOPNOTSUPP from Linux 5.19 to 6.11. Older kernels do
-/// not know commands at all. The kernel tries each discard without blocking, and fails it on
-/// devices that cannot (zram; Linux 6.18).
+/// Fails where io_uring lacks this call of a device; it has discards only. The answer to a discard
+/// of nothing is EINVAL from a kernel that has the command, EOPNOTSUPP from Linux 5.19 to 6.11.
+/// Older kernels do not know commands at all. The kernel tries each discard without blocking, and
+/// fails it on devices that cannot (zram; Linux 6.18).
 fn try_call(backend: &mut UringBackend, call: BlockCall, punted: Option<bool>) -> io::Result<()> {
     let is_command = match call {
         // A discard of nothing drops nothing.
@@ -269,7 +268,7 @@ fn try_call(backend: &mut UringBackend, call: BlockCall, punted: Option<bool>) -
         BlockCall::PunchHole => false,
     };
     let errno = if is_command && punted != Some(true) {
-        -result_of(backend, Op::Call(call), 0)?
+        -send_one(backend, Op::Call(call), 0)?
     } else {
         libc::EOPNOTSUPP
     };
@@ -279,8 +278,8 @@ fn try_call(backend: &mut UringBackend, call: BlockCall, punted: Option<bool>) -
     }
 }
 
-/// The result of one request at the start of the target.
-fn result_of(backend: &mut impl Backend, op: Op, len: u32) -> io::Result<i32> {
+/// Sends one request at the start of the target. Returns its bytes, or a negative errno.
+fn send_one(backend: &mut impl Backend, op: Op, len: u32) -> io::Result<i32> {
     let mut request = Some(Request::new(0, op, 0, len));
     backend.enqueue(&mut |_| request.take())?;
     loop {
@@ -293,9 +292,9 @@ fn result_of(backend: &mut impl Backend, op: Op, len: u32) -> io::Result<i32> {
     }
 }
 
-/// io_uring first tries each request without blocking; a file that does not take RWF_NOWAIT has
-/// every request handed to a worker thread.
-fn punted(workload: &Workload, target: &OpenTarget) -> Option<bool> {
+/// True where io_uring hands every request to a worker thread: it first tries each without
+/// blocking, and this file does not take RWF_NOWAIT. `None` where that is unknown.
+fn is_punted(workload: &Workload, target: &OpenTarget) -> Option<bool> {
     let block = tried_bytes(workload, target);
     if target.usable_bytes() < u64::from(block) {
         return None;
@@ -335,26 +334,36 @@ const TRIAL_ROUNDS: u32 = 3;
 /// this, saving them gains nothing, and each trial waits for a whole queue of slow requests.
 const TRIAL_RATE_MIN: f64 = 20_000.0;
 
+/// Rates of two I/O engines, in requests per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct TrialRates {
+    first: f64,
+    second: f64,
+}
+
 /// The best rates of two I/O engines tried in turn; `None` where one fails, or where the disk is
 /// too slow to tell them apart.
 fn best_of_each(
     mut first: impl FnMut() -> Option<f64>,
     mut second: impl FnMut() -> Option<f64>,
-) -> Option<(f64, f64)> {
-    let mut best = (0.0_f64, 0.0_f64);
+) -> Option<TrialRates> {
+    let mut best = TrialRates {
+        first: 0.0,
+        second: 0.0,
+    };
     for _ in 0..TRIAL_ROUNDS {
-        best.0 = best.0.max(first()?);
-        if best.0 < TRIAL_RATE_MIN {
+        best.first = best.first.max(first()?);
+        if best.first < TRIAL_RATE_MIN {
             return None;
         }
-        best.1 = best.1.max(second()?);
+        best.second = best.second.max(second()?);
     }
     Some(best)
 }
 
-/// Where io_uring hands every request to a worker thread, Linux AIO may be faster (a device that
-/// completes in the submission) or far slower (a filesystem that blocks in it). Both run a few
-/// milliseconds of random reads. Returns the reason where AIO wins.
+/// Compares both interfaces where io_uring hands every request to a worker thread: Linux AIO may be
+/// faster (a device that completes in the submission) or far slower (a filesystem that blocks in
+/// it). Both run a few milliseconds of random reads. Returns the reason where AIO wins.
 fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Option<String> {
     let trial = EngineTrial {
         reads: random_reads(workload),
@@ -363,7 +372,10 @@ fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -
         cache,
         target,
     };
-    let (uring, aio) = best_of_each(|| trial.uring_rate(), || trial.aio_rate())?;
+    let TrialRates {
+        first: uring,
+        second: aio,
+    } = best_of_each(|| trial.uring_rate(), || trial.aio_rate())?;
     if aio <= uring * TRIAL_GAIN {
         return None;
     }
@@ -448,7 +460,11 @@ mod tests {
         assert_eq!((slow, tried.len()), (None, 1));
         let (mut uring, mut aio) = ([5e5, 7e5, 6e5].into_iter(), [9e5, 1e5, 8e5].into_iter());
         let best = best_of_each(|| uring.next(), || aio.next());
-        assert_eq!(best, Some((7e5, 9e5)));
+        let rates = TrialRates {
+            first: 7e5,
+            second: 9e5,
+        };
+        assert_eq!(best, Some(rates));
         assert_eq!(best_of_each(|| Some(1e6), || None), None);
     }
 }

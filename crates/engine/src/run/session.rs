@@ -30,9 +30,10 @@ use diskproof_model::stream::Streams;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// A page, which direct I/O takes on every filesystem.
+/// A layout begins and ends at a multiple of a page, which direct I/O takes on every filesystem.
 const LAYOUT_UNIT_BYTES: u64 = 4096;
-/// Between the seeds of two slices; odd, so that no two of them are alike.
+/// The distance between the seeds of two slices: an odd number, whose multiples are all different.
+/// This one is 2⁶⁴ divided by the golden ratio, the step of splitmix64.
 const SLICE_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A run: its time zero and its seed.
@@ -73,25 +74,26 @@ impl Session {
         self.started
     }
 
-    /// Within how many nanoseconds the wall clock and the monotonic clock were read at the start.
+    /// The time between the readings of the wall clock and the monotonic clock at the start, in
+    /// nanoseconds.
     pub fn paired_within_ns(&self) -> u64 {
         self.paired_within_ns
     }
 
-    /// By how much the wall clock has gained on the monotonic clock since the start of the run, in
+    /// The gain of the wall clock on the monotonic clock since the start of the run, in
     /// nanoseconds: it was set, or its rate was corrected.
     pub fn wall_gained_ns(&self) -> i64 {
         let now = StartInstant::now();
         let monotonic_ns = now.monotonic_ns.saturating_sub(self.origin_ns);
         let wall_ns = match now.wall.duration_since(self.started) {
-            Ok(gone) => gone.as_nanos() as i64,
+            Ok(elapsed) => elapsed.as_nanos() as i64,
             Err(back) => -(back.duration().as_nanos() as i64),
         };
         wall_ns.saturating_sub(monotonic_ns as i64)
     }
 
-    /// The same run, whose next workloads start at this instant, in nanoseconds after the start of
-    /// the run. They fail with [`RunError::NotReady`] where their preparation takes longer.
+    /// The run, whose next workloads start at this instant, in nanoseconds after the start of the
+    /// run. They fail with [`RunError::NotReady`] where their preparation takes longer.
     pub fn starting_at(self, start_ns: u64) -> Self {
         Self {
             start: StartTime::At(self.origin_ns.saturating_add(start_ns)),
@@ -99,7 +101,7 @@ impl Session {
         }
     }
 
-    /// The same run with another seed.
+    /// The run with another seed.
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
@@ -109,9 +111,9 @@ impl Session {
         MonotonicClock.now().saturating_sub(self.origin_ns)
     }
 
-    /// The same run for the slice with this number, from 0, of a workload that has moved this many
-    /// bytes on each target: a sequential workload goes on where it was, a random one goes
-    /// elsewhere, and no data is written twice.
+    /// The run for the slice with this number, from 0, of a workload that has moved this many bytes
+    /// on each target: a sequential workload goes on where it was, a random one goes elsewhere, and
+    /// no data is written twice.
     pub fn for_slice(self, number: u64, moved_bytes: u64) -> Self {
         Self {
             seed: self.seed.wrapping_add(number.wrapping_mul(SLICE_SEED_STEP)),
@@ -169,15 +171,16 @@ impl Session {
             let workload = &group.workloads[seat.member];
             let target_index = seat.target;
             let target = seat.open_target(targets);
-            let mut one = self.prepare(workload, target, requests_max, watch)?;
-            one.known.target = target_index;
-            ready.push(one);
+            let mut prepared = self.prepare(workload, target, requests_max, watch)?;
+            prepared.known.target = target_index;
+            ready.push(prepared);
         }
         // After all of them: some empty the page cache.
         let mut prepared = Vec::new();
-        for (mut one, seat) in ready.into_iter().zip(&mut seats) {
-            self.hold_in_memory(&mut one, seat.open_target(targets), watch)?;
-            prepared.push(Arc::new(one));
+        for (mut prepared_target, seat) in ready.into_iter().zip(&mut seats) {
+            let target = seat.open_target(targets);
+            self.hold_in_memory(&mut prepared_target, target, watch)?;
+            prepared.push(Arc::new(prepared_target));
         }
         for target in 0..targets.len() {
             let used = prepared
@@ -199,8 +202,8 @@ impl Session {
                 prepared,
             });
         }
-        let all: Vec<&OpenTarget> = targets.iter().collect();
-        let measurements = self.measure(group, &all, &assignments, Phase::Measure, watch)?;
+        let opens: Vec<&OpenTarget> = targets.iter().collect();
+        let measurements = self.measure(group, &opens, &assignments, Phase::Measure, watch)?;
         note_content(&measurements, &prepared, targets);
         Ok(measurements)
     }
@@ -233,8 +236,8 @@ impl Session {
         Ok(measurements)
     }
 
-    /// Writes the scratch file where it is not written yet. Returns whether the watcher
-    /// interrupted, and how the writing went.
+    /// Writes the scratch file where it is not written yet. Returns the watcher's order, and the
+    /// measurement of the writing, if anything was written.
     pub fn lay_out(
         &self,
         target: &mut OpenTarget,
@@ -254,10 +257,10 @@ impl Session {
         let from = target.usable_bytes() / LAYOUT_UNIT_BYTES * LAYOUT_UNIT_BYTES;
         let wanted = (upto_bytes - from).next_multiple_of(LAYOUT_UNIT_BYTES);
         // Whole blocks, where there is room: a workload leaves a rest of less than one.
-        let most = target.capacity_bytes().max(upto_bytes) - from;
+        let room = target.capacity_bytes().max(upto_bytes) - from;
         let length = wanted
             .next_multiple_of(u64::from(LAYOUT_BLOCK_BYTES))
-            .min(most);
+            .min(room);
         let workload = within_files(way.adapt(layout_workload(from, length, time_ns)), target);
         let measured = self.move_content(&workload, target, watch)?;
         mark_laid_out(target, &measured);
@@ -303,8 +306,8 @@ impl Session {
         Ok(measured)
     }
 
-    /// How long a slow target takes to write so many bytes, in nanoseconds, by one or two small
-    /// requests; `None` where it is not slow.
+    /// The time that a slow target needs to write so many bytes, in nanoseconds, estimated from one
+    /// or two small requests; `None` where it is not slow.
     pub fn slow_write_ns(
         &self,
         bytes: u64,
@@ -319,7 +322,7 @@ impl Session {
         };
         set_cache(&writes, target)?;
         let slow = find_slow(&writes, target, self.stall_timeout, watch)?;
-        Ok(slow.map(|slow| slow.ns_of(bytes)))
+        Ok(slow.map(|slow| slow.transfer_ns(bytes)))
     }
 
     /// Makes a target ready for a workload: page cache, content, span and I/O engine.
@@ -411,11 +414,11 @@ impl Session {
         counter_log.read(clock.now());
         let schedule = workers.decided(planned, clock.now());
         let total = ProcessTotal::since(cpu_before, schedule.start_ns, clock.now());
-        let of_threads: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
+        let thread_times: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
         let began_ns = workers.began_ns();
         let mut measurements = self.assemble_all(assignments, workers, schedule, control, watch)?;
         counter_log.read(clock.now());
-        share_out(&mut measurements, &of_threads, total);
+        share_out(&mut measurements, &thread_times, total);
         counter_log.fill(&mut measurements, schedule.measure_ns);
         count_devices(&mut measurements, targets, snapshots);
         for (index, measurement) in measurements.iter_mut().enumerate() {
@@ -440,8 +443,8 @@ impl Session {
         for (state, assignment) in workers.states.iter_mut().zip(assignments) {
             let planned = schedule.delayed(assignment.workload);
             let measured = measured_schedule(planned, &mut state.results);
-            let (flow_ns, _) = flow(&state.results, measured.measure_ns);
-            ends_ns.push(measured.measure_ns + flow_ns);
+            let flow = flow(&state.results, measured.measure_ns);
+            ends_ns.push(measured.measure_ns + flow.ns);
             schedules.push(measured);
         }
         let mut syncs: Vec<Option<FinalSync>> = vec![None; assignments.len()];
@@ -513,11 +516,13 @@ pub(crate) fn refuse_errors(measured: &Measurement, target: &OpenTarget) -> Resu
     })
 }
 
-/// A workload on a target, with the description of its own that it has where another one uses that
-/// of the target.
+/// A workload on a target.
 struct Seat {
+    /// Index of the workload in its group.
     member: usize,
+    /// Index of the target.
     target: usize,
+    /// An open file description for this workload alone, where another one uses that of the target.
     own: Option<OpenTarget>,
 }
 
@@ -551,8 +556,8 @@ fn take_seats(group: Group<'_>, targets: &[OpenTarget]) -> Result<Vec<Seat>, Run
     Ok(seats)
 }
 
-/// Which parts of scratch files have content now. From the start of a span on in which a workload
-/// trimmed there is none, and what needs content writes it again. `measurements` and `prepared`
+/// Notes which parts of scratch files have content now. There is none from the start of a span on
+/// in which a workload trimmed: what needs content writes it again. `measurements` and `prepared`
 /// hold, workload by workload, one per target.
 fn note_content(
     measurements: &[Measurement],

@@ -48,12 +48,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
-/// Trims have no data.
+/// The buffers of a workload that only trims: the smallest, since trims have no data.
 const TRIM_BUFFER_BYTES: u32 = 4096;
-/// A worker that starts later looks this often whether the run is over.
+/// A worker that starts later than others sleeps for at most this long before it checks whether the
+/// run is over.
 const START_CHECK_NS: u64 = 50_000_000;
+/// The stack of a worker thread: there may be hundreds of threads, and their buffers are mappings.
+const STACK_BYTES: usize = 256 << 10;
 
-/// What one thread needs before it starts.
+/// The configuration of one thread.
 pub(crate) struct WorkerConfig {
     /// Index of the assignment.
     pub assignment: usize,
@@ -79,17 +82,17 @@ pub(crate) struct WorkerConfig {
     pub stream: u64,
     /// Set when the thread must end.
     pub stop: Arc<AtomicBool>,
-    /// Where it publishes its counts.
+    /// The series to which the thread adds its counts, for the progress display.
     pub published: Arc<Mutex<TimeSeries>>,
-    /// Where it publishes its snapshots.
+    /// The snapshot that it updates, for the supervisor.
     pub snapshot: SharedSnapshot,
 }
 
 /// The common start of all threads.
 pub(crate) struct WorkerStart {
-    /// The schedule.
+    /// The times of all threads that start together.
     pub schedule: WorkerSchedule,
-    /// What decides when the measured time starts, where the schedule does not.
+    /// The gate that decides when the measured time starts, where the schedule does not.
     pub gate: Option<Arc<MeasureGate>>,
     /// When the first thread began, on CLOCK_MONOTONIC; [`u64::MAX`] before.
     pub began_ns: Arc<AtomicU64>,
@@ -108,7 +111,7 @@ pub(crate) enum WorkerReport {
 /// The open files of a thread, which must stay open until it has reported ready.
 #[derive(Clone)]
 pub(crate) struct WorkerFiles<'a> {
-    /// Those of the target, of which there is one at least.
+    /// Descriptors of the target, of which there is one at least.
     pub target: Vec<BorrowedFd<'a>>,
     /// The part of each of several files that belongs to the target.
     pub part: Option<PartOfFile>,
@@ -126,11 +129,15 @@ pub(crate) fn spawn(
 ) -> io::Result<()> {
     let part = files.part.unwrap_or_default();
     let has_other_sync = files.synced.is_some();
-    let all = files.target.iter().chain(&files.synced);
-    let numbers: Vec<RawFd> = all.map(|file| file.as_raw_fd()).collect();
+    let numbers: Vec<RawFd> = files
+        .target
+        .iter()
+        .chain(&files.synced)
+        .map(|file| file.as_raw_fd())
+        .collect();
     std::thread::Builder::new()
         .name(format!("diskproof-{}", config.stream))
-        .stack_size(256 << 10)
+        .stack_size(STACK_BYTES)
         .spawn(move || {
             let number = config.number;
             // Shared data is a number, or behind a lock that recovers from a panic (crate::lock).
@@ -246,7 +253,7 @@ fn filled_buffers(config: &WorkerConfig, slots: u32) -> io::Result<Buffers> {
     Ok(buffers)
 }
 
-/// What is written, where it is not new random data.
+/// Makes the data of writes, where it is not new random data.
 fn content_of(config: &WorkerConfig) -> Option<ContentWriter> {
     let content = config
         .prepared
@@ -259,10 +266,10 @@ fn content_of(config: &WorkerConfig) -> Option<ContentWriter> {
     Some(ContentWriter::new(content, config.seed, config.stream))
 }
 
-/// The transactions that its steps are, where they are some.
+/// The transactions of a worker, where its steps are such.
 fn transactions_of(config: &WorkerConfig) -> Option<Transactions> {
     let workload = &config.prepared.known.workload;
-    let (_, log) = config.prepared.log.clone()?;
+    let log = config.prepared.transaction_span.clone()?.log;
     let shape = workload.transaction?;
     Some(Transactions::new(
         shape,
@@ -272,7 +279,7 @@ fn transactions_of(config: &WorkerConfig) -> Option<Transactions> {
     ))
 }
 
-/// What a worker's generator needs beyond plain steps.
+/// The options of a worker's generator.
 fn options_of(config: &WorkerConfig, schedule: WorkerSchedule) -> GeneratorOptions {
     let workload = &config.prepared.known.workload;
     GeneratorOptions {
@@ -302,7 +309,7 @@ fn options_of(config: &WorkerConfig, schedule: WorkerSchedule) -> GeneratorOptio
     }
 }
 
-/// How long before a start a worker wakes up.
+/// The time between a worker's waking up and a start.
 fn lead_of(config: &WorkerConfig) -> Lead {
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
     Lead::for_worker(config.depth, processors)
@@ -330,7 +337,7 @@ fn wait_for_start<C: Clock>(
     }
 }
 
-/// How a worker treats the page cache.
+/// The treatment of the page cache by a worker.
 fn cache_handling(workload: &Workload, cache: CachePolicy, extent: Extent) -> CacheHandling {
     match cache {
         CachePolicy::Buffered if workload.writes_partial_blocks(cache) => CacheHandling::Keep,
@@ -340,7 +347,7 @@ fn cache_handling(workload: &Workload, cache: CachePolicy, extent: Extent) -> Ca
     }
 }
 
-/// What checks the blocks that a worker reads, where they are checked.
+/// The check of the blocks that a worker reads, where they are checked.
 fn read_check_of(prepared: &PreparedTarget) -> Option<ReadCheck> {
     let workload = &prepared.known.workload;
     if !workload.checks_reads() || prepared.known.engine.used == EngineKind::Null {
@@ -356,19 +363,20 @@ fn wake_up_exactly() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
+const ENDED_EARLY: &str = "the run ended before it started";
+
 fn run_worker<B: Backend>(
     config: WorkerConfig,
     backend: B,
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
-    let gone = || io::Error::other("the run ended before it started");
     reports
         .send(WorkerReport::Ready(config.assignment, backend.features()))
-        .map_err(|_| gone())?;
+        .map_err(|_| io::Error::other(ENDED_EARLY))?;
     // Made before the start is known, so that the clock notices every interruption from then on.
     let mut clock = WorkerClock::new();
-    let common = start.recv().map_err(|_| gone())?;
+    let common = start.recv().map_err(|_| io::Error::other(ENDED_EARLY))?;
     let schedule = common.schedule;
     lock(&config.snapshot).thread = Some(rustix::thread::gettid().as_raw_nonzero().get());
     let before = usage::thread();

@@ -15,7 +15,7 @@ pub const STALL_NS: u64 = 45_000_000_000;
 /// what is in flight. What is missing then stays unknown.
 pub(crate) const ENDED_NS: u64 = 4_000_000_000;
 
-/// How often a supervisor checks for progress, and calls the watcher.
+/// The interval at which a supervisor checks for progress and calls the watcher.
 pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(50);
 
 /// Work without a deadline of its own may be silent this many times longer. A disk that retries a
@@ -28,20 +28,22 @@ const WITHOUT_DEADLINE_FACTOR: u64 = 5;
 /// others, and the sync may be lost.
 const ACTIVE_DISK_FACTOR: u64 = 20;
 
-/// How long a target may show no progress.
+/// The longest time for which a target may show no progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StallTimeout {
+    /// The limit from the order to end on.
     ns: u64,
+    /// A target that was silent for less may only be slow.
     hung_ns: u64,
 }
 
 impl StallTimeout {
-    /// Counts from the time at which the work was told to end.
+    /// A timeout that counts from the time at which the work was told to end.
     pub(crate) fn from_ns(ns: u64) -> Self {
         Self { ns, hung_ns: ns }
     }
 
-    /// In a run that was ended before its plan was.
+    /// The timeout of a run that was ended before its plan was.
     pub(crate) fn ended(self) -> Self {
         Self {
             ns: self.ns.min(ENDED_NS),
@@ -49,7 +51,7 @@ impl StallTimeout {
         }
     }
 
-    /// Whether a target that was silent for so long, when the wait ended, may only be slow.
+    /// True if a target that was silent for so long, when the wait ended, may only be slow.
     pub(crate) fn is_late(self, silence_ns: u64) -> bool {
         silence_ns < self.hung_ns
     }
@@ -64,17 +66,17 @@ impl StallTimeout {
         }
     }
 
-    /// After the work was told to end, in nanoseconds.
+    /// The limit after the work was told to end, in nanoseconds.
     pub(crate) fn ns(self) -> u64 {
         self.ns
     }
 
-    /// For work that only its last byte or operation ends, in nanoseconds.
+    /// The limit for work that only its last byte or operation ends, in nanoseconds.
     pub(crate) fn without_deadline_ns(self) -> u64 {
         self.ns.saturating_mul(WITHOUT_DEADLINE_FACTOR)
     }
 
-    /// For a sync while the disk completes requests, in nanoseconds.
+    /// The limit for a sync while the disk completes requests, in nanoseconds.
     pub(crate) fn with_active_disk_ns(self) -> u64 {
         self.ns.saturating_mul(ACTIVE_DISK_FACTOR)
     }
@@ -90,18 +92,18 @@ impl StallTimeout {
     }
 }
 
-/// How long a supervisor waits for a target, in nanoseconds; `None` is for ever.
+/// The limits of a supervisor's wait for a target, in nanoseconds; `None` is for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct WaitLimits {
     /// The longest silence of a target that was not told to end.
     pub silence_ns: Option<u64>,
-    /// The longest silence of one that was.
+    /// The longest silence of a target that was told to end.
     pub silence_at_end_ns: Option<u64>,
     /// The longest time from the order to end on, whatever the target still answers.
     pub end_ns: Option<u64>,
 }
 
-/// Where the reports of threads arrive, and the clock by which they are waited for.
+/// The queue in which the reports of threads arrive, and the clock by which they are waited for.
 pub(crate) trait Inbox<R> {
     /// The time now, in nanoseconds.
     fn now(&self) -> u64;
@@ -128,7 +130,7 @@ impl<R> Inbox<R> for ChannelInbox<'_, R> {
     }
 }
 
-/// What a supervisor has waited for.
+/// The end of a supervisor's wait.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event<R> {
     /// A thread has reported.
@@ -144,11 +146,11 @@ pub(crate) enum Event<R> {
 /// A target whose time is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Overdue {
-    /// The target.
+    /// Index of the target.
     pub target: usize,
     /// When it was told to end; the present time where it was not.
     pub ending_since_ns: u64,
-    /// How long it has shown no progress.
+    /// The time since its last progress.
     pub silence_ns: u64,
 }
 
@@ -172,7 +174,7 @@ pub(crate) struct Supervisor {
 
 #[derive(Debug, Clone, Copy)]
 struct SupervisedTarget {
-    /// Its last sign of progress.
+    /// The time of its last sign of progress.
     heard_ns: u64,
     /// When it was told to end.
     ending_since_ns: Option<u64>,
@@ -186,7 +188,7 @@ impl Supervisor {
         Self::checking_every(CHECK_EVERY, now, targets, limits)
     }
 
-    /// The same, with another time between two checks.
+    /// As [`Self::new`], with another time between two checks.
     pub(crate) fn checking_every(
         every: Duration,
         now: u64,
@@ -277,7 +279,7 @@ impl Supervisor {
         self.targets[target].heard_ns = at_ns;
     }
 
-    /// For how long a target has shown no progress, as of the last check.
+    /// The time since a target's last progress, as of the last check, in nanoseconds.
     pub(crate) fn silence_ns(&self, target: usize) -> u64 {
         self.checked_ns
             .saturating_sub(self.targets[target].heard_ns)
@@ -288,14 +290,14 @@ impl Supervisor {
         self.targets[target].ending_since_ns.get_or_insert(now);
     }
 
-    /// All targets are told to end now.
+    /// Tells all targets to end now.
     pub(crate) fn end_all(&mut self, now: u64) {
         for target in 0..self.targets.len() {
             self.end(target, now);
         }
     }
 
-    /// All targets are told to end by the first check from this time on.
+    /// Tells all targets to end by the first check from this time on.
     pub(crate) fn end_at(&mut self, deadline_ns: u64) {
         self.deadline_ns = Some(deadline_ns);
     }
@@ -313,7 +315,7 @@ impl Supervisor {
         }
     }
 
-    /// Whether a target was told to end.
+    /// True if a target was told to end.
     pub(crate) fn is_ending(&self, target: usize) -> bool {
         self.targets[target].ending_since_ns.is_some()
     }

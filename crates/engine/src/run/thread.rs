@@ -60,7 +60,7 @@ fn close_range(first: libc::c_uint, last: Option<libc::c_uint>) {
 
 /// The calling thread (ioprio_set(2)).
 const IOPRIO_WHO_PROCESS: libc::c_int = 1;
-/// Where the class begins in a priority (IOPRIO_CLASS_SHIFT).
+/// The lowest bit of the class in a priority (IOPRIO_CLASS_SHIFT).
 const IOPRIO_CLASS_SHIFT: u32 = 13;
 
 /// Schedules the calling thread.

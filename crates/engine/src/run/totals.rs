@@ -8,7 +8,7 @@ use diskproof_model::measurement::{ByteCount, CpuTime, Measurement};
 use diskproof_model::window::{DiskCounts, WINDOW_NS, WINDOWS_MAX};
 use std::collections::BTreeSet;
 
-/// All counters at one moment.
+/// The readings of all counters at one moment.
 #[derive(Debug, Clone)]
 struct CounterReading {
     at_ns: u64,
@@ -42,7 +42,7 @@ impl<'a> CounterLog<'a> {
         }
     }
 
-    /// How long the supervisor may sleep until the next reading is due, in nanoseconds.
+    /// The time until the next reading is due, in nanoseconds.
     pub(crate) fn due_in_ns(&self, measure_ns: u64, now: u64) -> u64 {
         self.next_ns.unwrap_or(measure_ns).saturating_sub(now)
     }
@@ -74,7 +74,7 @@ impl<'a> CounterLog<'a> {
         });
     }
 
-    /// What the process used from the first reading to `now`; `None` before any reading.
+    /// The use of the process from the first reading to `now`; `None` before any reading.
     pub(crate) fn process_so_far(&self, now: u64) -> Option<ProcessTotal> {
         let first = self.readings.first()?;
         Some(ProcessTotal::since(first.cpu, first.at_ns, now))
@@ -120,12 +120,12 @@ impl<'a> CounterLog<'a> {
 /// The windows hold the CPU time of the process; the measurement has its share of it. What the
 /// windows have together becomes that share.
 fn share_cpu(measurement: &mut Measurement) {
-    let mut all = CpuTime::default();
+    let mut total = CpuTime::default();
     for window in &measurement.windows {
-        all += window.cpu;
+        total += window.cpu;
     }
-    let user_share = measurement.cpu.user_ns as f64 / (all.user_ns as f64).max(1.0);
-    let system_share = measurement.cpu.system_ns as f64 / (all.system_ns as f64).max(1.0);
+    let user_share = measurement.cpu.user_ns as f64 / (total.user_ns as f64).max(1.0);
+    let system_share = measurement.cpu.system_ns as f64 / (total.system_ns as f64).max(1.0);
     for window in &mut measurement.windows {
         window.cpu = CpuTime {
             user_ns: (window.cpu.user_ns as f64 * user_share) as u64,
@@ -134,20 +134,20 @@ fn share_cpu(measurement: &mut Measurement) {
     }
 }
 
-/// What the whole process used, from the start of the workers to the end of the last.
+/// The use of the whole process, from the start of the workers to the end of the last.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProcessTotal {
-    /// CPU time.
+    /// CPU time of all threads.
     pub cpu: CpuTime,
-    /// Wall-clock time.
+    /// Wall-clock time, at least 1 ns.
     pub ns: u64,
 }
 
 impl ProcessTotal {
-    /// From `start_ns`, with the CPU time until then, to `now`.
-    pub(crate) fn since(cpu: CpuTime, start_ns: u64, now: u64) -> Self {
+    /// The use from `start_ns`, when the CPU time was `cpu_before`, to `now`.
+    pub(crate) fn since(cpu_before: CpuTime, start_ns: u64, now: u64) -> Self {
         Self {
-            cpu: usage::process_since(cpu),
+            cpu: usage::process_since(cpu_before),
             ns: now.saturating_sub(start_ns).max(1),
         }
     }
@@ -158,22 +158,22 @@ impl ProcessTotal {
 /// count only for the process (io_uring/io-wq.c), and this program's display. Scaled to the
 /// measured time.
 pub(crate) fn share_out(measurements: &mut [Measurement], own: &[CpuTime], total: ProcessTotal) {
-    let all: u64 = measurements.iter().map(operations).sum();
+    let all_operations: u64 = measurements.iter().map(operations).sum();
     let is_alone = measurements.len() == 1;
-    let mut of_threads = CpuTime::default();
+    let mut threads_cpu = CpuTime::default();
     for cpu in own {
-        of_threads += *cpu;
+        threads_cpu += *cpu;
     }
-    let rest = usage::since(total.cpu, of_threads);
+    let rest = usage::since(total.cpu, threads_cpu);
     for (measurement, own) in measurements.iter_mut().zip(own) {
         let part = if is_alone {
             1.0
         } else {
-            operations(measurement) as f64 / all.max(1) as f64
+            operations(measurement) as f64 / all_operations.max(1) as f64
         };
-        let within = (measurement.wall_ns as f64 / total.ns as f64).min(1.0);
-        let user_ns = (own.user_ns as f64 + rest.user_ns as f64 * part) * within;
-        let system_ns = (own.system_ns as f64 + rest.system_ns as f64 * part) * within;
+        let measured_share = (measurement.wall_ns as f64 / total.ns as f64).min(1.0);
+        let user_ns = (own.user_ns as f64 + rest.user_ns as f64 * part) * measured_share;
+        let system_ns = (own.system_ns as f64 + rest.system_ns as f64 * part) * measured_share;
         measurement.cpu = CpuTime {
             user_ns: user_ns as u64,
             system_ns: system_ns as u64,
@@ -194,24 +194,24 @@ pub(crate) fn count_devices(
     snapshots: Vec<Snapshot>,
 ) {
     let disks: Vec<BTreeSet<String>> = targets.iter().map(|target| disk_names(target)).collect();
-    // Those of each workload: a measurement gets the sum.
+    // The bytes of each workload, before the measurements get the sums.
     let asked: Vec<ByteCount> = measurements
         .iter()
         .map(|measurement| measurement.asked)
         .collect();
     for (target, snapshot) in snapshots.into_iter().enumerate() {
         let sharing = sharing_targets(&disks, target);
-        let mut all = ByteCount::default();
+        let mut asked_of_disks = ByteCount::default();
         for (measurement, asked) in measurements.iter().zip(&asked) {
             if sharing.contains(&measurement.target) {
-                all += *asked;
+                asked_of_disks += *asked;
             }
         }
-        let device = snapshot.finish(all);
+        let device = snapshot.finish(asked_of_disks);
         ask_windows(measurements, target, &sharing);
         for measurement in measurements.iter_mut() {
             if measurement.target == target {
-                measurement.asked = all;
+                measurement.asked = asked_of_disks;
                 measurement.device = device.clone();
             }
         }

@@ -2,7 +2,7 @@
 //! runs in a separate thread, and the caller stops waiting at a deadline.
 
 use crate::io::clock::ActiveClock;
-use crate::io::interruptions::read;
+use crate::io::interruptions::read_clock;
 use crate::lock::lock;
 use crate::run::supervise::{CHECK_EVERY, ENDED_NS, Event, Inbox, Supervisor, WaitLimits};
 use crate::run::thread::own_descriptors;
@@ -16,18 +16,18 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Whether a call that has not returned yet has made progress since the last check.
+/// A caller's view of a call that has not returned yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// It has.
+    /// The call has made progress since the last check.
     Progress,
-    /// It has not, as far as anyone can tell.
+    /// No progress is visible since the last check.
     Silence,
-    /// The run was ended, so that the wait for it is short.
+    /// The run was ended, so that the wait for the call becomes short.
     Unwanted,
 }
 
-/// How waiting for a call ended.
+/// The end of waiting for a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited<T> {
     /// The call returned.
@@ -160,8 +160,8 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
 
 /// Calls `work` in a separate thread, with its own descriptors for these files, which stay open as
 /// long as the thread. Calls `look` every 50 ms with the length of the present silence, in
-/// nanoseconds; stops waiting after `stall_ns` without progress, and returns then how long the call
-/// had taken as the error of the inner result.
+/// nanoseconds; stops waiting after `stall_ns` without progress. The error of the inner result is
+/// the time since the start of such a call.
 pub(crate) fn call_with_timeout<'a, T: Send + 'static>(
     files: impl Iterator<Item = BorrowedFd<'a>>,
     stall_ns: u64,
@@ -211,7 +211,8 @@ impl Heartbeat {
     }
 }
 
-/// The engine beats twenty times a second. Only after this long without a beat other signs count.
+/// Only after this long without a beat other signs of life count: the engine beats twenty times a
+/// second.
 const QUIET: Duration = Duration::from_secs(1);
 /// A process that uses this share of a processor is working, such as filling buffers, and does not
 /// wait for a disk.
@@ -225,8 +226,11 @@ pub struct SignsOfLife {
     beats: u64,
     pulses: Vec<Pulse>,
     clock: ActiveClock,
+    /// When the last sign was seen.
     seen: Duration,
+    /// When [`Self::is_working`] looked last.
     checked: Duration,
+    /// The processor time until then.
     processor_time: Duration,
 }
 
@@ -246,7 +250,7 @@ impl SignsOfLife {
         }
     }
 
-    /// For how long there has been no sign.
+    /// The time since the last sign of life; zero where this call finds one.
     pub fn silence(&mut self) -> Duration {
         let now = self.clock.uptime();
         let beats = self.heartbeat.count();
@@ -259,7 +263,7 @@ impl SignsOfLife {
         now - self.seen
     }
 
-    /// Whether there was a sign since the last look; for [`Deferred::supervise`].
+    /// As [`Self::silence`], in the form that [`Deferred::supervise`] takes.
     pub fn look(&mut self) -> Sign {
         if self.silence().is_zero() {
             Sign::Progress
@@ -282,9 +286,9 @@ impl SignsOfLife {
     }
 }
 
-/// Of all threads of this process so far.
+/// The processor time of all threads of this process so far.
 fn processor_time() -> Duration {
-    Duration::from_nanos(read(ClockId::ProcessCPUTime))
+    Duration::from_nanos(read_clock(ClockId::ProcessCPUTime))
 }
 
 #[cfg(test)]

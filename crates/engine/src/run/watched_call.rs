@@ -12,15 +12,31 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// The progress of a call since the last look.
+pub(crate) struct CallProgress {
+    /// True if anything was done since then.
+    pub has_moved: bool,
+    /// The share of the work that is done.
+    pub done: f64,
+}
+
+/// A call that was abandoned because its target did not answer.
+pub(crate) struct SilentCall {
+    /// The time since the start of the call.
+    pub lasted: Duration,
+    /// The time since its last progress, in nanoseconds.
+    pub silent_ns: u64,
+}
+
 /// A call on a target, whose progress the watcher sees as that of a workload.
 pub(crate) struct WatchedCall<'a> {
-    /// The workload.
+    /// The workload under whose name the progress is shown.
     pub workload: &'a Workload,
-    /// The target.
+    /// The target whose files the call gets.
     pub open: &'a OpenTarget,
     /// Index of the target, where its silence is shown.
     pub target: Option<usize>,
-    /// Which part of the work it is.
+    /// The part of the run that the watcher sees.
     pub phase: Phase,
     /// The longest silence, in nanoseconds.
     pub stall_ns: u64,
@@ -29,21 +45,19 @@ pub(crate) struct WatchedCall<'a> {
 }
 
 impl WatchedCall<'_> {
-    /// As [`call_with_timeout`], whose inner error comes with the last silence, in nanoseconds.
-    /// `look` gets the time so far and the silence, may add to the series that the watcher sees,
-    /// and returns whether there was progress, and the share that is done. `work` gets all files of
-    /// the target.
+    /// As [`call_with_timeout`]. `look` gets the time so far and the silence, in nanoseconds, and
+    /// may add to the series that the watcher sees. `work` gets all files of the target.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         watch: &mut dyn Watch,
-        mut look: impl FnMut(&mut TimeSeries, u64, u64) -> (bool, f64),
+        mut look: impl FnMut(&mut TimeSeries, u64, u64) -> CallProgress,
         work: impl FnOnce(Vec<OwnedFd>) -> T + Send + 'static,
-    ) -> Result<Result<T, (Duration, u64)>, RunError> {
+    ) -> Result<Result<T, SilentCall>, RunError> {
         let mut series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
         let (mut elapsed_ns, mut before_ns) = (0, 0);
         let tick = |silent_ns: u64| {
             elapsed_ns += silent_ns.saturating_sub(before_ns);
-            let (has_moved, done) = look(&mut series, elapsed_ns, silent_ns);
+            let CallProgress { has_moved, done } = look(&mut series, elapsed_ns, silent_ns);
             let control = watch.tick(&Progress {
                 done: Some(done),
                 silence: self.target.map(|target| Silence {
@@ -67,6 +81,9 @@ impl WatchedCall<'_> {
         };
         let waited = call_with_timeout(self.open.files(), self.stall_ns, tick, work)
             .map_err(|source| worker_error(self.workload, self.open, source))?;
-        Ok(waited.map_err(|lasted| (lasted, before_ns)))
+        Ok(waited.map_err(|lasted| SilentCall {
+            lasted,
+            silent_ns: before_ns,
+        }))
     }
 }

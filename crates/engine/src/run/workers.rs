@@ -30,10 +30,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-/// From the decision to start to the common start: long enough for every thread to wake up.
+/// The time from the decision to start to the common start: long enough for every thread to wake
+/// up.
 const LEAD_NS: u64 = 300_000;
 
-/// When workers start.
+/// The start of all workers of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartTime {
     /// As soon as all of them can wake up.
@@ -45,15 +46,14 @@ pub(crate) enum StartTime {
 /// A workload on a target.
 #[derive(Clone, Copy)]
 pub(crate) struct Assignment<'a> {
-    /// What to do.
     pub workload: &'a Workload,
-    /// Its place in the group.
+    /// Index of the workload in its group.
     pub member: usize,
     /// Index of the target.
     pub target: usize,
     /// The target, with the open file description of this workload.
     pub open: &'a OpenTarget,
-    /// The prepared target.
+    /// The target's preparation for this workload.
     pub prepared: &'a Arc<PreparedTarget>,
 }
 
@@ -82,19 +82,19 @@ pub(crate) struct WorkerGroup<'a> {
     stops: Vec<Arc<AtomicBool>>,
     /// For each workload, the published series of all targets.
     published: Vec<Arc<Mutex<TimeSeries>>>,
-    /// For each assignment.
+    /// One state for each assignment.
     pub states: Vec<AssignmentState>,
     handles: Vec<WorkerHandle>,
 }
 
-/// What the threads of an assignment have done.
+/// The results of the threads of an assignment so far.
 #[derive(Default)]
 pub(crate) struct AssignmentState {
     /// The active features of its backends, for the record.
     pub features: Vec<String>,
     /// The results of its threads.
     pub results: Vec<WorkerResult>,
-    /// Its schedule in an open loop, from time zero on.
+    /// The schedule of an open loop, from time zero on.
     pub pacer: Option<Pacer>,
     /// The CPU time of its threads.
     pub cpu: CpuTime,
@@ -108,16 +108,16 @@ pub(crate) struct AssignmentState {
 struct WorkerHandle {
     assignment: usize,
     snapshot: SharedSnapshot,
-    /// Its result has not arrived, and it has not timed out.
+    /// True until its result arrives, or until it times out.
     is_running: bool,
 }
 
 /// The open file descriptions that the threads of an assignment take their descriptors from.
 #[derive(Default)]
 struct WorkerDescriptions {
-    /// For each worker that has its own; empty where they use that of the target.
-    of_workers: Vec<Vec<OwnedFd>>,
-    /// The one that syncs what the others wrote.
+    /// The files of each worker that has its own; empty where all use those of the target.
+    own_files: Vec<Vec<OwnedFd>>,
+    /// The description that syncs what the others wrote.
     synced: Option<OwnedFd>,
 }
 
@@ -199,10 +199,10 @@ impl<'a> WorkerGroup<'a> {
         for worker in config {
             if !is_shared {
                 let own = open.files_for_worker(durability)?;
-                descriptions.of_workers.push(own);
+                descriptions.own_files.push(own);
             }
             let files = WorkerFiles {
-                target: match descriptions.of_workers.last() {
+                target: match descriptions.own_files.last() {
                     Some(own) => own.iter().map(AsFd::as_fd).collect(),
                     None => open.files().collect(),
                 },
@@ -243,7 +243,7 @@ impl<'a> WorkerGroup<'a> {
         let threads = workers * u64::from(per_worker);
         let block = u64::from(largest_block(workload));
         let budget = budget_of(workload, threads);
-        let mut all = Vec::new();
+        let mut configs = Vec::new();
         let mut shared_sync = None;
         if matches!(workload.sync, SyncPolicy::Shared { .. }) {
             shared_sync = Some(Arc::<SharedSync>::default());
@@ -266,11 +266,11 @@ impl<'a> WorkerGroup<'a> {
                     let extent = whole.share(&workload.access, index, threads, block);
                     (extent, within_part(&budget, workload, extent, whole))
                 };
-                let part = match &prepared.log {
-                    Some((data, _)) => *data,
+                let data = match &prepared.transaction_span {
+                    Some(split) => split.data,
                     None => extent,
                 };
-                let mut pattern = Pattern::new(workload, part, seed, first_stream | index);
+                let mut pattern = Pattern::new(workload, data, seed, first_stream | index);
                 pattern.skip(prepared.skip_bytes / workers);
                 if per_worker > 1 {
                     let key = order_key(seed, first_stream | worker);
@@ -298,9 +298,9 @@ impl<'a> WorkerGroup<'a> {
                     snapshot: SharedSnapshot::default(),
                 });
             }
-            all.push(threads_of_worker);
+            configs.push(threads_of_worker);
         }
-        all
+        configs
     }
 
     /// Waits for every thread of an assignment, also where one has failed: until then they use
@@ -389,7 +389,7 @@ impl<'a> WorkerGroup<'a> {
     }
 }
 
-/// For each assignment the part that it is of a flow.
+/// One entry for each assignment: its part of a flow, where it belongs to one.
 fn flow_parts(assignments: &[Assignment<'_>]) -> Vec<Option<Arc<FlowPart>>> {
     let mut flows: BTreeMap<u32, Arc<Flow>> = BTreeMap::new();
     let mut parts = Vec::new();
@@ -405,7 +405,7 @@ fn flow_parts(assignments: &[Assignment<'_>]) -> Vec<Option<Arc<FlowPart>>> {
     parts
 }
 
-/// When the writes of a workload are durable. The descriptions of its workers have the flag.
+/// The durability of a workload's writes, by the flag with which its workers open the target.
 pub(crate) fn durability_of(workload: &Workload) -> WriteDurability {
     let flag = match workload.sync {
         SyncPolicy::WithWrite { flag } => Some(flag),

@@ -13,8 +13,17 @@ use std::io;
 /// A disk may cache the surroundings of a block that it has read. No second access goes to the same
 /// range of this size, where there is room enough.
 const NEIGHBOURHOOD_BYTES: u64 = 64 << 10;
-/// Tries to find an offset that was not read yet.
+/// After so many tries an offset is taken though it was read before.
 const TRIES: usize = 16;
+/// Spans with fewer neighbourhoods are read block by block: the offsets of a survey would use up
+/// their neighbourhoods.
+const NEIGHBOURHOODS_MIN: u64 = 16_384;
+/// Tenths of the time for the random accesses; each of the four other patterns gets one tenth.
+const RANDOM_TENTHS: u64 = 6;
+/// Fixed places spread over at most one part of the span in so many.
+const SPREAD_PARTS: u64 = 64;
+/// The stream of random numbers for the accesses: any number that no other user of the seed takes.
+const ACCESS_STREAM: u64 = 0x00AC_CE55;
 /// A track of today's disks holds about 0.5 to 2 MiB. A step of one to four times this size leads
 /// to a neighbouring track, at any angle.
 const TRACK_BYTES: u64 = 1 << 20;
@@ -41,9 +50,8 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             + f64::from(SeekPattern::OTHERS) * f64::from(plan.pattern_reads);
         let mut done = 0u32;
         for seek in PATTERNS {
-            // Six tenths of the time for the random accesses, a tenth for each other pattern.
             let (count, tenths) = if seek == SeekPattern::Random {
-                (plan.random_reads, 6)
+                (plan.random_reads, RANDOM_TENTHS)
             } else {
                 (plan.pattern_reads, 1)
             };
@@ -89,12 +97,13 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     }
 }
 
-/// Where the accesses go.
+/// Draws the offsets of the accesses.
 struct Places {
     extent: Extent,
     block: u64,
-    /// Blocks that count as one for the disk's cache.
+    /// Two offsets in the same range of so many bytes count as read from the disk's cache.
     detector: u64,
+    /// The ranges that were read, by number.
     used: HashSet<u64>,
     random: Random,
 }
@@ -102,8 +111,8 @@ struct Places {
 impl Places {
     fn new(target: &SurveyTarget, block: u64) -> Self {
         // A small span has only room for single blocks.
-        let roomy = target.extent.length / NEIGHBOURHOOD_BYTES >= 16_384;
-        let detector = if roomy {
+        let is_roomy = target.extent.length / NEIGHBOURHOOD_BYTES >= NEIGHBOURHOODS_MIN;
+        let detector = if is_roomy {
             NEIGHBOURHOOD_BYTES.max(block)
         } else {
             block
@@ -133,8 +142,11 @@ impl Places {
         let Extent { start, length } = self.extent;
         // From here on relative to the span.
         let last = length - self.block;
-        let spread = SPREAD_BYTES.min(length / 64).max(self.block);
-        let before = before.map_or(0, |at| at.saturating_sub(start));
+        let spread = SPREAD_BYTES.min(length / SPREAD_PARTS).max(self.block);
+        let before = match before {
+            Some(offset) => offset.saturating_sub(start),
+            None => 0,
+        };
         let place = match seek {
             SeekPattern::Random => self.random.below(last + 1),
             SeekPattern::TrackToTrack if index == 0 => last / 4,
@@ -144,10 +156,8 @@ impl Places {
                 before + step + self.random.below(3 * step + 1)
             }
             SeekPattern::ThirdStroke => {
-                let (third, near) = (
-                    length / 3,
-                    self.random.below(2 * spread) as i64 - spread as i64,
-                );
+                let third = length / 3;
+                let deviation = self.random.below(2 * spread) as i64 - spread as i64;
                 let anchor = match index {
                     0 => last / 6,
                     // Up while there is room, then down, so that the offsets do not alternate
@@ -157,7 +167,7 @@ impl Places {
                     }
                     _ => before - third,
                 };
-                anchor.saturating_add_signed(near)
+                anchor.saturating_add_signed(deviation)
             }
             SeekPattern::FullStroke if index.is_multiple_of(2) => self.random.below(spread),
             SeekPattern::FullStroke => last.saturating_sub(self.random.below(spread)),
@@ -176,6 +186,3 @@ impl Places {
         start + place.min(last) / self.block * self.block
     }
 }
-
-/// The stream of random numbers that belongs to the accesses.
-const ACCESS_STREAM: u64 = 0x00AC_CE55;

@@ -80,14 +80,22 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     }
 }
 
-/// Half of the 95 % interval of a mean; `None` of fewer than four values.
+/// Half of the 95 % interval of a mean; `None` for fewer than four values.
 fn half_width(values: &[f64]) -> Option<f64> {
+    if values.len() < 4 {
+        return None;
+    }
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
-    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    let freedom = n - 1.0;
+    let variance = values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>()
+        / freedom;
     // Student's t by Abramowitz & Stegun 26.7.5, within a percent from three degrees of freedom on.
-    let t = 1.96 + 2.372 / (n - 1.0) + 2.823 / (n - 1.0).powi(2);
-    (n >= 4.0).then(|| t * (variance / n).sqrt())
+    let t = 1.96 + 2.372 / freedom + 2.823 / freedom.powi(2);
+    Some(t * (variance / n).sqrt())
 }
 
 #[cfg(test)]

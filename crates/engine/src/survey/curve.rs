@@ -21,7 +21,9 @@ use std::io;
 /// would make the untimed part long; shorter ones could reach an IOPS limit (the smallest cloud
 /// volumes allow 300 a second).
 const IN_FLIGHT_S: f64 = 0.032;
+/// The least in flight at once, in bytes: eight requests of 64 KiB.
 const IN_FLIGHT_MIN: u64 = 512 << 10;
+/// The most in flight at once, in bytes: eight requests of 1 MiB.
 const IN_FLIGHT_MAX: u64 = 8 << 20;
 /// Time of a sample where the disk is large enough. At 7200 rpm that is 24 turns; a wake-up that
 /// comes 1 ms late makes half a percent.
@@ -33,17 +35,18 @@ const WRITE_SAMPLE_S: f64 = 0.8;
 const SAMPLE_BATCHES_MIN: u64 = 4;
 /// At most this part of the span is transferred, unless the smallest samples need more.
 const SPAN_PARTS: u64 = 50;
-/// Assumed where the trial failed altogether.
+/// The rate, in bytes per second, that is assumed where the trial failed altogether.
 const RATE_UNKNOWN: f64 = 100e6;
-/// A seek and half a turn.
+/// The time to reach a sample, in seconds: a seek and half a turn.
 const ACCESS_S: f64 = 0.02;
 /// The slowest part of a rotating disk takes up to twice the time of the fastest; the trial
 /// measures a rate in between.
 const SLOWER_ELSEWHERE: f64 = 1.4;
-/// Fewer points are no curve, whatever the time allows.
+/// A curve has at least so many points, whatever the time allows.
 const POINTS_MIN: u64 = 8;
-/// The trial: at most this long and this much at each of two places.
+/// The trial ends at each of its two places after this long,
 const TRIAL_NS: u64 = 50_000_000;
+/// or after so many bytes.
 const TRIAL_BYTES_MAX: u64 = 64 << 20;
 /// The first request: small, and alone.
 const FIRST_BYTES: u64 = 64 << 10;
@@ -107,7 +110,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         Ok(rate.min(smallest.bytes as f64 * 1e9 / smallest.latency_ns as f64))
     }
 
-    /// Moves about so much while nothing else is in flight.
+    /// Moves about `wanted` bytes while nothing else is in flight.
     fn read_alone(&mut self, offset: u64, wanted: u64) -> io::Result<AloneRequest> {
         let bytes = self
             .target
@@ -150,11 +153,15 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     fn trial(&mut self, rate: f64) -> io::Result<Option<f64>> {
         let (target, log) = (self.target, self.log);
         let Extent { start, length } = target.extent;
-        let most = u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / target.depth);
+        let request_max = u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / target.depth);
         // Two places, and at each three times as much as is in flight at once.
         let in_time = (rate * TRIAL_S_MAX / f64::from(6 * target.depth)) as u64;
-        let request = align(most.min(length / 64).min(power_of_two_below(in_time)));
-        if request == 0 {
+        let request_bytes = align(
+            request_max
+                .min(length / 64)
+                .min(power_of_two_below(in_time)),
+        );
+        if request_bytes == 0 {
             return Ok(None);
         }
         let mut best: Option<f64> = None;
@@ -162,7 +169,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         for distance in [(length / 3) + length / 400, (length / 3 * 2) + length / 400] {
             let from = start + distance;
             let place = TrialPlace {
-                request_bytes: request,
+                request_bytes,
                 depth: target.depth,
                 end: (from + TRIAL_BYTES_MAX).min(from + length / 4),
                 next: Cell::new(align(from)),
@@ -174,8 +181,8 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 || place.next_request(log),
                 |completion| place.add(completion),
             )?;
-            if let Some(found) = place.rate() {
-                best = Some(found.max(best.unwrap_or(0.0)));
+            if let Some(place_rate) = place.rate() {
+                best = Some(place_rate.max(best.unwrap_or(0.0)));
             }
         }
         Ok(best)
@@ -203,7 +210,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let mut pass = WholePass {
             log,
             cells: &cells,
-            sums: vec![(SampleSum::new(sizing), 0); cells.len()],
+            sums: vec![CellSum::new(sizing); cells.len()],
             starved_ns: clock.starved_ns(),
             finished: 0,
             places: Vec::with_capacity(cells.len()),
@@ -235,7 +242,7 @@ struct TrialPlace {
     /// Requests in flight; as many are not timed.
     depth: u32,
     end: u64,
-    /// Where the next request begins.
+    /// First byte of the next request.
     next: Cell<u64>,
     busy_ns: Cell<u64>,
     bytes: Cell<u64>,
@@ -278,7 +285,7 @@ impl TrialPlace {
 struct WholeRequests<'a> {
     cells: &'a [Extent],
     request_bytes: u64,
-    /// Where the next request begins, and its cell.
+    /// First byte of the next request, and its cell.
     next: u64,
     cell: usize,
     lead_end: u64,
@@ -337,7 +344,8 @@ fn asked_bytes(coverage: Coverage) -> Option<u64> {
     }
 }
 
-/// How to sample a curve on a target of about this rate; `None` where there is no time for it.
+/// The sizes of the requests and samples of a curve on a target of about this rate, in bytes per
+/// second; `None` where there is no time for a curve.
 pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option<CurveSizing> {
     let points = u64::from(plan.points.max(1));
     let in_flight = in_flight_bytes(plan, target, rate);
@@ -372,10 +380,10 @@ fn points_in(span: u64, part_bytes: u64, wanted: u64) -> u64 {
 /// Bytes in flight at once.
 fn in_flight_bytes(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> u64 {
     let span = target.extent.length;
-    let least = UNIT_BYTES * u64::from(target.depth);
+    let smallest = UNIT_BYTES * u64::from(target.depth);
     // Small requests end in time. Without a limit they would show how many requests a disk answers.
     let in_flight_min = if rate < SLOW_RATE && plan.time_ns.is_some() {
-        least
+        smallest
     } else {
         IN_FLIGHT_MIN
     };
@@ -387,10 +395,10 @@ fn in_flight_bytes(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> u64 {
         None => span / 8,
     };
     let room = power_of_two_below(sample_max / SAMPLE_BATCHES_MIN);
-    wanted.min(room).max(least)
+    wanted.min(room).max(smallest)
 }
 
-/// The time that so much takes where the disk is slower, in seconds.
+/// The time of so many bytes where the disk is slower than `rate`, in seconds.
 fn slow_seconds(bytes: u64, rate: f64) -> f64 {
     bytes as f64 / rate * SLOWER_ELSEWHERE
 }
@@ -406,12 +414,12 @@ fn size_of_samples(
     let span = target.extent.length;
     let in_flight = whole.lead_bytes;
     let untimed_bytes = whole.lead_bytes + whole.tail_bytes;
-    let floor = in_flight * SAMPLE_BATCHES_MIN;
+    let sample_min = in_flight * SAMPLE_BATCHES_MIN;
     let time_s = match plan.time_ns {
         Some(time_ns) => time_ns as f64 / 1e9,
         None => f64::INFINITY,
     };
-    let cost_s = ACCESS_S + slow_seconds(untimed_bytes + asked.unwrap_or(floor), rate);
+    let cost_s = ACCESS_S + slow_seconds(untimed_bytes + asked.unwrap_or(sample_min), rate);
     if time_s < SLOW_POINTS_MIN * cost_s && rate < SLOW_RATE {
         return None;
     }
@@ -433,13 +441,15 @@ fn size_of_samples(
             let in_time = (time_s / points as f64 - ACCESS_S) * rate / SLOWER_ELSEWHERE
                 - untimed_bytes as f64;
             let share = (span / SPAN_PARTS / points).saturating_sub(untimed_bytes);
-            let bytes = (nominal.min(in_time.max(0.0)) as u64).min(share).max(floor);
+            let bytes = (nominal.min(in_time.max(0.0)) as u64)
+                .min(share)
+                .max(sample_min);
             bytes / in_flight * in_flight
         }
     };
-    let each = untimed_bytes + sample_bytes;
-    let would_touch = each.saturating_mul(points) >= span;
-    if would_touch && slow_seconds(span, rate) <= time_s {
+    let point_bytes = untimed_bytes + sample_bytes;
+    let covers_span = point_bytes.saturating_mul(points) >= span;
+    if covers_span && slow_seconds(span, rate) <= time_s {
         // One stream reads the same bytes better.
         return Some(CurveSizing {
             points: points_in(span, in_flight, points),
@@ -447,13 +457,13 @@ fn size_of_samples(
         });
     }
     Some(CurveSizing {
-        points: points_in(span, each, points),
+        points: points_in(span, point_bytes, points),
         sample_bytes: Some(sample_bytes),
         ..whole
     })
 }
 
-/// Where the samples begin: evenly spaced, the first right behind its lead at the start of the
+/// First bytes of the samples: evenly spaced, the first right behind its lead at the start of the
 /// span, the last right before its tail at the end.
 fn places(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
     let points = sizing.points;
@@ -470,7 +480,7 @@ fn places(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
     starts
 }
 
-/// So many of `parts` equal parts of a length.
+/// The length of `index` of `parts` equal parts.
 fn share(length: u64, index: u64, parts: u64) -> u64 {
     (u128::from(length) * u128::from(index) / u128::from(parts)) as u64
 }
@@ -490,14 +500,32 @@ fn timed_cells(span: Extent, points: u64, timed: Extent) -> Vec<Extent> {
     cells
 }
 
+/// The requests of a cell that have completed.
+#[derive(Clone, Default)]
+struct CellSum {
+    /// The part that was timed.
+    timed: SampleSum,
+    /// Bytes of all of them.
+    landed_bytes: u64,
+}
+
+impl CellSum {
+    fn new(sizing: CurveSizing) -> Self {
+        Self {
+            timed: SampleSum::new(sizing),
+            landed_bytes: 0,
+        }
+    }
+}
+
 /// A pass over the whole span.
 struct WholePass<'a> {
     log: &'a SurveyLog,
     cells: &'a [Extent],
-    /// Of each cell, what was timed, and the bytes whose requests have completed.
-    sums: Vec<(SampleSum, u64)>,
+    /// One for each cell.
+    sums: Vec<CellSum>,
     starved_ns: u64,
-    /// How many cells are finished.
+    /// The number of finished cells.
     finished: usize,
     /// The finished cells that have a point.
     places: Vec<SamplePlace>,
@@ -505,16 +533,16 @@ struct WholePass<'a> {
 
 impl WholePass<'_> {
     fn add(&mut self, completion: &BlockCompletion, clock: &impl Clock) {
-        let Some((sum, landed)) = self.sums.get_mut(completion.request.tag as usize) else {
+        let Some(cell_sum) = self.sums.get_mut(completion.request.tag as usize) else {
             return;
         };
-        sum.add(completion);
-        *landed += u64::from(completion.request.len);
+        cell_sum.timed.add(completion);
+        cell_sum.landed_bytes += u64::from(completion.request.len);
         while let Some(extent) = self.cells.get(self.finished).copied() {
-            if self.sums[self.finished].1 != extent.length {
+            if self.sums[self.finished].landed_bytes != extent.length {
                 return;
             }
-            let (sum, _) = std::mem::take(&mut self.sums[self.finished]);
+            let sum = std::mem::take(&mut self.sums[self.finished]).timed;
             self.finished += 1;
             let late_ns = clock.starved_ns().saturating_sub(self.starved_ns);
             self.starved_ns += late_ns;

@@ -23,20 +23,20 @@ pub(crate) struct SurveyResults {
     pub curve_ns: u64,
     /// CPU time of this program during the curve.
     pub curve_cpu: CpuTime,
-    /// The same bytes repeatedly.
+    /// The rate of reading the same bytes repeatedly.
     pub burst: Option<Burst>,
-    /// Accesses, in order.
+    /// Accesses, in the order in which they were made.
     pub access: Vec<AccessPoint>,
     /// Accesses that failed, by errno name.
     pub access_errors: BTreeMap<String, u64>,
-    /// Every block.
+    /// The scan of every block.
     pub scan: Option<ScanLog>,
-    /// How long the thread that surveys was ready and got no processor, up to the end of the last
-    /// step, in nanoseconds.
+    /// The time, in nanoseconds, in which the thread that surveys was ready and got no processor,
+    /// up to the end of the last step.
     pub starved_ns: u64,
     /// Pauses of the stream; their starts on the clock.
     pub stalls: Vec<Hang>,
-    /// When the process did not run; the starts on CLOCK_MONOTONIC.
+    /// The times in which the process did not run; their starts are on CLOCK_MONOTONIC.
     pub interruptions: Vec<Interruption>,
 }
 
@@ -54,6 +54,7 @@ pub(crate) struct SurveyLog {
     stop: AtomicBool,
     bytes: AtomicU64,
     ops: AtomicU64,
+    /// The share of the step that is done, in millionths.
     done_ppm: AtomicU64,
 }
 
@@ -125,7 +126,7 @@ impl SurveyLog {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it must end.
+    /// True once the survey must end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

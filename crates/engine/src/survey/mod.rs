@@ -173,15 +173,16 @@ struct PreparedSurvey {
     cache: CacheUse,
 }
 
-/// Stands for the name of a workload.
+/// Errors and the progress display show this name: a survey has no workload of its own.
 const SURVEY: &str = "curve";
 /// A span needs room for a few requests.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
 
 /// The I/O engines of a survey.
 struct SurveyEngines {
+    /// The engine of a queue of requests.
     stream: EngineKind,
-    /// For one request at a time.
+    /// The engine of one request at a time.
     read_one: EngineKind,
 }
 
@@ -240,7 +241,7 @@ fn survey_target(
     }
 }
 
-/// What is surveyed, as the thread that waits sees it.
+/// The target of a survey, as the thread that waits sees it.
 struct SurveyPlace<'a> {
     /// The index of the target.
     index: usize,
@@ -248,7 +249,7 @@ struct SurveyPlace<'a> {
     stall_timeout: StallTimeout,
 }
 
-/// How a survey ended.
+/// The end of a survey.
 struct SurveyEnd {
     /// The watcher's last answer.
     control: Control,
@@ -338,8 +339,9 @@ struct SurveyProgress {
     series: TimeSeries,
 }
 
-/// Cells of the series that the watcher sees.
-const PROGRESS_NS: u64 = 250_000_000;
+/// Length of a cell of the series that the watcher sees.
+const PROGRESS_CELL_NS: u64 = 250_000_000;
+/// The series begins anew after so many cells: a minute.
 const PROGRESS_CELLS_MAX: usize = 240;
 
 impl SurveyProgress {
@@ -352,7 +354,7 @@ impl SurveyProgress {
             ops: 0,
             target,
             answered_ns: now,
-            series: TimeSeries::new(PROGRESS_NS),
+            series: TimeSeries::new(PROGRESS_CELL_NS),
         }
     }
 
@@ -372,17 +374,17 @@ impl SurveyProgress {
         };
         (self.bytes, self.ops) = (bytes, ops);
         if self.series.cells.len() >= PROGRESS_CELLS_MAX {
-            (self.series, self.start_ns) = (TimeSeries::new(PROGRESS_NS), now);
+            (self.series, self.start_ns) = (TimeSeries::new(PROGRESS_CELL_NS), now);
         }
         self.series
             .add(now - self.start_ns, &cell, PROGRESS_CELLS_MAX + 1);
-        let mut found = Vec::new();
+        let mut new_places = Vec::new();
         let mut judged_to = None;
         if let Some(scan) = &mut log.results().scan {
-            found = scan.take_found();
+            new_places = scan.take_found();
             judged_to = Some(scan.found.to_bytes);
         }
-        for place in &found {
+        for place in &new_places {
             watch.found(place);
         }
         watch.tick(&Progress {
@@ -397,7 +399,7 @@ impl SurveyProgress {
     }
 }
 
-/// What the thread that surveys has.
+/// The state of the thread that surveys.
 struct SurveyWorker {
     survey: Survey,
     target: SurveyTarget,

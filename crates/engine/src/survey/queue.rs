@@ -72,17 +72,17 @@ impl BlockCompletion {
 /// A stream without a completion for so long has paused: sixteen times the time that its requests
 /// in flight take.
 const STALL_NS_MIN: u64 = 500_000_000;
-/// Pauses that are kept.
+/// At most so many pauses are kept; later ones are ignored.
 const STALLS_MAX: usize = 100;
 
 /// A sampler for requests of one kind.
 pub(crate) struct RequestQueue<'a, B, C> {
-    /// What carries them.
+    /// Carries the requests.
     pub sampler: Sampler<B, C>,
     op: Op,
-    /// Where they go.
+    /// The target of the requests.
     pub target: SurveyTarget,
-    /// Counts them, and receives what is measured.
+    /// Counts the requests, and receives the results.
     pub log: &'a SurveyLog,
 }
 
@@ -104,8 +104,9 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
     pub(crate) fn conclude_step(&mut self) {
         let mut results = self.log.results();
         results.starved_ns = self.sampler.starved_ns();
-        let found = self.sampler.take_interruptions();
-        results.interruptions.extend(found);
+        results
+            .interruptions
+            .extend(self.sampler.take_interruptions());
     }
 
     /// Drops the target's pages from the page cache for buffered I/O: what earlier steps left there
@@ -164,8 +165,9 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
 
     /// Moves one block while nothing else is in flight.
     pub(crate) fn read_one(&mut self, request: SampleRequest) -> io::Result<BlockCompletion> {
-        let (mut left, mut completed) = (Some(request), None);
-        self.run_unwatched(|| left.take(), |completion| completed = Some(*completion))?;
+        let mut unsent = Some(request);
+        let mut completed = None;
+        self.run_unwatched(|| unsent.take(), |completion| completed = Some(*completion))?;
         completed.ok_or_else(|| io::Error::other("a request was lost"))
     }
 
@@ -190,11 +192,11 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
 /// A flush of what was written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Flushed {
-    /// The time it took, in nanoseconds.
+    /// The duration of the call, in nanoseconds.
     pub latency_ns: u64,
-    /// Why it failed: nothing that was written before is durable then.
+    /// The errno of a flush that failed: nothing that was written before is durable then.
     pub errno: Option<i32>,
-    /// Whether the process did not run meanwhile.
+    /// True if the process did not run during a part of it.
     pub interrupted: bool,
 }
 
@@ -213,7 +215,8 @@ pub(crate) fn add_flush(point: &mut CurvePoint, flushed: &Flushed) {
     point.bytes_per_second = point.bytes as f64 * 1e9 / point.busy_ns.max(1) as f64;
 }
 
-/// Divides the time since `before_ns` among the blocks of a batch; when the last of them completed.
+/// Divides the time since `before_ns` among the blocks of a batch. Returns when the last of them
+/// completed.
 fn share_time(
     batch: &[Completion],
     before_ns: u64,

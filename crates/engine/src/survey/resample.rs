@@ -24,11 +24,11 @@ pub type ChoosePoints = fn(&[CurvePoint]) -> Vec<usize>;
 
 /// Neighbours on each side; three make a median that one outlier does not move.
 const NEIGHBOURS: usize = 3;
-/// Fewer points have no neighbours to compare with.
+/// A shorter curve has no outliers: its points have too few neighbours to compare with.
 const POINTS_MIN: usize = 5;
-/// A deviation of less does not matter, as a logarithm.
+/// A smaller deviation does not matter; as a logarithm, about 2 %.
 const DISTANCE_MIN: f64 = 0.02;
-/// Nor does one of less than this many times the usual scatter of the points.
+/// Nor does a deviation of less than this many times the usual scatter of the points.
 const SCATTERS: f64 = 4.0;
 /// The upper quartile of normally distributed distances of standard deviation 1 (as in the rules on
 /// the surface).
@@ -36,12 +36,14 @@ const NORMAL_QUARTILE: f64 = 0.934;
 /// At most this part of the points is read again, but at least [`PLACES_MIN`]: where more stand
 /// out, they are the surface.
 const SHARE_MAX: f64 = 0.2;
+/// Points that may be read again on any curve.
 const PLACES_MIN: usize = 4;
 /// Readings after the first one: three have a median.
 const ROUNDS: usize = 2;
 /// Reading elsewhere for this long displaces a sample from the disk's cache: caches grew with the
 /// rates.
 const AWAY_S: f64 = 1.0;
+/// The least and the most that is read elsewhere, whatever the rate.
 const AWAY_BYTES: std::ops::RangeInclusive<u64> = 64 << 20..=512 << 20;
 /// A span smaller than this many times that amount may fit into the cache.
 const ROOM: u64 = 4;
@@ -50,10 +52,11 @@ const ROOM: u64 = 4;
 const BUSY_NS_MAX: f64 = 2e9;
 /// The second readings take at most this long.
 const SECOND_NS: u64 = 8_000_000_000;
-/// In a survey of limited time, at most this part of the time of the curve.
+/// In a survey of limited time they take at most one part in so many of the time of the curve.
 const SECOND_PARTS: u64 = 6;
-/// Reading again takes at most this part of the time of the curve, or this long.
+/// Reading again takes at most one part in so many of the time of the curve,
 const TIME_PARTS: u64 = 3;
+/// or this long, if that is more.
 const TIME_NS: u64 = 5_000_000_000;
 
 impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
@@ -209,7 +212,7 @@ fn away_bytes(target: &SurveyTarget, rate: f64) -> u64 {
     }
 }
 
-/// Whether a target of about this rate is so large that its cache does not serve second readings.
+/// True if a target of about this rate is so large that its cache does not serve second readings.
 fn has_room(target: &SurveyTarget, rate: f64) -> bool {
     target.extent.length >= ROOM * away_bytes(target, rate)
 }
@@ -251,16 +254,26 @@ fn outliers(curve: &[CurvePoint]) -> Vec<usize> {
     let scatter = quartile(&distances, 3) / NORMAL_QUARTILE;
     let distance_max = DISTANCE_MIN.max(SCATTERS * scatter);
     let error_max = DISTANCE_MIN.max(SCATTERS * quartile(&errors, 2));
-    let mut outliers: Vec<(usize, f64)> = Vec::new();
+    let mut outliers: Vec<Outlier> = Vec::new();
     for (i, index) in indices.into_iter().enumerate() {
         let stands_out = distances[i] > distance_max || errors[i] > error_max;
         let usual_ns = curve[index].bytes as f64 / usual_rate * 1e9;
         if stands_out && usual_ns <= BUSY_NS_MAX {
-            outliers.push((index, distances[i].max(errors[i])));
+            outliers.push(Outlier {
+                index,
+                deviation: distances[i].max(errors[i]),
+            });
         }
     }
-    outliers.sort_by(|a, b| b.1.total_cmp(&a.1));
-    outliers.into_iter().map(|(index, _)| index).collect()
+    outliers.sort_by(|a, b| b.deviation.total_cmp(&a.deviation));
+    outliers.iter().map(|outlier| outlier.index).collect()
+}
+
+/// A point that stands out.
+struct Outlier {
+    /// The place in the curve.
+    index: usize,
+    deviation: f64,
 }
 
 /// A quartile of some values.
@@ -278,14 +291,15 @@ fn quartile(values: &[f64], number: usize) -> f64 {
 fn distance(values: &[f64], i: usize) -> f64 {
     let before = &values[i.saturating_sub(NEIGHBOURS)..i];
     let after = &values[i + 1..(i + 1 + NEIGHBOURS).min(values.len())];
-    let (one, other) = match (median(before), median(after)) {
+    let (left, right) = match (median(before), median(after)) {
         (Some(left), Some(right)) => (left, right),
         (Some(only), None) => (only, 2.0 * before[before.len() - 1] - before[0]),
         (None, Some(only)) => (only, 2.0 * after[0] - after[after.len() - 1]),
         (None, None) => return 0.0,
     };
-    let (low, high) = (one.min(other), one.max(other));
-    (values[i] - high).max(low - values[i]).max(0.0)
+    let above = values[i] - left.max(right);
+    let below = left.min(right) - values[i];
+    above.max(below).max(0.0)
 }
 
 fn median(values: &[f64]) -> Option<f64> {

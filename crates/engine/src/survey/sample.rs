@@ -1,9 +1,9 @@
-//! One sample of the curve. Each sample is the end of a stream: some
-//! requests before it bring the heads there and fill the queue, untimed. From then on the time
-//! between two completions belongs to the later one, so that the rate contains neither the seek nor
-//! the filling of the queue. Untimed requests behind it keep the queue full until its last request
-//! has completed: a disk or a link that works on all requests in flight at once has half of the
-//! last ones done when the queue begins to drain, which makes the end of a stream too fast.
+//! One sample of the curve. Each sample is the end of a stream: some requests before it bring the
+//! heads there and fill the queue, untimed. From then on the time between two completions belongs
+//! to the later one, so that the rate contains neither the seek nor the filling of the queue.
+//! Untimed requests behind it keep the queue full until its last request has completed: a disk or a
+//! link that works on all requests in flight at once has half of the last ones done when the queue
+//! begins to drain, which makes the end of a stream too fast.
 
 use super::queue::{BlockCompletion, Flushed, RequestQueue, add_flush, block_at};
 use crate::io::clock::Clock;
@@ -22,7 +22,7 @@ pub(crate) const STREAM_REQUEST_MAX: u32 = 1 << 20;
 /// Marks requests whose time does not count.
 pub(crate) const LEAD: u32 = u32::MAX;
 
-/// How a curve is sampled on one target.
+/// The sizes of the requests and samples of a curve on one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CurveSizing {
     /// Bytes per request.
@@ -31,7 +31,7 @@ pub(crate) struct CurveSizing {
     pub lead_bytes: u64,
     /// Untimed bytes behind a sample. None of a write, whose flush waits for everything.
     pub tail_bytes: u64,
-    /// Points.
+    /// The number of points of the curve.
     pub points: u64,
     /// Timed bytes at each point; `None`: everything up to the next point.
     pub sample_bytes: Option<u64>,
@@ -40,16 +40,16 @@ pub(crate) struct CurveSizing {
 /// A place of the curve.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SamplePlace {
-    /// What is timed.
+    /// The timed part of the target.
     pub extent: Extent,
     /// Bytes that the survey had moved when it was last read.
     pub moved_bytes: u64,
 }
 
-/// How a curve was measured, for further readings of its points.
+/// A measured curve, for further readings of its points.
 #[derive(Debug)]
 pub(crate) struct MeasuredCurve {
-    /// How it was sampled.
+    /// The sizes of its requests and samples.
     pub sizing: CurveSizing,
     /// About the rate of the target, in bytes per second.
     pub rate: f64,
@@ -59,16 +59,16 @@ pub(crate) struct MeasuredCurve {
     pub washed_bytes: u64,
 }
 
-/// What was timed at a point so far.
+/// The timed requests at a point so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SampleSum {
-    /// As a point of the curve; place, rate and error follow at the end.
+    /// The sums, as a point of the curve; place, rate and error follow at the end.
     so_far: CurvePoint,
-    /// The process did not run meanwhile: the figures tell nothing.
+    /// True if the process did not run meanwhile, so that the figures are meaningless.
     pub interrupted: bool,
     /// Bytes of a part.
     part_bytes: u64,
-    /// What is timed of the part under way.
+    /// The part under way.
     part: TimedPart,
     /// The times per byte of the parts that are complete.
     parts: PartTimes,
@@ -105,13 +105,16 @@ impl PartTimes {
         let count = f64::from(self.count);
         let mean = self.sum / count;
         let variance = ((self.squares - self.sum * self.sum / count) / (count - 1.0)).max(0.0);
-        // Six digits are plenty, and a record holds many points.
-        Some(((variance / count).sqrt() / mean * 1e6).round() / 1e6)
+        let error = (variance / count).sqrt() / mean;
+        Some((error * ERROR_STEPS).round() / ERROR_STEPS)
     }
 }
 
-/// Fewer parts of a sample have no meaningful spread.
+/// A sample of fewer parts has no standard error: their spread would be meaningless.
 const PARTS_MIN: u32 = 4;
+
+/// A standard error has six decimal places: they are plenty, and a record holds many points.
+const ERROR_STEPS: f64 = 1e6;
 
 impl SampleSum {
     /// An empty sum. The bytes in flight at once make a part.
@@ -164,9 +167,9 @@ impl SampleSum {
     }
 }
 
-/// How a sample ended.
+/// The end of a sample.
 pub(crate) enum Sample {
-    /// Here is its point.
+    /// The sample is complete: its point.
     Done(CurvePoint),
     /// The process did not run meanwhile.
     Interrupted,
@@ -223,29 +226,29 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let log = self.log;
         let (timed_from, until) = (timed.start, timed.end());
         let tail_until = moved.end();
-        let mut at = moved.start;
+        let mut next = moved.start;
         // Once all timed requests have completed, the tail has done its work.
         let left_bytes = Cell::new(timed.length);
         self.run(
             || {
-                let is_wanted = at < until || (at < tail_until && left_bytes.get() > 0);
+                let is_wanted = next < until || (next < tail_until && left_bytes.get() > 0);
                 if !is_wanted || log.is_stopped() {
                     return None;
                 }
                 // No request crosses a border of the sample.
-                let (border, tag) = if at < timed_from {
+                let (border, tag) = if next < timed_from {
                     (timed_from, LEAD)
-                } else if at < until {
+                } else if next < until {
                     (until, 0)
                 } else {
                     (tail_until, LEAD)
                 };
-                let bytes = u64::from(sizing.request_bytes).min(border - at);
+                let bytes = u64::from(sizing.request_bytes).min(border - next);
                 let request = SampleRequest {
                     tag,
-                    ..block_at(at, bytes)
+                    ..block_at(next, bytes)
                 };
-                at += u64::from(request.len);
+                next += u64::from(request.len);
                 Some(request)
             },
             |completion| {

@@ -25,11 +25,12 @@ const UNREADABLE_IN_ROW_MAX: u32 = 256;
 /// The disk's cache may hold what it has just read: slow blocks are read again once the scan is
 /// this far away.
 const AWAY_BYTES: u64 = 64 << 20;
-/// They are read again no later than this, so that an interrupted scan has little to repeat.
+/// Slow blocks are read again at the latest once the scan is this far away, so that an interrupted
+/// scan has little to repeat.
 const LATEST_BYTES: u64 = 512 << 20;
 
 impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
-    /// Reads everything and puts what was found into the log.
+    /// Reads everything and puts the results into the log.
     pub(crate) fn measure_scan(&mut self, plan: &ScanPlan) -> io::Result<()> {
         let (target, log) = (self.target, self.log);
         log.begin_step("scan");
@@ -63,14 +64,17 @@ struct Scanner<'a, 'l, B, C> {
 impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     fn run(&mut self, from: u64) -> io::Result<()> {
         let end = self.queue.target.extent.end();
-        let mut at = from;
-        while at < end && self.unreadable_in_row < UNREADABLE_IN_ROW_MAX && self.read(at, end)? {
-            at = (at + self.block).min(end);
-            self.check_candidates(at, AWAY_BYTES, LATEST_BYTES)?;
-            self.border(at);
+        let mut offset = from;
+        while offset < end
+            && self.unreadable_in_row < UNREADABLE_IN_ROW_MAX
+            && self.read(offset, end)?
+        {
+            offset = (offset + self.block).min(end);
+            self.check_candidates(offset, AWAY_BYTES, LATEST_BYTES)?;
+            self.log_border(offset);
             self.queue
                 .log
-                .report_share((at - from) as f64 / (end - from).max(1) as f64);
+                .report_share((offset - from) as f64 / (end - from).max(1) as f64);
         }
         if self.queue.log.is_stopped() {
             return Ok(());
@@ -78,23 +82,28 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         let rest = self.detector.take_rest();
         self.candidates.extend(rest);
         if !self.candidates.is_empty() {
-            self.read_elsewhere(at)?;
-            self.check_candidates(at, 0, 0)?;
+            self.read_elsewhere(offset)?;
+            self.check_candidates(offset, 0, 0)?;
         }
-        self.border(at);
+        self.log_border(offset);
         if !self.queue.log.is_stopped()
             && let Some(log) = &mut self.queue.log.results().scan
         {
-            log.found.finished = at >= end;
+            log.found.finished = offset >= end;
         }
         Ok(())
     }
 
-    /// Everything before the first block without a verdict is done.
-    fn border(&self, at: u64) {
-        let offsets = self.candidates.iter().map(|candidate| candidate.offset);
-        let first = offsets.chain(self.detector.first_waiting()).min();
-        let border = first.unwrap_or(at).min(at);
+    /// Logs that everything before the first block without a verdict is done; the scan is at
+    /// `offset`.
+    fn log_border(&self, offset: u64) {
+        let mut border = offset;
+        for candidate in &self.candidates {
+            border = border.min(candidate.offset);
+        }
+        if let Some(waiting) = self.detector.first_waiting() {
+            border = border.min(waiting);
+        }
         self.log(|log| log.found.to_bytes = border);
     }
 
@@ -104,28 +113,28 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         }
     }
 
-    /// Reads the block at `at`; `false` where the user stopped the scan meanwhile.
-    fn read(&mut self, at: u64, end: u64) -> io::Result<bool> {
+    /// Reads the block at an offset; `false` where the user stopped the scan meanwhile.
+    fn read(&mut self, offset: u64, end: u64) -> io::Result<bool> {
         if self.queue.log.is_stopped() {
             return Ok(false);
         }
-        if self.queue.target.cache == CachePolicy::Buffered && at % AWAY_BYTES < self.block {
+        if self.queue.target.cache == CachePolicy::Buffered && offset % AWAY_BYTES < self.block {
             self.queue.sampler.drop_cache();
         }
-        let request = block_at(at, self.block.min(end - at));
+        let request = block_at(offset, self.block.min(end - offset));
         let completion = self.read_uninterrupted(request)?;
         if completion.errno == 0 {
             self.unreadable_in_row = 0;
-            self.log(|log| log.read(at, completion.latency_ns));
+            self.log(|log| log.read(offset, completion.latency_ns));
             // The last block may be shorter, and is then not comparable with the others.
             let latency_ns = completion.latency_ns;
-            let found = self.detector.add(SlowCandidate {
-                offset: at,
+            let slow = self.detector.add(SlowCandidate {
+                offset,
                 len: request.len,
                 latency_ns,
                 limit_ns: u64::MAX,
             });
-            self.candidates.extend(found);
+            self.candidates.extend(slow);
             return Ok(true);
         }
         let Some(ranges) = self.narrow(request, completion.errno)? else {
@@ -137,7 +146,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         } else {
             0
         };
-        self.log(|log| log.failed(at, ranges));
+        self.log(|log| log.failed(offset, ranges));
         Ok(true)
     }
 
@@ -160,10 +169,10 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         let end_ns = self.queue.sampler.now() + NARROW_NS_MAX;
         let mut bad = Vec::new();
         for part in parts(block.offset, u64::from(block.len), NARROW_BYTES) {
-            let Some(failed) = self.fails(part, 1, end_ns, errno)? else {
+            let Some(part_errno) = self.try_reading(part, 1, end_ns, errno)? else {
                 return Ok(None);
             };
-            if failed == 0 {
+            if part_errno == 0 {
                 continue;
             }
             for sector in parts(
@@ -171,15 +180,16 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
                 u64::from(part.len),
                 self.queue.target.sector_bytes,
             ) {
-                let Some(errno) = self.fails(sector, SECTOR_TRIES, end_ns, failed)? else {
+                let sector_errno = self.try_reading(sector, SECTOR_TRIES, end_ns, part_errno)?;
+                let Some(sector_errno) = sector_errno else {
                     return Ok(None);
                 };
-                if errno != 0 {
+                if sector_errno != 0 {
                     bad.push(UnreadableRange {
                         offset_bytes: sector.offset,
                         length_bytes: u64::from(sector.len),
                         lba: sector.offset / self.queue.target.lba_bytes,
-                        errno: errno_name(errno),
+                        errno: errno_name(sector_errno),
                     });
                 }
             }
@@ -187,9 +197,10 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         Ok(Some(bad))
     }
 
-    /// The errno of a part that fails each time; 0 where one read succeeds; `errno`, without
-    /// reading, when time is up. `None` where the user stopped the scan.
-    fn fails(
+    /// Reads a part up to so many times. Returns the errno of a part that fails each time; 0 where
+    /// one read succeeds; `errno`, without reading, when time is up. `None` where the user stopped
+    /// the scan.
+    fn try_reading(
         &mut self,
         request: SampleRequest,
         tries: u32,
@@ -213,18 +224,22 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         Ok(Some(last))
     }
 
-    /// Once the first slow block lies `latest` behind, reads those again that lie `away` behind.
-    fn check_candidates(&mut self, at: u64, away: u64, latest: u64) -> io::Result<()> {
-        let due = |candidate: &SlowCandidate, behind: u64| candidate.offset + behind <= at;
-        let mut candidates = self.candidates.iter();
-        if !candidates.any(|candidate| due(candidate, latest)) {
+    /// Once the first slow block lies `latest` bytes before `offset`, reads those again that lie
+    /// `away` bytes before it.
+    fn check_candidates(&mut self, offset: u64, away: u64, latest: u64) -> io::Result<()> {
+        let is_due = self
+            .candidates
+            .iter()
+            .any(|candidate| candidate.offset + latest <= offset);
+        if !is_due {
             return Ok(());
         }
-        let all = std::mem::take(&mut self.candidates).into_iter();
-        let (now, later) = all.partition::<Vec<_>, _>(|candidate| due(candidate, away));
-        self.candidates = later;
-        for candidate in now {
-            match self.again(candidate)? {
+        for candidate in std::mem::take(&mut self.candidates) {
+            if candidate.offset + away > offset {
+                self.candidates.push(candidate);
+                continue;
+            }
+            match self.reread(candidate)? {
                 None => self.candidates.push(candidate),
                 Some(latency_ns) if latency_ns >= candidate.limit_ns => {
                     self.log(|log| log.add_slow(candidate.offset, latency_ns))
@@ -238,7 +253,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     /// The shorter latency of a slow block; `None` where the user stopped the scan. It is read
     /// after the block before it, as the first time, and only once, because the disk's cache would
     /// serve the next read.
-    fn again(&mut self, candidate: SlowCandidate) -> io::Result<Option<u64>> {
+    fn reread(&mut self, candidate: SlowCandidate) -> io::Result<Option<u64>> {
         if self.queue.log.is_stopped() {
             return Ok(None);
         }
@@ -265,12 +280,12 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     }
 
     /// Reads elsewhere for a while, so that the last blocks leave the disk's cache.
-    fn read_elsewhere(&mut self, at: u64) -> io::Result<()> {
+    fn read_elsewhere(&mut self, offset: u64) -> io::Result<()> {
         let Extent { start, length } = self.queue.target.extent;
         if length < 4 * AWAY_BYTES {
             return Ok(());
         }
-        let from = if at - start > length / 2 {
+        let from = if offset - start > length / 2 {
             start
         } else {
             start + length - AWAY_BYTES
@@ -288,7 +303,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
 /// A range in parts of `step`, the last one shorter.
 fn parts(offset: u64, length: u64, step: u64) -> impl Iterator<Item = SampleRequest> {
     (0..length.div_ceil(step)).map(move |index| {
-        let at = index * step;
-        block_at(offset + at, step.min(length - at))
+        let done = index * step;
+        block_at(offset + done, step.min(length - done))
     })
 }

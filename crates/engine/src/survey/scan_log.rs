@@ -7,22 +7,25 @@ use diskproof_model::progress::Found;
 use diskproof_model::surface::{Scan, ScanCell, SlowBlock, UnreadableRange};
 use std::collections::VecDeque;
 
-/// Entries of each list in a record.
+/// At most so many entries of each list are in a record.
 const LIST_MAX: usize = 1000;
-/// Cells of the map.
+/// At most so many cells are in the map of latencies.
 const CELLS_MAX: u64 = 1000;
-/// Results so far.
+
+/// The results of a scan so far.
 #[derive(Debug)]
 pub(crate) struct ScanLog {
-    /// As a record holds them, except for the figures of all latencies. Everything before its end
-    /// is judged; the mean of a cell is the sum of its latencies.
+    /// The results as a record holds them, with two exceptions: the figures of all latencies are
+    /// missing, and the mean of a cell is the sum of its latencies. Everything before its end is
+    /// judged.
     pub found: Scan,
     lba_bytes: u64,
     latencies: LatencyHistogram,
     /// The last block that was read without an error.
     read_at: u64,
-    /// How many slow blocks and unreadable ranges the watcher has been told.
+    /// The number of slow blocks that the watcher has been told.
     reported_slow: usize,
+    /// The number of unreadable ranges that the watcher has been told.
     reported_unreadable: usize,
     map_start: u64,
     cell_bytes: u64,
@@ -68,7 +71,7 @@ impl ScanLog {
         }
     }
 
-    /// Counts a block; its cell.
+    /// Counts a block, and returns its cell of the map.
     fn count(&mut self, offset: u64) -> Option<&mut ScanCell> {
         self.found.blocks += 1;
         let index = (offset - self.map_start) / self.cell_bytes;
@@ -193,11 +196,11 @@ pub(crate) fn slow_from_ns(median_ns: u64) -> u64 {
 /// A block with its latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlowCandidate {
-    /// First byte.
+    /// Offset in the target, in bytes.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
-    /// How long it took.
+    /// The latency of the first reading.
     pub latency_ns: u64,
     /// The latency from which on it is slow.
     pub limit_ns: u64,
@@ -207,7 +210,7 @@ pub(crate) struct SlowCandidate {
 #[derive(Debug, Default)]
 pub(crate) struct SlowBlockDetector {
     recent: VecDeque<SlowCandidate>,
-    /// How many of them, from the front, have been judged.
+    /// The number of blocks, from the front, that have been judged.
     judged: usize,
 }
 
@@ -243,12 +246,14 @@ impl SlowBlockDetector {
         }
         let middle = latencies.len() / 2;
         let limit_ns = slow_from_ns(*latencies.select_nth_unstable(middle).1);
-        let new = self.recent.range(self.judged..upto.max(self.judged));
-        let slow = new
-            .filter(|block| block.latency_ns >= limit_ns)
-            .map(|block| SlowCandidate { limit_ns, ..*block })
-            .collect();
-        self.judged = upto.max(self.judged);
+        let judged_to = upto.max(self.judged);
+        let mut slow = Vec::new();
+        for block in self.recent.range(self.judged..judged_to) {
+            if block.latency_ns >= limit_ns {
+                slow.push(SlowCandidate { limit_ns, ..*block });
+            }
+        }
+        self.judged = judged_to;
         slow
     }
 }

@@ -12,7 +12,7 @@ pub(crate) const SECTOR_BYTES: u32 = 512;
 /// A target as it is surveyed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SurveyTarget {
-    /// The span.
+    /// The span, aligned to whole units.
     pub extent: Extent,
     /// Requests in flight during the curve.
     pub depth: u32,
@@ -20,15 +20,15 @@ pub(crate) struct SurveyTarget {
     pub stream: EngineKind,
     /// The I/O engine for one request at a time.
     pub read_one: EngineKind,
-    /// What lengths must be multiples of.
+    /// Offsets and lengths of requests must be multiples of it.
     pub alignment_bytes: u64,
     /// The smallest part that can be unreadable alone.
     pub sector_bytes: u64,
     /// Unit of logical block addresses.
     pub lba_bytes: u64,
-    /// How the page cache is treated.
+    /// The treatment of the page cache.
     pub cache: CachePolicy,
-    /// Read or write.
+    /// The operation of the curve: reads or writes.
     pub operation: OpKind,
     /// Seed of every random choice.
     pub seed: u64,

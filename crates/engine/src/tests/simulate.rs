@@ -194,7 +194,7 @@ pub fn simulate_sampler(
     seed: u64,
 ) -> io::Result<FakeSampler> {
     let clock = FakeClock::default();
-    let buffers = Buffers::of_fake_disk(depth as usize, request_bytes as usize)?;
+    let buffers = Buffers::for_fake_disk(depth as usize, request_bytes as usize)?;
     let backend = FakeBackend::new(disk, clock.clone(), buffers, seed);
     Ok(Sampler::new(backend, clock, depth, seed))
 }
@@ -219,7 +219,7 @@ pub fn simulate_on(
     watch: &mut dyn Watch,
 ) -> io::Result<Measurement> {
     let shift = write_shift(workload, workload.depth);
-    let buffers = Buffers::of_fake_disk(
+    let buffers = Buffers::for_fake_disk(
         (workload.depth + shift) as usize,
         largest_block(workload) as usize,
     )?;

@@ -8,6 +8,7 @@ use crate::own_data::mark_sectors;
 use crate::units::SECTOR_BYTES;
 
 const SECTOR: usize = SECTOR_BYTES as usize;
+/// Bytes of a number in a sector, the lowest first.
 const WORD: usize = 8;
 const WORDS: usize = SECTOR / WORD;
 /// Words of the header: salt, address, order, and the key that follows from them.
@@ -70,14 +71,14 @@ impl SectorContent {
             if sector == expected {
                 continue;
             }
-            let found = BadRange {
+            let range = BadRange {
                 offset_bytes: address,
                 length_bytes: SECTOR_BYTES,
                 content: self.classify(address, sector, &expected),
             };
             match bad.last_mut() {
-                Some(last) if last.goes_on_with(&found) => last.append(&found),
-                _ => bad.push(found),
+                Some(last) if last.goes_on_with(&range) => last.append(&range),
+                _ => bad.push(range),
             }
         }
         bad
@@ -113,7 +114,7 @@ impl SectorContent {
         }
     }
 
-    /// Whether a sector was written by the run, wherever and whenever.
+    /// True of a sector that the run wrote, wherever and whenever: it begins with the run's salt.
     pub fn is_of_run(&self, sector: &[u8]) -> bool {
         sector.starts_with(&self.salt.to_le_bytes())
     }

@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 /// A smaller device has too few chunks for a verdict.
 pub const ACCEPT_BYTES_MIN: u64 = 8 << 20;
 
-/// What is done to the device.
+/// The task of an acceptance test. Everything random in it follows from the salt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptPlan {
-    /// How much of it is written and read.
+    /// The share of the device that is written and read.
     pub procedure: Procedure,
     /// Bytes that the device claims to have, as far as whole blocks of 4096 bytes reach.
     pub size_bytes: u64,
@@ -23,11 +23,11 @@ pub struct AcceptPlan {
     pub salt: u64,
 }
 
-/// How much of a device an acceptance test writes and reads.
+/// The share of a device that an acceptance test writes and reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Procedure {
-    /// Every block.
+    /// Every block is written, then every block is read.
     Whole,
     /// A sample that finds every wrap and every end, and takes minutes.
     Probe {
@@ -38,8 +38,9 @@ pub enum Procedure {
     },
 }
 
-/// Rates assumed of a disk that was not measured yet, in bytes per second.
+/// Bytes per second assumed of a rotating disk, or one of unknown kind, that was not measured yet.
 const GUESS_ROTATING: u64 = 120_000_000;
+/// Bytes per second assumed of a disk without moving parts that was not measured yet.
 const GUESS_FLASH: u64 = 400_000_000;
 /// About how long a probe takes, in nanoseconds.
 const PROBE_NS: u64 = 420_000_000_000;
@@ -52,7 +53,9 @@ impl AcceptPlan {
             Some(false) => GUESS_FLASH,
             _ => GUESS_ROTATING,
         };
-        let whole_ns = (2.0 * self.size_bytes as f64 / rate as f64 * 1e9) as u64;
+        // Every block is written and read.
+        let moved_bytes = 2.0 * self.size_bytes as f64;
+        let whole_ns = (moved_bytes / rate as f64 * 1e9) as u64;
         match self.procedure {
             Procedure::Whole => whole_ns,
             Procedure::Probe { .. } => whole_ns.min(PROBE_NS),
@@ -63,12 +66,12 @@ impl AcceptPlan {
 /// A piece that was written, or read and checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedPiece {
-    /// Its own part of the time, in nanoseconds.
+    /// Nanoseconds from its first request to its last answer.
     pub ns: u64,
     /// Bytes that were wrong with it.
     pub bad_bytes: BadBytes,
-    /// What was wrong with it, by position; neighbouring sectors with one fault are one range, and
-    /// a write that failed is one, too. At most 500.
+    /// Its bad ranges, by position; neighbouring sectors with one fault are one range, and a write
+    /// that failed is one, too. At most 500.
     pub bad: Vec<BadRange>,
 }
 
@@ -87,19 +90,19 @@ impl MovedPiece {
 /// Neighbouring sectors that did not come back as they were written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BadRange {
-    /// Where it begins.
+    /// First byte of the range on the device.
     pub offset_bytes: u64,
-    /// Its length.
+    /// Length in bytes, a multiple of a sector.
     pub length_bytes: u64,
-    /// What came back.
+    /// What these sectors hold, as far as it could be recognised.
     pub content: BadContent,
 }
 
-/// What came back in place of what was written.
+/// The fault of sectors, told by their content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum BadContent {
-    /// Zeros, or ones.
+    /// Every byte is zero, or every byte is 0xff.
     Blank,
     /// Something that this run did not write.
     Foreign,
@@ -108,7 +111,7 @@ pub enum BadContent {
         /// The number of that write.
         order: u64,
     },
-    /// What was written to another address.
+    /// The content of another address.
     Displaced {
         /// That address, of the first sector.
         from_bytes: u64,
@@ -117,10 +120,10 @@ pub enum BadContent {
     },
     /// The right content with wrong bits.
     Flipped {
-        /// How many.
+        /// Wrong bits of all sectors of the range.
         bits: u32,
     },
-    /// An error.
+    /// The write or the read returned an error.
     Failed {
         /// Name of the errno.
         errno: String,
@@ -133,7 +136,8 @@ impl BadRange {
         self.offset_bytes + self.length_bytes
     }
 
-    /// Whether `next` begins where this one ends and has the same fault.
+    /// True if `next` begins where this one ends and has the same fault, so that both are one
+    /// range.
     pub fn goes_on_with(&self, next: &Self) -> bool {
         if self.end_bytes() != next.offset_bytes {
             return false;
@@ -175,7 +179,7 @@ impl BadRange {
 pub struct BadBytes {
     /// Blank, foreign, or of an earlier write.
     pub lost: u64,
-    /// What was written to another address.
+    /// Hold what was written to another address.
     pub displaced: u64,
     /// Sectors with wrong bits.
     pub flipped: u64,
@@ -184,7 +188,7 @@ pub struct BadBytes {
 }
 
 impl BadBytes {
-    /// Counts a range.
+    /// Adds the bytes of a range to those of its fault.
     pub fn add(&mut self, range: &BadRange) {
         let bytes = match range.content {
             BadContent::Blank | BadContent::Foreign | BadContent::Stale { .. } => &mut self.lost,
@@ -223,12 +227,12 @@ impl BadBytes {
         }
     }
 
-    /// Those that came back with another content.
+    /// Bytes that came back with another content, and without an error.
     pub fn wrong(self) -> u64 {
         self.lost + self.displaced + self.flipped
     }
 
-    /// All of them.
+    /// Bytes with any fault.
     pub fn sum(self) -> u64 {
         self.lost + self.displaced + self.flipped + self.failed
     }
@@ -240,7 +244,7 @@ impl BadBytes {
 pub struct AcceptMeasurement {
     /// Index into the plan's targets.
     pub target: usize,
-    /// What was to be done; of a run that went on, the plan of the first one.
+    /// The task; of a run that went on, that of the first one.
     pub plan: AcceptPlan,
     /// Bytes of a chunk of a whole pass, or of the span that a probe writes whole and of its steps.
     pub chunk_bytes: u64,
@@ -254,20 +258,20 @@ pub struct AcceptMeasurement {
     pub start_ns: u64,
     /// Time of writing and reading, of all runs, in nanoseconds.
     pub wall_ns: u64,
-    /// The same, of this run.
+    /// Nanoseconds that this run measured, without those of earlier ones.
     pub run_ns: u64,
     /// Runs before this one, which wrote and read a part of it.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub earlier_runs: u32,
-    /// The I/O engine.
+    /// The engine that wrote and read.
     pub engine: EngineKind,
-    /// How the page cache was treated.
+    /// The cache policy that was asked for, and the one that was used.
     pub cache: CacheUse,
     /// Pieces that were written, in their order.
     pub written: u64,
     /// Pieces that were read, in theirs.
     pub read: u64,
-    /// Whether everything was done.
+    /// True if every piece was written and read.
     pub finished: bool,
     /// Bytes that were written and their time, fillers and second writes included.
     pub writes: MovedBytes,
@@ -280,15 +284,16 @@ pub struct AcceptMeasurement {
     /// Bytes whose write failed.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub failed_writes_bytes: u64,
-    /// What came back wrong, by fault.
+    /// Bytes that came back wrong, by fault.
     pub bad_bytes: BadBytes,
     /// The ranges that came back wrong, those with the lowest addresses, by position; at most 500.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bad: Vec<BadRange>,
-    /// What the contents of other addresses have in common.
+    /// Common distances of sectors that hold the content of another address; absent where none
+    /// does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub displacement: Option<Displacement>,
-    /// Between which places the capacity ends, where a probe looked closer.
+    /// The two places between which the capacity ends, where a probe looked closer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edge: Option<Edge>,
     /// Places of the filler that a probe read, from the oldest to the newest: whether each was
@@ -301,9 +306,9 @@ pub struct AcceptMeasurement {
     /// Rate of the writes in their order, of equal parts of what is written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write_course: Vec<MovedBytes>,
-    /// What was asked of the disk in this run.
+    /// Bytes that this program requested of the disk in this run.
     pub asked: ByteCount,
-    /// What the kernel's counters of the disks say of this run.
+    /// Counts of the kernel for the disks in this run, which the figures are checked against.
     pub device: DeviceUse,
     /// The health of the disks after the test.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -319,9 +324,9 @@ pub struct AcceptMeasurement {
 /// Bytes that were moved, and the time that they took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MovedBytes {
-    /// Bytes.
+    /// Bytes written or read.
     pub bytes: u64,
-    /// In nanoseconds.
+    /// Nanoseconds that they took.
     pub ns: u64,
 }
 
@@ -334,7 +339,7 @@ impl MovedBytes {
         Some((self.ns as f64 * bytes as f64 / self.bytes as f64) as u64)
     }
 
-    /// Adds more.
+    /// Adds bytes and the nanoseconds that they took.
     pub fn add(&mut self, bytes: u64, ns: u64) {
         self.bytes += bytes;
         self.ns += ns;
@@ -364,7 +369,7 @@ pub struct Displacement {
     pub from_bytes: u64,
 }
 
-/// Between which places a capacity ends.
+/// The two places between which a capacity ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Edge {
     /// Up to here everything was right.
@@ -376,19 +381,19 @@ pub struct Edge {
 /// Rates of a part of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PositionCell {
-    /// Writes.
+    /// Bytes that were written to it, and their time.
     pub write: MovedBytes,
-    /// Reads.
+    /// Bytes that were read from it, and their time.
     pub read: MovedBytes,
 }
 
-/// What an acceptance test says.
+/// The answer of an acceptance test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AcceptVerdict {
     /// The disk holds what it claims, and every block came back.
     Accept,
-    /// It does not.
+    /// The disk holds less than it claims, or lost data.
     Reject,
     /// A probe found nothing wrong, which does not prove that nothing is.
     NoFraudFound,
@@ -396,7 +401,7 @@ pub enum AcceptVerdict {
     Undecided,
 }
 
-/// What a disk does with data beyond its real size.
+/// The behaviour of a disk that claims more than its real size, beyond that size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fraud {
@@ -416,11 +421,11 @@ pub enum Fraud {
     Slow,
 }
 
-/// Why a test could not decide.
+/// The reason why a test could not decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undecided {
-    /// It ended before it had read everything.
+    /// The test ended before it had read everything.
     Unfinished,
     /// Reads may have come from the memory of this machine.
     NotDirect,
@@ -432,15 +437,15 @@ pub enum Undecided {
     Remapped,
 }
 
-/// What follows from an acceptance test.
+/// The answer of an acceptance test and its reasons, computed from the measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptFigures {
-    /// What it says.
+    /// The answer.
     pub verdict: AcceptVerdict,
-    /// Why it could not decide.
+    /// The reason for the answer `undecided`; absent with every other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undecided: Option<Undecided>,
-    /// What the disk does beyond its real size.
+    /// The behaviour of a disk beyond its real size; absent where it has the size that it claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fraud: Option<Fraud>,
     /// The size that it really has, in bytes; absent where the damage has no border.
@@ -449,7 +454,8 @@ pub struct AcceptFigures {
     /// Bytes of the cache that held the last writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_bytes: Option<u64>,
-    /// Of a probe that lost nothing: less than this share of the capacity is bad, with 99.9 %.
+    /// An upper limit of the bad share of the capacity, with 99.9 %; only of a probe that found
+    /// nothing wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bad_share_max: Option<f64>,
     /// Blocks that a probe wrote and read.
@@ -461,13 +467,13 @@ pub struct AcceptFigures {
     /// Rate of reading by position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<RateByPosition>,
-    /// Where the rate of the writes fell for good.
+    /// The point at which the rate of the writes fell for good; absent where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cliff: Option<WriteCliff>,
     /// Parts that were read or written much more slowly than what lies beside them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slow_zones: Vec<SlowPart>,
-    /// What the disks counted more of after the test than before.
+    /// Counters of the disks that rose during the test.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health_changes: Vec<HealthChange>,
 }
@@ -475,12 +481,12 @@ pub struct AcceptFigures {
 /// Rates in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateByPosition {
-    /// Of the slowest part; absent where the test was too short for parts.
+    /// Rate of the slowest part; absent where the test was too short for parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
-    /// Of everything.
+    /// Rate of the whole device.
     pub average: f64,
-    /// Of the fastest part.
+    /// Rate of the fastest part; absent where the test was too short for parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
 }
@@ -492,18 +498,18 @@ pub struct WriteCliff {
     pub after_bytes: u64,
     /// Rate before it, in bytes per second.
     pub before: f64,
-    /// Rate behind it.
+    /// Rate behind it, in bytes per second.
     pub behind: f64,
 }
 
-/// A slow part.
+/// A part of the device that is much slower than its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SlowPart {
-    /// Where it begins.
+    /// First byte of the part.
     pub offset_bytes: u64,
-    /// Its length.
+    /// Length in bytes.
     pub length_bytes: u64,
-    /// Its rate, in bytes per second.
+    /// Bytes per second of this part.
     pub bytes_per_second: f64,
     /// The usual rate there, in bytes per second.
     pub usual: f64,
@@ -514,15 +520,15 @@ pub struct SlowPart {
 pub struct HealthChange {
     /// Kernel name of the disk.
     pub disk: String,
-    /// What it counts.
+    /// The kind of damage that is counted.
     pub counter: HealthCounter,
-    /// Before the test.
+    /// Count before the test.
     pub before: u64,
-    /// After it.
+    /// Count after the test.
     pub after: u64,
 }
 
-/// What a disk counts of its own damage.
+/// A counter of damage that a disk keeps itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HealthCounter {
@@ -541,9 +547,9 @@ pub enum HealthCounter {
 /// An acceptance test: what came back, and what follows from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptRecord {
-    /// What came back.
+    /// The measurement, from which everything else follows.
     pub data: AcceptMeasurement,
-    /// What follows from it.
+    /// The answer and its reasons.
     pub figures: AcceptFigures,
 }
 
@@ -551,7 +557,7 @@ pub struct AcceptRecord {
 pub const BAD_RANGES_MAX: usize = 500;
 
 impl AcceptMeasurement {
-    /// Of a test that has not begun.
+    /// The measurement of a test that has not begun.
     pub fn new(plan: AcceptPlan) -> Self {
         let chunk_bytes = chunk_bytes(plan.size_bytes);
         Self {

@@ -7,6 +7,7 @@ const MIB: u64 = 1 << 20;
 /// A pass of larger chunks loses less to seeks. One seek of 15 ms in 64 MiB costs a disk of
 /// 180 MB/s 4 %, so that a pass in random order takes at most 1.1 times as long as one in order.
 const CHUNK_BYTES_MAX: u64 = 64 * MIB;
+/// Chunks of a device that is too small for [`CHUNKS_MIN`] of them.
 const CHUNK_BYTES_MIN: u64 = MIB;
 /// As many chunks at least, where they are large enough: a test of a small card has many, too.
 const CHUNKS_MIN: u64 = 1024;
@@ -23,9 +24,9 @@ pub fn chunk_bytes(size_bytes: u64) -> u64 {
 /// A part of the device that is written or read at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Where it begins.
+    /// First byte on the device.
     pub offset_bytes: u64,
-    /// Its length.
+    /// Length in bytes.
     pub length_bytes: u64,
     /// The number of its write, which each of its sectors carries.
     pub order: u64,
@@ -34,9 +35,9 @@ pub struct Piece {
 /// Pieces that are written, or read and checked, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// Whether they are written or read.
+    /// All of them are written, or all of them read.
     pub pass: Pass,
-    /// The pieces.
+    /// In the order in which they are written or read.
     pub pieces: Vec<Piece>,
 }
 

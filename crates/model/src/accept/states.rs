@@ -6,22 +6,22 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
-/// What came back of a piece: the fault of most of its bad bytes.
+/// The state of a piece: the fault of most of its bad bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PieceState {
-    /// It was not read yet.
+    /// Not read yet.
     Pending,
-    /// All of it is right.
+    /// Every byte came back as it was written.
     Right,
     /// None of it came back.
     Lost,
     /// A part of it did not come back.
     PartlyLost,
-    /// It holds what was written elsewhere.
+    /// Holds what was written to another address.
     Displaced,
     /// A part of it holds what was written elsewhere.
     PartlyDisplaced,
-    /// It has wrong bits.
+    /// Holds wrong bits.
     Flipped,
     /// None of it could be written or read.
     Failed,
@@ -61,7 +61,7 @@ impl PieceState {
         None
     }
 
-    /// Whether it was read, and something in it was wrong.
+    /// True if it was read, and something in it was wrong.
     pub fn is_bad(self) -> bool {
         !matches!(self, Self::Pending | Self::Right)
     }

@@ -7,19 +7,19 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// The content of the blocks.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct BlockContent {
-    /// What is written; `None`: new random data each time.
+    /// The content that is written; `None`: new random data each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<WriteContent>,
-    /// What each verified block holds in place of a checksum.
+    /// The content that each verified block must have, in place of a checksum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<BlockPattern>,
-    /// How often its verified blocks are read back at the end, where that is more than once.
+    /// Times that its verified blocks are read back at the end, where that is more than once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_times: Option<u32>,
 }
 
 impl BlockContent {
-    /// What is set, in words: conditions of every figure.
+    /// The settings in words: conditions of every figure.
     pub(super) fn facts(&self) -> Vec<String> {
         let mut facts = Vec::new();
         if self.known.is_some() {
@@ -51,10 +51,10 @@ pub struct WriteContent {
     /// Number of different blocks among the repeated ones; 0 repeats the block before.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub repeated_blocks: u64,
-    /// Whether all workers repeat the same blocks.
+    /// True if all workers repeat the same blocks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shares_repeated: bool,
-    /// Whether each buffer is filled once, and written repeatedly.
+    /// True if each buffer is filled once, and written repeatedly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_buffers: bool,
 }
@@ -88,8 +88,7 @@ pub struct BlockPattern {
     /// The bytes, 1 to 512.
     #[serde(deserialize_with = "read_pattern")]
     pub bytes: Vec<u8>,
-    /// Where in them the offset of the block stands, in eight bytes of which the first is the
-    /// lowest.
+    /// Places in them of the offset of the block, in eight bytes of which the first is the lowest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offset_places: Vec<usize>,
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What ends a workload early.
+/// Conditions that end a workload early.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EarlyEnds {
     /// A longer latency ends the workload as failed, in nanoseconds.
@@ -16,7 +16,7 @@ pub struct EarlyEnds {
     /// A lower rate ends the workload as failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rate_floors: Vec<RateFloor>,
-    /// It ends once its rate is steady.
+    /// Ends it once its rate is steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyEnd>,
     /// A limit of operations counts those after the warm-up only.
@@ -25,7 +25,7 @@ pub struct EarlyEnds {
 }
 
 impl EarlyEnds {
-    /// What is set, in words: conditions of every figure.
+    /// The settings in words: conditions of every figure.
     pub(super) fn facts(&self) -> Vec<String> {
         let mut facts = Vec::new();
         if self.steady.is_some() {
@@ -38,17 +38,17 @@ impl EarlyEnds {
 /// The least that each worker must reach in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateFloor {
-    /// Whether it concerns writes; otherwise reads.
+    /// True of a floor for writes, false of one for reads.
     pub of_writes: bool,
-    /// The least rate.
+    /// The least rate, per second.
     pub floor: f64,
-    /// What the rate counts.
+    /// The unit of the rate.
     pub unit: FloorUnit,
     /// Over how many nanoseconds it is taken.
     pub over_ns: u64,
 }
 
-/// What a rate counts per second.
+/// The unit of a rate per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FloorUnit {
@@ -63,11 +63,11 @@ pub enum FloorUnit {
 pub struct SteadyEnd {
     /// The rate, or the latency.
     pub figure: SteadyFigure,
-    /// What is compared with the limit.
+    /// The test, and with it the value that is compared with the limit.
     pub test: SteadyTest,
     /// The limit: of the rate per second, of the latency in nanoseconds, or in percent of the mean.
     pub limit: f64,
-    /// Whether the limit is in percent.
+    /// True of a limit in percent.
     pub is_percent: bool,
     /// The newest rates over so many nanoseconds count.
     pub over_ns: u64,
@@ -84,7 +84,7 @@ impl SteadyEnd {
     }
 }
 
-/// What becomes steady.
+/// The figure that becomes steady.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SteadyFigure {
@@ -96,7 +96,7 @@ pub enum SteadyFigure {
     Latency,
 }
 
-/// What tells that a rate is steady.
+/// The test that tells that a rate is steady.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SteadyTest {

@@ -10,12 +10,12 @@ pub struct LatencyTarget {
     pub latency_ns: u64,
     /// The share, in percent of the requests.
     pub percent: f64,
-    /// How long a depth is measured at a time, in nanoseconds.
+    /// Nanoseconds for which a depth is measured at a time.
     pub window_ns: u64,
 }
 
 impl LatencyTarget {
-    /// Whether so many late ones of these requests are allowed. None is kept to without requests.
+    /// True if so many late ones of these requests are allowed. False without requests.
     pub fn holds(&self, requests: u64, late: u64) -> bool {
         // 100 - 99.9 is not exactly 0.1.
         const ROUNDING: f64 = 1e-9;

@@ -11,7 +11,7 @@ pub struct RequestOrder {
     /// Random offsets are multiples of this; without it of the smallest block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub align_bytes: Option<u32>,
-    /// How many operations share a random offset.
+    /// Operations that share a random offset; absent where each has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub random_run: Option<RandomRun>,
     /// Each worker visits every block once before it visits one again, where offsets are uniformly
@@ -31,7 +31,7 @@ pub struct RequestOrder {
 }
 
 impl RequestOrder {
-    /// What is set, in words: conditions of every figure.
+    /// The settings in words: conditions of every figure.
     pub(super) fn facts(&self) -> Vec<String> {
         let mut facts = Vec::new();
         if let Some(bytes) = self.align_bytes {
@@ -64,15 +64,15 @@ impl RequestOrder {
 pub struct RandomRun {
     /// Operations for each offset, above 1.
     pub run_ops: u32,
-    /// Where the others go.
+    /// The place of the operations after the random one.
     pub follow: RunFollow,
 }
 
-/// Where the operations after a random one go.
+/// The place of the operations after a random one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunFollow {
-    /// Each behind the one before.
+    /// Each directly behind the one before.
     Sequential,
     /// To the same offset.
     Identical,

@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 /// When the operations of a workload start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StartTimes {
-    /// How the starts of an open loop are spaced.
+    /// The spacing of the starts of an open loop.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub arrivals: Arrivals,
-    /// Pauses between operations.
+    /// Pauses between operations; absent where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think: Option<ThinkTime>,
-    /// How long after the others of its group it starts, in nanoseconds.
+    /// Nanoseconds by which it starts later than the others of its group.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub delay_ns: u64,
-    /// Its share of the operations of the workloads that run together with it.
+    /// The share of the operations of the workloads that run together with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowShare>,
 }
 
 impl StartTimes {
-    /// What is set, in words: conditions of every figure.
+    /// The settings in words: conditions of every figure.
     pub(super) fn facts(&self) -> Vec<String> {
         let mut facts = Vec::new();
         if self.arrivals == Arrivals::Poisson {
@@ -42,7 +42,7 @@ impl StartTimes {
     }
 }
 
-/// How the starts of an open loop are spaced.
+/// The spacing of the starts of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
@@ -60,7 +60,7 @@ pub struct ThinkTime {
     pub pause_ns: u64,
     /// Operations from pause to pause; 0 where only time decides.
     pub pause_ops: u64,
-    /// Which operations count.
+    /// The operations that are counted until a pause.
     pub counted: ThinkCount,
     /// A pause also follows so many nanoseconds after the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,9 +82,9 @@ impl ThinkTime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThinkCount {
-    /// Those that completed.
+    /// Operations that completed.
     Completed,
-    /// Those that started.
+    /// Operations that started.
     Started,
 }
 
@@ -96,7 +96,7 @@ pub struct FlowShare {
     pub number: u32,
     /// The weight of each worker.
     pub weight: u32,
-    /// How long a worker that is ahead pauses once nothing is in flight, in nanoseconds; with 0 it
+    /// Nanoseconds for which a worker that is ahead pauses once nothing is in flight; with 0 it
     /// goes on as soon as it is not ahead any more.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub pause_ns: u64,

@@ -4,13 +4,14 @@ use crate::sync::WriteFlag;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How the threads of a workload are set up.
+/// The set-up of the threads of a workload.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadSetup {
-    /// How its threads are scheduled.
+    /// Priority and processors of its threads; the system's where nothing is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<ThreadScheduling>,
-    /// How the target is opened, where syncs follow writes that are durable already.
+    /// The flag with which the target is opened, where syncs follow writes that are durable
+    /// already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened_with: Option<WriteFlag>,
     /// Its buffers lie in ordinary pages, as those of the tool that it stands for; otherwise in
@@ -20,7 +21,7 @@ pub struct ThreadSetup {
 }
 
 impl ThreadSetup {
-    /// What is set, in words: conditions of every figure.
+    /// The settings in words: conditions of every figure.
     pub(super) fn facts(&self) -> Vec<String> {
         let mut facts = Vec::new();
         if let Some(flag) = self.opened_with {
@@ -36,7 +37,7 @@ impl ThreadSetup {
     }
 }
 
-/// How threads are scheduled.
+/// Priority and processors of threads.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadScheduling {
     /// The processors that they may use; all without any.

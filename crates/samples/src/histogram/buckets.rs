@@ -3,11 +3,14 @@
 /// Sub-buckets of the first, linear bucket: 2 × 10³ rounded up to a power of two gives 3
 /// significant digits.
 const SUB_BUCKETS: usize = 2048;
+/// A latency below 2 to the power of this has a bucket of its own.
 const SUB_BUCKET_BITS: u32 = SUB_BUCKETS.trailing_zeros();
+/// Buckets of each octave: the lower half of the sub-buckets would repeat the octave below.
 const HALF: usize = SUB_BUCKETS / 2;
 /// Octaves above the linear bucket; 2^(11+31) ns is 73 minutes, longer than any I/O that a user
 /// waits for.
 const OCTAVES: usize = 31;
+/// Number of buckets.
 pub(super) const LEN: usize = SUB_BUCKETS + OCTAVES * HALF;
 /// Largest value with a bucket; larger ones count in it, and `max_ns` still holds them exactly.
 pub(super) const VALUE_MAX: u64 = (1 << (SUB_BUCKET_BITS + OCTAVES as u32)) - 1;

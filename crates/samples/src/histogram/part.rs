@@ -31,7 +31,7 @@ impl Default for LatencyPart {
 }
 
 impl LatencyPart {
-    /// Whether it holds none.
+    /// True without any latency.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -80,7 +80,7 @@ impl LatencyPart {
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Self) {
-        let mut all = Vec::with_capacity(self.buckets.len() + other.buckets.len());
+        let mut merged = Vec::with_capacity(self.buckets.len() + other.buckets.len());
         let (mut mine, mut theirs) = (
             self.buckets.iter().copied().peekable(),
             other.buckets.iter().copied().peekable(),
@@ -98,9 +98,9 @@ impl LatencyPart {
                 (Some(_), None) => mine.next(),
                 (_, Some(_)) => theirs.next(),
             };
-            all.extend(next);
+            merged.extend(next);
         }
-        self.buckets = all;
+        self.buckets = merged;
         self.count += other.count;
         self.sum_ns += other.sum_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
@@ -114,7 +114,7 @@ impl LatencyPart {
 pub struct StoredLatencies(Box<[u8]>);
 
 impl StoredLatencies {
-    /// Stores a distribution.
+    /// The stored form of a distribution, which loses nothing.
     pub fn of(part: &LatencyPart) -> Self {
         let mut packer = Packer::default();
         part.pack(&mut packer);

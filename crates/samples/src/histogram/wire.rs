@@ -5,7 +5,9 @@
 use flate2::read::ZlibDecoder;
 use std::io::Read as _;
 
+/// Begins a plain histogram of format V2; 0x10 marks its encoding of the counts (ZigZag LEB128).
 const COOKIE: u32 = 0x1c84_9303 | 0x10;
+/// Begins a deflated histogram of format V2.
 const COOKIE_DEFLATED: u32 = 0x1c84_9304 | 0x10;
 /// Cookie, payload length, normalising offset, digits, lowest, highest, ratio.
 const HEADER_BYTES: usize = 40;

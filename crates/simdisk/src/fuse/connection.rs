@@ -13,7 +13,7 @@ use std::io::IoSlice;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Why a simulated disk or directory could not be served.
+/// The reason why a simulated disk or directory could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The FUSE device cannot be opened.
@@ -62,7 +62,7 @@ pub enum ServeError {
     },
 }
 
-/// What the mount point is.
+/// The node at the mount point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Root {
     /// A regular file is the whole file system.
@@ -130,7 +130,7 @@ impl Connection {
         })
     }
 
-    /// Where it is mounted, in full.
+    /// The absolute path of the mount point.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -237,12 +237,12 @@ fn open_device() -> rustix::io::Result<OwnedFd> {
 
 /// Creates the mount point; a dead mount that a killed server left there is unmounted first.
 fn prepare(path: &Path, root: Root) -> Result<PathBuf, ServeError> {
-    let error = |source| ServeError::MountPoint {
+    let mount_point_error = |source| ServeError::MountPoint {
         path: path.to_owned(),
         source,
     };
     if std::fs::metadata(path).is_err_and(|e| e.raw_os_error() == Some(libc::ENOTCONN)) {
-        unmount(path, UnmountFlags::DETACH).map_err(|e| error(e.into()))?;
+        unmount(path, UnmountFlags::DETACH).map_err(|e| mount_point_error(e.into()))?;
     }
     match root {
         Root::RegularFile => drop(
@@ -250,9 +250,9 @@ fn prepare(path: &Path, root: Root) -> Result<PathBuf, ServeError> {
                 .append(true)
                 .create(true)
                 .open(path)
-                .map_err(error)?,
+                .map_err(mount_point_error)?,
         ),
-        Root::Directory => std::fs::create_dir_all(path).map_err(error)?,
+        Root::Directory => std::fs::create_dir_all(path).map_err(mount_point_error)?,
     }
-    path.canonicalize().map_err(error)
+    path.canonicalize().map_err(mount_point_error)
 }

@@ -98,7 +98,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
         .map_or(0, u64::from_ne_bytes)
 }
 
-/// Whether a FALLOCATE request punches a hole.
+/// True of a FALLOCATE request that punches a hole.
 pub(crate) fn is_hole(body: &[u8]) -> bool {
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     u32_at(body, 24) == mode as u32
@@ -139,19 +139,19 @@ impl Transfer {
         }
     }
 
-    /// Whether the file is open with O_DIRECT now.
+    /// True if the file is open with O_DIRECT now.
     pub(crate) fn is_direct(&self) -> bool {
         is_direct(self.open_flags)
     }
 }
 
-/// Whether an FSYNC may skip what describes the file (FUSE_FSYNC_FDATASYNC of
+/// True of an FSYNC that may skip what describes the file (FUSE_FSYNC_FDATASYNC of
 /// include/uapi/linux/fuse.h), as fdatasync(2) and O_DSYNC do.
 pub(crate) fn is_data_sync(body: &[u8]) -> bool {
     u32_at(body, 8) & 1 != 0
 }
 
-/// Whether `open(2)` flags hold O_DIRECT.
+/// True of `open(2)` flags with O_DIRECT.
 pub(crate) fn is_direct(open_flags: u32) -> bool {
     open_flags & libc::O_DIRECT as u32 != 0
 }
@@ -197,7 +197,7 @@ impl Body {
             .zeros(64 - 30)
     }
 
-    /// `struct fuse_attr`.
+    /// Appends a `struct fuse_attr`.
     fn attributes(self, a: &Attributes) -> Self {
         // Blocks say "fully allocated": the file stands for a disk, not for a sparse file.
         self.u64(a.node)
@@ -211,12 +211,12 @@ impl Body {
             .zeros(4)
     }
 
-    /// `struct fuse_attr_out`.
+    /// Appends a `struct fuse_attr_out`.
     pub(crate) fn attr_out(self, a: &Attributes) -> Self {
         self.u64(VALID_S).zeros(8).attributes(a)
     }
 
-    /// `struct fuse_entry_out`.
+    /// Appends a `struct fuse_entry_out`.
     pub(crate) fn entry_out(self, a: &Attributes) -> Self {
         self.u64(a.node)
             .u64(0)
@@ -226,12 +226,12 @@ impl Body {
             .attributes(a)
     }
 
-    /// `struct fuse_open_out`.
+    /// Appends a `struct fuse_open_out`.
     pub(crate) fn open_out(self, handle: u64, open_flags: u32) -> Self {
         self.u64(handle).u32(open_flags).zeros(4)
     }
 
-    /// `struct fuse_kstatfs`.
+    /// Appends a `struct fuse_kstatfs`.
     pub(crate) fn statfs_out(self, total_blocks: u64, free_blocks: u64) -> Self {
         self.u64(total_blocks)
             .u64(free_blocks)

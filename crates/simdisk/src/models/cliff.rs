@@ -12,7 +12,7 @@ pub struct Cliff {
     pub bytes_per_s: u64,
 }
 
-/// How much was written.
+/// Counts what was written, to find the edge.
 #[derive(Debug, Clone)]
 pub struct CliffEdge {
     cliff: Cliff,

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 /// Blocks in which caches and thin devices keep their content.
 const BLOCK_BYTES: u64 = 4096;
 
-/// What a counterfeit does beyond its real size.
+/// The behaviour of a counterfeit beyond its real size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beyond {
     /// Bytes land lower, by multiples of the real size.
@@ -34,16 +34,16 @@ pub enum Beyond {
 pub struct Counterfeit {
     /// Bytes that it really holds.
     pub real_bytes: u64,
-    /// What happens beyond them.
+    /// The behaviour beyond them.
     pub beyond: Beyond,
 }
 
 /// A part of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Its bytes in the buffer of the request.
+    /// Place of its bytes in the buffer of the request.
     pub buffer: Range<usize>,
-    /// Where they are on the medium; `None` where they are lost.
+    /// Place of its bytes on the medium; `None` where they are lost.
     pub offset_bytes: Option<u64>,
 }
 
@@ -53,20 +53,21 @@ impl Counterfeit {
         let mut parts = Vec::new();
         let mut done = 0;
         while done < length {
-            let at = offset_bytes + done as u64;
+            let asked = offset_bytes + done as u64;
             let left = (length - done) as u64;
             let (offset_bytes, part_bytes) = match self.beyond {
-                Beyond::Drops | Beyond::Fails | Beyond::Caches { .. } if at >= self.real_bytes => {
-                    (None, left)
-                }
                 Beyond::Drops | Beyond::Fails | Beyond::Caches { .. } => {
-                    (Some(at), left.min(self.real_bytes - at))
+                    if asked >= self.real_bytes {
+                        (None, left)
+                    } else {
+                        (Some(asked), left.min(self.real_bytes - asked))
+                    }
                 }
                 Beyond::Wraps => {
-                    let place = at % self.real_bytes;
+                    let place = asked % self.real_bytes;
                     (Some(place), left.min(self.real_bytes - place))
                 }
-                Beyond::Flips | Beyond::Thin => (Some(at), left),
+                Beyond::Flips | Beyond::Thin => (Some(asked), left),
             };
             parts.push(Part {
                 buffer: done..done + part_bytes as usize,
@@ -99,7 +100,7 @@ struct Memory {
     stored: BTreeSet<u64>,
     /// Blocks of a cache, by their offset.
     cached: BTreeMap<u64, Vec<u8>>,
-    /// The same, the oldest first.
+    /// The addresses in the order of their age, the oldest first.
     oldest: VecDeque<u64>,
 }
 
@@ -112,7 +113,7 @@ impl FakeDisk {
         }
     }
 
-    /// What a read returns.
+    /// Reads as the counterfeit does: other bytes than were written, beyond its real size.
     pub fn read(&self, store: &dyn Store, offset: u64, buffer: &mut [u8]) -> Result<(), i32> {
         let end = offset + buffer.len() as u64;
         for part in self.model.parts(offset, buffer.len()) {

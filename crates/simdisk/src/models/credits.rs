@@ -4,7 +4,7 @@
 /// The numbers of a bucket, in operations or in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credits {
-    /// What the full bucket holds, which it is at the start.
+    /// The most that the bucket holds, which it has at the start.
     pub amount: u64,
     /// Rate per second while credits last.
     pub burst_per_s: u64,
@@ -22,7 +22,7 @@ pub struct CreditBucket {
 }
 
 impl CreditBucket {
-    /// A full bucket.
+    /// A bucket that is full.
     pub fn new(credits: Credits) -> Self {
         Self {
             credits,

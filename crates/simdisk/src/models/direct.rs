@@ -1,6 +1,6 @@
 //! Whether O_DIRECT is possible, and where it is refused.
 
-/// How O_DIRECT is treated.
+/// The treatment of O_DIRECT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DirectAccess {
     /// As on a disk.
@@ -14,12 +14,12 @@ pub enum DirectAccess {
 }
 
 impl DirectAccess {
-    /// Whether an open with O_DIRECT is refused.
+    /// True if an open with O_DIRECT is refused.
     pub fn refuses_open(self) -> bool {
         self == Self::RefusedAtOpen
     }
 
-    /// Whether a transfer on a file with O_DIRECT is refused.
+    /// True if a transfer on a file with O_DIRECT is refused.
     pub fn refuses_transfer(self) -> bool {
         self != Self::Accepted
     }

@@ -3,7 +3,7 @@
 use super::geometry::Geometry;
 use super::timing::{DiskRequest, Operation, TimingModel};
 
-/// Bytes of `DISK`.
+/// Bytes that `DISK` claims.
 pub(crate) const SIZE: u64 = 320_000_000_000;
 /// A laptop disk of 7200 rpm.
 pub(crate) const DISK: Geometry = Geometry {

@@ -7,41 +7,41 @@ use std::ops::Range;
 /// Which operations a fault hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultDirection {
-    /// Reads.
+    /// Reads alone fail.
     Read,
-    /// Writes.
+    /// Writes alone fail.
     Write,
-    /// Reads and writes.
+    /// Reads and writes fail.
     Both,
 }
 
-/// One fault.
+/// A fault of the medium or of its electronics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MediaFault {
     /// EIO for each request that touches the bytes.
     Broken {
-        /// The bytes.
+        /// Bytes of the disk.
         span: Range<u64>,
-        /// Which operations.
+        /// The operations that fail.
         direction: FaultDirection,
     },
     /// EIO for everything once this many bytes were read and written; the request that would cross
     /// it fails too.
     EioAfter {
-        /// The volume.
+        /// Bytes moved before it.
         bytes: u64,
     },
     /// ENOSPC for writes once this many bytes were written; the write that crosses it ends early,
     /// as in write(2).
     EnospcAfter {
-        /// The volume.
+        /// Bytes moved before it.
         bytes: u64,
     },
     /// Requests that touch the bytes transfer at most so many.
     Short {
-        /// The bytes.
+        /// Bytes of the disk.
         span: Range<u64>,
-        /// Which operations.
+        /// The operations that are cut short.
         direction: FaultDirection,
         /// The most that one request transfers.
         max_bytes: u64,
@@ -54,7 +54,7 @@ pub struct Faults {
     faults: Vec<MediaFault>,
     read_bytes: u64,
     written_bytes: u64,
-    /// Whether the disk was pulled out.
+    /// True if the disk was pulled out.
     is_gone: bool,
 }
 
@@ -82,7 +82,7 @@ impl Faults {
         self.is_gone = is_gone;
     }
 
-    /// How many bytes of a read or write are transferred, or its errno. Counts them.
+    /// The bytes of a read or write that are transferred, or its errno. Counts them.
     pub fn judge(&mut self, operation: Operation, span: &Range<u64>) -> Result<u64, i32> {
         if self.is_gone {
             return Err(libc::EIO);

@@ -30,7 +30,7 @@ pub struct Flash {
     pub read_bytes_per_s: Option<u64>,
     /// Bytes per second written.
     pub write_bytes_per_s: Option<u64>,
-    /// Where writes become slow.
+    /// The edge behind which writes become slow; `None` without one.
     pub cliff: Option<Cliff>,
 }
 

@@ -35,7 +35,7 @@ struct RecordingZone {
     bytes_per_s: u64,
 }
 
-/// Where a byte lies.
+/// The place of a byte under the head.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeadPosition {
     /// 0 at the outer edge, 1 at the inner.
@@ -98,7 +98,7 @@ impl Geometry {
 }
 
 impl Surface {
-    /// Where the byte at `offset_bytes` lies.
+    /// The place of the byte at `offset_bytes`.
     pub fn place(&self, offset_bytes: u64) -> HeadPosition {
         let (index, zone) = self.zone(offset_bytes);
         let within = offset_bytes as f64 - zone.start_bytes;
@@ -116,20 +116,20 @@ impl Surface {
 
     /// The time in which `length_bytes` from `offset_bytes` on pass the head.
     pub fn pass_ns(&self, offset_bytes: u64, length_bytes: u64) -> u64 {
-        let mut at = offset_bytes;
+        let mut position = offset_bytes;
         let end = offset_bytes + length_bytes;
         let mut total_ns = 0;
-        while at < end {
-            let (index, zone) = self.zone(at);
+        while position < end {
+            let (index, zone) = self.zone(position);
             let last = index + 1 == self.zones.len();
             let zone_end = if last {
                 end
             } else {
                 (zone.start_bytes + zone.bytes).ceil() as u64
             };
-            let until = zone_end.clamp(at + 1, end);
-            total_ns += transfer_ns(until - at, zone.bytes_per_s);
-            at = until;
+            let until = zone_end.clamp(position + 1, end);
+            total_ns += transfer_ns(until - position, zone.bytes_per_s);
+            position = until;
         }
         total_ns
     }
@@ -145,7 +145,7 @@ impl Surface {
         }
     }
 
-    /// How long after `at_ns` the place passes the head again.
+    /// Nanoseconds after `at_ns` until the place passes the head again.
     pub fn turn_ns(&self, at_ns: u64, angle: f64) -> u64 {
         let revolution_ns = self.geometry.revolution_ns();
         let now = (at_ns % revolution_ns) as f64 / revolution_ns as f64;
@@ -169,6 +169,7 @@ impl Surface {
 
     /// Finds the power by halving: the mean seek falls as it grows.
     fn fit_exponent(&mut self, size_bytes: u64) {
+        /// Points of the surface, evenly spaced, between which the mean seek is taken.
         const POINTS: u64 = 64;
         let radii: Vec<f64> = (0..POINTS)
             .map(|k| {

@@ -4,7 +4,7 @@ use super::done::DoneQueue;
 use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel, transfer_ns};
 use std::collections::HashMap;
 
-/// What the buffers at both ends keep under way: a host that pauses for less between two requests
+/// The time that the buffers at both ends bridge: a host that pauses for less between two requests
 /// loses nothing of the link's rate.
 const BUFFERED_NS: u64 = 1_000_000;
 

@@ -14,17 +14,16 @@ pub struct Ragged {
 }
 
 impl Ragged {
-    /// What a request over `span` loses.
+    /// Nanoseconds that a request over `span` loses.
     pub fn extra_ns(&self, span: &Range<u64>) -> u64 {
         let mut extra_ps = 0u128;
-        let mut at = span.start;
-        while at < span.end {
-            let cell = at / self.cell_bytes.max(1);
+        let mut start = span.start;
+        while start < span.end {
+            let cell = start / self.cell_bytes.max(1);
             let end = ((cell + 1) * self.cell_bytes.max(1)).min(span.end);
-            extra_ps +=
-                u128::from(end - at) * u128::from(self.extra_ps_per_byte) * u128::from(share(cell))
-                    / 1000;
-            at = end;
+            let cell_ps_max = u128::from(end - start) * u128::from(self.extra_ps_per_byte);
+            extra_ps += cell_ps_max * u128::from(share(cell)) / 1000;
+            start = end;
         }
         (extra_ps / 1000) as u64
     }

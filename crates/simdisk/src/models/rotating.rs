@@ -9,9 +9,9 @@ use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel};
 /// what random reads do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rotating {
-    /// Surface and arm.
+    /// Surface and arm of the disk.
     pub geometry: Geometry,
-    /// Electronics, per request.
+    /// Nanoseconds of electronics, per request.
     pub overhead_ns: u64,
     /// Requests among which the nearest is chosen; 1 is first come, first served.
     pub queue_depth: u32,
@@ -19,7 +19,7 @@ pub struct Rotating {
     pub buffer_bytes: u64,
 }
 
-/// What the head read or wrote last, and follows further on its own.
+/// The last bytes that the head read or wrote, and those that it follows on its own.
 #[derive(Debug, Clone, Copy)]
 struct Stream {
     operation: Operation,
@@ -110,7 +110,7 @@ impl RotatingMachine {
         )
     }
 
-    /// Whether a read finds all its bytes among those the stream has just read.
+    /// True if a read finds all its bytes among those the stream has just read.
     fn is_buffered(&self, request: &DiskRequest) -> bool {
         self.stream.is_some_and(|stream| {
             let oldest_bytes = stream

@@ -6,11 +6,11 @@
 pub struct Sleep {
     /// Time without a request after which it is asleep.
     pub after_ns: u64,
-    /// How long it takes to wake up.
+    /// Nanoseconds that it takes to wake up.
     pub wake_ns: u64,
 }
 
-/// Whether a disk is awake.
+/// The state of a disk that falls asleep.
 #[derive(Debug, Clone)]
 pub struct Sleeper {
     sleep: Sleep,
@@ -21,7 +21,7 @@ pub struct Sleeper {
 }
 
 impl Sleeper {
-    /// Awake at first.
+    /// A disk that is awake at first.
     pub fn new(sleep: Sleep) -> Self {
         Self {
             sleep,
@@ -30,7 +30,7 @@ impl Sleeper {
         }
     }
 
-    /// What a request that arrives now loses.
+    /// Nanoseconds that a request which arrives now loses.
     pub fn extra_ns(&mut self, now_ns: u64) -> u64 {
         if now_ns.saturating_sub(self.active_ns.max(self.awake_ns)) >= self.sleep.after_ns {
             self.awake_ns = now_ns + self.sleep.wake_ns;

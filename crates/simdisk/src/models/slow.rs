@@ -3,16 +3,16 @@
 use super::timing::overlaps;
 use std::ops::Range;
 
-/// One slow place.
+/// A place where the disk is slow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlowRange {
-    /// The bytes.
+    /// Bytes of the disk.
     pub span: Range<u64>,
     /// Time lost by each request that touches them.
     pub extra_ns: u64,
 }
 
-/// What a request over `span` loses.
+/// Nanoseconds that a request over `span` loses.
 pub fn extra_ns(ranges: &[SlowRange], span: &Range<u64>) -> u64 {
     ranges
         .iter()

@@ -2,12 +2,12 @@
 
 use super::timing::{DiskCompletion, DiskRequest, TimingModel};
 
-/// One standstill.
+/// A time in which the disk answers nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
     /// Time after the arrival of the first request.
     pub after_ns: u64,
-    /// How long.
+    /// Its length in nanoseconds.
     pub length_ns: u64,
 }
 
@@ -20,7 +20,7 @@ pub struct StallingDisk {
 }
 
 impl StallingDisk {
-    /// `disk` with stalls.
+    /// A disk as `disk`, with stalls.
     pub fn new(disk: Box<dyn TimingModel>, mut stalls: Vec<Stall>) -> Self {
         stalls.sort_by_key(|s| s.after_ns);
         Self {

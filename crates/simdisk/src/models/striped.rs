@@ -36,16 +36,16 @@ impl Striped {
         let count = self.members.len() as u64;
         let mut parts = vec![MemberPart::default(); self.members.len()];
         let span = request.span();
-        let mut at = span.start;
-        while at < span.end {
-            let chunk = at / self.chunk_bytes;
+        let mut start = span.start;
+        while start < span.end {
+            let chunk = start / self.chunk_bytes;
             let end = ((chunk + 1) * self.chunk_bytes).min(span.end);
             let part = &mut parts[(chunk % count) as usize];
             if part.length_bytes == 0 {
-                part.offset_bytes = chunk / count * self.chunk_bytes + at % self.chunk_bytes;
+                part.offset_bytes = chunk / count * self.chunk_bytes + start % self.chunk_bytes;
             }
-            part.length_bytes += end - at;
-            at = end;
+            part.length_bytes += end - start;
+            start = end;
         }
         parts
     }

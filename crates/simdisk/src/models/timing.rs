@@ -22,9 +22,9 @@ pub struct DiskRequest {
     pub ticket: u64,
     /// When the disk received it.
     pub arrival_ns: u64,
-    /// Its kind.
+    /// The kind of request.
     pub operation: Operation,
-    /// First byte.
+    /// First byte of the request.
     pub offset_bytes: u64,
     /// Bytes; 0 for a flush.
     pub length_bytes: u64,
@@ -37,7 +37,7 @@ pub struct DiskRequest {
 pub struct DiskCompletion {
     /// When the answer leaves the disk.
     pub at_ns: u64,
-    /// Which request.
+    /// The number that the request was submitted with.
     pub ticket: u64,
 }
 
@@ -65,7 +65,7 @@ pub fn transfer_ns(bytes: u64, bytes_per_s: u64) -> u64 {
     (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_s.max(1))) as u64
 }
 
-/// Whether two byte ranges share a byte.
+/// True if two byte ranges share a byte.
 pub fn overlaps(a: &Range<u64>, b: &Range<u64>) -> bool {
     a.start < b.end && b.start < a.end
 }

@@ -1,6 +1,6 @@
 //! What becomes of acknowledged writes when the power fails.
 
-/// The cache's honesty.
+/// The honesty of the cache about durable data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CacheModel {
     /// Every acknowledged write is durable.
@@ -22,17 +22,17 @@ pub enum CacheModel {
 pub const SECTOR_BYTES: u64 = 512;
 
 impl CacheModel {
-    /// Whether writes go to the medium at once.
+    /// True if writes go to the medium at once.
     pub fn is_durable(self) -> bool {
         self == Self::Durable
     }
 
-    /// Whether a flush makes them durable.
+    /// True if a flush makes them durable.
     pub fn obeys_flush(self) -> bool {
         !matches!(self, Self::Lying { .. })
     }
 
-    /// Whether this sector, written as the `sequence`-th, reaches the medium at once: scattered,
+    /// True if this sector, written as the `sequence`-th, reaches the medium at once: scattered,
     /// but the same in each run.
     pub fn destages(self, sector: u64, sequence: u64) -> bool {
         let per_mille = match self {

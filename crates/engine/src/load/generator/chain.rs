@@ -38,20 +38,20 @@ impl RequestGenerator {
     }
 
     /// After an operation of `kind` of a step, in the same slot: the write of the same block, from
-    /// `now` on. Whether there is one.
+    /// `now` on. Returns false where no write follows.
     pub(crate) fn continue_step(&mut self, index: u32, kind: OpKind, now: u64) -> bool {
-        let is_written = self.following_kind(kind) == Some(OpKind::Write);
-        if is_written {
-            self.slots.timing(index).waited_ns = 0;
-            let slot = self.slots.get(index);
-            (slot.start_ns, slot.left) = (now, slot.len);
-            slot.stage = Stage::Transfer(OpKind::Write);
-            let Slot { offset, len, .. } = *slot;
-            self.follow_ups.push(Request {
-                buffer: index + self.write_buffer_shift,
-                ..Request::new(index, Op::Write, offset, len)
-            });
+        if self.following_kind(kind) != Some(OpKind::Write) {
+            return false;
         }
-        is_written
+        self.slots.timing(index).waited_ns = 0;
+        let slot = self.slots.get(index);
+        (slot.start_ns, slot.left) = (now, slot.len);
+        slot.stage = Stage::Transfer(OpKind::Write);
+        let Slot { offset, len, .. } = *slot;
+        self.follow_ups.push(Request {
+            buffer: index + self.write_buffer_shift,
+            ..Request::new(index, Op::Write, offset, len)
+        });
+        true
     }
 }

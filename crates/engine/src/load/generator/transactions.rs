@@ -24,7 +24,8 @@ impl RequestGenerator {
         transactions.begin(index, now, waited_ns, step)
     }
 
-    /// After a request of a transaction, in the same slot: the next one. Whether there is one.
+    /// After a request of a transaction, in the same slot: the next one. Returns false where the
+    /// transaction is over.
     pub(crate) fn continue_transaction(&mut self, index: u32, now: u64) -> bool {
         let Some(options) = &mut self.options else {
             return false;
@@ -65,7 +66,7 @@ impl RequestGenerator {
         self.fill(buffers, request.buffer, request.slot, step);
     }
 
-    /// Whether something follows the write in a slot before it is complete.
+    /// True where a follow-up has to end before the write in a slot is complete.
     #[inline(always)]
     pub(crate) fn write_is_followed(&self, index: u32) -> bool {
         if self.after_write == AfterWrite::Nothing {

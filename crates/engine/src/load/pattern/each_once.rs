@@ -19,7 +19,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// Of the numbers below `n`, at least one.
+    /// A permutation of the numbers below `n`, which is at least one.
     pub(crate) fn new(n: u64, key: u64) -> Self {
         let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
         Self {
@@ -53,6 +53,7 @@ impl Permutation {
     }
 }
 
+/// Units in a word of the map.
 const BITS: u64 = u64::BITS as u64;
 /// 512 MiB of bits; a larger extent has no map.
 const UNITS_MAX: u64 = 1 << 32;
@@ -107,8 +108,8 @@ impl VisitMap {
         }
     }
 
-    /// A random unit that is not visited yet, and at most `len` bytes of such units behind it; they
-    /// count as visited now.
+    /// The offset of a random unit that is not visited yet, and the length of the block that begins
+    /// there: at most `len` bytes of such units. They count as visited now.
     #[cold]
     pub(crate) fn visit(&mut self, len: u32, random: &mut Random) -> (u64, u32) {
         if self.left == 0 {
@@ -125,9 +126,10 @@ impl VisitMap {
         (self.start + first * self.unit, (taken * self.unit) as u32)
     }
 
-    /// Marks a unit; whether it was free.
+    /// Marks a unit. Returns false where it was visited before.
     fn take(&mut self, unit: u64) -> bool {
-        let (word, bit) = (unit / BITS, 1 << (unit % BITS));
+        let word = unit / BITS;
+        let bit = 1 << (unit % BITS);
         let visited = &mut self.visited[word as usize];
         if *visited & bit != 0 {
             return false;
@@ -146,9 +148,10 @@ impl VisitMap {
         if rest != 0 {
             return word * BITS + u64::from(rest.trailing_zeros());
         }
-        let word = free_word(&self.full, word + 1).or_else(|| free_word(&self.full, 0));
-        let word = word.unwrap_or(0);
-        word * BITS + u64::from((!self.visited[word as usize]).trailing_zeros())
+        let free = free_word(&self.full, word + 1)
+            .or_else(|| free_word(&self.full, 0))
+            .unwrap_or(0);
+        free * BITS + u64::from((!self.visited[free as usize]).trailing_zeros())
     }
 }
 

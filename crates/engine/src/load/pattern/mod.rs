@@ -19,11 +19,11 @@ use walk::{OffsetWalk, RandomRuns, UniformBlocks, WalkPosition, ZoneWalk};
 /// One operation to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// What is done to the block; first, where that is a chain.
+    /// The operation on the block; the first one, where that is a chain.
     pub kind: OpKind,
-    /// First byte in the target.
+    /// Offset of the block in the target.
     pub offset: u64,
-    /// Bytes.
+    /// Length of the block in bytes.
     pub len: u32,
 }
 
@@ -113,7 +113,7 @@ impl UniformReads {
         self.blocks.draw(&mut self.random)
     }
 
-    /// Bytes of each.
+    /// Length of each read in bytes.
     #[inline(always)]
     pub fn block_bytes(&self) -> u32 {
         self.len
@@ -200,10 +200,11 @@ pub fn block_range(workload: &Workload) -> (u32, u32) {
     let mut range: Option<(u32, u32)> = None;
     for stream in workload.streams.iter() {
         let sizes = BlockSizes::for_stream(stream, workload);
-        let (smallest, largest) = (sizes.smallest(), sizes.largest());
         range = match range {
-            Some((least, most)) => Some((least.min(smallest), most.max(largest))),
-            None => Some((smallest, largest)),
+            Some((smallest, largest)) => {
+                Some((smallest.min(sizes.smallest()), largest.max(sizes.largest())))
+            }
+            None => Some((sizes.smallest(), sizes.largest())),
         };
     }
     range.unwrap_or((1, 1))
@@ -228,7 +229,7 @@ fn uniform_reads(streams: &[StreamWalk]) -> Option<(u32, UniformBlocks)> {
     }
 }
 
-/// Where the operations of a kind go, without runs.
+/// The walk of the operations of a kind, without runs.
 fn plain_walk(workload: &Workload, extent: Extent, sizes: &BlockSizes, kind: OpKind) -> OffsetWalk {
     let order = &workload.shape.order;
     let access = if order.in_order.contains(&kind) {
@@ -253,10 +254,10 @@ impl Pattern {
     /// targets have different values of `stream`.
     pub fn new(workload: &Workload, extent: Extent, seed: u64, stream: u64) -> Self {
         let countdown = Arc::default();
-        let mut upto = 0;
+        let mut permille_so_far = 0;
         let mut streams = Vec::new();
         for (stream, (kind, permille)) in workload.streams.iter().zip(workload.streams.firsts()) {
-            upto += permille;
+            permille_so_far += permille;
             let sizes = BlockSizes::for_stream(stream, workload);
             let mut walk = plain_walk(workload, extent, &sizes, kind);
             if let Some(run) = workload.shape.order.random_run {
@@ -265,7 +266,7 @@ impl Pattern {
             }
             streams.push(StreamWalk {
                 kind,
-                below: fraction(upto),
+                below: fraction(permille_so_far),
                 walk,
                 sizes,
                 reported: WalkPosition::default(),
@@ -437,7 +438,9 @@ impl Pattern {
         } else {
             let drawn = self.random.bits();
             let mut streams = self.streams[..last].iter();
-            streams.position(|one| drawn < one.below).unwrap_or(last)
+            streams
+                .position(|stream| drawn < stream.below)
+                .unwrap_or(last)
         };
         if self.map.is_some() {
             return self.mapped_step(index);

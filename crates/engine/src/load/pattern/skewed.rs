@@ -65,10 +65,8 @@ fn normal(n: u64, spread: u64, random: &mut Random) -> u64 {
         .map(|_| u128::from(random.below(n + 1)))
         .sum();
     let mean = sum.div_ceil(u128::from(UNIFORM_TERMS)) as i128;
-    let mut moved = i128::from(match spread {
-        0 => 0,
-        spread => random.below(spread),
-    }) - i128::from(spread / 2);
+    let drawn = if spread == 0 { 0 } else { random.below(spread) };
+    let mut moved = i128::from(drawn) - i128::from(spread / 2);
     // As in fio, a move beyond either end is halved until it is not.
     while !(0..i128::from(n)).contains(&(mean + moved)) && moved != 0 {
         moved /= 2;
@@ -76,7 +74,12 @@ fn normal(n: u64, spread: u64, random: &mut Random) -> u64 {
     (mean + moved).clamp(0, i128::from(n - 1)) as u64
 }
 
-/// Draws blocks 0..n so that the k-th most popular one comes in proportion to k^−theta.
+/// Below this size of its argument, (exp(t) − 1) / t and its inverse are as exact by the first two
+/// terms of their series: the next one is of the order of t², the rounding error of a float.
+const SERIES_ARGUMENT_MAX: f64 = 1e-8;
+
+/// Draws blocks 0..n so that the k-th most popular one comes in proportion to k^−theta. The names
+/// and the constants (1.5, 2.5 and 0.5, the borders between ranks) are those of the paper.
 #[derive(Debug, Clone)]
 pub(crate) struct Zipf {
     scattered: Scattered,
@@ -89,7 +92,7 @@ pub(crate) struct Zipf {
 /// Ranks 0..n at blocks that lie far apart.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scattered {
-    /// How many.
+    /// The number of blocks.
     pub n: u64,
     /// From one rank's block to the next one's, modulo `n`.
     step: u64,
@@ -114,6 +117,7 @@ impl Scattered {
 /// or cache would find them together. Without a common divisor with `n`, n steps reach every block
 /// once.
 fn scatter(n: u64) -> u64 {
+    /// The smaller section of a golden one, 0.618, as a fraction of 2⁶⁴.
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let section = ((u128::from(n) * u128::from(GOLDEN)) >> 64) as u64;
     (section.max(1)..)
@@ -149,7 +153,7 @@ impl Zipf {
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         let t = (1.0 - self.theta) * log;
-        log * if t.abs() > 1e-8 {
+        log * if t.abs() > SERIES_ARGUMENT_MAX {
             t.exp_m1() / t
         } else {
             1.0 + t / 2.0
@@ -158,7 +162,7 @@ impl Zipf {
 
     fn inverse(&self, x: f64) -> f64 {
         let t = (x * (1.0 - self.theta)).max(-1.0);
-        (x * if t.abs() > 1e-8 {
+        (x * if t.abs() > SERIES_ARGUMENT_MAX {
             t.ln_1p() / t
         } else {
             1.0 - t / 2.0

@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct OrderedWalk {
     start: u64,
     end: u64,
-    at: u64,
+    /// Offset of the next operation, or of the last one where the walk descends.
+    position: u64,
+    /// Laps that are over.
     lap: u64,
 }
 
@@ -23,7 +25,7 @@ impl OrderedWalk {
         Self {
             start: extent.start,
             end: extent.end(),
-            at: extent.start,
+            position: extent.start,
             lap: 0,
         }
     }
@@ -31,22 +33,22 @@ impl OrderedWalk {
     /// The next offset, ascending.
     #[inline(always)]
     fn next(&mut self, len: u64) -> u64 {
-        if self.at + len > self.end {
-            (self.at, self.lap) = (self.start, self.lap + 1);
+        if self.position + len > self.end {
+            (self.position, self.lap) = (self.start, self.lap + 1);
         }
-        self.at += len;
-        self.at - len
+        self.position += len;
+        self.position - len
     }
 }
 
 /// Uniformly random, aligned offsets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UniformBlocks {
-    /// The first one.
+    /// The lowest offset.
     pub start: u64,
-    /// How many.
+    /// The number of offsets.
     pub blocks: u64,
-    /// Between two of them.
+    /// The distance between neighbours, in bytes.
     pub align: u64,
 }
 
@@ -54,12 +56,11 @@ impl UniformBlocks {
     /// The next offset.
     #[inline(always)]
     pub(crate) fn draw(&self, random: &mut Random) -> u64 {
-        self.offset_of(random.below(self.blocks))
+        self.block_offset(random.below(self.blocks))
     }
 
-    /// The offset of this block.
     #[inline(always)]
-    fn offset_of(&self, block: u64) -> u64 {
+    fn block_offset(&self, block: u64) -> u64 {
         self.start + block * self.align
     }
 }
@@ -117,7 +118,7 @@ impl OffsetWalk {
                 let end = extent.end() - extent.length % align;
                 Self::Backward(OrderedWalk {
                     end,
-                    at: end,
+                    position: end,
                     ..walk
                 })
             }
@@ -166,7 +167,7 @@ impl OffsetWalk {
     pub(crate) fn skip(&mut self, bytes: u64, len: u64) {
         if let Self::Sequential(walk) = self {
             let blocks = ((walk.end - walk.start) / len).max(1);
-            walk.at = walk.start + bytes / len % blocks * len;
+            walk.position = walk.start + bytes / len % blocks * len;
         }
     }
 
@@ -188,40 +189,39 @@ impl OffsetWalk {
     /// Bytes before the next offset of a sequential walk.
     pub(crate) fn passed(&self, extent: Extent) -> u64 {
         match self {
-            Self::Sequential(walk) => walk.at.saturating_sub(extent.start),
+            Self::Sequential(walk) => walk.position.saturating_sub(extent.start),
             _ => 0,
         }
     }
 
     fn zones(zones: &[Zone], extent: Extent, align: u64, largest: u64) -> Self {
-        let total_access: f64 = zones.iter().map(|z| z.access_percent).sum();
-        let total_size: f64 = zones.iter().map(|z| z.size_percent).sum();
-        let (mut access, mut size) = (0.0, 0.0);
-        // From 2^53 bytes on (8 PiB) a float may round up to beyond the end.
-        let edge = |share: f64| {
-            ((extent.length as f64 * share / total_size) as u64).min(extent.length) / align * align
-        };
+        let access_total: f64 = zones.iter().map(|zone| zone.access_percent).sum();
+        let size_total: f64 = zones.iter().map(|zone| zone.size_percent).sum();
         // A zone that is too small for a block, or at the very end, begins where a block fits.
         let last_start = extent.length.saturating_sub(largest) / align * align;
-        let mut built: Vec<(u64, UniformBlocks)> = zones
-            .iter()
-            .map(|zone| {
-                let first = edge(size).min(last_start);
-                access += zone.access_percent;
-                size += zone.size_percent;
-                let length = edge(size).max(first) - first;
-                let blocks = UniformBlocks {
-                    start: extent.start + first,
-                    blocks: blocks_in(length, align, largest),
-                    align,
-                };
-                ((access / total_access * u64::MAX as f64) as u64, blocks)
-            })
-            .collect();
-        if let Some((below, _)) = built.last_mut() {
-            *below = u64::MAX;
+        let mut access_so_far = 0.0;
+        let mut size_so_far = 0.0;
+        let mut end = 0;
+        let mut walks: Vec<(u64, UniformBlocks)> = Vec::new();
+        for zone in zones {
+            let first = end.min(last_start);
+            access_so_far += zone.access_percent;
+            size_so_far += zone.size_percent;
+            // From 2^53 bytes on (8 PiB) a float may round up to beyond the end.
+            let end_bytes = (extent.length as f64 * size_so_far / size_total) as u64;
+            end = end_bytes.min(extent.length) / align * align;
+            let blocks = UniformBlocks {
+                start: extent.start + first,
+                blocks: blocks_in(end.max(first) - first, align, largest),
+                align,
+            };
+            let share_end = (access_so_far / access_total * u64::MAX as f64) as u64;
+            walks.push((share_end, blocks));
         }
-        Self::Zones(built)
+        if let Some((share_end, _)) = walks.last_mut() {
+            *share_end = u64::MAX;
+        }
+        Self::Zones(walks)
     }
 
     /// The next offset for an operation of `len` bytes.
@@ -232,37 +232,37 @@ impl OffsetWalk {
             Self::Sequential(walk) => walk.next(len),
             Self::Uniform(blocks) => blocks.draw(random),
             Self::Shared { all, next } => {
-                all.offset_of(next.fetch_add(1, Ordering::Relaxed) % all.blocks)
+                all.block_offset(next.fetch_add(1, Ordering::Relaxed) % all.blocks)
             }
             Self::EachOnce { all, order, next } => {
-                all.offset_of(order.place(next.fetch_add(1, Ordering::Relaxed)))
+                all.block_offset(order.place(next.fetch_add(1, Ordering::Relaxed)))
             }
             Self::Backward(walk) => {
-                let is_over = walk.at < walk.start + len;
+                let is_over = walk.position < walk.start + len;
                 walk.lap += u64::from(is_over);
-                walk.at = if is_over { walk.end } else { walk.at } - len;
-                walk.at
+                walk.position = if is_over { walk.end } else { walk.position } - len;
+                walk.position
             }
             Self::Stride {
                 walk,
                 stride,
                 align,
             } => {
-                if walk.at + len > walk.end {
+                if walk.position + len > walk.end {
                     walk.lap = (walk.lap + *align) % *stride;
                     let begin = walk.start + walk.lap;
-                    walk.at = if begin + len > walk.end {
+                    walk.position = if begin + len > walk.end {
                         walk.start
                     } else {
                         begin
                     };
                 }
-                let offset = walk.at;
-                walk.at += *stride;
+                let offset = walk.position;
+                walk.position += *stride;
                 offset
             }
             Self::Zones(zones) => zone_at(zones, random.bits()).draw(random),
-            Self::Skewed { all, law } => all.offset_of(law.block(random)),
+            Self::Skewed { all, law } => all.block_offset(law.block(random)),
             Self::ZonesInTurn(walk) => walk.next(len),
             Self::Runs(runs) => runs.next(len, random),
         }
@@ -272,15 +272,19 @@ impl OffsetWalk {
 /// The zone whose share of the fractions of 2⁶⁴ holds this one.
 #[inline(always)]
 fn zone_at(zones: &[(u64, UniformBlocks)], drawn: u64) -> UniformBlocks {
-    let zone = zones.iter().find(|(below, _)| drawn <= *below);
-    zone.unwrap_or(&zones[0]).1
+    for (share_end, blocks) in zones {
+        if drawn <= *share_end {
+            return *blocks;
+        }
+    }
+    zones[0].1
 }
 
 /// The position of an ascending walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct WalkPosition {
     lap: u64,
-    at: u64,
+    position: u64,
 }
 
 impl OffsetWalk {
@@ -290,7 +294,7 @@ impl OffsetWalk {
         let OrderedWalk {
             start,
             end,
-            at,
+            position,
             lap,
         } = match self {
             Self::Sequential(walk) => *walk,
@@ -298,17 +302,17 @@ impl OffsetWalk {
                 let next = next.load(Ordering::Relaxed);
                 OrderedWalk {
                     start: all.start,
-                    end: all.offset_of(all.blocks),
-                    at: all.offset_of(next % all.blocks),
+                    end: all.block_offset(all.blocks),
+                    position: all.block_offset(next % all.blocks),
                     lap: next / all.blocks,
                 }
             }
             _ => return None,
         };
-        let before = std::mem::replace(seen, WalkPosition { lap, at });
+        let before = std::mem::replace(seen, WalkPosition { lap, position });
         Some(if before.lap == lap {
-            let from = before.at.max(start);
-            Extent::new(from, at.saturating_sub(from))
+            let from = before.position.max(start);
+            Extent::new(from, position.saturating_sub(from))
         } else {
             Extent::new(start, end - start)
         })
@@ -323,8 +327,8 @@ pub(crate) struct RandomRuns {
     pub walk: OffsetWalk,
     run: RandomRun,
     extent: Extent,
-    /// Where the last operation of this direction began and ended.
-    last: (u64, u64),
+    /// The bytes of the last operation in this direction; empty before the first one.
+    last: Extent,
     /// Operations of both directions so far.
     done: Arc<AtomicU64>,
 }
@@ -341,15 +345,14 @@ impl RandomRuns {
             walk,
             run,
             extent,
-            last: (extent.start, extent.start),
+            last: Extent::new(extent.start, 0),
             done,
         }
     }
 
     /// As in fio, a lap ends when as many bytes have moved as the extent has.
     fn lap(&self) -> u64 {
-        let len = self.last.1 - self.last.0;
-        let operations = (self.extent.length / len.max(1)).max(1);
+        let operations = (self.extent.length / self.last.length.max(1)).max(1);
         self.done.load(Ordering::Relaxed).saturating_sub(1) / operations
     }
 
@@ -357,18 +360,21 @@ impl RandomRuns {
     pub(crate) fn next(&mut self, len: u64, random: &mut Random) -> u64 {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let is_drawn = done.is_multiple_of(u64::from(self.run.run_ops.max(1)));
-        let offset = match (is_drawn, self.run.follow) {
-            (true, _) => self.walk.next(len as u32, random),
-            (false, RunFollow::Identical) => self.last.0,
-            (false, RunFollow::Sequential) => self.last.1,
-        };
-        // Behind the end there is nothing to go on with.
-        let offset = if offset + len > self.extent.end() {
+        let mut offset = if is_drawn {
             self.walk.next(len as u32, random)
         } else {
-            offset.max(self.extent.start)
+            match self.run.follow {
+                RunFollow::Identical => self.last.start,
+                RunFollow::Sequential => self.last.end(),
+            }
         };
-        self.last = (offset, offset + len);
+        // Behind the end there is nothing to go on with.
+        if offset + len > self.extent.end() {
+            offset = self.walk.next(len as u32, random);
+        } else {
+            offset = offset.max(self.extent.start);
+        }
+        self.last = Extent::new(offset, len);
         offset
     }
 }
@@ -382,7 +388,7 @@ fn blocks_in(length: u64, align: u64, largest: u64) -> u64 {
 #[derive(Debug, Clone)]
 pub(crate) struct ZoneWalk {
     walk: OrderedWalk,
-    /// Where the current part begins.
+    /// First byte of the current part.
     zone: u64,
     stride: ZoneStride,
 }
@@ -400,11 +406,11 @@ impl ZoneWalk {
     /// The next offset. Not inlined: the other walks share the loop that calls it.
     #[inline(never)]
     pub(crate) fn next(&mut self, len: u64) -> u64 {
-        if self.walk.at >= self.zone + self.stride.zone_bytes {
+        if self.walk.position >= self.zone + self.stride.zone_bytes {
             self.zone += self.stride.zone_bytes + self.stride.skip_bytes;
-            self.walk.at = self.zone;
+            self.walk.position = self.zone;
         }
-        if self.walk.at + len > self.walk.end {
+        if self.walk.position + len > self.walk.end {
             self.zone = self.walk.start;
         }
         self.walk.next(len)

@@ -112,7 +112,7 @@ impl WorkerGroup<'_> {
         Ok(())
     }
 
-    /// Tells the supervisor how long each target has completed nothing.
+    /// Tells the supervisor when each target has completed something last.
     fn note_silences(&self, schedule: WorkerSchedule, now: u64, supervisor: &mut Supervisor) {
         // Looking takes the locks of the workers: only where it counts.
         if self.group.time_ns().is_some() {
@@ -233,13 +233,13 @@ impl WorkerGroup<'_> {
     }
 }
 
-/// Whether a worker ended before its time, and nobody stopped it.
+/// True if a worker ended before its time, and nobody stopped it.
 fn ended_early(result: &WorkerResult) -> bool {
     !matches!(result.ending, EndReason::Time | EndReason::Stopped)
 }
 
 impl Assignment<'_> {
-    /// What is known of it before its workers have ended.
+    /// The context for its results, as far as it is known before its workers have ended.
     pub(crate) fn context(
         &self,
         schedule: WorkerSchedule,
@@ -276,8 +276,8 @@ impl WorkerGroup<'_> {
         }
     }
 
-    /// How long requests of a target have been in flight without any completion; 0 where none is in
-    /// flight.
+    /// The time, in nanoseconds, for which requests of a target have been in flight without any
+    /// completion; 0 where none is in flight.
     pub(super) fn silence_of(&self, target: usize, schedule: WorkerSchedule, now: u64) -> u64 {
         let snapshots = self
             .handles
@@ -362,14 +362,15 @@ impl WorkerGroup<'_> {
             && let Some(mut measurements) = self.results_so_far(schedule)
         {
             if let Some(total) = counter_log.process_so_far(now) {
-                let of_threads = vec![CpuTime::default(); measurements.len()];
-                share_out(&mut measurements, &of_threads, total);
+                // The threads report their own times only at their end.
+                let thread_times = vec![CpuTime::default(); measurements.len()];
+                share_out(&mut measurements, &thread_times, total);
             }
             watch.results_so_far(elapsed_ns, &measurements);
         }
     }
 
-    /// `None` while the result of a worker that has ended is on its way.
+    /// The results so far; `None` while the result of a worker that has ended is on its way.
     fn results_so_far(&self, schedule: WorkerSchedule) -> Option<Vec<Measurement>> {
         let mut measurements = Vec::new();
         for (index, assignment) in self.assignments.iter().enumerate() {
