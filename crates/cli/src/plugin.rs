@@ -5,7 +5,7 @@ use crate::commands::run::plan_jobs;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::plan_file::PlanFile;
-use crate::saved::{HistoryFileFlag, HistoryOptions, open_if_there, place};
+use crate::saved::{HistoryFileFlag, HistoryOptions, history_place, open_if_there};
 use crate::session::{Measured, MeasuringJob, Shown, measure};
 use clap::Parser;
 use diskproof_analysis::expect::Expected;
@@ -311,12 +311,12 @@ fn newest(flags: &PluginFlags) -> anyhow::Result<Answer> {
         Ok(path) => path,
         Err(_) => flags.path.clone(),
     };
-    let history_place = place(flags.history_file.file())?;
+    let place = history_place(flags.history_file.file())?;
     let filter = Filter {
         target: Some(path.to_string_lossy().into_owned()),
         ..Filter::default()
     };
-    let runs = match open_if_there(&history_place)? {
+    let runs = match open_if_there(&place)? {
         Some(history) => history.list(&filter).map_err(Failure::History)?.runs,
         None => Vec::new(),
     };

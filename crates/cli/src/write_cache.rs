@@ -1,7 +1,7 @@
 //! `--write-cache`: which states the disk's write cache is measured in, and the consent to switch
 //! it.
 
-use crate::agreement::agree;
+use crate::agreement::{Agreement, agree};
 use crate::failure::Failure;
 use crate::stdio::Verbosity;
 use diskproof_device::WriteCacheSwitch;
@@ -90,7 +90,12 @@ impl WriteCacheFlags {
         switch: &WriteCacheSwitch,
         verbosity: Verbosity,
     ) -> Result<(), Failure> {
-        agree(&self.notice(switch), "Switch it?", self.yes, verbosity)
+        agree(
+            &self.notice(switch),
+            "Switch it?",
+            Agreement::from_yes_flag(self.yes),
+            verbosity,
+        )
     }
 
     /// What is going to happen to which disk.

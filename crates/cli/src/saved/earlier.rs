@@ -3,7 +3,7 @@
 
 use super::document::judged_quietly;
 use super::document::saved_record;
-use super::place::{Destination, HistoryEnvironment, open_if_there, place};
+use super::place::{Destination, HistoryEnvironment, history_place, open_if_there};
 use crate::failure::Failure;
 use diskproof_analysis::watch::disk_capacity;
 use diskproof_history::{Filter, History, HistoryError, HistoryPlace, StoredRun};
@@ -54,7 +54,7 @@ impl RunKey {
 /// Runs of the history that did the same as one of `records` on the same target, newest first.
 /// `compare` decides which of them count. Without a history there are none.
 pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<StoredRun> {
-    let Ok(place) = place(history) else {
+    let Ok(place) = history_place(history) else {
         return Vec::new();
     };
     let mut keys: Vec<RunKey> = Vec::new();
@@ -143,7 +143,7 @@ const READ_MAX: usize = 10;
 
 /// The history, where it can be read.
 fn readable(history: Option<&Path>) -> Option<History> {
-    open_if_there(&place(history).ok()?).ok()?
+    open_if_there(&history_place(history).ok()?).ok()?
 }
 
 /// The capacity of each device, as far as the history knows it.

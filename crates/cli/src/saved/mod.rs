@@ -23,7 +23,9 @@ pub(crate) use document::{SavedDocument, judged_record, read_document, read_page
 use document::{from_file, is_file, judged};
 pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
 use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, reached};
-pub(crate) use place::{empty_text, open, open_if_there, place, register_history, state_folder};
+pub(crate) use place::{
+    empty_text, history_place, open, open_if_there, register_history, state_folder,
+};
 use std::path::{Path, PathBuf};
 pub(crate) use stream::{RefusedPart, Streamed, read_stream};
 pub(crate) use unfinished::TestJournal;
@@ -231,7 +233,7 @@ pub(crate) fn import(
     label: Option<&str>,
     history: Option<&Path>,
 ) -> Result<(SaveOutcome, Option<SaveNote>), Failure> {
-    let place = place(history)?;
+    let place = history_place(history)?;
     let own_label = label.map(str::to_owned);
     let saved = history_answer(&place, move |place| {
         let run = NewRun {
@@ -394,7 +396,7 @@ fn no_such_run(reference: &str, why: &str) -> Failure {
 
 /// Whether the name is that of a saved run. False where the history cannot be read.
 pub(crate) fn names_run(name: &str, history: Option<&Path>) -> bool {
-    let Ok(place) = place(history) else {
+    let Ok(place) = history_place(history) else {
         return false;
     };
     match open_if_there(&place) {

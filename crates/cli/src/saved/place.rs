@@ -23,7 +23,7 @@ const LOOK_LIMIT: Duration = Duration::from_secs(5);
 const THREAD: &str = "diskproof-saved";
 
 /// The place of the history, for verbs that need one.
-pub(crate) fn place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
+pub(crate) fn history_place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
     let mut environment = HistoryEnvironment::real();
     // DISKPROOF_NO_HISTORY prevents saving, not reading.
     environment.off = false;
@@ -96,7 +96,7 @@ pub(super) fn history_answer<T: Send + 'static>(
 
 /// Opens the history to read it.
 pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
-    let place = place(history)?;
+    let place = history_place(history)?;
     match open_if_there(&place)? {
         Some(history) => Ok(history),
         None => Err(Failure::Usage(empty_text(&place.path))),

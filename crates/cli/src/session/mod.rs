@@ -36,7 +36,7 @@ pub(crate) use watchdog::EndedRun;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output_files::{Output, Trial, open_outputs};
-use crate::stdio::{print_document, style};
+use crate::stdio::{Presentation, print_document, style};
 use conclude::conclude;
 use diskproof_model::plan::Plan;
 use diskproof_report::formats::format_of;
@@ -97,7 +97,7 @@ fn show_plan(job: &MeasuringJob<'_>, granted: Granted) -> anyhow::Result<()> {
         ..
     } = job;
     print_document(
-        flags.prints_json(),
+        Presentation::from_json_flag(flags.prints_json()),
         |out| json::write_plan(plan, identities, out),
         |page| terminal::write_plan(plan, identities, &style(flags.color), page),
     )
