@@ -85,7 +85,8 @@ pub enum Failure {
 impl Failure {
     /// Refuses a `--time` below a second.
     pub(crate) fn check_time(time_ns: u64) -> Result<(), Self> {
-        if time_ns >= crate::flags::SECOND {
+        const SECOND: u64 = 1_000_000_000;
+        if time_ns >= SECOND {
             return Ok(());
         }
         Err(Self::Usage(format!(

@@ -94,16 +94,16 @@ fn fitness_plan(
     };
     let unit_bytes = sector_bytes(std::slice::from_ref(identity));
     let after_layout = share_time(&file.workloads, time_ns - layout_ns);
-    let (mut workloads, mut skipped) =
-        resolve_planned(&shown, &after_layout, context.clone(), unit_bytes)?;
-    let is_filled = workloads
+    let mut resolved = resolve_planned(&shown, &after_layout, context.clone(), unit_bytes)?;
+    let is_filled = resolved
+        .workloads
         .iter()
         .any(|workload| workload.layout == Layout::Needed);
     if !is_filled {
         let without_layout = share_time(&file.workloads, time_ns);
-        (workloads, skipped) = resolve_planned(&shown, &without_layout, context, unit_bytes)?;
+        resolved = resolve_planned(&shown, &without_layout, context, unit_bytes)?;
     }
-    refuse_latency_targets(&shown, &workloads)?;
+    refuse_latency_targets(&shown, &resolved.workloads)?;
     let mut plan = Plan {
         seed: flags
             .seed
@@ -112,9 +112,9 @@ fn fitness_plan(
         scratch: scratch_bytes.map(Scratch::of_size),
         tasks: vec![Task::Workloads(Workloads {
             order,
-            ..Workloads::as_planned(workloads)
+            ..Workloads::as_planned(resolved.workloads)
         })],
-        skipped,
+        skipped: resolved.skipped,
         ..plan
     };
     let warmup_ns: u64 = plan.groups().map(|group| group.warmup_ns()).sum();

@@ -261,7 +261,7 @@ fn scan_plan(resumed: Option<Resumed>) -> ScanPlan {
     match resumed {
         Some(resumed) => ScanPlan {
             block_bytes: resumed.block_bytes,
-            resume_bytes: resumed.at,
+            resume_bytes: resumed.offset_bytes,
         },
         None => ScanPlan {
             block_bytes: SCAN_BLOCK_BYTES,

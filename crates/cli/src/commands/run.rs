@@ -7,7 +7,7 @@ use crate::agreement::Agreement;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::job_file::{CliOverrides, JobFile, System, read_text};
-use crate::plan_file::{PlanFile, resolve_planned, sector_bytes};
+use crate::plan_file::{PlanFile, ResolvedWorkloads, resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::eprint_text;
@@ -17,7 +17,7 @@ use crate::workload::{
 };
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
-    Decide, EngineChoice, Order, Plan, Scratch, Skipped, Task, Workload, Workloads,
+    Decide, EngineChoice, Order, Plan, Scratch, Task, Workload, Workloads,
 };
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
@@ -383,11 +383,12 @@ impl RunRequest {
             },
             engine: self.engine,
         };
-        let (workloads, skipped) = self.workloads(context, sector_bytes(identities))?;
-        let search = planned_search(&workloads, identities.len()).map_err(Failure::Usage)?;
+        let resolved = self.workloads(context, sector_bytes(identities))?;
+        let search =
+            planned_search(&resolved.workloads, identities.len()).map_err(Failure::Usage)?;
         let (decide, list, time_limit_ns) = match search {
             Some((list, time_limit_ns)) => (Decide::Depth, list, time_limit_ns),
-            None => (Decide::AsPlanned, workloads, None),
+            None => (Decide::AsPlanned, resolved.workloads, None),
         };
         let like = match &self.work {
             WorkSource::Like(like) => Some(like.plan()),
@@ -408,16 +409,17 @@ impl RunRequest {
                 decide,
                 like,
             })],
-            skipped,
+            skipped: resolved.skipped,
             ..Plan::of("run", command_line())
         })
     }
 
+    /// The workloads on the targets of the context, whose sector is `unit_bytes`.
     fn workloads(
         &self,
         mut context: ResolveContext,
         unit_bytes: u32,
-    ) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
+    ) -> Result<ResolvedWorkloads, Failure> {
         match &self.work {
             WorkSource::Flags(combinations) => {
                 let mut workloads = Vec::new();
@@ -425,13 +427,19 @@ impl RunRequest {
                     workloads.push(resolve_flags(flags, &context, unit_bytes)?);
                     context.content = Content::Data;
                 }
-                Ok((workloads, Vec::new()))
+                Ok(ResolvedWorkloads {
+                    workloads,
+                    skipped: Vec::new(),
+                })
             }
             WorkSource::File => {
                 let shown = self.path.display().to_string();
                 resolve_planned(&shown, &self.file.workloads, context, unit_bytes)
             }
-            WorkSource::Like(like) => Ok((like.workloads(unit_bytes)?, Vec::new())),
+            WorkSource::Like(like) => Ok(ResolvedWorkloads {
+                workloads: like.workloads(unit_bytes)?,
+                skipped: Vec::new(),
+            }),
         }
     }
 
