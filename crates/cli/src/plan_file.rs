@@ -3,8 +3,8 @@
 
 use crate::failure::Failure;
 use crate::workload::{
-    Bytes, Content, ResolveContext, ResolvedGroup, WORKLOADS_MAX, WorkloadFlags, WorkloadName,
-    parse_key, resolve_group,
+    Bytes, Content, MemberError, ResolveContext, ResolvedGroup, WORKLOADS_MAX, WorkloadFlags,
+    WorkloadName, parse_key, resolve_group,
 };
 use diskproof_analysis::expect::Expected;
 use diskproof_model::plan::{Skipped, Workload};
@@ -322,7 +322,9 @@ pub(crate) fn resolve_planned(
                 context.content = Content::Data;
                 workloads.extend(together);
             }
-            Err((index, why)) => return Err(workload_error(shown, &members[index], &why)),
+            Err(MemberError { index, why }) => {
+                return Err(workload_error(shown, &members[index], &why));
+            }
         }
     }
     match skipped.first() {

@@ -158,7 +158,7 @@ impl ProgressDisplay {
             .map(|ns| now + Duration::from_nanos(ns + grace_ns));
         Self {
             verbosity,
-            line: ProgressLine::of(verbosity),
+            line: ProgressLine::new(verbosity),
             screen: None,
             current: 0..0,
             judged: Vec::new(),

@@ -317,7 +317,7 @@ pub(crate) struct ProgressLine {
 
 impl ProgressLine {
     /// One that is never due, unless stderr is a terminal that can show it.
-    pub(crate) fn of(verbosity: Verbosity) -> Self {
+    pub(crate) fn new(verbosity: Verbosity) -> Self {
         Self {
             drawn: None,
             is_hidden: verbosity != Verbosity::Terminal,

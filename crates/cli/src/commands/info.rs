@@ -40,7 +40,11 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     let paths = files(&[&info.outputs]);
     // Without a measurement there are neither figures nor charts: other formats would be empty.
     let outputs = open_documents("info", |format| format.identity.is_some(), &paths, None)?;
-    let health = read_health(std::slice::from_ref(&identity), info.health.no_health);
+    let health = if info.health.no_health {
+        Vec::new()
+    } else {
+        read_health(std::slice::from_ref(&identity))
+    };
     let findings = diskproof_analysis::rules::health_findings(&health);
     let examined = Examined {
         host: &diskproof_device::host_facts(),

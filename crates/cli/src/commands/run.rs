@@ -387,7 +387,7 @@ impl RunRequest {
         let search =
             planned_search(&resolved.workloads, identities.len()).map_err(Failure::Usage)?;
         let (decide, list, time_limit_ns) = match search {
-            Some((list, time_limit_ns)) => (Decide::Depth, list, time_limit_ns),
+            Some(search) => (Decide::Depth, search.workloads, search.time_limit_ns),
             None => (Decide::AsPlanned, resolved.workloads, None),
         };
         let like = match &self.work {
@@ -580,8 +580,8 @@ fn resolve_flags(
     unit_bytes: u32,
 ) -> Result<Workload, Failure> {
     let workload = resolve(flags, context, Wording::Flags).map_err(Failure::Usage)?;
-    if let Some((_, why)) = find_empty_schedule(std::slice::from_ref(&workload), Wording::Flags) {
-        return Err(Failure::Usage(why));
+    if let Some(empty) = find_empty_schedule(std::slice::from_ref(&workload), Wording::Flags) {
+        return Err(Failure::Usage(empty.why));
     }
     match sector_mismatch(&workload, unit_bytes) {
         Some(why) => Err(Failure::Usage(format!(

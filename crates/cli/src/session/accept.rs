@@ -162,7 +162,7 @@ impl AcceptRun {
     /// journal.
     fn finish(&mut self, bench: &Bench) {
         if !bench.facts.health.is_empty() {
-            self.test.measured.health = read_health(&bench.facts.targets, false);
+            self.test.measured.health = read_health(&bench.facts.targets);
         }
         self.read_counters();
         if let Some(journal) = self.journal.take() {
@@ -216,7 +216,7 @@ impl Running for AcceptRun {
         let mut watch = AcceptProgress {
             progress: self.test.progress(),
             wrong_bytes: self.test.measured.bad_bytes.sum(),
-            line: ProgressLine::of(sink.verbosity),
+            line: ProgressLine::new(sink.verbosity),
             display: &mut sink.progress,
         };
         let result: Result<MovedBatch, RunError> =

@@ -157,7 +157,7 @@ fn counted_since(before: Vec<CountersOfDisk>, facts: &RunFacts) -> Vec<CountedDi
     for target in &facts.targets {
         targets.extend(probe(Path::new(&target.path)));
     }
-    let health = read_health(&targets, false);
+    let health = read_health(&targets);
     counted_disks(before, &read_counters(&targets, &health))
 }
 

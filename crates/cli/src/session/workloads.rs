@@ -107,7 +107,7 @@ fn measure_slice(
     let begin = Instant::now();
     let mut measured =
         session.run_slices(group, &slices, &mut bench.targets, &mut sink.progress)?;
-    sliced.took(share, begin.elapsed());
+    sliced.note_time(share, begin.elapsed());
     bench.attach_first_writes(&mut measured);
     if sink.progress.is_late() {
         for measurement in &mut measured {

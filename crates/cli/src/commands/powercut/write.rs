@@ -213,7 +213,7 @@ impl Screen {
     fn new(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) -> Self {
         let start = Instant::now();
         Self {
-            line: ProgressLine::of(verbosity),
+            line: ProgressLine::new(verbosity),
             verbosity,
             start,
             end: flags.time.map(|ns| start + Duration::from_nanos(ns)),
