@@ -28,7 +28,7 @@ impl Environment for Fake<'_> {
         }
     }
 
-    fn found(&self, path: &Path) -> PathKind {
+    fn path_kind(&self, path: &Path) -> PathKind {
         match path.as_os_str().len() % 5 {
             0 => PathKind::Nothing,
             1 => PathKind::Directory,

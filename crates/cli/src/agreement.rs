@@ -5,15 +5,31 @@ use crate::failure::Failure;
 use crate::stdio::{Verbosity, eprint_line};
 use std::io::{self, IsTerminal};
 
+/// Who answers for the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Agreement {
+    /// `--yes` was given.
+    Given,
+    /// The user has to answer on the terminal.
+    Asked,
+}
+
+impl Agreement {
+    /// The agreement that the flag `--yes` gives, or leaves to the terminal.
+    pub(crate) fn from_yes_flag(yes: bool) -> Self {
+        if yes { Self::Given } else { Self::Asked }
+    }
+}
+
 /// Has the user agree to what the notice says, unless `--yes` has. The question says what is to be
-/// done, and ends with a question mark.
+/// done, and ends with a question mark. Fails unless the answer is yes.
 pub(crate) fn agree(
     notice: &str,
     question: &str,
-    has_agreed: bool,
+    agreement: Agreement,
     verbosity: Verbosity,
 ) -> Result<(), Failure> {
-    if has_agreed {
+    if agreement == Agreement::Given {
         verbosity.note(notice);
         return Ok(());
     }

@@ -16,28 +16,28 @@ const RATE_FORM: &str = "a transfer rate; write it per second, such as 92MB/s";
 const SIZE_FORM: &str = "a size; write it with its unit, such as 4TB or 960GB";
 const IOPS_FORM: &str = "a number of operations per second, such as 90000 or 90k";
 
-/// Reads the value of `--spec`.
+/// Reads the value of `--spec`. Fails for an unknown, repeated or implausible figure.
 pub(crate) fn parse_data_sheet(text: &str) -> Result<DataSheet, String> {
     let mut sheet = DataSheet::default();
     for part in text.split(',').map(str::trim) {
         let (key, value) = part.split_once('=').ok_or_else(|| {
             format!("'{part}' is not key=value; use one or more of rpm=7200,seek=11ms,rate=92MB/s")
         })?;
-        let value = Value(value.trim());
+        let figure = FigureText(value.trim());
         let is_repeated = match key.trim() {
-            "rpm" => sheet.rpm.replace(value.rpm()?).is_some(),
-            "seek" => sheet.seek_ns.replace(value.seek_ns()?).is_some(),
+            "rpm" => sheet.rpm.replace(figure.rpm()?).is_some(),
+            "seek" => sheet.seek_ns.replace(figure.seek_ns()?).is_some(),
             "rate" => sheet
                 .bytes_per_second
-                .replace(value.bytes_per_second()?)
+                .replace(figure.bytes_per_second()?)
                 .is_some(),
             "write-rate" => sheet
                 .write_bytes_per_second
-                .replace(value.bytes_per_second()?)
+                .replace(figure.bytes_per_second()?)
                 .is_some(),
-            "iops" => sheet.read_iops.replace(value.iops()?).is_some(),
-            "write-iops" => sheet.write_iops.replace(value.iops()?).is_some(),
-            "size" => sheet.size_bytes.replace(value.size_bytes()?).is_some(),
+            "iops" => sheet.read_iops.replace(figure.iops()?).is_some(),
+            "write-iops" => sheet.write_iops.replace(figure.iops()?).is_some(),
+            "size" => sheet.size_bytes.replace(figure.size_bytes()?).is_some(),
             other => {
                 return Err(format!(
                     "unknown figure '{other}'; use rpm, seek (average), rate (highest sustained), \
@@ -58,10 +58,10 @@ pub(crate) fn parse_data_sheet(text: &str) -> Result<DataSheet, String> {
     Ok(sheet)
 }
 
-/// The text of a figure.
-struct Value<'a>(&'a str);
+/// The text of a figure, as the user wrote it.
+struct FigureText<'a>(&'a str);
 
-impl Value<'_> {
+impl FigureText<'_> {
     fn rpm(&self) -> Result<u32, String> {
         match self.0.parse() {
             Ok(rpm) if RPM.contains(&rpm) => Ok(rpm),

@@ -85,16 +85,17 @@ pub enum Failure {
 impl Failure {
     /// Refuses a `--time` below a second.
     pub(crate) fn check_time(time_ns: u64) -> Result<(), Self> {
-        match time_ns {
-            1_000_000_000.. => Ok(()),
-            _ => Err(Self::Usage(format!(
-                "--time {}: too short to measure anything; use at least 1s",
-                diskproof_model::units::format_duration(time_ns)
-            ))),
+        const SECOND: u64 = 1_000_000_000;
+        if time_ns >= SECOND {
+            return Ok(());
         }
+        Err(Self::Usage(format!(
+            "--time {}: too short to measure anything; use at least 1s",
+            diskproof_model::units::format_duration(time_ns)
+        )))
     }
 
-    /// `--size` for a target that needs no scratch file, and what to do instead.
+    /// The error of `--size` for a target that needs no scratch file. `instead` says what to do.
     pub(crate) fn no_scratch_file(path: &str, instead: &str) -> Self {
         Self::Usage(format!(
             "--size is the size of a scratch file, but {path} needs none; {instead}"
@@ -136,7 +137,8 @@ fn exit_of_opening(error: &OpenError) -> Exit {
     }
 }
 
-/// Why a target could not be opened, whether or not the error was made a [`Failure`] on its way.
+/// The error of opening a target, if it is one, whether or not the error was made a [`Failure`] on
+/// its way.
 pub(crate) fn open_error(error: &anyhow::Error) -> Option<&OpenError> {
     match error.downcast_ref::<Failure>() {
         Some(Failure::Open(error)) => Some(error),
@@ -151,7 +153,7 @@ pub(crate) fn is_refused(error: &anyhow::Error) -> bool {
     is_refusal || error.is::<Refusal>() || matches!(open_error(error), Some(OpenError::Refused(_)))
 }
 
-/// The exit code of any error.
+/// The exit code of an error, whether or not it was made a [`Failure`] on its way.
 pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return failure.exit();

@@ -4,7 +4,7 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::plan_file::{PlanFile, PlannedWorkload, groups, resolve_planned, sector_bytes};
-use crate::profiles::{BUILT_IN, known_as};
+use crate::profiles::{BUILT_IN, built_in_profile, profile_name};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
 use diskproof_analysis::expect::Expected;
@@ -14,8 +14,8 @@ use std::path::Path;
 
 /// Larger than the cache of any drive.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// Share of the time for the first write of the scratch file and the warm-ups.
-const LAYOUT_SHARE: u64 = 5;
+/// The first write of the scratch file and the warm-ups may take a fifth of the time.
+const LAYOUT_DIVISOR: u64 = 5;
 
 /// Runs the workloads of a profile, built in or a file, and judges its limits, alongside those of
 /// `--expect`.
@@ -27,11 +27,11 @@ pub(crate) fn measure_fitness(
     time_ns: u64,
     flags: &MeasuringFlags,
 ) -> anyhow::Result<Exit> {
-    let name = known_as(profile);
-    let (file, shown) = read_profile(name)?;
+    let name = profile_name(profile);
+    let profile = Profile::read(name)?;
     let mut judged_flags = flags.clone();
     let mut note = format!("fitness for {name}");
-    for limit in &file.limits {
+    for limit in &profile.file.limits {
         let line = format!(
             "{}: {} ({})",
             limit.name, limit.expected.expression, limit.source
@@ -50,7 +50,7 @@ pub(crate) fn measure_fitness(
         },
         ..flags.plan(verb, std::slice::from_ref(&identity))
     };
-    let plan = fitness_plan(empty_plan, order, file, &shown, &identity, time_ns, flags)?;
+    let plan = fitness_plan(empty_plan, order, profile, &identity, time_ns, flags)?;
     judged_flags.note.get_or_insert(note);
     let job = MeasuringJob::new(plan, vec![identity], &judged_flags);
     measure(job)?.exit()
@@ -58,8 +58,9 @@ pub(crate) fn measure_fitness(
 
 /// The limits of a profile by its name, or the path of its file.
 pub(crate) fn limits_of(profile: &str) -> Result<Vec<Expected>, Failure> {
-    let (file, _) = read_profile(known_as(profile))?;
-    Ok(file
+    let profile = Profile::read(profile_name(profile))?;
+    Ok(profile
+        .file
         .limits
         .into_iter()
         .map(|limit| limit.expected)
@@ -70,18 +71,18 @@ pub(crate) fn limits_of(profile: &str) -> Result<Vec<Expected>, Failure> {
 fn fitness_plan(
     plan: Plan,
     order: Order,
-    file: PlanFile,
-    shown: &str,
+    profile: Profile,
     identity: &TargetIdentity,
     time_ns: u64,
     flags: &MeasuringFlags,
 ) -> Result<Plan, Failure> {
+    let Profile { file, shown } = profile;
     let scratch_bytes = if flags.needs_scratch(identity, "omit it")? {
         Some(scratch_bytes(&file, identity, flags.size))
     } else {
         None
     };
-    let layout_ns = time_ns / LAYOUT_SHARE;
+    let layout_ns = time_ns / LAYOUT_DIVISOR;
     let context = ResolveContext {
         target_bytes: vec![scratch_bytes.unwrap_or(identity.size_bytes)],
         memory: Memory::of_host(),
@@ -93,16 +94,16 @@ fn fitness_plan(
     };
     let unit_bytes = sector_bytes(std::slice::from_ref(identity));
     let after_layout = share_time(&file.workloads, time_ns - layout_ns);
-    let (mut workloads, mut skipped) =
-        resolve_planned(shown, &after_layout, context.clone(), unit_bytes)?;
-    let is_filled = workloads
+    let mut resolved = resolve_planned(&shown, &after_layout, context.clone(), unit_bytes)?;
+    let is_filled = resolved
+        .workloads
         .iter()
         .any(|workload| workload.layout == Layout::Needed);
     if !is_filled {
         let without_layout = share_time(&file.workloads, time_ns);
-        (workloads, skipped) = resolve_planned(shown, &without_layout, context, unit_bytes)?;
+        resolved = resolve_planned(&shown, &without_layout, context, unit_bytes)?;
     }
-    refuse_latency_targets(shown, &workloads)?;
+    refuse_latency_targets(&shown, &resolved.workloads)?;
     let mut plan = Plan {
         seed: flags
             .seed
@@ -111,9 +112,9 @@ fn fitness_plan(
         scratch: scratch_bytes.map(Scratch::of_size),
         tasks: vec![Task::Workloads(Workloads {
             order,
-            ..Workloads::as_planned(workloads)
+            ..Workloads::as_planned(resolved.workloads)
         })],
-        skipped,
+        skipped: resolved.skipped,
         ..plan
     };
     let warmup_ns: u64 = plan.groups().map(|group| group.warmup_ns()).sum();
@@ -169,35 +170,43 @@ fn share_time(planned: &[PlannedWorkload], time_ns: u64) -> Vec<PlannedWorkload>
     shared
 }
 
-/// A built-in profile, or a file; with the name that errors show.
-fn read_profile(profile: &str) -> Result<(PlanFile, String), Failure> {
-    let (text, shown) = match built_in_profile(profile) {
-        Some(text) => (text.to_owned(), format!("profile {profile}")),
-        None => (read_profile_file(profile)?, profile.to_owned()),
-    };
-    let file =
-        PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
-    if file.limits.is_empty() {
-        Err(Failure::Usage(format!(
-            "{shown}: the file has no [[limit]] to check; see 'diskproof help fitness'"
-        )))
-    } else {
-        Ok((file, shown))
-    }
+/// A profile of the program, or of a file.
+struct Profile {
+    file: PlanFile,
+    /// The name that errors show.
+    shown: String,
 }
 
-fn built_in_profile(profile: &str) -> Option<&'static str> {
-    for (name, text) in BUILT_IN {
-        if name == profile {
-            return Some(text);
+impl Profile {
+    /// Reads the profile of this name, or that of the file of this name. Fails for one without
+    /// limits.
+    fn read(name: &str) -> Result<Self, Failure> {
+        let text;
+        let shown;
+        match built_in_profile(name) {
+            Some(profile) => {
+                text = profile.text.to_owned();
+                shown = format!("profile {}", profile.name);
+            }
+            None => {
+                text = read_profile_file(name)?;
+                shown = name.to_owned();
+            }
         }
+        let file =
+            PlanFile::parse(&text).map_err(|error| Failure::Usage(format!("{shown}: {error}")))?;
+        if file.limits.is_empty() {
+            return Err(Failure::Usage(format!(
+                "{shown}: the file has no [[limit]] to check; see 'diskproof help fitness'"
+            )));
+        }
+        Ok(Self { file, shown })
     }
-    None
 }
 
 fn read_profile_file(path: &str) -> Result<String, Failure> {
     crate::job_file::read_text(Path::new(path)).map_err(|why| {
-        let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = BUILT_IN.iter().map(|profile| profile.name).collect();
         Failure::Usage(format!(
             "--for {path}: {why}{} Name a profile file, or one of {}",
             if why.ends_with('?') { "" } else { "." },
@@ -209,11 +218,12 @@ fn read_profile_file(path: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profiles::BuiltInProfile;
 
     #[test]
     fn built_in_profiles_have_limits_with_sources_on_their_own_workloads() {
-        for (name, _) in BUILT_IN {
-            let (file, _) = read_profile(name).unwrap();
+        for BuiltInProfile { name, .. } in &BUILT_IN {
+            let file = Profile::read(name).unwrap().file;
             for limit in &file.limits {
                 let names: Vec<&str> = file.workloads.iter().map(|w| w.name.as_str()).collect();
                 assert!(limit.source.contains(' '), "{name}: {}", limit.name);
@@ -226,14 +236,14 @@ mod tests {
     #[test]
     fn profile_is_known_by_each_of_its_names() {
         for name in ["pg", "PG", "postgres", "PostgreSQL"] {
-            assert_eq!(known_as(name), "postgresql");
+            assert_eq!(profile_name(name), "postgresql");
         }
-        assert_eq!(known_as("./pg"), "./pg");
+        assert_eq!(profile_name("./pg"), "./pg");
     }
 
     #[test]
     fn unknown_profile_names_the_known_ones() {
-        let error = read_profile("no-such-profile").unwrap_err().to_string();
+        let error = Profile::read("no-such-profile").err().unwrap().to_string();
         assert!(
             error.contains("postgresql, etcd, mysql, mysql-8.0, sqlite"),
             "{error}"

@@ -49,7 +49,7 @@ diskproof measures what a disk really does for a database. It needs no root.
 'diskproof --help' lists the verbs, 'diskproof VERB --help' explains one.
 ";
 
-/// Words that people type for a verb, and what leads on from there, a line each.
+/// Rows of words that people type for a verb, and what leads on from there.
 const WORDS: &str = "\
 bandwidth bench benchmark measure perf performance rate slow speed test \
  throughput: diskproof check TARGET
@@ -72,8 +72,8 @@ version: diskproof --version
 latency lat: diskproof ping TARGET
 diff vs: diskproof compare A B";
 
-/// Words that people type for a flag; the flag, where the verb has it; and what leads on.
-/// `EXTENSIONS` stands for the formats of `-o`.
+/// Rows of words that people type for a flag; the flag that the verb must have, or nothing; and
+/// what leads on. `EXTENSIONS` stands for the formats of `-o`.
 const FLAG_WORDS: &str = "\
 duration length period runtime run-time seconds timeout: --time: --time 30s
 csv format junit markdown md output-format pdf prom prometheus report save svg xml yaml: -o: \
@@ -165,6 +165,7 @@ fn with_hints(mut error: clap::Error, arguments: &[String]) -> clap::Error {
     error
 }
 
+/// Puts the hints in the place of clap's suggestions and usage line.
 fn suggest(error: &mut clap::Error, hints: Vec<String>) {
     error.insert(
         ContextKind::Suggested,
@@ -173,7 +174,7 @@ fn suggest(error: &mut clap::Error, hints: Vec<String>) {
     error.insert(ContextKind::Usage, ContextValue::None);
 }
 
-/// Where a word leads that is no verb: a target, another tool, a word for a verb.
+/// The hint for a word that is no verb: it may be a target, another tool, or a word for a verb.
 fn hint_for_word(word: &str) -> Option<String> {
     if word.contains('/') || word == "." || Path::new(word).exists() {
         return Some(format!("to measure it: diskproof check {}", quoted(word)));
@@ -192,6 +193,7 @@ fn hint_for_word(word: &str) -> Option<String> {
     None
 }
 
+/// The hints for a flag or operand that the verb does not take.
 fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
     let verb = match arguments.first() {
         Some(verb) => verb.as_str(),
@@ -221,24 +223,25 @@ fn hints_for_unknown(flag: &str, arguments: &[String]) -> Vec<String> {
     let Some((last, others)) = verbs.split_last() else {
         return Vec::new();
     };
-    let others = match others {
-        [] => String::new(),
-        others => format!("{} and ", others.join(", ")),
-    };
-    vec![format!("'{flag}' is a flag of {others}{last}")]
+    if others.is_empty() {
+        return vec![format!("'{flag}' is a flag of {last}")];
+    }
+    let listed = others.join(", ");
+    vec![format!("'{flag}' is a flag of {listed} and {last}")]
 }
 
-/// Where a word leads that is no flag of this verb.
+/// The hint for a word that is no flag of this verb.
 fn hint_for_flag_word(flag: &str, verb: &str) -> Option<String> {
     let word = option_name(flag).to_lowercase().replace('_', "-");
     for row in FLAG_WORDS.lines() {
         let mut parts = row.splitn(3, ": ");
-        let (Some(words), Some(own), Some(hint)) = (parts.next(), parts.next(), parts.next())
-        else {
+        let Some(words) = parts.next() else { continue };
+        let Some(needed_flag) = parts.next() else {
             continue;
         };
+        let Some(hint) = parts.next() else { continue };
         let is_meant = words.split(' ').any(|known| known == word);
-        if is_meant && (own.is_empty() || has_flag(verb, own)) {
+        if is_meant && (needed_flag.is_empty() || has_flag(verb, needed_flag)) {
             let step = hint
                 .trim_start()
                 .replace("EXTENSIONS", &extensions(|_| true))

@@ -10,14 +10,14 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 use diskproof_analysis::expect::Expected;
 use diskproof_device::{Consent, Intent, Overwriting, UnknownContent, admit, scratch_bytes_max};
-use diskproof_model::plan::{EngineChoice, EngineKind, Plan};
+use diskproof_model::plan::{EngineChoice, EngineKind, Plan, Skipped};
 use diskproof_model::target::{Rank, TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration, parse_size};
 use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
 use std::path::{Path, PathBuf};
 
-/// In nanoseconds.
+/// A second in nanoseconds.
 pub(crate) const SECOND: u64 = 1_000_000_000;
 /// A smaller scratch file says nothing about the disk.
 pub(crate) const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
@@ -100,16 +100,19 @@ pub struct MeasuringFlags {
 }
 
 impl MeasuringFlags {
-    /// How much goes to stderr.
+    /// What goes to stderr: what `--quiet` or `--verbose` asks for, else what stderr can show.
     pub fn verbosity(&self) -> Verbosity {
-        match (self.quiet, self.verbose) {
-            (true, _) => Verbosity::Quiet,
-            (false, true) => Verbosity::Lines,
-            (false, false) => Verbosity::of_stderr(),
+        if self.quiet {
+            Verbosity::Quiet
+        } else if self.verbose {
+            Verbosity::Lines
+        } else {
+            Verbosity::of_stderr()
         }
     }
 
-    /// A target as it was given, identified.
+    /// Identifies a target. Fails where it cannot be measured, or where another user's link leads
+    /// to one that would be written to.
     pub(crate) fn probe(&self, given: &Path) -> Result<TargetIdentity, Failure> {
         let destructive = &self.destructive;
         if destructive.overwrite || !destructive.destroy.is_empty() {
@@ -118,7 +121,7 @@ impl MeasuringFlags {
         crate::targets::probe_target(given, destructive.keep_free, self.verbosity())
     }
 
-    /// The targets of a run as they were given, identified.
+    /// Identifies the targets of a run, in their order. Also fails for a device without a medium.
     pub(crate) fn probe_all(&self, given: &[PathBuf]) -> Result<Vec<TargetIdentity>, Failure> {
         let mut identities = Vec::new();
         for target in given {
@@ -200,11 +203,11 @@ impl MeasuringFlags {
 /// is room. With hardly any room, the gate judges the least useful size; with --size, the user's
 /// own.
 pub(crate) fn scratch_file_bytes(
-    asked: Option<u64>,
+    size_flag: Option<u64>,
     wanted: u64,
     room: u64,
 ) -> Result<u64, Failure> {
-    let size = asked.unwrap_or(wanted.min(room).max(SCRATCH_BYTES_LEAST));
+    let size = size_flag.unwrap_or(wanted.min(room).max(SCRATCH_BYTES_LEAST));
     if size < SCRATCH_BYTES_MIN {
         return Err(Failure::Usage(format!(
             "--size {}: too small to measure anything; use at least {}",
@@ -229,7 +232,7 @@ pub(crate) fn files(outputs: &[&[PathBuf]]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The name of a report page.
+/// Reads the name of a report page, which ends with `.html`.
 pub(crate) fn parse_page_name(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match format_of(&path) {
@@ -324,13 +327,14 @@ fn parse_rank(text: &str) -> Result<Rank, String> {
 
 /// A value of a flag.
 pub(crate) struct Choice<T> {
-    /// The word for it. Aliases follow, each after a `/`.
+    /// The word on the command line. Aliases follow, each after a `/`.
     pub words: &'static str,
     pub value: T,
+    /// One phrase, as clap lists it beside the word.
     pub help: &'static str,
 }
 
-/// The value that a word names.
+/// The value that a word or one of its aliases names; `None` for other words.
 pub(crate) fn chosen<T: Clone>(choices: &[Choice<T>], word: &str) -> Option<T> {
     for choice in choices {
         if choice.words.split('/').any(|known| known == word) {
@@ -340,7 +344,7 @@ pub(crate) fn chosen<T: Clone>(choices: &[Choice<T>], word: &str) -> Option<T> {
     None
 }
 
-/// Parses one of these values.
+/// clap's parser of a flag with these values, whose words and aliases its help lists.
 pub(crate) fn one_of<T: Clone + Send + Sync>(
     choices: &'static [Choice<T>],
 ) -> impl TypedValueParser<Value = T> {
@@ -385,8 +389,7 @@ pub struct SelectionFlags {
 }
 
 impl SelectionFlags {
-    /// Names that this run does not know are errors: a misspelt one would measure too little, or
-    /// too much.
+    /// Fails for names that are not `known`: a misspelt one would measure too little, or too much.
     pub(crate) fn check_names(&self, known: &[&str]) -> Result<(), Failure> {
         for (flag, names) in [("--only", &self.only), ("--skip", &self.skip)] {
             for name in names {
@@ -401,7 +404,7 @@ impl SelectionFlags {
         Ok(())
     }
 
-    /// The flag that excludes a workload.
+    /// The flag that excludes a workload; `None` for a selected one.
     pub(crate) fn excludes(&self, name: &str) -> Option<&'static str> {
         if !self.only.is_empty() && !self.only.iter().any(|only| only == name) {
             Some("--only")
@@ -439,6 +442,34 @@ pub struct DestructiveFlags {
     pub own_files: bool,
 }
 
+/// Why no workload may write to a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WriteBan {
+    /// The user gave `--read-only`.
+    ReadOnlyFlag,
+    /// No flag releases the target: the reason, one clause.
+    Unreleased(&'static str),
+}
+
+impl WriteBan {
+    /// The flag or the clause, as records show it.
+    pub(crate) fn why(self) -> &'static str {
+        match self {
+            Self::ReadOnlyFlag => "--read-only",
+            Self::Unreleased(why) => why,
+        }
+    }
+
+    /// The workload of this name as one that the ban skips. `advice` follows the reason of an
+    /// unreleased target.
+    pub(crate) fn skipped(self, workload: String, advice: &str) -> Skipped {
+        match self {
+            Self::ReadOnlyFlag => Skipped::by_flag(workload, self.why()),
+            Self::Unreleased(why) => Skipped::new(workload, format!("{why}{advice}")),
+        }
+    }
+}
+
 impl DestructiveFlags {
     /// Why a target of this kind is not written to; `None` for a released one and a directory.
     pub(crate) fn why_only_read(&self, kind: TargetKind) -> Option<&'static str> {
@@ -453,21 +484,18 @@ impl DestructiveFlags {
         }
     }
 
-    /// Why workloads that write are skipped on a target of this kind, or everywhere.
-    pub(crate) fn why_not_written(
-        &self,
-        read_only: bool,
-        kind: TargetKind,
-    ) -> Option<&'static str> {
+    /// Why workloads that write are skipped on a target of this kind; `None` where they may run.
+    /// `read_only` is the verb's own flag of that name.
+    pub(crate) fn write_ban(&self, read_only: bool, kind: TargetKind) -> Option<WriteBan> {
         if read_only {
-            Some("--read-only")
+            Some(WriteBan::ReadOnlyFlag)
         } else {
-            self.why_only_read(kind)
+            self.why_only_read(kind).map(WriteBan::Unreleased)
         }
     }
 
-    /// For the gate. A flag that fits none of the targets is a mistake that might cost the wrong
-    /// disk next time.
+    /// What the user releases, for the gate. A flag that fits none of the targets is an error: the
+    /// mistake might cost the wrong disk next time.
     pub fn consent(&self, identities: &[TargetIdentity]) -> Result<Consent, Failure> {
         if !self.destroy.is_empty() && !has_kind(identities, TargetKind::BlockDevice) {
             return Err(releases_nothing("--destroy", "a block device", identities));
@@ -479,10 +507,12 @@ impl DestructiveFlags {
                 identities,
             ));
         }
-        let overwriting = match (self.overwrite, self.own_files) {
-            (true, _) => Overwriting::Allowed,
-            (false, true) => Overwriting::Own,
-            (false, false) => Overwriting::Forbidden,
+        let overwriting = if self.overwrite {
+            Overwriting::Allowed
+        } else if self.own_files {
+            Overwriting::Own
+        } else {
+            Overwriting::Forbidden
         };
         let unknown = if self.wipe_unknown {
             UnknownContent::Wipe

@@ -10,29 +10,39 @@ use rustix::termios::{
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-/// The alternate screen, no cursor, no wrapping.
+/// Enters the alternate screen, hides the cursor, and turns wrapping off.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+/// Undoes [`ENTER`].
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
+/// Moves the cursor to the first line and column.
 const HOME: &str = "\x1b[H";
-/// Before the text of a line: behind a full one the cursor is still on its last column.
+/// Clears a line. It comes before the text: behind a full line the cursor is still on its last
+/// column.
 const CLEAR_LINE: &str = "\x1b[K";
-const REST_OF_SCREEN: &str = "\x1b[J";
+/// Clears the lines below the page.
+const CLEAR_REST: &str = "\x1b[J";
+/// The size of a terminal that reports none.
 const SIZE_DEFAULT: ScreenSize = ScreenSize {
     columns: 80,
     rows: 24,
 };
-/// Ctrl-C and Ctrl-D, where the terminal sends them as keys.
-const QUIT: [u8; 4] = [b'q', b'Q', 3, 4];
+/// Ctrl-C, where the terminal sends it as a key.
+const CTRL_C: u8 = 3;
+/// Ctrl-D, which ends input elsewhere.
+const CTRL_D: u8 = 4;
+/// Keys that end the view.
+const QUIT_KEYS: [u8; 4] = [b'q', b'Q', CTRL_C, CTRL_D];
 /// Turns off a special key (termios(3)).
 const DISABLED: u8 = 0;
 /// Lines that wait for the end of the view; more are dropped.
 const KEPT_LINES_MAX: usize = 200;
 
-/// The screen that is open. There is one terminal.
+/// The screen that is open, of which there is one, as there is one terminal.
 static OPEN: Mutex<Option<OpenScreen>> = Mutex::new(None);
 
 struct OpenScreen {
     stream: ScreenStream,
+    /// The settings of the terminal before the view.
     before: Termios,
     /// Lines for stderr that the next page would overwrite.
     kept: Vec<String>,
@@ -42,7 +52,7 @@ fn open_screen() -> MutexGuard<'static, Option<OpenScreen>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a screen is drawn on.
+/// The stream to the terminal that a screen is drawn on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScreenStream {
     /// The result is the view.
@@ -91,7 +101,7 @@ fn write_all(out: &mut dyn io::Write, text: &str) -> io::Result<()> {
 pub(crate) struct ScreenSize {
     /// Characters of a line.
     pub columns: usize,
-    /// Lines.
+    /// Lines of the screen.
     pub rows: usize,
 }
 
@@ -113,7 +123,7 @@ impl FullScreen {
         is_terminal && matches!(tcgetpgrp(io::stdin()), Ok(group) if group == getpgrp())
     }
 
-    /// Takes the terminal.
+    /// Takes the terminal: enters the alternate screen, and reads keys without echo.
     pub(crate) fn start(stream: ScreenStream) -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut keys = before.clone();
@@ -140,7 +150,7 @@ impl FullScreen {
     pub(crate) fn has_quit(&self) -> bool {
         let mut pressed = [0; 64];
         let count = rustix::io::read(io::stdin(), &mut pressed).unwrap_or(0);
-        pressed[..count].iter().any(|key| QUIT.contains(key))
+        pressed[..count].iter().any(|key| QUIT_KEYS.contains(key))
     }
 
     /// The size, which the user may have changed.
@@ -152,7 +162,7 @@ impl FullScreen {
     /// nothing once the screen was closed.
     pub(crate) fn draw(&self, page: &str, last_line: &str) -> io::Result<()> {
         // Before the lock: a panic under it could not close the screen.
-        let frame = frame(page, self.size(), last_line);
+        let frame = screen_text(page, self.size(), last_line);
         let open = open_screen();
         if open.is_none() {
             return Ok(());
@@ -191,7 +201,7 @@ pub(crate) fn keep_line(line: &str) -> bool {
     true
 }
 
-/// A panic of any thread is reported on the terminal as it was.
+/// From now on, a panic of any thread closes the screen before it is reported.
 fn close_at_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -203,8 +213,8 @@ fn close_at_panic() {
     });
 }
 
-/// The page on a screen of this size.
-fn frame(page: &str, size: ScreenSize, last_line: &str) -> String {
+/// The page as text for a screen of this size, with what clears the page before it.
+fn screen_text(page: &str, size: ScreenSize, last_line: &str) -> String {
     let rows = size.rows;
     let mut frame = HOME.to_owned();
     for line in page.trim_end().lines().take(rows.saturating_sub(1)) {
@@ -212,7 +222,7 @@ fn frame(page: &str, size: ScreenSize, last_line: &str) -> String {
         frame.push_str(&format!("{CLEAR_LINE}{start}\r\n"));
     }
     let end = cut(last_line, size.columns);
-    frame.push_str(&format!("{REST_OF_SCREEN}\x1b[{rows};1H{end}"));
+    frame.push_str(&format!("{CLEAR_REST}\x1b[{rows};1H{end}"));
     frame
 }
 
@@ -250,7 +260,7 @@ mod tests {
             columns: 80,
             rows: 3,
         };
-        let drawn = frame(&format!("{full}\nsecond\nthird\n"), size, "q ends the view");
+        let drawn = screen_text(&format!("{full}\nsecond\nthird\n"), size, "q ends the view");
         // Clearing behind the text would erase the last character.
         let lines = format!("\x1b[H\x1b[K{full}\r\n\x1b[Ksecond\r\n");
         assert_eq!(drawn, format!("{lines}\x1b[J\x1b[3;1Hq ends the view"));

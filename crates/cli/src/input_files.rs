@@ -35,17 +35,17 @@ impl InputRole {
     }
 }
 
-/// A file by what it is and by its name: what is created later has only a name.
+/// An input, known by its file, its name, or both: what is created later has only a name.
 #[derive(Debug)]
 struct Input {
     role: InputRole,
     file: Option<FileId>,
-    place: Option<Place>,
+    name: Option<NameInFolder>,
 }
 
-/// A name in a folder.
+/// A name in a folder, whichever path leads there.
 #[derive(Debug)]
-struct Place {
+struct NameInFolder {
     folder: FileId,
     name: OsString,
 }
@@ -56,19 +56,19 @@ fn inputs() -> MutexGuard<'static, Vec<Input>> {
     INPUTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on the file of this name is no output.
+/// Registers an input: from now on the file of this name is no output.
 pub(crate) fn register(path: &Path, role: InputRole) {
     let file = match stat(path) {
-        Ok(found) => content_id(&found),
+        Ok(stat) => content_id(&stat),
         Err(_) => None,
     };
-    let place = match TrustedPath::walk(path) {
-        Ok(TrustedPath::Name(trusted)) => place(trusted),
+    let name = match TrustedPath::walk(path) {
+        Ok(TrustedPath::Name(trusted)) => name_in_folder(trusted),
         // A name that leads elsewhere is no name of an output either.
         Ok(TrustedPath::Directory(_) | TrustedPath::Object(_)) | Err(_) => None,
     };
-    if file.is_some() || place.is_some() {
-        inputs().push(Input { role, file, place });
+    if file.is_some() || name.is_some() {
+        inputs().push(Input { role, file, name });
     }
 }
 
@@ -77,7 +77,7 @@ fn register_id(id: FileId, role: InputRole) {
     inputs().push(Input {
         role,
         file: Some(id),
-        place: None,
+        name: None,
     });
 }
 
@@ -96,16 +96,16 @@ pub(crate) fn register_target(identity: &TargetIdentity) {
 
 /// From now on the file that `<` of a shell opened, as in `show - < r.json`, is no output.
 pub(crate) fn register_stdin() {
-    if let Ok(found) = fstat(std::io::stdin())
-        && let Some(id) = content_id(&found)
+    if let Ok(stat) = fstat(std::io::stdin())
+        && let Some(id) = content_id(&stat)
     {
         register_id(id, InputRole::Document);
     }
 }
 
-/// The role of a file; `None` where this command line does not read it.
-pub(crate) fn role_of_file(found: &Stat) -> Option<InputRole> {
-    let id = content_id(found)?;
+/// The role of an open file; `None` where this command line does not read it.
+pub(crate) fn role_of_file(stat: &Stat) -> Option<InputRole> {
+    let id = content_id(stat)?;
     for input in inputs().iter() {
         if input.file == Some(id) {
             return Some(input.role);
@@ -118,9 +118,9 @@ pub(crate) fn role_of_file(found: &Stat) -> Option<InputRole> {
 pub(crate) fn role_of_name(folder: impl AsFd, name: &OsStr) -> Option<InputRole> {
     let folder_id = FileId::from(&fstat(folder).ok()?);
     for input in inputs().iter() {
-        if let Some(place) = &input.place
-            && place.folder == folder_id
-            && place.name == name
+        if let Some(known) = &input.name
+            && known.folder == folder_id
+            && known.name == name
         {
             return Some(input.role);
         }
@@ -128,9 +128,9 @@ pub(crate) fn role_of_name(folder: impl AsFd, name: &OsStr) -> Option<InputRole>
     None
 }
 
-fn place(trusted: TrustedPlace) -> Option<Place> {
+fn name_in_folder(trusted: TrustedPlace) -> Option<NameInFolder> {
     let folder = fstat(&trusted.directory.folder).ok()?;
-    Some(Place {
+    Some(NameInFolder {
         folder: FileId::from(&folder),
         name: trusted.name,
     })
@@ -138,9 +138,9 @@ fn place(trusted: TrustedPlace) -> Option<Place> {
 
 /// The id of a file or device; `None` of pipes and terminals, which are read and written without
 /// loss.
-fn content_id(found: &Stat) -> Option<FileId> {
-    match FileType::from_raw_mode(found.st_mode) {
-        FileType::RegularFile | FileType::BlockDevice => Some(FileId::from(found)),
+fn content_id(stat: &Stat) -> Option<FileId> {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile | FileType::BlockDevice => Some(FileId::from(stat)),
         _ => None,
     }
 }

@@ -13,27 +13,27 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A disk that is not slow is inspected by then.
-const UNNOTED: Duration = Duration::from_secs(2);
-/// While this process does not run, no time passes.
+/// A note follows after this time, in which a disk that is not slow is inspected.
+const NOTE_AFTER: Duration = Duration::from_secs(2);
+/// The wait counts steps of this length, so that no time passes while this process does not run.
 const STEP: Duration = Duration::from_millis(100);
-/// The limit, as a multiple of the longest silence of a target: 3 min 45 s. The longest inspection
+/// The limit is this many times the longest silence of a target: 3 min 45 s. The longest inspection
 /// is that of a device to be written to: 162 s, measured at one read per second.
 const SILENCES: u32 = 5;
-/// No shorter, however short the longest silence is: a busy machine needs some seconds.
+/// The shortest limit, however short the longest silence is: a busy machine needs some seconds.
 const LIMIT_MIN: Duration = Duration::from_secs(10);
 
-/// Ends the wait of the thread when it is dropped.
+/// The running inspection: dropping the sender ends the thread's wait.
 static RUNNING: Mutex<Option<Sender<()>>> = Mutex::new(None);
 /// The exit code where the limit is reached: that of a run that failed.
 static EXIT: AtomicU8 = AtomicU8::new(4);
 
-/// The exit code of the tool in whose place the program runs.
+/// Sets the exit code where the limit is reached: that of the tool in whose place the program runs.
 pub(crate) fn fails_with(code: u8) {
     EXIT.store(code, Ordering::Relaxed);
 }
 
-/// Begins with the first target that is named; the later ones share its time.
+/// Begins the time of the inspection with the first target that is named; the later ones share it.
 pub(crate) fn begin(target: &Path, verbosity: Verbosity) {
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     if running.is_some() {
@@ -58,21 +58,21 @@ pub(crate) fn limit() -> Duration {
     silence.saturating_mul(SILENCES).max(LIMIT_MIN)
 }
 
-/// From now on the run has limits of its own.
+/// Ends the time of the inspection: from now on the run has limits of its own.
 pub(crate) fn end() {
     *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 fn watch(is_over: &Receiver<()>, target: &str, limit: Duration, verbosity: Verbosity) {
     let within = format_duration(limit.as_nanos() as u64);
-    if !lasts(is_over, UNNOTED) {
+    if !lasts(is_over, NOTE_AFTER) {
         return;
     }
     verbosity.note(&format!(
         "{target}: the target is inspected before the run, to keep existing data safe. This takes \
          longer than usual; it ends after {within}"
     ));
-    if lasts(is_over, limit - UNNOTED) {
+    if lasts(is_over, limit - NOTE_AFTER) {
         diskproof_device::kill_programs();
         eprint_line(&format!(
             "error: {target}: the inspection was not complete after {within}, so nothing was \
@@ -84,7 +84,7 @@ fn watch(is_over: &Receiver<()>, target: &str, limit: Duration, verbosity: Verbo
     }
 }
 
-/// Whether the inspection goes on for so long.
+/// Waits this long; false if the inspection ends before.
 fn lasts(is_over: &Receiver<()>, time: Duration) -> bool {
     let mut lasted = Duration::ZERO;
     while lasted < time {
@@ -96,6 +96,7 @@ fn lasts(is_over: &Receiver<()>, time: Duration) -> bool {
     true
 }
 
+/// The environment variable that sets the longest silence of a target.
 const VARIABLE: &str = "DISKPROOF_GIVE_UP_AFTER";
 
 /// The time for which a target may leave requests unanswered before the run ends without it. A

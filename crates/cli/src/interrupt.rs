@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 /// The signals that end the program. The last three are those of a limit: `alarm 60; exec` of
 /// scripts, batch systems before they kill, and a limit on processor time (setrlimit(2)).
 const STOPS: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR2, SIGXCPU];
+/// A shell adds this to the number of the signal that ended a program.
+const SIGNAL_CODE: i32 = 128;
 /// Signals that come this soon after the first one belong to it.
 const SAME_REQUEST: Duration = Duration::from_secs(1);
 
@@ -38,7 +40,7 @@ static SIGNAL: AtomicU8 = AtomicU8::new(0);
 /// Whether the next signal ends the program.
 static ENDS_AT_ONCE: AtomicBool = AtomicBool::new(true);
 
-/// Whether the handlers are there, which stay.
+/// Whether the handlers were installed. They stay until the program ends.
 static LISTENS: Mutex<bool> = Mutex::new(false);
 
 /// Catches the signals; each still ends the program at once, with the exit code of a shell.
@@ -57,14 +59,19 @@ pub(crate) fn listen() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Notes the first signal, and ends the program where a signal asks for that.
 fn follow(signals: &mut Signals) {
     let mut first = None;
     for number in signals.forever() {
         let now = Instant::now();
-        if ends_at_once(first, now, ENDS_AT_ONCE.load(Ordering::SeqCst)) {
+        let ends_program = match first {
+            None => ENDS_AT_ONCE.load(Ordering::SeqCst),
+            Some(first) => is_new_request(first, now),
+        };
+        if ends_program {
             diskproof_device::kill_programs();
             crate::full_screen::close();
-            signal_hook::low_level::exit(128 + number);
+            signal_hook::low_level::exit(SIGNAL_CODE + number);
         }
         if first.is_none() {
             SIGNAL.store(number as u8, Ordering::SeqCst);
@@ -91,7 +98,7 @@ pub(crate) fn end_at_once() {
     ENDS_AT_ONCE.store(true, Ordering::SeqCst);
 }
 
-/// The signal that came, if one did.
+/// The number of the first signal that came, if one did.
 pub(crate) fn signal() -> Option<u8> {
     match SIGNAL.load(Ordering::SeqCst) {
         0 => None,
@@ -99,12 +106,9 @@ pub(crate) fn signal() -> Option<u8> {
     }
 }
 
-/// Whether a signal that comes now ends the program, after the `first` one.
-fn ends_at_once(first: Option<Instant>, now: Instant, is_asked: bool) -> bool {
-    match first {
-        None => is_asked,
-        Some(first) => now.duration_since(first) >= SAME_REQUEST,
-    }
+/// Whether a signal that comes now is another request than the `first` one.
+fn is_new_request(first: Instant, now: Instant) -> bool {
+    now.duration_since(first) >= SAME_REQUEST
 }
 
 #[cfg(test)]
@@ -114,18 +118,15 @@ mod tests {
     #[test]
     fn signals_within_a_second_of_the_first_are_one_request() {
         let first = Instant::now();
-        assert!(ends_at_once(None, first, true));
-        assert!(!ends_at_once(None, first, false));
-        for (milliseconds, is_asked, expected) in [
-            (0, false, false),
-            (50, true, false),
-            (999, true, false),
-            (1000, false, true),
-            (9000, true, true),
+        for (milliseconds, expected) in [
+            (0, false),
+            (50, false),
+            (999, false),
+            (1000, true),
+            (9000, true),
         ] {
             let now = first + Duration::from_millis(milliseconds);
-            let ends = ends_at_once(Some(first), now, is_asked);
-            assert_eq!(ends, expected, "{milliseconds}");
+            assert_eq!(is_new_request(first, now), expected, "{milliseconds}");
         }
     }
 }

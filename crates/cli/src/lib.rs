@@ -46,10 +46,10 @@ use std::process::ExitCode;
 /// command line alone takes more than 64 KiB.
 const STACK_BYTES: usize = 8 << 20;
 
-/// The exit code of a run that failed.
+/// The exit code of a panic, which is that of a run that failed.
 const FAILED: i32 = 4;
 
-/// Runs the program.
+/// Runs the program on a thread of its own, and returns its exit code.
 pub fn main() -> ExitCode {
     if cfg!(panic = "abort") {
         std::panic::set_hook(Box::new(|panic| {
@@ -69,6 +69,7 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Runs a guard, a tool that a link names, or the verb of the command line.
 fn run() -> ExitCode {
     interrupt::catch_harmless();
     // Not verbs of the user: this process guards what another one has to leave as it was.

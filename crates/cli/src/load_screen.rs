@@ -12,14 +12,15 @@ use std::time::{Duration, Instant};
 
 /// A page that changes more often cannot be read.
 const REDRAW_EVERY: Duration = Duration::from_millis(500);
+/// The curve of the rate gets a point each second.
 const POINT_EVERY: Duration = Duration::from_secs(1);
-/// Reading a sensor is a command to the disk, which must not become a part of the load.
+/// Reading a sensor is a command to the disk: more often it would become a part of the load.
 const TEMPERATURE_EVERY: Duration = Duration::from_secs(10);
 const LAST_LINE: &str = "Ctrl-C ends the load; what is known is kept";
 
-/// What the load does at the moment.
+/// The figures of the load at the moment of a redraw.
 pub(crate) struct LoadMoment {
-    /// The phase, in words.
+    /// The phase in words, such as `warm-up`.
     pub phase: String,
     /// The most time left, in nanoseconds; `None` where nothing limits it.
     pub left_ns: Option<u64>,
@@ -29,9 +30,9 @@ pub(crate) struct LoadMoment {
     pub bytes_per_second: f64,
     /// The longest latency, in nanoseconds; `None` where nothing ended.
     pub latency_max_ns: Option<u64>,
-    /// What the current slice has moved, in bytes.
+    /// The bytes that the current slice has moved.
     pub slice_bytes: u64,
-    /// What needs attention.
+    /// Lines that need attention, such as a long silence.
     pub remarks: Vec<String>,
 }
 
@@ -40,11 +41,15 @@ pub(crate) struct LoadScreen {
     screen: FullScreen,
     title: String,
     started: Instant,
+    /// When the page was drawn last.
     drawn: Option<Instant>,
+    /// When the curve got its last point.
     pointed: Option<Instant>,
+    /// The curve of the rate.
     rates: Vec<RateAt>,
-    /// What the slices before the current one have moved.
+    /// The bytes that the slices before the current one have moved.
     earlier_bytes: u64,
+    /// The bytes that the current slice has moved.
     slice_bytes: u64,
     thermometer: Thermometer,
 }
@@ -118,6 +123,7 @@ impl LoadScreen {
     }
 }
 
+/// Whether this time has passed; true without a start.
 fn is_over(since: Option<Instant>, time: Duration) -> bool {
     match since {
         Some(since) => since.elapsed() >= time,
@@ -129,8 +135,11 @@ fn is_over(since: Option<Instant>, time: Duration) -> bool {
 /// does not answer this either.
 struct Thermometer {
     targets: Vec<TargetIdentity>,
+    /// When the last reading began.
     began: Option<Instant>,
+    /// The reading that has not ended yet.
     reading: Option<Deferred<Option<f64>>>,
+    /// The last temperature.
     celsius: Option<f64>,
 }
 
@@ -144,7 +153,7 @@ impl Thermometer {
         }
     }
 
-    /// The newest temperature that is known.
+    /// The newest temperature that is known. Never waits; begins a reading where one is due.
     fn read(&mut self) -> Option<f64> {
         if let Some(reading) = &self.reading {
             match reading.poll(Duration::ZERO) {

@@ -5,19 +5,20 @@ use crate::saved::load;
 use diskproof_model::observed::ObservedDevice;
 use std::path::Path;
 
-/// What a device did while it was watched.
+/// The load of a device while it was watched.
 #[derive(Debug)]
 pub(crate) struct ObservedLoad {
-    /// The run of `watch`.
+    /// The id of the run of `watch` that recorded it.
     pub run_id: String,
-    /// The device, which received requests.
+    /// The device and its load; it received requests.
     pub device: ObservedDevice,
-    /// That it was chosen among several.
+    /// A sentence that says which device was chosen; `None` where there was no choice.
     pub note: Option<String>,
 }
 
 impl ObservedLoad {
-    /// Finds the load of this device in a saved run, else that of the busiest one.
+    /// Finds the load of this device in a saved run, or that of the busiest one. Fails where the
+    /// run has no load of it.
     pub(crate) fn find(
         reference: &str,
         device: Option<&str>,
@@ -37,7 +38,7 @@ impl ObservedLoad {
             )));
         };
         let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
-        let mut found = Self {
+        let mut chosen = Self {
             run_id: record.run_id.clone(),
             device: (*busiest).clone(),
             note: None,
@@ -49,15 +50,15 @@ impl ObservedLoad {
                     names.join(", ")
                 )));
             };
-            found.device = (*named).clone();
+            chosen.device = (*named).clone();
         } else if names.len() > 1 {
-            found.note = Some(format!(
+            chosen.note = Some(format!(
                 "repeating the load of {}, the busiest of {}; --like-device NAME chooses another",
                 busiest.name,
                 names.join(", ")
             ));
         }
-        Ok(found)
+        Ok(chosen)
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Opens the file, and changes nothing.
+    /// Finds the file, and checks that it can be written. Leaves nothing behind.
     pub(crate) fn open(path: &Path, trial: Trial) -> Result<Self, OutputError> {
         let sink = if is_folder(path) {
             Sink::find(&path.join(FOLDER_TRIAL))?
@@ -38,18 +38,18 @@ impl Output {
         })
     }
 
-    /// The path as it was named.
+    /// The path as the user named it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The format of what is written there.
+    /// The format that the extension selects; `None` for an unknown one.
     pub(crate) fn format(&self) -> Option<&'static Format> {
         format_of_output(&self.path)
     }
 
-    /// The file of this record in a folder.
-    fn named_by(&self, record: &Record) -> io::Result<Self> {
+    /// The output of this record in a folder, under a name of its own.
+    fn in_folder(&self, record: &Record) -> io::Result<Self> {
         let name = file_name(record);
         Ok(Self {
             sink: self.sink.renamed(&name)?,
@@ -67,7 +67,8 @@ impl Output {
         self.sink.is_pipe()
     }
 
-    /// Writes the file, or one beside it that has a path of its own; its size in bytes.
+    /// Writes the file, or another one of the same format that has a path of its own. Returns its
+    /// size in bytes.
     pub(crate) fn save(&self, file: &OutputFile<'_>) -> io::Result<u64> {
         if file.path == self.path {
             self.sink.save(&file.write)
@@ -77,7 +78,7 @@ impl Output {
     }
 }
 
-/// The name with which it is tried whether a folder takes files.
+/// A file of this name stands for those of a folder, which is tried with it.
 const FOLDER_TRIAL: &str = "diskproof-record.json";
 
 /// Whether an output names a folder, in which each record gets a name of its own: `-o results/`.
@@ -93,6 +94,9 @@ fn format_of_output(path: &Path) -> Option<&'static Format> {
     }
 }
 
+/// Longer names of hosts are cut, so that rank and run id fit into the name of a file.
+const HOST_CHARS_MAX: usize = 64;
+
 /// The name of a record in a folder: `db17-3-4f2a91c0….json`. No two runs have the same.
 fn file_name(record: &Record) -> String {
     let host: String = record
@@ -103,7 +107,7 @@ fn file_name(record: &Record) -> String {
             letter if letter.is_ascii_alphanumeric() || "-_.".contains(letter) => letter,
             _ => '_',
         })
-        .take(64)
+        .take(HOST_CHARS_MAX)
         .collect();
     match record.host.rank {
         Some(rank) => format!("{host}-{}-{}.json", rank.rank, record.run_id),
@@ -111,7 +115,7 @@ fn file_name(record: &Record) -> String {
     }
 }
 
-/// The files of a record: opened before the run, so that a wrong path is an error at once and not
+/// Opens the files of a record: before the run, so that a wrong path is an error at once and not
 /// after an hour. `history` is the value of --history. Leaves nothing behind.
 pub(crate) fn open_outputs(
     paths: &[PathBuf],
@@ -124,7 +128,7 @@ pub(crate) fn open_outputs(
     open_all(paths, history, trial)
 }
 
-/// The files of a document that only some formats can hold.
+/// Opens the files of a document, such as `a comparison`. Fails for formats that cannot hold one.
 pub(crate) fn open_documents(
     document: &str,
     can_hold: fn(&Format) -> bool,
@@ -136,7 +140,7 @@ pub(crate) fn open_documents(
     open_all(paths, history, Trial::Create)
 }
 
-/// Refuses the first file of which this is true.
+/// Refuses the first file of which `is_wrong` is true, for this reason.
 pub(crate) fn refuse_output(
     paths: &[PathBuf],
     is_wrong: impl Fn(&Path) -> bool,
@@ -158,27 +162,40 @@ fn open_all(
     check_standard_streams().map_err(Failure::Usage)?;
     match open_list(paths, trial) {
         Ok(outputs) => Ok(outputs),
-        Err((path, error)) => {
-            let name = path.display();
-            Err(Failure::Usage(format!("-o {name}: {}", error.why)))
+        Err(unopened) => {
+            let name = unopened.path.display();
+            Err(Failure::Usage(format!("-o {name}: {}", unopened.error.why)))
         }
     }
 }
 
-/// Opens every path, or says which one cannot be opened and why. No two of them may be the same
-/// file: the later one would replace the earlier.
-pub(crate) fn open_list(
-    paths: &[PathBuf],
-    trial: Trial,
-) -> Result<Vec<Output>, (PathBuf, OutputError)> {
+/// An output that cannot be opened.
+pub(crate) struct UnopenedOutput {
+    /// The path as the user named it.
+    pub path: PathBuf,
+    pub error: OutputError,
+}
+
+impl UnopenedOutput {
+    fn new(path: &Path, error: OutputError) -> Self {
+        Self {
+            path: path.to_owned(),
+            error,
+        }
+    }
+}
+
+/// Opens every path. No two of them may be the same file: the later one would replace the earlier.
+pub(crate) fn open_list(paths: &[PathBuf], trial: Trial) -> Result<Vec<Output>, UnopenedOutput> {
     let mut outputs = Vec::new();
     for path in paths {
         let output = match Output::open(path, trial) {
             Ok(output) => output,
-            Err(error) => return Err((path.clone(), error)),
+            Err(error) => return Err(UnopenedOutput::new(path, error)),
         };
         if let Some(other) = output.same_among(&outputs) {
-            return Err((path.clone(), OutputError::same_as(&other.path)));
+            let error = OutputError::same_as(&other.path);
+            return Err(UnopenedOutput::new(path, error));
         }
         outputs.push(output);
     }
@@ -210,7 +227,7 @@ pub(crate) fn save_record(record: &Record, output: &Output, verbosity: Verbosity
 
 fn save_as_format(record: &Record, output: &Output, verbosity: Verbosity) -> Result<()> {
     if is_folder(&output.path) {
-        return save_as_format(record, &output.named_by(record)?, verbosity);
+        return save_as_format(record, &output.in_folder(record)?, verbosity);
     }
     let format = output.format().context("unknown format")?;
     let files = format.files(record, &output.path);
@@ -232,7 +249,7 @@ fn save_as_format(record: &Record, output: &Output, verbosity: Verbosity) -> Res
     Ok(())
 }
 
-/// Why a format has nothing to write of this record.
+/// The error of a format that has nothing to write of this record.
 fn missing_data(record: &Record, format: &Format) -> anyhow::Error {
     let text = format.requires.missing_text();
     if format.requires.is_undecided_by(record) {

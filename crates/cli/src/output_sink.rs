@@ -1,6 +1,6 @@
-//! What an output path leads to, and how a document gets there. Everything goes through a
-//! descriptor of the directory, so that no exchange of the path leads anywhere else, and a file
-//! that is replaced keeps its owner and mode.
+//! The file that an output path leads to, and the way of a document into it. Everything goes
+//! through a descriptor of the directory, so that no exchange of the path leads anywhere else, and
+//! a file that is replaced keeps its owner and mode.
 
 use crate::input_files::{InputRole, role_of_file, role_of_name};
 use diskproof_device::{PathError, TrustedPath};
@@ -21,9 +21,10 @@ use std::path::{Path, PathBuf};
 
 /// NAME_MAX of every filesystem that Linux writes to.
 const NAME_BYTES_MAX: usize = 255;
-/// Room for the name of a chart, which takes the place of `%`.
+/// Bytes that are kept free for the name of a chart, which takes the place of `%`.
 const CHART_NAME_BYTES: usize = 64;
 
+/// The error where a file is not the one that was found before.
 const REPLACED: &str = "another process is replacing it; try again";
 
 /// The way to find out whether a file can be created.
@@ -35,7 +36,7 @@ pub(crate) enum Trial {
     Permission,
 }
 
-/// Why a file cannot be written.
+/// The reason why a file cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputError {
     /// The end of a sentence that names the file.
@@ -52,7 +53,7 @@ impl OutputError {
         }
     }
 
-    /// Another output of the same command is the same file.
+    /// The error of an output that is the same file as another of the command.
     pub(crate) fn same_as(other: &Path) -> Self {
         Self::refused(format!(
             "this is the same file as {}; name each file once",
@@ -106,7 +107,7 @@ impl Sink {
                 name: trusted.name,
                 shown: directory_of(path).to_owned(),
             },
-            Ok(TrustedPath::Object(object)) => return Self::for_object(object),
+            Ok(TrustedPath::Object(object)) => return Self::write_into(object),
             Ok(TrustedPath::Directory(_)) => return Err(OutputError::is_directory()),
             Err(error) => return Err(cannot_walk(path, &error)),
         };
@@ -120,29 +121,29 @@ impl Sink {
             Err(Errno::NOENT) => return Ok(Self::Replace(place)),
             Err(errno) => return Err(cannot_open(errno)),
         };
-        let found = fstat(&held).map_err(cannot_open)?;
-        if !is_file(&found) || place.is_mount_point() || is_standard_stream(&found) {
-            return Self::for_object(held);
+        let stat = fstat(&held).map_err(cannot_open)?;
+        if !is_file(&stat) || place.is_mount_point() || is_standard_stream(&stat) {
+            return Self::write_into(held);
         }
-        match role_of_file(&found) {
+        match role_of_file(&stat) {
             Some(role) => Err(is_input(role)),
             None => Ok(Self::Replace(place)),
         }
     }
 
-    /// Something that is written as it is, such as a pipe.
-    fn for_object(held: OwnedFd) -> Result<Self, OutputError> {
-        let found = fstat(&held).map_err(cannot_open)?;
-        if !is_file(&found) {
-            check_type(&found)?;
+    /// The sink of something that is written as it is, such as a pipe.
+    fn write_into(held: OwnedFd) -> Result<Self, OutputError> {
+        let stat = fstat(&held).map_err(cannot_open)?;
+        if !is_file(&stat) {
+            check_type(&stat)?;
         }
-        match role_of_file(&found) {
+        match role_of_file(&stat) {
             Some(role) => Err(is_input(role)),
             None => Ok(Self::Write(held)),
         }
     }
 
-    /// Whether it can be written, as far as that can be known without changing anything.
+    /// Checks that it can be written, as far as that can be known without changing anything.
     pub(crate) fn check(&self, trial: Trial) -> Result<(), OutputError> {
         match self {
             Self::Write(held) => accessat(CWD, proc_path(held), Access::WRITE_OK, AtFlags::EACCESS)
@@ -166,7 +167,7 @@ impl Sink {
         }
     }
 
-    /// Writes the document; its size in bytes.
+    /// Writes the document, and returns its size in bytes.
     pub(crate) fn save(&self, write: &WriteContent<'_>) -> io::Result<u64> {
         match self {
             Self::Replace(place) => place.replace(write),
@@ -174,7 +175,7 @@ impl Sink {
         }
     }
 
-    /// A file of another name in the same directory.
+    /// The sink of another name in the same directory.
     pub(crate) fn renamed(&self, name: &str) -> io::Result<Self> {
         match self {
             Self::Replace(place) => Ok(Self::Replace(Place {
@@ -191,22 +192,22 @@ impl Sink {
         match self {
             Self::Replace(_) => false,
             Self::Write(held) => match fstat(held) {
-                Ok(found) => FileType::from_raw_mode(found.st_mode) == FileType::Fifo,
+                Ok(stat) => FileType::from_raw_mode(stat.st_mode) == FileType::Fifo,
                 Err(_) => false,
             },
         }
     }
 
+    /// Whether both are one file, so that the later document would replace the earlier.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Replace(one), Self::Replace(other)) => {
-                one.name == other.name && is_same_file(&one.folder, &other.folder)
+            (Self::Replace(place), Self::Replace(other_place)) => {
+                place.name == other_place.name && is_same_file(&place.folder, &other_place.folder)
             }
             // Text for /dev/null is lost twice, without harm.
-            (Self::Write(one), Self::Write(other)) => match (fstat(one), fstat(other)) {
-                (Ok(one), Ok(other)) => is_same(&one, &other) && !is_null(one.st_rdev),
-                _ => false,
-            },
+            (Self::Write(held), Self::Write(other_held)) => {
+                is_same_file(held, other_held) && !is_null_device(held)
+            }
             _ => false,
         }
     }
@@ -233,10 +234,10 @@ fn cannot_walk(path: &Path, error: &PathError) -> OutputError {
 }
 
 impl Place {
-    /// The file that has the name; `None` where nothing has it. An error of anything else.
-    fn found(&self) -> io::Result<Option<Stat>> {
+    /// The file that has the name; `None` where nothing has it. Fails where it is no file any more.
+    fn existing_file(&self) -> io::Result<Option<Stat>> {
         match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) if is_file(&found) => Ok(Some(found)),
+            Ok(stat) if is_file(&stat) => Ok(Some(stat)),
             Ok(_) => Err(io::Error::other(REPLACED)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno.into()),
@@ -246,7 +247,7 @@ impl Place {
     fn attributes(&self) -> StatxAttributes {
         let stay = AtFlags::SYMLINK_NOFOLLOW;
         match statx(&self.folder, &self.name, stay, StatxFlags::BASIC_STATS) {
-            Ok(found) => found.stx_attributes,
+            Ok(statx) => statx.stx_attributes,
             Err(_) => StatxAttributes::empty(),
         }
     }
@@ -256,10 +257,10 @@ impl Place {
         self.attributes().contains(StatxAttributes::MOUNT_ROOT)
     }
 
-    /// Whether the file that is there may be replaced by one with the same owner.
+    /// Refuses to replace a file that this user may not replace by one with the same owner.
     fn check_replaceable(&self) -> Result<(), OutputError> {
-        let found = match self.found() {
-            Ok(Some(found)) => found,
+        let existing = match self.existing_file() {
+            Ok(Some(stat)) => stat,
             Ok(None) => return Ok(()),
             Err(error) => return Err(OutputError::refused(error.to_string())),
         };
@@ -275,7 +276,7 @@ impl Place {
                 return Err(OutputError::kernel(Errno::PERM, why));
             }
         }
-        if !geteuid().is_root() && found.st_uid != geteuid().as_raw() {
+        if !geteuid().is_root() && existing.st_uid != geteuid().as_raw() {
             let why = "the file belongs to another user, and only its owner or root can replace \
                        it; name another file";
             return Err(OutputError::kernel(Errno::ACCESS, why.to_owned()));
@@ -287,68 +288,92 @@ impl Place {
     /// moment.
     fn replace(&self, write: &WriteContent<'_>) -> io::Result<u64> {
         self.check_replaceable()?;
-        let found = self.found()?;
-        if let Some(role) = found.as_ref().and_then(role_of_file) {
+        let replaced = self.existing_file()?;
+        if let Some(role) = replaced.as_ref().and_then(role_of_file) {
             return Err(is_input(role).into());
         }
         // The new file gets the mode of the old one before it gets content.
-        let mode = if found.is_some() { 0o600 } else { 0o666 };
-        let (temporary, file) = self.create_temporary(mode)?;
-        let saved = self.fill_and_rename(&temporary, &file, found.as_ref(), write);
+        let mode = if replaced.is_some() {
+            OWNER_ONLY
+        } else {
+            NEW_FILE
+        };
+        let temporary = self.create_temporary(mode)?;
+        let saved = self.fill_and_rename(&temporary, replaced.as_ref(), write);
         if saved.is_err() {
-            let _ = self.discard(&temporary, &file);
+            let _ = self.discard(&temporary);
         }
         saved
     }
 
     fn fill_and_rename(
         &self,
-        temporary: &OsStr,
-        file: &File,
+        temporary: &TemporaryFile,
         replaced: Option<&Stat>,
         write: &WriteContent<'_>,
     ) -> io::Result<u64> {
-        let bytes = fill(file, replaced, write)?;
+        let bytes = fill(&temporary.file, replaced, write)?;
         steps::before();
-        self.check_still_named(temporary, file)?;
-        renameat(&self.folder, temporary, &self.folder, &self.name)?;
+        self.check_still_named(temporary)?;
+        renameat(&self.folder, &temporary.name, &self.folder, &self.name)?;
         Ok(bytes)
     }
 
     /// Creates a file beside it, and removes that.
     fn try_to_create(&self) -> io::Result<()> {
-        let (temporary, file) = self.create_temporary(0o600)?;
-        self.discard(&temporary, &file)
+        let temporary = self.create_temporary(OWNER_ONLY)?;
+        self.discard(&temporary)
     }
 
     /// Removes our file, unless another process has put one in its place.
-    fn discard(&self, temporary: &OsStr, file: &File) -> io::Result<()> {
-        self.check_still_named(temporary, file)?;
-        Ok(unlinkat(&self.folder, temporary, AtFlags::empty())?)
+    fn discard(&self, temporary: &TemporaryFile) -> io::Result<()> {
+        self.check_still_named(temporary)?;
+        Ok(unlinkat(&self.folder, &temporary.name, AtFlags::empty())?)
     }
 
-    fn check_still_named(&self, temporary: &OsStr, file: &File) -> io::Result<()> {
-        let named = statat(&self.folder, temporary, AtFlags::SYMLINK_NOFOLLOW)?;
-        if is_same(&named, &fstat(file)?) {
+    /// Fails where another process has put its file in the place of ours.
+    fn check_still_named(&self, temporary: &TemporaryFile) -> io::Result<()> {
+        let named = statat(&self.folder, &temporary.name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if is_same(&named, &fstat(&temporary.file)?) {
             Ok(())
         } else {
             Err(io::Error::other(REPLACED))
         }
     }
 
-    fn create_temporary(&self, mode: u32) -> io::Result<(OsString, File)> {
+    fn create_temporary(&self, mode: u32) -> io::Result<TemporaryFile> {
         steps::before();
-        let temporary = temporary_name(&self.name);
+        let name = temporary_name(&self.name);
         let new =
             OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = openat(&self.folder, &temporary, new, Mode::from_raw_mode(mode))?;
-        Ok((temporary, file.into()))
+        let file = openat(&self.folder, &name, new, Mode::from_raw_mode(mode))?;
+        Ok(TemporaryFile {
+            name,
+            file: file.into(),
+        })
     }
 }
 
+/// A new file beside the one that it is going to replace.
+struct TemporaryFile {
+    name: OsString,
+    file: File,
+}
+
+/// The mode of a file until it has that of the file that it replaces: content that was private
+/// stays so.
+const OWNER_ONLY: u32 = 0o600;
+/// The mode of a new file, less the bits of the umask.
+const NEW_FILE: u32 = 0o666;
+/// The bits of a mode that are permissions.
+const PERMISSIONS: u32 = 0o777;
+/// All permissions but those of the group.
+const NO_GROUP: u32 = 0o707;
+
+/// Writes the document into a new file, makes it durable, and returns its size in bytes.
 fn fill(file: &File, replaced: Option<&Stat>, write: &WriteContent<'_>) -> io::Result<u64> {
-    if let Some(found) = replaced {
-        keep_owner(file, found)?;
+    if let Some(replaced) = replaced {
+        keep_owner(file, replaced)?;
     }
     let bytes = write_counted(file, write)?;
     file.sync_all()?;
@@ -364,6 +389,7 @@ fn write_counted(file: &File, write: &WriteContent<'_>) -> io::Result<u64> {
     Ok(out.get_ref().bytes)
 }
 
+/// Counts the bytes that it writes.
 struct CountingWriter<'a> {
     file: &'a File,
     bytes: u64,
@@ -393,34 +419,46 @@ fn cannot_create(folder: &Path, error: &io::Error) -> OutputError {
 
 /// Gives a file the owner, group and mode of another one. A user who may not give it that group
 /// gives no group any permission.
-fn keep_owner(file: &File, found: &Stat) -> io::Result<()> {
-    let own = fstat(file)?;
-    let mut mode = found.st_mode & 0o777;
-    if own.st_uid != found.st_uid {
-        fchown(file, Some(Uid::from_raw(found.st_uid)), None)?;
+fn keep_owner(file: &File, replaced: &Stat) -> io::Result<()> {
+    let current = fstat(file)?;
+    let mut mode = replaced.st_mode & PERMISSIONS;
+    if current.st_uid != replaced.st_uid {
+        fchown(file, Some(Uid::from_raw(replaced.st_uid)), None)?;
     }
-    if own.st_gid != found.st_gid && fchown(file, None, Some(Gid::from_raw(found.st_gid))).is_err()
+    if current.st_gid != replaced.st_gid
+        && fchown(file, None, Some(Gid::from_raw(replaced.st_gid))).is_err()
     {
-        mode &= 0o707;
+        mode &= NO_GROUP;
     }
     // A filesystem without modes refuses those that it cannot store.
-    if own.st_mode & 0o777 != mode {
+    if current.st_mode & PERMISSIONS != mode {
         match fchmod(file, Mode::from_raw_mode(mode)) {
-            Err(Errno::PERM | Errno::NOTSUP) if geteuid().as_raw() == found.st_uid => {}
+            Err(Errno::PERM | Errno::NOTSUP) if geteuid().as_raw() == replaced.st_uid => {}
             changed => changed?,
         }
     }
     Ok(())
 }
 
-fn is_same(one: &Stat, other: &Stat) -> bool {
-    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+fn is_same(stat: &Stat, other: &Stat) -> bool {
+    stat.st_dev == other.st_dev && stat.st_ino == other.st_ino
 }
 
-fn is_same_file(one: impl AsFd, other: impl AsFd) -> bool {
-    match (fstat(one), fstat(other)) {
-        (Ok(one), Ok(other)) => is_same(&one, &other),
-        _ => false,
+/// Whether two descriptors hold the same file; false where that cannot be known.
+fn is_same_file(descriptor: impl AsFd, other: impl AsFd) -> bool {
+    let Ok(stat) = fstat(descriptor) else {
+        return false;
+    };
+    let Ok(other_stat) = fstat(other) else {
+        return false;
+    };
+    is_same(&stat, &other_stat)
+}
+
+fn is_null_device(held: &OwnedFd) -> bool {
+    match fstat(held) {
+        Ok(stat) => is_null(stat.st_rdev),
+        Err(_) => false,
     }
 }
 
@@ -429,14 +467,14 @@ fn proc_path(held: &OwnedFd) -> String {
     format!("/proc/self/fd/{}", held.as_raw_fd())
 }
 
-fn is_file(found: &Stat) -> bool {
-    FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
+fn is_file(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
 /// Refuses what must never be written by a mistyped name, such as a disk behind a symlink.
-fn check_type(found: &Stat) -> Result<(), OutputError> {
-    let rdev = found.st_rdev;
-    Err(match FileType::from_raw_mode(found.st_mode) {
+fn check_type(stat: &Stat) -> Result<(), OutputError> {
+    let rdev = stat.st_rdev;
+    Err(match FileType::from_raw_mode(stat.st_mode) {
         FileType::Fifo => return Ok(()),
         FileType::CharacterDevice if is_null(rdev) || is_standard_terminal(rdev) => return Ok(()),
         FileType::Directory => OutputError::is_directory(),
@@ -449,11 +487,12 @@ fn check_type(found: &Stat) -> Result<(), OutputError> {
     })
 }
 
-/// /dev/null (Linux, Documentation/admin-guide/devices.txt).
+/// Whether a device is /dev/null (Linux, Documentation/admin-guide/devices.txt).
 fn is_null(rdev: u64) -> bool {
     rustix::fs::major(rdev) == 1 && rustix::fs::minor(rdev) == 3
 }
 
+/// What stdout and stderr lead to.
 fn standard_streams() -> impl Iterator<Item = Stat> {
     ["/proc/self/fd/1", "/proc/self/fd/2"]
         .into_iter()
@@ -472,29 +511,29 @@ fn is_standard_terminal(rdev: u64) -> bool {
 }
 
 /// Whether stdout or stderr goes to this file: replacing it would lose what is printed.
-fn is_standard_stream(found: &Stat) -> bool {
-    standard_streams().any(|stream| is_same(&stream, found))
+fn is_standard_stream(stat: &Stat) -> bool {
+    standard_streams().any(|stream| is_same(&stream, stat))
 }
 
 fn check_name_length(name: &OsStr) -> Result<(), OutputError> {
-    let most = if name.as_bytes().contains(&b'%') {
+    let bytes_max = if name.as_bytes().contains(&b'%') {
         NAME_BYTES_MAX - CHART_NAME_BYTES
     } else {
         NAME_BYTES_MAX
     };
-    if name.len() > most {
-        Err(name_too_long(most))
+    if name.len() > bytes_max {
+        Err(name_too_long(bytes_max))
     } else {
         Ok(())
     }
 }
 
-fn name_too_long(most: usize) -> OutputError {
-    let why = format!("the name is longer than {most} bytes; use a shorter one");
+fn name_too_long(bytes_max: usize) -> OutputError {
+    let why = format!("the name is longer than {bytes_max} bytes; use a shorter one");
     OutputError::kernel(Errno::NAMETOOLONG, why)
 }
 
-/// The directory that a file of this path is in.
+/// The directory of a file; `.` for a path that names none.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -502,20 +541,21 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Saves a document.
+/// Saves a document to its path, and returns its size in bytes.
 pub(crate) fn save_file(output: &OutputFile<'_>) -> io::Result<u64> {
     let sink = Sink::find(&output.path)?;
     sink.save(&output.write)
 }
 
-/// Writes into what is there. Opening a pipe waits for its reader.
+/// Writes the document into a pipe, a terminal or a mounted file, and returns its size in bytes.
+/// Opening a pipe waits for its reader.
 fn write_into(held: &OwnedFd, write: &WriteContent<'_>) -> io::Result<u64> {
     steps::before();
-    let found = fstat(held)?;
-    let is_stream = is_standard_stream(&found);
+    let stat = fstat(held)?;
+    let is_stream = is_standard_stream(&stat);
     let path = proc_path(held);
     let file = File::options().write(true).append(is_stream).open(path)?;
-    if is_file(&found) && !is_stream {
+    if is_file(&stat) && !is_stream {
         file.set_len(0)?;
     }
     write_counted(&file, write)

@@ -16,17 +16,17 @@ use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write};
 
-/// What every piece begins with.
-const MARK: &str = "diskproof1 ";
+/// Every piece begins with it.
+pub(crate) const MARK: &str = "diskproof1 ";
 /// Base64 characters of a piece: with its head it stays below 900 bytes, which every launcher but
 /// Open MPI's passes whole.
 const CHARACTERS: usize = 840;
 /// Hexadecimal digits of an ID.
 const ID_DIGITS: usize = 16;
-/// Most pieces of a record: those of the largest document.
+/// The most pieces of a record: those of the largest document.
 const PIECES_MAX: usize = DOCUMENT_BYTES_MAX / CHARACTERS + 1;
 
-/// Writes a document as pieces.
+/// Writes a document as pieces, one a line.
 pub(crate) fn write_pieces(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
     serde_json::to_writer(&mut encoder, document)?;
@@ -43,7 +43,7 @@ pub(crate) fn write_pieces(document: &impl Serialize, out: &mut dyn Write) -> io
     Ok(())
 }
 
-/// What a process announces before its first request.
+/// The announcement of a process before its first request: if no record of it comes, it is missing.
 pub(crate) fn hello(run_id: &str, host: &HostFacts, targets: &[TargetIdentity]) -> Hello {
     Hello {
         slots: None,
@@ -56,6 +56,7 @@ pub(crate) fn hello(run_id: &str, host: &HostFacts, targets: &[TargetIdentity]) 
     }
 }
 
+/// The ID of a document: the beginning of the digest of its deflated data.
 fn digest(data: &[u8]) -> String {
     let mut digits = String::new();
     for byte in Sha256::digest(data) {
@@ -76,12 +77,13 @@ pub(crate) struct PieceJoiner {
 /// A document of which pieces are missing.
 #[derive(Debug)]
 struct Incomplete {
+    /// The texts of its pieces in order; `None` for those that are missing.
     pieces: Vec<Option<String>>,
-    /// What stood before its first piece: the name that a launcher gave it.
+    /// The text before its first piece: the name that a launcher gave the process.
     label: String,
 }
 
-/// What pieces were joined to.
+/// The result of joining the pieces of a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Joined {
     /// The JSON text of a document.
@@ -90,33 +92,41 @@ pub(crate) enum Joined {
     Damaged {
         /// The name of the document.
         name: String,
-        /// What is wrong with it.
+        /// A clause that says what is wrong with it.
         why: String,
     },
 }
 
+/// The pieces of a line.
+#[derive(Debug, Default)]
+pub(crate) struct TakenLine {
+    /// The documents that the pieces completed.
+    pub joined: Vec<Joined>,
+    /// Whether the line had a piece.
+    pub has_piece: bool,
+}
+
 impl PieceJoiner {
-    /// Takes every piece of a line, wherever it stands; returns the documents that they complete,
-    /// and whether there was a piece.
-    pub(crate) fn take(&mut self, line: &str) -> (Vec<Joined>, bool) {
-        let mut joined = Vec::new();
-        let mut has_piece = false;
+    /// Takes every piece of a line, wherever it stands.
+    pub(crate) fn take(&mut self, line: &str) -> TakenLine {
+        let mut taken = TakenLine::default();
         let mut rest = line;
         let mut label = "";
-        while let Some(at) = rest.find(MARK) {
-            if !has_piece {
-                label = &rest[..at];
+        while let Some((before, behind)) = rest.split_once(MARK) {
+            if !taken.has_piece {
+                label = before;
             }
-            rest = &rest[at + MARK.len()..];
+            rest = behind;
             if let Some(piece) = Piece::parse(rest) {
-                has_piece = true;
-                joined.extend(self.add(&piece, label));
+                taken.has_piece = true;
+                taken.joined.extend(self.add(&piece, label));
                 rest = &rest[piece.length..];
             }
         }
-        (joined, has_piece)
+        taken
     }
 
+    /// Adds a piece; returns the document if it was the last one that was missing.
     fn add(&mut self, piece: &Piece<'_>, label: &str) -> Option<Joined> {
         if self.complete.contains(piece.id) {
             return None;
@@ -145,12 +155,17 @@ impl PieceJoiner {
         Some(joined)
     }
 
-    /// What is left at the end: documents of which pieces are missing or were cut.
+    /// The damaged documents at the end of the stream: those of which pieces are missing or were
+    /// cut.
     pub(crate) fn finish(self) -> Vec<Joined> {
         let mut damaged = Vec::new();
         for (id, incomplete) in self.incomplete {
             let count = incomplete.pieces.len();
-            let missing = incomplete.pieces.iter().filter(|one| one.is_none()).count();
+            let missing = incomplete
+                .pieces
+                .iter()
+                .filter(|piece| piece.is_none())
+                .count();
             let why = match (missing, incomplete.pieces.into_iter().collect()) {
                 (0, Some::<String>(text)) => match document(&id, &text) {
                     Ok(_) => continue,
@@ -168,20 +183,21 @@ impl PieceJoiner {
     }
 }
 
+/// Longer labels are cut in errors.
+const LABEL_CHARS_MAX: usize = 60;
+
 /// The name that a launcher puts before a line: `db17: `, `3: `, `[1,0]<stdout>:`.
 fn shown_label(text: &str) -> String {
-    let label: String = text
-        .trim()
+    text.trim()
         .trim_end_matches([':', '|', '>'])
         .trim()
         .chars()
         .filter(|letter| !letter.is_control())
-        .take(60)
-        .collect();
-    label
+        .take(LABEL_CHARS_MAX)
+        .collect()
 }
 
-/// The JSON text in base64 of deflated data.
+/// The JSON text of a document from the base64 of its deflated data. The error is a clause.
 fn document(id: &str, text: &str) -> Result<String, String> {
     let data = BASE64
         .decode(text)
@@ -190,12 +206,12 @@ fn document(id: &str, text: &str) -> Result<String, String> {
         return Err("its pieces do not match their digest: a line was cut or changed".to_owned());
     }
     let mut json = String::new();
-    let most = DOCUMENT_BYTES_MAX as u64;
+    let bytes_max = DOCUMENT_BYTES_MAX as u64;
     let read = ZlibDecoder::new(data.as_slice())
-        .take(most + 1)
+        .take(bytes_max + 1)
         .read_to_string(&mut json);
     match read {
-        Ok(length) if length as u64 <= most => Ok(json),
+        Ok(length) if length as u64 <= bytes_max => Ok(json),
         Ok(_) => Err("it is larger than 64 MiB".to_owned()),
         Err(error) => Err(format!("its data cannot be inflated: {error}")),
     }
@@ -207,24 +223,29 @@ struct Piece<'t> {
     number: usize,
     count: usize,
     text: &'t str,
-    /// Bytes that it takes of the line.
+    /// The bytes of the line that it takes.
     length: usize,
 }
 
+fn is_base64_letter(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "+/=".contains(letter)
+}
+
 impl<'t> Piece<'t> {
+    /// Reads the piece behind a mark; `None` for other text.
     fn parse(text: &'t str) -> Option<Self> {
         let id = text.get(..ID_DIGITS)?;
         let is_id = id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let rest = text.get(ID_DIGITS..)?.strip_prefix(' ')?;
         let (numbers, after) = rest.split_once(' ')?;
-        let (number, count) = numbers.split_once('/')?;
-        let (number, count) = (number.parse().ok()?, count.parse().ok()?);
+        let (number_text, count_text) = numbers.split_once('/')?;
+        let number = number_text.parse().ok()?;
+        let count = count_text.parse().ok()?;
         if !is_id || number == 0 || number > count || count > PIECES_MAX {
             return None;
         }
-        let is_base64 = |letter: char| letter.is_ascii_alphanumeric() || "+/=".contains(letter);
         let end = after
-            .find(|letter| !is_base64(letter))
+            .find(|letter| !is_base64_letter(letter))
             .unwrap_or(after.len());
         Some(Self {
             id,
@@ -265,7 +286,7 @@ mod tests {
         let mut joiner = PieceJoiner::default();
         let mut complete = Vec::new();
         for line in lines {
-            complete.extend(joiner.take(&line).0);
+            complete.extend(joiner.take(&line).joined);
         }
         (complete, joiner.finish())
     }
@@ -338,7 +359,7 @@ mod tests {
             "diskproof1 zzzz456789abcdef 1/1 AAAA",
             "diskproof1 0123456789abcd\u{fc}f 1/1 AAAA",
         ] {
-            let (joined, has_piece) = PieceJoiner::default().take(text);
+            let TakenLine { joined, has_piece } = PieceJoiner::default().take(text);
             assert!(joined.is_empty() && !has_piece, "{text}");
         }
     }

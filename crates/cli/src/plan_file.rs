@@ -3,8 +3,8 @@
 
 use crate::failure::Failure;
 use crate::workload::{
-    Bytes, Content, ResolveContext, ResolvedGroup, WORKLOADS_MAX, WorkloadFlags, WorkloadName,
-    parse_key, resolve_group,
+    Bytes, Content, MemberError, ResolveContext, ResolvedGroup, WORKLOADS_MAX, WorkloadFlags,
+    WorkloadName, parse_key, resolve_group,
 };
 use diskproof_analysis::expect::Expected;
 use diskproof_model::plan::{Skipped, Workload};
@@ -17,32 +17,32 @@ use toml::Spanned;
 /// Thousands of workloads with every key fit into this. A larger file is not a plan, and would take
 /// memory and time to read.
 pub const PLAN_FILE_BYTES_MAX: u64 = 1 << 20;
-/// An error quotes so much of a long line, so that the message after it stays visible.
+/// An error quotes no more of a long line, so that the message after it stays visible.
 const QUOTED_CHARS_MAX: usize = 60;
 
 /// The content of a plan file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlanFile {
-    /// The author's note.
+    /// The author's note, which the record gets.
     pub note: Option<String>,
     /// Seed of every random choice.
     pub seed: Option<u64>,
     /// Size of the scratch file.
     pub size: Option<Bytes>,
-    /// Targets to measure.
+    /// The targets, unless the command line names some.
     pub targets: Vec<PathBuf>,
     /// The scratch file of each target, where they differ.
     pub scratch_files: Vec<ScratchFile>,
     /// The workloads, with the defaults filled in.
     pub workloads: Vec<PlannedWorkload>,
-    /// What the workloads have to reach, in a profile of `--for`.
+    /// The limits that the workloads have to meet, in a profile of `--for`.
     pub limits: Vec<FitnessLimit>,
 }
 
 /// A scratch file of a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScratchFile {
-    /// Its size; 0 where the target is no directory.
+    /// The size of the file; 0 where the target is no directory.
     pub bytes: u64,
     /// The file under which it stays in its directory; `None` where it has no name and vanishes.
     pub kept: Option<KeptFile>,
@@ -59,7 +59,7 @@ impl ScratchFile {
 /// A scratch file that stays in its directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptFile {
-    /// Its name, or those of several files that hold an equal part each.
+    /// The name of the file, or those of several files that hold an equal part each.
     pub names: Vec<String>,
     /// The bytes of each of several files, which may have a rest behind its part.
     pub file_bytes: u64,
@@ -68,7 +68,7 @@ pub struct KeptFile {
 }
 
 impl KeptFile {
-    /// A single file.
+    /// A single file of this name.
     pub(crate) fn named(name: String) -> Self {
         Self {
             names: vec![name],
@@ -80,26 +80,26 @@ impl KeptFile {
 /// A limit of a profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitnessLimit {
-    /// What it is about, such as `sync of the log`.
+    /// A few words on what is limited, such as `sync of the log`.
     pub name: String,
     /// The condition, as in `--expect`.
     pub expected: Expected,
-    /// Who states it.
+    /// The page or person that states the limit.
     pub source: String,
 }
 
 /// A workload and its position in the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedWorkload {
-    /// Line of its `[[workload]]`, from 1.
+    /// The line of its `[[workload]]`, from 1; 0 for a job of the command line.
     pub line: usize,
-    /// Its name.
+    /// The name of the workload, which no other of the file has.
     pub name: String,
-    /// Its keys.
+    /// The keys of the workload, with the defaults of the file filled in.
     pub flags: WorkloadFlags,
 }
 
-/// Why a plan file cannot be used, and what to do; the line counts from 1.
+/// The error of a plan file at a line, which counts from 1. `text` says what to do.
 fn at_line(line: usize, text: impl Display) -> String {
     format!("line {line}: {text}")
 }
@@ -132,7 +132,7 @@ struct LimitKeys {
 }
 
 impl PlanFile {
-    /// Reads the text of a plan file.
+    /// Reads the text of a plan file. The error names the line and says what to do.
     pub fn parse(text: &str) -> Result<Self, String> {
         let document: Document =
             toml::from_str(text).map_err(|error| syntax_error(text, &error))?;
@@ -203,7 +203,7 @@ fn read_limits(
     limits: Vec<Spanned<LimitKeys>>,
     workloads: &[PlannedWorkload],
 ) -> Result<Vec<FitnessLimit>, String> {
-    let mut read = Vec::new();
+    let mut read_limits = Vec::new();
     for limit in limits {
         let keys = limit.into_inner();
         let line = line_of(text, &keys.expect);
@@ -219,13 +219,13 @@ fn read_limits(
                 format!("expect: the file has no workload '{name}'"),
             ));
         }
-        read.push(FitnessLimit {
+        read_limits.push(FitnessLimit {
             name: keys.name,
             expected,
             source: keys.source,
         });
     }
-    Ok(read)
+    Ok(read_limits)
 }
 
 /// The section [defaults], without the keys that belong to one workload.
@@ -254,16 +254,17 @@ fn syntax_error(text: &str, error: &toml::de::Error) -> String {
     if let Some(hint) = unknown_field(&message).and_then(fio_key_hint) {
         message = hint;
     }
-    match quoted(source).as_str() {
-        "" => at_line(line, message),
-        quoted => at_line(line, format!("{quoted}: {message}")),
+    if source.is_empty() {
+        at_line(line, message)
+    } else {
+        at_line(line, format!("{}: {message}", quoted(source)))
     }
 }
 
 /// The field that this message of the TOML parser calls unknown.
 fn unknown_field(message: &str) -> Option<&str> {
-    let rest = message.strip_prefix("unknown field `")?;
-    rest.split('`').next()
+    let quoted_field = message.strip_prefix("unknown field `")?;
+    quoted_field.split('`').next()
 }
 
 fn fio_key_hint(key: &str) -> Option<String> {
@@ -296,14 +297,21 @@ fn line_of_byte(text: &str, offset: usize) -> usize {
 /// No device has smaller sectors.
 const SECTOR_BYTES: u32 = 512;
 
-/// Resolves the workloads; `shown` is the name of the file. What the targets' sectors exclude is
-/// skipped.
+/// The workloads of a plan file on real targets.
+pub(crate) struct ResolvedWorkloads {
+    pub workloads: Vec<Workload>,
+    /// The workloads that the targets' sectors exclude.
+    pub skipped: Vec<Skipped>,
+}
+
+/// Resolves the workloads; `shown` is the name of the file in errors. `unit_bytes` is the sector of
+/// the targets. Fails where none is left.
 pub(crate) fn resolve_planned(
     shown: &str,
     planned: &[PlannedWorkload],
     mut context: ResolveContext,
     unit_bytes: u32,
-) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
+) -> Result<ResolvedWorkloads, Failure> {
     let mut workloads = Vec::new();
     let mut skipped = Vec::new();
     for members in groups(planned) {
@@ -314,14 +322,16 @@ pub(crate) fn resolve_planned(
                 context.content = Content::Data;
                 workloads.extend(together);
             }
-            Err((index, why)) => return Err(workload_error(shown, &members[index], &why)),
+            Err(MemberError { index, why }) => {
+                return Err(workload_error(shown, &members[index], &why));
+            }
         }
     }
     match skipped.first() {
         Some(Skipped { why, .. }) if workloads.is_empty() => Err(Failure::Usage(format!(
             "{shown}: {why}; use a multiple of {unit_bytes} for bs and span, or buffered = true"
         ))),
-        _ => Ok((workloads, skipped)),
+        _ => Ok(ResolvedWorkloads { workloads, skipped }),
     }
 }
 

@@ -3,9 +3,9 @@
 
 use crate::commands::run::plan_jobs;
 use crate::failure::{Exit, Failure};
-use crate::flags::MeasuringFlags;
+use crate::flags::{MeasuringFlags, SECOND};
 use crate::plan_file::PlanFile;
-use crate::saved::{HistoryFileFlag, HistoryOptions, open_if_there, place};
+use crate::saved::{HistoryFileFlag, HistoryOptions, history_place, open_if_there};
 use crate::session::{Measured, MeasuringJob, Shown, measure};
 use clap::Parser;
 use diskproof_analysis::expect::Expected;
@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// The name of the link.
 const NAME: &str = "check_diskproof";
-/// What it measures.
+/// The plan file of the reads that it measures.
 const LOAD: &str = include_str!("../profiles/monitoring.toml");
 
 /// A plugin for Nagios and Icinga: 25 reads of 4 KiB a second for 4 s, or the newest saved run
@@ -68,7 +68,7 @@ struct PluginFlags {
     history_file: HistoryFileFlag,
 }
 
-/// A state and what the line says of it.
+/// A state, with the line and the lines that explain it.
 #[derive(Debug, Clone, PartialEq)]
 struct Answer {
     state: State,
@@ -79,9 +79,10 @@ struct Answer {
     details: Vec<String>,
 }
 
-/// In the order of their exit codes.
+/// The word for each state, in the order of the exit codes.
 const WORDS: [&str; 4] = ["OK", "WARNING", "CRITICAL", "UNKNOWN"];
 
+/// The states of a plugin; each is its exit code, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Ok,
@@ -90,6 +91,7 @@ enum State {
     Unknown,
 }
 
+/// The answer that nothing is known, for this reason.
 fn unknown(text: impl Into<String>) -> Answer {
     Answer {
         state: State::Unknown,
@@ -99,7 +101,7 @@ fn unknown(text: impl Into<String>) -> Answer {
     }
 }
 
-/// Runs as the plugin if the program was started as one.
+/// Runs as the plugin; `None` where the program was not started through its link.
 pub(crate) fn run_as_link() -> Option<Exit> {
     let first = std::env::args_os().next()?;
     if Path::new(&first).file_name()? != NAME {
@@ -128,16 +130,16 @@ pub(crate) fn run_as_link() -> Option<Exit> {
 fn usage_error(error: &clap::Error) -> Answer {
     let text = error.to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let what = lines
+    let problem = lines
         .next()
         .unwrap_or_default()
         .trim_start_matches("error: ");
-    let missing = if what.ends_with(':') {
+    let missing = if problem.ends_with(':') {
         lines.next().unwrap_or_default()
     } else {
         ""
     };
-    unknown(format!("{what} {missing}. See {NAME} --help"))
+    unknown(format!("{problem} {missing}. See {NAME} --help"))
 }
 
 fn print(answer: &Answer) -> Exit {
@@ -152,7 +154,7 @@ fn print(answer: &Answer) -> Exit {
     Exit::Tool(answer.state as u8)
 }
 
-/// A line break or a bar in a text would end it.
+/// The text without line breaks and bars, which would end it.
 fn in_one_line(text: &str) -> String {
     text.replace('\n', " ").replace('|', "/")
 }
@@ -161,12 +163,12 @@ fn in_one_line(text: &str) -> String {
 /// of the process ends it.
 fn answer(flags: &PluginFlags) -> Answer {
     let (sender, answered) = channel();
-    let own = flags.clone();
+    let thread_flags = flags.clone();
     std::thread::spawn(move || {
-        let judged = if own.newest {
-            newest(&own)
+        let judged = if thread_flags.newest {
+            judge_newest_run(&thread_flags)
         } else {
-            measured(&own)
+            measure_reads(&thread_flags)
         };
         let _ = sender.send(judged.unwrap_or_else(|error| unknown(format!("{error:#}"))));
     });
@@ -189,8 +191,8 @@ fn answer(flags: &PluginFlags) -> Answer {
     answer
 }
 
-/// Measures, and judges the 90th percentile.
-fn measured(flags: &PluginFlags) -> anyhow::Result<Answer> {
+/// Measures reads, and judges their 90th percentile.
+fn measure_reads(flags: &PluginFlags) -> anyhow::Result<Answer> {
     let file = PlanFile {
         targets: vec![flags.path.clone()],
         ..PlanFile::parse(LOAD).map_err(Failure::Usage)?
@@ -210,18 +212,19 @@ fn measured(flags: &PluginFlags) -> anyhow::Result<Answer> {
         ..MeasuringJob::new(plan, identities, &measuring)
     })?;
     match measured {
-        Measured::Run(run) => judged(&run.record, flags.warning, flags.critical),
+        Measured::Run(run) => judge_reads(&run.record, flags.warning, flags.critical),
         Measured::PlanShown => Ok(unknown("nothing was measured")),
     }
 }
 
-/// Whether the 90th percentile keeps a limit in nanoseconds.
-fn limit(record: &Record, ns: u64) -> anyhow::Result<Expectation> {
+/// Judges whether the 90th percentile keeps a limit in nanoseconds.
+fn evaluate_limit(record: &Record, ns: u64) -> anyhow::Result<Expectation> {
     let expected: Expected = format!("reads.read.p90<={ns}ns").parse()?;
     Ok(expected.evaluate(record))
 }
 
-fn judged(record: &Record, warning: u64, critical: u64) -> anyhow::Result<Answer> {
+/// Judges the reads by the two limits, in nanoseconds.
+fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<Answer> {
     let path = record.plan.targets.join(", ");
     let Some(op) = record
         .measurements
@@ -231,20 +234,23 @@ fn judged(record: &Record, warning: u64, critical: u64) -> anyhow::Result<Answer
         return Ok(unknown(format!("{path}: nothing was measured")));
     };
     let errors: u64 = op.data.errors.values().sum();
-    let within_warning = limit(record, warning)?;
-    let within_critical = limit(record, critical)?;
+    let within_warning = evaluate_limit(record, warning)?;
+    let within_critical = evaluate_limit(record, critical)?;
     let (state, text) = if errors > 0 {
-        let all = op.data.count + errors;
-        (State::Critical, format!("{errors} of {all} reads failed"))
+        let reads = op.data.count + errors;
+        (State::Critical, format!("{errors} of {reads} reads failed"))
     } else if op.data.count == 0 {
         let text = "no read was answered within 4 s".to_owned();
         (State::Critical, text)
     } else {
-        let state = match (within_warning.outcome(), within_critical.outcome()) {
-            (_, ExpectationOutcome::Missed) => State::Critical,
-            (ExpectationOutcome::Missed, _) => State::Warning,
-            (ExpectationOutcome::Met, _) => State::Ok,
-            (ExpectationOutcome::Undecided, _) => State::Unknown,
+        let state = if within_critical.outcome() == ExpectationOutcome::Missed {
+            State::Critical
+        } else {
+            match within_warning.outcome() {
+                ExpectationOutcome::Missed => State::Warning,
+                ExpectationOutcome::Met => State::Ok,
+                ExpectationOutcome::Undecided => State::Unknown,
+            }
         };
         (
             state,
@@ -254,7 +260,7 @@ fn judged(record: &Record, warning: u64, critical: u64) -> anyhow::Result<Answer
     Ok(Answer {
         state,
         text: format!("{path}: {text}"),
-        data: data(&op.figures.latency, warning, critical, errors),
+        data: performance_data(&op.figures.latency, warning, critical, errors),
         details: record
             .findings
             .iter()
@@ -286,8 +292,8 @@ fn reads_text(count: u64, latency: &LatencySummary, judged: &Expectation) -> Str
     format!("{p90}{interval}, the longest took {longest}{objection}")
 }
 
-/// Performance data, with the limits of the 90th percentile.
-fn data(latency: &LatencySummary, warning: u64, critical: u64, errors: u64) -> String {
+/// The performance data, with the limits of the 90th percentile.
+fn performance_data(latency: &LatencySummary, warning: u64, critical: u64, errors: u64) -> String {
     let mut values = " |".to_owned();
     if let Some(ns) = latency.p90 {
         let limits = format!("{};{}", milliseconds(warning), milliseconds(critical));
@@ -302,45 +308,47 @@ fn data(latency: &LatencySummary, warning: u64, critical: u64, errors: u64) -> S
 }
 
 fn milliseconds(ns: u64) -> f64 {
-    ns as f64 / 1e6
+    const MILLISECOND: f64 = 1e6;
+    ns as f64 / MILLISECOND
 }
 
-/// Judges what the history has.
-fn newest(flags: &PluginFlags) -> anyhow::Result<Answer> {
+/// Judges the newest complete run of the path in the history.
+fn judge_newest_run(flags: &PluginFlags) -> anyhow::Result<Answer> {
     let path = match flags.path.canonicalize() {
         Ok(path) => path,
         Err(_) => flags.path.clone(),
     };
-    let history_place = place(flags.history_file.file())?;
+    let place = history_place(flags.history_file.file())?;
     let filter = Filter {
         target: Some(path.to_string_lossy().into_owned()),
         ..Filter::default()
     };
-    let runs = match open_if_there(&history_place)? {
+    let runs = match open_if_there(&place)? {
         Some(history) => history.list(&filter).map_err(Failure::History)?.runs,
         None => Vec::new(),
     };
     let newest = runs.iter().find(|run| !run.partial);
     Ok(match newest {
         None => unknown(format!("{}: no saved run", path.display())),
-        Some(run) => judged_saved(run, Timestamp::now(), flags.max_age),
+        Some(run) => judge_saved_run(run, Timestamp::now(), flags.max_age),
     })
 }
 
-fn judged_saved(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
+/// Judges a saved run by its age and its worst finding.
+fn judge_saved_run(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
     let path = run.targets.join(", ");
     let Ok(started) = run.started.parse::<Timestamp>() else {
         return unknown(format!("{path}: the time of the newest run cannot be read"));
     };
     let age_s = now.duration_since(started).as_secs().max(0) as u64;
-    let data = format!(" | age={age_s}s;;{};0;", max_age_ns / 1_000_000_000);
-    let age = format_duration(age_s * 1_000_000_000);
-    let (state, text) = match most_pressing(run) {
-        _ if age_s * 1_000_000_000 > max_age_ns => {
-            (State::Unknown, format!("last measured {age} ago"))
-        }
-        Some((state, code)) => (state, format!("{code}, {age} ago")),
-        None => (State::Ok, format!("no warning, measured {age} ago")),
+    let data = format!(" | age={age_s}s;;{};0;", max_age_ns / SECOND);
+    let age = format_duration(age_s * SECOND);
+    let (state, text) = if age_s * SECOND > max_age_ns {
+        (State::Unknown, format!("last measured {age} ago"))
+    } else if let Some(reason) = most_pressing(run) {
+        (reason.state, format!("{}, {age} ago", reason.code))
+    } else {
+        (State::Ok, format!("no warning, measured {age} ago"))
     };
     Answer {
         state,
@@ -350,27 +358,40 @@ fn judged_saved(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
     }
 }
 
-/// The state of a saved run and the finding that gives it, the first of those that ask for most;
-/// `None` where none is a reason to act.
-fn most_pressing(run: &SavedRun) -> Option<(State, &str)> {
+/// A finding that is a reason to act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Reason<'a> {
+    state: State,
+    /// The code of the finding.
+    code: &'a str,
+}
+
+/// The first of the findings of a saved run that press most; `None` where none is a reason to act.
+fn most_pressing(run: &SavedRun) -> Option<Reason<'_>> {
     let mut findings: Vec<&SavedFinding> = run.findings.iter().collect();
     if findings.is_empty() {
         findings.extend(&run.worst);
     }
-    let mut most: Option<(State, &str)> = None;
+    let mut most: Option<Reason<'_>> = None;
     for finding in findings {
         let Some(state) = finding_state(finding) else {
             continue;
         };
         match most {
-            Some((earlier, _)) if pressure(earlier) >= pressure(state) => {}
-            _ => most = Some((state, &finding.code)),
+            Some(earlier) if pressure(earlier.state) >= pressure(state) => {}
+            _ => {
+                most = Some(Reason {
+                    state,
+                    code: &finding.code,
+                });
+            }
         }
     }
     most
 }
 
-/// What the disk is known to suffer from presses more than that something is unknown.
+/// The order of states as reasons to act: known trouble of the disk presses more than an unknown
+/// state.
 fn pressure(state: State) -> u8 {
     match state {
         State::Ok => 0,
@@ -466,7 +487,7 @@ mod tests {
             (Some(Severity::Failure), day, State::Critical),
             (Some(Severity::Failure), hour, State::Unknown),
         ] {
-            let answer = judged_saved(&saved_run(worst), now, max_age_ns);
+            let answer = judge_saved_run(&saved_run(worst), now, max_age_ns);
             assert_eq!(answer.state, state, "{worst:?} {max_age_ns}");
         }
         // The finding that comes first, with the same severity, is no reason to act.
@@ -478,10 +499,11 @@ mod tests {
             });
         }
         several.worst = several.findings.first().cloned();
-        assert_eq!(
-            most_pressing(&several),
-            Some((State::Warning, "slow-flush"))
-        );
-        assert_eq!(judged_saved(&several, now, day).state, State::Warning);
+        let expected = Reason {
+            state: State::Warning,
+            code: "slow-flush",
+        };
+        assert_eq!(most_pressing(&several), Some(expected));
+        assert_eq!(judge_saved_run(&several, now, day).state, State::Warning);
     }
 }

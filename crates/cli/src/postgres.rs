@@ -11,8 +11,22 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_postgres::{Programs, find_programs};
 use std::path::{Path, PathBuf};
 
-/// Where Debian and Red Hat install servers, one directory for each major version.
-const INSTALLED: [(&str, &str); 2] = [("/usr/lib/postgresql", ""), ("/usr", "pgsql-")];
+/// Where a distribution installs servers, one directory for each major version.
+#[derive(Debug, Clone, Copy)]
+struct InstallRoot<'a> {
+    folder: &'a str,
+    /// What the name of a version's directory begins with; the version follows.
+    prefix: &'a str,
+}
+
+const DEBIAN: InstallRoot<'_> = InstallRoot {
+    folder: "/usr/lib/postgresql",
+    prefix: "",
+};
+const RED_HAT: InstallRoot<'_> = InstallRoot {
+    folder: "/usr",
+    prefix: "pgsql-",
+};
 /// The first version whose numbers have one part, and one that no release will reach soon.
 const VERSIONS: std::ops::RangeInclusive<u32> = 10..=99;
 /// `17` and a newline, or `9.6`.
@@ -20,14 +34,16 @@ const VERSION_BYTES_MAX: u64 = 64;
 /// A data directory, its mount point and the directory of a cluster above it.
 const ANCESTORS: usize = 3;
 
-/// The major version; `None` where none is found, or several are.
-pub(crate) fn postgres_version(asked: Option<u32>, target: &Path) -> Option<u32> {
-    if asked.is_some() {
-        return asked;
+/// The major version of the server whose settings are advised: that of the flag, that of the data
+/// directory on the target, or that of the only installed server. `None` where none is found, or
+/// several are installed.
+pub(crate) fn postgres_version(flag: Option<u32>, target: &Path) -> Option<u32> {
+    if flag.is_some() {
+        return flag;
     }
     match data_version(target) {
         Some(version) => Some(version),
-        None => only_installed_version(&INSTALLED),
+        None => only_installed_version(&[DEBIAN, RED_HAT]),
     }
 }
 
@@ -44,14 +60,17 @@ fn data_version(target: &Path) -> Option<u32> {
     None
 }
 
-/// The version of the only server that is installed in these folders, each with the prefix of its
-/// names.
-fn only_installed_version(folders: &[(&str, &str)]) -> Option<u32> {
+/// The version of the only server that is installed in these places; `None` for none or several.
+fn only_installed_version(roots: &[InstallRoot<'_>]) -> Option<u32> {
     let mut versions = Vec::new();
-    for (folder, prefix) in folders {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+    for root in roots {
+        for entry in std::fs::read_dir(root.folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if let Some(digits) = name.strip_prefix(prefix)
+            if let Some(digits) = name.strip_prefix(root.prefix)
                 && let Some(version) = parse_version(digits)
                 && entry.path().join("bin/postgres").exists()
             {
@@ -73,27 +92,39 @@ fn parse_version(text: &str) -> Option<u32> {
 
 /// Values of wal_sync_method that Linux has.
 const METHODS: [&str; 4] = [DEFAULT_METHOD, "fsync", "open_datasync", "open_sync"];
+/// PostgreSQL's default of wal_sync_method on Linux.
 const DEFAULT_METHOD: &str = "fdatasync";
-/// Sessions at the same time.
+/// Sessions that insert at the same time.
 const CLIENTS: [u32; 3] = [1, 4, 16];
-/// pgbench confirms the fewest and the most.
+/// Sessions of pgbench, which confirms the fewest and the most.
 const PGBENCH_CLIENTS: [u32; 2] = [1, 16];
 /// Rounds before the workloads, and as many after them: with fewer than three in all a rate has no
 /// interval.
 const ROUNDS: u32 = 2;
-/// The INSERTs take this share of the time of all rows, in addition to it.
-const TIME_SHARE: u64 = 2;
+/// The INSERTs take half of the time of all rows, in addition to it.
+const TIME_DIVISOR: u64 = 2;
 
-/// What the name of an INSERT begins with in `--only` and `--skip`.
-const SELECTED: &str = "insert-";
+/// Names of INSERTs in `--only` and `--skip` begin with it.
+const NAME_PREFIX: &str = "insert-";
 
-/// How much is measured.
+/// The rows and INSERTs that a run measures, unless the user selects some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Breadth {
-    /// Everything.
+    /// Each method with each number of sessions.
     All,
-    /// The most important rows.
+    /// The most important ones, for `--quick`.
     Quick,
+}
+
+/// The INSERTs that the user asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InsertRequest<'a> {
+    pub breadth: Breadth,
+    /// The time of the rows of `commit`, which the INSERTs extend.
+    pub rows_ns: u64,
+    /// Whether settings of the server are tried, too.
+    pub tries_settings: bool,
+    pub selection: &'a SelectionFlags,
 }
 
 /// Flags on a temporary server.
@@ -114,8 +145,8 @@ pub struct ServerFlags {
 }
 
 impl ServerFlags {
-    /// Room that the server needs in the target; none without --postgres.
-    pub(crate) fn bytes(&self) -> u64 {
+    /// Room that the server needs in the target, in bytes; 0 without --postgres.
+    pub(crate) fn room_bytes(&self) -> u64 {
         if self.postgres {
             server_room_bytes(self.try_settings)
         } else {
@@ -123,7 +154,8 @@ impl ServerFlags {
         }
     }
 
-    /// The programs of the server; `None` without --postgres.
+    /// The programs of the server; `None` without --postgres. Fails where they are not found, or
+    /// the target is not a directory.
     pub(crate) fn programs(&self, identity: &TargetIdentity) -> Result<Option<Programs>, Failure> {
         if !self.postgres {
             return Ok(None);
@@ -135,25 +167,30 @@ impl ServerFlags {
             )));
         }
         let path = std::env::var_os("PATH");
-        let found = find_programs(self.pg_bin.as_deref(), path.as_deref())?;
-        Ok(Some(found))
+        let programs = find_programs(self.pg_bin.as_deref(), path.as_deref())?;
+        Ok(Some(programs))
     }
 }
 
 /// The name by which `--only` and `--skip` select INSERTs, whose rows have those of commits.
 fn selected_name(load: &PostgresLoad) -> String {
-    format!("{SELECTED}{}", load.name)
+    format!("{NAME_PREFIX}{}", load.name)
 }
 
 /// The names of all INSERTs of these programs.
 pub(crate) fn insert_names(breadth: Breadth, programs: &Programs) -> Vec<String> {
-    let all = loads(breadth, programs.has_pgbench());
-    all.iter().map(selected_name).collect()
+    loads(breadth, pgbench_of(programs))
+        .iter()
+        .map(selected_name)
+        .collect()
 }
 
 /// The INSERTs that the user selected: all, unless `--only` names some.
-fn selected(mut loads: Vec<PostgresLoad>, selection: &SelectionFlags) -> Vec<PostgresLoad> {
-    let names_some = selection.only.iter().any(|name| name.starts_with(SELECTED));
+fn retain_selected(mut loads: Vec<PostgresLoad>, selection: &SelectionFlags) -> Vec<PostgresLoad> {
+    let names_some = selection
+        .only
+        .iter()
+        .any(|name| name.starts_with(NAME_PREFIX));
     loads.retain(|load| match selection.excludes(&selected_name(load)) {
         Some("--only") => !names_some,
         excluded => excluded.is_none(),
@@ -161,54 +198,69 @@ fn selected(mut loads: Vec<PostgresLoad>, selection: &SelectionFlags) -> Vec<Pos
     loads
 }
 
-/// What a server measures, with this time for the rows of `commit`.
+/// The plan of a temporary server. Fails where the user's selection leaves no INSERT.
 pub(crate) fn postgres_plan(
     programs: &Programs,
-    breadth: Breadth,
-    time_ns: u64,
-    (tries_settings, selection): (bool, &SelectionFlags),
+    request: &InsertRequest<'_>,
 ) -> Result<PostgresPlan, Failure> {
-    let loads = selected(loads(breadth, programs.has_pgbench()), selection);
+    let all_loads = loads(request.breadth, pgbench_of(programs));
+    let loads = retain_selected(all_loads, request.selection);
     if loads.is_empty() {
         return Err(Failure::Usage(
             "no INSERT is left to measure; omit --postgres, or select one".to_owned(),
         ));
     }
     let slices = loads.len() as u64 * u64::from(2 * ROUNDS);
-    let trial = if tries_settings {
-        Some(trial_plan(programs.version, time_ns))
+    let trial = if request.tries_settings {
+        Some(trial_plan(programs.version, request.rows_ns))
     } else {
         None
     };
     Ok(PostgresPlan {
         programs: programs.folder.display().to_string(),
         version: programs.version_text.clone(),
-        slice_ns: time_ns / TIME_SHARE / slices,
+        slice_ns: request.rows_ns / TIME_DIVISOR / slices,
         loads,
         rounds: ROUNDS,
         trial,
     })
 }
 
-fn loads(breadth: Breadth, has_pgbench: bool) -> Vec<PostgresLoad> {
-    let all = breadth == Breadth::All;
+/// Whether the server was installed with pgbench.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pgbench {
+    Installed,
+    Missing,
+}
+
+fn pgbench_of(programs: &Programs) -> Pgbench {
+    if programs.has_pgbench() {
+        Pgbench::Installed
+    } else {
+        Pgbench::Missing
+    }
+}
+
+/// The loads of INSERTs: each method, commits that are not waited for, and pgbench.
+fn loads(breadth: Breadth, pgbench: Pgbench) -> Vec<PostgresLoad> {
+    let is_complete = breadth == Breadth::All;
     let mut loads = Vec::new();
     for method in METHODS {
         for clients in CLIENTS {
-            if all || method == DEFAULT_METHOD || clients == 1 {
+            if is_complete || method == DEFAULT_METHOD || clients == 1 {
                 loads.push(load(method, method, clients));
             }
         }
     }
     for clients in CLIENTS {
-        if all || clients == 1 {
+        if is_complete || clients == 1 {
             loads.push(PostgresLoad {
                 synchronous_commit: false,
                 ..load("async", DEFAULT_METHOD, clients)
             });
         }
     }
-    if all && has_pgbench {
+    if is_complete && pgbench == Pgbench::Installed {
         for clients in PGBENCH_CLIENTS {
             loads.push(PostgresLoad {
                 pgbench: true,
@@ -229,14 +281,17 @@ fn load(prefix: &str, method: &str, clients: u32) -> PostgresLoad {
     }
 }
 
-/// Of these pairs the interval has a width of use; more shrink it slowly.
+/// With eight pairs of slices the interval is narrow enough to be of use; more shrink it slowly.
 const PAIRS_MAX: u32 = 8;
 /// Four times the server's cache.
 const TABLE_BYTES: u64 = 256 << 20;
-/// Versions whose defaults or names differ (release notes).
+/// The first version whose ANALYZE prefetches by maintenance_io_concurrency (release notes of 14).
 const PREFETCH_FROM: u32 = 14;
+/// The first version with io_combine_limit (release notes of 17).
 const COMBINES_FROM: u32 = 17;
+/// The first version with asynchronous I/O, io_method and other defaults (release notes of 18).
 const ASYNCHRONOUS_FROM: u32 = 18;
+/// The first version whose io_workers is called io_max_workers and grows on demand.
 const GROWING_WORKERS_FROM: u32 = 19;
 
 /// The settings that a server of this version tries, within this time.
@@ -329,13 +384,16 @@ mod tests {
     #[test]
     fn only_installed_server_counts_and_two_are_ambiguous() {
         let place = tempfile::tempdir().unwrap();
-        let folders = [(place.path().to_str().unwrap(), "")];
-        assert_eq!(only_installed_version(&folders), None);
+        let roots = [InstallRoot {
+            folder: place.path().to_str().unwrap(),
+            prefix: "",
+        }];
+        assert_eq!(only_installed_version(&roots), None);
         install(place.path(), "16");
         std::fs::create_dir_all(place.path().join("18/doc")).unwrap();
-        assert_eq!(only_installed_version(&folders), Some(16));
+        assert_eq!(only_installed_version(&roots), Some(16));
         install(place.path(), "18");
-        assert_eq!(only_installed_version(&folders), None);
+        assert_eq!(only_installed_version(&roots), None);
     }
 
     fn load_names(loads: Vec<PostgresLoad>) -> Vec<String> {
@@ -347,7 +405,10 @@ mod tests {
             only: only.iter().map(|name| (*name).to_owned()).collect(),
             skip: skip.iter().map(|name| (*name).to_owned()).collect(),
         };
-        load_names(selected(loads(Breadth::Quick, false), &selection))
+        load_names(retain_selected(
+            loads(Breadth::Quick, Pgbench::Missing),
+            &selection,
+        ))
     }
 
     #[test]
@@ -365,12 +426,12 @@ mod tests {
 
     #[test]
     fn every_method_and_number_of_sessions_has_a_load() {
-        let all = load_names(loads(Breadth::All, true));
+        let all = load_names(loads(Breadth::All, Pgbench::Installed));
         assert_eq!(all.len(), 4 * 3 + 3 + 2);
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
-        assert_eq!(loads(Breadth::All, false).len(), 15);
+        assert_eq!(loads(Breadth::All, Pgbench::Missing).len(), 15);
         assert_eq!(
-            load_names(loads(Breadth::Quick, true)),
+            load_names(loads(Breadth::Quick, Pgbench::Installed)),
             [
                 "fdatasync-c1",
                 "fdatasync-c4",

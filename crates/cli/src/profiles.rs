@@ -1,44 +1,63 @@
 //! The fitness profiles in the program, and what people call them.
 
+/// A profile in the program.
+pub(crate) struct BuiltInProfile {
+    /// The name by which `--for` and records know it.
+    pub name: &'static str,
+    /// Other names that people use.
+    aliases: &'static [&'static str],
+    /// The content of its file.
+    pub text: &'static str,
+}
+
 /// The profiles in the program.
-pub(crate) const BUILT_IN: [(&str, &str); 5] = [
-    ("postgresql", include_str!("../profiles/postgresql.toml")),
-    ("etcd", include_str!("../profiles/etcd.toml")),
-    ("mysql", include_str!("../profiles/mysql.toml")),
-    ("mysql-8.0", include_str!("../profiles/mysql-8.0.toml")),
-    ("sqlite", include_str!("../profiles/sqlite.toml")),
-];
-/// What else people call them.
-const ALSO_CALLED: [(&str, &str); 7] = [
-    ("pg", "postgresql"),
-    ("pgsql", "postgresql"),
-    ("postgres", "postgresql"),
-    // MariaDB kept the defaults of MySQL 8.0.
-    ("mariadb", "mysql-8.0"),
-    ("mysql-8.4", "mysql"),
-    ("mysql8", "mysql-8.0"),
-    ("sqlite3", "sqlite"),
+pub(crate) static BUILT_IN: [BuiltInProfile; 5] = [
+    BuiltInProfile {
+        name: "postgresql",
+        aliases: &["pg", "pgsql", "postgres"],
+        text: include_str!("../profiles/postgresql.toml"),
+    },
+    BuiltInProfile {
+        name: "etcd",
+        aliases: &[],
+        text: include_str!("../profiles/etcd.toml"),
+    },
+    BuiltInProfile {
+        name: "mysql",
+        aliases: &["mysql-8.4"],
+        text: include_str!("../profiles/mysql.toml"),
+    },
+    BuiltInProfile {
+        name: "mysql-8.0",
+        // MariaDB kept the defaults of MySQL 8.0.
+        aliases: &["mariadb", "mysql8"],
+        text: include_str!("../profiles/mysql-8.0.toml"),
+    },
+    BuiltInProfile {
+        name: "sqlite",
+        aliases: &["sqlite3"],
+        text: include_str!("../profiles/sqlite.toml"),
+    },
 ];
 
-/// The name of a profile, by whatever name people call it. A file in the current directory never
-/// hides a profile: its name is written with `./`.
-pub(crate) fn known_as(profile: &str) -> &str {
-    let lower = profile.to_lowercase();
-    for (also, name) in ALSO_CALLED {
-        if also == lower {
-            return name;
-        }
+/// The profile in the program that people call so, in upper or lower case. A file in the current
+/// directory never hides a profile: its name is written with `./`.
+pub(crate) fn built_in_profile(name: &str) -> Option<&'static BuiltInProfile> {
+    let lowercase = name.to_lowercase();
+    BUILT_IN
+        .iter()
+        .find(|profile| profile.name == lowercase || profile.aliases.contains(&lowercase.as_str()))
+}
+
+/// The name of a profile in the program for any of its aliases; other names stay as they are.
+pub(crate) fn profile_name(name: &str) -> &str {
+    match built_in_profile(name) {
+        Some(profile) => profile.name,
+        None => name,
     }
-    for (name, _) in BUILT_IN {
-        if name == lower {
-            return name;
-        }
-    }
-    profile
 }
 
 /// Whether this program has a profile of this name.
 pub(crate) fn is_built_in(profile: &str) -> bool {
-    let name = known_as(profile);
-    BUILT_IN.iter().any(|(known, _)| *known == name)
+    built_in_profile(profile).is_some()
 }

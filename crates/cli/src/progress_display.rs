@@ -2,6 +2,7 @@
 //! workload elsewhere, nothing with --quiet. Also passes Ctrl-C on to the engine, and ends a
 //! workload when its rate is known well enough.
 
+use crate::flags::SECOND;
 use crate::interrupt;
 use crate::load_screen::{LoadMoment, LoadScreen};
 use crate::stdio::{ProgressLine, Verbosity, eprint_line, is_reader_gone, progress_columns};
@@ -24,33 +25,51 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Computing the precision of a long series takes a millisecond.
+/// The time between two looks at a precision: computing that of a long series takes a millisecond.
 const JUDGE_EVERY: Duration = Duration::from_millis(250);
 
-/// A run that is this late is ended. What is in flight then gets four more seconds, so that no run
-/// of up to fifty workloads takes ten seconds more than announced. Each begins and ends with some
-/// milliseconds that are not announced: 39 took 0.6 s on a busy machine.
+/// Every run may be this late. What is in flight at its end gets four more seconds, so that no run
+/// of up to fifty workloads takes ten seconds more than announced.
+const LATE_NS: u64 = 4 * SECOND;
+/// A few groups of workloads may each be this late.
+const FEW_GROUPS_LATE_NS: u64 = SECOND / 10;
+/// Many groups may each be this late, or all together a second: each begins and ends with some
+/// milliseconds that are not announced. 39 took 0.6 s on a busy machine.
+const MANY_GROUPS_LATE_NS: u64 = SECOND / 50;
+
+/// A run of this many groups that is so late is ended.
 fn late_ns(groups: u64) -> u64 {
-    4_000_000_000 + (groups * 100_000_000).min(1_000_000_000.max(groups * 20_000_000))
+    let many_ns = SECOND.max(groups * MANY_GROUPS_LATE_NS);
+    LATE_NS + (groups * FEW_GROUPS_LATE_NS).min(many_ns)
 }
 
+/// Columns of the bar in a progress line.
 const BAR_COLUMNS: usize = 16;
-/// How often a line reports where a scan could resume: after another fiftieth of its time, so that
-/// little is lost and the lines of a whole day fit on a few screens.
-const RESUME_SHARE: u32 = 50;
+/// Columns of the name in a progress line, which most names need at most.
+const NAME_COLUMNS: usize = 18;
+/// The figures of a workload are those of its last second: so many cells of the series.
+const RECENT_CELLS: usize = 100;
+/// The rate of a survey is that of its last four cells.
+const SURVEY_CELLS: usize = 4;
+/// The first estimates of a survey's time vary too much: they wait for this share of a step.
+const ESTIMATE_FROM: f64 = 0.01;
+/// A line reports where a scan could resume after another fiftieth of its time, so that little is
+/// lost and the lines of a whole day fit on a few screens.
+const RESUME_DIVISOR: u32 = 50;
+/// The shortest and the longest time between two such lines.
 const RESUME_EVERY: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(10)..=Duration::from_secs(600);
 /// The progress line shows a silence of this length; shorter ones are normal for disks.
-const SILENCE_SHOWN_NS: u64 = 2_000_000_000;
+const SILENCE_SHOWN_NS: u64 = 2 * SECOND;
 /// A note about a silence comes after this time; each further one after twice the time.
-const FIRST_NOTE_NS: u64 = 10_000_000_000;
+const FIRST_NOTE_NS: u64 = 10 * SECOND;
 /// The step of a survey whose rate is shown in requests, not in bytes.
 const ACCESS_STEP: &str = "access times";
 
-/// The end of a run; `None` where it has no limit.
+/// The end of a run, which several threads read and move; `None` where it has no limit.
 pub(crate) type SharedDeadline = Arc<Mutex<Option<Instant>>>;
 
-/// Locks a deadline.
+/// Locks a deadline, also where a thread that held it has panicked.
 pub(crate) fn lock_deadline(deadline: &SharedDeadline) -> MutexGuard<'_, Option<Instant>> {
     deadline.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -62,6 +81,7 @@ pub(crate) struct ProgressDisplay {
     /// The most that the run may do.
     budget: Arc<Budget>,
     verbosity: Verbosity,
+    /// The line on a terminal.
     line: ProgressLine,
     /// The whole terminal, in place of the line.
     screen: Option<LoadScreen>,
@@ -93,7 +113,7 @@ pub(crate) struct ProgressDisplay {
     next_note_ns: u64,
     /// The step of the survey that was printed last.
     step: String,
-    /// Measurements that ended.
+    /// The number of measurements that ended.
     ended: usize,
     /// The time of the last line about resuming a scan.
     resume_noted: Instant,
@@ -101,6 +121,15 @@ pub(crate) struct ProgressDisplay {
     heartbeat: Heartbeat,
     /// The tool whose text is printed after each workload.
     pub tool: Option<ToolLines>,
+}
+
+/// The state of workloads after one of their slices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AfterSlice {
+    /// Further slices follow.
+    GoesOn,
+    /// The slice was the last one.
+    Over,
 }
 
 /// The state of a workload.
@@ -119,7 +148,7 @@ struct GroupTime {
 }
 
 impl ProgressDisplay {
-    /// Nothing is shown before [`ProgressDisplay::begin`].
+    /// The display of a run that starts now. Nothing is shown before [`ProgressDisplay::begin`].
     pub(crate) fn new(facts: Arc<RunFacts>, budget: Arc<Budget>, verbosity: Verbosity) -> Self {
         crate::inspection::end();
         let now = Instant::now();
@@ -129,7 +158,7 @@ impl ProgressDisplay {
             .map(|ns| now + Duration::from_nanos(ns + grace_ns));
         Self {
             verbosity,
-            line: ProgressLine::of(verbosity),
+            line: ProgressLine::new(verbosity),
             screen: None,
             current: 0..0,
             judged: Vec::new(),
@@ -171,13 +200,13 @@ impl ProgressDisplay {
         }
     }
 
-    /// Nothing is sent for so long: shows that where the progress has a whole terminal.
+    /// Shows that nothing is sent for this long, where the progress has a whole terminal.
     pub(crate) fn show_pause(&mut self, left: Duration) {
         let run_left_ns = self.run_left_ns();
         if let Some(screen) = &mut self.screen
             && screen.is_due()
         {
-            let left = format_duration(left.as_secs() * 1_000_000_000);
+            let left = format_duration(left.as_secs() * SECOND);
             screen.show(LoadMoment {
                 phase: format!("pause, {left} of it left"),
                 left_ns: run_left_ns,
@@ -198,7 +227,7 @@ impl ProgressDisplay {
         if !screen.is_due() {
             return true;
         }
-        let rates = recent_rates(progress, 100);
+        let rates = recent_rates(progress, RECENT_CELLS);
         // The first cell is not over yet, and a scratch file is filled in larger blocks.
         let has_rate = progress.series.cells.len() > 1 && progress.phase != Phase::Layout;
         let iops = if has_rate { Some(rates.iops) } else { None };
@@ -211,7 +240,7 @@ impl ProgressDisplay {
             left_ns: self.run_left_ns(),
             iops,
             bytes_per_second: rates.bytes_per_second,
-            latency_max_ns: recent_latency_max_ns(progress, 100),
+            latency_max_ns: recent_latency_max_ns(progress, RECENT_CELLS),
             slice_bytes: progress.series.total().bytes,
             remarks: self.silence_text(progress).into_iter().collect(),
         };
@@ -231,13 +260,13 @@ impl ProgressDisplay {
     }
 
     /// Moves the deadline by a time that is not part of the announced one.
-    pub(crate) fn extend_deadline(&mut self, by: Duration) {
+    pub(crate) fn extend_deadline(&mut self, time: Duration) {
         if let Some(deadline) = &mut *lock_deadline(&self.deadline) {
-            *deadline += by;
+            *deadline += time;
         }
     }
 
-    /// The target is too slow for a step: the run ends, and its time is over.
+    /// Ends the run as late, because the target is too slow for a step.
     pub(crate) fn end_late(&mut self) {
         self.is_late = true;
         let now = Instant::now();
@@ -248,7 +277,7 @@ impl ProgressDisplay {
         };
     }
 
-    /// Notes where the announced time is over, for a step that does not tick.
+    /// Ends the run as late if the announced time is over, for a step that does not tick.
     pub(crate) fn look_at_end(&mut self) {
         self.is_late |= self.is_announced_time_over();
     }
@@ -260,14 +289,14 @@ impl ProgressDisplay {
         }
     }
 
-    /// A scratch file is filled up to so many bytes, for this workload.
+    /// Tells the tool that a scratch file is filled up to `bytes`, for this workload.
     pub(crate) fn laying_out(&self, workload: &str, bytes: u64) {
         if let Some(tool) = &self.tool {
             tool.laying_out(workload, bytes);
         }
     }
 
-    /// Whether the user or the end of the announced time has ended the run before it began.
+    /// Whether the user has ended the run, or its announced time is over.
     pub(crate) fn is_over(&self) -> bool {
         self.is_announced_time_over() || interrupt::signal().is_some()
     }
@@ -282,8 +311,8 @@ impl ProgressDisplay {
         self.is_late && interrupt::signal().is_none()
     }
 
-    /// Ends the run at Ctrl-C, and after its announced time.
-    fn ending(&mut self, phase: Phase) -> Control {
+    /// Ends the run at Ctrl-C, and after its announced time. The time of a layout does not count.
+    fn end_if_over(&mut self, phase: Phase) -> Control {
         let passed = self.looked.elapsed();
         self.looked += passed;
         if phase == Phase::Layout
@@ -293,8 +322,8 @@ impl ProgressDisplay {
             self.extend_deadline(passed);
             self.filled += passed;
             // The targets are filled in turn. A survey fills without a limit of its own.
-            let all_ns = target_ns.saturating_mul(self.facts.plan.targets.len() as u64);
-            if self.filled > Duration::from_nanos(all_ns).saturating_add(JUDGE_EVERY) {
+            let targets_ns = target_ns.saturating_mul(self.facts.plan.targets.len() as u64);
+            if self.filled > Duration::from_nanos(targets_ns).saturating_add(JUDGE_EVERY) {
                 self.end_late();
             }
         }
@@ -311,7 +340,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// Whether what was measured suffices for the tool.
+    /// Whether the tool needs no further workload.
     pub(crate) fn is_complete(&self) -> bool {
         match &self.tool {
             Some(tool) => tool.is_complete(),
@@ -319,12 +348,12 @@ impl ProgressDisplay {
         }
     }
 
-    /// Beats with every report of progress.
+    /// The heartbeat, which beats with every report of progress.
     pub(crate) fn heartbeat(&self) -> Heartbeat {
         self.heartbeat.clone()
     }
 
-    /// These workloads are next, or a slice of them that takes so long.
+    /// Begins these workloads, or a slice of them that takes `slice_ns`.
     pub(crate) fn begin(&mut self, group: Group<'_>, slice_ns: Option<u64>) {
         if let Some(tool) = &mut self.tool {
             tool.begin();
@@ -338,13 +367,12 @@ impl ProgressDisplay {
         self.readings = vec![Reading::default(); group.workloads.len()];
     }
 
-    /// The current slice is over, and with it perhaps the workloads.
-    pub(crate) fn end_slice(&mut self, is_over: bool) {
+    /// Ends the current slice, after which the workloads go on or are over.
+    pub(crate) fn end_slice(&mut self, next: AfterSlice) {
         if let Some(spent_ns) = self.spent_ns.get_mut(self.current.start) {
-            *spent_ns = if is_over {
-                u64::MAX
-            } else {
-                spent_ns.saturating_add(self.slice_ns.unwrap_or(0))
+            *spent_ns = match next {
+                AfterSlice::Over => u64::MAX,
+                AfterSlice::GoesOn => spent_ns.saturating_add(self.slice_ns.unwrap_or(0)),
             };
         }
         self.slice_ns = Some(0);
@@ -399,7 +427,7 @@ impl ProgressDisplay {
     }
 
     /// Index of a workload among the current ones.
-    fn place(&self, name: &str) -> Option<usize> {
+    fn index_of(&self, name: &str) -> Option<usize> {
         self.group()
             .workloads
             .iter()
@@ -420,12 +448,12 @@ impl ProgressDisplay {
     pub(crate) fn tick_silently(&mut self, progress: &Progress<'_>) -> Control {
         self.heartbeat.beat();
         self.report_silence(progress);
-        self.ending(progress.phase)
+        self.end_if_over(progress.phase)
     }
 
     /// The time without a completion, where a progress line should show it.
     pub(crate) fn silence_text(&self, progress: &Progress<'_>) -> Option<String> {
-        self.silence(progress, SILENCE_SHOWN_NS)
+        self.long_silence(progress, SILENCE_SHOWN_NS)
     }
 
     /// The current workloads are over.
@@ -447,8 +475,8 @@ impl ProgressDisplay {
         let plan = &self.facts.plan;
         // Slices of several workloads alternate, so the place in the plan says nothing.
         let step = self.ended / plan.targets.len().max(1) + 1;
-        let all = plan.workloads().len();
-        let mut line = format!("{step}/{all} {}", measurement.workload.name);
+        let steps = plan.workloads().len();
+        let mut line = format!("{step}/{steps} {}", measurement.workload.name);
         if let Some(path) = self.path_among_several(measurement.target) {
             line.push_str(&format!(" on {path}"));
         }
@@ -461,13 +489,14 @@ impl ProgressDisplay {
         line
     }
 
-    /// The run is over: erases the progress line, and gives the terminal back.
+    /// Ends the display: erases the progress line, and gives the terminal back.
     pub(crate) fn finish(&mut self) {
         self.screen = None;
         self.line.clear();
     }
 
-    /// The most time left, when this share of the current workloads is done.
+    /// The most time left in nanoseconds, when this share of the current workloads is done; `None`
+    /// where nothing limits it.
     fn left_ns(&self, done: f64) -> Option<u64> {
         let plan = &self.facts.plan;
         let mut planned_ns = 0;
@@ -491,7 +520,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// The survey is over: its headline figures.
+    /// Prints the headline figures of a survey that is over, where each step has a line.
     pub(crate) fn surveyed(&self, measurement: &SurfaceMeasurement) {
         if self.verbosity != Verbosity::Lines {
             return;
@@ -523,9 +552,9 @@ impl ProgressDisplay {
         }
     }
 
-    /// A scan takes hours. If it is killed, the last of these lines tells how to resume it.
+    /// Prints how to resume a scan, which takes hours, now and then: it may be killed.
     fn report_resume_point(&mut self, progress: &Progress<'_>) {
-        let interval = (Duration::from_nanos(progress.elapsed_ns) / RESUME_SHARE)
+        let interval = (Duration::from_nanos(progress.elapsed_ns) / RESUME_DIVISOR)
             .clamp(*RESUME_EVERY.start(), *RESUME_EVERY.end());
         if self.verbosity == Verbosity::Quiet || self.resume_noted.elapsed() < interval {
             return;
@@ -552,13 +581,13 @@ impl ProgressDisplay {
         }
     }
 
-    /// The time without a completion, where it is long.
-    fn silence(&self, progress: &Progress<'_>, least_ns: u64) -> Option<String> {
+    /// A text about the time without a completion; `None` where that is less than `least_ns`.
+    fn long_silence(&self, progress: &Progress<'_>, least_ns: u64) -> Option<String> {
         let silence = progress.silence?;
         if silence.length_ns < least_ns {
             return None;
         }
-        let length = format_duration(silence.length_ns / 1_000_000_000 * 1_000_000_000);
+        let length = format_duration(silence.length_ns / SECOND * SECOND);
         Some(match self.path_among_several(silence.target) {
             Some(path) => format!("no answer from {path} for {length}"),
             None => format!("no answer for {length}"),
@@ -570,7 +599,7 @@ impl ProgressDisplay {
         if self.verbosity != Verbosity::Lines {
             return;
         }
-        if let Some(text) = self.silence(progress, self.next_note_ns) {
+        if let Some(text) = self.long_silence(progress, self.next_note_ns) {
             self.next_note_ns *= 2;
             eprint_line(&format!("{}: {text}", progress.name));
         } else if let Some(silence) = progress.silence
@@ -588,12 +617,12 @@ impl ProgressDisplay {
         if let Some(left_ns) = survey_left_ns(progress) {
             figures.push(format!("{} left", format_duration(left_ns)));
         }
-        let rates = recent_rates(progress, 4);
+        let rates = recent_rates(progress, SURVEY_CELLS);
         figures.push(match progress.name {
             ACCESS_STEP => format!("{}/s", format_rate(rates.iops)),
             _ => format_throughput(rates.bytes_per_second),
         });
-        let step = format!("{:<18} ", progress.name);
+        let step = format!("{:<NAME_COLUMNS$} ", progress.name);
         progress_text(&step, done, &figures.join(", "), progress_columns())
     }
 
@@ -601,7 +630,11 @@ impl ProgressDisplay {
     fn workload_line(&self, progress: &Progress<'_>) -> String {
         let workloads = self.facts.plan.workloads();
         let is_joint = self.current.len() > 1 && progress.phase != Phase::Layout;
-        let done = self.done(progress, is_joint);
+        let done = if is_joint {
+            self.joint_done()
+        } else {
+            progress.done.unwrap_or(0.0).clamp(0.0, 1.0)
+        };
         let mut figures = Vec::new();
         figures.extend(self.silence_text(progress));
         match progress.phase {
@@ -613,9 +646,9 @@ impl ProgressDisplay {
         if let Some(left_ns) = self.left_ns(done) {
             figures.push(format!("{} left", format_duration(left_ns)));
         }
-        let all = workloads.len().max(1);
+        let steps = workloads.len().max(1);
         let over = self.spent_ns.iter().filter(|ns| **ns == u64::MAX).count();
-        let mut step = format!("{}/{all} ", (over + 1).min(all));
+        let mut step = format!("{}/{steps} ", (over + 1).min(steps));
         if is_joint {
             for (index, reading) in self.readings.iter().enumerate() {
                 let name = &workloads[self.current.start + index].name;
@@ -626,8 +659,8 @@ impl ProgressDisplay {
                 Some(workload) => &workload.name,
                 None => progress.name,
             };
-            step.push_str(&format!("{name:<18} "));
-            let rates = recent_rates(progress, 100);
+            step.push_str(&format!("{name:<NAME_COLUMNS$} "));
+            let rates = recent_rates(progress, RECENT_CELLS);
             figures.push(format!("{}/s", format_rate(rates.iops)));
             figures.push(format_throughput(rates.bytes_per_second));
         }
@@ -635,35 +668,33 @@ impl ProgressDisplay {
         progress_text(&step, group_done, &figures.join(", "), progress_columns())
     }
 
-    /// The share of the current workloads that is done. The first one that is done ends the others.
-    fn done(&self, progress: &Progress<'_>, is_joint: bool) -> f64 {
-        let done = if is_joint {
-            self.readings
-                .iter()
-                .map(|reading| reading.done)
-                .reduce(f64::max)
-        } else {
-            progress.done
-        };
-        done.unwrap_or(0.0).clamp(0.0, 1.0)
+    /// The share that is done of workloads which run together: the first one that is done ends the
+    /// others.
+    fn joint_done(&self) -> f64 {
+        let mut done: f64 = 0.0;
+        for reading in &self.readings {
+            done = done.max(reading.done);
+        }
+        done.clamp(0.0, 1.0)
     }
 
-    fn known_well_enough(&mut self, progress: &Progress<'_>) -> bool {
-        let Some(place) = self.place(progress.name) else {
+    /// Whether the rate of the workload is known as precisely as the plan asks for.
+    fn is_known_well_enough(&mut self, progress: &Progress<'_>) -> bool {
+        let Some(index) = self.index_of(progress.name) else {
             return false;
         };
         let plan = &self.facts.plan;
-        let workload = &plan.workloads()[self.current.start + place];
+        let workload = &plan.workloads()[self.current.start + index];
         let Some(goal) = workload.stop.precision else {
             return false;
         };
         if self.slice_ns.is_some()
             || progress.phase != Phase::Measure
-            || self.judged[place].elapsed() < JUDGE_EVERY
+            || self.judged[index].elapsed() < JUDGE_EVERY
         {
             return false;
         }
-        self.judged[place] = Instant::now();
+        self.judged[index] = Instant::now();
         // A layout workload ends only when the file is full: the rest would be filled unmeasured.
         // The series is the sum over all targets, which are all scratch files.
         let file_bytes = plan.scratch_bytes().unwrap_or(0);
@@ -699,12 +730,12 @@ fn headline_rates(measurement: &Measurement) -> String {
     rates.join("; ")
 }
 
-/// The time that a step of a survey still takes at its rate so far, in nanoseconds.
+/// The time that a step of a survey still takes at its rate so far, in nanoseconds; `None` too
+/// early to say.
 fn survey_left_ns(progress: &Progress<'_>) -> Option<u64> {
     let done = progress.done?.clamp(0.0, 1.0);
-    // The first estimates vary too much.
     let is_late_enough = progress.elapsed_ns > FIRST_NOTE_NS && done > 0.0;
-    if done > 0.01 || is_late_enough {
+    if done > ESTIMATE_FROM || is_late_enough {
         Some((progress.elapsed_ns as f64 * (1.0 - done) / done) as u64)
     } else {
         None
@@ -720,7 +751,7 @@ pub(crate) struct RecentRates {
 }
 
 impl RecentRates {
-    /// The rates of the newest cells, which cover so much time; of one cell at least.
+    /// The rates of the newest cells, which cover `length`; of one cell at least.
     pub(crate) fn over(series: &TimeSeries, length: Duration) -> Self {
         let interval_ns = series.interval_ns.max(1);
         let cells = (length.as_nanos() as u64 / interval_ns).max(1) as usize;
@@ -729,7 +760,7 @@ impl RecentRates {
     }
 
     fn in_cells(cells: &[Cell], interval_ns: u64) -> Self {
-        let seconds = (cells.len().max(1) as u64 * interval_ns) as f64 / 1e9;
+        let seconds = (cells.len().max(1) as u64 * interval_ns) as f64 / SECOND as f64;
         let mut ops: u64 = 0;
         let mut bytes: u64 = 0;
         for cell in cells {
@@ -743,7 +774,7 @@ impl RecentRates {
     }
 }
 
-/// The rates in so many of the newest complete cells.
+/// The rates in this many of the newest complete cells.
 fn recent_rates(progress: &Progress<'_>, cells: usize) -> RecentRates {
     let complete = match progress.series.cells.split_last() {
         Some((_, complete)) => complete,
@@ -753,7 +784,8 @@ fn recent_rates(progress: &Progress<'_>, cells: usize) -> RecentRates {
     RecentRates::in_cells(recent, progress.series.interval_ns)
 }
 
-/// The longest latency in so many of the newest complete cells; `None` where nothing ended.
+/// The longest latency in nanoseconds in this many of the newest complete cells; `None` where
+/// nothing ended.
 fn recent_latency_max_ns(progress: &Progress<'_>, cells: usize) -> Option<u64> {
     let newest = progress.series.cells.iter().rev().skip(1).take(cells);
     newest
@@ -763,12 +795,12 @@ fn recent_latency_max_ns(progress: &Progress<'_>, cells: usize) -> Option<u64> {
 }
 
 /// The step, a bar and the figures. A narrow line has no bar.
-fn progress_text(what: &str, done: f64, figures: &str, columns: usize) -> String {
+fn progress_text(step: &str, done: f64, figures: &str, columns: usize) -> String {
     let filled = (done * BAR_COLUMNS as f64) as usize;
     let bar = format!("{:-<BAR_COLUMNS$} ", "#".repeat(filled));
-    let with_bar = format!("{what}{bar}{figures}");
+    let with_bar = format!("{step}{bar}{figures}");
     if with_bar.chars().count() > columns {
-        format!("{what}{figures}")
+        format!("{step}{figures}")
     } else {
         with_bar
     }
@@ -786,9 +818,9 @@ impl Watch for ProgressDisplay {
             eprint_line(&format!("survey: {}", progress.name));
         }
         self.report_resume_point(progress);
-        if let Some(place) = self.place(progress.name) {
-            self.readings[place] = Reading {
-                iops: recent_rates(progress, 100).iops,
+        if let Some(index) = self.index_of(progress.name) {
+            self.readings[index] = Reading {
+                iops: recent_rates(progress, RECENT_CELLS).iops,
                 done: progress.done.unwrap_or(0.0),
             };
         }
@@ -800,8 +832,8 @@ impl Watch for ProgressDisplay {
             };
             self.line.show(&line);
         }
-        match self.ending(progress.phase) {
-            Control::Continue if self.known_well_enough(progress) => Control::Enough,
+        match self.end_if_over(progress.phase) {
+            Control::Continue if self.is_known_well_enough(progress) => Control::Enough,
             control => control,
         }
     }

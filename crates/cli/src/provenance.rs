@@ -3,7 +3,7 @@
 use diskproof_model::record::Tool;
 use std::time::SystemTime;
 
-/// This program.
+/// The name and version of this program, as records state them.
 pub(crate) fn tool() -> Tool {
     Tool {
         name: "diskproof".to_owned(),
@@ -11,10 +11,10 @@ pub(crate) fn tool() -> Tool {
     }
 }
 
-/// An instant in UTC, RFC 3339 with nine digits after the second.
+/// An instant as text in UTC, RFC 3339 with nine digits after the second.
 pub(crate) fn timestamp(instant: SystemTime) -> String {
-    let instant = jiff::Timestamp::try_from(instant).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    format!("{instant:.9}")
+    let time = jiff::Timestamp::try_from(instant).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    format!("{time:.9}")
 }
 
 /// 128 random bits in hex: unique among all runs on all machines.

@@ -1,4 +1,4 @@
-//! Resuming a scan that ended early: what `--resume` names, and the command that resumes.
+//! Resuming a scan that ended early: reads `--resume`, and words the command that resumes.
 
 use crate::failure::Failure;
 use diskproof_model::plan::Span;
@@ -12,11 +12,18 @@ use std::path::Path;
 /// one bad sector to stand out.
 pub(crate) const SCAN_BLOCK_BYTES: u32 = 1 << 20;
 
-/// Where a scan resumes.
+/// A record may be damaged: the requests of a resumed scan are no smaller.
+const BLOCK_BYTES_MIN: u32 = 4096;
+/// The requests of a resumed scan are no larger.
+const BLOCK_BYTES_MAX: u32 = 64 << 20;
+/// After a long unreadable range, the command skips this many times as much.
+const SKIPPED_RANGES: u64 = 100;
+
+/// The place at which a scan resumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Resumed {
     /// The first byte that is not scanned yet.
-    pub at: u64,
+    pub offset_bytes: u64,
     /// Bytes per request of the earlier scan.
     pub block_bytes: u32,
     /// The span of the earlier scan; `None` where only an offset was given.
@@ -24,7 +31,8 @@ pub(crate) struct Resumed {
 }
 
 impl Resumed {
-    /// An offset, or the record of a scan that ended early.
+    /// Reads an offset, or the record of a scan that ended early. Fails where the target is not the
+    /// one that was scanned.
     pub(crate) fn read(text: &str, identity: &TargetIdentity) -> Result<Self, Failure> {
         if identity.kind == TargetKind::Directory {
             return Err(unusable(
@@ -33,8 +41,8 @@ impl Resumed {
                  the block device",
             ));
         }
-        if let Ok(at) = parse_size(text) {
-            return Self::from_offset(at, identity);
+        if let Ok(offset_bytes) = parse_size(text) {
+            return Self::from_offset(offset_bytes, identity);
         }
         let json = match crate::saved::read_document(Path::new(text)) {
             Ok(json) => json,
@@ -50,16 +58,16 @@ impl Resumed {
         }
     }
 
-    fn from_offset(at: u64, identity: &TargetIdentity) -> Result<Self, Failure> {
-        if at >= identity.size_bytes {
+    fn from_offset(offset_bytes: u64, identity: &TargetIdentity) -> Result<Self, Failure> {
+        if offset_bytes >= identity.size_bytes {
             return Err(Failure::Usage(format!(
                 "--resume {}: the target has only {}; use a smaller offset",
-                format_bytes(at),
+                format_bytes(offset_bytes),
                 format_bytes(identity.size_bytes)
             )));
         }
         Ok(Self {
-            at,
+            offset_bytes,
             block_bytes: SCAN_BLOCK_BYTES,
             span: None,
         })
@@ -87,8 +95,8 @@ impl Resumed {
         }
         let span = record.plan.survey().map(|survey| survey.span);
         Ok(Self {
-            at: scan.to_bytes,
-            block_bytes: scan.block_bytes.clamp(4096, 64 << 20),
+            offset_bytes: scan.to_bytes,
+            block_bytes: scan.block_bytes.clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX),
             span,
         })
     }
@@ -98,19 +106,20 @@ fn unusable(text: &str, why: &str) -> Failure {
     Failure::Usage(format!("--resume {text}: {why}"))
 }
 
+/// The serial numbers of the disks below a target.
 fn serials(target: &TargetIdentity) -> Vec<&Option<String>> {
     target.disks().map(|disk| &disk.serial).collect()
 }
 
-/// The command that resumes a scan at an offset.
-pub(crate) fn scan_command(path: &str, span: Span, at: u64) -> String {
+/// The command that resumes a scan at an offset in bytes.
+pub(crate) fn scan_command(path: &str, span: Span, offset_bytes: u64) -> String {
     let target = diskproof_model::shell::quoted(path);
     let start = span.start_bytes;
     match span.length_bytes {
-        None => format!("diskproof curve {target} --scan --resume {at}"),
+        None => format!("diskproof curve {target} --scan --resume {offset_bytes}"),
         Some(length) => {
             let end = start + length;
-            format!("diskproof curve {target} --scan --span {start}-{end} --resume {at}")
+            format!("diskproof curve {target} --scan --span {start}-{end} --resume {offset_bytes}")
         }
     }
 }
@@ -150,16 +159,18 @@ pub(crate) fn ended_early(
     Some(ended_by_unreadable_blocks(surface, unfinished?, path))
 }
 
-/// A scan ends where too much in a row is unreadable.
+/// Says that a scan ended because too much in a row was unreadable.
 fn ended_by_unreadable_blocks(surface: &SurfaceMeasurement, scan: &Scan, path: &str) -> String {
-    let (unreadable_bytes, errno) = match scan.unreadable.last() {
-        Some(last) => (last.length_bytes, last.errno.as_str()),
-        None => (0, ""),
-    };
+    let mut unreadable_bytes = 0;
+    let mut errno = "";
+    if let Some(last) = scan.unreadable.last() {
+        unreadable_bytes = last.length_bytes;
+        errno = &last.errno;
+    }
     let last_block = surface.span_start_bytes + surface.span_bytes - u64::from(scan.block_bytes);
     let resume_at = scan
         .to_bytes
-        .saturating_add(unreadable_bytes.saturating_mul(100))
+        .saturating_add(unreadable_bytes.saturating_mul(SKIPPED_RANGES))
         .min(last_block);
     format!(
         "the scan ended at byte {}: {} in a row were unreadable; {}; to resume after skipping a \

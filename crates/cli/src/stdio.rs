@@ -29,6 +29,22 @@ pub enum ColorWhen {
     Never,
 }
 
+/// The form in which a result goes to stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presentation {
+    /// One JSON document, for programs.
+    Json,
+    /// Text with colours, for people.
+    Page,
+}
+
+impl Presentation {
+    /// The form that a verb's `--json` asks for.
+    pub(crate) fn from_json_flag(json: bool) -> Self {
+        if json { Self::Json } else { Self::Page }
+    }
+}
+
 /// The result did not get to stdout.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the result to stdout: {0}")]
@@ -96,19 +112,16 @@ pub(crate) fn print_text(text: &str) -> Result<()> {
     ignore_closed_pipe(to_stdout(|out| out.write_all(text.as_bytes())))
 }
 
-/// Prints a document as JSON, or as a page in the characters that the locale knows. A reader that
-/// closes the pipe has what it wanted.
+/// Prints a document with one of the two writers; a page in the characters that the locale knows. A
+/// reader that closes the pipe has what it wanted.
 pub(crate) fn print_document(
-    as_json: bool,
+    presentation: Presentation,
     json: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     page: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
-    ignore_closed_pipe(to_stdout(|out| {
-        if as_json {
-            json(out)
-        } else {
-            write_in_locale(out, page)
-        }
+    ignore_closed_pipe(to_stdout(|out| match presentation {
+        Presentation::Json => json(out),
+        Presentation::Page => write_in_locale(out, page),
     }))
 }
 
@@ -304,7 +317,7 @@ pub(crate) struct ProgressLine {
 
 impl ProgressLine {
     /// One that is never due, unless stderr is a terminal that can show it.
-    pub(crate) fn of(verbosity: Verbosity) -> Self {
+    pub(crate) fn new(verbosity: Verbosity) -> Self {
         Self {
             drawn: None,
             is_hidden: verbosity != Verbosity::Terminal,

@@ -1,6 +1,6 @@
-//! Targets as the user names them, identified, with the health of the disks below them. `sda`
-//! stands for /dev/sda where no file of that name exists. Chooses the path only: whether it may be
-//! measured or written, the gate decides on that path.
+//! Identifies targets as the user names them, and reads the health of the disks below them. `sda`
+//! stands for /dev/sda where no file of that name exists. Only chooses the path: the gate decides
+//! whether it may be measured or written.
 
 use crate::failure::Failure;
 use crate::input_files::{InputRole, register, register_target};
@@ -15,6 +15,7 @@ use diskproof_model::target::TargetIdentity;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
+/// The folder of device nodes.
 const DEVICES: &str = "/dev";
 
 /// The path to measure. A note on stderr names it where it is not the given one.
@@ -40,15 +41,15 @@ pub(crate) fn identify(path: &Path, verbosity: Verbosity) -> Result<TargetIdenti
     Ok(identity)
 }
 
-/// From now on no output is this target, or a file in which it lies. Why it cannot be identified,
-/// whoever measures it says.
+/// Lets no output be this target from now on, or a file in which it lies. Why it cannot be
+/// identified is reported when it is measured.
 pub(crate) fn keep_from_outputs(given: &Path) {
     let path = resolve_target(given, Verbosity::Quiet);
     register(&path, InputRole::Target);
     let _ = identify(&path, Verbosity::Quiet);
 }
 
-/// A target, identified; its filesystem keeps so many bytes free, where the user says how many.
+/// Identifies a target, whose filesystem keeps `keep_free` bytes free.
 pub(crate) fn probe_target(
     given: &Path,
     keep_free: Option<u64>,
@@ -66,7 +67,7 @@ pub(crate) fn probe_target(
 pub(crate) fn refuse_foreign_link(path: &Path) -> Result<(), Failure> {
     match TrustedPath::walk(path) {
         Err(error @ PathError::ForeignLink(_)) => Err(Failure::Path(error)),
-        // What is there, and whether it may be written, the gate says.
+        // The gate decides about the file itself.
         Ok(_) | Err(PathError::Kernel { .. }) => Ok(()),
     }
 }
@@ -101,8 +102,8 @@ fn device_named(given: &Path, devices: &Path) -> Option<PathBuf> {
     }
 }
 
-/// A target named twice would compete with itself. A device has several nodes: its number
-/// counts, not the inode of a node.
+/// Refuses a target that is named twice: it would compete with itself. A device has several nodes,
+/// so its number counts, not the inode of a node.
 pub(crate) fn refuse_duplicates(identities: &[TargetIdentity]) -> Result<(), Failure> {
     for (index, identity) in identities.iter().enumerate() {
         if let Some(other) = identities[..index]
@@ -123,17 +124,13 @@ pub(crate) fn refuse_duplicates(identities: &[TargetIdentity]) -> Result<(), Fai
     Ok(())
 }
 
-/// What the disks below these targets report; nothing with `--no-health`.
-pub(crate) fn read_health(identities: &[TargetIdentity], no_health: bool) -> Vec<DiskHealth> {
-    if no_health {
-        Vec::new()
-    } else {
-        disk_health(identities, std::env::var_os("PATH").as_deref())
-    }
+/// The health that the disks below these targets report.
+pub(crate) fn read_health(identities: &[TargetIdentity]) -> Vec<DiskHealth> {
+    disk_health(identities, std::env::var_os("PATH").as_deref())
 }
 
-/// What the disks below these targets count of their load, whose health was just read; nothing
-/// where it was not.
+/// The counters of load of the disks below these targets, whose health was just read; none where it
+/// was not.
 pub(crate) fn read_counters(
     identities: &[TargetIdentity],
     health: &[DiskHealth],
@@ -150,11 +147,11 @@ pub(crate) fn counted_disks(
     after: &[CountersOfDisk],
 ) -> Vec<CountedDisk> {
     let mut counted = Vec::new();
-    for one in before {
-        if let Some(later) = after.iter().find(|later| later.disk == one.disk) {
+    for earlier in before {
+        if let Some(later) = after.iter().find(|later| later.disk == earlier.disk) {
             counted.push(CountedDisk {
-                disk: one.disk,
-                before: one.counters,
+                disk: earlier.disk,
+                before: earlier.counters,
                 after: later.counters.clone(),
             });
         }

@@ -196,7 +196,7 @@ impl SharedPrinter {
         paths.extend(self.lock().file_paths());
         let files = match open_list(&paths, trial) {
             Ok(files) => files,
-            Err((path, error)) => return Err(self.cannot_open(&path, &error)),
+            Err(unopened) => return Err(self.cannot_open(&unopened.path, &unopened.error)),
         };
         for path in ours {
             // Why one of ours cannot be opened, the run says.

@@ -1,7 +1,7 @@
-//! `--write-cache`: which states the disk's write cache is measured in, and the consent to switch
-//! it.
+//! `--write-cache`: the states in which the disk's write cache is measured, and the consent to
+//! switch it.
 
-use crate::agreement::agree;
+use crate::agreement::{Agreement, agree};
 use crate::failure::Failure;
 use crate::stdio::Verbosity;
 use diskproof_device::WriteCacheSwitch;
@@ -27,15 +27,18 @@ pub(crate) fn planned_states(plan: &Plan) -> Option<CacheStates> {
         has_on |= workload.write_cache == Some(WriteCache::WriteBack);
         has_off |= workload.write_cache == Some(WriteCache::WriteThrough);
     }
-    match (has_on, has_off) {
-        (true, true) => Some(CacheStates::Both),
-        (true, false) => Some(CacheStates::On),
-        (false, true) => Some(CacheStates::Off),
-        (false, false) => None,
+    if has_on && has_off {
+        Some(CacheStates::Both)
+    } else if has_on {
+        Some(CacheStates::On)
+    } else if has_off {
+        Some(CacheStates::Off)
+    } else {
+        None
     }
 }
 
-/// `--write-cache` and `--yes`.
+/// The flags `--write-cache` and `--yes`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct WriteCacheFlags {
     /// Switch the disk's volatile write cache for the run and restore it afterwards, even after
@@ -90,10 +93,15 @@ impl WriteCacheFlags {
         switch: &WriteCacheSwitch,
         verbosity: Verbosity,
     ) -> Result<(), Failure> {
-        agree(&self.notice(switch), "Switch it?", self.yes, verbosity)
+        agree(
+            &self.notice(switch),
+            "Switch it?",
+            Agreement::from_yes_flag(self.yes),
+            verbosity,
+        )
     }
 
-    /// What is going to happen to which disk.
+    /// Tells the user which disks are switched, and the consequence.
     pub(crate) fn notice(&self, switch: &WriteCacheSwitch) -> String {
         let mut disks = Vec::new();
         for (disk, state) in switch.found() {
@@ -115,6 +123,8 @@ impl WriteCacheFlags {
     }
 }
 
+/// The consequence of switching the cache off.
 const SLOWER: &str = "While it is off, all writes to the disk are slower, including those of other \
                       programs.";
+/// The consequence of switching the cache on.
 const LOSES: &str = "While it is on, a power failure loses data written without a flush.";

@@ -61,7 +61,8 @@ pub struct AcceptFlags {
     pub measuring: MeasuringFlags,
 }
 
-/// Tests.
+/// Tests the device, from the beginning or from where an earlier test was stopped. The exit code is
+/// the verdict.
 pub fn run(accept: &AcceptFlags) -> anyhow::Result<Exit> {
     let flags = &accept.measuring;
     let identity = flags.probe(&accept.target)?;
@@ -73,7 +74,7 @@ pub fn run(accept: &AcceptFlags) -> anyhow::Result<Exit> {
     {
         eprint_line(&resumed_text(&identity, measured));
     }
-    let plan = plan(accept, &identity, stopped.as_ref());
+    let plan = accept_plan(accept, &identity, stopped.as_ref());
     measure(MeasuringJob::new(plan, vec![identity], flags))?.exit()
 }
 
@@ -109,7 +110,7 @@ fn refuse_seed(flags: &MeasuringFlags) -> Result<(), Failure> {
 }
 
 /// The plan of `accept` for this device, or that of the test that goes on.
-fn plan(
+fn accept_plan(
     accept: &AcceptFlags,
     identity: &TargetIdentity,
     stopped: Option<&AcceptMeasurement>,
@@ -136,16 +137,16 @@ fn plan(
 
 fn refuse_other_targets(identity: &TargetIdentity, flags: &MeasuringFlags) -> Result<(), Failure> {
     let path = &identity.path;
-    let what = match identity.kind {
+    let other_kind = match identity.kind {
         TargetKind::BlockDevice => None,
         TargetKind::Directory => Some("a directory"),
         TargetKind::File => Some("a file"),
     };
-    if let Some(what) = what {
+    if let Some(other_kind) = other_kind {
         return Err(Failure::Usage(format!(
-            "{path} is {what}: accept tests a whole device, because a filesystem decides itself \
-             which blocks a file gets. Name the disk (diskproof info {path} shows it), or check \
-             the content of a file with 'diskproof run {path} --rw write --verify'"
+            "{path} is {other_kind}: accept tests a whole device, because a filesystem decides \
+             itself which blocks a file gets. Name the disk (diskproof info {path} shows it), or \
+             check the content of a file with 'diskproof run {path} --rw write --verify'"
         )));
     }
     if identity.size_bytes < ACCEPT_BYTES_MIN {
@@ -158,7 +159,7 @@ fn refuse_other_targets(identity: &TargetIdentity, flags: &MeasuringFlags) -> Re
     flags.needs_scratch(identity, "omit it").map(drop)
 }
 
-/// What an earlier run has done that was stopped; `None` where a new one begins.
+/// The progress of an earlier test of this device that was stopped; `None` where a new one begins.
 fn stopped_test(
     accept: &AcceptFlags,
     identity: &TargetIdentity,
@@ -182,13 +183,14 @@ fn stopped_test(
         }
         return Ok(None);
     }
-    match journal.read()? {
-        None if accept.resume => Err(Failure::Usage(format!(
+    let stopped = journal.read()?;
+    if stopped.is_none() && accept.resume {
+        return Err(Failure::Usage(format!(
             "--resume: there is no test of {} that was stopped; omit --resume to begin one",
             identity.path
-        ))),
-        found => Ok(found),
+        )));
     }
+    Ok(stopped)
 }
 
 /// `/dev/sdb: going on with a test that was stopped while it wrote, at 43 %; the rest takes about

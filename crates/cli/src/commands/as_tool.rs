@@ -35,7 +35,8 @@ use std::path::{Path, PathBuf};
 const QUIET: &str = "DISKPROOF_QUIET";
 /// The code by which a shell reports a tool that SIGPIPE has killed: its output lost its reader.
 const UNREAD: u8 = 128 + SIGPIPE as u8;
-/// A scratch file is written completely, unless that takes longer.
+/// The announced time has this much for the first write of a scratch file, which is completed even
+/// if it takes longer.
 const FILLING_NS: u64 = 10_000_000_000;
 
 /// Run the command line of another tool on diskproof's engine, with that tool's output
@@ -75,19 +76,24 @@ fn after_help() -> String {
     text
 }
 
-/// A command of more than 80 columns in two lines that a shell joins.
+/// A line of help that is longer would be broken by clap, also within quotes.
+const HELP_COLUMNS: usize = 80;
+/// Ends a line that the shell joins with the next one.
+const CONTINUATION: &str = " \\";
+
+/// A command that is too long for a line of help, in two lines that a shell joins.
 fn continued(command: &str) -> String {
-    if command.len() <= 80 {
+    if command.len() <= HELP_COLUMNS {
         return command.to_owned();
     }
-    let Some(first_line) = command.get(..78) else {
+    let Some(first_line) = command.get(..HELP_COLUMNS - CONTINUATION.len()) else {
         return command.to_owned();
     };
     let Some((start, _)) = first_line.rsplit_once(' ') else {
         return command.to_owned();
     };
-    let rest = &command[start.len() + 1..];
-    format!("{start} \\\n    {rest}")
+    let second_line = &command[start.len() + 1..];
+    format!("{start}{CONTINUATION}\n    {second_line}")
 }
 
 /// Runs the tool, or creates the links.
@@ -137,7 +143,7 @@ fn make_missing(directory: &Path) -> Result<()> {
         .with_context(|| format!("cannot create the directory {}", directory.display()))
 }
 
-/// The closest directory above that exists.
+/// The closest ancestor that exists, or `directory` itself; `.` where only names of it are missing.
 fn existing_parent(directory: &Path) -> &Path {
     for path in directory.ancestors() {
         // The path is relative, and its first name does not exist.
@@ -239,7 +245,7 @@ fn start(tool: &'static DropIn, arguments: &[OsString], flags: &MeasuringFlags) 
     }
 }
 
-/// Prints the tool's error.
+/// Prints the error as the tool words it, and returns the exit code that the tool has for it.
 fn print_error(tool: &DropIn, error: &DropInError) -> Result<Exit> {
     print(&error.printed())?;
     let code = match error {
@@ -250,8 +256,9 @@ fn print_error(tool: &DropIn, error: &DropInError) -> Result<Exit> {
     Ok(Exit::Tool(code))
 }
 
-/// The target of a load.
+/// The target of a load, as it was found on this machine.
 struct FoundTarget {
+    /// The target, or the directory of a file that is to be created.
     identity: TargetIdentity,
     /// The name of a file that is to be created in the target, a directory.
     new_name: Option<String>,
@@ -338,7 +345,7 @@ fn run_load(
     kept_printer: &mut Option<SharedPrinter>,
 ) -> Result<Exit> {
     let head = load.head();
-    let found = open_head(load, flags)?;
+    let found = target_of_load(load, flags)?;
     let context = PlanContext {
         target: &found.identity,
         seed: flags.seed.unwrap_or_else(random_seed),
@@ -389,8 +396,8 @@ fn run_load(
     ended
 }
 
-/// Finds the target of a load. A directory is no file to write.
-fn open_head(load: &dyn DropInLoad, flags: &MeasuringFlags) -> Result<FoundTarget> {
+/// Finds the target of a load. Fails for a directory where the tool writes a file.
+fn target_of_load(load: &dyn DropInLoad, flags: &MeasuringFlags) -> Result<FoundTarget> {
     let head = load.head();
     let path = head.target.path();
     if head.writes {
@@ -456,13 +463,13 @@ fn run_jobs(
         }
         JobAction::Run => {}
     }
-    let plan = translated.plan;
-    let kept_files: Vec<Option<KeptFile>> = plan
+    let jobs_plan = translated.plan;
+    let kept_files: Vec<Option<KeptFile>> = jobs_plan
         .scratch_files
         .iter()
         .map(|file| file.kept.clone())
         .collect();
-    let writer = plan.workloads.iter().find(|job| job.flags.writes());
+    let writer = jobs_plan.workloads.iter().find(|job| job.flags.writes());
     let writes = writer.is_some();
     if let Some(job) = writer
         && request.is_read_only
@@ -470,9 +477,9 @@ fn run_jobs(
         let text = format!("job '{}' writes, and --readonly forbids that", job.name);
         return Err(Failure::Usage(text).into());
     }
-    refuse_chosen_by_file(request, flags, &plan.targets)?;
+    refuse_chosen_by_file(request, flags, &jobs_plan.targets)?;
     if writes {
-        for target in &plan.targets {
+        for target in &jobs_plan.targets {
             refuse_foreign_link(target)?;
         }
     }
@@ -480,7 +487,7 @@ fn run_jobs(
         Some(JobSource::File(path)) => path.as_path(),
         _ => Path::new(tool.name),
     };
-    let (plan, identities) = crate::commands::run::plan_jobs(plan, source, tool.name, flags)?;
+    let (plan, identities) = crate::commands::run::plan_jobs(jobs_plan, source, tool.name, flags)?;
     if !request.is_for_programs {
         print_notes(tool, flags, &request.notes);
         print_notes(tool, flags, &translated.notes);
@@ -532,7 +539,8 @@ fn open_files(printer: &mut SharedPrinter, flags: &MeasuringFlags) -> Result<(),
     printer.open_files(&flags.files(), trial)
 }
 
-/// A file that the user did not write must not decide what is overwritten.
+/// Refuses `--overwrite` together with a job file: a file that the user did not write must not
+/// decide what is overwritten.
 fn refuse_chosen_by_file(
     request: &JobRequest,
     flags: &MeasuringFlags,
@@ -599,8 +607,8 @@ fn read_job_file(path: &Path) -> Result<String, String> {
         return read_pipe(io::stdin().lock());
     }
     // As in fio, `<(command)` of a shell is a file, too.
-    if let Ok(found) = std::fs::metadata(path)
-        && found.file_type().is_fifo()
+    if let Ok(metadata) = std::fs::metadata(path)
+        && metadata.file_type().is_fifo()
     {
         return match File::open(path) {
             Ok(pipe) => read_pipe(pipe),

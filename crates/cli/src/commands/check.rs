@@ -10,7 +10,7 @@ use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
 use crate::postgres::postgres_version;
 use crate::saved::disk_access;
 use crate::session::{MeasuringJob, measure};
-use crate::standard_workloads::standard_workloads;
+use crate::standard_workloads::{TIME_PARTS, standard_workloads};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{
     EngineChoice, Order, Plan, Questions, Scratch, SkipCause, Skipped, Span, Task, Workload,
@@ -18,6 +18,7 @@ use diskproof_model::plan::{
 };
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, DataSheet, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// Drives have up to 1 GiB of cache; a smaller file would measure the cache.
@@ -39,56 +40,79 @@ impl TimeBudget {
         } else {
             0
         };
-        (self.time_ns - turns_ns) / (58 + EXTRA_SHARE) * 58
+        (self.time_ns - turns_ns) / (TIME_PARTS + EXTRA_PARTS) * TIME_PARTS
     }
 
     /// The longest that the first write of the scratch file may take.
     fn first_write_ns(self) -> u64 {
-        self.shared_ns() / 58 * (FIRST_WRITE_SHARE + EXTRA_SHARE)
+        self.shared_ns() / TIME_PARTS * (FIRST_WRITE_PARTS + EXTRA_PARTS)
     }
 }
 
-/// Shares of the time for a device's surface, in 58ths. The five writing workloads leave 37, and
-/// calibration before the curve takes one or two.
-const CURVE_SHARE: u64 = 20;
-const ACCESS_SHARE: u64 = 13;
-/// Shares of the time for sequential writes, in 58ths: for the first write of the scratch file, and
-/// for overwriting it. A slow disk gets more for the first write.
-const FIRST_WRITE_SHARE: u64 = 4;
-const REWRITE_SHARE: u64 = 5;
-const EXTRA_SHARE: u64 = 6;
+/// Parts of the time, of which there are [`TIME_PARTS`], for the curve of a device. Together with
+/// access times and the burst it takes about what the five writing workloads leave on a device that
+/// is only read, 37 parts.
+const CURVE_PARTS: u64 = 20;
+/// Parts of the time for a device's access times.
+const ACCESS_PARTS: u64 = 13;
+/// Parts of the time for the burst of a device.
+const BURST_PARTS: u64 = 1;
+/// Parts of the time that calibration takes before the curve, at most.
+const CALIBRATION_PARTS: u64 = 2;
+/// Parts of the time in which a scratch file is written for the first time.
+const FIRST_WRITE_PARTS: u64 = 4;
+/// Parts of the time in which a scratch file is overwritten by sequential writes.
+const REWRITE_PARTS: u64 = 5;
+/// Parts beyond the others, for a disk that is slow to write the scratch file for the first time.
+const EXTRA_PARTS: u64 = 6;
 /// Time for filling and emptying the queue in up to 56 slices, about 27 ms each. Shorter runs have
 /// hardly any slices.
 const TURNS_NS: u64 = 3 * SECOND / 2;
 /// Enough for as many accesses as `curve` makes.
 const ACCESS_NS_MAX: u64 = 30 * SECOND;
-/// One point of the curve for this much of the whole time (64 in a minute), within limits.
+/// Time of a random read and of its share of the other patterns. `curve` counts on as much: 30 s
+/// for 1000 reads.
+const ACCESS_READ_NS: u64 = 30_000_000;
+/// Random reads of the access times: never more than `curve` makes.
+const ACCESS_READS: RangeInclusive<u64> = 100..=1000;
+/// For this many random reads there is one of each other pattern, about as in `curve`.
+const READS_PER_PATTERN_READ: u32 = 6;
+/// One point of the curve for this much of the whole time: 64 in a minute.
 const POINT_NS: u64 = 900_000_000;
-const POINTS: (u64, u64) = (24, 200);
-/// Two seconds are enough for slices.
+/// Points of the curve: never more than `curve` has.
+const POINTS: RangeInclusive<u64> = 24..=200;
+/// Workloads of at least 1.5 s are measured in slices: those of a quick run have almost two.
 const ORDER: Order = Order::InTurns {
     slices_from_ns: 1_500_000_000,
 };
-/// The steps of a device's survey, as `--only` and `--expect` name them.
+/// The curve, as `--only` and `--expect` name this step of a device's survey.
 const CURVE: &str = "curve";
+/// The access times, as `--only` and `--expect` name this step.
 const ACCESS: &str = "access";
+/// All steps of a device's survey.
 const STEPS: [&str; 3] = [CURVE, ACCESS, "burst"];
 /// Fits into the cache of any disk.
 const BURST_BYTES: u64 = 512 << 10;
-/// The help promises 20 s, about a minute and 5 min; identifying the disk, the last requests in
-/// flight and saving the record take up to a second more.
+/// The longest that the burst takes.
+const BURST_NS_MAX: u64 = SECOND / 2;
+/// The help promises 20 s; identifying the disk, the last requests in flight and saving the record
+/// take up to a second more.
 const QUICK: TimeBudget = TimeBudget {
     time_ns: 19 * SECOND,
     scratch_bytes: 1 << 30,
 };
+/// The help promises about a minute.
 const NORMAL: TimeBudget = TimeBudget {
     time_ns: 60 * SECOND,
     scratch_bytes: 4 << 30,
 };
+/// The help promises up to 5 min.
 const THOROUGH: TimeBudget = TimeBudget {
     time_ns: 290 * SECOND,
     scratch_bytes: 16 << 30,
 };
+/// With a longer `--time` the scratch file is that of a normal run, else that of a quick one.
+const QUICK_SCRATCH_NS_MAX: u64 = 30 * SECOND;
 
 const HELP: &str = "\
 In a directory, check measures a scratch file. The file has no name and vanishes
@@ -173,7 +197,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
         };
         return layers::run(&check.selection, time_ns, &check.measuring, identity);
     }
-    let mut plan = plan(check, &identity)?;
+    let mut plan = check_plan(check, &identity)?;
     plan.questions.disk_access = disk_access(&identity, check.measuring.history.history.as_deref());
     let job = MeasuringJob::new(plan, vec![identity], &check.measuring);
     measure(job)?.exit()
@@ -181,7 +205,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
 
 fn time_budget(check: &CheckFlags) -> TimeBudget {
     match check.time {
-        Some(time_ns) if time_ns > 30 * SECOND => TimeBudget { time_ns, ..NORMAL },
+        Some(time_ns) if time_ns > QUICK_SCRATCH_NS_MAX => TimeBudget { time_ns, ..NORMAL },
         Some(time_ns) => TimeBudget { time_ns, ..QUICK },
         None if check.quick => QUICK,
         None if check.thorough => THOROUGH,
@@ -189,37 +213,39 @@ fn time_budget(check: &CheckFlags) -> TimeBudget {
     }
 }
 
-/// The plan of `check` for this target.
-pub fn plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
+/// The plan of `check` for this target, with the survey of a device. Fails where the flags leave
+/// nothing to measure, or name what does not exist.
+pub fn check_plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let budget = time_budget(check);
     let measuring = &check.measuring;
     Failure::check_time(budget.time_ns)?;
     let scratch_bytes = measuring.scratch_bytes(identity, budget.scratch_bytes)?;
-    let (write_bytes, sequential_share) = match scratch_bytes {
-        Some(bytes) => (bytes, REWRITE_SHARE),
+    let (write_bytes, sequential_parts) = match scratch_bytes {
+        Some(bytes) => (bytes, REWRITE_PARTS),
         // The span is the whole target, and the writes wear it no more than a scratch file would.
         None => (
             budget.scratch_bytes.min(identity.size_bytes),
-            REWRITE_SHARE + FIRST_WRITE_SHARE,
+            REWRITE_PARTS + FIRST_WRITE_PARTS,
         ),
     };
     let has_survey = identity.kind == TargetKind::BlockDevice;
     let is_written = !measuring.destructive.destroy.is_empty() && !check.read_only;
     // When everything is measured, the surface takes its share from the workloads.
     let shared_ns = if has_survey && is_written {
-        budget.shared_ns() * 58 / (58 + CURVE_SHARE + ACCESS_SHARE + 3)
+        let survey_parts = CURVE_PARTS + ACCESS_PARTS + BURST_PARTS + CALIBRATION_PARTS;
+        budget.shared_ns() * TIME_PARTS / (TIME_PARTS + survey_parts)
     } else {
         budget.shared_ns()
     };
-    let standard = standard_workloads(measuring, shared_ns, write_bytes, sequential_share);
-    let mut known: Vec<&str> = standard
+    let standard = standard_workloads(measuring, shared_ns, write_bytes, sequential_parts);
+    let mut known_names: Vec<&str> = standard
         .iter()
         .map(|workload| workload.name.as_str())
         .collect();
     if has_survey {
-        known.extend(STEPS);
+        known_names.extend(STEPS);
     }
-    check.selection.check_names(&known)?;
+    check.selection.check_names(&known_names)?;
     let mut skipped = Vec::new();
     let workloads = select_workloads(check, standard, identity.kind, &mut skipped);
     let mut tasks = Vec::new();
@@ -267,19 +293,16 @@ fn select_workloads(
     kind: TargetKind,
     skipped: &mut Vec<Skipped>,
 ) -> Vec<Workload> {
-    let why_only_read = why_not_written(check, kind);
+    let write_ban = check.measuring.destructive.write_ban(check.read_only, kind);
     let mut selected = Vec::new();
     for workload in standard {
         if let Some(flag) = check.selection.excludes(&workload.name) {
             skipped.push(Skipped::by_flag(workload.name, flag));
             continue;
         }
-        match &why_only_read {
-            Some(flag) if check.read_only && workload.writes() => {
-                skipped.push(Skipped::by_flag(workload.name, flag));
-            }
-            Some(why) if workload.writes() => {
-                skipped.push(Skipped::new(workload.name, why));
+        match write_ban {
+            Some(ban) if workload.writes() => {
+                skipped.push(ban.skipped(workload.name, directory_advice(kind)));
             }
             _ => selected.push(workload),
         }
@@ -290,7 +313,7 @@ fn select_workloads(
 /// Keeps the selected steps of the survey.
 fn select_steps(selection: &SelectionFlags, survey: &mut Survey, skipped: &mut Vec<Skipped>) {
     for step in STEPS {
-        let Some(why) = selection.excludes(step) else {
+        let Some(flag) = selection.excludes(step) else {
             continue;
         };
         match step {
@@ -298,10 +321,11 @@ fn select_steps(selection: &SelectionFlags, survey: &mut Survey, skipped: &mut V
             ACCESS => survey.access = None,
             _ => survey.burst = None,
         }
-        skipped.push(Skipped::by_flag(step, why));
+        skipped.push(Skipped::by_flag(step, flag));
     }
 }
 
+/// The error of flags that leave nothing to measure.
 fn nothing_left(skipped: &[Skipped]) -> Failure {
     let unreleased = skipped
         .iter()
@@ -318,33 +342,25 @@ fn nothing_left(skipped: &[Skipped]) -> Failure {
     })
 }
 
-/// Says why workloads that write are skipped on a target of this kind, and what to check instead.
-fn why_not_written(check: &CheckFlags, kind: TargetKind) -> Option<String> {
-    let destructive = &check.measuring.destructive;
-    let why = destructive.why_not_written(check.read_only, kind)?;
-    if check.read_only {
-        return Some(why.to_owned());
+/// What the user can check instead of a target of this kind, to measure writes.
+fn directory_advice(kind: TargetKind) -> &'static str {
+    match kind {
+        TargetKind::BlockDevice => "; check a directory on it to measure writes safely",
+        TargetKind::File | TargetKind::Directory => "; check a directory to measure writes safely",
     }
-    let on_it = match kind {
-        TargetKind::BlockDevice => " on it",
-        TargetKind::File | TargetKind::Directory => "",
-    };
-    Some(format!(
-        "{why}; check a directory{on_it} to measure writes safely"
-    ))
 }
 
 /// On a device that is only read, the surface takes the time of the writing workloads.
 fn device_survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -> Survey {
-    let (points_min, points_max) = POINTS;
     let points = time_ns / POINT_NS;
     let curve = CurvePlan {
-        points: points.clamp(points_min, points_max) as u32,
+        points: points.clamp(*POINTS.start(), *POINTS.end()) as u32,
         coverage: Coverage::Sampled { sample_bytes: None },
-        time_ns: Some(time_ns / 58 * CURVE_SHARE),
+        time_ns: Some(time_ns / TIME_PARTS * CURVE_PARTS),
     };
-    let access_ns = (time_ns / 58 * ACCESS_SHARE).min(ACCESS_NS_MAX);
-    let reads = (access_ns / 30_000_000).clamp(100, 1000) as u32;
+    let access_ns = (time_ns / TIME_PARTS * ACCESS_PARTS).min(ACCESS_NS_MAX);
+    let fitting_reads = access_ns / ACCESS_READ_NS;
+    let reads = fitting_reads.clamp(*ACCESS_READS.start(), *ACCESS_READS.end()) as u32;
     Survey {
         operation: OpKind::Read,
         span: Span::default(),
@@ -352,11 +368,11 @@ fn device_survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIden
         curve: Some(curve),
         burst: Some(BurstPlan {
             bytes: BURST_BYTES,
-            time_ns: (time_ns / 58).min(SECOND / 2),
+            time_ns: (time_ns / TIME_PARTS * BURST_PARTS).min(BURST_NS_MAX),
         }),
         access: Some(AccessPlan {
             random_reads: reads,
-            pattern_reads: reads / 6,
+            pattern_reads: reads / READS_PER_PATTERN_READ,
             block_bytes: crate::plan_file::sector_bytes(std::slice::from_ref(identity)),
             time_ns: access_ns,
         }),

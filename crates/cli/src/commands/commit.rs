@@ -4,8 +4,11 @@
 use crate::failure::{Exit, Failure};
 use crate::fitness::measure_fitness;
 use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
-use crate::postgres::{Breadth, ServerFlags, insert_names, postgres_plan, postgres_version};
+use crate::postgres::{
+    Breadth, InsertRequest, ServerFlags, insert_names, postgres_plan, postgres_version,
+};
 use crate::session::{Agreed, MeasuringJob, measure};
+use crate::standard_workloads::{READS_ONLY_PERMILLE, WRITES_ONLY_PERMILLE};
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
@@ -26,6 +29,7 @@ const PAGE_BYTES: u32 = 8192;
 const SEGMENT_BYTES: u64 = 16 << 20;
 /// With less alongside the segment, reads would find the disk's cache.
 const DATA_BYTES: u64 = (1 << 30) - SEGMENT_BYTES;
+/// With --quick, a disk of 80 MB/s fills the file in the tenth of the time that it has.
 const DATA_BYTES_QUICK: u64 = (128 << 20) - SEGMENT_BYTES;
 /// The loads alongside commits need at least this much.
 const DATA_BYTES_LEAST: u64 = 16 << 20;
@@ -36,26 +40,33 @@ const ROW_BYTES_MAX: u64 = 1 << 30;
 const PAGES: [u32; 2] = [2, 8];
 /// Sessions that commit at the same time, alongside one.
 const COMMITTERS: [u32; 6] = [2, 4, 8, 16, 32, 64];
+/// Sessions that commit at the same time, with --quick and in both states of the write cache.
 const COMMITTERS_QUICK: [u32; 1] = [16];
 /// Sizes of writes by open_sync, alongside a page and those of [`PAGES`].
 const SIZES: [u32; 4] = [1 << 10, 2 << 10, 4 << 10, 32 << 10];
-/// Smaller writes find their blocks in memory, as a server's do. They go round in this part of the
-/// segment, because all of it is brought into memory again after a row that empties the page cache.
+/// A filesystem's block: a smaller write needs the rest of its block in memory, as a server has it.
 const WHOLE_BLOCK_BYTES: u32 = 4096;
+/// Writes below a block go round in this part of the segment, because all of it is brought into
+/// memory again after a row that empties the page cache.
 const SMALL_SPAN_BYTES: u64 = 1 << 20;
 /// Reads in flight alongside commits: some sessions that look pages up.
-const READS_BESIDE: u32 = 8;
+const READS_ALONGSIDE: u32 = 8;
 /// Writes in flight alongside commits: what the kernel keeps up when a checkpoint is written back.
-const WRITES_BESIDE: u32 = 32;
+const WRITES_ALONGSIDE: u32 = 32;
+/// A row ends early once its rate is known to ± 2 %.
 const PRECISION: f64 = 0.02;
-/// The help promises 60 s and 20 s. Laying the file out and what is in flight at the end of each
-/// slice need the rest.
+/// The help promises a minute. Laying the file out and what is in flight at the end of each slice
+/// need the rest.
 const TIME_NS: u64 = 50 * SECOND;
+/// The help promises 20 s with --quick.
 const TIME_NS_QUICK: u64 = 16 * SECOND;
-/// Share of the time in which the scratch file gets its content, beyond the time of the rows.
-const LAYOUT_SHARE: u64 = 10;
+/// The scratch file gets its content in a tenth of the rows' time, beyond that time.
+const LAYOUT_DIVISOR: u64 = 10;
+/// A row warms up for a twentieth of its time, and for a second at most.
+const WARMUP_DIVISOR: u64 = 20;
 
-/// Many rows are short: a commit is a few milliseconds at most, unless the disk rotates.
+/// Rows of at least half a second are measured in slices: a commit is a few milliseconds at most,
+/// unless the disk rotates.
 const ORDER: Order = Order::InTurns {
     slices_from_ns: 500_000_000,
 };
@@ -144,7 +155,7 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
         );
     }
     let programs = commit.server.programs(&identity)?;
-    let plan = plan(commit, &identity, programs.as_ref())?;
+    let plan = commit_plan(commit, &identity, programs.as_ref())?;
     let switch = commit.cache.switch(&identity)?;
     crate::targets::note_write_caches(&mut identity);
     if let Some(switch) = &switch
@@ -163,8 +174,9 @@ fn total_ns(commit: &CommitFlags) -> u64 {
     commit.time.unwrap_or(default)
 }
 
-/// The plan of `commit` for this target, and for this server.
-pub fn plan(
+/// The plan of `commit` for this target, and for a server of these programs with `--postgres`.
+/// Fails for a target smaller than a segment, and where the flags leave nothing to measure.
+pub fn commit_plan(
     commit: &CommitFlags,
     identity: &TargetIdentity,
     programs: Option<&Programs>,
@@ -196,13 +208,18 @@ pub fn plan(
         order: ORDER,
         ..Workloads::as_planned(timed_workloads(selected.rows, commit, time_ns))
     };
-    let layout_ns = time_ns / LAYOUT_SHARE;
+    let layout_ns = time_ns / LAYOUT_DIVISOR;
     let (task, time_limit_ns, server_version) = match programs {
         None => (Task::Workloads(workloads), Some(time_ns + layout_ns), None),
         Some(programs) => {
-            let requested = (commit.server.try_settings, &commit.selection);
+            let request = InsertRequest {
+                breadth,
+                rows_ns: time_ns,
+                tries_settings: commit.server.try_settings,
+                selection: &commit.selection,
+            };
             let inserts = Inserts {
-                server: postgres_plan(programs, breadth, time_ns, requested)?,
+                server: postgres_plan(programs, &request)?,
                 between: workloads,
             };
             (Task::Inserts(inserts), None, Some(programs.version))
@@ -269,20 +286,20 @@ fn select_rows(
 ) -> Result<SelectedRows, Failure> {
     let selection = &commit.selection;
     let mut alone = rows_alone(breadth);
-    let mut beside = rows_beside(file_bytes);
+    let mut under_load = rows_under_load(file_bytes);
     if commit.cache.write_cache == Some(CacheStates::Both) {
         alone.retain(CommitRow::shows_write_cache);
-        beside.clear();
+        under_load.clear();
     }
     if commit.rewrite {
         alone.iter_mut().for_each(CommitRow::rewrite);
     }
-    let mut known: Vec<&str> = Vec::new();
-    for row in alone.iter().chain(&beside) {
-        known.extend(row.workloads.iter().map(|workload| workload.name.as_str()));
+    let mut known_names: Vec<&str> = Vec::new();
+    for row in alone.iter().chain(&under_load) {
+        known_names.extend(row.workloads.iter().map(|workload| workload.name.as_str()));
     }
-    known.extend(inserts.iter().map(String::as_str));
-    selection.check_names(&known)?;
+    known_names.extend(inserts.iter().map(String::as_str));
+    selection.check_names(&known_names)?;
     let mut selected = SelectedRows::default();
     for row in alone {
         match row.excluded(selection) {
@@ -291,7 +308,7 @@ fn select_rows(
         }
     }
     let has_room = file_bytes >= SEGMENT_BYTES + DATA_BYTES_LEAST;
-    for row in beside {
+    for row in under_load {
         match row.excluded(selection) {
             None if has_room => selected.rows.push(row),
             None => {
@@ -321,7 +338,7 @@ fn scratch_size(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Optio
         DATA_BYTES
     };
     let free_bytes = scratch_bytes_max(identity);
-    let room = free_bytes.saturating_sub(commit.server.bytes());
+    let room = free_bytes.saturating_sub(commit.server.room_bytes());
     let default_bytes = SEGMENT_BYTES + data_bytes;
     let wanted = match commit.measuring.size {
         Some(size) => size,
@@ -337,9 +354,10 @@ fn scratch_size(commit: &CommitFlags, identity: &TargetIdentity) -> Result<Optio
     Ok(Some(wanted / SEGMENT_BYTES * SEGMENT_BYTES))
 }
 
-/// Workloads that are measured at the same time, mostly one, and their share of the time.
+/// Workloads that are measured at the same time, mostly one.
 #[derive(Debug)]
 struct CommitRow {
+    /// The row's time relative to those of the others.
     weight: u64,
     workloads: Vec<Workload>,
 }
@@ -359,6 +377,7 @@ impl CommitRow {
         if is_selected { None } else { Some("--only") }
     }
 
+    /// Has each workload write the same blocks again and again, those of one commit.
     fn rewrite(&mut self) {
         for workload in &mut self.workloads {
             let bytes = workload.block_bytes * workload.depth;
@@ -392,10 +411,11 @@ impl CommitRow {
         rows
     }
 
-    /// The workloads of the row with their limits. A part of the time is the warm-up.
+    /// The workloads of the row with their limits. `unit_ns` is the time of a row of weight 1, of
+    /// which a part is the warm-up.
     fn timed(self, unit_ns: u64, engine: Option<EngineChoice>) -> Vec<Workload> {
         let time_ns = unit_ns * self.weight;
-        let warmup_ns = (time_ns / 20).min(SECOND);
+        let warmup_ns = (time_ns / WARMUP_DIVISOR).min(SECOND);
         let mut timed = self.workloads;
         for workload in &mut timed {
             workload.stop = Stop {
@@ -430,23 +450,26 @@ struct Method {
     sync: SyncPolicy,
 }
 
-const fn each(name: &'static str, call: SyncCall) -> Method {
+/// The method that calls `call` after each write.
+const fn calls(name: &'static str, call: SyncCall) -> Method {
     let sync = SyncPolicy::Every { writes: 1, call };
     Method { name, sync }
 }
 
-const fn opened(name: &'static str, flag: WriteFlag) -> Method {
+/// The method whose writes are durable by a flag of theirs or of the open file.
+const fn flagged(name: &'static str, flag: WriteFlag) -> Method {
     let sync = SyncPolicy::WithWrite { flag };
     Method { name, sync }
 }
 
-const FDATASYNC: Method = each("fdatasync", SyncCall::Fdatasync);
-const FSYNC: Method = each("fsync", SyncCall::Fsync);
-const OPEN_DATASYNC: Method = opened("open_datasync", WriteFlag::OpenDsync);
-const OPEN_SYNC: Method = opened("open_sync", WriteFlag::OpenSync);
-const RWF_DSYNC: Method = opened("rwf_dsync", WriteFlag::RwfDsync);
-/// PostgreSQL's values of wal_sync_method on Linux, and the flag of one write, which it does not
-/// use.
+const FDATASYNC: Method = calls("fdatasync", SyncCall::Fdatasync);
+const FSYNC: Method = calls("fsync", SyncCall::Fsync);
+const OPEN_DATASYNC: Method = flagged("open_datasync", WriteFlag::OpenDsync);
+const OPEN_SYNC: Method = flagged("open_sync", WriteFlag::OpenSync);
+const RWF_DSYNC: Method = flagged("rwf_dsync", WriteFlag::RwfDsync);
+/// PostgreSQL's values of wal_sync_method on Linux.
+const SERVER_METHODS: [Method; 4] = [FDATASYNC, FSYNC, OPEN_DATASYNC, OPEN_SYNC];
+/// Those, and the flag of one write, which PostgreSQL does not use.
 const METHODS: [Method; 5] = [FDATASYNC, FSYNC, OPEN_DATASYNC, OPEN_SYNC, RWF_DSYNC];
 
 impl Method {
@@ -454,7 +477,7 @@ impl Method {
     /// (debug_io_direct is off).
     fn commits(self) -> Workload {
         Workload {
-            streams: Streams::with_reads(0),
+            streams: Streams::with_reads(WRITES_ONLY_PERMILLE),
             access: Access::Sequential,
             block_bytes: PAGE_BYTES,
             span: Span::new(0, Some(SEGMENT_BYTES)),
@@ -464,7 +487,8 @@ impl Method {
         }
     }
 
-    /// Commits of another size, written at once.
+    /// Commits of another size, each of one write. The workload is named after the method and the
+    /// suffix.
     fn sized(self, suffix: String, block_bytes: u32) -> Workload {
         let span_bytes = if block_bytes < WHOLE_BLOCK_BYTES {
             SMALL_SPAN_BYTES
@@ -479,7 +503,7 @@ impl Method {
         }
     }
 
-    /// The same past the page cache, as pg_test_fsync does with its open methods.
+    /// Commits of one session past the page cache, as pg_test_fsync does with its open methods.
     fn direct(self, name: &str) -> Workload {
         Workload {
             name: name.to_owned(),
@@ -489,6 +513,7 @@ impl Method {
     }
 }
 
+/// A row of one workload.
 fn row(weight: u64, workload: Workload) -> CommitRow {
     CommitRow {
         weight,
@@ -496,7 +521,7 @@ fn row(weight: u64, workload: Workload) -> CommitRow {
     }
 }
 
-/// Commits of a page with this sync, by so many sessions.
+/// Commits of a page with this sync, by `sessions` at the same time.
 fn synced_row(name: &str, sync: SyncPolicy, sessions: u32) -> CommitRow {
     let commits = Workload {
         name: name.to_owned(),
@@ -519,7 +544,7 @@ fn rows_alone(breadth: Breadth) -> Vec<CommitRow> {
             rows.extend(rows_of_pages(two, &METHODS));
             rows.extend(rows_of_pages(eight, &METHODS));
         }
-        Breadth::Quick => rows.extend(rows_of_pages(eight, &METHODS[..4])),
+        Breadth::Quick => rows.extend(rows_of_pages(eight, &SERVER_METHODS)),
     }
     rows.push(row(1, OPEN_DATASYNC.direct("dsync-direct")));
     rows.push(row(1, FDATASYNC.direct("fdatasync-direct")));
@@ -561,24 +586,25 @@ fn rows_of_pages(pages: u32, methods: &[Method]) -> Vec<CommitRow> {
 /// Commits alongside other load on the rest of the target: random reads, and the writes of a
 /// checkpoint as they reach the disk. Those are direct, because they belong to other files than the
 /// WAL: a sync of the WAL does not write them.
-fn rows_beside(file_bytes: u64) -> Vec<CommitRow> {
+fn rows_under_load(file_bytes: u64) -> Vec<CommitRow> {
     let reads = Workload {
-        streams: Streams::with_reads(1000),
-        depth: READS_BESIDE,
-        ..load_beside("reads", file_bytes)
+        streams: Streams::with_reads(READS_ONLY_PERMILLE),
+        depth: READS_ALONGSIDE,
+        ..load_alongside("reads", file_bytes)
     };
     let checkpoint = Workload {
-        streams: Streams::with_reads(0),
-        depth: WRITES_BESIDE,
-        ..load_beside("checkpoint", file_bytes)
+        streams: Streams::with_reads(WRITES_ONLY_PERMILLE),
+        depth: WRITES_ALONGSIDE,
+        ..load_alongside("checkpoint", file_bytes)
     };
     vec![
-        row_beside("with-reads", reads),
-        row_beside("with-checkpoint", checkpoint),
+        row_under_load("with-reads", reads),
+        row_under_load("with-checkpoint", checkpoint),
     ]
 }
 
-fn row_beside(name: &str, load: Workload) -> CommitRow {
+/// Commits by fdatasync, measured together with the load.
+fn row_under_load(name: &str, load: Workload) -> CommitRow {
     let commits = Workload {
         name: name.to_owned(),
         ..FDATASYNC.commits()
@@ -589,7 +615,8 @@ fn row_beside(name: &str, load: Workload) -> CommitRow {
     }
 }
 
-fn load_beside(name: &str, file_bytes: u64) -> Workload {
+/// A load of pages on the data behind the segment, which runs while the row's commits do.
+fn load_alongside(name: &str, file_bytes: u64) -> Workload {
     let data_bytes = file_bytes.saturating_sub(SEGMENT_BYTES);
     Workload {
         block_bytes: PAGE_BYTES,

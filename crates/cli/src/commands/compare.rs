@@ -5,12 +5,14 @@ mod flags;
 mod live;
 mod question;
 
+use crate::agreement::Agreement;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, files, is_stdout};
 use crate::output_files::{Output, note_written, open_documents};
 use crate::saved::{earlier_runs, load_all, named_or_recorded, short};
 use crate::stdio::{
-    ColorWhen, Verbosity, comparison_page, eprint_line, ignore_closed_pipe, to_stdout, write_page,
+    ColorWhen, Presentation, Verbosity, comparison_page, eprint_line, ignore_closed_pipe,
+    to_stdout, write_page,
 };
 use crate::targets::keep_from_outputs;
 use anyhow::Context as _;
@@ -28,8 +30,9 @@ pub use flags::CompareFlags;
 pub(crate) use flags::parse_margin;
 pub(crate) use question::{compared, group};
 
-/// A record, and what the page calls it.
+/// A record under the name that the page shows.
 struct NamedRecord {
+    /// The reference that found it, or its run id.
     name: String,
     record: Record,
 }
@@ -51,6 +54,7 @@ impl SideRuns {
 /// nothing: a label or a file name may hold a comma.
 fn find_side(reference: String, history: Option<&Path>) -> Result<SideRuns, Failure> {
     let runs = match load_named(&reference, history) {
+        Ok(runs) => runs,
         Err(_) if reference.contains(',') => {
             let mut runs = Vec::new();
             for part in reference.split(',') {
@@ -58,7 +62,7 @@ fn find_side(reference: String, history: Option<&Path>) -> Result<SideRuns, Fail
             }
             runs
         }
-        found => found?,
+        Err(failure) => return Err(failure),
     };
     Ok(SideRuns {
         label: reference,
@@ -100,12 +104,13 @@ fn earlier_groups(earlier: &[StoredRun]) -> Vec<RunGroup<'_>> {
         .collect()
 }
 
-/// Runs the verb.
+/// Compares: measures where the arguments name targets, else reads saved runs. The exit code says
+/// how the `--fail-on` conditions came out.
 pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     if let Some(exit) = run_live(compare)? {
         return Ok(exit);
     }
-    if let Some(flag) = compare.live.given() {
+    if let Some(flag) = compare.live.first_given() {
         return Err(Failure::Usage(format!(
             "{flag} applies only to live comparisons, not to saved runs; name directories, files \
              or block devices"
@@ -145,6 +150,7 @@ struct RepeatedSides {
     labels: Vec<String>,
 }
 
+/// The sides of a record's comparison on these targets, or on its own where none is named.
 fn repeated_sides(
     record: &Record,
     sides: &Sides,
@@ -186,9 +192,9 @@ pub(crate) fn repeat(
     live: &LivePlan,
     targets: &[PathBuf],
     flags: &MeasuringFlags,
-    has_agreed: bool,
+    agreement: Agreement,
 ) -> anyhow::Result<Exit> {
-    let compare = &CompareFlags::repeating(live, flags, has_agreed)?;
+    let compare = &CompareFlags::repeating(live, flags, agreement)?;
     let RepeatedSides { targets, labels } = repeated_sides(record, &live.sides, targets)?;
     if labels.len() < 2 {
         let text = "the record compares fewer than two sides, so there is nothing to repeat";
@@ -220,16 +226,15 @@ pub(crate) fn repeat(
         paths.clone_from(&labels);
     }
     let outputs = open_named_outputs(compare)?;
-    let (comparison, early_exit) =
-        live::measure_sides(compare, flags, &labels, identities, &side_plan)?;
-    let exit = match comparison {
+    let outcome = live::measure_sides(compare, flags, &labels, identities, &side_plan)?;
+    let exit = match outcome.comparison {
         Some(comparison) => present(compare, &comparison, &outputs)?,
         None => Exit::Done,
     };
-    Ok(early_exit.unwrap_or(exit))
+    Ok(outcome.early_exit.unwrap_or(exit))
 }
 
-/// Measures the sides, unless the arguments name saved runs.
+/// Measures the sides and compares them; `None` where the arguments name saved runs.
 fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
     let Some(targets) = live::live_targets(compare)? else {
         return Ok(None);
@@ -238,12 +243,12 @@ fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
         keep_from_outputs(Path::new(target));
     }
     let outputs = open_named_outputs(compare)?;
-    let (comparison, early_exit) = live::run(compare, &targets)?;
+    let outcome = live::run(compare, &targets)?;
     let mut exit = None;
-    if let Some(comparison) = comparison {
+    if let Some(comparison) = outcome.comparison {
         exit = Some(present(compare, &comparison, &outputs)?);
     }
-    Ok(early_exit.or(exit))
+    Ok(outcome.early_exit.or(exit))
 }
 
 /// Saves and prints a comparison, and returns how the conditions came out.
@@ -253,14 +258,23 @@ fn present(
     outputs: &[Output],
 ) -> anyhow::Result<Exit> {
     save(comparison, outputs, Verbosity::lines(compare.live.quiet))?;
-    let prints_json = compare.json || compare.outputs.iter().any(|path| is_stdout(path));
+    let presentation = if compare.json || compare.outputs.iter().any(|path| is_stdout(path)) {
+        Presentation::Json
+    } else {
+        Presentation::Page
+    };
     let detail = if compare.all {
         MetricDetail::All
     } else {
         MetricDetail::Independent
     };
-    print(comparison, prints_json, detail, compare.color)?;
-    Ok(conclude(comparison, compare.fail_on_undecided))
+    print(comparison, presentation, detail, compare.color)?;
+    let undecided_exit = if compare.fail_on_undecided {
+        Exit::Undecided
+    } else {
+        Exit::Done
+    };
+    Ok(exit_of_conditions(comparison, undecided_exit))
 }
 
 const TOO_FEW: &str = "name at least two runs, such as 'compare latest~1 latest', or two targets, \
@@ -321,25 +335,23 @@ pub(super) fn save(
     Ok(())
 }
 
-/// Prints a comparison on stdout, as JSON, or as a page with these metrics.
+/// Prints a comparison on stdout; `detail` and `color` are those of a page.
 pub(crate) fn print(
     comparison: &Comparison,
-    as_json: bool,
+    presentation: Presentation,
     detail: MetricDetail,
     color: ColorWhen,
 ) -> anyhow::Result<()> {
-    ignore_closed_pipe(to_stdout(|out| {
-        if as_json {
-            diskproof_report::json::write_comparison(comparison, out)
-        } else {
-            write_page(&comparison_page(comparison, detail), color, out)
-        }
+    ignore_closed_pipe(to_stdout(|out| match presentation {
+        Presentation::Json => diskproof_report::json::write_comparison(comparison, out),
+        Presentation::Page => write_page(&comparison_page(comparison, detail), color, out),
     }))
 }
 
 /// The exit code. A condition that holds fails a build, and one without an answer must not let it
-/// pass. An undecided one passes with a warning, unless the user says otherwise.
-fn conclude(comparison: &Comparison, fail_on_undecided: bool) -> Exit {
+/// pass. `undecided_exit` is the code where conditions are undecided only, of which the user is
+/// warned.
+fn exit_of_conditions(comparison: &Comparison, undecided_exit: Exit) -> Exit {
     let unanswered = conditions_with(comparison, ConditionOutcome::Unanswered);
     let undecided = conditions_with(comparison, ConditionOutcome::Undecided);
     for condition in unanswered.iter().chain(&undecided) {
@@ -352,8 +364,8 @@ fn conclude(comparison: &Comparison, fail_on_undecided: bool) -> Exit {
         Exit::ThresholdMissed
     } else if !unanswered.is_empty() {
         Exit::Failed
-    } else if fail_on_undecided && !undecided.is_empty() {
-        Exit::Undecided
+    } else if !undecided.is_empty() {
+        undecided_exit
     } else {
         Exit::Done
     }

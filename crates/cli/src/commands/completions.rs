@@ -23,7 +23,7 @@ pub struct CompletionsFlags {
     pub shell: Shell,
 }
 
-/// Runs the verb.
+/// Prints the script.
 pub fn run(flags: &CompletionsFlags) -> anyhow::Result<Exit> {
     let mut command = Args::command();
     let mut script = Vec::new();

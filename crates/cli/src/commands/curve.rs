@@ -27,17 +27,20 @@ use std::path::{Path, PathBuf};
 const POINTS: u32 = 200;
 /// More than any chart can show.
 const POINTS_MAX: u32 = 100_000;
-/// Accesses of each other pattern, per thousand random ones and within limits. The mean of 150 half
-/// turns is known to 5 %.
+/// Accesses of each other pattern, per thousand random ones. The mean of 150 half turns is known to
+/// 5 %.
 const PATTERN_READS_PERMILLE: u32 = 150;
+/// Accesses of each other pattern, however many random ones the user asks for.
 const PATTERN_READS: std::ops::RangeInclusive<u32> = 20..=150;
 /// The mean of 1000 accesses of a rotating disk is known to 2 %.
 const READS: u32 = 1000;
+/// Accesses that a rotating disk makes in some hours.
 const READS_MAX: u32 = 1_000_000;
 /// A disk of 15 ms needs 25 s for all patterns.
 const ACCESS_TIME_NS: u64 = 30 * SECOND;
 /// Fits into the cache of every current disk.
 const BURST_BYTES: u64 = 512 << 10;
+/// The longest that the burst takes.
 const BURST_TIME_NS: u64 = 700_000_000;
 /// Enough for some points on a slow disk.
 const CURVE_NS_MIN: u64 = 10 * SECOND;
@@ -45,10 +48,14 @@ const CURVE_NS_MIN: u64 = 10 * SECOND;
 const STROKES: [u32; 5] = [100, 75, 50, 25, 10];
 /// About 350 random reads of a rotating disk: ± 3 %.
 const STROKE_TIME_NS: u64 = 5 * SECOND;
+/// A short stroke ends early once its rate is known to ± 1 %.
+const STROKE_PRECISION: f64 = 0.01;
+/// The part of a short stroke's time that is not measured.
 const STROKE_WARMUP_NS: u64 = 200_000_000;
 /// Size of the scratch file in a directory: larger than the cache of most drives, and written in
 /// half a minute.
 const SCRATCH_BYTES: u64 = 1 << 30;
+/// Spans and scratch files begin and end at whole MiB.
 const MIB: u64 = 1 << 20;
 /// Block size of all random workloads.
 const PAGE_BYTES: u64 = 8192;
@@ -127,19 +134,19 @@ pub struct CurveFlags {
     pub measuring: MeasuringFlags,
 }
 
-/// Measures.
+/// Surveys the target: its curve, access times and burst, short strokes or a scan.
 pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
     let flags = &curve.measuring;
     let identity = flags.probe(&curve.target)?;
-    let plan = plan(curve, &identity)?;
+    let plan = curve_plan(curve, &identity)?;
     refuse_empty_fio_json(&plan, &flags.files())?;
     if identity.kind != TargetKind::BlockDevice && !flags.quiet {
-        let what = match identity.kind {
+        let surveyed = match identity.kind {
             TargetKind::Directory => "a scratch file in it",
             _ => "this file",
         };
         crate::stdio::eprint_line(&format!(
-            "{}: positions are offsets in {what}, which may lie anywhere on the disk; name the \
+            "{}: positions are offsets in {surveyed}, which may lie anywhere on the disk; name the \
              block device to survey the disk itself",
             identity.path
         ));
@@ -164,8 +171,8 @@ fn has_only_workloads(output: &Path) -> bool {
     }
 }
 
-/// The plan of `curve` for this target.
-pub fn plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
+/// The plan of `curve` for this target. Fails where the flags leave nothing to measure.
+pub fn curve_plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &curve.measuring;
     let scratch_bytes = scratch_size(measuring, identity)?;
     let resumed = match &curve.resume {
@@ -238,7 +245,7 @@ fn planned_survey(
         return survey;
     }
     if curve.points > 0 {
-        survey.curve = Some(curve_plan(curve));
+        survey.curve = Some(points_plan(curve));
         survey.burst = Some(BurstPlan {
             bytes: BURST_BYTES,
             time_ns: BURST_TIME_NS,
@@ -254,7 +261,7 @@ fn scan_plan(resumed: Option<Resumed>) -> ScanPlan {
     match resumed {
         Some(resumed) => ScanPlan {
             block_bytes: resumed.block_bytes,
-            resume_bytes: resumed.at,
+            resume_bytes: resumed.offset_bytes,
         },
         None => ScanPlan {
             block_bytes: SCAN_BLOCK_BYTES,
@@ -263,7 +270,7 @@ fn scan_plan(resumed: Option<Resumed>) -> ScanPlan {
     }
 }
 
-fn curve_plan(curve: &CurveFlags) -> CurvePlan {
+fn points_plan(curve: &CurveFlags) -> CurvePlan {
     let coverage = if curve.full {
         Coverage::Full
     } else {
@@ -301,7 +308,7 @@ fn access_plan(reads: u32, identity: &TargetIdentity) -> AccessPlan {
     }
 }
 
-/// Random reads in the first percent of the span.
+/// Random reads in the first `percent` % of the span.
 fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlags) -> Workload {
     let span_bytes = match span.length_bytes {
         Some(bytes) => bytes,
@@ -313,7 +320,7 @@ fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlag
     Workload {
         span: Span::new(span.start_bytes, Some(whole_pages * PAGE_BYTES)),
         stop: Stop {
-            precision: Some(0.01),
+            precision: Some(STROKE_PRECISION),
             time_ns: Some(STROKE_TIME_NS - STROKE_WARMUP_NS),
             ..Stop::default()
         },

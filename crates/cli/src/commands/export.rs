@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{files, is_stdout, output_help};
 use crate::output_files::{Trial, open_outputs, save_records};
 use crate::saved::{HistoryFileFlag, SavedDocument, anonymous, find};
-use crate::stdio::{ColorWhen, Verbosity, ignore_closed_pipe, to_stdout};
+use crate::stdio::{ColorWhen, Presentation, Verbosity, ignore_closed_pipe, to_stdout};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::fleet::FleetRecord;
 use diskproof_model::record::Record;
@@ -37,7 +37,7 @@ pub struct ExportFlags {
     pub history_file: HistoryFileFlag,
 }
 
-/// Runs the verb.
+/// Writes the run, comparison or fleet to each of the files, or as JSON to stdout for `-`.
 pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
     match find(&export.run, export.history_file.file())? {
         SavedDocument::Run(stored) => export_record(export, stored.record),
@@ -90,7 +90,12 @@ fn export_fleet(export: &ExportFlags, fleet: &FleetRecord) -> anyhow::Result<Exi
     let outputs = merge::open_outputs(&export.files(), export.history_file.file())?;
     merge::save(fleet, &outputs, export.verbosity())?;
     if export.prints_json() {
-        merge::print(fleet, true, FleetDetail::All, ColorWhen::Never)?;
+        merge::print(
+            fleet,
+            Presentation::Json,
+            FleetDetail::All,
+            ColorWhen::Never,
+        )?;
     }
     Ok(Exit::Done)
 }
@@ -103,7 +108,12 @@ fn export_comparison(export: &ExportFlags, comparison: &Comparison) -> anyhow::R
     let outputs = compare::open_outputs(&export.files(), export.history_file.file())?;
     compare::save(comparison, &outputs, export.verbosity())?;
     if export.prints_json() {
-        compare::print(comparison, true, MetricDetail::All, ColorWhen::Never)?;
+        compare::print(
+            comparison,
+            Presentation::Json,
+            MetricDetail::All,
+            ColorWhen::Never,
+        )?;
     }
     Ok(Exit::Done)
 }

@@ -15,17 +15,19 @@ use std::path::PathBuf;
 const COUNT: u64 = 16 << 10;
 /// States and numbers of more files would take hundreds of megabytes of memory.
 const COUNT_MAX: u64 = 10_000_000;
-/// A page.
+/// A page, which is a block of most filesystems.
 const FILE_BYTES: RangeInclusive<u64> = 4096..=4096;
 /// Larger files measure the disk, as `check` and `run` do.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Each takes a descriptor.
+/// Each directory takes a descriptor.
 const DIRECTORIES_MAX: i64 = 10_000;
+/// The most that `--threads` accepts.
 const THREADS_MAX: i64 = 64;
 /// Three rounds are the fewest that show how much a rate varies. With five the interval is half as
 /// wide: Student's t divided by the root of their number falls from 2.5 to 1.2.
 const ROUNDS: u32 = 5;
 const ROUNDS_MAX: i64 = 100;
+/// All steps together take less than a minute, unless `--time` says otherwise.
 const TIME_NS: u64 = 50_000_000_000;
 
 const HELP: &str = "\
@@ -127,14 +129,14 @@ fn parse_file_size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Which orders are measured.
+/// The values of `--order`. Each order has sets of files of its own.
 const ORDERS: &[Choice<&[FileOrder]>] = choices! {
     "sequential" &[FileOrder::Sequential], "By ascending names";
     "random" &[FileOrder::Random], "Random names in random order";
     "both" &[FileOrder::Sequential, FileOrder::Random], "One after the other";
 };
 
-/// What is made durable.
+/// The values of `--fsync`.
 const SYNCS: &[Choice<FileSync>] = choices! {
     "none" FileSync::None, "Nothing";
     "file" FileSync::File, "Each new file";
@@ -142,19 +144,19 @@ const SYNCS: &[Choice<FileSync>] = choices! {
     "both" FileSync::Both, "Both";
 };
 
-/// Measures.
+/// Measures the operations in rounds, and removes the files.
 pub fn run(files: &FilesFlags) -> anyhow::Result<Exit> {
     let identity = files.measuring.probe(&files.directory)?;
-    let plan = plan(files, &identity)?;
+    let plan = files_plan(files, &identity)?;
     measure(MeasuringJob::new(plan, vec![identity], &files.measuring))?.exit()
 }
 
-/// The plan of `files` for this directory.
-pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
+/// The plan of `files` for this directory. Fails for flags that this verb cannot follow.
+pub fn files_plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &files.measuring;
     let time_ns = files.time.unwrap_or(TIME_NS);
     Failure::check_time(time_ns)?;
-    if let Some(problem) = problem(files) {
+    if let Some(problem) = unusable_flag(files) {
         return Err(Failure::Usage(problem.to_owned()));
     }
     let sizes = files.file_size.clone().unwrap_or(FILE_BYTES);
@@ -179,8 +181,8 @@ pub fn plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failu
     })
 }
 
-/// Says which flag cannot be followed.
-fn problem(files: &FilesFlags) -> Option<&'static str> {
+/// Says which flag of all verbs cannot be followed here, and what to use instead.
+fn unusable_flag(files: &FilesFlags) -> Option<&'static str> {
     if files.measuring.size.is_some() {
         return Some("--size does not apply; use --file-size and --count");
     }

@@ -119,12 +119,16 @@ fn overview() -> String {
     )
 }
 
-/// Lines of at most 78 columns, indented by two.
+/// Columns of the words in a line of topics, which is indented by two: clap's own lines below the
+/// flags are at most 80 wide.
+const TOPIC_COLUMNS: usize = 76;
+
+/// The words of a list in lines that are indented by two.
 fn wrapped(list: &str) -> String {
     let mut text = " ".to_owned();
     let mut columns = 0;
     for word in list.split(' ') {
-        if columns + word.len() > 76 {
+        if columns + word.len() > TOPIC_COLUMNS {
             text.push_str("\n ");
             columns = 0;
         }

@@ -2,10 +2,10 @@
 
 use crate::failure::{Exit, Failure};
 use crate::saved::{
-    HistoryFileFlag, empty_text, import, load_file, open, open_if_there, parse_label, place,
-    print_notes, recover_killed_runs, run_id, saved_record, short,
+    HistoryFileFlag, empty_text, history_place, import, load_file, open, open_if_there,
+    parse_label, print_notes, recover_killed_runs, run_id, saved_record, short,
 };
-use crate::stdio::{ColorWhen, Verbosity, eprint_line, print_document, style};
+use crate::stdio::{ColorWhen, Presentation, Verbosity, eprint_line, print_document, style};
 use diskproof_analysis::compare::Limit;
 use diskproof_analysis::trend::{condition_trend, is_named, outcome, trends};
 use diskproof_history::{Filter, History, Listing, SaveOutcome};
@@ -19,7 +19,7 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A hundred thousand years, so that no later arithmetic overflows.
+/// Ages end at a hundred thousand years, so that no later arithmetic overflows.
 const AGE_HOURS_MAX: i64 = 876_000_000;
 
 /// Below the help of `history`.
@@ -147,16 +147,24 @@ pub enum Action {
     },
 }
 
-/// Runs the verb.
+/// Lists the runs, or changes the history.
 pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
     match &history.action {
-        None => list(&history.list),
+        None => list_runs(&history.list),
         Some(Action::Prune {
             older_than,
             keep,
             dry_run,
             history_file,
-        }) => remove_old(open(history_file.file())?, *older_than, *keep, *dry_run),
+        }) => {
+            let mut history = open(history_file.file())?;
+            let runs = prunable(&history, *older_than, *keep)?;
+            if *dry_run {
+                return show_prunable(&runs);
+            }
+            let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
+            delete(&mut history, &ids)
+        }
         Some(Action::Label {
             run,
             label,
@@ -179,8 +187,8 @@ pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
     }
 }
 
-fn list(list: &List) -> anyhow::Result<Exit> {
-    let place = place(list.history_file.file())?;
+fn list_runs(list: &List) -> anyhow::Result<Exit> {
+    let place = history_place(list.history_file.file())?;
     for note in recover_killed_runs(&place)? {
         eprint_line(&note);
     }
@@ -211,7 +219,7 @@ fn list(list: &List) -> anyhow::Result<Exit> {
     if prints_no_list {
         return Ok(Exit::Done);
     }
-    print_runs(&runs, list.json, list.color)
+    print_runs(&runs, list.presentation(), list.color)
 }
 
 /// A condition of `--fail-on`, and the figure that it names from run to run.
@@ -236,7 +244,7 @@ fn show_trend(runs: &[SavedRun], list: &List, history: Option<&History>) -> anyh
         }
     }
     print_document(
-        list.json,
+        list.presentation(),
         |out| json::write_trends(&shown, out),
         |page| terminal::write_trends(&shown, &style(list.color), page),
     )?;
@@ -323,9 +331,13 @@ fn find_trend(
     )))
 }
 
-fn print_runs(runs: &[SavedRun], as_json: bool, color: ColorWhen) -> anyhow::Result<Exit> {
+fn print_runs(
+    runs: &[SavedRun],
+    presentation: Presentation,
+    color: ColorWhen,
+) -> anyhow::Result<Exit> {
     print_document(
-        as_json,
+        presentation,
         |out| json::write_runs(runs, out),
         |page| terminal::write_runs(runs, &style(color), page),
     )?;
@@ -333,6 +345,10 @@ fn print_runs(runs: &[SavedRun], as_json: bool, color: ColorWhen) -> anyhow::Res
 }
 
 impl List {
+    fn presentation(&self) -> Presentation {
+        Presentation::from_json_flag(self.json)
+    }
+
     fn filter(&self) -> Filter {
         Filter {
             target: self.target.as_deref().map(recorded_path),
@@ -346,8 +362,8 @@ impl List {
     }
 }
 
-/// Records hold absolute paths with symlinks resolved. A path that does not exist may be a pattern,
-/// or a path of another machine.
+/// A path as records hold it: absolute, with symlinks resolved. One that does not exist may be a
+/// pattern, or a path of another machine, and stays.
 fn recorded_path(path: &str) -> String {
     match Path::new(path).canonicalize() {
         Ok(resolved) => resolved.to_string_lossy().into_owned(),
@@ -355,25 +371,24 @@ fn recorded_path(path: &str) -> String {
     }
 }
 
-fn remove_old(
-    mut history: History,
+/// The runs that `prune` deletes: the older ones, or all but the newest `keep`.
+fn prunable(
+    history: &History,
     older_than: Option<SignedDuration>,
     keep: Option<u64>,
-    dry_run: bool,
-) -> anyhow::Result<Exit> {
-    let runs = history
+) -> Result<Vec<SavedRun>, Failure> {
+    history
         .prunable(older_than.map(second_before_now), keep)
-        .map_err(Failure::History)?;
-    if dry_run {
-        let count = counted(runs.len() as u64, "run");
-        eprint_line(&format!("would delete {count}; nothing was deleted"));
-        if runs.is_empty() {
-            return Ok(Exit::Done);
-        }
-        return print_runs(&runs, false, ColorWhen::Auto);
+        .map_err(Failure::History)
+}
+
+fn show_prunable(runs: &[SavedRun]) -> anyhow::Result<Exit> {
+    let count = counted(runs.len() as u64, "run");
+    eprint_line(&format!("would delete {count}; nothing was deleted"));
+    if runs.is_empty() {
+        return Ok(Exit::Done);
     }
-    let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
-    delete(&mut history, &ids)
+    print_runs(runs, Presentation::Page, ColorWhen::Auto)
 }
 
 /// The second of Unix time that lies this far back.
@@ -408,12 +423,12 @@ fn import_files(
     history: Option<&Path>,
 ) -> anyhow::Result<Exit> {
     let mut added = 0;
-    let mut known = 0;
+    let mut already_known = 0;
     let mut exit = Exit::Done;
     for file in files {
         match import_file(file, label, history) {
             Ok(SaveOutcome::Added) => added += 1,
-            Ok(SaveOutcome::Known) => known += 1,
+            Ok(SaveOutcome::Known) => already_known += 1,
             // Import the remaining files.
             Err(error) => {
                 eprint_line(&format!("error: {error}"));
@@ -422,8 +437,8 @@ fn import_files(
         }
     }
     let mut text = format!("added {}", counted(added, "run"));
-    if known > 0 {
-        text.push_str(&format!(", {known} already in the history"));
+    if already_known > 0 {
+        text.push_str(&format!(", {already_known} already in the history"));
     }
     eprint_line(&text);
     Ok(exit)
@@ -457,6 +472,7 @@ fn parse_age(text: &str) -> Result<SignedDuration, String> {
     }
 }
 
+/// The hours of an age such as `90d`; `None` for other text, and where they overflow.
 fn age_hours(text: &str) -> Option<i64> {
     let unit = text.chars().next_back()?;
     let hours_per_unit = match unit {

@@ -4,7 +4,7 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{HealthFlags, files};
 use crate::output_files::{note_written, open_documents};
-use crate::stdio::{ColorWhen, Verbosity, print_document, style};
+use crate::stdio::{ColorWhen, Presentation, Verbosity, print_document, style};
 use crate::targets::{identify, note_write_caches, read_health, resolve_target};
 use anyhow::Context as _;
 use diskproof_report::format::OutputFile;
@@ -32,7 +32,7 @@ pub struct InfoFlags {
     pub color: ColorWhen,
 }
 
-/// Shows the identity and the health.
+/// Shows the identity and the health, and saves them to the files.
 pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     let target = resolve_target(&info.target, Verbosity::Lines);
     let mut identity = identify(&target, Verbosity::Lines).map_err(Failure::Probe)?;
@@ -40,7 +40,11 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     let paths = files(&[&info.outputs]);
     // Without a measurement there are neither figures nor charts: other formats would be empty.
     let outputs = open_documents("info", |format| format.identity.is_some(), &paths, None)?;
-    let health = read_health(std::slice::from_ref(&identity), info.health.no_health);
+    let health = if info.health.no_health {
+        Vec::new()
+    } else {
+        read_health(std::slice::from_ref(&identity))
+    };
     let findings = diskproof_analysis::rules::health_findings(&health);
     let examined = Examined {
         host: &diskproof_device::host_facts(),
@@ -62,7 +66,8 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
         note_written(path, bytes, Verbosity::Lines);
     }
     print_document(
-        info.json || outputs.len() < info.outputs.len(),
+        // An output that is no file is stdout.
+        Presentation::from_json_flag(info.json || outputs.len() < info.outputs.len()),
         |out| json::write_identity(&examined, out),
         |page| terminal::write_identity(&examined, &style(info.color), page),
     )?;

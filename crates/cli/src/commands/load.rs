@@ -5,7 +5,8 @@ use crate::flags::{MeasuringFlags, SCRATCH_BYTES_MIN, SECOND};
 use crate::job_file::read_text;
 use crate::observed_load::ObservedLoad;
 use crate::session::{MeasuringJob, measure};
-use crate::workload::{BlockSize, Bytes, Time};
+use crate::standard_workloads::{HALF_READS_PERMILLE, READS_ONLY_PERMILLE, WRITES_ONLY_PERMILLE};
+use crate::workload::{BlockSize, Bytes, Time, ValueError};
 use diskproof_analysis::watch::like_transaction;
 use diskproof_model::plan::{
     Access, Decide, Distribution, EngineChoice, Plan, Scratch, SyncCall, SyncPolicy, Task,
@@ -21,39 +22,48 @@ use diskproof_model::stream::Streams;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::transaction::{LOG_BYTES_MAX, TRANSACTION_PARTS_MAX, Transaction};
 use diskproof_model::units::{format_duration, format_latency, parse_duration};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The help promises 7 min, of which one holds the answer.
+/// The help promises 7 min.
 const TIME_NS: u64 = 420 * SECOND;
+/// The time for which the answer is held, within the time of the search.
 const HOLD_NS: u64 = 60 * SECOND;
-const HOLD_PARTS: u64 = TIME_NS / HOLD_NS;
+/// A shorter search holds its answer for this part of its time: a seventh, as the usual one does.
+const HOLD_DIVISOR: u64 = TIME_NS / HOLD_NS;
 /// A shorter search has cells of less than half a second.
 const TIME_NS_MIN: u64 = 20 * SECOND;
-/// Share of the time in which the scratch file gets its content, beyond the time of the search.
-const LAYOUT_PARTS: u64 = 10;
-/// Drives have up to 1 GiB of cache.
+/// The scratch file gets its content in a tenth of the search's time, beyond that time.
+const LAYOUT_DIVISOR: u64 = 10;
+/// A scratch file of four times the largest cache of a drive, 1 GiB.
 const SCRATCH_BYTES: u64 = 4 << 30;
 /// PostgreSQL keeps as much of its log at least (min_wal_size).
 const LOG_SPAN_BYTES: u64 = 80 << 20;
-/// Of a small target, at most this part is log.
-const LOG_SPAN_PARTS: u64 = 8;
+/// Of a small target, at most an eighth is log.
+const LOG_SPAN_DIVISOR: u64 = 8;
 /// Transactions at the same time: the sessions that a server has open (max_connections is 100).
 const SESSIONS: u32 = 100;
-/// Requests in flight at most, of a load of plain requests.
+/// Requests in flight at most, for a load of plain requests.
 const DEPTH: u32 = 256;
-/// Schedulers state operations of this size.
+/// Schedulers are set by rates of operations of this size.
 const RAY_BYTES: u32 = 4096;
 /// Requests in flight of a sequential workload: as many as SATA has.
 const SEQUENTIAL_DEPTH: u32 = 32;
-/// The share of its time that does not count: queues fill.
-const SEQUENTIAL_WARMUP_PARTS: u64 = 10;
-/// The part of the whole time that each sequential workload gets, within these limits.
-const TIMED_PARTS: u64 = 100;
-const TIMED_NS_MIN: u64 = SECOND / 2;
-const TIMED_NS_MAX: u64 = 10 * SECOND;
-/// Times are whole cells of the series.
+/// A tenth of a sequential workload's time does not count: queues fill.
+const SEQUENTIAL_WARMUP_DIVISOR: u64 = 10;
+/// Each sequential workload gets a hundredth of the whole time, within the two limits below.
+const SEQUENTIAL_DIVISOR: u64 = 100;
+const SEQUENTIAL_NS_MIN: u64 = SECOND / 2;
+const SEQUENTIAL_NS_MAX: u64 = 10 * SECOND;
+/// Requests large enough to reach all of a disk's bandwidth.
+const SEQUENTIAL_BYTES: u32 = 1 << 20;
+/// Warm-ups are whole cells of the series, which are 10 ms long.
 const CELL_NS: u64 = 10_000_000;
+/// Share of reads of a `--rw` that mixes, unless `--rwmixread` says otherwise.
+const READ_PERCENT: u16 = 50;
+/// Log records and blocks are whole sectors.
+const SECTOR_BYTES: u64 = 512;
 
 const HELP: &str = "\
 The answer is the highest rate of transactions whose latency keeps the promise
@@ -158,14 +168,16 @@ impl FromStr for Promise {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = || format!("'{text}' is no promise; write one such as 'p99<=5ms'");
-        let (percentile, limit) = text.split_once("<=").ok_or_else(form)?;
-        let percent = percentile
-            .trim()
-            .strip_prefix('p')
-            .and_then(|digits| digits.parse::<f64>().ok())
-            .ok_or_else(form)?;
-        if !(50.0..=99.99).contains(&percent) {
+        let Some((percentile, limit)) = text.split_once("<=") else {
+            return Err(no_promise(text));
+        };
+        let Some(digits) = percentile.trim().strip_prefix('p') else {
+            return Err(no_promise(text));
+        };
+        let Ok(percent) = digits.parse::<f64>() else {
+            return Err(no_promise(text));
+        };
+        if !PERCENTS.contains(&percent) {
             return Err(format!(
                 "p{percent} cannot be promised after some minutes; use p50 to p99.99"
             ));
@@ -183,6 +195,12 @@ impl FromStr for Promise {
     }
 }
 
+fn no_promise(text: &str) -> String {
+    format!("'{text}' is no promise; write one such as 'p99<=5ms'")
+}
+
+/// Shares that can be promised, in percent: some minutes have too few requests for a larger one.
+const PERCENTS: RangeInclusive<f64> = 50.0..=99.99;
 /// The shortest limit: below it, delays of timers and processors are a part of every latency.
 const LIMIT_NS_MIN: u64 = 50_000;
 /// The longest limit: the warm-up of each cell is ten times as long.
@@ -201,17 +219,21 @@ struct MixFile {
     writes: u32,
 }
 
-/// PostgreSQL's page.
+/// PostgreSQL's page, as a file writes it.
 fn default_block() -> String {
     "8k".to_owned()
 }
 
-/// What a transaction is, before the size of the target is known.
+/// A transaction, before the size of the target is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mix {
+    /// Random reads before the commit.
     reads: u32,
+    /// Size of each read and each write.
     block_bytes: u32,
+    /// Size of the log record that the commit makes durable.
     log_bytes: u32,
+    /// Random writes after the commit.
     writes: u32,
 }
 
@@ -232,16 +254,16 @@ const ETCD: Mix = Mix {
 };
 
 impl Mix {
-    /// The mix of this name, or in this file.
+    /// The mix of this name, or that of the file of this name.
     fn named(name: &str) -> Result<Self, Failure> {
         match name {
             "oltp" => Ok(OLTP),
             "etcd" => Ok(ETCD),
-            _ => Self::in_file(Path::new(name)),
+            _ => Self::read_file(Path::new(name)),
         }
     }
 
-    /// The transaction of an observed load.
+    /// The transaction of a load that `watch` recorded. Fails where its device was never flushed.
     fn observed(load: &LoadFlags, reference: &str) -> Result<Self, Failure> {
         let history = load.measuring.history.history.as_deref();
         let observed = ObservedLoad::find(reference, load.like_device.as_deref(), history)?;
@@ -263,7 +285,7 @@ impl Mix {
         })
     }
 
-    fn in_file(path: &Path) -> Result<Self, Failure> {
+    fn read_file(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
         let text = read_text(path).map_err(|why| {
             Failure::Usage(format!(
@@ -274,8 +296,8 @@ impl Mix {
             .map_err(|error| Failure::Usage(format!("--mix {shown}: {error}")))?;
         let mix = Self {
             reads: file.reads,
-            block_bytes: bytes_in(&shown.to_string(), "block", &file.block)?,
-            log_bytes: bytes_in(&shown.to_string(), "log", &file.log)?,
+            block_bytes: size_in_file(path, "block", &file.block)?,
+            log_bytes: size_in_file(path, "log", &file.log)?,
             writes: file.writes,
         };
         let parts = mix.reads.max(mix.writes);
@@ -289,21 +311,26 @@ impl Mix {
     }
 }
 
-/// A size of a mix, in whole sectors of 512 bytes.
-fn bytes_in(path: &str, key: &str, text: &str) -> Result<u32, Failure> {
-    let wrong = |why: String| Failure::Usage(format!("--mix {path}: {key} = '{text}': {why}"));
+/// Reads the size of a key in the file of a mix. `path` and `key` are for the error.
+fn size_in_file(path: &Path, key: &str, text: &str) -> Result<u32, Failure> {
+    parse_mix_size(text).map_err(|why| {
+        let file = path.display();
+        Failure::Usage(format!("--mix {file}: {key} = '{text}': {why}"))
+    })
+}
+
+fn parse_mix_size(text: &str) -> Result<u32, String> {
     let Bytes(bytes) = text
         .parse()
-        .map_err(|error: crate::workload::ValueError| wrong(error.to_string()))?;
-    if bytes == 0 || bytes > u64::from(LOG_BYTES_MAX) || !bytes.is_multiple_of(512) {
-        return Err(wrong(
-            "use whole sectors of 512 bytes, up to 64 MiB".to_owned(),
-        ));
+        .map_err(|error: ValueError| error.to_string())?;
+    let is_whole = bytes > 0 && bytes.is_multiple_of(SECTOR_BYTES);
+    if !is_whole || bytes > u64::from(LOG_BYTES_MAX) {
+        return Err("use whole sectors of 512 bytes, up to 64 MiB".to_owned());
     }
     Ok(bytes as u32)
 }
 
-/// The operation of `--rw`: reads and writes, which have an answer to wait for.
+/// Reads the operation of `--rw`. Trims are refused: a load moves data.
 fn parse_rw(word: &str) -> Result<Rw, String> {
     let rw: Rw = word.parse().map_err(|error: RwError| error.to_string())?;
     if rw.drops_blocks() {
@@ -312,69 +339,78 @@ fn parse_rw(word: &str) -> Result<Rw, String> {
     Ok(rw)
 }
 
-/// Searches the rate.
+/// Searches the highest rate that keeps the promise, or one for each ray, and then proves it.
 pub fn run(load: &LoadFlags) -> anyhow::Result<Exit> {
     let identity = load.measuring.probe(&load.target)?;
-    let plan = plan(load, &identity)?;
+    let plan = load_plan(load, &identity)?;
     measure(MeasuringJob::new(plan, vec![identity], &load.measuring))?.exit()
 }
 
-/// The plan of `load` for this target.
-fn plan(load: &LoadFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
+/// The plan of `load` for this target. Fails where the time is too short, or the target too small.
+fn load_plan(load: &LoadFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     if load.bs.is_some() && load.rw.is_none() && load.rays.is_none() {
         return Err(Failure::Usage(
             "--bs is the size of plain requests; it needs --rw or --rays".to_owned(),
         ));
     }
-    let search = search(load)?;
+    let search = planned_search(load)?;
     let measuring = &load.measuring;
-    let layout_ns = time_ns(load) / LAYOUT_PARTS;
+    let layout_ns = total_ns(load) / LAYOUT_DIVISOR;
     let mut scratch = None;
     let mut target_bytes = identity.size_bytes;
     if let Some(bytes) = measuring.scratch_bytes(identity, SCRATCH_BYTES)? {
         scratch = Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, layout_ns));
         target_bytes = bytes;
     }
-    let list = match load.rays {
+    let workloads = match load.rays {
         Some(rays) => {
-            let timed_ns = timed_ns(time_ns(load));
-            let mut list = sequential_requests(load, timed_ns);
-            list.extend(ray_requests(load, rays));
-            list
+            let mut workloads = sequential_requests(load, sequential_ns(total_ns(load)));
+            workloads.extend(ray_requests(load, rays));
+            workloads
         }
-        None => vec![workload(load, target_bytes, scratch.is_some())?],
+        None => {
+            let offered = offered_workload(load, target_bytes)?;
+            let remedy = if scratch.is_some() {
+                "use a larger --size"
+            } else {
+                "use a larger target"
+            };
+            refuse_small_target(&offered, target_bytes, remedy)?;
+            vec![offered]
+        }
     };
     Ok(Plan {
         scratch,
         tasks: vec![Task::Workloads(Workloads {
             decide: Decide::Rate(search),
-            ..Workloads::as_planned(list)
+            ..Workloads::as_planned(workloads)
         })],
         ..measuring.plan("load", std::slice::from_ref(identity))
     })
 }
 
-/// The searches that the time is shared out to.
-fn searches(load: &LoadFlags) -> u64 {
+/// The number of searches that the time is shared out to: one for each ray.
+fn search_count(load: &LoadFlags) -> u64 {
     u64::from(load.rays.unwrap_or(1))
 }
 
 /// The time of all searches, without what --prove adds.
-fn time_ns(load: &LoadFlags) -> u64 {
+fn total_ns(load: &LoadFlags) -> u64 {
     match load.time {
         Some(Time(ns)) => ns,
-        None => searches(load) * TIME_NS,
+        None => search_count(load) * TIME_NS,
     }
 }
 
 /// The time of each of the sequential workloads before the rays.
-fn timed_ns(time_ns: u64) -> u64 {
-    (time_ns / TIMED_PARTS).clamp(TIMED_NS_MIN, TIMED_NS_MAX)
+fn sequential_ns(total_ns: u64) -> u64 {
+    (total_ns / SEQUENTIAL_DIVISOR).clamp(SEQUENTIAL_NS_MIN, SEQUENTIAL_NS_MAX)
 }
 
-/// What is promised, and for how long each search searches and holds.
-fn search(load: &LoadFlags) -> Result<RatePlan, Failure> {
-    let (time_ns, searches) = (time_ns(load), searches(load));
+/// The promise, and the times of each search. Fails where they are too short.
+fn planned_search(load: &LoadFlags) -> Result<RatePlan, Failure> {
+    let time_ns = total_ns(load);
+    let searches = search_count(load);
     let time_ns_min = searches * TIME_NS_MIN;
     if time_ns < time_ns_min {
         return Err(Failure::Usage(format!(
@@ -385,11 +421,11 @@ fn search(load: &LoadFlags) -> Result<RatePlan, Failure> {
         )));
     }
     let before_ns = match load.rays {
-        Some(_) => SEQUENTIAL.len() as u64 * timed_ns(time_ns),
+        Some(_) => SEQUENTIAL.len() as u64 * sequential_ns(time_ns),
         None => 0,
     };
     let searched_ns = (time_ns - before_ns) / searches;
-    let usual_hold_ns = HOLD_NS.min(searched_ns / HOLD_PARTS);
+    let usual_hold_ns = HOLD_NS.min(searched_ns / HOLD_DIVISOR);
     let hold_ns = match load.prove {
         Some(Time(ns)) => ns,
         None => usual_hold_ns,
@@ -417,71 +453,71 @@ fn counted_searches(searches: u64) -> String {
     }
 }
 
-/// A sequential workload, which says what exports need beyond the rays.
+/// A sequential workload before the rays, for exports that need its rate.
 struct SequentialRequests {
     name: &'static str,
     read_permille: u16,
     block_bytes: u32,
 }
 
-/// Bandwidth by requests large enough to reach all of it (the kernel's iocost_coef_gen.py sends 128
-/// MB), and sequential operations by those of 4 KiB. The mix says what reads and writes move
-/// together.
+/// Bandwidth by large requests (the kernel's iocost_coef_gen.py sends 128 MB), and sequential
+/// operations by those of 4 KiB. The mix says what reads and writes move together.
 const SEQUENTIAL: [SequentialRequests; 5] = [
     SequentialRequests {
         name: SEQUENTIAL_READ,
-        read_permille: 1000,
-        block_bytes: 1 << 20,
+        read_permille: READS_ONLY_PERMILLE,
+        block_bytes: SEQUENTIAL_BYTES,
     },
     SequentialRequests {
         name: SEQUENTIAL_WRITE,
-        read_permille: 0,
-        block_bytes: 1 << 20,
+        read_permille: WRITES_ONLY_PERMILLE,
+        block_bytes: SEQUENTIAL_BYTES,
     },
     SequentialRequests {
         name: SEQUENTIAL_MIXED,
-        read_permille: 500,
-        block_bytes: 1 << 20,
+        read_permille: HALF_READS_PERMILLE,
+        block_bytes: SEQUENTIAL_BYTES,
     },
     SequentialRequests {
         name: SEQUENTIAL_READ_PAGES,
-        read_permille: 1000,
+        read_permille: READS_ONLY_PERMILLE,
         block_bytes: RAY_BYTES,
     },
     SequentialRequests {
         name: SEQUENTIAL_WRITE_PAGES,
-        read_permille: 0,
+        read_permille: WRITES_ONLY_PERMILLE,
         block_bytes: RAY_BYTES,
     },
 ];
 
 /// The sequential workloads, each for this time.
 fn sequential_requests(load: &LoadFlags, time_ns: u64) -> Vec<Workload> {
-    let mut list = Vec::new();
+    let mut workloads = Vec::new();
     for requests in &SEQUENTIAL {
         let mut workload = Workload {
             streams: Streams::with_reads(requests.read_permille),
             access: Access::Sequential,
             block_bytes: requests.block_bytes,
             depth: SEQUENTIAL_DEPTH,
-            warmup_ns: time_ns / SEQUENTIAL_WARMUP_PARTS / CELL_NS * CELL_NS,
+            warmup_ns: time_ns / SEQUENTIAL_WARMUP_DIVISOR / CELL_NS * CELL_NS,
             engine: load.measuring.engine.unwrap_or(EngineChoice::Auto),
             ..Workload::named(requests.name)
         };
         workload.stop.time_ns = Some(time_ns - workload.warmup_ns);
-        list.push(workload);
+        workloads.push(workload);
     }
-    list
+    workloads
 }
 
-/// Random requests with so many shares of reads, from writes alone to reads alone.
+/// Random requests, one workload for each ray: its share of reads is that of the ray, from writes
+/// alone to reads alone.
 fn ray_requests(load: &LoadFlags, rays: u16) -> Vec<Workload> {
-    let mut list = Vec::new();
+    let mut workloads = Vec::new();
     for ray in 0..rays {
         let read_share = f64::from(ray) / f64::from(rays - 1);
         let percent = (read_share * 100.0).round();
         let named = Workload::named(&format!("reads-{percent}"));
-        list.push(Workload {
+        workloads.push(Workload {
             streams: Streams::with_reads((read_share * 1000.0).round() as u16),
             block_bytes: load.bs.map_or(RAY_BYTES, |size| size.0),
             depth: load.depth.unwrap_or(DEPTH),
@@ -489,33 +525,37 @@ fn ray_requests(load: &LoadFlags, rays: u16) -> Vec<Workload> {
             ..named
         });
     }
-    list
+    workloads
 }
 
-/// What is offered: transactions, or plain requests.
-fn workload(load: &LoadFlags, target_bytes: u64, is_scratch: bool) -> Result<Workload, Failure> {
+/// The workload whose rate is searched: transactions, or plain requests.
+fn offered_workload(load: &LoadFlags, target_bytes: u64) -> Result<Workload, Failure> {
     let workload = match load.rw {
         Some(rw) => plain_requests(load, rw),
         None => transactions(load, target_bytes)?,
     };
+    Ok(Workload {
+        engine: load.measuring.engine.unwrap_or(workload.engine),
+        ..workload
+    })
+}
+
+/// Refuses a target that has no room for the log and one block. `remedy` ends the error.
+fn refuse_small_target(
+    workload: &Workload,
+    target_bytes: u64,
+    remedy: &str,
+) -> Result<(), Failure> {
     let needed_bytes = match workload.transaction {
         Some(transaction) => transaction.log_span_bytes,
         None => 0,
     };
     if target_bytes < needed_bytes + u64::from(workload.block_bytes) {
-        let remedy = if is_scratch {
-            "use a larger --size"
-        } else {
-            "use a larger target"
-        };
         return Err(Failure::Usage(format!(
             "{target_bytes} bytes hold no log and data of these transactions; {remedy}"
         )));
     }
-    Ok(Workload {
-        engine: load.measuring.engine.unwrap_or(workload.engine),
-        ..workload
-    })
+    Ok(())
 }
 
 fn plain_requests(load: &LoadFlags, rw: Rw) -> Workload {
@@ -525,7 +565,7 @@ fn plain_requests(load: &LoadFlags, rw: Rw) -> Workload {
         Order::Random => named.access.clone(),
     };
     Workload {
-        streams: rw.streams(load.rwmixread.unwrap_or(50) * 10, &[]),
+        streams: rw.streams(load.rwmixread.unwrap_or(READ_PERCENT) * 10, &[]),
         access,
         block_bytes: load.bs.map_or(named.block_bytes, |size| size.0),
         depth: load.depth.unwrap_or(DEPTH),
@@ -540,7 +580,7 @@ fn transactions(load: &LoadFlags, target_bytes: u64) -> Result<Workload, Failure
     };
     let log_bytes = u64::from(mix.log_bytes);
     let span_bytes = LOG_SPAN_BYTES
-        .min(target_bytes / LOG_SPAN_PARTS)
+        .min(target_bytes / LOG_SPAN_DIVISOR)
         .max(log_bytes);
     let transaction = Transaction {
         reads: mix.reads,
@@ -603,11 +643,11 @@ mod tests {
             ("log = '8k'\nread = 1", "read"),
         ] {
             std::fs::write(&path, text).unwrap();
-            let failure = Mix::in_file(&path).unwrap_err();
+            let failure = Mix::read_file(&path).unwrap_err();
             assert!(failure.to_string().contains(key), "{failure}");
         }
         std::fs::write(&path, "log = '16k'\nreads = 2").unwrap();
-        let mix = Mix::in_file(&path).unwrap();
+        let mix = Mix::read_file(&path).unwrap();
         assert_eq!((mix.reads, mix.log_bytes, mix.writes), (2, 16384, 0));
     }
 }

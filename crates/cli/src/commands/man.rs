@@ -30,21 +30,31 @@ pub struct ManFlags {
     pub directory: PathBuf,
 }
 
-/// What the exit codes mean, on every page.
-const EXIT_CODES: [(&str, &str); 7] = [
-    ("0", "success"),
-    (
+/// An entry of the section EXIT STATUS.
+struct ExitStatus {
+    code: &'static str,
+    meaning: &'static str,
+}
+
+const fn exit_status(code: &'static str, meaning: &'static str) -> ExitStatus {
+    ExitStatus { code, meaning }
+}
+
+/// The exit codes of all verbs, which every page lists.
+const EXIT_STATUSES: [ExitStatus; 7] = [
+    exit_status("0", "success"),
+    exit_status(
         "1",
         "a condition of --expect or a limit of compare was missed",
     ),
-    ("2", "the command line is invalid"),
-    ("3", "refused for safety; nothing was touched"),
-    ("4", "the run failed, or the target returned errors"),
-    ("5", "the measurement could not decide a condition"),
-    ("130", "interrupted; partial results were printed and saved"),
+    exit_status("2", "the command line is invalid"),
+    exit_status("3", "refused for safety; nothing was touched"),
+    exit_status("4", "the run failed, or the target returned errors"),
+    exit_status("5", "the measurement could not decide a condition"),
+    exit_status("130", "interrupted; partial results were printed and saved"),
 ];
 
-/// Runs the verb.
+/// Writes a page for the program, each verb and each drop-in.
 pub fn run(flags: &ManFlags) -> anyhow::Result<Exit> {
     let directory = &flags.directory;
     if !directory.is_dir() {
@@ -60,10 +70,10 @@ pub fn run(flags: &ManFlags) -> anyhow::Result<Exit> {
     program.build();
     let verbs: Vec<Command> = program.get_subcommands().cloned().collect();
     let names: Vec<String> = verbs.iter().map(page_name).collect();
-    write(directory, "diskproof", program, &names)?;
+    write_page(directory, "diskproof", program, &names)?;
     for verb in verbs {
         let name = page_name(&verb);
-        write(directory, &name, verb, &["diskproof".to_owned()])?;
+        write_page(directory, &name, verb, &["diskproof".to_owned()])?;
     }
     for tool in drop_ins() {
         write_drop_in(directory, tool)?;
@@ -77,8 +87,13 @@ fn page_name(verb: &Command) -> String {
     format!("diskproof-{}", verb.get_name())
 }
 
-/// Writes one page under its name.
-fn write(directory: &Path, name: &str, command: Command, related: &[String]) -> anyhow::Result<()> {
+/// Writes the page of the program or a verb. `related` are the pages that it refers to.
+fn write_page(
+    directory: &Path,
+    name: &str,
+    command: Command,
+    related: &[String],
+) -> anyhow::Result<()> {
     let help = match command.get_after_help() {
         Some(help) => help.to_string(),
         None => String::new(),
@@ -215,8 +230,8 @@ fn end_of_page(help: &str, related: &[String]) -> Roff {
         page.control("fi", []);
     }
     page.control("SH", ["EXIT STATUS"]);
-    for (code, meaning) in EXIT_CODES {
-        exit_code(&mut page, code, meaning);
+    for status in &EXIT_STATUSES {
+        exit_code(&mut page, status.code, status.meaning);
     }
     page.control("SH", ["SEE ALSO"]);
     for (index, name) in related.iter().enumerate() {

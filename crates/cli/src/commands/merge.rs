@@ -10,7 +10,9 @@ use crate::saved::{
     HistoryFileFlag, RefusedPart, SavedDocument, Streamed, find, judged_record, load_all_whole,
     read_page, read_stream,
 };
-use crate::stdio::{ColorWhen, Verbosity, fleet_page, ignore_closed_pipe, to_stdout, write_page};
+use crate::stdio::{
+    ColorWhen, Presentation, Verbosity, fleet_page, ignore_closed_pipe, to_stdout, write_page,
+};
 use anyhow::Context as _;
 use diskproof_analysis::fleet::{Added, Fleet, FleetQuestion};
 use diskproof_model::document::AnyDocument;
@@ -21,7 +23,7 @@ use diskproof_report::json;
 use diskproof_report::terminal::FleetDetail;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read as _};
+use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 /// Shown below the flags.
@@ -99,7 +101,8 @@ pub struct MergeFlags {
     pub history_file: HistoryFileFlag,
 }
 
-/// Runs the verb.
+/// Reads the records, judges their disks, and saves and prints the fleet. The exit code says
+/// whether all disks are alike.
 pub fn run(merge: &MergeFlags) -> anyhow::Result<Exit> {
     let history = merge.history_file.file();
     let fleet = match &merge.reference {
@@ -146,13 +149,14 @@ pub fn run(merge: &MergeFlags) -> anyhow::Result<Exit> {
         } else {
             FleetDetail::Differing
         };
-        print(&judged, prints_json, detail, merge.color)?;
+        let presentation = Presentation::from_json_flag(prints_json);
+        print(&judged, presentation, detail, merge.color)?;
     }
     Ok(exit_of(&judged))
 }
 
 impl MergeFlags {
-    /// What the user says of the storage.
+    /// The kind of storage of hosts that measured together; `None` where no flag says it.
     fn storage(&self) -> Option<SumStorage> {
         if self.shared {
             Some(SumStorage::Shared)
@@ -185,23 +189,20 @@ fn exit_of(fleet: &FleetRecord) -> Exit {
     }
 }
 
-/// Prints a fleet on stdout, as JSON or as a page.
+/// Prints a fleet on stdout; `detail` and `color` are those of a page.
 pub(super) fn print(
     fleet: &FleetRecord,
-    as_json: bool,
+    presentation: Presentation,
     detail: FleetDetail,
     color: ColorWhen,
 ) -> anyhow::Result<()> {
-    ignore_closed_pipe(to_stdout(|out| {
-        if as_json {
-            json::write_fleet(fleet, out)
-        } else {
-            write_page(&fleet_page(fleet, detail), color, out)
-        }
+    ignore_closed_pipe(to_stdout(|out| match presentation {
+        Presentation::Json => json::write_fleet(fleet, out),
+        Presentation::Page => write_page(&fleet_page(fleet, detail), color, out),
     }))
 }
 
-/// Opens the files of a fleet.
+/// Opens the output files of a fleet. Fails for a format that cannot hold one.
 pub(super) fn open_outputs(
     paths: &[PathBuf],
     history: Option<&Path>,
@@ -238,7 +239,7 @@ fn load_reference(reference: &str, history: Option<&Path>) -> Result<FleetRecord
     }
 }
 
-/// Something that brings records.
+/// A place that has records.
 enum Source {
     Stdin,
     File(PathBuf),
@@ -270,13 +271,13 @@ impl Source {
 
 /// The files of a folder that may hold records, in the order of their names.
 fn record_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let cannot = |error| {
-        let name = folder.display();
-        Failure::Usage(format!("cannot read the folder {name}: {error}"))
-    };
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(cannot)? {
-        let path = entry.map_err(cannot)?.path();
+    let entries = std::fs::read_dir(folder).map_err(|error| unreadable_folder(folder, &error))?;
+    for entry in entries {
+        let path = match entry {
+            Ok(entry) => entry.path(),
+            Err(error) => return Err(unreadable_folder(folder, &error)),
+        };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let has_records = RECORD_FILES.iter().any(|end| name.ends_with(end));
         // A record that is being written has a hidden name.
@@ -288,7 +289,12 @@ fn record_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-/// What was read so far.
+fn unreadable_folder(folder: &Path, error: &io::Error) -> Failure {
+    let name = folder.display();
+    Failure::Usage(format!("cannot read the folder {name}: {error}"))
+}
+
+/// The records that were read so far, and what was refused of the rest.
 struct Collected {
     fleet: Fleet,
     hellos: Vec<Hello>,
@@ -300,7 +306,7 @@ impl Collected {
     /// Reads a source to its end. An unusable part is named, and the rest goes on.
     fn read(&mut self, source: &Source, history: Option<&Path>) -> Result<(), Failure> {
         match source {
-            Source::Stdin => self.read_stream("stdin", &mut std::io::stdin().lock()),
+            Source::Stdin => self.read_stream("stdin", &mut io::stdin().lock()),
             Source::File(path) => self.read_file(path),
             Source::History(reference) => {
                 for record in load_all_whole(reference, history)? {
@@ -316,7 +322,7 @@ impl Collected {
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) => {
-                self.refuse(&name, "", format!("cannot open the file: {error}"), true);
+                self.lose(&name, format!("cannot open the file: {error}"));
                 return;
             }
         };
@@ -324,7 +330,7 @@ impl Collected {
         let is_page = match reader.fill_buf() {
             Ok(start) => start.trim_ascii_start().starts_with(b"<"),
             Err(error) => {
-                self.refuse(&name, "", format!("cannot read the file: {error}"), true);
+                self.lose(&name, format!("cannot read the file: {error}"));
                 return;
             }
         };
@@ -335,31 +341,32 @@ impl Collected {
         }
     }
 
-    /// The record in a report page.
+    /// Reads the record in a report page.
     fn read_page(&mut self, name: &str, reader: BufReader<File>) {
         let mut text = String::new();
-        let most = diskproof_model::limits::DOCUMENT_BYTES_MAX as u64;
-        let read = reader.take(most).read_to_string(&mut text);
-        match read
-            .map_err(|error| error.to_string())
-            .and_then(|_| read_page(&text))
-        {
+        let bytes_max = diskproof_model::limits::DOCUMENT_BYTES_MAX as u64;
+        if let Err(error) = reader.take(bytes_max).read_to_string(&mut text) {
+            self.lose(name, error.to_string());
+            return;
+        }
+        match read_page(&text) {
             Ok(document) => self.take(name, Streamed::Document(Box::new(document))),
-            Err(why) => self.refuse(name, "", why, true),
+            Err(why) => self.lose(name, why),
         }
     }
 
-    fn read_stream(&mut self, name: &str, from: &mut dyn BufRead) {
-        let begun = self.hellos.len();
-        match read_stream(from, &mut |streamed| self.take(name, streamed)) {
-            Ok(0) if self.hellos.len() == begun => {
-                self.refuse(name, "", "there is no record in it".to_owned(), true);
+    fn read_stream(&mut self, name: &str, stream: &mut dyn BufRead) {
+        let hellos_before = self.hellos.len();
+        match read_stream(stream, &mut |streamed| self.take(name, streamed)) {
+            Ok(0) if self.hellos.len() == hellos_before => {
+                self.lose(name, "there is no record in it".to_owned());
             }
             Ok(_) => {}
-            Err(error) => self.refuse(name, "", format!("cannot read it: {error}"), true),
+            Err(error) => self.lose(name, format!("cannot read it: {error}")),
         }
     }
 
+    /// Takes what a source of this name streamed.
     fn take(&mut self, name: &str, streamed: Streamed) {
         match streamed {
             Streamed::Hello(hello) => self.hellos.push(hello),
@@ -367,37 +374,48 @@ impl Collected {
                 name: part,
                 why,
                 is_lost,
-            }) => self.refuse(name, &part, why, is_lost),
+            }) => self.refused.push(RefusedInput {
+                name: name_of_part(name, &part),
+                why,
+                is_lost,
+            }),
             Streamed::Document(document) => match *document {
                 AnyDocument::Record(record) => {
                     let record = judged_record(*record);
                     if self.fleet.add(&record) == Added::NoFigures {
                         let why = "the record has no figure of a workload";
-                        self.refuse(name, &record.host.name, why.to_owned(), false);
+                        self.refuse(name_of_part(name, &record.host.name), why);
                     }
                 }
                 AnyDocument::Comparison(_) => {
-                    let why = "this is a comparison; name its runs";
-                    self.refuse(name, "", why.to_owned(), false);
+                    self.refuse(name.to_owned(), "this is a comparison; name its runs");
                 }
                 AnyDocument::Fleet(_) => {
-                    let why = "this is a fleet; use it with --reference";
-                    self.refuse(name, "", why.to_owned(), false);
+                    self.refuse(name.to_owned(), "this is a fleet; use it with --reference");
                 }
             },
         }
     }
 
-    fn refuse(&mut self, name: &str, part: &str, why: String, is_lost: bool) {
-        let name = if part.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{name}, {part}")
-        };
-        self.refused.push(RefusedInput { name, why, is_lost });
+    /// Notes an input that may have held a record, which is lost.
+    fn lose(&mut self, name: &str, why: String) {
+        self.refused.push(RefusedInput {
+            name: name.to_owned(),
+            why,
+            is_lost: true,
+        });
     }
 
-    /// What was refused, where nothing was read.
+    /// Notes an input that holds no record for a fleet.
+    fn refuse(&mut self, name: String, why: &str) {
+        self.refused.push(RefusedInput {
+            name,
+            why: why.to_owned(),
+            is_lost: false,
+        });
+    }
+
+    /// The error where no record was read: why the first input was refused.
     fn nothing_text(&self) -> String {
         match self.refused.first() {
             Some(refused) => format!("no usable record. {}: {}", refused.name, refused.why),
@@ -432,18 +450,28 @@ impl Collected {
     }
 }
 
+/// A part of an input, such as a host's lines in a stream; without a part, the input.
+fn name_of_part(input: &str, part: &str) -> String {
+    if part.is_empty() {
+        input.to_owned()
+    } else {
+        format!("{input}, {part}")
+    }
+}
+
 /// Files of a folder that may hold records: those that this program writes, and logs of launchers.
 const RECORD_FILES: [&str; 5] = [".json", ".html", ".out", ".log", ".txt"];
 
 /// The ranks or hosts of which a record is expected.
 enum Expected {
-    /// So many ranks; of launchers without ranks, so many hosts.
+    /// This many ranks; with a launcher that has no ranks, this many hosts.
     Count(u32),
     /// Hosts by name.
     Hosts(Vec<String>),
 }
 
 impl Expected {
+    /// Reads the value of `--expect`: a number, or a file with a list of hosts.
     fn read(text: &str) -> Result<Self, Failure> {
         if let Ok(count) = text.parse() {
             return Ok(Self::Count(count));
@@ -468,7 +496,8 @@ impl Expected {
         Ok(Self::Hosts(hosts))
     }
 
-    /// Those of which neither a record nor a hello came.
+    /// The hosts or ranks of which neither a record nor a hello came. `rows` are the hosts of the
+    /// records, with their ranks.
     fn absent(&self, rows: &[(&str, Option<u32>)], hellos: &[Hello]) -> Vec<String> {
         let mut seen: Vec<(&str, Option<u32>)> = rows.to_vec();
         seen.extend(hellos.iter().map(|hello| (hello.host.as_str(), hello.rank)));
@@ -481,8 +510,7 @@ impl Expected {
             Self::Count(count) => {
                 let ranks: Vec<u32> = seen.iter().flat_map(|(_, rank)| *rank).collect();
                 if !ranks.is_empty() {
-                    let all = 0..*count;
-                    return all
+                    return (0..*count)
                         .filter(|rank| !ranks.contains(rank))
                         .map(|rank| format!("rank {rank}"))
                         .collect();

@@ -4,6 +4,7 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, choices, one_of};
 use crate::session::{MeasuringJob, measure};
+use crate::standard_workloads::{HALF_READS_PERMILLE, READS_ONLY_PERMILLE, WRITES_ONLY_PERMILLE};
 use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, part_of};
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
 use diskproof_analysis::expect::Expected;
@@ -21,11 +22,15 @@ use std::path::PathBuf;
 
 /// Name of the only workload.
 const PING: &str = "ping";
-/// ioping's defaults.
+/// ioping's interval.
 const INTERVAL_NS: u64 = SECOND;
+/// ioping's request.
 const BLOCK_BYTES: u64 = 4096;
+/// ioping's request with `-L`.
 const SEQUENTIAL_BLOCK_BYTES: u64 = 256 << 10;
+/// ioping's time with `-R`.
 const RAPID_NS: u64 = 3 * SECOND;
+/// ioping does not count the first request either.
 const WARMUP_REQUESTS: u64 = 1;
 /// Larger than the caches of most drives' channels, and written in less than a second by most. A
 /// smaller file would show a cache of the disk.
@@ -136,21 +141,21 @@ pub struct PingFlags {
     pub measuring: MeasuringFlags,
 }
 
-const fn each(call: SyncCall) -> SyncPolicy {
+const fn after_each_write(call: SyncCall) -> SyncPolicy {
     SyncPolicy::Every { writes: 1, call }
 }
 
-const fn opened(flag: WriteFlag) -> SyncPolicy {
+const fn by_flag(flag: WriteFlag) -> SyncPolicy {
     SyncPolicy::WithWrite { flag }
 }
 
-/// What makes a write durable.
+/// The values of `--sync`.
 const SYNCS: &[Choice<SyncPolicy>] = choices! {
     "none" SyncPolicy::None, "Nothing";
-    "fdatasync" each(SyncCall::Fdatasync), "fdatasync after each write";
-    "fsync" each(SyncCall::Fsync), "fsync after each write";
-    "dsync" opened(WriteFlag::OpenDsync), "O_DSYNC: the write returns when its data is durable";
-    "sync" opened(WriteFlag::OpenSync), "O_SYNC: also the data that describes the file";
+    "fdatasync" after_each_write(SyncCall::Fdatasync), "fdatasync after each write";
+    "fsync" after_each_write(SyncCall::Fsync), "fsync after each write";
+    "dsync" by_flag(WriteFlag::OpenDsync), "O_DSYNC: the write returns when its data is durable";
+    "sync" by_flag(WriteFlag::OpenSync), "O_SYNC: also the data that describes the file";
 };
 
 fn parse_rate(text: &str) -> Result<f64, String> {
@@ -174,7 +179,7 @@ fn parse_speed(text: &str) -> Result<u64, String> {
 /// Measures, and holds the run to `--abort-above`.
 pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
     let identities = ping.measuring.probe_all(&ping.targets)?;
-    let plan = plan(ping, &identities)?;
+    let plan = ping_plan(ping, &identities)?;
     let mut flags = ping.measuring.clone();
     if let Some(planned) = plan.ping() {
         flags.expected.extend(stop_rule(planned)?);
@@ -182,7 +187,7 @@ pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
     measure(MeasuringJob::new(plan, identities, &flags))?.exit()
 }
 
-/// The thresholds of `--abort-above`.
+/// The thresholds of `--abort-above`, one for each kind of operation; none without the flag.
 pub(crate) fn stop_rule(ping: &Ping) -> Result<Vec<Expected>, Failure> {
     let workload = &ping.workload;
     let Some(limit_ns) = ping.requests.abort_above_ns else {
@@ -224,8 +229,8 @@ fn shortest_duration(ns: u64) -> String {
     format!("{ns}ns")
 }
 
-/// The plan of `ping` for these targets.
-pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Failure> {
+/// The plan of `ping` for these targets. Fails for flags that do not fit each other or the targets.
+pub fn ping_plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Failure> {
     crate::targets::refuse_duplicates(identities)?;
     let plan = ping.measuring.plan("ping", identities);
     let block_bytes = request_bytes(ping)?;
@@ -239,7 +244,7 @@ pub fn plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan, Fai
         .min()
         .unwrap_or(0);
     let span = span_of_requests(ping, smallest_bytes, block_bytes)?;
-    let requests = ping_plan(ping, block_bytes, plan.seed)?;
+    let requests = pacing(ping, block_bytes, plan.seed)?;
     let workload = request_workload(ping, block_bytes, span, &requests);
     Ok(Plan {
         scratch: scratch_bytes.map(Scratch::of_size),
@@ -265,8 +270,8 @@ fn request_bytes(ping: &PingFlags) -> Result<u32, Failure> {
     }
 }
 
-/// Says how the requests follow each other.
-fn ping_plan(ping: &PingFlags, block_bytes: u32, seed: u64) -> Result<PingPlan, Failure> {
+/// The times of the requests. `seed` decides the order of the idle times of `--gaps`.
+fn pacing(ping: &PingFlags, block_bytes: u32, seed: u64) -> Result<PingPlan, Failure> {
     let (interval_ns, idle_ns) = if ping.gaps {
         (0, gap_schedule(rounds(ping)?, seed))
     } else {
@@ -284,22 +289,19 @@ fn ping_plan(ping: &PingFlags, block_bytes: u32, seed: u64) -> Result<PingPlan, 
 /// alongside an interval the slower of both counts.
 fn interval_ns(ping: &PingFlags, block_bytes: u32) -> u64 {
     let default_ns = if ping.rapid { 0 } else { INTERVAL_NS };
-    match (ping.interval, limit_interval_ns(ping, block_bytes)) {
-        (None, None) => default_ns,
-        (Some(interval_ns), None) => interval_ns,
-        (None, Some(limit_ns)) => limit_ns,
-        (Some(interval_ns), Some(limit_ns)) => interval_ns.max(limit_ns),
-    }
+    // `None` is less than any interval.
+    let slower_ns = ping.interval.max(limit_interval_ns(ping, block_bytes));
+    slower_ns.unwrap_or(default_ns)
 }
 
 /// The interval that keeps both `--rate` and `--speed`; `None` without either.
 fn limit_interval_ns(ping: &PingFlags, block_bytes: u32) -> Option<u64> {
     let mut limit_ns = None;
     if let Some(rate) = ping.rate {
-        limit_ns = Some((1e9 / rate).ceil() as u64);
+        limit_ns = Some((SECOND as f64 / rate).ceil() as u64);
     }
     if let Some(speed) = ping.speed {
-        let request_ns = (f64::from(block_bytes) * 1e9 / speed as f64).ceil() as u64;
+        let request_ns = (f64::from(block_bytes) * SECOND as f64 / speed as f64).ceil() as u64;
         limit_ns = limit_ns.max(Some(request_ns));
     }
     limit_ns
@@ -310,7 +312,7 @@ fn request_count(ping: &PingFlags) -> Option<u64> {
     if ping.gaps { None } else { ping.count }
 }
 
-/// Requests that do not count; at least one must.
+/// The number of requests that do not count. Fails where none is left that does.
 fn warmup_requests(ping: &PingFlags) -> Result<u64, Failure> {
     let count = request_count(ping).unwrap_or(u64::MAX);
     match ping.warmup {
@@ -322,7 +324,8 @@ fn warmup_requests(ping: &PingFlags) -> Result<u64, Failure> {
     }
 }
 
-/// Requests after each idle time.
+/// The number of requests after each idle time. Fails where the deadline has no room for one, or a
+/// record none for so many.
 fn rounds(ping: &PingFlags) -> Result<u64, Failure> {
     let round_ns = gap_round_ns();
     let fitting = ping.deadline.map(|ns| ns / round_ns);
@@ -354,11 +357,11 @@ fn request_workload(
     requests: &PingPlan,
 ) -> Workload {
     let read_permille = if ping.write {
-        0
+        WRITES_ONLY_PERMILLE
     } else if ping.alternate {
-        500
+        HALF_READS_PERMILLE
     } else {
-        1000
+        READS_ONLY_PERMILLE
     };
     let cache = if ping.cached {
         CachePolicy::Cached
@@ -372,7 +375,7 @@ fn request_workload(
         _ if !writes => SyncPolicy::None,
         Some(sync) => sync,
         None if ping.cached => SyncPolicy::None,
-        None => each(SyncCall::Fdatasync),
+        None => after_each_write(SyncCall::Fdatasync),
     };
     let mut stop = Stop {
         precision: None,
@@ -397,7 +400,7 @@ fn request_workload(
         workload.access = Access::Sequential;
     }
     if requests.interval_ns > 0 {
-        workload.rate = Some(1e9 / requests.interval_ns as f64);
+        workload.rate = Some(SECOND as f64 / requests.interval_ns as f64);
     }
     workload
 }
@@ -414,7 +417,7 @@ fn deadline_ns(ping: &PingFlags) -> Option<u64> {
     ping.deadline
 }
 
-/// The most requests that one target gets; `None` where no number follows.
+/// The most requests that one target gets; `None` where the flags set no limit.
 fn requests_max(stop: &Stop, requests: &PingPlan) -> Option<u64> {
     if !requests.idle_ns.is_empty() {
         return Some(requests.idle_ns.len() as u64);

@@ -6,6 +6,7 @@ mod verify;
 mod write;
 
 use crate::failure::Exit;
+use crate::stdio::{Presentation, print_document};
 use anyhow::Context as _;
 use diskproof_powercut::{
     DiskBehaviour, LogServer, LogStore, RehearsedCut, Token, rehearse, write_rehearsal,
@@ -59,18 +60,21 @@ pub enum PowercutStep {
     },
 }
 
-/// Runs a step.
+/// Runs a step of the test; each has exit codes of its own.
 pub fn run(flags: &PowercutFlags) -> anyhow::Result<Exit> {
     match &flags.step {
         PowercutStep::Serve(flags) => log::serve(flags),
         PowercutStep::Write(flags) => write::run(flags),
         PowercutStep::Verify(flags) => verify::run(flags),
-        PowercutStep::Rehearse { cuts, seed, json } => run_rehearsal(*cuts, *seed, *json),
+        PowercutStep::Rehearse { cuts, seed, json } => {
+            run_rehearsal(*cuts, *seed, Presentation::from_json_flag(*json))
+        }
     }
 }
 
-/// Cuts every simulated disk, and fails where one is judged wrongly.
-fn run_rehearsal(count: u16, seed: u64, as_json: bool) -> anyhow::Result<Exit> {
+/// Cuts the power of every simulated disk `count` times, and prints the verdicts. The exit code
+/// says whether all are right.
+fn run_rehearsal(count: u16, seed: u64, presentation: Presentation) -> anyhow::Result<Exit> {
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = LogServer::bind(loopback, Token::default(), LogStore::memory())?;
     let address = server.address()?.to_string();
@@ -84,8 +88,8 @@ fn run_rehearsal(count: u16, seed: u64, as_json: bool) -> anyhow::Result<Exit> {
         }
     }
     let document = json!({ "schema": "diskproof.powercut-rehearsal/1", "cuts": cuts });
-    crate::stdio::print_document(
-        as_json,
+    print_document(
+        presentation,
         |out| writeln!(out, "{document:#}"),
         |page| write_rehearsal(&cuts, page),
     )?;

@@ -3,10 +3,11 @@
 
 mod recorded;
 
+use crate::agreement::Agreement;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::job_file::{CliOverrides, JobFile, System, read_text};
-use crate::plan_file::{PlanFile, resolve_planned, sector_bytes};
+use crate::plan_file::{PlanFile, ResolvedWorkloads, resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::eprint_text;
@@ -16,7 +17,7 @@ use crate::workload::{
 };
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
-    Decide, EngineChoice, Order, Plan, Scratch, Skipped, Task, Workload, Workloads,
+    Decide, EngineChoice, Order, Plan, Scratch, Task, Workload, Workloads,
 };
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
@@ -121,7 +122,12 @@ pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
             let why = "a saved run sets the workloads; give only targets with it";
             return Err(Failure::Usage(format!("{}: {why}", record.display())).into());
         }
-        return recorded::repeat(record, targets, &run.measuring, run.yes);
+        return recorded::repeat(
+            record,
+            targets,
+            &run.measuring,
+            Agreement::from_yes_flag(run.yes),
+        );
     }
     if run.yes {
         let why = "--yes agrees to what a saved run (RECORD) changes; no saved run is named";
@@ -181,18 +187,23 @@ struct RunRequest {
     path: PathBuf,
     /// Differences between a job file and its translation.
     notes: Vec<String>,
-    /// A plan file may also run on targets without a scratch file.
+    /// Whether the size is that of a plan file, which may also run on targets without a scratch
+    /// file.
     is_size_planned: bool,
+    /// Says where the workloads are.
     work: WorkSource,
     order: Order,
     engine: Option<EngineChoice>,
 }
 
-/// The workloads.
+/// The place of a run's workloads.
 #[derive(Debug)]
 enum WorkSource {
+    /// The flags, one combination of the axes' values for each workload.
     Flags(Vec<WorkloadFlags>),
+    /// The plan or job file.
     File,
+    /// A load that `watch` recorded.
     Like(Box<LikeSource>),
 }
 
@@ -209,7 +220,8 @@ fn named_targets(run: &RunFlags, operands: &[PathBuf]) -> Result<Vec<PathBuf>, F
     }
 }
 
-/// A job file behind the targets would be a target of a few bytes.
+/// Refuses a job file behind the targets, which would be a target of a few bytes, and sections
+/// without a job file.
 fn refuse_misplaced_job_file(
     run: &RunFlags,
     planned: Option<&PathBuf>,
@@ -234,7 +246,7 @@ fn refuse_misplaced_job_file(
     }
 }
 
-/// Loads the load that `--like` names.
+/// Loads the load that `--like` names; `None` without the flag.
 fn like_source(run: &RunFlags, planned: Option<&PathBuf>) -> Result<Option<LikeSource>, Failure> {
     let Some(reference) = run.like.as_deref() else {
         return Ok(None);
@@ -255,7 +267,8 @@ fn like_source(run: &RunFlags, planned: Option<&PathBuf>) -> Result<Option<LikeS
     Ok(Some(source))
 }
 
-/// A file that the user did not write must not decide what is overwritten.
+/// Refuses `--overwrite` for targets that only the plan names: a file that the user did not write
+/// must not decide what is overwritten.
 fn refuse_planned_overwrite(path: &Path, targets: &[PathBuf]) -> Result<(), Failure> {
     if targets.is_empty() {
         return Ok(());
@@ -270,6 +283,7 @@ fn refuse_planned_overwrite(path: &Path, targets: &[PathBuf]) -> Result<(), Fail
 }
 
 impl RunRequest {
+    /// Reads the file that the command line names, and adds what its flags set.
     fn from_flags(run: &RunFlags) -> Result<Self, Failure> {
         let measuring = &run.measuring;
         let (planned, operands) = match run.operands.split_first() {
@@ -328,7 +342,7 @@ impl RunRequest {
         Ok(request)
     }
 
-    /// Requests what a plan file asks for, where the flags do not.
+    /// A run of the file's workloads. The flags go before what the file sets.
     fn from_plan_file(file: PlanFile, path: &Path, measuring: &MeasuringFlags) -> Self {
         Self {
             file: PlanFile {
@@ -345,6 +359,7 @@ impl RunRequest {
         }
     }
 
+    /// The plan for these targets. Fails where a workload does not fit them.
     fn plan(&self, identities: &[TargetIdentity], memory: Memory) -> Result<Plan, Failure> {
         let files = &self.file.scratch_files;
         let sizes_bytes: Vec<u64> = files.iter().map(|file| file.bytes).collect();
@@ -368,11 +383,12 @@ impl RunRequest {
             },
             engine: self.engine,
         };
-        let (workloads, skipped) = self.workloads(context, sector_bytes(identities))?;
-        let search = planned_search(&workloads, identities.len()).map_err(Failure::Usage)?;
+        let resolved = self.workloads(context, sector_bytes(identities))?;
+        let search =
+            planned_search(&resolved.workloads, identities.len()).map_err(Failure::Usage)?;
         let (decide, list, time_limit_ns) = match search {
-            Some((list, time_limit_ns)) => (Decide::Depth, list, time_limit_ns),
-            None => (Decide::AsPlanned, workloads, None),
+            Some(search) => (Decide::Depth, search.workloads, search.time_limit_ns),
+            None => (Decide::AsPlanned, resolved.workloads, None),
         };
         let like = match &self.work {
             WorkSource::Like(like) => Some(like.plan()),
@@ -393,16 +409,17 @@ impl RunRequest {
                 decide,
                 like,
             })],
-            skipped,
+            skipped: resolved.skipped,
             ..Plan::of("run", command_line())
         })
     }
 
+    /// The workloads on the targets of the context, whose sector is `unit_bytes`.
     fn workloads(
         &self,
         mut context: ResolveContext,
         unit_bytes: u32,
-    ) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
+    ) -> Result<ResolvedWorkloads, Failure> {
         match &self.work {
             WorkSource::Flags(combinations) => {
                 let mut workloads = Vec::new();
@@ -410,13 +427,19 @@ impl RunRequest {
                     workloads.push(resolve_flags(flags, &context, unit_bytes)?);
                     context.content = Content::Data;
                 }
-                Ok((workloads, Vec::new()))
+                Ok(ResolvedWorkloads {
+                    workloads,
+                    skipped: Vec::new(),
+                })
             }
             WorkSource::File => {
                 let shown = self.path.display().to_string();
                 resolve_planned(&shown, &self.file.workloads, context, unit_bytes)
             }
-            WorkSource::Like(like) => Ok((like.workloads(unit_bytes)?, Vec::new())),
+            WorkSource::Like(like) => Ok(ResolvedWorkloads {
+                workloads: like.workloads(unit_bytes)?,
+                skipped: Vec::new(),
+            }),
         }
     }
 
@@ -490,35 +513,36 @@ fn target_bytes(
     sizes_bytes: &[u64],
     scratch_bytes: Option<u64>,
 ) -> Vec<u64> {
-    let mut all = Vec::new();
+    let mut bytes_of_targets = Vec::new();
     for (index, identity) in identities.iter().enumerate() {
         let file_bytes = sizes_bytes.get(index).copied().or(scratch_bytes);
-        all.push(match file_bytes {
+        bytes_of_targets.push(match file_bytes {
             Some(bytes) if identity.kind == TargetKind::Directory => bytes,
             _ => identity.size_bytes,
         });
     }
-    all
+    bytes_of_targets
 }
 
 /// The room for the scratch file in each directory. Files on one filesystem share its free space.
 fn room_for_each(directories: &[&TargetIdentity]) -> u64 {
     directories
         .iter()
-        .map(|directory| scratch_bytes_max(directory) / files_beside(directory, directories))
+        .map(|directory| scratch_bytes_max(directory) / files_on_filesystem(directory, directories))
         .min()
         .unwrap_or(0)
 }
 
-/// Scratch files on the filesystem of a directory, its own included.
-fn files_beside(directory: &TargetIdentity, directories: &[&TargetIdentity]) -> u64 {
+/// The number of scratch files on the filesystem of a directory, its own included.
+fn files_on_filesystem(directory: &TargetIdentity, directories: &[&TargetIdentity]) -> u64 {
     directories
         .iter()
         .filter(|other| other.device == directory.device)
         .count() as u64
 }
 
-/// The gate checks each scratch file alone, and each alone may fit.
+/// Refuses a `--size` that is too small, or that does not fit several times: the gate checks each
+/// scratch file alone, and each alone may fit.
 fn check_size(size: u64, room: u64, directories: &[&TargetIdentity]) -> Result<(), Failure> {
     if size < SCRATCH_BYTES_UNIT {
         return Err(Failure::Usage(format!(
@@ -528,7 +552,7 @@ fn check_size(size: u64, room: u64, directories: &[&TargetIdentity]) -> Result<(
     }
     let share_space = directories
         .iter()
-        .any(|directory| files_beside(directory, directories) > 1);
+        .any(|directory| files_on_filesystem(directory, directories) > 1);
     if !share_space || size <= room {
         return Ok(());
     }
@@ -556,8 +580,8 @@ fn resolve_flags(
     unit_bytes: u32,
 ) -> Result<Workload, Failure> {
     let workload = resolve(flags, context, Wording::Flags).map_err(Failure::Usage)?;
-    if let Some((_, why)) = find_empty_schedule(std::slice::from_ref(&workload), Wording::Flags) {
-        return Err(Failure::Usage(why));
+    if let Some(empty) = find_empty_schedule(std::slice::from_ref(&workload), Wording::Flags) {
+        return Err(Failure::Usage(empty.why));
     }
     match sector_mismatch(&workload, unit_bytes) {
         Some(why) => Err(Failure::Usage(format!(
@@ -599,23 +623,25 @@ fn extension(path: &Path) -> Option<&str> {
     path.extension()?.to_str()
 }
 
-/// Reads a plan file, or translates a job file.
+/// Reads a plan file, or translates a job file. Fails for workload flags, which such a file sets.
 fn read_plan(path: &Path, run: &RunFlags, overrides: CliOverrides<'_>) -> Result<JobFile, Failure> {
     let shown = path.display();
-    let (kind, place) = if is_job_file(path) {
-        ("job", "options into its sections")
-    } else {
-        ("plan", "keys under [defaults] in it")
-    };
+    let is_job = is_job_file(path);
     if !run.workload.is_empty() || !run.axes.is_empty() {
+        let place = if is_job {
+            "options into its sections"
+        } else {
+            "keys under [defaults] in it"
+        };
         return Err(Failure::Usage(format!(
             "{shown} defines the workloads, so workload flags cannot be used with it; write them \
              as {place}"
         )));
     }
+    let kind = if is_job { "job" } else { "plan" };
     let text = read_text(path)
         .map_err(|why| Failure::Usage(format!("cannot read the {kind} file {shown}: {why}")))?;
-    if kind == "job" {
+    if is_job {
         crate::inspection::begin(path, run.measuring.verbosity());
         return JobFile::translate(&text, path, overrides, &System)
             .map_err(|error| Failure::Usage(error.to_string()));

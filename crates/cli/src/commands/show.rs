@@ -7,7 +7,7 @@ use crate::flags::{files, is_stdout, parse_page_name};
 use crate::output_files::{Trial, open_outputs, save_records, warn_of_left_out};
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stdio::{
-    ColorWhen, Verbosity, commands_page, ignore_closed_pipe, record_page, to_stdout,
+    ColorWhen, Presentation, Verbosity, commands_page, ignore_closed_pipe, record_page, to_stdout,
     write_record_page,
 };
 use diskproof_analysis::advice::postgres::advice;
@@ -66,23 +66,28 @@ impl ShowFlags {
     fn prints_json(&self) -> bool {
         self.json || self.outputs.iter().any(|path| is_stdout(path))
     }
+
+    fn presentation(&self) -> Presentation {
+        Presentation::from_json_flag(self.prints_json())
+    }
 }
 
-/// The format of `--format`.
+/// Reads the format of `--format`: an extension without its dot, or `postgresql.conf`.
 fn parse_format(text: &str) -> Result<&'static Format, String> {
     let name = format!("record.{text}");
     match format_of(Path::new(&name)) {
         Some(format) => Ok(format),
         None => {
-            let known = extensions(|_| true).replace('.', "");
+            let formats = extensions(|_| true).replace('.', "");
             Err(format!(
-                "unknown format; use postgresql.conf or one of {known}"
+                "unknown format; use postgresql.conf or one of {formats}"
             ))
         }
     }
 }
 
-/// Prints a record in a format that fills one file.
+/// Prints a record in a format; of several files that it fills, the first. Fails where the record
+/// has nothing for the format.
 fn print_format(record: &Record, format: &Format) -> anyhow::Result<Exit> {
     let files = format.files(record, Path::new("record"));
     let Some(file) = files.first() else {
@@ -98,7 +103,7 @@ fn print_format(record: &Record, format: &Format) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Runs the verb.
+/// Prints the run, comparison or fleet, or writes it to the files.
 pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
     let StoredRun {
         mut record,
@@ -157,7 +162,7 @@ fn show_fleet(show: &ShowFlags, fleet: &FleetRecord) -> anyhow::Result<Exit> {
         } else {
             FleetDetail::Differing
         };
-        merge::print(fleet, show.prints_json(), detail, show.color)?;
+        merge::print(fleet, show.presentation(), detail, show.color)?;
     }
     Ok(Exit::Done)
 }
@@ -181,7 +186,7 @@ fn write_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result
     compare::save(comparison, &outputs, Verbosity::lines(show.quiet))?;
     if show.prints_json() || outputs.is_empty() {
         let detail = MetricDetail::Independent;
-        compare::print(comparison, show.prints_json(), detail, show.color)?;
+        compare::print(comparison, show.presentation(), detail, show.color)?;
     }
     Ok(Exit::Done)
 }

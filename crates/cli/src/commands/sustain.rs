@@ -7,6 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_MIN, SECOND};
 use crate::plan_file::sector_bytes;
 use crate::session::{MeasuringJob, ProgressView, measure};
+use crate::standard_workloads::WRITES_ONLY_PERMILLE;
 use crate::workload::{
     Content, Count, Memory, ResolveContext, Time, Wording, WorkloadAxes, WorkloadFlags,
     WorkloadName, resolve, sector_mismatch,
@@ -26,23 +27,26 @@ use std::path::PathBuf;
 const TIME_NS: u64 = 2 * 3600 * SECOND;
 /// A shorter load does not outlast any credit.
 const TIME_NS_MIN: u64 = 10 * SECOND;
-/// A load of the usual time has so many rounds, as the specification of SNIA has rounds of a
-/// minute; those of a shorter one take at least five seconds, or a tenth of it.
+/// Rounds of a load of the usual time, so that each takes a minute.
 const ROUNDS: u64 = 120;
+/// The specification of SNIA has rounds of a minute.
 const ROUND_NS_MAX: u64 = 60 * SECOND;
+/// Rounds of a shorter load take at least this long, unless it would have fewer than
+/// [`ROUNDS_MIN`].
 const ROUND_NS_MIN: u64 = 5 * SECOND;
+/// The fewest rounds of a load.
 const ROUNDS_MIN: u64 = 10;
 /// Caches empty in seconds to minutes once nothing is written.
 const PAUSES_NS: [u64; 2] = [30 * SECOND, 300 * SECOND];
-/// The load after each pause.
+/// The time of the load after each pause.
 const AFTER_PAUSE_NS: u64 = 30 * SECOND;
-/// Pauses and what follows them take at most one part in this many of the time.
-const RECOVERY_PARTS: u64 = 4;
+/// Pauses and the load after them take at most a quarter of the time.
+const RECOVERY_DIVISOR: u64 = 4;
 /// The scratch file: as large as the caches of drives. Cells of flash that are written again count
 /// like new ones.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// Share of the time for the first write of the scratch file.
-const LAYOUT_PARTS: u64 = 20;
+/// The first write of the scratch file may take a twentieth of the time.
+const LAYOUT_DIVISOR: u64 = 20;
 /// A queue that keeps any disk busy.
 const DEPTH: u64 = 32;
 /// Spare flash beyond the size of a disk, in percent: 7 in consumer drives, 28 in those for
@@ -123,7 +127,7 @@ pub struct SustainFlags {
     pub measuring: MeasuringFlags,
 }
 
-/// How much a load may move; none of it would be no load.
+/// Reads the bytes that a load may move. Fails for 0, which would be no load.
 fn parse_budget(text: &str) -> Result<u64, String> {
     match parse_size(text) {
         Ok(0) => {
@@ -134,7 +138,7 @@ fn parse_budget(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A share of a rate in percent, such as `20%`.
+/// Reads a drop of the rate in percent, such as `20%`, as a share.
 fn parse_drop(text: &str) -> Result<f64, String> {
     let number: Result<f64, _> = text.trim_end_matches('%').trim_end().parse();
     match number {
@@ -143,7 +147,8 @@ fn parse_drop(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Measures.
+/// Measures the load, or with `--every` a series of short ones. With `--stop-at-drop`, the exit
+/// code says whether the rate fell.
 pub fn run(sustain: &SustainFlags) -> anyhow::Result<Exit> {
     if let Some(Time(every_ns)) = sustain.every {
         return every::run(&SeriesRequest {
@@ -153,11 +158,11 @@ pub fn run(sustain: &SustainFlags) -> anyhow::Result<Exit> {
             every_ns,
             for_ns: sustain.for_time.map(|time| time.0),
             each_ns: sample_ns(sustain),
-            plan: &|identity| plan(sustain, identity),
+            plan: &|identity| sustain_plan(sustain, identity),
         });
     }
     let identity = sustain.measuring.probe(&sustain.target)?;
-    let plan = plan(sustain, &identity)?;
+    let plan = sustain_plan(sustain, &identity)?;
     let mut job = MeasuringJob::new(plan, vec![identity], &sustain.measuring);
     if !sustain.plain {
         job.view = ProgressView::Screen;
@@ -166,15 +171,15 @@ pub fn run(sustain: &SustainFlags) -> anyhow::Result<Exit> {
 }
 
 /// The plan of `sustain` for this target.
-fn plan(sustain: &SustainFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
+fn sustain_plan(sustain: &SustainFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &sustain.measuring;
-    let time_ns = time_ns(sustain)?;
+    let time_ns = total_ns(sustain)?;
     let scratch_bytes = measuring.scratch_bytes(identity, SCRATCH_BYTES)?;
-    let mut load = load(sustain, identity, scratch_bytes)?;
+    let mut load = sustained_workload(sustain, identity, scratch_bytes)?;
     let mut load_ns = time_ns;
     let mut scratch = None;
     if let Some(bytes) = scratch_bytes {
-        let layout_ns = time_ns / LAYOUT_PARTS;
+        let layout_ns = time_ns / LAYOUT_DIVISOR;
         load_ns -= layout_ns;
         scratch = Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, layout_ns));
     }
@@ -194,7 +199,8 @@ fn plan(sustain: &SustainFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         budget_bytes: sustain.budget_bytes,
     };
     let has_precondition = spec.precondition_bytes.is_some();
-    let list = workloads(&spec, &load, part_of_recovery(AFTER_PAUSE_NS, load_ns));
+    let after_pause_ns = part_of_recovery(AFTER_PAUSE_NS, load_ns);
+    let workloads = all_workloads(&spec, &load, after_pause_ns);
     Ok(Plan {
         scratch,
         time_limit_ns: if has_precondition {
@@ -204,13 +210,14 @@ fn plan(sustain: &SustainFlags, identity: &TargetIdentity) -> Result<Plan, Failu
         },
         tasks: vec![Task::Workloads(Workloads {
             decide: Decide::Until(spec),
-            ..Workloads::as_planned(list)
+            ..Workloads::as_planned(workloads)
         })],
         ..measuring.plan("sustain", std::slice::from_ref(identity))
     })
 }
 
-fn time_ns(sustain: &SustainFlags) -> Result<u64, Failure> {
+/// The time of the load, its pauses and the first write of a scratch file.
+fn total_ns(sustain: &SustainFlags) -> Result<u64, Failure> {
     let time_ns = match sustain.workload.time {
         Some(Time(ns)) => ns,
         None if sustain.every.is_some() => every::TIME_NS,
@@ -234,18 +241,20 @@ fn sample_ns(sustain: &SustainFlags) -> u64 {
     }
 }
 
+/// The time of a round, in whole tenths of a second.
 fn round_ns(load_ns: u64) -> u64 {
     let usual_ns = (load_ns / ROUNDS).clamp(ROUND_NS_MIN, ROUND_NS_MAX);
     whole_tenths(usual_ns.min(load_ns / ROUNDS_MIN))
 }
 
-/// A part of the recovery after a fall, which shrinks with a short load.
+/// The time of a pause, or of the load after it: `part_ns`, or less of it in a load too short for
+/// the whole recovery.
 fn part_of_recovery(part_ns: u64, load_ns: u64) -> u64 {
     let mut usual_ns = 0;
     for pause_ns in PAUSES_NS {
         usual_ns += pause_ns + AFTER_PAUSE_NS;
     }
-    let allowed_ns = load_ns / RECOVERY_PARTS;
+    let allowed_ns = load_ns / RECOVERY_DIVISOR;
     if usual_ns <= allowed_ns {
         return part_ns;
     }
@@ -253,22 +262,22 @@ fn part_of_recovery(part_ns: u64, load_ns: u64) -> u64 {
     whole_tenths((part_ns as f64 * share) as u64)
 }
 
-/// Times are whole tenths of a second, of which there is at least one.
+/// The time in whole tenths of a second, but at least one.
 fn whole_tenths(ns: u64) -> u64 {
     let tenth_ns = SECOND / 10;
     (ns / tenth_ns).max(1) * tenth_ns
 }
 
 /// The precondition where there is one, the load, and the load after each pause.
-fn workloads(spec: &SustainPlan, load: &Workload, after_pause_ns: u64) -> Vec<Workload> {
-    let mut list = Vec::new();
+fn all_workloads(spec: &SustainPlan, load: &Workload, after_pause_ns: u64) -> Vec<Workload> {
+    let mut workloads = Vec::new();
     if let Some(bytes) = spec.precondition_bytes {
-        list.push(Workload {
+        workloads.push(Workload {
             block_bytes: load.block_bytes,
             depth: load.depth,
             workers: load.workers,
             engine: load.engine,
-            streams: Streams::with_reads(0),
+            streams: Streams::with_reads(WRITES_ONLY_PERMILLE),
             access: Access::Random {
                 distribution: Distribution::Uniform,
             },
@@ -279,7 +288,7 @@ fn workloads(spec: &SustainPlan, load: &Workload, after_pause_ns: u64) -> Vec<Wo
             ..Workload::named("precondition")
         });
     }
-    list.push(load.clone());
+    workloads.push(load.clone());
     for (number, _) in spec.pauses_ns.iter().enumerate() {
         let name = match number {
             0 => "after-short-pause",
@@ -288,13 +297,14 @@ fn workloads(spec: &SustainPlan, load: &Workload, after_pause_ns: u64) -> Vec<Wo
         let mut after = load.clone();
         after.name = name.to_owned();
         after.stop.time_ns = Some(after_pause_ns);
-        list.push(after);
+        workloads.push(after);
     }
-    list
+    workloads
 }
 
-/// The load: that of the flags, with what a database does where they say nothing.
-fn load(
+/// The load of the flags, which is that of a database's checkpoints where they say nothing. Its end
+/// is that of the usual time.
+fn sustained_workload(
     sustain: &SustainFlags,
     identity: &TargetIdentity,
     scratch_bytes: Option<u64>,
@@ -342,14 +352,14 @@ fn load(
 
 /// Refuses what would end the load earlier, or make it another measurement.
 fn refuse_other_ends(flags: &WorkloadFlags) -> Result<(), Failure> {
-    let others = [
+    let other_ends = [
         ("--precision", flags.precision.is_some()),
         ("--bytes", flags.bytes.is_some()),
         ("--ops", flags.ops.is_some()),
         ("--latency-target", flags.latency_target.is_some()),
         ("--verify", flags.verify.is_some()),
     ];
-    for (flag, is_given) in others {
+    for (flag, is_given) in other_ends {
         if is_given {
             return Err(Failure::Usage(format!(
                 "{flag} does not apply to a sustained load; limit it with --time or --budget-bytes"
@@ -359,7 +369,8 @@ fn refuse_other_ends(flags: &WorkloadFlags) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bytes of the precondition; `None` where none was asked for.
+/// Bytes of the precondition, in whole blocks; `None` without `--precondition`. Fails for a target
+/// that is no released device.
 fn precondition_bytes(
     sustain: &SustainFlags,
     identity: &TargetIdentity,

@@ -3,7 +3,7 @@
 mod matrix;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, SECOND, choices, one_of};
+use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, SECOND, WriteBan, choices, one_of};
 use crate::plan_file::sector_bytes;
 use crate::postgres::postgres_version;
 use crate::session::{MeasuringJob, measure};
@@ -19,19 +19,22 @@ use diskproof_model::units::{format_bytes, parse_duration};
 use matrix::{Matrix, MatrixLimits};
 use std::path::PathBuf;
 
-/// The help promises 3 min and 20 s.
+/// The help promises 3 min.
 const TIME_NS: u64 = 180 * SECOND;
+/// The help promises 20 s with --quick.
 const TIME_NS_QUICK: u64 = 20 * SECOND;
-/// Share of the time for the first write of the scratch file.
-const LAYOUT_PARTS: u64 = 10;
-/// Relative half-width of the interval that ends a cell.
+/// The first write of the scratch file may take a tenth of the time.
+const LAYOUT_DIVISOR: u64 = 10;
+/// A cell ends early once its rate is known to ± 2 %.
 const PRECISION: f64 = 0.02;
-/// Drives have up to 1 GiB of cache.
+/// A scratch file of four times the largest cache of a drive, 1 GiB.
 const SCRATCH_BYTES: u64 = 4 << 30;
+/// The scratch file with --quick: not smaller than the largest cache of a drive.
 const SCRATCH_BYTES_QUICK: u64 = 1 << 30;
-/// Together the writing cells write about so much, which wears a disk as little as a few scratch
+/// Together the writing cells write about so much, which wears a disk as little as eight scratch
 /// files do.
 const WRITE_BYTES: u64 = 32 << 30;
+/// The same with --quick: as much as eight of its scratch files.
 const WRITE_BYTES_QUICK: u64 = 8 << 30;
 /// From a page of the kernel to what no disk splits further; among them PostgreSQL's page and its
 /// largest combined read, 128 KiB by default.
@@ -44,12 +47,19 @@ const SIZES: [u32; 7] = [
     1 << 20,
     4 << 20,
 ];
+/// The sizes with --quick: PostgreSQL's page, its largest combined read, and a scan's request.
 const SIZES_QUICK: [u32; 3] = [8 << 10, 128 << 10, 1 << 20];
+/// Doubling depths, so that the knee is known to a factor of two.
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Every other depth, with --quick.
 const DEPTHS_QUICK: [u32; 4] = [1, 4, 16, 64];
+/// The most that `--depth` accepts.
 const DEPTH_MAX: u64 = 256;
-/// The smallest of `--spans`, and the factor between two.
+/// No disk has smaller sectors.
+const BLOCK_BYTES_MIN: u32 = 512;
+/// The smallest of `--spans`; all are multiples of it.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
+/// Each of the spans is this many times as large as the one before.
 const SPAN_STEP: u64 = 4;
 
 const HELP: &str = "\
@@ -163,7 +173,7 @@ const VIEWS: &[Choice<SweepView>] = choices! {
     "iozone" SweepView::Iozone, "iozone: kB/s by record size and operation, one at a time";
 };
 
-/// A depth of the matrix.
+/// Reads a depth of the matrix.
 fn parse_depth(text: &str) -> Result<u32, String> {
     let Count(depth) = parse_listed_count(text).map_err(|error| error.to_string())?;
     match u32::try_from(depth) {
@@ -189,7 +199,7 @@ fn view_axes(view: SweepView) -> DefaultAxes {
             operations: vec![Op::RandRead, Op::RandWrite],
         },
         SweepView::Iops => DefaultAxes {
-            block_bytes: doubling_sizes(512, 4 << 20),
+            block_bytes: doubling_sizes(BLOCK_BYTES_MIN, 4 << 20),
             depths: vec![32],
             operations: vec![Op::RandRead],
         },
@@ -221,10 +231,10 @@ fn doubling_sizes(smallest: u32, largest: u32) -> Vec<u32> {
     sizes
 }
 
-/// Measures.
+/// Measures the cells of the matrix, and the spans.
 pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
     let identity = sweep.measuring.probe(&sweep.target)?;
-    let plan = plan(sweep, &identity)?;
+    let plan = sweep_plan(sweep, &identity)?;
     measure(MeasuringJob::new(plan, vec![identity], &sweep.measuring))?.exit()
 }
 
@@ -234,8 +244,8 @@ fn total_ns(sweep: &SweepFlags) -> u64 {
     sweep.time.unwrap_or(default)
 }
 
-/// The plan of `sweep` for this target.
-fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
+/// The plan of `sweep` for this target. Fails where the target can do none of the cells.
+fn sweep_plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &sweep.measuring;
     let time_ns = total_ns(sweep);
     Failure::check_time(time_ns)?;
@@ -246,18 +256,18 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Failure> 
     };
     let scratch_bytes = measuring.scratch_bytes(identity, scratch_default)?;
     let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
-    let layout_ns = time_ns / LAYOUT_PARTS;
+    let layout_ns = time_ns / LAYOUT_DIVISOR;
     let mut cells_ns = time_ns;
     let mut scratch = None;
     if let Some(bytes) = scratch_bytes {
         cells_ns -= layout_ns;
         scratch = Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, layout_ns));
     }
-    let why_not_written = measuring
+    let write_ban = measuring
         .destructive
-        .why_not_written(sweep.read_only, identity.kind);
-    let mut spec = axes(sweep, why_not_written.is_none())?;
-    spec.span_bytes = spans(sweep, target_bytes)?;
+        .write_ban(sweep.read_only, identity.kind);
+    let mut spec = matrix_axes(sweep, write_ban)?;
+    spec.span_bytes = span_sizes(sweep, target_bytes)?;
     let limits = MatrixLimits {
         target_bytes,
         sector_bytes: sector_bytes(std::slice::from_ref(identity)),
@@ -266,7 +276,7 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Failure> 
         time_ns: cells_ns,
         precision: PRECISION,
         engine: measuring.engine,
-        why_not_written,
+        write_ban,
     };
     let matrix = Matrix::from_plan(&spec, &limits);
     if matrix.cells.is_empty() {
@@ -292,29 +302,29 @@ fn plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Failure> 
     })
 }
 
-/// The axes of the matrix: those of the flags, of the view, or the default ones.
-fn axes(sweep: &SweepFlags, can_write: bool) -> Result<SweepPlan, Failure> {
+/// The axes of the matrix: those of the flags, of the view, or the default ones, without spans.
+fn matrix_axes(sweep: &SweepFlags, write_ban: Option<WriteBan>) -> Result<SweepPlan, Failure> {
     let DefaultAxes {
         mut block_bytes,
         mut depths,
         mut operations,
-    } = default_axes(sweep, can_write);
+    } = default_axes(sweep, write_ban);
     let sizes = sweep.bs.iter().map(|size| size.0).collect();
-    replace("bs", &mut block_bytes, sizes, |bytes| {
+    replace_axis("bs", &mut block_bytes, sizes, |bytes| {
         format_bytes(u64::from(*bytes))
     })?;
-    replace(
+    replace_axis(
         "depth",
         &mut depths,
         sweep.depth.clone(),
         ToString::to_string,
     )?;
-    replace("rw", &mut operations, sweep.rw.clone(), |operation| {
+    replace_axis("rw", &mut operations, sweep.rw.clone(), |operation| {
         operation.as_str().to_owned()
     })?;
     block_bytes.sort_unstable();
     depths.sort_unstable();
-    if let Some(small) = block_bytes.iter().find(|bytes| **bytes < 512) {
+    if let Some(small) = block_bytes.iter().find(|bytes| **bytes < BLOCK_BYTES_MIN) {
         return Err(Failure::Usage(format!(
             "--bs {small}: no disk has smaller sectors than 512 bytes; use at least 512"
         )));
@@ -328,7 +338,9 @@ fn axes(sweep: &SweepFlags, can_write: bool) -> Result<SweepPlan, Failure> {
     })
 }
 
-fn default_axes(sweep: &SweepFlags, can_write: bool) -> DefaultAxes {
+/// The axes without flags. Where nothing may be written, they have no writing operation.
+fn default_axes(sweep: &SweepFlags, write_ban: Option<WriteBan>) -> DefaultAxes {
+    let can_write = write_ban.is_none();
     if let Some(view) = sweep.view {
         let mut axes = view_axes(view);
         if !can_write {
@@ -336,12 +348,12 @@ fn default_axes(sweep: &SweepFlags, can_write: bool) -> DefaultAxes {
         }
         return axes;
     }
-    let second = if can_write {
+    let second_operation = if can_write {
         SweepOperation::RandWrite
     } else {
         SweepOperation::Read
     };
-    let operations = vec![SweepOperation::RandRead, second];
+    let operations = vec![SweepOperation::RandRead, second_operation];
     if sweep.quick {
         return DefaultAxes {
             block_bytes: SIZES_QUICK.to_vec(),
@@ -356,8 +368,9 @@ fn default_axes(sweep: &SweepFlags, can_write: bool) -> DefaultAxes {
     }
 }
 
-/// Replaces the values of an axis by those of its flag, if it has any.
-fn replace<T: PartialEq>(
+/// Replaces the values of an axis by those of its flag, if it has any. Fails where one of them is
+/// repeated; `key` and `word` name it in the error.
+fn replace_axis<T: PartialEq>(
     key: &str,
     values: &mut Vec<T>,
     given: Vec<T>,
@@ -369,7 +382,9 @@ fn replace<T: PartialEq>(
     refuse_repeated(key, values, word).map_err(Failure::Usage)
 }
 
-fn spans(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {
+/// The parts of the target of `--spans`, ascending, the last of which is all of it; none without
+/// the flag.
+fn span_sizes(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {
     let Some(given) = &sweep.spans else {
         return Ok(Vec::new());
     };

@@ -17,10 +17,11 @@ use diskproof_model::units::{format_duration, parse_duration};
 use diskproof_report::terminal::Detail;
 use std::path::PathBuf;
 use steps::{WatchSession, named_devices};
-use view::LiveView;
+use view::{LiveView, RequestedView};
 
-/// Reading the counters of a thousand processes takes some milliseconds.
+/// The shortest step: reading the counters of a thousand processes takes some milliseconds.
 const INTERVAL_NS_MIN: u64 = SECOND / 10;
+/// The longest step, as the error names it.
 const INTERVAL_NS_MAX: u64 = 3600 * SECOND;
 
 const HELP: &str = "\
@@ -121,12 +122,23 @@ impl WatchFlags {
         Verbosity::lines(self.quiet)
     }
 
-    /// Whether the history keeps the load.
+    fn requested_view(&self) -> RequestedView {
+        if self.prints_json() {
+            RequestedView::Silent
+        } else if self.plain {
+            RequestedView::Lines
+        } else {
+            RequestedView::Screen
+        }
+    }
+
+    /// Whether the load is saved in the history.
     fn keeps(&self) -> bool {
         self.record || self.history.label.is_some()
     }
 
-    /// Whether nothing follows after so many steps, the next of which would end at this interval.
+    /// Whether the watch is over after this many steps. The next one would end with the interval
+    /// `next_end`, counted from 1.
     fn is_over(&self, steps: u64, next_end: u64) -> bool {
         if let Some(count) = self.count
             && steps >= count
@@ -160,14 +172,14 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     if watch.keeps() {
         refuse_foreign_history(&watch.history)?;
     }
-    let chosen = named_devices(&watch.devices, watch.verbosity())?;
+    let devices = named_devices(&watch.devices, watch.verbosity())?;
     let paths = crate::flags::files(&[&watch.outputs, &watch.html]);
     let outputs = open_outputs(&paths, watch.history.file(), Trial::Create)?;
     interrupt::listen()?;
     interrupt::end_cleanly();
     crate::inspection::end();
     let mut session = WatchSession::start(
-        chosen,
+        devices,
         watch.interval,
         watch.postgres.as_deref(),
         watch.history.history.clone(),
@@ -184,9 +196,9 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     }
 }
 
-/// Shows step after step, until the end or until no device is left.
+/// Shows step after step, until the end or until no device is left, which is a failure.
 fn follow(watch: &WatchFlags, session: &mut WatchSession) -> anyhow::Result<Exit> {
-    let mut view = LiveView::start(watch.prints_json(), watch.plain, watch.color)?;
+    let mut view = LiveView::start(watch.requested_view(), watch.color)?;
     let mut steps = 0;
     loop {
         let next_end = session.next_end();
@@ -211,7 +223,8 @@ fn follow(watch: &WatchFlags, session: &mut WatchSession) -> anyhow::Result<Exit
     Ok(Exit::Done)
 }
 
-/// Saves before it prints: a reader that goes away must not cost the record.
+/// Makes, saves and prints the record of the load. Saves before it prints: a reader that goes away
+/// must not cost the record.
 fn conclude(watch: &WatchFlags, session: WatchSession, outputs: &[Output]) -> anyhow::Result<()> {
     let started = session.started_wall;
     let (observed, targets) = session.finish();

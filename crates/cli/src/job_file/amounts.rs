@@ -1,4 +1,4 @@
-//! How much a job transfers, as observed with fio 3.42. Pure.
+//! The bytes that a job transfers, as observed with fio 3.42. Pure.
 
 use super::jobs::FioJob;
 use super::placement::FilePart;
@@ -7,14 +7,16 @@ use crate::workload::Bytes;
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::shape::ZoneStride;
 
-/// A sequential mix of so few whole blocks has them all in one direction, with fio's seed.
+/// With fio's seed, a sequential mix of fewer whole blocks has them all in one direction.
 const MIXED_BLOCKS_MIN: u64 = 3;
+/// Shares of a mix are thousandths.
+const PERMILLE: u64 = 1000;
 
 /// The bytes that a copy transfers in its part of the file.
-pub(crate) fn work_bytes(job: &FioJob, own: FilePart) -> Translated<u64> {
+pub(crate) fn work_bytes(job: &FioJob, part: FilePart) -> Translated<u64> {
     let loops = job.extent.loops;
-    let asked = job.extent.io_size.map(|size| size.bytes(own.job_bytes));
-    let io_size = asked.map(|bytes| job.whole_blocks(bytes.saturating_mul(loops)));
+    let lap_bytes = job.extent.io_size.map(|size| size.bytes(part.job_bytes));
+    let io_size = lap_bytes.map(|bytes| job.whole_blocks(bytes.saturating_mul(loops)));
     let gap_step = match job.flags.stride {
         Some(Bytes(step)) => Some(step),
         None => job.gap_step_bytes,
@@ -24,76 +26,80 @@ pub(crate) fn work_bytes(job: &FioJob, own: FilePart) -> Translated<u64> {
     {
         return match io_size {
             Some(bytes) => Ok(bytes),
-            None => Ok(zone_bytes(job, zones, own).saturating_mul(loops)),
+            None => Ok(zone_bytes(job, zones, part).saturating_mul(loops)),
         };
     }
     let is_backward = job.flags.backward.is_some();
     if !is_backward && gap_step.is_none() {
-        return Ok(bytes_of_laps(job, own, asked));
+        return Ok(bytes_of_laps(job, part, lap_bytes));
     }
-    if is_backward && !own.is_whole_file && job.extent.offset != Amount::Bytes(0) {
+    if is_backward && !part.is_whole_file && job.extent.offset != Amount::Bytes(0) {
         return Err(job.error(
             "fio ends a backward job with an offset after one or two requests; remove the offset, \
              or write a plan file with backward and span",
         ));
     }
     let pass = match gap_step {
-        Some(step) if !is_backward => gap_pass_bytes(job, own, step),
-        _ => job.whole_blocks(own.job_bytes),
+        Some(step) if !is_backward => gap_pass_bytes(job, part, step),
+        _ => job.whole_blocks(part.job_bytes),
     };
-    let limit = job.whole_blocks(own.job_bytes.saturating_mul(loops));
+    let limit = job.whole_blocks(part.job_bytes.saturating_mul(loops));
     let total = pass.saturating_mul(loops).min(limit);
     match io_size {
         Some(bytes) if bytes > total && is_backward => Err(job.error(
             "a backward job transfers less than io_size in one pass; use loops, or time_based \
              with a runtime",
         )),
-        Some(bytes) => Ok(bytes.min(bytes_of_more_laps(job, pass, asked.unwrap_or(0)))),
+        Some(bytes) => {
+            let more_bytes = bytes_of_more_laps(job, pass, lap_bytes.unwrap_or(0));
+            Ok(bytes.min(more_bytes))
+        }
         None => Ok(total),
     }
 }
 
 /// The bytes of one pass with gaps: a job ends when a block reaches or crosses the end of its file,
 /// and starts another pass when the next block lies behind the end.
-fn gap_pass_bytes(job: &FioJob, own: FilePart, step: u64) -> u64 {
+fn gap_pass_bytes(job: &FioJob, part: FilePart, step: u64) -> u64 {
     let block = job.smallest_block();
-    let rest = own.job_bytes % step;
-    if !own.is_whole_file || (rest > 0 && rest <= block) {
-        (own.job_bytes.saturating_sub(block) / step + 1) * block
+    let last_step = part.job_bytes % step;
+    if !part.is_whole_file || (last_step > 0 && last_step <= block) {
+        (part.job_bytes.saturating_sub(block) / step + 1) * block
     } else {
-        job.whole_blocks(own.job_bytes)
+        job.whole_blocks(part.job_bytes)
     }
 }
 
-/// The bytes of a job without gaps, of `asked` bytes in place of its size. It ends with the block
-/// that reaches them, or with its last lap.
-fn bytes_of_laps(job: &FioJob, own: FilePart, asked: Option<u64>) -> u64 {
+/// The bytes of a job without gaps. `asked` is its `io_size`, which takes the place of its size. It
+/// ends with the block that reaches them, or with its last lap.
+fn bytes_of_laps(job: &FioJob, part: FilePart, asked: Option<u64>) -> u64 {
     let block = job.smallest_block();
     let loops = job.extent.loops;
-    let lap = lap_bytes(job, own, asked.unwrap_or(0));
+    let lap = lap_bytes(job, part, asked.unwrap_or(0));
     // If the file has less than the job, the last lap starts again; several files end it.
-    let rest = if job.files > 1 {
+    let restarted = if job.files > 1 {
         0
     } else {
-        own.job_bytes.saturating_sub(lap) / block * block
+        part.job_bytes.saturating_sub(lap) / block * block
     };
-    let laps = lap.saturating_mul(loops).saturating_add(rest);
+    let laps = lap.saturating_mul(loops).saturating_add(restarted);
     let Some(asked) = asked else {
-        let limit = job.whole_blocks(own.job_bytes.saturating_mul(loops));
+        let limit = job.whole_blocks(part.job_bytes.saturating_mul(loops));
         return limit.min(laps);
     };
     let limit = job.whole_blocks(asked.saturating_mul(loops));
     // The reads that verify a lap count, too.
-    let counted = if job.reads_back() { 2 } else { 1 };
-    let more = bytes_of_more_laps(job, lap.saturating_mul(counted), asked) / counted;
+    let passes_in_lap = if job.reads_back() { 2 } else { 1 };
+    let counted_bytes = lap.saturating_mul(passes_in_lap);
+    let more = bytes_of_more_laps(job, counted_bytes, asked) / passes_in_lap;
     limit.min(laps.max(more))
 }
 
-/// The bytes with which a lap of a job ends, at most.
-fn lap_bytes(job: &FioJob, own: FilePart, asked: u64) -> u64 {
+/// The most bytes of a lap, after which it ends.
+fn lap_bytes(job: &FioJob, part: FilePart, asked: u64) -> u64 {
     let block = job.smallest_block();
-    let size = job.whole_blocks(own.job_bytes);
-    let in_file = own.length / block * block;
+    let size = job.whole_blocks(part.job_bytes);
+    let in_file = part.length / block * block;
     if job.is_mapped || !(job.is_random() || job.rw().is_mix()) {
         // Ends with the last whole block of the file.
         return if job.laps_have_whole_file() {
@@ -104,7 +110,7 @@ fn lap_bytes(job: &FioJob, own: FilePart, asked: u64) -> u64 {
     }
     if job.is_random() {
         return if job.laps_have_whole_file() {
-            job.whole_blocks(asked.max(own.job_bytes).saturating_mul(job.extent.loops))
+            job.whole_blocks(asked.max(part.job_bytes).saturating_mul(job.extent.loops))
         } else if job.rw().changes_blocks() {
             size.max(job.whole_blocks(asked))
         } else {
@@ -113,23 +119,24 @@ fn lap_bytes(job: &FioJob, own: FilePart, asked: u64) -> u64 {
     }
     // Each direction has its own place in the file. In a short one, the first to reach the end ends
     // the job; in a longer one, the size does.
-    if own.job_bytes / block < MIXED_BLOCKS_MIN {
+    if part.job_bytes / block < MIXED_BLOCKS_MIN {
         size.min(in_file)
     } else if job.laps_have_whole_file() {
         let larger = larger_direction_permille(job);
-        job.whole_blocks(in_file.saturating_mul(1000) / larger)
+        job.whole_blocks(in_file.saturating_mul(PERMILLE) / larger)
     } else {
         size
     }
 }
 
-/// The share of the direction of a mix that has more requests, and so reaches the end first.
+/// The share of the direction of a mix that has more requests, and so reaches the end first, in
+/// thousandths.
 fn larger_direction_permille(job: &FioJob) -> u64 {
     let reads = match job.flags.rwmixread {
         Some(share) => u64::from(share.0),
-        None => 500,
+        None => PERMILLE / 2,
     };
-    let writes = 1000_u64.saturating_sub(reads);
+    let writes = PERMILLE.saturating_sub(reads);
     reads.max(writes).max(1)
 }
 
@@ -146,14 +153,14 @@ fn bytes_of_more_laps(job: &FioJob, lap: u64, io_size: u64) -> u64 {
 
 /// The bytes of a job with zones: those of its size, in several laps where they need them. As in
 /// fio, it ends where the end of the file cuts a zone short.
-fn zone_bytes(job: &FioJob, zones: ZoneStride, own: FilePart) -> u64 {
+fn zone_bytes(job: &FioJob, zones: ZoneStride, part: FilePart) -> u64 {
     let block = job.smallest_block();
-    let size = job.whole_blocks(own.job_bytes);
+    let size = job.whole_blocks(part.job_bytes);
     let period = zones.zone_bytes.saturating_add(zones.skip_bytes).max(1);
-    let whole_zones = own.length / period;
-    let rest = own.length % period;
-    if rest > 0 && rest < zones.zone_bytes {
-        size.min((whole_zones * zones.zone_bytes + rest) / block * block)
+    let whole_zones = part.length / period;
+    let cut_zone = part.length % period;
+    if cut_zone > 0 && cut_zone < zones.zone_bytes {
+        size.min((whole_zones * zones.zone_bytes + cut_zone) / block * block)
     } else {
         size
     }

@@ -9,43 +9,43 @@ use diskproof_model::target::TargetKind;
 use diskproof_model::units::format_bytes;
 use std::path::{Path, PathBuf};
 
-/// What a path leads to.
+/// The kind of thing that a path leads to, after symlinks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathKind {
-    /// Nothing.
+    /// The path does not exist.
     Nothing,
-    /// A directory.
+    /// A directory, in which scratch files can be made.
     Directory,
     /// A regular file of this many bytes.
     File(u64),
     /// A block device of this many bytes.
     Device(u64),
-    /// Something that cannot be measured, and why.
+    /// Something that cannot be measured; the reason, as a sentence.
     Other(String),
 }
 
-/// fio's keywords, with their values.
+/// fio's keywords, which begin with `$`, with their values.
 pub type Keywords = [(&'static str, u64); 3];
 
 /// The machine and its files, as far as a job file refers to them. Read-only.
 pub trait Environment {
-    /// An environment variable.
+    /// The value of an environment variable; `None` where it is unset or not UTF-8.
     fn variable(&self, name: &str) -> Option<String>;
-    /// fio's keywords on this machine.
+    /// fio's keywords with their values on this machine.
     fn keywords(&self) -> Keywords;
-    /// Text of an included file, or why it cannot be read.
+    /// The text of an included file. The error says why it cannot be read.
     fn text(&self, path: &Path) -> Result<String, String>;
-    /// What a path leads to.
-    fn found(&self, path: &Path) -> PathKind;
+    /// The kind of thing that a path leads to.
+    fn path_kind(&self, path: &Path) -> PathKind;
     /// Whether a path names a file that diskproof made, and that nothing has changed since.
     fn is_own(&self, path: &Path) -> bool;
     /// The I/O scheduler of the disk below a path, where the kernel names one.
     fn scheduler(&self, path: &Path) -> Option<String>;
-    /// The path from the root.
+    /// The path from the root. Symlinks and `..` stay as they are.
     fn absolute(&self, path: &Path) -> PathBuf;
 }
 
-/// This machine.
+/// The machine that runs the program.
 #[derive(Debug, Clone, Copy)]
 pub struct System;
 
@@ -70,7 +70,7 @@ impl Environment for System {
         read_text(path)
     }
 
-    fn found(&self, path: &Path) -> PathKind {
+    fn path_kind(&self, path: &Path) -> PathKind {
         let identity = match probe(path) {
             Ok(identity) => identity,
             Err(ProbeError::Missing { .. }) => return PathKind::Nothing,
@@ -116,7 +116,8 @@ impl Environment for System {
     }
 }
 
-/// Text of a plan, profile or job file, or why it cannot be read. No output replaces the file.
+/// The text of a plan, profile or job file, which no output replaces from here on. The error says
+/// why it cannot be read.
 pub fn read_text(path: &Path) -> Result<String, String> {
     register(path, InputRole::Document);
     read_small_file(path, PLAN_FILE_BYTES_MAX)

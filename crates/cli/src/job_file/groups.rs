@@ -3,7 +3,7 @@
 use super::jobs::{FioJob, GivenName};
 use super::translation::Translated;
 
-/// The jobs that run together, as indexes, in the order in which they start.
+/// The groups of jobs that run together, as indexes into `jobs`, in the order in which they start.
 pub(crate) fn job_groups(jobs: &[FioJob]) -> Translated<Vec<Vec<usize>>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     // The job whose end starts the last group.
@@ -13,7 +13,7 @@ pub(crate) fn job_groups(jobs: &[FioJob]) -> Translated<Vec<Vec<usize>>> {
             check_awaited(job, awaited, &jobs[..index])?;
         }
         match groups.last_mut() {
-            Some(group) if runs_beside(job, group, jobs, starter)? => group.push(index),
+            Some(group) if runs_with_group(job, group, jobs, starter)? => group.push(index),
             _ => {
                 groups.push(vec![index]);
                 starter = match &job.waits_for {
@@ -27,8 +27,9 @@ pub(crate) fn job_groups(jobs: &[FioJob]) -> Translated<Vec<Vec<usize>>> {
     Ok(groups)
 }
 
+/// Refuses a job that waits for one that is not above it.
 fn check_awaited(job: &FioJob, awaited: &GivenName, earlier: &[FioJob]) -> Translated<()> {
-    if earlier.iter().any(|one| one.section == awaited.name) {
+    if earlier.iter().any(|other| other.section == awaited.name) {
         return Ok(());
     }
     Err(awaited.source.error(format!(
@@ -38,7 +39,7 @@ fn check_awaited(job: &FioJob, awaited: &GivenName, earlier: &[FioJob]) -> Trans
 }
 
 /// Whether a job runs together with the last group, which `starter` started with its end.
-fn runs_beside(
+fn runs_with_group(
     job: &FioJob,
     group: &[usize],
     jobs: &[FioJob],
@@ -56,7 +57,10 @@ fn runs_beside(
         return Ok(true);
     };
     // All jobs that run are the one it waits for.
-    if group.iter().all(|one| jobs[*one].section == awaited.name) {
+    if group
+        .iter()
+        .all(|index| jobs[*index].section == awaited.name)
+    {
         return Ok(false);
     }
     if starter == Some(awaited.name.as_str()) {

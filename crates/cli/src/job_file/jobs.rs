@@ -12,35 +12,35 @@ use diskproof_model::shape::{LoadShape, ThreadSetup};
 
 /// The names of files without `filename` and `filename_format`.
 pub(crate) const FILENAME_FORMAT_DEFAULT: &str = "$jobname.$jobnum.$filenum";
-/// fio's default.
+/// The block size of a job without `bs`.
 pub(crate) const BLOCK_BYTES_DEFAULT: u32 = 4096;
 
-/// A name in a job file, and the line that gives it.
+/// A name that a job file sets, with its place for errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GivenName {
-    /// The name.
+    /// The name as the file spells it.
     pub name: String,
-    /// The line.
+    /// The line that sets it.
     pub source: SourceLine,
 }
 
-/// Names of files, and the line that gives the last of them.
+/// Names of files that a job file sets, with their place for errors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GivenNames {
     /// The names, at least one.
     pub names: Vec<String>,
-    /// The line.
+    /// The line that sets the last of them.
     pub source: SourceLine,
 }
 
-/// One job.
+/// A job: fio runs `numjobs` copies of it.
 #[derive(Debug, Clone)]
 pub(crate) struct FioJob {
     /// Where its section begins.
     pub source: SourceLine,
-    /// Name of its section.
+    /// The name of its section, by which errors and `wait_for` know it.
     pub section: String,
-    /// Name in results.
+    /// Its name in results.
     pub name: String,
     /// The author's description.
     pub description: Option<String>,
@@ -48,7 +48,7 @@ pub(crate) struct FioJob {
     pub gap_step_bytes: Option<u64>,
     /// The keys of each copy that depend neither on its part of the file nor on the page cache.
     pub flags: WorkloadFlags,
-    /// Number of copies.
+    /// Number of its copies, which fio calls jobs, too.
     pub numjobs: u64,
     /// Whether each copy has one of the processors for itself, in turn.
     pub splits_cpus: bool,
@@ -147,7 +147,7 @@ impl FioJob {
         }
     }
 
-    /// What it does, in which order of blocks.
+    /// The direction and order of its requests.
     pub(crate) fn rw(&self) -> Rw {
         self.flags.rw.unwrap_or(Rw::RANDREAD)
     }
@@ -173,16 +173,17 @@ impl FioJob {
         self.extent.offset.bytes(0).saturating_add(before)
     }
 
-    /// Its bytes in each of its several new files; `None` where that follows from other files.
+    /// The bytes that it uses in each of its several new files; `None` where that follows from
+    /// other files.
     fn bytes_in_each_file(&self) -> Option<u64> {
         let files = self.files.max(1);
         match (self.extent.file_bytes, self.extent.size) {
-            (Some(all), size) => {
-                let file = all / files;
-                let behind = file.saturating_sub(self.start_in_each_file());
+            (Some(total), size) => {
+                let file = total / files;
+                let behind_start = file.saturating_sub(self.start_in_each_file());
                 match size {
-                    Some(share @ Amount::Percent(_)) => Some(share.bytes(file).min(behind)),
-                    _ => Some(behind),
+                    Some(share @ Amount::Percent(_)) => Some(share.bytes(file).min(behind_start)),
+                    _ => Some(behind_start),
                 }
             }
             (None, Some(Amount::Bytes(size))) => Some(size / files),
@@ -193,7 +194,7 @@ impl FioJob {
     /// The size of each of its several new files; `None` where that follows from other files.
     pub(crate) fn bytes_of_each_file(&self) -> Option<u64> {
         match (self.extent.file_bytes, self.extent.size) {
-            (Some(all), Some(Amount::Bytes(_)) | None) => Some(all / self.files.max(1)),
+            (Some(total), Some(Amount::Bytes(_)) | None) => Some(total / self.files.max(1)),
             _ => Some(self.start_in_each_file() + self.bytes_in_each_file()?),
         }
     }
@@ -210,11 +211,13 @@ impl FioJob {
 
     /// The bytes of all of its several files that stay, as the job sets them.
     pub(crate) fn asked_bytes(&self) -> Option<u64> {
-        let all = self.bytes_in_each_file()?.saturating_mul(self.files);
+        let in_files = self.bytes_in_each_file()?.saturating_mul(self.files);
         match self.extent.size {
-            Some(Amount::Bytes(size)) if self.extent.file_bytes.is_some() => Some(size.min(all)),
+            Some(Amount::Bytes(size)) if self.extent.file_bytes.is_some() => {
+                Some(size.min(in_files))
+            }
             Some(Amount::Bytes(size)) => Some(size),
-            _ => Some(all),
+            _ => Some(in_files),
         }
     }
 
@@ -236,7 +239,7 @@ impl FioJob {
         is_blocking && (self.extent.loops > 1 || self.extent.io_size.is_some())
     }
 
-    /// So many bytes, up to the end of the last block.
+    /// The bytes rounded up to whole blocks.
     pub(crate) fn whole_blocks(&self, bytes: u64) -> u64 {
         let block = self.smallest_block().max(1);
         bytes.div_ceil(block).saturating_mul(block)
@@ -276,8 +279,8 @@ impl FioJob {
 
     /// The sizes of all operations.
     fn block_sizes(&self) -> impl Iterator<Item = u64> {
-        let of_writes = self.flags.other_sizes.iter().map(|share| share.block_bytes);
-        self.flags.sizes().chain(of_writes).map(u64::from)
+        let write_sizes = self.flags.other_sizes.iter().map(|share| share.block_bytes);
+        self.flags.sizes().chain(write_sizes).map(u64::from)
     }
 
     /// The smallest size of any operation.
@@ -305,7 +308,7 @@ impl FioJob {
 /// Use of the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cache {
-    /// None: `direct=1`.
+    /// Not used: `direct=1`.
     Direct,
     /// Emptied first: `direct=0` with `invalidate=1`, fio's default.
     Emptied,
@@ -313,14 +316,14 @@ pub(crate) enum Cache {
     Kept,
 }
 
-/// The part of the file, and the amount of I/O in it.
+/// The part of the file that a job uses, and the amount of its I/O there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JobExtent {
-    /// Its start.
+    /// Where the part of the first copy starts.
     pub offset: Amount,
     /// Distance between the starts of consecutive copies.
     pub increment: Amount,
-    /// Its length.
+    /// The length of the part; `None` up to the end of the file.
     pub size: Option<Amount>,
     /// Whether it goes on until there is no space (`fill_device`).
     pub fills: bool,

@@ -35,7 +35,7 @@ const SECTIONS_LISTED: usize = 12;
 /// A translated job file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobFile {
-    /// The structure of a plan file.
+    /// The workloads and targets, as a plan file would set them.
     pub plan: PlanFile,
     /// Differences from fio, one sentence each.
     pub notes: Vec<String>,
@@ -51,18 +51,22 @@ impl JobFile {
         overrides: CliOverrides<'_>,
         environment: &dyn Environment,
     ) -> Result<Self, JobFileError> {
-        let text = text.into();
-        Self::translate_all(&[JobText::File { text, path }], overrides, environment)
+        let file = JobText::File {
+            text: text.into(),
+            path,
+        };
+        Self::translate_all(&[file], overrides, environment)
     }
 
-    /// Translates several texts with jobs as one.
+    /// Translates several texts as if one file contained them. Fails for options that would change
+    /// the load, with their line.
     pub fn translate_all(
         texts: &[JobText<'_>],
         overrides: CliOverrides<'_>,
         environment: &dyn Environment,
     ) -> Result<Self, JobFileError> {
         let read = sections::read_sections(texts, environment)?;
-        let sections = select(read.sections, overrides.sections)?;
+        let sections = named_sections(read.sections, overrides.sections)?;
         let translation = Translation::new(overrides, environment);
         if let Some(unset) = read.unset {
             // Setting the variable would not help where the engine is not supported.
@@ -76,7 +80,7 @@ impl JobFile {
             jobs.push(reading::read_job(section, &translation)?);
         }
         check_copies(&jobs)?;
-        make_only(&mut jobs)?;
+        replace_creating_jobs(&mut jobs)?;
         let written = WrittenJobs {
             sections: &sections,
             global: &read.global,
@@ -98,11 +102,11 @@ impl JobFile {
         }
         number_copies(&mut all_parts);
         let placements = placement::place(&all_parts, &translation)?;
-        let planned = workloads::plan(&all_parts, &placements, &translation)?;
+        let planned = workloads::plan_jobs(&all_parts, &placements, &translation)?;
         let mut workloads = planned.workloads.into_iter();
         for job in &mut carried {
-            for of_part in workloads.by_ref().take(job.parts) {
-                job.workloads.extend(of_part);
+            for part_workloads in workloads.by_ref().take(job.parts) {
+                job.workloads.extend(part_workloads);
             }
             if jobs[0].only_creates {
                 // The read that a plan needs is none of the job.
@@ -117,14 +121,14 @@ impl JobFile {
     }
 }
 
-/// What carries out a job.
+/// The parts and workloads that carry out a job.
 #[derive(Debug, Clone)]
 struct CarriedJob {
     /// The number of jobs that it was divided into.
     parts: usize,
     /// The existing files that each copy visits in turn.
     visited_files: usize,
-    /// The new ones that each copy has.
+    /// The new files that each copy has.
     new_files: u64,
     workloads: Vec<JobWorkload>,
 }
@@ -170,6 +174,7 @@ fn number_copies(jobs: &mut [FioJob]) {
     }
 }
 
+/// Refuses more jobs and copies than [`COPIES_MAX`].
 fn check_copies(jobs: &[FioJob]) -> Translated<()> {
     let mut copies = 0;
     for job in jobs {
@@ -183,9 +188,9 @@ fn check_copies(jobs: &[FioJob]) -> Translated<()> {
     Ok(())
 }
 
-/// Jobs that only make their files (`create_only`) become reads of one block, because a plan has at
-/// least one workload; the scratch file is filled before.
-fn make_only(jobs: &mut [FioJob]) -> Translated<()> {
+/// Makes jobs that only create their files (`create_only`) reads of one block, because a plan has
+/// at least one workload; the scratch file is filled before. Fails where other jobs do more.
+fn replace_creating_jobs(jobs: &mut [FioJob]) -> Translated<()> {
     if jobs.iter().all(|job| !job.only_creates) {
         return Ok(());
     }
@@ -217,7 +222,7 @@ struct WrittenJobs<'a> {
 }
 
 impl WrittenJobs<'_> {
-    /// Jobs as their output shows them.
+    /// The jobs with their options and workloads, for fio's output.
     fn describe(&self, jobs: &[FioJob], carried: Vec<CarriedJob>) -> DescribedJobs {
         let mut described = Vec::new();
         let mut group = 0;
@@ -237,12 +242,17 @@ impl WrittenJobs<'_> {
             });
         }
         DescribedJobs {
-            global: self.global.iter().map(|one| one.option.clone()).collect(),
+            global: self
+                .global
+                .iter()
+                .map(|setting| setting.option.clone())
+                .collect(),
             jobs: described,
         }
     }
 }
 
+/// The options that the section itself sets, without those of `[global]`.
 fn own_options(section: &Section) -> Vec<JobOption> {
     section
         .settings
@@ -253,7 +263,7 @@ fn own_options(section: &Section) -> Vec<JobOption> {
 }
 
 /// The sections with these names, in the order of the file; all of them without names.
-fn select(mut sections: Vec<Section>, names: &[String]) -> Translated<Vec<Section>> {
+fn named_sections(mut sections: Vec<Section>, names: &[String]) -> Translated<Vec<Section>> {
     for name in names {
         if sections.iter().all(|section| section.name != *name) {
             let listed: Vec<String> = sections

@@ -22,16 +22,16 @@ const PAGE_BYTES: u64 = 4096;
 /// A part of a target that a copy of a job uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilePart {
-    /// First byte.
+    /// The first byte of the part in its target.
     pub start: u64,
-    /// Its bytes; in a file of the copy's own, rounded down to whole blocks.
+    /// The bytes of the part; in a file of the copy's own, rounded down to whole blocks.
     pub length: u64,
-    /// Its bytes as the job sets them. They may be more than lie in the file: then the job starts
-    /// again.
+    /// The bytes of the part as the job sets them. They may be more than lie in the file: then the
+    /// job starts again.
     pub job_bytes: u64,
     /// The bytes of a file that stays.
     pub file_bytes: u64,
-    /// Whether it is the whole file.
+    /// Whether the part is the whole file.
     pub is_whole_file: bool,
 }
 
@@ -50,9 +50,9 @@ impl FilePart {
 /// The target of a job, and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JobPlacement {
-    /// Index of the target.
+    /// The index of the target among those of the job file.
     pub target: usize,
-    /// The part of each copy.
+    /// The part of each copy, in the order of the copies.
     pub parts: Vec<FilePart>,
     /// Whether the job would be the first writer of a new file in fio.
     pub is_first_to_write: bool,
@@ -70,7 +70,7 @@ pub(crate) struct Placements {
     pub scratch_files: Vec<ScratchFile>,
     /// The size of the scratch file in each target of the command line.
     given_bytes: Option<u64>,
-    /// The placement of each job.
+    /// The placement of each job, in the order of the file.
     pub by_job: Vec<JobPlacement>,
 }
 
@@ -101,10 +101,11 @@ struct JobFiles<'a> {
     is_own: bool,
 }
 
-/// Places all jobs.
+/// Assigns the files of all jobs to targets, and their copies to parts of these. Fails where a job
+/// does not fit.
 pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Placements> {
     let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| paths_of(job, translation)).collect();
-    let places = Places {
+    let root_finder = RootFinder {
         given: given_root(translation),
         written: written_files(jobs, &paths),
         needed: needed_bytes(jobs, &paths),
@@ -113,7 +114,7 @@ pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translate
     };
     let mut files = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
-        files.push(places.files(job, &paths[index])?);
+        files.push(root_finder.job_files(job, &paths[index])?);
     }
     let mut roots: Vec<&TargetRoot> = Vec::new();
     for files in &files {
@@ -135,13 +136,13 @@ pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translate
         }
         let allocation = allocate(&members, root)?;
         check_ends(&members, &allocation, root, translation)?;
-        for (place, parts) in allocation.parts.into_iter().enumerate() {
+        for (member, parts) in allocation.parts.into_iter().enumerate() {
             let placement = JobPlacement {
                 target,
                 parts,
-                is_first_to_write: is_first_to_write(root, members[place], &members[..place]),
+                is_first_to_write: is_first_to_write(root, members[member], &members[..member]),
             };
-            by_job.insert(indexes[place], placement);
+            by_job.insert(indexes[member], placement);
         }
         let total_bytes = root.bytes.unwrap_or(allocation.bytes);
         placements.add_target(root, total_bytes, &members, translation);
@@ -175,9 +176,9 @@ fn check_ends(
     if root.is_scratch {
         return Ok(());
     }
-    for (place, parts) in allocation.parts.iter().enumerate() {
+    for (member, parts) in allocation.parts.iter().enumerate() {
         let end = parts.iter().map(|part| part.end()).max().unwrap_or(0);
-        check_end(members[place].job, end, path, bytes, translation)?;
+        check_end(members[member].job, end, path, bytes, translation)?;
     }
     Ok(())
 }
@@ -189,7 +190,7 @@ fn is_first_to_write(root: &TargetRoot, member: &JobFiles<'_>, earlier: &[&JobFi
         && !root.grows
         && member.job.rw().is_only(OpKind::Write)
         && !member.job.overwrites
-        && !earlier.iter().any(|one| one.paths.contains(file))
+        && !earlier.iter().any(|other| other.paths.contains(file))
 }
 
 impl Placements {
@@ -198,7 +199,7 @@ impl Placements {
         let largest = self.scratch_files.iter().map(|file| file.bytes).max();
         match largest {
             None | Some(0) => self.given_bytes,
-            largest => largest,
+            Some(bytes) => Some(bytes),
         }
     }
 
@@ -228,7 +229,7 @@ impl Placements {
         translation: &Translation<'_>,
     ) {
         note_trimmed_files(root, members, translation);
-        let mut paths: Vec<&PathBuf> = members.iter().flat_map(|one| one.paths).collect();
+        let mut paths: Vec<&PathBuf> = members.iter().flat_map(|member| member.paths).collect();
         paths.sort();
         paths.dedup();
         // A device and a directory have different sizes: no span covers both.
@@ -293,42 +294,46 @@ fn note_kept(roots: &[&TargetRoot], translation: &Translation<'_>) {
         for name in &root.names {
             let directory = root.path.clone().unwrap_or_default();
             let path = translation.shown(&directory.join(name));
-            let what = if root.grows { "grows" } else { "is filled" };
-            translation.note_line(format!("{path} {what} before its first use, and stays"));
+            let change = if root.grows { "grows" } else { "is filled" };
+            translation.note_line(format!("{path} {change} before its first use, and stays"));
         }
     }
 }
 
-/// The sentence that a scratch file of so many bytes in a directory replaces files.
+/// The sentence that a scratch file of this size in a directory replaces the files of jobs.
 fn replaced_text(
     paths: &[&PathBuf],
     bytes: u64,
     directory: &str,
     translation: &Translation<'_>,
 ) -> String {
-    let place = format!("{} in {directory}", format_bytes(bytes));
-    let what = match paths {
+    let scratch_file = format!("{} in {directory}", format_bytes(bytes));
+    let replacement = match paths {
         [path] => {
-            let state = match translation.found(path) {
+            let state = match translation.path_kind(path) {
                 PathKind::Nothing => "does not exist",
                 _ => "stays unchanged",
             };
             let path = translation.shown(path);
-            format!("{path} {state}: a scratch file of {place} replaces it")
+            format!("{path} {state}: a scratch file of {scratch_file} replaces it")
         }
         several => {
             let files = several.len();
-            format!("the {files} files of the jobs become parts of one scratch file of {place}")
+            format!(
+                "the {files} files of the jobs become parts of one scratch file of {scratch_file}"
+            )
         }
     };
-    format!("{what}. The scratch file is filled before its first use and vanishes at the end")
+    format!(
+        "{replacement}. The scratch file is filled before its first use and vanishes at the end"
+    )
 }
 
 /// Notes that jobs trim files.
 fn note_trimmed_files(root: &TargetRoot, members: &[&JobFiles<'_>], translation: &Translation<'_>) {
     let is_file = match &root.path {
         _ if root.is_scratch => true,
-        Some(path) => !matches!(translation.found(path), PathKind::Device(_)),
+        Some(path) => !matches!(translation.path_kind(path), PathKind::Device(_)),
         None => false,
     };
     if !is_file {
@@ -345,7 +350,7 @@ fn note_trimmed_files(root: &TargetRoot, members: &[&JobFiles<'_>], translation:
     }
 }
 
-/// The name of a file in its directory, if it has one as text.
+/// The name of a file in its directory; none where it is no text.
 fn file_names(path: &Path) -> Vec<String> {
     match path.file_name().map(|name| name.to_str()) {
         Some(Some(name)) => vec![name.to_owned()],
@@ -359,7 +364,7 @@ fn check_scheduler(files: &JobFiles<'_>, translation: &Translation<'_>) -> Trans
         return Ok(());
     };
     let paths = match &files.root.path {
-        Some(own) => std::slice::from_ref(own),
+        Some(path) => std::slice::from_ref(path),
         None => translation.overrides.targets,
     };
     for path in paths {
@@ -387,29 +392,28 @@ fn given_root(translation: &Translation<'_>) -> Option<TargetRoot> {
     if targets.is_empty() {
         return None;
     }
-    let found: Vec<PathKind> = targets
+    let kinds: Vec<PathKind> = targets
         .iter()
-        .map(|target| translation.found(target))
+        .map(|target| translation.path_kind(target))
         .collect();
-    let bytes = found.iter().map(|found| match found {
+    let bytes = kinds.iter().map(|kind| match kind {
         PathKind::File(bytes) | PathKind::Device(bytes) => Some(*bytes),
         // The size of a directory is that of --size. The probe of the targets reports what is wrong
         // with the others.
         PathKind::Directory | PathKind::Nothing | PathKind::Other(_) => translation.overrides.size,
     });
     Some(TargetRoot {
-        // None, where one of them is.
+        // `None` is less than any size: one unknown size makes the smallest unknown.
         bytes: bytes.min().flatten(),
-        is_scratch: found.iter().all(|found| *found == PathKind::Directory),
-        is_device: found
-            .iter()
-            .all(|found| matches!(found, PathKind::Device(_))),
+        is_scratch: kinds.iter().all(|kind| *kind == PathKind::Directory),
+        is_device: kinds.iter().all(|kind| matches!(kind, PathKind::Device(_))),
         ..TargetRoot::default()
     })
 }
 
-/// What decides where the files of jobs are.
-struct Places<'a> {
+/// Finds the targets that hold the files of jobs.
+struct RootFinder<'a> {
+    /// The targets of the command line; `None` where the job file names them.
     given: Option<TargetRoot>,
     /// The files that a job writes or trims.
     written: BTreeSet<&'a PathBuf>,
@@ -420,10 +424,10 @@ struct Places<'a> {
     translation: &'a Translation<'a>,
 }
 
-impl Places<'_> {
+impl RootFinder<'_> {
     /// The files of a job, and their target.
-    fn files<'j>(&self, job: &'j FioJob, paths: &'j [PathBuf]) -> Translated<JobFiles<'j>> {
-        let is_device = matches!(self.translation.found(&paths[0]), PathKind::Device(_));
+    fn job_files<'j>(&self, job: &'j FioJob, paths: &'j [PathBuf]) -> Translated<JobFiles<'j>> {
+        let is_device = matches!(self.translation.path_kind(&paths[0]), PathKind::Device(_));
         let root = match self.root_of_all(job, paths) {
             Ok(root) => root,
             Err(why) => {
@@ -460,14 +464,14 @@ impl Places<'_> {
     /// The target that holds one of the job's files.
     fn root(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf) -> Result<TargetRoot, String> {
         let shown = quoted(&self.translation.shown(path));
-        let found = self.translation.found(path);
+        let kind = self.translation.path_kind(path);
         if job.keeps_files {
             return Ok(TargetRoot {
                 names: kept_names(job),
                 ..self.scratch_beside(path)?
             });
         }
-        match found {
+        match kind {
             PathKind::File(bytes) if self.grows(path, bytes) => {
                 let needed = self.needed.get(path);
                 Ok(TargetRoot {
@@ -483,7 +487,7 @@ impl Places<'_> {
             PathKind::File(bytes) | PathKind::Device(bytes) => Ok(TargetRoot {
                 path: Some(path.clone()),
                 bytes: Some(bytes),
-                is_device: matches!(found, PathKind::Device(_)),
+                is_device: matches!(kind, PathKind::Device(_)),
                 ..TargetRoot::default()
             }),
             PathKind::Directory => Err(format!(
@@ -522,11 +526,11 @@ impl Places<'_> {
     /// `filename_format` names, unless it only needs to be read.
     fn is_replaced(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf, bytes: u64) -> bool {
         let is_too_small = matches!(job.extent.size, Some(Amount::Bytes(size)) if size > bytes);
-        let is_one = paths.iter().all(|other| other == path);
+        let is_only_file = paths.iter().all(|other| other == path);
         let is_named = job.filename_format != FILENAME_FORMAT_DEFAULT;
         let stays = self.stays(path);
         let is_read =
-            (is_named || stays) && is_one && !is_too_small && !self.written.contains(path);
+            (is_named || stays) && is_only_file && !is_too_small && !self.written.contains(path);
         let is_own = stays && self.translation.environment.is_own(path);
         job.filename.is_none() && !is_read && !is_own
     }
@@ -534,7 +538,7 @@ impl Places<'_> {
     /// A scratch file in the directory of this path.
     fn scratch_beside(&self, path: &Path) -> Result<TargetRoot, String> {
         let directory = directory_of(path);
-        match self.translation.found(directory) {
+        match self.translation.path_kind(directory) {
             PathKind::Directory => Ok(TargetRoot {
                 path: Some(directory.to_path_buf()),
                 bytes: self.translation.overrides.size,
@@ -614,7 +618,7 @@ fn parts_in_files(
         .count();
     let is_shared = users > 1;
     // A job without a size takes that of the file which an earlier one makes.
-    let known = match whole {
+    let file_bytes = match whole {
         None if job.extent.size.is_none() => file_extents(members, earlier, root)
             .get(files.paths[0].as_path())
             .copied(),
@@ -632,8 +636,8 @@ fn parts_in_files(
             });
             continue;
         }
-        let mut part = part(job, copy, known, root)?;
-        if known.is_none() && !is_shared && (files.is_own || job.numjobs == 1) {
+        let mut part = copy_part(job, copy, file_bytes, root)?;
+        if file_bytes.is_none() && !is_shared && (files.is_own || job.numjobs == 1) {
             fit_new_file(job, copy, &mut part);
         }
         if files.is_own {
@@ -688,7 +692,8 @@ fn rounded_up(bytes: u64, unit: u64) -> u64 {
     bytes.checked_next_multiple_of(unit).unwrap_or(u64::MAX)
 }
 
-/// The bytes that the first jobs, whose parts are known, use of each file.
+/// The bytes of each file that jobs use. `parts` are those of the first jobs; the others are not
+/// known yet.
 fn file_extents<'a>(
     members: &[&JobFiles<'a>],
     parts: &[Vec<FilePart>],
@@ -717,8 +722,8 @@ fn file_extents<'a>(
 fn fit_new_file(job: &FioJob, copy: u64, part: &mut FilePart) {
     let extent = &job.extent;
     let block = job.smallest_block();
-    let increment = bytes_of(extent.increment).saturating_mul(copy);
-    let offset = bytes_of(extent.offset).saturating_add(increment);
+    let increment = bytes_or_zero(extent.increment).saturating_mul(copy);
+    let offset = bytes_or_zero(extent.offset).saturating_add(increment);
     let file_bytes = match (extent.file_bytes, extent.size) {
         (Some(bytes), Some(size @ Amount::Percent(_))) => {
             let share = size.bytes(bytes).min(bytes.saturating_sub(offset));
@@ -747,8 +752,8 @@ fn fit_new_file(job: &FioJob, copy: u64, part: &mut FilePart) {
     part.file_bytes = file_bytes;
 }
 
-/// The bytes of an amount that is no percentage.
-fn bytes_of(amount: Amount) -> u64 {
+/// The bytes of an amount; 0 of a percentage.
+fn bytes_or_zero(amount: Amount) -> u64 {
     match amount {
         Amount::Bytes(bytes) => bytes,
         Amount::Percent(_) => 0,
@@ -756,15 +761,20 @@ fn bytes_of(amount: Amount) -> u64 {
 }
 
 /// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
-fn part(job: &FioJob, copy: u64, whole: Option<u64>, root: &TargetRoot) -> Translated<FilePart> {
+fn copy_part(
+    job: &FioJob,
+    copy: u64,
+    whole: Option<u64>,
+    root: &TargetRoot,
+) -> Translated<FilePart> {
     let extent = &job.extent;
     let base = whole.or(extent.new_file_bytes());
     let increment = known_bytes(job, extent.increment, base)?.saturating_mul(copy);
-    let place = known_bytes(job, extent.offset, base)?.saturating_add(increment);
+    let offset = known_bytes(job, extent.offset, base)?.saturating_add(increment);
     // As in fio, only an offset in percent is moved to the next block.
     let start = match (extent.offset, extent.increment) {
-        (Amount::Bytes(_), Amount::Bytes(_)) => place,
-        _ => place.next_multiple_of(job.smallest_block().max(1)),
+        (Amount::Bytes(_), Amount::Bytes(_)) => offset,
+        _ => offset.next_multiple_of(job.smallest_block().max(1)),
     };
     let rest = whole.map(|whole| whole.saturating_sub(start));
     let length = match (extent.size, rest) {
@@ -830,9 +840,9 @@ fn has_zones(job: &FioJob) -> bool {
     job.flags.shape.order.zone_stride.is_some() && job.gap_step_bytes.is_none()
 }
 
-/// The bytes in which a copy works that moves `job_bytes`, with so many behind its start in a file
-/// whose size the job sets, and in one that exists. As in fio, random requests go anywhere in the
-/// file, and each of several files ends with its last whole block.
+/// The bytes in which a copy works that moves `job_bytes`. `in_file` are those behind its start in
+/// a file whose size the job sets, and `rest` those in a file that exists. As in fio, random
+/// requests go anywhere in the file, and each of several files ends with its last whole block.
 fn span_bytes(job: &FioJob, job_bytes: u64, in_file: Option<u64>, rest: Option<u64>) -> u64 {
     let block = job.smallest_block().max(1);
     let length = match in_file {

@@ -24,25 +24,32 @@ use diskproof_model::rw::Order;
 use options::SETTERS;
 use reader::{BASES, JobReader};
 
-/// The engines of fio that read and write no file, and what to use instead.
-const OTHER_ENGINES: [(&str, &str); 3] = [
-    (
-        "filecreate fileoperations filestat filedelete dircreate dirstat dirdelete",
-        "diskproof files DIR, which creates, stats, reads, renames and deletes files: --count for \
-         nrfiles, --file-size for filesize and --threads for numjobs",
-    ),
-    (
-        "falloc ftruncate e4defrag",
-        "the real fio: it changes the layout of files, which diskproof does not measure",
-    ),
-    (
-        "null cpuio exec net netsplice rdma http rados rbd gfapi gfapi_async libhdfs nfs \
-         libiscsi nbd",
-        "the real fio: it reads and writes no file or disk of this machine",
-    ),
+/// Engines of fio that read and write no file.
+struct OtherEngines {
+    /// Their names, separated by spaces.
+    names: &'static str,
+    /// What to use instead.
+    instead: &'static str,
+}
+
+const OTHER_ENGINES: [OtherEngines; 3] = [
+    OtherEngines {
+        names: "filecreate fileoperations filestat filedelete dircreate dirstat dirdelete",
+        instead: "diskproof files DIR, which creates, stats, reads, renames and deletes files: \
+                  --count for nrfiles, --file-size for filesize and --threads for numjobs",
+    },
+    OtherEngines {
+        names: "falloc ftruncate e4defrag",
+        instead: "the real fio: it changes the layout of files, which diskproof does not measure",
+    },
+    OtherEngines {
+        names: "null cpuio exec net netsplice rdma http rados rbd gfapi gfapi_async libhdfs nfs \
+                libiscsi nbd",
+        instead: "the real fio: it reads and writes no file or disk of this machine",
+    },
 ];
 
-/// Reads a section.
+/// Reads a section as a job. Fails at the first option that is unknown or would change the load.
 pub(crate) fn read_job(section: &Section, translation: &Translation<'_>) -> Translated<FioJob> {
     let reader = JobReader::new(section, translation);
     if translation.is_as_fio() {
@@ -67,15 +74,16 @@ pub(crate) fn check_engine(section: &Section, translation: &Translation<'_>) -> 
 }
 
 impl JobReader<'_> {
+    /// Refuses an engine that is not supported, and names a replacement.
     fn check_engine(&self) -> Translated<()> {
         if let Some(given) = self.value("ioengine")? {
-            for (engines, instead) in OTHER_ENGINES {
-                if engines.split(' ').any(|engine| engine == given.text) {
-                    return Err(given.error(format!("use {instead}")));
+            for engines in &OTHER_ENGINES {
+                if engines.names.split(' ').any(|name| name == given.text) {
+                    return Err(given.error(format!("use {}", engines.instead)));
                 }
             }
         }
-        self.asked_engine()?;
+        self.named_engine()?;
         Ok(())
     }
 
@@ -128,13 +136,13 @@ impl JobReader<'_> {
         )))
     }
 
-    /// Whether the job is one in which an option has an effect.
+    /// Whether the job meets the condition under which an option has an effect.
     fn has_effect(&self, condition: FioCondition) -> Translated<bool> {
         let rw = self.rw_setting()?.rw;
         match condition {
             FioCondition::Random => Ok(rw.order == Order::Random),
             FioCondition::Writes => Ok(rw.makes(OpKind::Write)),
-            FioCondition::Buffered => Ok(self.cache(self.asked_engine()?)? != Cache::Direct),
+            FioCondition::Buffered => Ok(self.cache(self.named_engine()?)? != Cache::Direct),
             FioCondition::Queue => Ok(self.depth(self.engine(rw)?)? > 1),
             FioCondition::Loops => Ok(self.bytes("loops", 1)? > 1 || self.flag("time_based")?),
             FioCondition::Option(name) => Ok(self.is_set(name)),
@@ -142,7 +150,7 @@ impl JobReader<'_> {
     }
 }
 
-/// The error of an option that fio does not have, with the one that was meant.
+/// The error of an option that fio does not have, with a similar one that may be meant.
 fn unknown_option(setting: &Setting) -> JobFileError {
     let meant = match fio_similar(&setting.option.key) {
         Some(name) => format!(". Did you mean {name}?"),

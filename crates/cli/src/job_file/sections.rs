@@ -16,20 +16,20 @@ use std::rc::Rc;
 
 /// The longest line that fio reads (`OPT_LEN_MAX`).
 const LINE_BYTES_MAX: usize = 8192;
-/// All text, with included files and the values of variables. People write and read job files.
+/// The most text, with included files and the values of variables. People write and read job files.
 const TEXT_BYTES_MAX: usize = 4 << 20;
-/// Options of a section, including the global ones: fio has half as many.
+/// The most options of a section, including the global ones: fio has half as many.
 const SETTINGS_MAX: usize = 1000;
-/// Depth of nested includes.
-const INCLUDES_DEEP: usize = 8;
-/// Includes of one job file, at all depths.
+/// The greatest depth of nested includes, so that a circle ends.
+const INCLUDE_DEPTH_MAX: usize = 8;
+/// The most includes of one job file, at all depths.
 const INCLUDES_MAX: usize = 256;
 
-/// A line of a file.
+/// A line of a job file, or of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SourceLine {
     file: Rc<str>,
-    /// Line, from 1.
+    /// The number of the line, from 1; 0 on the command line.
     pub line: usize,
     origin: TextOrigin,
 }
@@ -55,7 +55,7 @@ const INCLUDED_OPTIONS: &str = "this job is invalid with the options that it inc
                                 file to see the error";
 
 impl SourceLine {
-    /// Whether it is no line of a file.
+    /// Whether it is an option of the command line, and no line of a file.
     pub(crate) fn is_on_command_line(&self) -> bool {
         self.line == 0
     }
@@ -108,7 +108,7 @@ impl SourceLine {
 pub(crate) struct Setting {
     /// The key, as written, and the text after the equals sign.
     pub option: JobOption,
-    /// Its line.
+    /// The line that contains it.
     pub source: SourceLine,
     /// The kind of section that contains it.
     pub scope: Scope,
@@ -152,16 +152,16 @@ pub(crate) struct Section {
 pub enum JobText<'a> {
     /// A job file.
     File {
-        /// Its content.
+        /// The content of the file.
         text: Cow<'a, str>,
-        /// Its path.
+        /// The path of the file, which errors name and includes are relative to.
         path: &'a Path,
     },
     /// Options of the command line.
     Options {
         /// Those of every job, also of the files behind.
         global: &'a [JobOption],
-        /// The jobs.
+        /// The jobs of the command line, each with its options.
         jobs: &'a [OptionsJob],
     },
 }
@@ -172,7 +172,7 @@ const COMMAND_LINE: &str = "fio";
 /// Sections, and the options of every job.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSections {
-    /// The sections.
+    /// The sections of jobs, in order.
     pub sections: Vec<Section>,
     /// The options of all global sections.
     pub global: Vec<Rc<Setting>>,
@@ -195,11 +195,11 @@ pub(crate) fn read_sections(
         includes: 0,
         glued: None,
     };
-    let mut first = Rc::from(COMMAND_LINE);
+    let mut last_file = Rc::from(COMMAND_LINE);
     for text in texts {
         match text {
             JobText::File { text, path } => {
-                first = shown(path);
+                last_file = shown(path);
                 if let Err(error) = reader.read(text, path, 0) {
                     // What an unset variable stands for may be the cause of another error.
                     return Err(reader.done.unset.take().unwrap_or(error));
@@ -216,22 +216,26 @@ pub(crate) fn read_sections(
         return Err(glued);
     }
     let first_line = SourceLine {
-        file: first,
+        file: last_file,
         line: 1,
         origin: TextOrigin::JobFile,
     };
     Err(first_line.error("the file has no job; add a section such as [reads] with rw=randread"))
 }
 
+/// Reads texts line by line.
 struct Reader<'a> {
     environment: &'a dyn Environment,
+    /// fio's keywords, once one is needed.
     keywords: Option<Keywords>,
     done: ReadSections,
-    /// What lines belong to: a global section, or the last one.
+    /// The section that lines belong to: a global one, or that of the last job.
     open: Option<Scope>,
     /// Parts that have begun ([`Setting::part`]).
     parts: usize,
+    /// Bytes of text so far.
     bytes: usize,
+    /// Includes so far.
     includes: usize,
     /// The error of the first section that begins behind an option.
     glued: Option<JobFileError>,
@@ -275,6 +279,7 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Reads a file; `depth` is 0 for the job file itself.
     fn read(&mut self, text: &str, path: &Path, depth: usize) -> Translated<()> {
         let file = shown(path);
         let origin = if depth == 0 {
@@ -302,9 +307,9 @@ impl Reader<'_> {
             if let Some(name) = included_name(content) {
                 self.include(name, &source, path, depth)?;
             } else if !content.starts_with('[') {
-                self.add(content, source)?;
+                self.add_option(content, source)?;
             } else if depth == 0 {
-                self.begin(content, source)?;
+                self.begin_section(content, source)?;
             } else {
                 return Err(source.plain_error(
                     "an included file cannot start a section. Move the section into the job file",
@@ -314,6 +319,7 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Counts text, and refuses too much of it.
     fn count(&mut self, bytes: usize, source: &SourceLine) -> Translated<()> {
         self.bytes += bytes;
         if self.bytes > TEXT_BYTES_MAX {
@@ -323,7 +329,8 @@ impl Reader<'_> {
         }
     }
 
-    fn begin(&mut self, line: &str, source: SourceLine) -> Translated<()> {
+    /// Begins the section that a line in brackets names.
+    fn begin_section(&mut self, line: &str, source: SourceLine) -> Translated<()> {
         let name = match line[1..].strip_suffix(']').map(str::trim) {
             None | Some("") => {
                 let why = "a section is a name in brackets, such as [reads]";
@@ -360,6 +367,7 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Reads the file that an `include` of `includer` names.
     fn include(
         &mut self,
         name: &str,
@@ -368,7 +376,7 @@ impl Reader<'_> {
         depth: usize,
     ) -> Translated<()> {
         self.includes += 1;
-        if depth == INCLUDES_DEEP || self.includes > INCLUDES_MAX {
+        if depth == INCLUDE_DEPTH_MAX || self.includes > INCLUDES_MAX {
             return Err(source.plain_error(
                 "includes are circular, more than 8 levels deep, or more than 256 in number",
             ));
@@ -377,10 +385,10 @@ impl Reader<'_> {
             return Err(source.error("include before the first section; move it into [global]"));
         }
         // As in fio: first relative to the current directory, then to the including file.
-        let given = PathBuf::from(name);
+        let path = PathBuf::from(name);
         let sibling = includer.parent().unwrap_or(Path::new("")).join(name);
-        if let Ok(text) = self.environment.text(&given) {
-            return self.read(&text, &given, depth + 1);
+        if let Ok(text) = self.environment.text(&path) {
+            return self.read(&text, &path, depth + 1);
         }
         match self.environment.text(&sibling) {
             Ok(text) => self.read(&text, &sibling, depth + 1),
@@ -388,7 +396,8 @@ impl Reader<'_> {
         }
     }
 
-    fn add(&mut self, line: &str, source: SourceLine) -> Translated<()> {
+    /// Adds the option of a line to the section that is open.
+    fn add_option(&mut self, line: &str, source: SourceLine) -> Translated<()> {
         let expanded = self.without_variables(line, &source)?;
         let line = self.without_keywords(&expanded, &source)?;
         if line.ends_with(']')
@@ -438,13 +447,13 @@ impl Reader<'_> {
     /// Replaces `${NAME}` by the value in the environment. A value is not expanded again, so there
     /// is no recursion.
     fn without_variables(&mut self, line: &str, source: &SourceLine) -> Translated<String> {
-        let mut done = String::new();
+        let mut expanded = String::new();
         let mut rest = line;
         while let Some(variable) = Variable::first_in(rest) {
             rest = variable.behind;
-            done.push_str(variable.before);
+            expanded.push_str(variable.before);
             let Some(value) = self.environment.variable(variable.name) else {
-                done.push_str(&format!("${{{}}}", variable.name));
+                expanded.push_str(&format!("${{{}}}", variable.name));
                 let why = format!(
                     "the environment variable {} is not set; set it before the command",
                     quoted(variable.name)
@@ -452,16 +461,16 @@ impl Reader<'_> {
                 self.done.unset.get_or_insert(source.quoting(line, why));
                 continue;
             };
-            done.push_str(&value);
-            if done.len() > LINE_BYTES_MAX {
+            expanded.push_str(&value);
+            if expanded.len() > LINE_BYTES_MAX {
                 let why =
                     format!("with its variables this line has more than {LINE_BYTES_MAX} bytes");
                 return Err(source.quoting(line, why));
             }
         }
-        self.count(done.len(), source)?;
-        done.push_str(rest);
-        Ok(done)
+        self.count(expanded.len(), source)?;
+        expanded.push_str(rest);
+        Ok(expanded)
     }
 
     /// Replaces fio's keywords for the machine, and evaluates arithmetic with them.
@@ -497,6 +506,7 @@ struct Variable<'t> {
 }
 
 impl<'t> Variable<'t> {
+    /// The first variable of a text; `None` where it has none.
     fn first_in(text: &'t str) -> Option<Self> {
         let (before, rest) = text.split_once("${")?;
         let (name, behind) = rest.split_once('}')?;
@@ -508,7 +518,7 @@ impl<'t> Variable<'t> {
     }
 }
 
-/// The name of the file that a line includes.
+/// The name of the file that a line includes; `None` for other lines.
 fn included_name(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("include")?;
     let name = rest.strip_prefix([' ', '\t', '='])?;
@@ -521,6 +531,7 @@ fn without_comment(line: &str) -> &str {
     line.split([';', '#']).next().unwrap_or_default().trim()
 }
 
+/// A path as errors show it.
 fn shown(path: &Path) -> Rc<str> {
     path.display().to_string().into()
 }

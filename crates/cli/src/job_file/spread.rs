@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// Direct I/O takes a page on every filesystem.
 const PAGE_BYTES: u64 = 4096;
-/// The cause of most names that lead nowhere.
+/// A sentence for errors about names that lead nowhere: a colon in one is the usual cause.
 const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a name";
 
 /// Marks the jobs whose several files stay, each under its own name. Where jobs share some files
@@ -49,17 +49,17 @@ pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>
 
 /// Whether two jobs have the same part of each of several files.
 fn has_same_parts(job: &FioJob, other: &FioJob) -> bool {
-    let own = as_kept(job);
-    let others = as_kept(other);
-    own.kept_bytes() == others.kept_bytes()
-        && own.start_in_each_file() == others.start_in_each_file()
+    let kept = as_kept(job);
+    let other_kept = as_kept(other);
+    kept.kept_bytes() == other_kept.kept_bytes()
+        && kept.start_in_each_file() == other_kept.start_in_each_file()
 }
 
 /// Whether another job has some of these files, but not all.
-fn shares_some(own: &[PathBuf], paths_of_jobs: &[Vec<PathBuf>]) -> bool {
+fn shares_some(paths: &[PathBuf], paths_of_jobs: &[Vec<PathBuf>]) -> bool {
     paths_of_jobs
         .iter()
-        .any(|other| other != own && other.iter().any(|path| own.contains(path)))
+        .any(|other| other != paths && other.iter().any(|path| paths.contains(path)))
 }
 
 /// The files of all copies of a job.
@@ -115,7 +115,7 @@ fn file_count(job: &FioJob) -> u64 {
     }
 }
 
-/// The job as one whose several files stay.
+/// A copy of the job whose several files stay.
 fn as_kept(job: &FioJob) -> FioJob {
     FioJob {
         files: file_count(job),
@@ -145,21 +145,21 @@ fn has_known_start(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_
     let is_in_bytes = [extent.offset, extent.increment]
         .iter()
         .all(|place| matches!(place, Amount::Bytes(_)));
-    let is_less = match (extent.io_size, as_kept(job).kept_bytes()) {
+    let fits_in_lap = match (extent.io_size, as_kept(job).kept_bytes()) {
         (None, _) => true,
         (Some(io_size), Some(bytes)) => io_size.bytes(bytes) <= bytes,
         (Some(_), None) => false,
     };
-    let has_one_lap = extent.loops == 1 && !extent.is_time_based && is_less;
+    let has_one_lap = extent.loops == 1 && !extent.is_time_based && fits_in_lap;
     let are_new = paths
         .iter()
-        .all(|path| translation.found(path) == PathKind::Nothing);
+        .all(|path| translation.path_kind(path) == PathKind::Nothing);
     is_in_bytes || (has_one_lap && are_new)
 }
 
 /// Whether a path leads to nothing, or to a file that diskproof made.
 fn is_ours(path: &Path, translation: &Translation<'_>) -> bool {
-    match translation.found(path) {
+    match translation.path_kind(path) {
         PathKind::Nothing => true,
         PathKind::File(_) => translation.environment.is_own(path),
         _ => false,
@@ -189,26 +189,26 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
     match &job.filename {
         // The targets of the command line replace them.
         _ if !translation.overrides.targets.is_empty() => Ok(vec![job.clone()]),
-        Some(given) if given.names.len() > 1 => over_files(job, given, translation),
+        Some(given) if given.names.len() > 1 => divide_by_files(job, given, translation),
         // As in fio, a job with file names takes the first directory.
         Some(_) => Ok(vec![job.clone()]),
         None if job.directories.len() > 1 && !leaves_files(job, translation) => {
-            over_directories(job)
+            divide_by_directories(job)
         }
         None => {
             if job.files > 1 && !job.keeps_files {
                 check_offset(job, translation)?;
                 translation.note(FILES, &job.section);
             }
-            Ok(over_places(job, translation))
+            Ok(divide_by_places(job, translation))
         }
     }
 }
 
 /// The directory of a copy: as in fio, they take turns.
 fn directory_of_copy(job: &FioJob, copy: u64) -> Option<&String> {
-    let place = copy as usize % job.directories.len().max(1);
-    job.directories.get(place)
+    let turn = copy as usize % job.directories.len().max(1);
+    job.directories.get(turn)
 }
 
 /// The path of a file that the author names.
@@ -237,7 +237,7 @@ pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathB
     }
     // fio takes the name of a section for a device where there is one.
     let device = path_of(job, &job.section);
-    if job.section.contains('/') && matches!(translation.found(&device), PathKind::Device(_)) {
+    if job.section.contains('/') && matches!(translation.path_kind(&device), PathKind::Device(_)) {
         return vec![device; copies];
     }
     (0..job.numjobs)
@@ -255,7 +255,7 @@ fn name_of_file(job: &FioJob, copy: u64, file: u64) -> String {
 }
 
 /// Divides a job into one for each of its files, or joins new files to one.
-fn over_files(
+fn divide_by_files(
     job: &FioJob,
     given: &GivenNames,
     translation: &Translation<'_>,
@@ -263,27 +263,27 @@ fn over_files(
     let paths: Vec<PathBuf> = given.names.iter().map(|name| path_of(job, name)).collect();
     let missing: Vec<&PathBuf> = paths
         .iter()
-        .filter(|path| translation.found(path) == PathKind::Nothing)
+        .filter(|path| translation.path_kind(path) == PathKind::Nothing)
         .collect();
-    let has_own = leaves_files(job, translation) && depth(job) >= paths.len() as u64;
+    let has_own_files = leaves_files(job, translation) && depth(job) >= paths.len() as u64;
     if job.keeps_files {
         return Ok(vec![joined_files(job, paths.len(), translation)]);
     }
-    if missing.len() == paths.len() && !has_own {
+    if missing.len() == paths.len() && !has_own_files {
         if let Err(why) = check_new_files(job, &paths) {
             return Err(given.source.error(format!("{why}. {COLON_SEPARATES}")));
         }
         check_offset(job, translation)?;
         translation.note(FILES, &job.section);
-        let mut one = joined_files(job, paths.len(), translation);
-        one.filename = Some(GivenNames {
+        let mut joined = joined_files(job, paths.len(), translation);
+        joined.filename = Some(GivenNames {
             names: given.names[..1].to_vec(),
             source: given.source.clone(),
         });
-        return Ok(vec![one]);
+        return Ok(vec![joined]);
     }
     if let Some(path) = missing.first()
-        && !has_own
+        && !has_own_files
     {
         return Err(given.source.error(format!(
             "{} does not exist, but other files do; create it, or write a section for each. \
@@ -346,15 +346,16 @@ fn joined_files(job: &FioJob, files: usize, translation: &Translation<'_>) -> Fi
     }
 }
 
-/// What each of the files of a job gets of it: a share of the depth, or of the copies.
+/// The part of a job that each of its files gets: a share of the depth, or of the copies. Fails
+/// where neither can be divided.
 fn shares_of_files(job: &FioJob, given: &GivenNames) -> Translated<Vec<FioJob>> {
     let files = given.names.len() as u64;
-    let depth = depth(job);
+    let job_depth = depth(job);
     let mut share = job.clone();
     share.keeps_files = false;
     share.extent.size = amount_share(job.extent.size, files);
     share.extent.file_bytes = job.extent.file_bytes.map(|bytes| bytes / files);
-    if depth >= files {
+    if job_depth >= files {
         share.extent.io_size = amount_share(job.extent.io_size, files);
         share.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(files));
         share.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / files as f64));
@@ -365,32 +366,32 @@ fn shares_of_files(job: &FioJob, given: &GivenNames) -> Translated<Vec<FioJob>> 
     } else {
         return Err(given.source.error(format!(
             "[{}]: fio visits the {files} files in turn from one queue. Here each file has its own \
-             queue, but iodepth={depth} is less, and numjobs={} is no multiple of {files}. Use a \
-             larger depth (ioengine=libaio iodepth={files}), or a section with stonewall for each \
-             file",
+             queue, but iodepth={job_depth} is less, and numjobs={} is no multiple of {files}. Use \
+             a larger depth (ioengine=libaio iodepth={files}), or a section with stonewall for \
+             each file",
             job.section, job.numjobs
         )));
     }
     let mut shares = vec![share; given.names.len()];
-    if depth >= files {
+    if job_depth >= files {
         for (index, share) in shares.iter_mut().enumerate() {
             // The first files have what cannot be divided.
-            let rest = u64::from((index as u64) < depth % files);
-            share.flags.depth = Some(Count(depth / files + rest));
+            let remainder = u64::from((index as u64) < job_depth % files);
+            share.flags.depth = Some(Count(job_depth / files + remainder));
         }
     }
     Ok(shares)
 }
 
-/// The part of an amount for one of so many files; a percentage is of each file.
+/// The share of an amount for one of `files`; a percentage is already that of each file.
 fn amount_share(amount: Option<Amount>, files: u64) -> Option<Amount> {
     match amount {
         Some(Amount::Bytes(bytes)) => Some(Amount::Bytes(bytes / files)),
-        other => other,
+        undivided => undivided,
     }
 }
 
-/// Files that do not exist become one of their total size, where that is the same load.
+/// Refuses new files that cannot become one of their total size, because the load would differ.
 fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> {
     if paths.iter().any(|path| path.parent() != paths[0].parent()) {
         return Err("new files in several directories are not supported; write a section for each");
@@ -405,8 +406,8 @@ fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> 
     }
 }
 
-/// fio gives the directories to the copies of a job in turn.
-fn over_directories(job: &FioJob) -> Translated<Vec<FioJob>> {
+/// Divides the copies of a job among its directories, which fio gives to them in turn.
+fn divide_by_directories(job: &FioJob) -> Translated<Vec<FioJob>> {
     let count = job.directories.len() as u64;
     // With fewer copies the last directories stay unused.
     let used = count.min(job.numjobs);
@@ -427,9 +428,9 @@ fn over_directories(job: &FioJob) -> Translated<Vec<FioJob>> {
     Ok(concurrent(parts))
 }
 
-/// Copies become a job each where their files are on several disks or in several directories, or
-/// stay under their names.
-fn over_places(job: &FioJob, translation: &Translation<'_>) -> Vec<FioJob> {
+/// Divides a job into one for each copy, where their files are on several disks or in several
+/// directories, or stay under their names.
+fn divide_by_places(job: &FioJob, translation: &Translation<'_>) -> Vec<FioJob> {
     let places: Vec<PathBuf> = paths_of(job, translation)
         .iter()
         .map(|path| place_of(path, job, translation))
@@ -439,19 +440,19 @@ fn over_places(job: &FioJob, translation: &Translation<'_>) -> Vec<FioJob> {
     }
     let mut copies = Vec::new();
     for copy in 0..job.numjobs {
-        let mut one = job.clone();
-        one.numjobs = 1;
-        one.directories = directory_of_copy(job, copy).into_iter().cloned().collect();
-        one.filename_format = job.filename_format.replace("$jobnum", &copy.to_string());
-        one.first_in_section = copy;
-        copies.push(one);
+        let mut part = job.clone();
+        part.numjobs = 1;
+        part.directories = directory_of_copy(job, copy).into_iter().cloned().collect();
+        part.filename_format = job.filename_format.replace("$jobnum", &copy.to_string());
+        part.first_in_section = copy;
+        copies.push(part);
     }
     concurrent(copies)
 }
 
-/// The device, the directory of a scratch file, or the file that stays.
+/// The place of a file: its device, the directory of a scratch file, or itself where it stays.
 fn place_of(path: &Path, job: &FioJob, translation: &Translation<'_>) -> PathBuf {
-    let is_device = matches!(translation.found(path), PathKind::Device(_));
+    let is_device = matches!(translation.path_kind(path), PathKind::Device(_));
     if is_device || leaves_files(job, translation) {
         path.to_path_buf()
     } else {
@@ -459,7 +460,7 @@ fn place_of(path: &Path, job: &FioJob, translation: &Translation<'_>) -> PathBuf
     }
 }
 
-/// Jobs that run together: only the first one waits for others.
+/// Makes jobs run together: only the first one waits for others.
 fn concurrent(mut parts: Vec<FioJob>) -> Vec<FioJob> {
     for part in parts.iter_mut().skip(1) {
         part.waits = false;
@@ -508,9 +509,13 @@ pub(crate) fn needed_bytes<'a>(
 /// Where the last copy of a job ends; `None` where that follows from the size of the file.
 fn end_of(job: &FioJob) -> Option<u64> {
     let extent = &job.extent;
-    let (Amount::Bytes(offset), Amount::Bytes(increment), Some(Amount::Bytes(size))) =
-        (extent.offset, extent.increment, extent.size)
-    else {
+    let Amount::Bytes(offset) = extent.offset else {
+        return None;
+    };
+    let Amount::Bytes(increment) = extent.increment else {
+        return None;
+    };
+    let Some(Amount::Bytes(size)) = extent.size else {
         return None;
     };
     let last_copy = job.first_in_section + job.numjobs - 1;
@@ -519,7 +524,7 @@ fn end_of(job: &FioJob) -> Option<u64> {
     Some(end.min(extent.file_bytes.unwrap_or(u64::MAX)))
 }
 
-/// Refuses a job that ends beyond the end of an existing file or device of so many bytes.
+/// Refuses a job that ends beyond the end of an existing file or device, which has `bytes`.
 pub(crate) fn check_end(
     job: &FioJob,
     end: u64,
@@ -531,7 +536,7 @@ pub(crate) fn check_end(
         return Ok(());
     }
     let shown = translation.shown(path);
-    let remedy = match translation.found(path) {
+    let remedy = match translation.path_kind(path) {
         PathKind::File(_) => format!(
             "fio would make the file longer, and diskproof does that only with one that \
              'diskproof as fio' made and nothing else changed. Remove it, or: truncate -s {end} {}",

@@ -1,4 +1,5 @@
-//! What the translation of a job file goes by besides its text, what it notes, and how it fails.
+//! The translation of a job file: the flags and the machine that change it, its notes, and its
+//! error.
 
 use super::environment::{Environment, PathKind};
 use std::cell::RefCell;
@@ -16,13 +17,13 @@ pub struct CliOverrides<'a> {
     pub size: Option<u64>,
     /// Whether only the options are read: no file matters then, and the plan stays empty.
     pub only_options: bool,
-    /// How close to fio the jobs run.
+    /// Whether the jobs measure the disk, or run as in fio.
     pub closeness: Closeness,
     /// The directory of the output, where it goes to a file.
     pub output: Option<&'a Path>,
 }
 
-/// How close to fio jobs run.
+/// The model of jobs: a measurement of the disk, or fio.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Closeness {
     /// As a measurement of the disk: what the page cache answers does not count.
@@ -36,23 +37,23 @@ pub enum Closeness {
 /// A note names up to this many jobs, and counts the others.
 const JOBS_NAMED_MAX: usize = 3;
 
-/// Several files of a job.
+/// The note about several files of a job.
 pub(crate) const FILES: &str = "the files of a job (nrfiles) become one of their total size; fio \
                                 opens each and switches files after each request";
 
-/// Several files of a sequential job that does not alternate between them.
+/// The note about several files of a sequential job that does not alternate between them.
 pub(crate) const IN_ORDER: &str = "sequential requests of a mix of directions or of sizes go \
                                    through the files of a job one after the other; fio changes the \
                                    file after each request";
 
-/// A translation: what it goes by, and its notes.
+/// A translation, with its notes so far.
 pub(crate) struct Translation<'a> {
-    /// The command line.
+    /// The flags and operands of the command line.
     pub overrides: CliOverrides<'a>,
     /// The machine and its files.
     pub environment: &'a dyn Environment,
     /// Differences from fio, with the jobs that they concern.
-    of_jobs: RefCell<Vec<NotedJobs>>,
+    job_notes: RefCell<Vec<NotedJobs>>,
     /// Options that are ignored, by the reason.
     ignored: RefCell<BTreeMap<&'static str, Vec<&'static str>>>,
     /// Sentences about the whole file.
@@ -60,12 +61,12 @@ pub(crate) struct Translation<'a> {
 }
 
 impl<'a> Translation<'a> {
-    /// Nothing is noted yet.
+    /// A translation without notes.
     pub(crate) fn new(overrides: CliOverrides<'a>, environment: &'a dyn Environment) -> Self {
         Self {
             overrides,
             environment,
-            of_jobs: RefCell::default(),
+            job_notes: RefCell::default(),
             ignored: RefCell::default(),
             lines: RefCell::default(),
         }
@@ -76,9 +77,9 @@ impl<'a> Translation<'a> {
         self.overrides.closeness == Closeness::Fio
     }
 
-    /// What a path leads to.
-    pub(crate) fn found(&self, path: &Path) -> PathKind {
-        self.environment.found(path)
+    /// The kind of thing that a path leads to.
+    pub(crate) fn path_kind(&self, path: &Path) -> PathKind {
+        self.environment.path_kind(path)
     }
 
     /// A path from the root, as errors and notes show it.
@@ -88,9 +89,9 @@ impl<'a> Translation<'a> {
 
     /// Adds a note about the job of a section.
     pub(crate) fn note(&self, note: &'static str, section: &str) {
-        let mut all = self.of_jobs.borrow_mut();
-        let Some(noted) = all.iter_mut().find(|noted| noted.note == note) else {
-            all.push(NotedJobs {
+        let mut job_notes = self.job_notes.borrow_mut();
+        let Some(noted) = job_notes.iter_mut().find(|noted| noted.note == note) else {
+            job_notes.push(NotedJobs {
                 note,
                 sections: vec![section.to_owned()],
             });
@@ -118,7 +119,7 @@ impl<'a> Translation<'a> {
     /// All notes as lines. One that concerns all jobs names none of them; `count` is their number.
     pub(crate) fn into_notes(self, count: usize) -> Vec<String> {
         let mut lines = self.lines.into_inner();
-        for noted in self.of_jobs.into_inner() {
+        for noted in self.job_notes.into_inner() {
             lines.push(noted.line(count));
         }
         let reasons: Vec<String> = self
@@ -162,15 +163,15 @@ impl NotedJobs {
     }
 }
 
-/// Why a job file cannot be used.
+/// The reason why a job file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}{}: {text}", at_line(*.line))]
 pub struct JobFileError {
     /// The file, which may be an included one.
     pub file: String,
-    /// Line, from 1; 0 for an option of the command line.
+    /// The number of the line, from 1; 0 for an option of the command line.
     pub line: usize,
-    /// What is wrong, and what to do.
+    /// A clause that says what is wrong, and what to do.
     pub text: String,
 }
 
@@ -181,5 +182,5 @@ fn at_line(line: usize) -> String {
     format!(": line {line}")
 }
 
-/// A part of a translation.
+/// The result of a part of a translation.
 pub(crate) type Translated<T> = Result<T, JobFileError>;

@@ -18,16 +18,16 @@ use std::str::FromStr;
 /// Longer names are cut, so that two numbers fit behind them.
 const NAME_CHARS_MAX: usize = 30;
 
-/// A plan, and which of its workloads carry out each job.
+/// A plan, and the workloads in it that carry out each job.
 pub(crate) struct PlannedJobs {
-    /// The plan.
+    /// The plan of all jobs.
     pub plan: PlanFile,
-    /// The workloads of each job.
+    /// The workloads of each job, in the order of the jobs.
     pub workloads: Vec<Vec<JobWorkload>>,
 }
 
-/// Makes the plan.
-pub(crate) fn plan(
+/// Makes the plan of placed jobs. Fails where jobs that run together cannot do so here.
+pub(crate) fn plan_jobs(
     jobs: &[FioJob],
     placements: &Placements,
     translation: &Translation<'_>,
@@ -35,10 +35,10 @@ pub(crate) fn plan(
     let mut list = WorkloadList {
         names: BTreeSet::new(),
         planned: Vec::new(),
-        of_jobs: vec![Vec::new(); jobs.len()],
+        by_job: vec![Vec::new(); jobs.len()],
     };
     for group in job_groups(jobs)? {
-        let members = members(&group, jobs, placements, translation)?;
+        let members = group_members(&group, jobs, placements, translation)?;
         note_shared_times(&members, translation);
         check_steady(&members)?;
         // Then the blocks are new here, too.
@@ -57,7 +57,7 @@ pub(crate) fn plan(
             workloads: list.planned,
             ..PlanFile::default()
         },
-        workloads: list.of_jobs,
+        workloads: list.by_job,
     })
 }
 
@@ -66,7 +66,8 @@ struct WorkloadList {
     /// The names that are taken.
     names: BTreeSet<String>,
     planned: Vec<PlannedWorkload>,
-    of_jobs: Vec<Vec<JobWorkload>>,
+    /// For each job, the workloads that carry it out.
+    by_job: Vec<Vec<JobWorkload>>,
 }
 
 impl WorkloadList {
@@ -79,7 +80,7 @@ impl WorkloadList {
             if index > 0 {
                 flags.together = Some(true);
             }
-            // Each by itself, as in fio.
+            // As in fio, each ends by itself.
             if ends_alone {
                 flags.ends_alone = Some(true);
             }
@@ -92,7 +93,7 @@ impl WorkloadList {
             let name = self.unused_name(label, member.job.word(), member.copy);
             flags.name = Some(parsed(member.job, &name)?);
             for carried in member.carried {
-                self.of_jobs[carried.job].push(JobWorkload {
+                self.by_job[carried.job].push(JobWorkload {
                     name: name.clone(),
                     target: carried.target,
                 });
@@ -115,10 +116,10 @@ impl WorkloadList {
     /// A name that no workload has yet: the label with the number of the copy, or the word where
     /// the label has no letter.
     fn unused_name(&mut self, label: &str, word: &str, copy: Option<u64>) -> String {
-        let base = match plain_label(label) {
-            label if label.is_empty() => word.to_owned(),
-            label => label,
-        };
+        let mut base = plain_label(label);
+        if base.is_empty() {
+            base = word.to_owned();
+        }
         let wanted = match copy {
             Some(copy) => format!("{base}-{copy}"),
             None => base,
@@ -151,11 +152,13 @@ fn is_name_char(c: char) -> bool {
 fn common_description(jobs: &[FioJob]) -> Option<String> {
     let mut common: Option<&String> = None;
     for job in jobs {
-        match (&job.description, common) {
-            (Some(description), Some(common)) if description != common => return None,
-            (Some(description), _) => common = Some(description),
-            (None, _) => {}
+        let Some(description) = &job.description else {
+            continue;
+        };
+        if common.is_some_and(|earlier| earlier != description) {
+            return None;
         }
+        common = Some(description);
     }
     common.cloned()
 }
@@ -181,7 +184,8 @@ fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
     let [member] = members else {
         return false;
     };
-    let (job, flags) = (member.job, &member.flags);
+    let job = member.job;
+    let flags = &member.flags;
     !job.is_random()
         && !job.rw().drops_blocks()
         && job.engine() != EngineKind::Mmap
@@ -194,6 +198,7 @@ fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
         && flags.jobs == Some(Count(1))
 }
 
+/// Notes the jobs that overwrite blocks which are new in fio.
 fn note_overwrites(
     group: &[usize],
     jobs: &[FioJob],
@@ -241,7 +246,7 @@ fn note_for_all(members: &[GroupMember<'_>], note: &'static str, translation: &T
     }
 }
 
-/// Decides how each job of a group uses the page cache, where it does not run as in fio. A job that
+/// The use of the page cache by each job of a group, where it does not run as in fio. A job that
 /// only writes and syncs its writes does not read the cache and leaves nothing unwritten in it. So
 /// the cache is not emptied for it, as in fio, unless another job of the group needs that: a target
 /// has one page cache.
@@ -266,6 +271,7 @@ fn settle_caches(group: &[usize], jobs: &[FioJob], translation: &Translation<'_>
     caches
 }
 
+/// Whether a job would find blocks in the page cache, or leave some unwritten in it.
 fn needs_empty_cache(job: &FioJob) -> bool {
     let syncs = job.flags.fsync.is_some() || job.flags.fdatasync.is_some();
     let only_commits = job.rw().is_only(OpKind::Write) && syncs;
@@ -279,19 +285,19 @@ struct GroupMember<'a> {
     /// The number of the copy, where each copy is a workload.
     copy: Option<u64>,
     flags: WorkloadFlags,
-    /// The jobs that it carries out.
+    /// The jobs that it carries out: one on each target.
     carried: Vec<Carried>,
 }
 
 /// A job that a workload carries out.
 struct Carried {
     target: usize,
-    /// Its place among all jobs.
+    /// The index of the job among all.
     job: usize,
 }
 
 /// The workloads of a group. Where they are the same on each target, each runs on all of them.
-fn members<'a>(
+fn group_members<'a>(
     group: &[usize],
     jobs: &'a [FioJob],
     placements: &Placements,
@@ -300,14 +306,14 @@ fn members<'a>(
     let caches = settle_caches(group, jobs, translation);
     let mut by_target: Vec<Vec<GroupMember<'a>>> = Vec::new();
     by_target.resize_with(placements.total_bytes.len(), Vec::new);
-    for (place, index) in group.iter().enumerate() {
+    for (member, index) in group.iter().enumerate() {
         let placement = &placements.by_job[*index];
         let placed = PlacedJob {
             job: &jobs[*index],
             index: *index,
             placement,
             total_bytes: placements.total_bytes[placement.target],
-            cache: caches[place],
+            cache: caches[member],
             closeness: translation.overrides.closeness,
         };
         by_target[placement.target].extend(placed.workloads(translation)?);
@@ -323,32 +329,34 @@ fn members<'a>(
     }
 }
 
+/// The workloads of all targets, each of which runs on its own target only.
 fn on_one_target_each(by_target: Vec<Vec<GroupMember<'_>>>) -> Vec<GroupMember<'_>> {
-    let mut all = Vec::new();
+    let mut workloads = Vec::new();
     for (target, members) in by_target.into_iter().enumerate() {
         for mut member in members {
             member.flags.target = Some(target);
-            all.push(member);
+            workloads.push(member);
         }
     }
-    all
+    workloads
 }
 
+/// The workloads of the first target, each of which runs on all targets.
 fn on_all_targets(by_target: Vec<Vec<GroupMember<'_>>>) -> Vec<GroupMember<'_>> {
     let mut targets = by_target.into_iter();
-    let mut all = targets.next().unwrap_or_default();
+    let mut workloads = targets.next().unwrap_or_default();
     for members in targets {
         for (index, member) in members.into_iter().enumerate() {
-            all[index].carried.extend(member.carried);
+            workloads[index].carried.extend(member.carried);
         }
     }
-    all
+    workloads
 }
 
-/// A job with what decides about its workloads besides.
+/// A job with its place and its use of the page cache, which decide about its workloads.
 struct PlacedJob<'a, 'p> {
     job: &'a FioJob,
-    /// Its place among all jobs.
+    /// The index of the job among all.
     index: usize,
     placement: &'p JobPlacement,
     /// The bytes of its target.
@@ -358,7 +366,8 @@ struct PlacedJob<'a, 'p> {
 }
 
 impl<'a> PlacedJob<'a, '_> {
-    /// Its workloads: one for all copies where the load stays the same, else one per copy.
+    /// The workloads of the job: one for all copies where the load stays the same, else one per
+    /// copy.
     fn workloads(&self, translation: &Translation<'_>) -> Translated<Vec<GroupMember<'a>>> {
         self.note_passes(translation);
         let parts = &self.placement.parts;
@@ -384,6 +393,7 @@ impl<'a> PlacedJob<'a, '_> {
         Ok(members)
     }
 
+    /// Notes differences in the blocks that a pass visits.
     fn note_passes(&self, translation: &Translation<'_>) {
         if self.job.flags.stride.is_some() {
             translation.note(
@@ -454,11 +464,11 @@ impl<'a> PlacedJob<'a, '_> {
         })
     }
 
-    /// The keys of a workload of so many copies in `part`. Each copy has the amount of I/O of
-    /// `own`.
-    fn flags(&self, copies: u64, own: FilePart, part: FilePart) -> Translated<WorkloadFlags> {
+    /// The keys of a workload of this many copies in `part`. Each copy has the amount of I/O of
+    /// `copy_part`.
+    fn flags(&self, copies: u64, copy_part: FilePart, part: FilePart) -> Translated<WorkloadFlags> {
         let job = self.job;
-        let limits = self.limits(copies, own)?;
+        let limits = self.limits(copies, copy_part)?;
         let mut flags = job.flags.clone();
         if job.rw().leaves_no_content() {
             fit_trims(&mut flags, part.length);
@@ -479,14 +489,14 @@ impl<'a> PlacedJob<'a, '_> {
             });
         }
         self.set_cache(&mut flags);
-        self.set_shape(&mut flags.shape, own)?;
+        self.set_shape(&mut flags.shape, copy_part)?;
         Ok(flags)
     }
 
-    /// What ends a workload of so many copies.
-    fn limits(&self, copies: u64, own: FilePart) -> Translated<WorkLimits> {
+    /// The end of a workload of this many copies: bytes, operations, or neither.
+    fn limits(&self, copies: u64, copy_part: FilePart) -> Translated<WorkLimits> {
         let job = self.job;
-        let bytes = work_bytes(job, own)?.saturating_mul(copies);
+        let bytes = work_bytes(job, copy_part)?.saturating_mul(copies);
         let ops = job.extent.ops.map(|ops| ops.saturating_mul(copies));
         if job.flags.latency_target.is_some() {
             return Ok(WorkLimits::default());
@@ -522,6 +532,7 @@ impl<'a> PlacedJob<'a, '_> {
         }
     }
 
+    /// Sets the use of the page cache.
     fn set_cache(&self, flags: &mut WorkloadFlags) {
         match (self.cache, self.closeness) {
             (Cache::Direct, _) => {}
@@ -536,19 +547,21 @@ impl<'a> PlacedJob<'a, '_> {
 
     /// Leaves out what only fio's own figures need: ordinary pages, and the map of visited blocks,
     /// which shortens blocks with a mix of sizes.
-    fn set_shape(&self, shape: &mut LoadShape, own: FilePart) -> Translated<()> {
+    fn set_shape(&self, shape: &mut LoadShape, copy_part: FilePart) -> Translated<()> {
         match self.closeness {
             Closeness::Disk => {
                 shape.threads.ordinary_pages = false;
                 shape.order.each_block_once &= self.job.one_block().is_some();
             }
-            Closeness::Fio => shape.content.verified_times = verified_times(self.job, own)?,
+            Closeness::Fio => {
+                shape.content.verified_times = verified_times(self.job, copy_part)?;
+            }
         }
         Ok(())
     }
 }
 
-/// What ends a workload, apart from time.
+/// The amount of work that ends a workload; time may end it earlier.
 #[derive(Default)]
 struct WorkLimits {
     bytes: Option<u64>,
@@ -560,21 +573,22 @@ fn pin(shape: &mut LoadShape, copy: u64) {
     if let Some(scheduling) = &mut shape.threads.scheduling
         && !scheduling.cpus.is_empty()
     {
-        let place = copy as usize % scheduling.cpus.len();
-        scheduling.cpus = vec![scheduling.cpus[place]];
+        let turn = copy as usize % scheduling.cpus.len();
+        scheduling.cpus = vec![scheduling.cpus[turn]];
     }
 }
 
-/// How often fio reads back what a job writes: after each of its laps.
-fn verified_times(job: &FioJob, own: FilePart) -> Translated<Option<u32>> {
+/// The number of times that fio reads back what a job writes: after each of its laps. `None` where
+/// that is once or never.
+fn verified_times(job: &FioJob, copy_part: FilePart) -> Translated<Option<u32>> {
     if !job.reads_back() || job.extent.is_time_based {
         return Ok(None);
     }
     let laps = match job.extent.io_size {
         None => job.extent.loops,
         Some(_) => {
-            let lap = job.whole_blocks(own.job_bytes).min(own.length);
-            work_bytes(job, own)? / lap.max(1)
+            let lap = job.whole_blocks(copy_part.job_bytes).min(copy_part.length);
+            work_bytes(job, copy_part)? / lap.max(1)
         }
     };
     if laps > 1 {

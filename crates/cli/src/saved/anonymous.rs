@@ -32,16 +32,19 @@ enum Treatment {
 /// The kind of thing that a text identifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
-    one: &'static str,
-    several: &'static str,
+    /// The noun, such as `host name`.
+    noun: &'static str,
+    /// The noun for several.
+    plural: &'static str,
+    /// A number follows it in a record.
     placeholder: &'static str,
 }
 
 impl Identity {
-    const fn new(one: &'static str, several: &'static str, placeholder: &'static str) -> Self {
+    const fn new(noun: &'static str, plural: &'static str, placeholder: &'static str) -> Self {
         Self {
-            one,
-            several,
+            noun,
+            plural,
             placeholder,
         }
     }
@@ -61,7 +64,7 @@ const RAID: Identity = Identity::new("RAID name", "RAID names", "md_");
 const BOOT: Identity = Identity::new("boot id", "boot ids", "boot");
 const REASON: Identity = Identity::new("reason", "reasons", "the reason is left out");
 
-/// Treatments by the end of the place, without the indexes of lists.
+/// The treatment of places, each by its end, without the indexes of lists.
 const PLACES: &[(Treatment, &[&str])] = &[
     (Treatment::Name(HOST), &["host.name"]),
     (Treatment::Name(GROUP), &["io_limits.group"]),
@@ -235,7 +238,7 @@ const OPTIONS: [&str; 12] = [
     "swidth", "stripe", "vers",
 ];
 
-/// Names of workloads that a note lists at most.
+/// The most names of workloads that a note lists.
 const NAMES_MAX: usize = 6;
 
 /// A record without the names of its machine.
@@ -256,19 +259,19 @@ pub(crate) fn anonymous(record: &Record) -> anyhow::Result<Anonymous> {
         Kept::Whole => {}
     }
     let mut names = Replaced::default();
-    let mut own = record.clone();
+    let mut reduced = record.clone();
     let verb = &record.plan.origin.verb;
-    own.plan.origin = Origin::new(verb.clone(), vec!["diskproof".to_owned(), verb.clone()]);
-    own.host.uid = if record.host.uid == 0 { 0 } else { NOBODY };
-    replace_volume_names(&mut own, &mut names);
-    let mut tree = own.to_tree()?;
+    reduced.plan.origin = Origin::new(verb.clone(), vec!["diskproof".to_owned(), verb.clone()]);
+    reduced.host.uid = if record.host.uid == 0 { 0 } else { NOBODY };
+    replace_volume_names(&mut reduced, &mut names);
+    let mut tree = reduced.to_tree()?;
     replace_names(&mut tree, "record", &mut names);
     let left_out = names.text();
     let mut nameless = Record::from_tree(&tree)?;
     let kept = kept_text(&nameless);
     nameless.note = Some(format!("anonymous, without {left_out}; kept: {kept}"));
-    let (judged, found) = judged_again(nameless);
-    if found == Rejudged::NoData {
+    let (judged, difference) = judged_again(nameless);
+    if difference == Rejudged::NoData {
         return Err(no_data().into());
     }
     Ok(Anonymous {
@@ -359,9 +362,9 @@ impl Replaced {
         let mut words = Vec::new();
         for (identity, count) in counts {
             let noun = if count == 1 {
-                identity.one
+                identity.noun
             } else {
-                identity.several
+                identity.plural
             };
             words.push(format!("{count} {noun}"));
         }
@@ -379,7 +382,7 @@ fn treatment(place: &str) -> Option<Treatment> {
     None
 }
 
-/// Whether the place ends so; what is derived, is so with all within.
+/// Whether a place ends with `end`. A derived place includes all places within.
 fn is_at(place: &str, end: &str, treatment: Treatment) -> bool {
     if treatment == Treatment::Derived {
         return format!("{place}.").contains(&format!("{end}."));
@@ -390,6 +393,7 @@ fn is_at(place: &str, end: &str, treatment: Treatment) -> bool {
     }
 }
 
+/// Replaces the names in a tree of JSON, whose root is at this place.
 fn replace_names(value: &mut Value, place: &str, names: &mut Replaced) {
     match value {
         Value::String(text) => replace_name(text, place, names),
@@ -427,8 +431,8 @@ fn replace_name(text: &mut String, place: &str, names: &mut Replaced) {
     }
 }
 
-/// Replaces what an administrator called volumes and files where it stands in for a model, or
-/// within the name of a layer.
+/// Replaces the names that an administrator gave volumes and files, where they stand in for a model
+/// or within the name of a layer.
 fn replace_volume_names(record: &mut Record, names: &mut Replaced) {
     let mut named_disks = Vec::new();
     for layer in record
@@ -454,14 +458,17 @@ fn replace_volume_names(record: &mut Record, names: &mut Replaced) {
         None => &mut [],
     };
     for layer in layers {
-        layer.name = match (layer.device_kind, layer.name.split_once(" (")) {
-            (Some(_), Some((device, _))) => device.to_owned(),
-            (Some(_), None) => layer.name.clone(),
-            (None, _) => file_layer_name(&layer.name),
+        layer.name = if layer.device_kind.is_none() {
+            file_layer_name(&layer.name)
+        } else if let Some((device, _)) = layer.name.split_once(" (") {
+            device.to_owned()
+        } else {
+            continue;
         };
     }
 }
 
+/// The text that takes the place of a volume's name: the kind of its layer stays.
 fn without_volume_name(layer: &Layer, model: &str, names: &mut Replaced) -> String {
     let placeholder = names.placeholder(VOLUME, model);
     if layer.kind != LayerKind::DeviceMapper {
@@ -475,7 +482,7 @@ fn without_volume_name(layer: &Layer, model: &str, names: &mut Replaced) -> Stri
     format!("{OTHER_MAPPER_USER} {placeholder}")
 }
 
-/// `file on ext4` of `disk-of-acme.img on ext4`.
+/// `file on ext4`, for a layer named `disk-of-acme.img on ext4`.
 fn file_layer_name(name: &str) -> String {
     match name.rsplit_once(" on ") {
         Some((_, filesystem)) => format!("file on {filesystem}"),

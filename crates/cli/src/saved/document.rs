@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// Opening takes milliseconds, except for a pipe without a writer and a dead network filesystem.
 const OPEN_LIMIT: Duration = Duration::from_secs(5);
-/// 64 MiB over a slow network.
+/// Reading the largest document, 64 MiB, over a slow network takes less.
 const READ_LIMIT: Duration = Duration::from_secs(60);
 /// A pipe, as in `show <(diskproof check --json)`, answers when the run before it is over.
 const PIPE_LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -34,7 +34,7 @@ pub(crate) enum SavedDocument {
     Run(Box<StoredRun>),
     /// A comparison; only files hold these.
     Comparison(Box<Comparison>),
-    /// Many hosts; only files hold these.
+    /// A fleet of many hosts; only files hold these.
     Fleet(Box<FleetRecord>),
 }
 
@@ -75,21 +75,21 @@ pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failur
 /// and a network filesystem without a server never answer.
 pub(crate) fn read_document(path: &Path) -> io::Result<String> {
     let name = path.to_owned();
-    let file = answer(OPEN_LIMIT, move || {
+    let opened = within(OPEN_LIMIT, move || {
         register(&name, InputRole::Document);
         File::open(name)
     })?;
-    let limit = if file.metadata()?.is_file() {
+    let limit = if opened.metadata()?.is_file() {
         READ_LIMIT
     } else {
         PIPE_LIMIT
     };
-    let file = Arc::new(file);
-    answer(limit, move || read_up_to_max(&*file))
+    let file = Arc::new(opened);
+    within(limit, move || read_up_to_max(&*file))
 }
 
-/// The result of an operation that may never return.
-fn answer<T: Send + 'static>(
+/// The result of an operation that may never return, within this time.
+fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -105,8 +105,8 @@ fn answer<T: Send + 'static>(
 /// Reads text up to the limit of a document: a device such as /dev/zero never ends.
 fn read_up_to_max(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
-    let most = DOCUMENT_BYTES_MAX as u64;
-    if from.take(most + 1).read_to_string(&mut text)? as u64 > most {
+    let bytes_max = DOCUMENT_BYTES_MAX as u64;
+    if from.take(bytes_max + 1).read_to_string(&mut text)? as u64 > bytes_max {
         Err(io::Error::other(DocumentError::TooLarge))
     } else {
         Ok(text)
@@ -138,12 +138,13 @@ fn json_of_log(text: &str) -> &str {
     }
 }
 
-/// The run as this program judges it; says where that is not what is stored.
+/// The run as this program judges it. Notes on stderr where that differs from what is stored;
+/// `name` is that of the run in the note.
 pub(super) fn judged(stored: StoredRun, name: &str) -> StoredRun {
-    let (record, found) = judged_again(stored.record);
+    let (record, difference) = judged_again(stored.record);
     // The page as it was printed shows what is stored.
-    let page = stored.page.filter(|_| found.is_as_stored());
-    match found {
+    let page = stored.page.filter(|_| difference.is_as_stored());
+    match difference {
         Rejudged::Same => {}
         Rejudged::NoData => eprint_line(&format!(
             "note: {name} does not keep what was measured, so it is not judged again"

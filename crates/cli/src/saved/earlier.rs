@@ -1,9 +1,9 @@
-//! What earlier runs in the history show: how much figures vary from run to run, what a disk can
-//! do, and its access time as a whole. Their absence is never an error.
+//! Earlier runs in the history: those that repeat a run, and so show how much figures vary; those
+//! that show what a disk can do; and its access time as a whole. Their absence is never an error.
 
 use super::document::judged_quietly;
 use super::document::saved_record;
-use super::place::{Destination, HistoryEnvironment, open_if_there, place};
+use super::place::{Destination, HistoryEnvironment, history_place, open_if_there};
 use crate::failure::Failure;
 use diskproof_analysis::watch::disk_capacity;
 use diskproof_history::{Filter, History, HistoryError, HistoryPlace, StoredRun};
@@ -16,10 +16,10 @@ use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
 use diskproof_model::trend::DiskAccess;
 use std::path::Path;
 
-/// Most earlier runs of one target and plan that are read: more change Student's t by less than
+/// The most earlier runs of one target and plan that are read: more change Student's t by less than
 /// 5 %, and an old disk is another disk.
 const EARLIER_RUNS_MAX: usize = 20;
-/// Runs of the history that are searched for them, the newest.
+/// The newest runs of the history, which are searched for them.
 const SEARCHED_MAX: u64 = 1000;
 
 /// The facts that a run shares with its repetitions, as far as the short form of a saved run has
@@ -54,7 +54,7 @@ impl RunKey {
 /// Runs of the history that did the same as one of `records` on the same target, newest first.
 /// `compare` decides which of them count. Without a history there are none.
 pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<StoredRun> {
-    let Ok(place) = place(history) else {
+    let Ok(place) = history_place(history) else {
         return Vec::new();
     };
     let mut keys: Vec<RunKey> = Vec::new();
@@ -78,6 +78,7 @@ pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<S
     }
 }
 
+/// The repetitions in the history at a place, which need not exist.
 fn repetitions_at(
     place: &HistoryPlace,
     keys: &[RunKey],
@@ -103,7 +104,7 @@ pub(crate) fn runs_before(key: &RunKey, history: Option<&Path>) -> Vec<Record> {
         .collect()
 }
 
-/// Runs of the history that did the same, newest first, without those of these ids.
+/// Runs of the history with one of the keys, newest first, but not those of the ids in `without`.
 fn repetitions(
     keys: &[RunKey],
     without: &[&str],
@@ -138,12 +139,12 @@ fn repetitions(
 
 /// Verbs that measure what a disk can do.
 const VERBS: [&str; 2] = ["check", "sweep"];
-/// Records that are read for one device, the newest.
+/// The newest records, which are read for one device.
 const READ_MAX: usize = 10;
 
 /// The history, where it can be read.
 fn readable(history: Option<&Path>) -> Option<History> {
-    open_if_there(&place(history).ok()?).ok()?
+    open_if_there(&history_place(history).ok()?).ok()?
 }
 
 /// The capacity of each device, as far as the history knows it.
@@ -164,13 +165,15 @@ pub(crate) fn capacities(
             runs.extend(listed.runs);
         }
     }
-    runs.sort_by(|one, other| other.started.cmp(&one.started));
+    // The newest first.
+    runs.sort_by(|run, other| other.started.cmp(&run.started));
     devices
         .iter()
         .map(|device| newest_capacity(device, &runs, &history))
         .collect()
 }
 
+/// The capacity of a device by the newest of the runs that shows it.
 fn newest_capacity(
     device: &TargetIdentity,
     runs: &[SavedRun],
@@ -197,9 +200,10 @@ fn may_concern(run: &SavedRun, device: &TargetIdentity, layer: &Layer) -> bool {
         return true;
     }
     for disk in &run.disks {
-        let is_same = match (&disk.serial, &layer.serial) {
-            (None, None) => disk.name == layer.name && disk.model == layer.model,
-            (one, other) => one == other,
+        let is_same = if disk.serial.is_some() || layer.serial.is_some() {
+            disk.serial == layer.serial
+        } else {
+            disk.name == layer.name && disk.model == layer.model
         };
         if is_same {
             return true;
@@ -208,7 +212,7 @@ fn may_concern(run: &SavedRun, device: &TargetIdentity, layer: &Layer) -> bool {
     false
 }
 
-/// Runs of a disk that are searched for its access time, the newest.
+/// The newest runs of a disk, which are searched for its access time.
 const SURVEYS_MAX: u64 = 50;
 
 /// The access time across the whole of the only rotating disk below a directory or file, as far as
@@ -243,12 +247,12 @@ fn whole_disk_access(record: &Record, disk: &Layer) -> Option<DiskAccess> {
     let surface = record.surface()?;
     let surveyed = record.targets.get(surface.data.target)?;
     let disks_below: Vec<&Layer> = surveyed.disks().collect();
-    let [only] = disks_below[..] else {
+    let [only_disk] = disks_below[..] else {
         return None;
     };
-    let is_same_disk = only.serial == disk.serial
-        && only.model == disk.model
-        && only.size_bytes == disk.size_bytes;
+    let is_same_disk = only_disk.serial == disk.serial
+        && only_disk.model == disk.model
+        && only_disk.size_bytes == disk.size_bytes;
     let is_whole =
         surveyed.kind == TargetKind::BlockDevice && surface.data.span_bytes == disk.size_bytes;
     if !is_same_disk || !is_whole {

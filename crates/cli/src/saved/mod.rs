@@ -23,7 +23,9 @@ pub(crate) use document::{SavedDocument, judged_record, read_document, read_page
 use document::{from_file, is_file, judged};
 pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
 use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, reached};
-pub(crate) use place::{empty_text, open, open_if_there, place, register_history, state_folder};
+pub(crate) use place::{
+    empty_text, history_place, open, open_if_there, register_history, state_folder,
+};
 use std::path::{Path, PathBuf};
 pub(crate) use stream::{RefusedPart, Streamed, read_stream};
 pub(crate) use unfinished::TestJournal;
@@ -32,6 +34,9 @@ pub(crate) use unfinished::TestJournal;
 pub(crate) const SHORT_ID: usize = 8;
 /// Fewer digits are more likely a mistyped label.
 const PREFIX_MIN: usize = 4;
+/// Digits of a whole run id.
+const RUN_ID_DIGITS: usize = 32;
+
 /// Flags of measuring verbs: whether and where to save a run.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct HistoryOptions {
@@ -48,7 +53,7 @@ pub struct HistoryOptions {
 }
 
 impl HistoryOptions {
-    /// The flag's value.
+    /// The file that `--history` names.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.history.as_deref()
     }
@@ -64,7 +69,7 @@ pub struct HistoryFileFlag {
 }
 
 impl HistoryFileFlag {
-    /// The flag's value.
+    /// The file that `--history` names.
     pub fn file(&self) -> Option<&Path> {
         self.history.as_deref()
     }
@@ -77,18 +82,18 @@ pub(crate) enum SaveNote {
     Note(String),
     /// The run is in the history; printed unless --quiet.
     Saved(String),
-    /// Something failed.
+    /// The run was not saved, or not as usual; printed even with --quiet.
     Warning(String),
 }
 
-/// Prints the notes of a save on stderr, behind `whose`; warnings also with `--quiet`.
-pub(crate) fn print_notes(whose: &str, notes: &[SaveNote], verbosity: Verbosity) {
+/// Prints the notes of a save on stderr, each behind `prefix`; warnings also with `--quiet`.
+pub(crate) fn print_notes(prefix: &str, notes: &[SaveNote], verbosity: Verbosity) {
     for note in notes {
         match note {
             SaveNote::Note(text) | SaveNote::Saved(text) => {
-                verbosity.note(&format!("{whose}{text}"));
+                verbosity.note(&format!("{prefix}{text}"));
             }
-            SaveNote::Warning(text) => eprint_line(&format!("warning: {whose}{text}")),
+            SaveNote::Warning(text) => eprint_line(&format!("warning: {prefix}{text}")),
         }
     }
 }
@@ -225,19 +230,20 @@ pub(crate) fn recover_killed_runs(place: &HistoryPlace) -> Result<Vec<String>, F
     Ok(notes)
 }
 
-/// Saves a record from another machine.
+/// Saves a record from another machine. Returns whether it was new, and a warning where a damaged
+/// history was renamed.
 pub(crate) fn import(
     record: Record,
     label: Option<&str>,
     history: Option<&Path>,
 ) -> Result<(SaveOutcome, Option<SaveNote>), Failure> {
-    let place = place(history)?;
-    let own_label = label.map(str::to_owned);
+    let place = history_place(history)?;
+    let run_label = label.map(str::to_owned);
     let saved = history_answer(&place, move |place| {
         let run = NewRun {
             record: &record,
             page: None,
-            label: own_label.as_deref(),
+            label: run_label.as_deref(),
         };
         save(place, &run)
     })?;
@@ -256,7 +262,7 @@ fn damage_warning(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
     )))
 }
 
-/// A run's id, shortened.
+/// The first digits of a run's id, as lists show it.
 pub(crate) fn short(run_id: &str) -> &str {
     run_id.get(..SHORT_ID).unwrap_or(run_id)
 }
@@ -297,7 +303,7 @@ pub(crate) fn load_all(reference: &str, history: Option<&Path>) -> Result<Vec<Re
 
 /// The runs of a label, the newest first; otherwise the one that `reference` names.
 fn ids_named(history: &History, reference: &str) -> Result<Vec<String>, Failure> {
-    let mut ids = match latest(reference) {
+    let mut ids = match parse_latest(reference) {
         Some(_) => Vec::new(),
         None => history.labelled(reference)?,
     };
@@ -346,6 +352,7 @@ fn record_of_file(reference: &str) -> Result<Option<Record>, Failure> {
     }
 }
 
+/// The run with this id as this program judges it.
 fn get(history: &History, id: &str) -> Result<StoredRun, Failure> {
     match history.get(id)? {
         Some(stored) => Ok(judged(stored, short(id))),
@@ -357,7 +364,7 @@ fn get(history: &History, id: &str) -> Result<StoredRun, Failure> {
 
 /// The complete id of the run that `reference` names.
 pub(crate) fn run_id(history: &History, reference: &str) -> Result<String, Failure> {
-    if let Some(latest) = latest(reference) {
+    if let Some(latest) = parse_latest(reference) {
         let Latest::RunsBack(back) = latest else {
             let why = "not a number after latest~; latest~1 is the run before the newest";
             return Err(no_such_run(reference, why));
@@ -392,9 +399,9 @@ fn no_such_run(reference: &str, why: &str) -> Failure {
     ))
 }
 
-/// Whether the name is that of a saved run. False where the history cannot be read.
+/// Whether the name refers to a saved run. False where the history cannot be read.
 pub(crate) fn names_run(name: &str, history: Option<&Path>) -> bool {
-    let Ok(place) = place(history) else {
+    let Ok(place) = history_place(history) else {
         return false;
     };
     match open_if_there(&place) {
@@ -404,15 +411,15 @@ pub(crate) fn names_run(name: &str, history: Option<&Path>) -> bool {
 }
 
 /// Longer labels would not fit into a list.
-const LABEL_MAX: usize = 40;
-/// Names the newest run.
+const LABEL_CHARS_MAX: usize = 40;
+/// The reference to the newest run.
 const LATEST: &str = "latest";
 
-/// Checks a label: it must not look like anything else that names a run.
+/// Reads a label, which must not look like anything else that names a run.
 pub(crate) fn parse_label(text: &str) -> Result<String, String> {
-    let wrong = if text.is_empty() {
+    let problem = if text.is_empty() {
         "is empty"
-    } else if text.chars().count() > LABEL_MAX {
+    } else if text.chars().count() > LABEL_CHARS_MAX {
         "is longer than 40 characters"
     } else if text.contains(|c: char| c.is_control() || c == '/') {
         "contains a slash or a control character"
@@ -422,27 +429,27 @@ pub(crate) fn parse_label(text: &str) -> Result<String, String> {
         "already names the newest run"
     } else if text == "-" || is_file(text) {
         "looks like a file"
-    } else if text.len() == 32 && is_hex(text) {
+    } else if text.len() == RUN_ID_DIGITS && is_hex(text) {
         "looks like the id of a run"
     } else {
         return Ok(text.to_owned());
     };
     Err(format!(
-        "the label {wrong}. Use a word or two, such as before-upgrade"
+        "the label {problem}. Use a word or two, such as before-upgrade"
     ))
 }
 
 /// A reference to a run by its age: `latest`, `latest~2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Latest {
-    /// So many runs before the newest one.
+    /// This many runs before the newest one.
     RunsBack(u64),
     /// The text after `latest~` is no number.
     NotANumber,
 }
 
 /// The age that `reference` states; `None` for another kind of reference.
-fn latest(reference: &str) -> Option<Latest> {
+fn parse_latest(reference: &str) -> Option<Latest> {
     let suffix = reference.strip_prefix(LATEST)?;
     if suffix.is_empty() {
         return Some(Latest::RunsBack(0));
@@ -500,7 +507,7 @@ mod tests {
             ("latest2", None),
             ("late", None),
         ] {
-            assert_eq!(latest(reference), expected, "{reference}");
+            assert_eq!(parse_latest(reference), expected, "{reference}");
         }
     }
 }

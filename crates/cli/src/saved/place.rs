@@ -1,5 +1,5 @@
-//! Where the history lies: the flag, the environment variables, or the home directory. Opens it, in
-//! bounded time.
+//! The place of the history, by the flag, the environment variables, or the home directory. Opens
+//! it, in bounded time.
 
 use crate::failure::Failure;
 use crate::input_files::{InputRole, register};
@@ -12,18 +12,21 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// The reason why there is no place for the history.
 pub(super) const NOWHERE: &str =
     "neither HOME nor XDG_STATE_HOME is set. Name a file with --history FILE or DISKPROOF_HISTORY";
 
 /// Waiting for the lock of a history takes up to 20 s, checking a large one a few more.
 const HISTORY_LIMIT: Duration = Duration::from_secs(60);
-/// Finding out which files are there takes milliseconds.
+/// Finding out whether files exist takes milliseconds.
 const LOOK_LIMIT: Duration = Duration::from_secs(5);
 /// Name of the threads that read and write the history.
 const THREAD: &str = "diskproof-saved";
+/// Root's home where passwd(5) does not name it.
+const ROOT_HOME: &str = "/root";
 
-/// The place of the history, for verbs that need one.
-pub(crate) fn place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
+/// The place of the history, for verbs that need one. Fails where there is none.
+pub(crate) fn history_place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
     let mut environment = HistoryEnvironment::real();
     // DISKPROOF_NO_HISTORY prevents saving, not reading.
     environment.off = false;
@@ -49,6 +52,7 @@ pub(super) fn reached(place: HistoryPlace) -> Result<HistoryPlace, HistoryError>
     }
 }
 
+/// The path, with the symlinks of its folder resolved.
 fn in_real_folder(path: &Path) -> Result<PathBuf, PathError> {
     TrustedPath::walk(path)?;
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
@@ -62,8 +66,8 @@ fn in_real_folder(path: &Path) -> Result<PathBuf, PathError> {
     Ok(real_folder.join(name))
 }
 
-/// No output replaces the history, or a file beside it that belongs to it. `flag` is the value of
-/// --history.
+/// Registers the history, and the files beside it that belong to it, so that no output replaces
+/// them. `flag` is the value of --history.
 pub(crate) fn register_history(flag: Option<&Path>) {
     let mut environment = HistoryEnvironment::real();
     environment.off = false;
@@ -84,8 +88,8 @@ pub(super) fn history_answer<T: Send + 'static>(
     place: &HistoryPlace,
     work: impl FnOnce(&HistoryPlace) -> Result<T, HistoryError> + Send + 'static,
 ) -> Result<T, Failure> {
-    let there = place.clone();
-    match Deferred::start_or_run(THREAD, move || work(&there)).wait(HISTORY_LIMIT) {
+    let thread_place = place.clone();
+    match Deferred::start_or_run(THREAD, move || work(&thread_place)).wait(HISTORY_LIMIT) {
         Waited::Done(result) => Ok(result?),
         Waited::TimedOut(_) | Waited::Lost => Err(Failure::History(HistoryError::NoAnswer {
             path: place.path.clone(),
@@ -94,9 +98,9 @@ pub(super) fn history_answer<T: Send + 'static>(
     }
 }
 
-/// Opens the history to read it.
+/// Opens the history to read it. Fails where there is none yet.
 pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
-    let place = place(history)?;
+    let place = history_place(history)?;
     match open_if_there(&place)? {
         Some(history) => Ok(history),
         None => Err(Failure::Usage(empty_text(&place.path))),
@@ -125,26 +129,30 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
 /// The environment variables that decide where the history lies.
 #[derive(Debug, Clone)]
 pub(super) struct HistoryEnvironment {
-    /// DISKPROOF_HISTORY.
+    /// The value of DISKPROOF_HISTORY.
     named: Option<OsString>,
-    /// DISKPROOF_NO_HISTORY.
+    /// Whether DISKPROOF_NO_HISTORY is set.
     off: bool,
-    /// XDG_STATE_HOME.
+    /// The value of XDG_STATE_HOME.
     state_home: Option<OsString>,
-    /// HOME.
+    /// The value of HOME.
     home: Option<OsString>,
     /// Root's own home, where this is root.
     root_home: Option<PathBuf>,
 }
 
+/// The place where a run is saved, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Destination {
     At(HistoryPlace),
+    /// DISKPROOF_NO_HISTORY prevents saving.
     Off,
+    /// Neither a file nor a home is known.
     Nowhere,
 }
 
 impl HistoryEnvironment {
+    /// The environment of this process.
     pub(super) fn real() -> Self {
         Self {
             named: variable("DISKPROOF_HISTORY"),
@@ -159,6 +167,7 @@ impl HistoryEnvironment {
         }
     }
 
+    /// The place by `flag`, the value of --history, or by the environment.
     pub(super) fn place(&self, flag: Option<&Path>) -> Destination {
         if let Some(path) = flag {
             return named_file(path);
@@ -219,17 +228,21 @@ fn belongs_to_user(folder: &Path) -> bool {
     false
 }
 
-/// Root's home by passwd(5), otherwise `/root`.
+/// Root's home by passwd(5), or else the usual one.
 fn root_home() -> PathBuf {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     for line in users.lines() {
         let fields: Vec<&str> = line.split(':').collect();
         if let [_, _, "0", _, _, home, ..] = fields.as_slice() {
-            let folder = if home.starts_with('/') { home } else { "/root" };
+            let folder = if home.starts_with('/') {
+                home
+            } else {
+                ROOT_HOME
+            };
             return folder.into();
         }
     }
-    "/root".into()
+    ROOT_HOME.into()
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
 //! Several records one after the other, as launchers, logs and `cat` bring them: JSON documents,
 //! pretty or not, and records in pieces anywhere in a line. One document is held at a time.
 
-use crate::pieces::{Joined, PieceJoiner};
+use crate::pieces::{Joined, MARK, PieceJoiner};
 use diskproof_model::document::{AnyDocument, DocumentError};
 use diskproof_model::fleet::{HELLO_SCHEMA, Hello};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
 use std::io::{self, BufRead, Read as _};
 
-/// What a stream brings.
+/// A thing that a stream brings.
 #[derive(Debug)]
 pub(crate) enum Streamed {
     /// A record, a comparison or a fleet.
     Document(Box<AnyDocument>),
-    /// A process has begun.
+    /// The announcement of a process that has begun.
     Hello(Hello),
     /// Something that is no usable document.
     Refused(RefusedPart),
@@ -21,17 +21,17 @@ pub(crate) enum Streamed {
 /// A part of a stream that is no usable document.
 #[derive(Debug)]
 pub(crate) struct RefusedPart {
-    /// What it is called; empty for the stream itself.
+    /// Its name or line in the stream; empty for the stream itself.
     pub name: String,
     pub why: String,
     /// Whether a record was lost with it; false of a document of another kind.
     pub is_lost: bool,
 }
 
-/// Reads a stream to its end, and hands over what it brings. Returns how many documents there were,
+/// Reads a stream to its end, and hands what it brings to `take`. Returns the number of documents,
 /// damaged ones included.
 pub(crate) fn read_stream(
-    from: &mut dyn BufRead,
+    stream: &mut dyn BufRead,
     take: &mut dyn FnMut(Streamed),
 ) -> io::Result<usize> {
     let mut reader = Reader {
@@ -44,8 +44,9 @@ pub(crate) fn read_stream(
     let mut line = Vec::new();
     loop {
         line.clear();
-        let most = DOCUMENT_BYTES_MAX as u64 + 1;
-        if (&mut *from).take(most).read_until(b'\n', &mut line)? == 0 {
+        let bytes_max = DOCUMENT_BYTES_MAX as u64 + 1;
+        let mut limited = (&mut *stream).take(bytes_max);
+        if limited.read_until(b'\n', &mut line)? == 0 {
             break;
         }
         if line.len() > DOCUMENT_BYTES_MAX {
@@ -58,11 +59,14 @@ pub(crate) fn read_stream(
     Ok(reader.documents)
 }
 
+/// Reads a stream line by line.
 struct Reader<'t> {
     joiner: PieceJoiner,
     /// The document that has begun and not ended.
     open: Option<OpenDocument>,
+    /// The number of the current line, from 1.
     line_number: usize,
+    /// The documents so far, damaged ones included.
     documents: usize,
     take: &'t mut dyn FnMut(Streamed),
 }
@@ -73,15 +77,24 @@ struct OpenDocument {
     text: String,
     /// The line that it begins on.
     line: usize,
+    /// Braces and brackets that are open.
     depth: usize,
     is_in_string: bool,
+    /// Whether a backslash stands before the next letter.
     is_escaped: bool,
 }
 
+/// The text that an open document has taken.
+enum AddedText {
+    /// All of it: the document goes on.
+    Whole,
+    /// This many bytes, with which the document is complete.
+    Completed(usize),
+}
+
 impl OpenDocument {
-    /// Adds text up to the end of the document; returns how much of it belongs to the document, and
-    /// whether that is complete.
-    fn add(&mut self, text: &str) -> (usize, bool) {
+    /// Adds text up to the end of the document.
+    fn add(&mut self, text: &str) -> AddedText {
         for (index, byte) in text.bytes().enumerate() {
             if self.is_in_string {
                 if self.is_escaped {
@@ -101,11 +114,11 @@ impl OpenDocument {
             }
             if self.depth == 0 {
                 self.text.push_str(&text[..=index]);
-                return (index + 1, true);
+                return AddedText::Completed(index + 1);
             }
         }
         self.text.push_str(text);
-        (text.len(), false)
+        AddedText::Whole
     }
 }
 
@@ -114,7 +127,7 @@ impl Reader<'_> {
         let text = line.trim_start_matches('\u{feff}');
         if let Some(open) = self.open.take() {
             // Within a document of ours no line but the first begins with a brace or a piece.
-            let begins_anew = text.starts_with('{') || text.starts_with("diskproof1 ");
+            let begins_anew = text.starts_with('{') || text.starts_with(MARK);
             if begins_anew || open.text.len() > DOCUMENT_BYTES_MAX {
                 self.refuse_open(&open);
             } else {
@@ -126,7 +139,7 @@ impl Reader<'_> {
         self.take_outside(text);
     }
 
-    /// A line, or the rest of one, that belongs to no document that began before it.
+    /// Takes a line, or the rest of one, that belongs to no document which began before it.
     fn take_outside(&mut self, text: &str) {
         if text.trim_start().starts_with('{') {
             self.open = Some(OpenDocument {
@@ -136,20 +149,19 @@ impl Reader<'_> {
             self.continue_open(text.trim_start());
             return;
         }
-        let (joined, _) = self.joiner.take(text);
-        for one in joined {
-            self.take_joined(one);
+        for joined in self.joiner.take(text).joined {
+            self.take_joined(joined);
         }
     }
 
+    /// Takes text of the open document, and what follows behind its end.
     fn continue_open(&mut self, text: &str) {
         let Some(open) = &mut self.open else {
             return;
         };
-        let (length, is_complete) = open.add(text);
-        if !is_complete {
+        let AddedText::Completed(length) = open.add(text) else {
             return;
-        }
+        };
         let name = format!("line {}", open.line);
         let json = std::mem::take(&mut open.text);
         self.open = None;
@@ -197,6 +209,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Refuses a document that did not end.
     fn refuse_open(&mut self, open: &OpenDocument) {
         let name = format!("line {}", open.line);
         // A brace of a log is no record.
@@ -227,7 +240,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a record was lost.
+/// The answer to whether a record was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IsLost {
     Yes,

@@ -9,12 +9,12 @@ use diskproof_model::target::TargetIdentity;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Version of the journal's shape.
+/// The version of the journal's shape, which another program refuses to read.
 const FORMAT: &str = "diskproof.accept/1";
-/// The name of a journal has at most so many letters of the disk's.
-const NAME_MAX: usize = 60;
+/// The most letters of a disk's facts in the name of its journal.
+const NAME_BYTES_MAX: usize = 60;
 
-/// What tells disks apart.
+/// The facts that tell disks apart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct DiskKey {
     model: Option<String>,
@@ -28,24 +28,21 @@ impl DiskKey {
     fn new(identity: &TargetIdentity) -> Self {
         let device = identity.layers.first();
         let serial = device.and_then(|device| device.serial.clone());
-        let place = match (&serial, device) {
-            (Some(_), _) => None,
-            (None, Some(device)) => device.backing_file.clone(),
-            (None, None) => None,
+        let backing_file = device.and_then(|device| device.backing_file.clone());
+        let place = if serial.is_some() {
+            None
+        } else {
+            Some(backing_file.unwrap_or_else(|| identity.path.clone()))
         };
-        let path = identity.path.clone();
         Self {
             model: device.and_then(|device| device.model.clone()),
-            place: match serial {
-                Some(_) => None,
-                None => Some(place.unwrap_or(path)),
-            },
+            place,
             serial,
             size_bytes: identity.size_bytes,
         }
     }
 
-    /// A part of the name of a file.
+    /// The facts as a part of the name of a file.
     fn file_name(&self) -> String {
         let mut name = String::new();
         for text in [&self.model, &self.serial, &self.place]
@@ -62,7 +59,7 @@ impl DiskKey {
             name.push('-');
         }
         // The end of a path says more than its beginning.
-        let skipped = name.len().saturating_sub(NAME_MAX);
+        let skipped = name.len().saturating_sub(NAME_BYTES_MAX);
         format!("{}{}", &name[skipped..], self.size_bytes)
     }
 }
@@ -94,8 +91,8 @@ impl TestJournal {
         })
     }
 
-    /// What an earlier run has done; `None` where there was none. A journal of another disk is
-    /// refused.
+    /// The measurement of an earlier run; `None` where there was none. Fails for a journal of
+    /// another disk.
     pub(crate) fn read(&self) -> Result<Option<AcceptMeasurement>, Failure> {
         let Some(text) = self.journal.read()? else {
             return Ok(None);
@@ -115,7 +112,7 @@ impl TestJournal {
         )))
     }
 
-    /// Keeps what was done so far.
+    /// Keeps the measurement so far, in place of the earlier one.
     pub(crate) fn keep(&self, measured: &AcceptMeasurement) -> Result<(), Failure> {
         let saved = SavedTest {
             format: FORMAT.to_owned(),
@@ -128,7 +125,7 @@ impl TestJournal {
         Ok(self.journal.keep(&text)?)
     }
 
-    /// Removes the journal.
+    /// Removes the journal: the test is over.
     pub(crate) fn end(&self) -> Result<(), Failure> {
         Ok(self.journal.end()?)
     }

@@ -5,6 +5,7 @@ use super::bench::Bench;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use crate::failure::Failure;
+use crate::flags::SECOND;
 use crate::progress_display::{ProgressDisplay, RecentRates};
 use crate::saved::TestJournal;
 use crate::stdio::ProgressLine;
@@ -19,16 +20,17 @@ use diskproof_model::units::{format_bytes, format_duration, format_percent, form
 use std::time::Duration;
 
 /// The time of a step: as much is lost by a kill, and a flush ends each step that writes.
-const STEP_NS: u64 = 5_000_000_000;
-/// Part of the progress over which the shown rate is taken.
-const READING: Duration = Duration::from_secs(2);
-const SECOND: u64 = 1_000_000_000;
+const STEP_NS: u64 = 5 * SECOND;
+/// The shown rate is that of the last two seconds.
+const RATE_OVER: Duration = Duration::from_secs(2);
 
-/// An acceptance test while it is carried out.
+/// An acceptance test on its device.
 pub(super) struct AcceptRun {
     test: AcceptTest,
     device: AcceptDevice,
+    /// The disks' counters before the test; `None` once they are taken.
     counters: Option<Snapshot>,
+    /// The bytes that this run has requested.
     asked: ByteCount,
     journal: Option<TestJournal>,
     saved: SavedState,
@@ -36,14 +38,14 @@ pub(super) struct AcceptRun {
     has_warned: bool,
 }
 
-/// What the journal holds of this test.
+/// The part of this test that the journal holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SavedState {
-    /// Nothing.
+    /// Nothing: a later run begins anew.
     Nothing,
     /// Everything up to the last step.
     Everything,
-    /// What was done before a step that could not be saved.
+    /// Everything before a step that could not be saved.
     Earlier,
 }
 
@@ -84,8 +86,8 @@ impl AcceptRun {
         let test = AcceptTest::new(measured);
         let places = test.written_places();
         if !places.is_empty() {
-            let own = bench.session.count_own_places(&places, &device, target)?;
-            if own == 0 {
+            let intact_places = bench.session.count_own_places(&places, &device, target)?;
+            if intact_places == 0 {
                 let path = &target.identity().path;
                 return Err(EarlyEnd::NotStarted(Failure::Unconfirmed(format!(
                     "{path}: an earlier run wrote a part of this disk, but none of {} places \
@@ -106,7 +108,7 @@ impl AcceptRun {
         })
     }
 
-    /// Hands over what came back so far.
+    /// Puts the measurement so far into the results of the run.
     fn publish(&self, sink: &Sink) {
         sink.results().data.accept = Some(AcceptMeasurement {
             asked: self.asked,
@@ -114,7 +116,7 @@ impl AcceptRun {
         });
     }
 
-    /// Counts what was asked of the disk.
+    /// Counts the bytes that a batch has requested.
     fn count(&mut self, batch: &Batch, moved: &MovedBatch) {
         let kind = match batch.pass {
             Pass::Write => OpKind::Write,
@@ -125,15 +127,12 @@ impl AcceptRun {
         }
     }
 
-    /// Keeps what was done in the journal. What was written since the last flush is not. A journal
-    /// that cannot be written is tried again after the next step: there may be room then.
-    fn keep(&mut self, is_durable: bool, sink: &Sink) {
+    /// Keeps the measurement in the journal. A journal that cannot be written is tried again after
+    /// the next step: there may be room then.
+    fn keep(&mut self, sink: &Sink) {
         let Some(journal) = &self.journal else {
             return;
         };
-        if !is_durable {
-            return;
-        }
         match journal.keep(&self.test.measured) {
             Ok(()) => self.saved = SavedState::Everything,
             Err(error) => {
@@ -151,18 +150,19 @@ impl AcceptRun {
         }
     }
 
-    /// Takes what the disks counted during this run, also of a test that ended early: without it
-    /// the page would say that they read nothing.
+    /// Takes the disks' counters of this run, also of a test that ended early: without them the
+    /// page would say that they read nothing.
     fn read_counters(&mut self) {
         if let Some(counters) = self.counters.take() {
             self.test.measured.device = counters.finish(self.asked);
         }
     }
 
-    /// Everything was done: takes the health of the disks once more.
+    /// Ends a test that is complete: takes the health of the disks once more, and removes the
+    /// journal.
     fn finish(&mut self, bench: &Bench) {
         if !bench.facts.health.is_empty() {
-            self.test.measured.health = read_health(&bench.facts.targets, false);
+            self.test.measured.health = read_health(&bench.facts.targets);
         }
         self.read_counters();
         if let Some(journal) = self.journal.take() {
@@ -171,7 +171,7 @@ impl AcceptRun {
         }
     }
 
-    /// Why the test ends early; `None` where it goes on.
+    /// The reason why the test ends early; `None` where it goes on.
     fn early_end(&self, moved: &MovedBatch, path: &str) -> Option<EarlyEnd> {
         let remedy = match self.saved {
             SavedState::Everything => "; the same command goes on from here",
@@ -216,20 +216,23 @@ impl Running for AcceptRun {
         let mut watch = AcceptProgress {
             progress: self.test.progress(),
             wrong_bytes: self.test.measured.bad_bytes.sum(),
-            line: ProgressLine::of(sink.verbosity),
+            line: ProgressLine::new(sink.verbosity),
             display: &mut sink.progress,
         };
-        let moved: Result<MovedBatch, RunError> =
+        let result: Result<MovedBatch, RunError> =
             bench
                 .session
                 .move_pieces(&batch, &mut self.device, STEP_NS, target, &mut watch);
         watch.line.clear();
-        let moved = moved?;
+        let moved = result?;
         self.test.add(&batch, &moved.moved);
         self.count(&batch, &moved);
         self.test.measured.hang = moved.hang;
         let is_flushed = moved.control == Control::Continue && moved.lost.is_none();
-        self.keep(batch.pass == Pass::Read || is_flushed, sink);
+        // What was written since the last flush may be lost.
+        if batch.pass == Pass::Read || is_flushed {
+            self.keep(sink);
+        }
         let early = self.early_end(&moved, &target.identity().path);
         if early.is_some() {
             self.read_counters();
@@ -242,7 +245,7 @@ impl Running for AcceptRun {
     }
 }
 
-/// Watches a step.
+/// Watches a step, and shows its progress.
 struct AcceptProgress<'a> {
     progress: TestProgress,
     wrong_bytes: u64,
@@ -254,7 +257,7 @@ impl AcceptProgress<'_> {
     /// `writing 43 %, 181 MB/s, 6 h left, nothing wrong so far`.
     fn reading(&self, progress: &Progress<'_>) -> String {
         let share = format_percent(self.progress.share);
-        let rate = RecentRates::over(progress.series, READING).bytes_per_second;
+        let rate = RecentRates::over(progress.series, RATE_OVER).bytes_per_second;
         let mut figures = vec![format!("{} {share}", self.progress.step)];
         if rate > 0.0 {
             figures.push(format_throughput(rate));

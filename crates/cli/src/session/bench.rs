@@ -1,4 +1,4 @@
-//! What a run measures with: the engine, the open targets, and what it may change besides. Fills
+//! The equipment of a run: the engine, the open targets, and leave to change other things. Fills
 //! scratch files, says whether the run can go on after a measurement, and closes the targets.
 
 use super::job::SettingCommands;
@@ -17,7 +17,7 @@ use std::time::Instant;
 
 /// The equipment of a run.
 pub(super) struct Bench {
-    /// The engine.
+    /// The engine, whose clock counts from the start of the run.
     pub session: Session,
     /// The facts of the run, which hold its only plan.
     pub facts: Arc<RunFacts>,
@@ -35,12 +35,19 @@ pub(super) struct Bench {
     pub commands: SettingCommands,
     /// The switch of the disks' write cache, where workloads name its state.
     pub write_cache: Option<GuardedWriteCache>,
-    /// The measurements of the last layout, each with the index of its target.
-    pub first_writes: Vec<(usize, Measurement)>,
-    /// What the run does together with others; `None` of a run by itself.
+    /// The measurements of the last layout.
+    pub first_writes: Vec<FirstWrite>,
+    /// The record of a run together with others; `None` of a run by itself.
     pub together: Option<TogetherRecord>,
     /// When the time limit of the plan is over.
     pub limit_end: Option<Instant>,
+}
+
+/// The first write of a scratch file.
+pub(super) struct FirstWrite {
+    /// The index of the target.
+    pub target: usize,
+    pub measurement: Measurement,
 }
 
 impl Bench {
@@ -73,7 +80,10 @@ impl Bench {
                     return Err(EarlyEnd::interrupted());
                 }
                 if let Some(measurement) = first_write {
-                    self.first_writes.push((index, measurement));
+                    self.first_writes.push(FirstWrite {
+                        target: index,
+                        measurement,
+                    });
                 }
                 if matches!(fill, Fill::Within { .. }) {
                     target.trim_to_written()?;
@@ -92,8 +102,12 @@ impl Bench {
     /// workloads it only says what moved before them.
     pub(super) fn attach_first_writes(&mut self, measured: &mut [Measurement]) {
         let first_writes = std::mem::take(&mut self.first_writes);
-        for (target, first) in first_writes {
-            if let Some(next) = measured.iter_mut().find(|m| m.target == target) {
+        for FirstWrite {
+            target,
+            measurement: first,
+        } in first_writes
+        {
+            if let Some(next) = measured.iter_mut().find(|row| row.target == target) {
                 next.laid_out = first.ops.get(&OpKind::Write).map(|op| MovedTotal {
                     requests: op.count,
                     bytes: op.bytes,
@@ -105,7 +119,7 @@ impl Bench {
             }
             if let Some(rewrite) = measured
                 .iter_mut()
-                .find(|m| m.target == target && is_sequential_write(&m.workload))
+                .find(|row| row.target == target && is_sequential_write(&row.workload))
                 && rewrite.workload.sync == SyncPolicy::AtEnd
             {
                 rewrite.first_write = Some(Box::new(first));
@@ -133,6 +147,7 @@ impl Bench {
         hung
     }
 
+    /// The path of a measurement's target.
     fn path(&self, measurement: &Measurement) -> &str {
         match self.targets.get(measurement.target) {
             Some(target) => target.identity().path.as_str(),
@@ -140,7 +155,8 @@ impl Bench {
         }
     }
 
-    /// Whether the run can go on after these measurements; a hang explains the most.
+    /// Checks that the run can go on after these measurements. A hang explains the most, so it is
+    /// the error where there are several.
     pub(super) fn check(&self, measured: &[Measurement]) -> Result<(), EarlyEnd> {
         for measurement in measured {
             if let Some(hang) = measurement.hang
@@ -168,7 +184,7 @@ impl Bench {
             }));
         }
         // No further request goes to a target that still has some.
-        if measured.iter().any(|m| m.hang.is_some()) {
+        if measured.iter().any(|row| row.hang.is_some()) {
             Err(EarlyEnd::Reason(LATE.to_owned()))
         } else {
             Ok(())
@@ -196,10 +212,11 @@ impl Bench {
 
 /// The size to which a scratch file is filled before a workload.
 struct FillGoal {
-    /// The workload needs so many bytes.
+    /// The bytes that the workload needs: with fewer, the run ends.
     least_bytes: u64,
+    /// The bytes to which the file is filled.
     upto_bytes: u64,
-    /// The time that filling may take.
+    /// The time that filling may take; `None` without a limit.
     time_ns: Option<u64>,
 }
 
@@ -236,7 +253,7 @@ fn is_sequential_write(workload: &Workload) -> bool {
     !workload.reads() && workload.access == Access::Sequential
 }
 
-/// A limit of the workload itself ended it.
+/// Says that a limit of the workload itself ended it.
 fn failed(measurement: &Measurement, why: &str) -> String {
     let name = &measurement.workload.name;
     format!("'{name}' failed: {why} than its limit allows")

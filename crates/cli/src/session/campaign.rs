@@ -3,10 +3,11 @@
 
 use super::bench::Bench;
 use super::gate::admit_all;
-use super::prepare_command::{self, CommandEnd};
+use super::prepare_command::{self, CommandEnd, SignalHandling};
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use crate::failure::Failure;
+use crate::progress_display::AfterSlice;
 use crate::targets::{counted_disks, read_counters, read_health};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::campaign::{
@@ -28,22 +29,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a pause looks for Ctrl-C.
+/// A pause looks for Ctrl-C so often that nobody notices a delay.
 const PAUSE_POLL: Duration = Duration::from_millis(50);
 
-/// Where the cells of a campaign are measured.
+/// Measures the cells of a campaign.
 pub(super) trait CampaignBench {
-    /// Measures a cell, and adds what it gave to the results of its row.
+    /// Measures a cell, and adds its figures to the results of its row.
     fn measure(&mut self, cell: &CampaignCell) -> Result<MeasuredCell, EarlyEnd>;
 
-    /// Sends nothing for so long.
+    /// Sends nothing for this time.
     fn pause(&mut self, pause_ns: u64) -> Result<(), EarlyEnd>;
 
-    /// Removes a row from the results, and keeps what its slices moved.
+    /// Removes a row from the results, but keeps the bytes that its slices moved.
     fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>);
 }
 
-/// A campaign, and what it has measured so far.
+/// A campaign, and the cells that it has measured so far.
 pub(super) struct CampaignProgress {
     campaign: Box<dyn Campaign>,
     done: Vec<MeasuredCell>,
@@ -52,7 +53,7 @@ pub(super) struct CampaignProgress {
 }
 
 impl CampaignProgress {
-    /// Nothing is measured yet.
+    /// A campaign that has measured nothing yet.
     pub(super) fn new(campaign: Box<dyn Campaign>) -> Self {
         Self {
             campaign,
@@ -63,20 +64,20 @@ impl CampaignProgress {
 
     /// Measures the cell that the campaign asks for next. The error of a cell ends the campaign.
     pub(super) fn step(&mut self, bench: &mut impl CampaignBench) -> Result<Stepped, EarlyEnd> {
-        let next = self.campaign.next(&self.done);
+        let next_cell = self.campaign.next(&self.done);
         for row in self.campaign.take_dropped() {
-            let from = self
+            let first_index = self
                 .counted_from
                 .insert(row.clone(), self.done.len())
                 .unwrap_or_default();
-            let slices = self.done[from..]
+            let slices = self.done[first_index..]
                 .iter()
-                .filter(|one| one.is_of(&row))
+                .filter(|cell| cell.is_of(&row))
                 .map(MeasuredCell::dropped)
                 .collect();
             bench.drop_row(&row, slices);
         }
-        let Some(cell) = next else {
+        let Some(cell) = next_cell else {
             return Ok(Stepped::Over);
         };
         let pause_ns = self.campaign.pause_ns();
@@ -94,7 +95,7 @@ pub(super) struct CampaignRun {
     cells: CellsSoFar,
     /// The tool whose text is printed at the end.
     tool: Option<ToolLines>,
-    /// What the disks counted before a sustained load.
+    /// The counters of the disks before a sustained load.
     counters: Vec<CountersOfDisk>,
 }
 
@@ -144,24 +145,24 @@ impl Running for CampaignRun {
         }
         // After Ctrl-C nothing may delay the end.
         if ended.is_ok() && !self.counters.is_empty() {
-            sink.results().data.counted = counted_now(self.counters, &bench.facts);
+            sink.results().data.counted = counted_since(self.counters, &bench.facts);
         }
         ended
     }
 }
 
-/// What the disks counted between then and now. Links are looked at again, too.
-fn counted_now(before: Vec<CountersOfDisk>, facts: &RunFacts) -> Vec<CountedDisk> {
+/// The difference of the disks' counters since `before`. Links are looked at again, too.
+fn counted_since(before: Vec<CountersOfDisk>, facts: &RunFacts) -> Vec<CountedDisk> {
     let mut targets = Vec::new();
     for target in &facts.targets {
         targets.extend(probe(Path::new(&target.path)));
     }
-    let health = read_health(&targets, false);
+    let health = read_health(&targets);
     counted_disks(before, &read_counters(&targets, &health))
 }
 
-/// Which cells are measured by the engine that the first of them has chosen. Trying engines takes
-/// time, and another engine on one side would measure the engine.
+/// The cells that are measured by the engine which the first of them has chosen. Trying engines
+/// takes time, and another engine on one side would measure the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EngineSharing {
     /// All cells of one workload.
@@ -209,9 +210,9 @@ struct CellsSoFar {
     spans: Vec<Span>,
     /// The engines, as the first cell that each serves chose it.
     engines: BTreeMap<String, EngineUse>,
-    /// Bytes that each workload has moved on each target.
+    /// Bytes that each workload has moved on each target, by the index of the target.
     moved: BTreeMap<(usize, String), u64>,
-    /// Their number.
+    /// The number of the slices so far.
     slices: u64,
 }
 
@@ -227,7 +228,7 @@ impl CellsSoFar {
         }
     }
 
-    /// The next cells on these targets.
+    /// These facts with the targets and the results, to measure the next cell.
     fn prepared<'a>(&'a mut self, bench: &'a mut Bench, sink: &'a mut Sink) -> PreparedCells<'a> {
         PreparedCells {
             cells: self,
@@ -237,7 +238,7 @@ impl CellsSoFar {
     }
 }
 
-/// Cells on open targets.
+/// The facts of the cells so far, the open targets and the results.
 struct PreparedCells<'a> {
     cells: &'a mut CellsSoFar,
     bench: &'a mut Bench,
@@ -291,7 +292,8 @@ impl PreparedCells<'_> {
         Ok(())
     }
 
-    /// Makes the setting of a side effective. The error says why the campaign cannot go on.
+    /// Runs the command that makes the setting of a side effective. The error says why the campaign
+    /// cannot go on.
     fn switch_to(&mut self, side: usize, command: &str) -> Result<(), EarlyEnd> {
         let path = self.bench.facts.plan.targets[0].clone();
         let reopens = self.bench.commands.reopens;
@@ -339,7 +341,7 @@ impl PreparedCells<'_> {
     fn run_prepare_command(&mut self, command: &str) -> Result<(), EarlyEnd> {
         let heartbeat = self.sink.progress.heartbeat();
         let begin = Instant::now();
-        let end = prepare_command::run("--prepare", command, true, &heartbeat);
+        let end = prepare_command::run("--prepare", command, SignalHandling::Ends, &heartbeat);
         self.sink.progress.extend_deadline(begin.elapsed());
         match end {
             CommandEnd::Done => Ok(()),
@@ -355,6 +357,7 @@ impl PreparedCells<'_> {
         }
     }
 
+    /// Opens the target that the path leads to after a command.
     fn open_again(&mut self, identity: &TargetIdentity) -> Result<(), Failure> {
         let identities = std::slice::from_ref(identity);
         for admission in admit_all(&self.bench.facts.plan, identities, &self.bench.consent)? {
@@ -379,7 +382,7 @@ impl PreparedCells<'_> {
         slice
     }
 
-    /// Keeps what a cell says of the rate that it was offered.
+    /// Keeps the trial of a rate that a cell was.
     fn add_trial(&mut self, measured: &MeasuredCell) {
         let mut results = self.sink.results();
         results.data.trials.extend(measured.trial.clone());
@@ -394,27 +397,32 @@ impl PreparedCells<'_> {
         });
     }
 
-    /// Adds what a cell gave to the results of its side.
-    fn add(&mut self, cell: &CampaignCell, warmup_ns: u64, mut measurement: Measurement) {
+    /// Adds the figures of a cell to the results of its side.
+    fn add_row(&mut self, cell: &CampaignCell, warmup_ns: u64, mut measurement: Measurement) {
         let bytes: u64 = measurement.ops.values().map(|op| op.bytes).sum();
-        let warmup = warmup_ns as f64 / measurement.wall_ns.max(1) as f64;
-        let place = (self.target(cell.side), cell.workload.name.clone());
-        let moved = self.cells.moved.entry(place).or_default();
-        *moved += (bytes as f64 * (1.0 + warmup)) as u64;
+        // The warm-up moved bytes at the same rate, which the measurement does not count.
+        let warmup_share = warmup_ns as f64 / measurement.wall_ns.max(1) as f64;
+        let row = (self.target(cell.side), cell.workload.name.clone());
+        let moved = self.cells.moved.entry(row).or_default();
+        *moved += (bytes as f64 * (1.0 + warmup_share)) as u64;
         measurement.target = cell.side;
         let key = self.cells.engine_sharing.key(&cell.workload);
-        let first = self
+        let first_use = self
             .cells
             .engines
             .entry(key)
             .or_insert_with(|| measurement.engine.clone());
         if measurement.engine.fallbacks.is_empty() {
-            measurement.engine.fallbacks.clone_from(&first.fallbacks);
+            measurement
+                .engine
+                .fallbacks
+                .clone_from(&first_use.fallbacks);
         }
         self.sink.add(vec![measurement]);
     }
 }
 
+/// The early end of a campaign that cannot go on after a command.
 fn failed_after(command: &str, error: &Failure) -> EarlyEnd {
     EarlyEnd::Reason(format!("after --prepare '{command}': {error}"))
 }
@@ -430,8 +438,8 @@ impl CampaignBench for PreparedCells<'_> {
         let slice = self.slice(cell);
         let facts = Arc::clone(&self.bench.facts);
         let planned = facts.plan.workloads();
-        let group = match planned.iter().position(|one| one.name == *name) {
-            Some(place) => Group::new(place, &planned[place..=place]),
+        let group = match planned.iter().position(|workload| workload.name == *name) {
+            Some(position) => Group::new(position, &planned[position..=position]),
             None => Group::alone(&cell.workload),
         };
         self.sink.progress.begin(group, Some(slice.whole_ns()));
@@ -443,7 +451,7 @@ impl CampaignBench for PreparedCells<'_> {
         self.cells.slices += 1;
         let target = &mut self.bench.targets[index..=index];
         let measured = session.run_slices(group, &[slice], target, &mut self.sink.progress)?;
-        self.sink.progress.end_slice(false);
+        self.sink.progress.end_slice(AfterSlice::GoesOn);
         let Some(mut measurement) = measured.into_iter().next() else {
             return Err(EarlyEnd::interrupted());
         };
@@ -458,12 +466,12 @@ impl CampaignBench for PreparedCells<'_> {
             self.sink.progress.end_round(&measured_cell.slice, name);
         }
         match cell.purpose {
-            CellPurpose::Row => self.add(cell, slice.warmup_ns, measurement),
+            CellPurpose::Row => self.add_row(cell, slice.warmup_ns, measurement),
             CellPurpose::Trial(_, kind) => {
                 self.add_trial(&measured_cell);
                 if kind.makes_a_row() {
                     self.drop_other_rate(cell);
-                    self.add(cell, slice.warmup_ns, measurement);
+                    self.add_row(cell, slice.warmup_ns, measurement);
                 }
             }
         }
@@ -478,7 +486,7 @@ impl CampaignBench for PreparedCells<'_> {
         loop {
             heartbeat.beat();
             if self.sink.progress.is_over() {
-                // Where it was the time, it was not the user.
+                // Says that the time was over, and not the user, where that is so.
                 self.sink.progress.look_at_end();
                 return Err(EarlyEnd::interrupted());
             }

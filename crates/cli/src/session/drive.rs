@@ -40,7 +40,7 @@ pub(super) fn drive(bench: &mut Bench, sink: &mut Sink) -> Result<(), EarlyEnd> 
     Ok(())
 }
 
-/// Prepares a task on the open targets.
+/// Begins a task on the open targets, so that it can be carried out step by step.
 fn start<'p>(
     task: &'p Task,
     plan: &'p Plan,

@@ -12,9 +12,11 @@ use diskproof_model::together::{FenceFailure, SlotOrigin, TogetherRecord, WallCl
 use std::os::unix::net::UnixStream;
 use std::time::SystemTime;
 
+/// The kernel's id of this boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// What a run does together with others, before its first slot; `None` of a run by itself.
+/// Takes part in the fences, and returns the record of a run together with others before its first
+/// slot; `None` of a run by itself.
 pub(super) fn join(
     plan: &Plan,
     flags: &TogetherFlags,
@@ -23,20 +25,18 @@ pub(super) fn join(
     let Order::InSlots(slots) = plan.order() else {
         return None;
     };
-    let taken = fences(session);
-    let (origin, first_slot_ns) = match (flags.start_at, taken.fences.last()) {
-        (Some(StartAt::Time(time)), _) => {
-            let first_slot_ns = ns_between(session.started(), SystemTime::from(time));
-            (SlotOrigin::GivenTime, first_slot_ns)
-        }
-        (_, Some(last)) if taken.failure.is_none() => {
-            let first_slot_ns = last.left_ns.saturating_add(slots.lead_ns);
-            (SlotOrigin::Fence, first_slot_ns as i64)
-        }
-        _ => {
-            let first_slot_ns = session.elapsed_ns().saturating_add(slots.lead_ns);
-            (SlotOrigin::OwnClock, first_slot_ns as i64)
-        }
+    let taken = take_fences(session);
+    let (origin, first_slot_ns) = if let Some(StartAt::Time(time)) = flags.start_at {
+        let first_slot_ns = ns_between(session.started(), SystemTime::from(time));
+        (SlotOrigin::GivenTime, first_slot_ns)
+    } else if let Some(last) = taken.fences.last()
+        && taken.failure.is_none()
+    {
+        let first_slot_ns = last.left_ns.saturating_add(slots.lead_ns);
+        (SlotOrigin::Fence, first_slot_ns as i64)
+    } else {
+        let first_slot_ns = session.elapsed_ns().saturating_add(slots.lead_ns);
+        (SlotOrigin::OwnClock, first_slot_ns as i64)
     };
     Some(TogetherRecord {
         slots: plan.timetable().map_or(0, |slots| slots.len() as u32),
@@ -49,7 +49,7 @@ pub(super) fn join(
     })
 }
 
-/// How well the wall clock is known at the start of a run that measures together with others.
+/// The bound of the wall clock's error at the start of a run that measures together with others.
 pub(super) fn wall_clock(flags: &TogetherFlags, session: &Session) -> WallClock {
     let bound = wall_bound(flags.clock_bound, kernel_clock(), chrony_bound_ns);
     WallClock {
@@ -65,8 +65,8 @@ pub(super) fn wall_clock(flags: &TogetherFlags, session: &Session) -> WallClock 
     }
 }
 
-/// The fences of the launcher; none where it offers none.
-fn fences(session: &Session) -> Fences {
+/// Takes part in the fences of the launcher; none where it offers none.
+fn take_fences(session: &Session) -> Fences {
     let Some(number) = launchers::pmi_socket() else {
         return Fences::default();
     };
@@ -83,6 +83,7 @@ fn fences(session: &Session) -> Fences {
     }
 }
 
+/// The clock of the engine, by which fences are timed.
 struct SessionClock<'a>(&'a Session);
 
 impl FenceClock for SessionClock<'_> {
@@ -95,9 +96,9 @@ impl FenceClock for SessionClock<'_> {
     }
 }
 
-/// From one instant to another, in nanoseconds; negative where the other one is earlier.
-fn ns_between(from: SystemTime, until: SystemTime) -> i64 {
-    match until.duration_since(from) {
+/// The time from `start` to `end` in nanoseconds; negative where the end is earlier.
+fn ns_between(start: SystemTime, end: SystemTime) -> i64 {
+    match end.duration_since(start) {
         Ok(later) => i64::try_from(later.as_nanos()).unwrap_or(i64::MAX),
         Err(error) => -i64::try_from(error.duration().as_nanos()).unwrap_or(i64::MAX),
     }

@@ -5,6 +5,7 @@ use super::bench::Bench;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Leftover, Sink};
 use crate::failure::Failure;
+use crate::flags::SECOND;
 use crate::progress_display::{ProgressDisplay, RecentRates};
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
 use diskproof_device::{FileTree, OpenError, StartedTree};
@@ -16,8 +17,8 @@ use diskproof_model::units::{counted, format_duration, format_percent, format_ra
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Part of a second over which the shown rate is taken.
-const READING: Duration = Duration::from_millis(500);
+/// The shown rate is that of this last time.
+const SHOWN_RATE_TIME: Duration = Duration::from_millis(500);
 /// The interval at which the wait for the directory checks whether it should end.
 const START_POLL: Duration = Duration::from_millis(100);
 
@@ -74,6 +75,7 @@ impl<'p> FilesRun<'p> {
     }
 }
 
+/// Waits until the directory is made, unless the run is over before.
 fn wait_for_tree(
     starting: &Deferred<Result<StartedTree, OpenError>>,
     sink: &mut Sink,
@@ -88,8 +90,8 @@ fn wait_for_tree(
             }
             Waited::TimedOut(_) => {}
             Waited::Lost => {
-                let died = std::io::Error::other("a thread ended unexpectedly");
-                return Err(not_started(died).into());
+                let error = std::io::Error::other("a thread ended unexpectedly");
+                return Err(not_started(error).into());
             }
         }
     }
@@ -108,7 +110,7 @@ impl Running for FilesRun<'_> {
         let mut watch = FilesProgress {
             plan,
             display: &mut sink.progress,
-            line: ProgressLine::of(verbosity),
+            line: ProgressLine::new(verbosity),
             started: Instant::now(),
         };
         let ending = bench
@@ -158,7 +160,7 @@ impl Running for FilesRun<'_> {
     }
 }
 
-/// The operation that failed, and what to do.
+/// Names the operation that failed, and what the user can do.
 fn files_failed(path: &str, measured: Option<&FilesMeasurement>) -> String {
     let failed = match measured {
         Some(files) => files.steps.iter().find(|step| !step.op.errors.is_empty()),
@@ -207,7 +209,7 @@ fn last_start_ns(step: &FileStepMeasurement) -> Option<u64> {
     Some(step.rounds.last()?.start_ns)
 }
 
-/// Watches the steps.
+/// Shows the progress of the steps.
 struct FilesProgress<'a> {
     plan: &'a FilesPlan,
     display: &'a mut ProgressDisplay,
@@ -217,16 +219,16 @@ struct FilesProgress<'a> {
 
 impl FilesProgress<'_> {
     /// `create-random 62 %, 12,300/s, at most 31 s left`.
-    fn reading(&self, progress: &Progress<'_>) -> String {
+    fn line_text(&self, progress: &Progress<'_>) -> String {
         let share = format_percent(progress.done.unwrap_or(0.0));
         let mut figures = vec![format!("{} {share}", progress.name)];
         if progress.phase == Phase::Measure {
-            let rates = RecentRates::over(progress.series, READING);
+            let rates = RecentRates::over(progress.series, SHOWN_RATE_TIME);
             figures.push(format!("{}/s", format_rate(rates.iops)));
         }
         let spent_ns = self.started.elapsed().as_nanos() as u64;
-        let left_seconds = self.plan.time_ns.saturating_sub(spent_ns) / 1_000_000_000;
-        let left = format_duration(left_seconds * 1_000_000_000);
+        let left_seconds = self.plan.time_ns.saturating_sub(spent_ns) / SECOND;
+        let left = format_duration(left_seconds * SECOND);
         figures.push(format!("at most {left} left"));
         figures.extend(self.display.silence_text(progress));
         figures.join(", ")
@@ -236,7 +238,7 @@ impl FilesProgress<'_> {
 impl Watch for FilesProgress<'_> {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         if self.line.is_due() {
-            let text = self.reading(progress);
+            let text = self.line_text(progress);
             self.line.show(&text);
         }
         self.display.tick_silently(progress)

@@ -29,7 +29,7 @@ pub(super) struct Granted {
     pub admissions: Vec<Admission>,
     /// The targets that the user released.
     pub consent: Consent,
-    /// The longest silence of a target.
+    /// A target that is silent for longer hangs.
     pub stall_timeout: Duration,
 }
 
@@ -94,7 +94,8 @@ fn refuse_unless_agreed(beyond: BeyondTargets, job: &MeasuringJob<'_>) -> Result
     Err(Failure::Usage(why.to_owned()))
 }
 
-/// Refuses thresholds that the plan cannot answer.
+/// Refuses thresholds that the plan cannot answer: a misspelt workload would otherwise be noticed
+/// only after the run.
 fn refuse_unanswerable(plan: &Plan, thresholds: &[Expected]) -> Result<(), Failure> {
     for expected in thresholds {
         if expected.quantity.is_measured() {
@@ -156,7 +157,8 @@ fn admit_within(
     Ok(admissions)
 }
 
-/// A device that accepts no discards would be noticed only when the workload begins.
+/// Refuses workloads that trim on a device without discards, which would be noticed only when the
+/// workload begins.
 fn check_discards(workloads: &[Workload], identities: &[TargetIdentity]) -> Result<(), Failure> {
     let Some(workload) = workloads
         .iter()
@@ -207,7 +209,7 @@ fn check_access(path: &str, access: Access, doing: &'static str) -> Result<(), O
     }
 }
 
-/// A misspelt workload would otherwise be noticed only after the run.
+/// Checks whether the plan measures what a threshold is about.
 fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
     if let Part::Curve | Part::Access(_) | Part::Burst = expected.part {
         return check_survey_answerable(plan, expected);
@@ -224,12 +226,19 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
         return Err("this run searches no rate".to_owned());
     }
     let name = &expected.workload;
-    if let Some(skipped) = plan.skipped.iter().find(|one| one.workload == *name) {
+    if let Some(skipped) = plan
+        .skipped
+        .iter()
+        .find(|skipped| skipped.workload == *name)
+    {
         return Err(format!("this run skips {name}: {}", skipped.why));
     }
     let workloads = plan.workloads();
-    let Some(workload) = workloads.iter().find(|one| one.name == *name) else {
-        let names: Vec<&str> = workloads.iter().map(|one| one.name.as_str()).collect();
+    let Some(workload) = workloads.iter().find(|workload| workload.name == *name) else {
+        let names: Vec<&str> = workloads
+            .iter()
+            .map(|workload| workload.name.as_str())
+            .collect();
         return Err(format!(
             "there is no workload '{name}'; there are {}",
             names.join(", ")
@@ -255,7 +264,8 @@ fn check_survey_answerable(plan: &Plan, expected: &Expected) -> Result<(), Strin
     }
 }
 
-/// A search has its answer, and the rows of the rates that it held and exceeded.
+/// Checks a threshold about a search for a rate, which has its answer, and the rows of the rates
+/// that it held and exceeded.
 fn check_load_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
     let workloads = plan.workloads();
     if expected.part == Part::Load {

@@ -23,13 +23,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// initdb writes about so much.
+/// initdb writes about this many bytes.
 const INITDB_BYTES: u64 = 40 << 20;
 /// The longest that the removal of the cluster may take after the end of a run: a server that the
 /// disk holds in a sync cannot end.
 const REMOVAL_AFTER_END: Duration = Duration::from_secs(4);
-/// Streams of the order of loads, apart from those of the workloads.
+/// The first of the random streams for the order of loads, one a round: none is used by workloads.
 const ORDER_STREAM: u64 = 0x5047_0000;
+/// Settings are tried for at least this fraction of their planned time, however late the run is.
+const TRIAL_TIME_DIVISOR: u64 = 4;
 
 /// The INSERTs of a plan and the workloads between their halves, while they are measured. A step is
 /// a round of INSERTs, a slice of the workloads, or all settings.
@@ -38,10 +40,10 @@ pub(super) struct InsertsRun<'p> {
     seed: u64,
     /// The running server; why there is none on a disk that is too slow for one.
     server: Result<ServerBench, String>,
-    /// Rounds so far.
+    /// The rounds of INSERTs so far.
     rounds: u64,
     between: WorkloadsRun<'p>,
-    /// Whether the workloads are measured.
+    /// Whether the workloads have been measured.
     has_workloads: bool,
     /// When the removal of the cluster is waited for no longer.
     removal_end: Option<Instant>,
@@ -98,11 +100,12 @@ fn start_server(
         cluster,
         stop,
         heartbeat: sink.progress.heartbeat(),
-        line: ProgressLine::of(sink.verbosity),
+        line: ProgressLine::new(sink.verbosity),
     })
 }
 
-/// initdb may take longer than a silence that means a hang, and has a limit of its own.
+/// Starts the server and creates its table. initdb may take longer than a silence that means a
+/// hang, so the heartbeat beats meanwhile: it has a limit of its own.
 fn start_cluster(
     plan: &PostgresPlan,
     stop: &StopCheck,
@@ -111,8 +114,8 @@ fn start_cluster(
     sink: &Sink,
 ) -> Result<Cluster, PostgresError> {
     let target = &bench.facts.targets[0];
-    let found = bench.programs.clone();
-    let programs = found.expect("the gate refuses a plan whose programs were not found");
+    let programs = bench.programs.clone();
+    let programs = programs.expect("the gate refuses a plan whose programs were not found");
     let stop = beating(stop, sink.progress.heartbeat());
     if let Some(path) = remove_leftover(Path::new(&target.path))? {
         sink.verbosity.note(&format!(
@@ -191,7 +194,7 @@ impl Running for InsertsRun<'_> {
         match removed {
             Ok(()) => ended,
             Err(PostgresError::Open(error @ OpenError::Stays { .. })) => {
-                warn(&error);
+                warn_of_rest(&error);
                 ended
             }
             Err(error) => and_left(ended, &error),
@@ -199,12 +202,12 @@ impl Running for InsertsRun<'_> {
     }
 }
 
-/// The cluster is removed, and what another program put into its directory stays.
-fn warn(stays: &OpenError) {
-    eprint_line(&format!("warning: {stays}"));
+/// Warns that the cluster is removed, and what another program put into its directory stays.
+fn warn_of_rest(error: &OpenError) {
+    eprint_line(&format!("warning: {error}"));
 }
 
-/// Loads without slices.
+/// The measurement of a plan's loads before their first slice.
 fn nothing_measured(plan: &PostgresPlan) -> PostgresMeasurement {
     let mut loads = Vec::new();
     for load in &plan.loads {
@@ -229,12 +232,12 @@ fn note_end(bench: &Bench, sink: &Sink) {
     }
 }
 
-/// Nothing was measured yet.
+/// How a run ends whose server did not start, so that nothing was measured.
 fn not_started(error: PostgresError, sink: &mut Sink) -> EarlyEnd {
     sink.results().leftover = None;
     let error = match error {
         PostgresError::Stays { first, stays } => {
-            warn(&stays);
+            warn_of_rest(&stays);
             *first
         }
         error => error,
@@ -279,7 +282,7 @@ fn too_slow(
     )))
 }
 
-/// Stops at Ctrl-C, and once the announced time is clearly over.
+/// A stop check that stops at Ctrl-C, and once the announced time is clearly over.
 fn stop_check(end: Option<Instant>) -> StopCheck {
     Arc::new(move || {
         let is_over = match end {
@@ -311,7 +314,7 @@ fn try_settings(
     if let Some(end) = sink.progress.announced_end {
         // What came before may have taken longer than planned.
         let left = end.saturating_duration_since(Instant::now());
-        let left_ns = (left.as_nanos() as u64).max(plan.time_ns / 4);
+        let left_ns = (left.as_nanos() as u64).max(plan.time_ns / TRIAL_TIME_DIVISOR);
         plan.time_ns = plan.time_ns.min(left_ns);
     }
     let mut trials = Trials {
@@ -359,17 +362,17 @@ fn measure_slice(
     index: usize,
     sink: &Sink,
 ) -> Result<(), PostgresError> {
-    let asked = &plan.loads[index];
+    let planned = &plan.loads[index];
     let load = CommitLoad {
-        clients: asked.clients,
-        synchronous: asked.synchronous_commit,
-        method: asked.wal_sync_method.clone(),
-        by_pgbench: asked.pgbench,
+        clients: planned.clients,
+        synchronous: planned.synchronous_commit,
+        method: planned.wal_sync_method.clone(),
+        by_pgbench: planned.pgbench,
         commit_delay_us: None,
     };
     let time = Duration::from_nanos(plan.slice_ns);
-    let what = format!("PostgreSQL {}", asked.name);
-    let result = server.run_load(&load, time, &what)?;
+    let shown = format!("PostgreSQL {}", planned.name);
+    let result = server.run_load(&load, time, &shown)?;
     if let Some(postgres) = &mut sink.results().data.postgres
         && let Some(measured) = postgres.loads.get_mut(index)
     {

@@ -1,4 +1,4 @@
-//! What a verb hands over to be measured.
+//! The job that a verb hands over to be measured.
 
 use crate::flags::MeasuringFlags;
 use crate::tool_lines::SharedPrinter;
@@ -11,7 +11,7 @@ use diskproof_postgres::Programs;
 pub(crate) struct MeasuringJob<'a> {
     /// The plan of the run.
     pub plan: Plan,
-    /// The targets, probed.
+    /// The targets, in the order of the plan.
     pub identities: Vec<TargetIdentity>,
     /// The shared flags.
     pub flags: &'a MeasuringFlags,
@@ -56,7 +56,7 @@ impl<'a> MeasuringJob<'a> {
 
 /// Changes that a run makes besides those of its targets. The user has agreed to them.
 pub(crate) enum Agreed {
-    /// Nothing.
+    /// It changes its targets only.
     NothingElse,
     /// A temporary PostgreSQL server of these programs runs in the target.
     Server(Programs),
@@ -72,10 +72,12 @@ impl Agreed {
         programs: Option<Programs>,
         switch: Option<WriteCacheSwitch>,
     ) -> Self {
-        match (programs, switch) {
-            (Some(programs), _) => Self::Server(programs),
-            (None, Some(switch)) => Self::WriteCache(switch),
-            (None, None) => Self::NothingElse,
+        if let Some(programs) = programs {
+            Self::Server(programs)
+        } else if let Some(switch) = switch {
+            Self::WriteCache(switch)
+        } else {
+            Self::NothingElse
         }
     }
 
@@ -103,16 +105,16 @@ pub(crate) struct SettingCommands {
 /// The text for stdout at the end of a run, unless `--json` asks for the record.
 #[derive(Clone)]
 pub(crate) enum Shown {
-    /// Our page.
+    /// The page of this program.
     Page,
-    /// The text of a tool.
+    /// The text of the other tool whose command line is carried out.
     Tool(SharedPrinter),
     /// Nothing: the caller prints the result.
     Nothing,
 }
 
 impl Shown {
-    /// The tool whose command line is carried out.
+    /// The tool whose command line is carried out, if one is.
     pub(super) fn tool(&self) -> Option<&SharedPrinter> {
         match self {
             Self::Tool(tool) => Some(tool),

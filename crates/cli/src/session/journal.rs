@@ -13,18 +13,20 @@ use std::time::{Duration, Instant};
 
 /// The record of a run that was killed gives this reason.
 const KILLED: &str = "diskproof was killed during the run; what had ended before is complete";
-/// A run that is shorter than this is measured again in the time that it takes to look for it.
-const EVERY: Duration = Duration::from_secs(1);
-/// The journal takes at most one part in this many of the time of the run.
-const COST_PARTS: u32 = 50;
-/// A measurement without slices is kept after each further part of its time, and not more often or
-/// more rarely than this.
-const WITHIN_PARTS: u64 = 10;
+/// The shortest time between two entries: what a second has measured is measured again in the time
+/// that it takes to look for it.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The journal takes at most a fiftieth of the time of the run.
+const COST_DIVISOR: u32 = 50;
+/// A measurement without slices is kept after each further tenth of its time.
+const WITHIN_DIVISOR: u64 = 10;
+/// Such a measurement is not kept more often than this.
 const WITHIN_MIN: Duration = Duration::from_secs(10);
+/// Nor is it kept more rarely than this.
 const WITHIN_MAX: Duration = Duration::from_secs(60);
 /// Writing takes milliseconds. A filesystem that takes longer gets no further journal: the history
 /// never costs a measurement.
-const LIMIT: Duration = Duration::from_millis(500);
+const WRITTEN_WITHIN: Duration = Duration::from_millis(500);
 
 /// The journal of a run.
 pub(super) struct RunJournal {
@@ -34,7 +36,9 @@ pub(super) struct RunJournal {
     test: Option<TestJournal>,
     facts: Arc<RunFacts>,
     expected: Vec<Expected>,
+    /// When results were kept last.
     kept_at: Instant,
+    /// The time that this took.
     cost: Duration,
 }
 
@@ -77,14 +81,14 @@ impl RunJournal {
 
     /// Whether it is time to keep what was measured so far.
     pub(super) fn is_due(&self) -> bool {
-        let pause = EVERY.max(self.cost.saturating_mul(COST_PARTS));
+        let pause = PAUSE_MIN.max(self.cost.saturating_mul(COST_DIVISOR));
         self.journal.is_some() && self.kept_at.elapsed() >= pause
     }
 
     /// Whether it is time to keep what a measurement without slices has given after this long, in
     /// nanoseconds. Keeping disturbs it, so a kill may cost a tenth of it.
     pub(super) fn is_due_within(&self, elapsed_ns: u64) -> bool {
-        let pause = Duration::from_nanos(elapsed_ns / WITHIN_PARTS).clamp(WITHIN_MIN, WITHIN_MAX);
+        let pause = Duration::from_nanos(elapsed_ns / WITHIN_DIVISOR).clamp(WITHIN_MIN, WITHIN_MAX);
         self.is_due() && self.kept_at.elapsed() >= pause
     }
 
@@ -101,7 +105,7 @@ impl RunJournal {
         };
         let record = judge(facts, data, &self.expected);
         let writing = Deferred::start_or_run("diskproof-journal", move || journal.keep(&record));
-        match writing.wait(LIMIT) {
+        match writing.wait(WRITTEN_WITHIN) {
             Waited::Done(Ok(())) => {}
             Waited::Done(Err(_)) | Waited::TimedOut(_) | Waited::Lost => self.journal = None,
         }

@@ -1,6 +1,6 @@
-//! What every verb that measures does with its plan: the gate lets it pass, its targets are opened,
-//! the driver measures on a thread that another one watches, and what came of it is judged, saved
-//! and printed. Or the plan is only shown.
+//! Carries out the plan of every verb that measures: the gate lets it pass, its targets are opened,
+//! the driver measures on a thread that another one watches, and the results are judged, saved and
+//! printed. With `--dry-run` the plan is only shown.
 
 mod accept;
 mod bench;
@@ -36,7 +36,7 @@ pub(crate) use watchdog::EndedRun;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output_files::{Output, Trial, open_outputs};
-use crate::stdio::{print_document, style};
+use crate::stdio::{Presentation, print_document, style};
 use conclude::conclude;
 use diskproof_model::plan::Plan;
 use diskproof_report::formats::format_of;
@@ -48,7 +48,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use watchdog::supervise;
 
-/// Measures, judges, saves and prints; or only shows the plan.
+/// Measures, judges, saves and prints; with `--dry-run`, only shows the plan.
 pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Measured<'_>> {
     let flags = job.flags;
     let shown = job.shown.clone();
@@ -68,8 +68,8 @@ pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Measured<'_>> {
 }
 
 /// Measures; `None` where the plan was only shown.
-pub(crate) fn run(asked: MeasuringJob<'_>) -> anyhow::Result<Option<EndedRun>> {
-    let job = in_slots(asked)?;
+pub(crate) fn run(requested: MeasuringJob<'_>) -> anyhow::Result<Option<EndedRun>> {
+    let job = in_slots(requested)?;
     if job.flags.dry_run {
         let granted = pass_gate(&job)?;
         show_plan(&job, granted)?;
@@ -97,7 +97,7 @@ fn show_plan(job: &MeasuringJob<'_>, granted: Granted) -> anyhow::Result<()> {
         ..
     } = job;
     print_document(
-        flags.prints_json(),
+        Presentation::from_json_flag(flags.prints_json()),
         |out| json::write_plan(plan, identities, out),
         |page| terminal::write_plan(plan, identities, &style(flags.color), page),
     )

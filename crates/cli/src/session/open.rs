@@ -1,5 +1,5 @@
-//! Opens what a run measures with: the targets, their health, the clock, and what it may change
-//! besides.
+//! Opens the targets of a run, reads their health, measures the clock, and takes over what the run
+//! changes besides its targets.
 
 use super::bench::Bench;
 use super::fences::{join, wall_clock};
@@ -39,7 +39,7 @@ pub(super) struct OpenRun {
     pub bench: Bench,
     /// The place of its results.
     pub sink: Sink,
-    /// Files of our own, to be marked as such at the end.
+    /// Files of this program, to be marked as such at the end.
     pub own_files: Vec<OpenTarget>,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
@@ -75,15 +75,21 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         Some(tool) => tool.kept_files.as_slice(),
         None => &[],
     };
-    let (targets, file_tree) = open_targets(&plan, admissions, kept_files)?;
-    let own_files = own_files(&targets, &plan, flags, kept_files)?;
+    let OpenedTargets { targets, file_tree } = open_targets(&plan, admissions, kept_files)?;
+    let own_files = reopen_own(&targets, &plan, flags, kept_files)?;
     // Before the run: smartctl would disturb it.
-    let health = read_health(&identities, flags.health.no_health);
+    let health = if flags.health.no_health {
+        Vec::new()
+    } else {
+        read_health(&identities)
+    };
     warn_of_failing(&health, verbosity);
     verbosity.note(&budget_line(&plan, &identities));
     let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
     let session = Session::new(seed_of_host(&plan, flags)).with_stall_timeout(stall_ns);
-    let facts = Arc::new(own_facts(&session, plan, identities, note, health, flags));
+    let facts = Arc::new(session_facts(
+        &session, plan, identities, note, health, flags,
+    ));
     let journal = RunJournal::start(&flags.history, &facts, &flags.expected);
     interrupt::end_cleanly();
     let mut sink = Sink::new(&facts, &budget, journal, verbosity);
@@ -123,7 +129,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     })
 }
 
-/// Says on stdout that the run begins, so that one which dies has a name.
+/// Announces the run on stdout, so that one which dies is known.
 fn announce(facts: &RunFacts) -> anyhow::Result<()> {
     let hello = Hello {
         slots: facts.plan.timetable().map(|slots| slots.len() as u32),
@@ -133,7 +139,7 @@ fn announce(facts: &RunFacts) -> anyhow::Result<()> {
 }
 
 /// The facts of a run that begins with this session.
-fn own_facts(
+fn session_facts(
     session: &Session,
     plan: Plan,
     identities: Vec<TargetIdentity>,
@@ -198,13 +204,20 @@ fn take_agreed(bench: &mut Bench, agreed: Agreed) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The open targets, and leave to make a directory for many small files, where the plan has them in
-/// place of targets.
+/// The targets of a run.
+struct OpenedTargets {
+    /// Those that are measured by requests, in their order.
+    targets: Vec<OpenTarget>,
+    /// Leave to make a directory for many small files, where the plan has them in place of targets.
+    file_tree: Option<Admission>,
+}
+
+/// Opens the targets that the plan measures by requests.
 fn open_targets(
     plan: &Plan,
     admissions: Vec<Admission>,
     kept_files: &[Option<KeptFile>],
-) -> Result<(Vec<OpenTarget>, Option<Admission>), Failure> {
+) -> Result<OpenedTargets, Failure> {
     let mut file_tree = None;
     let mut targets = Vec::new();
     for (index, admission) in admissions.into_iter().enumerate() {
@@ -220,7 +233,7 @@ fn open_targets(
     for target in &targets {
         target.wipe_unknown()?;
     }
-    Ok((targets, file_tree))
+    Ok(OpenedTargets { targets, file_tree })
 }
 
 /// The facts of a run that began at this instant.
@@ -245,8 +258,8 @@ pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIden
     }
 }
 
-/// A scratch file of so many bytes that stays in its directory, or several files with an equal part
-/// of them each.
+/// Creates a scratch file of `bytes` bytes that stays in its directory, or several files with an
+/// equal part of them each.
 fn create_kept(
     admission: Admission,
     kept: &KeptFile,
@@ -264,8 +277,9 @@ fn create_kept(
     }
 }
 
-/// Files that are diskproof's own: made by this run, or by an earlier one for the same tool.
-fn own_files(
+/// Opens the files that are diskproof's own once more: those that this run makes, or an earlier one
+/// made for the same tool.
+fn reopen_own(
     targets: &[OpenTarget],
     plan: &Plan,
     flags: &MeasuringFlags,
@@ -273,14 +287,14 @@ fn own_files(
 ) -> Result<Vec<OpenTarget>, Failure> {
     let destructive = &flags.destructive;
     let rewrites = destructive.own_files && !destructive.overwrite && plan.writes();
-    let mut own = Vec::new();
+    let mut own_files = Vec::new();
     for (index, target) in targets.iter().enumerate() {
         let is_kept = matches!(kept_files.get(index), Some(Some(_)));
         if is_kept || (rewrites && target.identity().kind == TargetKind::File) {
-            own.push(target.reopen()?);
+            own_files.push(target.reopen()?);
         }
     }
-    Ok(own)
+    Ok(own_files)
 }
 
 /// Raises the soft limit on descriptors to the hard limit: every job needs one, and the usual soft

@@ -23,8 +23,8 @@ use diskproof_report::terminal::RequestLines;
 use std::collections::BTreeMap;
 use std::io;
 
-/// What prints a line for each request; `None` where there are none. A ping without pauses has too
-/// many.
+/// The writer of a line for each request; `None` where there are no lines. A ping without pauses
+/// has too many.
 pub(super) fn request_lines(
     ping: &Ping,
     identities: &[TargetIdentity],
@@ -46,7 +46,7 @@ pub(super) fn request_lines(
 pub(super) struct PingRun<'p> {
     plan: &'p Plan,
     ping: &'p Ping,
-    /// The lines of the requests; `None`: no lines.
+    /// The writer of a line for each request, where there are lines.
     lines: Option<RequestLines>,
     /// The tool whose text is printed.
     tool: Option<SharedPrinter>,
@@ -118,7 +118,7 @@ impl Running for PingRun<'_> {
     }
 }
 
-/// The requests so far that count.
+/// The requests so far that count, of a kind on a target.
 #[derive(Default)]
 struct RequestsSoFar {
     count: u64,
@@ -130,7 +130,7 @@ struct PingProgress<'a> {
     plan: &'a Plan,
     display: &'a mut ProgressDisplay,
     keeper: ResultsKeeper<'a>,
-    /// The lines of the requests; `None`: no lines.
+    /// The writer of a line for each request, where there are lines.
     lines: Option<RequestLines>,
     /// The tool whose text is printed.
     tool: Option<SharedPrinter>,
@@ -156,7 +156,8 @@ impl PingProgress<'_> {
             .line(crate::stdio::page_in_locale(|out| write(lines, out)));
     }
 
-    /// The first request has ended: erases what the layout shows, and prints the scale of the bars.
+    /// At the end of the first request, erases what the layout shows and prints the scale of the
+    /// bars.
     fn begin(&mut self) {
         if !self.has_begun {
             self.has_begun = true;
@@ -166,7 +167,7 @@ impl PingProgress<'_> {
     }
 
     /// Notes a request that took longer than the user allows.
-    fn judge(&mut self, target: usize, request: &SingleRequest) {
+    fn note_if_slow(&mut self, target: usize, request: &SingleRequest) {
         if let Some(ping) = self.plan.ping()
             && let Some(limit_ns) = ping.requests.abort_above_ns
             && request.counts()
@@ -187,7 +188,7 @@ impl PingProgress<'_> {
     }
 
     /// `ping 12 requests, mean 131 µs, p50 –, p99 –, max 146 µs, 48 s left`.
-    fn reading(&self, progress: &Progress<'_>) -> String {
+    fn line_text(&self, progress: &Progress<'_>) -> String {
         let mut figures = vec![counted(self.latencies.count(), "request")];
         if self.latencies.count() > 0 {
             let mean_ns = self.latencies.mean_ns().round() as u64;
@@ -223,7 +224,7 @@ impl Watch for PingProgress<'_> {
             return self.display.tick(progress);
         }
         if self.verbosity == Verbosity::Terminal {
-            self.printer.reading(self.reading(progress));
+            self.printer.reading(self.line_text(progress));
         }
         self.display.tick_silently(progress)
     }
@@ -265,7 +266,7 @@ impl PingWatch for PingProgress<'_> {
             so_far.latency_sum_ns += request.latency_ns as f64;
             self.latencies.record(request.latency_ns);
         }
-        self.judge(target, request);
+        self.note_if_slow(target, request);
     }
 
     fn ending(&self) -> Option<StopReason> {

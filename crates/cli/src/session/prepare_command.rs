@@ -11,15 +11,26 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 const SHELL: &str = "/bin/sh";
-/// The first pause before a command is looked at. Each further pause is twice as long, up to the
-/// longest: most commands take milliseconds.
+/// The first pause before a command is looked at: most take milliseconds. Each further pause is
+/// twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// The pauses grow to this length.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// After Ctrl-C a command gets SIGTERM, and has this long to end.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
-/// Most of what a command prints on stderr that an error quotes.
+/// Of what a command prints on stderr, so many bytes are read.
 const STDERR_BYTES_MAX: u64 = 64 << 10;
+/// An error quotes the last lines of them.
 const STDERR_LINES_MAX: usize = 5;
+
+/// What a signal such as Ctrl-C does to a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SignalHandling {
+    /// Ends it.
+    Ends,
+    /// Nothing: the signal has ended the run before.
+    Ignored,
+}
 
 /// The end of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,19 +44,18 @@ pub(super) enum CommandEnd {
 }
 
 /// Runs `command` in a shell to its end; `flag` names it in errors. Its output is discarded but for
-/// what an error quotes. It heeds no signal where Ctrl-C has ended the run before; the heartbeat
-/// beats while the command runs.
+/// what an error quotes. The heartbeat beats while the command runs.
 pub(super) fn run(
     flag: &str,
     command: &str,
-    heeds_signal: bool,
+    signals: SignalHandling,
     heartbeat: &Heartbeat,
 ) -> CommandEnd {
-    match carry_out(command, heeds_signal, heartbeat) {
-        Ok((None, _)) => CommandEnd::Interrupted,
-        Ok((Some(status), _)) if status.success() => CommandEnd::Done,
-        Ok((Some(status), said)) => {
-            CommandEnd::Failed(format!("{flag} '{command}' failed ({status}){said}"))
+    match carry_out(command, signals, heartbeat) {
+        Ok(None) => CommandEnd::Interrupted,
+        Ok(Some(ended)) if ended.status.success() => CommandEnd::Done,
+        Ok(Some(EndedShell { status, quoted })) => {
+            CommandEnd::Failed(format!("{flag} '{command}' failed ({status}){quoted}"))
         }
         Err(error) => CommandEnd::Failed(format!(
             "{flag} '{command}': cannot run it with {SHELL}: {error}"
@@ -56,8 +66,12 @@ pub(super) fn run(
 /// Runs the command after the last cell, however the run ended: it restores a setting. Only a
 /// signal that comes meanwhile ends it.
 pub(super) fn clean_up(command: &str, verbosity: Verbosity) {
-    let heeds_signal = interrupt::signal().is_none();
-    match run("--cleanup", command, heeds_signal, &Heartbeat::default()) {
+    let signals = if interrupt::signal().is_none() {
+        SignalHandling::Ends
+    } else {
+        SignalHandling::Ignored
+    };
+    match run("--cleanup", command, signals, &Heartbeat::default()) {
         CommandEnd::Done => verbosity.note(&format!("ran --cleanup '{command}'")),
         CommandEnd::Failed(why) => eprint_line(&format!("warning: {why}")),
         CommandEnd::Interrupted => eprint_line(&format!(
@@ -66,12 +80,19 @@ pub(super) fn clean_up(command: &str, verbosity: Verbosity) {
     }
 }
 
-/// The status, `None` after Ctrl-C, and what it printed on stderr.
+/// A shell that has ended on its own.
+struct EndedShell {
+    status: ExitStatus,
+    /// What it printed on stderr, as the end of a sentence.
+    quoted: String,
+}
+
+/// Runs the command in a shell. `None` after Ctrl-C.
 fn carry_out(
     command: &str,
-    heeds_signal: bool,
+    signals: SignalHandling,
     heartbeat: &Heartbeat,
-) -> io::Result<(Option<ExitStatus>, String)> {
+) -> io::Result<Option<EndedShell>> {
     // Not a pipe: a process that stays behind would hold it open.
     let mut stderr = File::from(rustix::fs::memfd_create("stderr", MemfdFlags::CLOEXEC)?);
     let mut shell = Command::new(SHELL);
@@ -80,23 +101,28 @@ fn carry_out(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::from(stderr.try_clone()?));
-    let status = wait_for(ProgramGroup::start(&mut shell)?, heeds_signal, heartbeat)?;
+    let program = ProgramGroup::start(&mut shell)?;
+    let Some(status) = wait_for(program, signals, heartbeat)? else {
+        return Ok(None);
+    };
     stderr.rewind()?;
     let mut text = Vec::new();
     stderr.take(STDERR_BYTES_MAX).read_to_end(&mut text)?;
-    Ok((status, quoted(&String::from_utf8_lossy(&text))))
+    let quoted = quoted(&String::from_utf8_lossy(&text));
+    Ok(Some(EndedShell { status, quoted }))
 }
 
-/// Waits for its end. After Ctrl-C and an error nothing that it started is left.
+/// Waits for the end of a program, `None` after Ctrl-C. After that and an error nothing that it
+/// started is left.
 fn wait_for(
     mut program: ProgramGroup,
-    heeds_signal: bool,
+    signals: SignalHandling,
     heartbeat: &Heartbeat,
 ) -> io::Result<Option<ExitStatus>> {
     let mut pause = FIRST_PAUSE;
     loop {
         heartbeat.beat();
-        if heeds_signal && interrupt::signal().is_some() {
+        if signals == SignalHandling::Ends && interrupt::signal().is_some() {
             program.end(AFTER_INTERRUPT);
             return Ok(None);
         }
@@ -132,7 +158,8 @@ mod tests {
     use std::time::Instant;
 
     fn end_of(command: &str) -> CommandEnd {
-        run("--prepare", command, false, &Heartbeat::default())
+        let signals = SignalHandling::Ignored;
+        run("--prepare", command, signals, &Heartbeat::default())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the driver asks of a task that is measured.
+//! The steps by which the driver measures a task.
 
 use super::bench::Bench;
 use super::sink::{EarlyEnd, Sink};
@@ -6,7 +6,7 @@ use super::sink::{EarlyEnd, Sink};
 /// A task while it is measured.
 pub(super) trait Running {
     /// Measures the next part: a slice, a group of workloads, a cell of a campaign, a round of
-    /// INSERTs. What comes next is decided inside.
+    /// INSERTs. The task itself decides which part is next.
     fn step(&mut self, bench: &mut Bench, sink: &mut Sink) -> Result<Stepped, EarlyEnd>;
 
     /// Removes what the task has made on the target. Called after the last step, however the task
@@ -26,6 +26,6 @@ pub(super) trait Running {
 pub(super) enum Stepped {
     /// Something is left to measure.
     More,
-    /// Nothing is.
+    /// Nothing is left to measure.
     Over,
 }

@@ -18,8 +18,10 @@ use diskproof_report::terminal::RequestLines;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Why a run ended early whose announced time was over.
 pub(super) const LATE: &str = "the target is too slow for the announced time: what is missing is \
                                undecided. Measure longer (--time), or less (smaller --bs, --size)";
+/// Why a run ended early after Ctrl-C.
 pub(super) const INTERRUPTED: &str = "interrupted by the user";
 
 /// The results of a run so far.
@@ -55,7 +57,7 @@ pub(crate) enum Leftover {
 /// Why a run ended before its plan did.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EarlyEnd {
-    /// A sentence.
+    /// The reason, in a sentence.
     #[error("{0}")]
     Reason(String),
     /// The error of the engine.
@@ -68,6 +70,7 @@ pub(crate) enum EarlyEnd {
 }
 
 impl EarlyEnd {
+    /// The end by Ctrl-C.
     pub(super) fn interrupted() -> Self {
         Self::Reason(INTERRUPTED.to_owned())
     }
@@ -100,7 +103,7 @@ impl From<Failure> for EarlyEnd {
     }
 }
 
-/// A cluster that stays is no less important than what ended the run.
+/// How a run ended, together with why its cluster stays, which is no less important.
 pub(super) fn and_left(ended: Result<(), EarlyEnd>, left: &PostgresError) -> Result<(), EarlyEnd> {
     Err(match ended {
         Ok(()) => left.to_string().into(),
@@ -114,7 +117,7 @@ pub(super) fn and_left(ended: Result<(), EarlyEnd>, left: &PostgresError) -> Res
 pub(super) struct SharedResults(Arc<Mutex<RunResults>>);
 
 impl SharedResults {
-    /// Locks them.
+    /// Locks the results.
     pub(super) fn lock(&self) -> MutexGuard<'_, RunResults> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,12 +130,12 @@ pub(super) struct ResultsKeeper<'a> {
 }
 
 impl ResultsKeeper<'_> {
-    /// Whether it is time to keep it, after so many nanoseconds.
+    /// Whether it is time to keep results, after this time of the call.
     pub(super) fn is_due(&self, elapsed_ns: u64) -> bool {
         self.journal.is_due_within(elapsed_ns)
     }
 
-    /// Keeps it beside the results of earlier calls.
+    /// Keeps the results of this call beside those of earlier ones.
     pub(super) fn keep(&mut self, measured: &[Measurement]) {
         let mut data = self.results.lock().data.clone();
         data.measurements.extend_from_slice(measured);
@@ -140,7 +143,7 @@ impl ResultsKeeper<'_> {
     }
 }
 
-/// Takes what a run gives: results, progress, and the journal of both.
+/// Takes the results of a run and its progress, and keeps results in the journal.
 pub(super) struct Sink {
     /// The facts of the run, whose plan orders the results.
     facts: Arc<RunFacts>,
@@ -196,27 +199,27 @@ impl Sink {
     /// is known of the same workloads.
     pub(super) fn add(&self, measured: Vec<Measurement>) -> Vec<Measurement> {
         let mut results = self.results();
-        let all = &mut results.data.measurements;
+        let kept = &mut results.data.measurements;
         let mut so_far = Vec::new();
         for next in measured {
-            let known = all
-                .iter_mut()
-                .find(|m| m.target == next.target && m.workload.name == next.workload.name);
-            if let Some(known) = known {
-                known.append(next);
-                so_far.push(known.clone());
+            let earlier = kept.iter_mut().find(|earlier| {
+                earlier.target == next.target && earlier.workload.name == next.workload.name
+            });
+            if let Some(earlier) = earlier {
+                earlier.append(next);
+                so_far.push(earlier.clone());
             } else {
                 so_far.push(next.clone());
-                let place = self.place(&next);
-                let at = all.partition_point(|m| self.place(m) <= place);
-                all.insert(at, next);
+                let place = self.place_in_plan(&next);
+                let index = kept.partition_point(|other| self.place_in_plan(other) <= place);
+                kept.insert(index, next);
             }
         }
         so_far
     }
 
     /// The place of a measurement's workload in the plan.
-    fn place(&self, measurement: &Measurement) -> usize {
+    fn place_in_plan(&self, measurement: &Measurement) -> usize {
         self.facts
             .plan
             .workloads()

@@ -1,7 +1,8 @@
 //! Slices: a workload is measured in several parts that lie apart in time, so that its interval
-//! covers what varies from one moment to the next. Decides how many, how long and in which order:
-//! what a step takes longer than planned, the later slices get less. Measures nothing.
+//! covers what varies from one moment to the next. Decides how many there are, how long and in
+//! which order: what a step takes longer than planned, the later slices get less. Measures nothing.
 
+use crate::flags::SECOND;
 use diskproof_engine::random::Random;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind, SERIES_INTERVAL_NS};
@@ -19,27 +20,28 @@ struct Slicing {
     slices: std::ops::RangeInclusive<u64>,
 }
 
-/// Slices of alternating workloads.
+/// The slices of workloads that are measured alternately.
 const IN_TURNS: Slicing = Slicing {
     slice_ns: TURN_NS_MIN,
     slices: TURNS_MIN..=TURNS_MAX,
 };
-/// Slices of one workload by itself follow each other.
+/// The slices of a workload by itself, which follow each other.
 const IN_A_ROW: Slicing = Slicing {
-    slice_ns: 1_000_000_000,
+    slice_ns: SECOND,
     slices: 3..=5,
 };
-/// Slices that a slow disk gets, where so many fit, instead of one.
+/// A slow disk gets at least this many slices, or one where they do not fit.
 const SLOW_SLICES_MIN: u64 = 5;
 /// A single workload of `run` is measured in slices from this time on.
-const RUN_NS_MIN: u64 = 4_000_000_000;
-/// A slice shorter than so many latencies would measure how a queue fills.
+const RUN_NS_MIN: u64 = 4 * SECOND;
+/// A slice that is shorter than this many latencies would measure how a queue fills.
 const LATENCIES_MIN: f64 = 10.0;
 /// A workload that got less than this share of its planned time says so.
 const SHORTENED: f64 = 0.9;
-/// Least share of its planned time that a slice should get. If less is left, fewer are measured.
+/// The least share of its planned time that a slice should get. Where less is left, fewer slices
+/// are measured.
 const SHARE_JOINED: f64 = 0.5;
-/// Stream of the random order.
+/// The first of the random streams for the order of slices, one a round.
 const ORDER_STREAM: u64 = 0x0051_1CE5;
 
 /// A group of workloads, and what is left of it.
@@ -58,8 +60,9 @@ pub(super) struct SliceSchedule<'a> {
     engine: Option<EngineChoice>,
     /// Bytes that the slices so far have moved on a target.
     pub moved_bytes: u64,
-    /// Time that it was planned to get so far, and what it got, in nanoseconds.
+    /// Time that its slices so far were planned to get, in nanoseconds.
     planned_ns: u64,
+    /// Time that they got, in nanoseconds.
     given_ns: u64,
     /// Time that a slice takes beyond its own, in nanoseconds; `None` before the first.
     overhead_ns: Option<u64>,
@@ -67,14 +70,14 @@ pub(super) struct SliceSchedule<'a> {
 
 impl<'a> SliceSchedule<'a> {
     fn new(group: Group<'a>, order: Order) -> Self {
-        let only = &group.workloads[0];
-        let left_ns = only.stop.time_ns.unwrap_or(0) + only.warmup_ns;
+        let first = &group.workloads[0];
+        let left_ns = first.stop.time_ns.unwrap_or(0) + first.warmup_ns;
         Self {
             group,
             done: 0,
             left: slice_count(group, order),
             left_ns,
-            left_bytes: only.stop.bytes,
+            left_bytes: first.stop.bytes,
             engine: None,
             moved_bytes: 0,
             planned_ns: 0,
@@ -88,7 +91,7 @@ impl<'a> SliceSchedule<'a> {
         self.done >= SLICES_MIN as u64 && self.done > self.left
     }
 
-    /// Whether it is measured in one go.
+    /// Whether the group is measured as a whole, in one slice.
     pub(super) fn is_whole(&self) -> bool {
         self.done == 0 && self.left == 1
     }
@@ -107,41 +110,41 @@ impl<'a> SliceSchedule<'a> {
         if !self.is_whole() {
             return vec![self.next_part(share)];
         }
-        let mut all = Vec::new();
+        let mut slices = Vec::new();
         for workload in self.group.workloads {
             let whole = SliceSpan::whole(workload);
-            all.push(SliceSpan {
+            slices.push(SliceSpan {
                 time_ns: whole.time_ns.map(|ns| shared(ns, share)),
                 warmup_ns: shared(whole.warmup_ns, share),
                 ..whole
             });
         }
-        all
+        slices
     }
 
     /// The next slice of its only workload.
     fn next_part(&self, share: f64) -> SliceSpan {
-        let asked = &self.group.workloads[0];
+        let workload = &self.group.workloads[0];
         let whole_ns = shared(self.next_ns(), share);
         let warmup_ns = if self.done > 0 {
-            whole_cells(whole_ns / WARMUP_PARTS).min(asked.warmup_ns)
+            whole_cells(whole_ns / WARMUP_PARTS).min(workload.warmup_ns)
         } else {
-            shared(asked.warmup_ns, share)
+            shared(workload.warmup_ns, share)
         };
-        let block = u64::from(asked.block_bytes);
+        let block = u64::from(workload.block_bytes);
         SliceSpan {
             time_ns: Some(whole_ns.saturating_sub(warmup_ns).max(SERIES_INTERVAL_NS)),
             warmup_ns,
             bytes: self
                 .left_bytes
                 .map(|bytes| (bytes / self.left / block).max(1) * block),
-            engine: self.engine.unwrap_or(asked.engine),
-            span: asked.span,
+            engine: self.engine.unwrap_or(workload.engine),
+            span: workload.span,
         }
     }
 
-    /// A slice, or the group as a whole, with this share of its planned time took so long.
-    pub(super) fn took(&mut self, share: f64, took: Duration) {
+    /// Notes how long a slice, or the group as a whole, took with this share of its planned time.
+    pub(super) fn note_time(&mut self, share: f64, took: Duration) {
         let planned_ns = self.next_ns();
         let given_ns = shared(planned_ns, share);
         self.planned_ns += planned_ns;
@@ -149,13 +152,13 @@ impl<'a> SliceSchedule<'a> {
         self.overhead_ns = Some((took.as_nanos() as u64).saturating_sub(given_ns));
     }
 
-    /// No further slice is measured, because the time of the run is over.
+    /// Drops all further slices, because the time of the run is over.
     pub(super) fn cut(&mut self) {
         self.planned_ns += self.left_ns;
         (self.left, self.left_ns) = (0, 0);
     }
 
-    /// Whether it got clearly less time than planned.
+    /// Whether the workload got clearly less time than planned.
     pub(super) fn is_shortened(&self) -> bool {
         (self.given_ns as f64) < SHORTENED * self.planned_ns as f64
     }
@@ -163,7 +166,7 @@ impl<'a> SliceSchedule<'a> {
     /// The number of further slices that the latencies of the first one allow.
     fn fitting(&self, first: &[Measurement]) -> u64 {
         let shortest_ns = first.iter().map(longest_mean_ns).fold(0.0, f64::max) * LATENCIES_MIN;
-        if first.iter().all(|m| shortest_ns <= m.wall_ns as f64) {
+        if first.iter().all(|one| shortest_ns <= one.wall_ns as f64) {
             return self.left;
         }
         let measured_ns = (self.left_ns - self.left_ns / WARMUP_PARTS) as f64;
@@ -175,7 +178,7 @@ impl<'a> SliceSchedule<'a> {
         }
     }
 
-    /// This slice is measured, or the group as a whole.
+    /// Takes over what this slice has measured, or the group as a whole.
     pub(super) fn measured(&mut self, slice: &SliceSpan, measured: &[Measurement]) {
         if self.is_whole() {
             self.left = 0;
@@ -208,7 +211,7 @@ impl<'a> SliceSchedule<'a> {
         self.left * self.overhead_ns.unwrap_or(mean_ns)
     }
 
-    /// Whether two of its remaining slices can become one.
+    /// Whether two of the remaining slices can become one.
     fn is_joinable(&self) -> bool {
         self.done > 0 && self.left > 1 && self.done + self.left > SLICES_MIN as u64
     }
@@ -223,10 +226,10 @@ fn shared(ns: u64, share: f64) -> u64 {
     }
 }
 
-/// Smallest share of its planned time that a slice gets.
+/// The smallest share of its planned time that a slice gets.
 pub(super) const SHARE_MIN: f64 = 0.1;
 
-/// The planned rest of a run.
+/// The rest of a run, as planned.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct RestOfRun {
     /// Time of all slices that are left, in nanoseconds.
@@ -246,6 +249,7 @@ fn share(end: Option<Instant>, rest: RestOfRun) -> Option<f64> {
     share_of(left.as_nanos() as u64, rest)
 }
 
+/// The share of its planned time that the next slice gets while this much time is left.
 fn share_of(left_ns: u64, rest: RestOfRun) -> Option<f64> {
     if left_ns == 0 {
         return None;
@@ -337,12 +341,12 @@ fn slice_count(group: Group<'_>, order: Order) -> u64 {
 
 /// The slices of all workloads of a plan, in the order in which they are measured.
 pub(super) struct SliceOrder<'p> {
-    /// The groups by what is measured alternately.
+    /// The groups of the plan, in blocks; those of a block are measured alternately.
     blocks: Vec<Vec<SliceSchedule<'p>>>,
     seed: u64,
     /// The block that is measured.
     block: usize,
-    /// The rounds of this block so far.
+    /// The number of rounds of this block so far.
     round: u64,
     /// The members that this round has not measured yet, the next one last.
     turn: Vec<usize>,
@@ -393,8 +397,8 @@ impl<'p> SliceOrder<'p> {
     }
 }
 
-/// The groups of a plan by what is measured alternately: in turns all that follow each other and
-/// have slices; else each by itself.
+/// The groups of a plan, in blocks. Where a plan is measured in turns, groups that follow each
+/// other and have slices share a block; every other group has one to itself.
 fn blocks(plan: &Plan) -> Vec<Vec<SliceSchedule<'_>>> {
     let is_in_turns = matches!(plan.order(), Order::InTurns { .. });
     let mut blocks: Vec<Vec<SliceSchedule<'_>>> = Vec::new();
@@ -424,7 +428,7 @@ fn turn(block: &[SliceSchedule<'_>], seed: u64, round: u64) -> Vec<usize> {
     order
 }
 
-/// By Fisher and Yates.
+/// Shuffles by the method of Fisher and Yates, which makes all orders equally likely.
 pub(super) fn shuffle(order: &mut [usize], random: &mut Random) {
     for last in (1..order.len()).rev() {
         order.swap(last, random.below(last as u64 + 1) as usize);

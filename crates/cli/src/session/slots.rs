@@ -12,19 +12,20 @@ use diskproof_model::timetable::{SlotPlan, mixed};
 use diskproof_model::units::format_bytes;
 use std::time::{Duration, SystemTime};
 
-/// Between two slots: requests in flight end, and the next workload is prepared.
+/// The time between two slots, in which requests in flight end and the next workload is prepared.
 const GAP_NS: u64 = 300_000_000;
 /// A scratch file is expected to be filled at 100 MB/s before the first slot; a slower disk misses
 /// slots, or its user names a later start.
 const FILL_NS_PER_BYTE: u64 = 10;
-/// The launcher's answers and the first preparation take a part of this.
+/// The time before the first slot, of which the launcher's answers and the first preparation take a
+/// part.
 const LEAD_NS_MIN: u64 = 2 * SECOND;
 /// A start that is further away is a slip of the pen, or the clock is wrong.
 const START_WITHIN: Duration = Duration::from_secs(86_400);
-/// Seed of the order of slots where neither a start, nor a job, nor the user gives one.
+/// The seed of the order of slots where neither a start, nor a job, nor the user gives one.
 const SEED: u64 = 1;
 
-/// What a plan is measured by where `--together` is refused.
+/// The start of an error about a plan that `--together` refuses.
 const WHAT_WORKS: &str = "--together measures fixed workloads: those of 'check', 'run' and plan \
                           files";
 
@@ -66,14 +67,14 @@ pub(super) fn in_slots(mut job: MeasuringJob<'_>) -> Result<MeasuringJob<'_>, Fa
     Ok(job)
 }
 
-/// Without a common instant there are no slots.
+/// Refuses a run without an instant that all hosts have in common: it has no slots.
 fn refuse_without_start(flags: &MeasuringFlags) -> Result<(), Failure> {
     if let Some(StartAt::Time(time)) = flags.together.start_at {
-        let away = SystemTime::from(time);
+        let start = SystemTime::from(time);
         let now = SystemTime::now();
-        let distance = away
+        let distance = start
             .duration_since(now)
-            .or_else(|_| now.duration_since(away));
+            .or_else(|_| now.duration_since(start));
         return match distance {
             Ok(distance) if distance <= START_WITHIN => Ok(()),
             _ => Err(Failure::Usage(format!(
@@ -136,11 +137,11 @@ fn fixed_workloads(plan: &Plan) -> Result<&Workloads, Failure> {
             "{WHAT_WORKS}. A command line of another tool runs as that tool would"
         )));
     }
-    let mut found = None;
+    let mut fixed = None;
     for task in &plan.tasks {
         let why = match task {
             Task::Workloads(workloads) if workloads.decide == Decide::AsPlanned => {
-                found = Some(workloads);
+                fixed = Some(workloads);
                 continue;
             }
             Task::Workloads(_) => "this plan decides by its results what comes next",
@@ -155,10 +156,10 @@ fn fixed_workloads(plan: &Plan) -> Result<&Workloads, Failure> {
         };
         return Err(Failure::Usage(format!("{WHAT_WORKS}; {why}")));
     }
-    found.ok_or_else(|| Failure::Usage(WHAT_WORKS.to_owned()))
+    fixed.ok_or_else(|| Failure::Usage(WHAT_WORKS.to_owned()))
 }
 
-/// A scratch file that free space cuts has another size on each host.
+/// Refuses a scratch file that free space cuts: it has another size on each host.
 fn refuse_cut_scratch(
     plan: &Plan,
     identities: &[TargetIdentity],
@@ -207,7 +208,7 @@ fn seed(flags: &MeasuringFlags) -> u64 {
     below_53_bits(seed)
 }
 
-/// JSON readers in every language keep such a number exact.
+/// The lowest 53 bits of a seed: JSON readers in every language keep such a number exact.
 fn below_53_bits(seed: u64) -> u64 {
     seed & ((1 << 53) - 1)
 }

@@ -5,6 +5,7 @@ use super::bench::Bench;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use crate::interrupt;
+use crate::progress_display::AfterSlice;
 use diskproof_engine::RunError;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind};
@@ -39,7 +40,7 @@ struct GroupInSlots<'p> {
 }
 
 impl<'p> TogetherRun<'p> {
-    /// The slots of this plan's timetable.
+    /// The run of the slots in this plan's timetable.
     pub(super) fn new(plan: &'p Plan) -> Self {
         let mut groups = Vec::new();
         for group in plan.groups() {
@@ -81,7 +82,7 @@ impl<'p> TogetherRun<'p> {
 
     /// Measures a slot, or skips it.
     fn measure(&mut self, slot: Slot, bench: &mut Bench, sink: &mut Sink) -> Result<(), EarlyEnd> {
-        let first_slot_ns = bench.together.as_ref().map_or(0, |one| one.first_slot_ns);
+        let first_slot_ns = (bench.together.as_ref()).map_or(0, |record| record.first_slot_ns);
         let start_ns = first_slot_ns.saturating_add_unsigned(slot.start_ns);
         let group = self.groups[slot.group].group;
         sink.progress
@@ -149,10 +150,12 @@ impl<'p> TogetherRun<'p> {
         self.end(slot, &[], sink);
     }
 
+    /// Shows that a slot has ended, and with the last one its group.
     fn end(&self, slot: Slot, so_far: &[Measurement], sink: &mut Sink) {
-        let is_over = slot.part + 1 == slot.parts;
-        sink.progress.end_slice(is_over);
-        if is_over {
+        if slot.part + 1 < slot.parts {
+            sink.progress.end_slice(AfterSlice::GoesOn);
+        } else {
+            sink.progress.end_slice(AfterSlice::Over);
             sink.progress.end(so_far);
         }
     }
@@ -198,7 +201,7 @@ impl Running for TogetherRun<'_> {
     }
 }
 
-/// Bytes that a slice has moved on a target, with those of its warm-up, about.
+/// About the bytes that a slice has moved on a target, with those of its warm-up.
 fn moved_bytes(warmup_ns: u64, measured: &Measurement) -> u64 {
     let moved: u64 = measured
         .ops

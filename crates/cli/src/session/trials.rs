@@ -16,21 +16,22 @@ use diskproof_postgres::{
 };
 use std::time::{Duration, Instant};
 
-/// Stream of the order of pairs, apart from those of loads and workloads.
+/// The random stream for the order of pairs, which neither loads nor workloads use.
 pub(super) const ORDER_STREAM: u64 = 0x5452_0000;
-/// Share of the time in which the table is made.
+/// The share of the time in which the table is made.
 const TABLE_SHARE: f64 = 0.4;
-/// Share of a slice that the load itself gets: sessions, emptied caches and restarts need the rest.
+/// The share of a slice that the load itself gets: sessions, emptied caches and restarts need the
+/// rest.
 const LOAD_SHARE: f64 = 0.7;
 /// Shorter slices measure the first requests only.
 const SLICE_MIN: Duration = Duration::from_millis(50);
-/// A statement may take so long, however short the time of its setting is.
+/// A statement may take this long, however short the time of its setting is.
 const STATEMENT_MIN: Duration = Duration::from_secs(1);
 /// Until version 18 the server keeps io_combine_limit below this one, which counts from its start.
-const LIMIT_OF_LIMIT: &str = "io_max_combine_limit";
+const COMBINE_LIMIT_MAX: &str = "io_max_combine_limit";
 /// Why the last settings were not tried.
 const NO_TIME: &str = "the time of the run was over before (--time)";
-/// The other way of reading where a server cannot use io_uring.
+/// The value of io_method to try where a server cannot use io_uring.
 const WITHOUT_IO_URING: &str = "sync";
 
 /// A running server, and what shows that it works.
@@ -42,19 +43,19 @@ pub(super) struct ServerBench {
 }
 
 impl ServerBench {
-    /// Runs a load for so long; `what` is shown meanwhile.
+    /// Runs a load for this time; `shown` is the progress line meanwhile.
     pub(super) fn run_load(
         &mut self,
         load: &CommitLoad,
         time: Duration,
-        what: &str,
+        shown: &str,
     ) -> Result<LoadResult, PostgresError> {
         let mut last_count = 0;
         let result = self
             .cluster
             .run_load(load, time, &self.stop, &mut |count| {
                 if count != last_count {
-                    beat(&self.heartbeat, &mut self.line, what);
+                    beat(&self.heartbeat, &mut self.line, shown);
                 }
                 last_count = count;
             })?;
@@ -85,7 +86,7 @@ struct TrialSlice {
 }
 
 /// A setting while it is tried.
-struct OneTrial<'a> {
+struct RunningTrial<'a> {
     trial: &'a PlannedTrial,
     setting: &'a ServerSetting,
     table: Option<&'a TrialTable>,
@@ -94,7 +95,7 @@ struct OneTrial<'a> {
 }
 
 impl Trials<'_> {
-    /// Tries all of them, within the time of the plan.
+    /// Tries all settings within the time of the plan.
     pub(super) fn run(&mut self, sink: &Sink) -> Result<(), PostgresError> {
         let begun = Instant::now();
         let time = Duration::from_nanos(self.plan.time_ns);
@@ -131,17 +132,18 @@ impl Trials<'_> {
         Ok(())
     }
 
+    /// Makes the table that scans read, where there are scans, in this time.
     fn make_table(&mut self, time: Duration) -> Result<Option<TrialTable>, PostgresError> {
         if !self.plan.trials.iter().any(|trial| trial.load.is_scan()) {
             return Ok(None);
         }
         let bytes = self.plan.table_bytes;
-        let what = "PostgreSQL: creating a table";
+        let shown = "PostgreSQL: creating a table";
         let bench = &mut *self.bench;
         bench
             .cluster
             .make_trial_table(bytes, time, &bench.stop, &mut || {
-                beat(&bench.heartbeat, &mut bench.line, what);
+                beat(&bench.heartbeat, &mut bench.line, shown);
             })
     }
 
@@ -174,12 +176,12 @@ impl Trials<'_> {
         measured.trial.candidate = Some(candidate.clone());
         let trial = measured.trial.clone();
         if trial.load == TrialLoad::SequentialScan
-            && let Some(limit) = self.bench.cluster.setting(LIMIT_OF_LIMIT, &stop)?
+            && let Some(limit) = self.bench.cluster.setting(COMBINE_LIMIT_MAX, &stop)?
         {
             self.bench.cluster.change(&limit, &candidate, &stop)?;
         }
         let slice = (time / (2 * self.plan.pairs_max)).mul_f64(LOAD_SHARE);
-        let one = OneTrial {
+        let running = RunningTrial {
             trial: &trial,
             setting: &setting,
             table,
@@ -188,12 +190,12 @@ impl Trials<'_> {
         };
         while measured.pairs.len() < self.plan.pairs_max as usize && begun.elapsed() < time {
             if self.order.below(2) == 0 {
-                let default = self.slice(&one, &trial.default)?;
-                let other = self.slice(&one, &candidate)?;
+                let default = self.slice(&running, &trial.default)?;
+                let other = self.slice(&running, &candidate)?;
                 add_pair(measured, default, other);
             } else {
-                let other = self.slice(&one, &candidate)?;
-                let default = self.slice(&one, &trial.default)?;
+                let other = self.slice(&running, &candidate)?;
+                let default = self.slice(&running, &trial.default)?;
                 add_pair(measured, default, other);
             }
         }
@@ -203,13 +205,17 @@ impl Trials<'_> {
         Ok(())
     }
 
-    /// The load with one value.
-    fn slice(&mut self, one: &OneTrial<'_>, value: &str) -> Result<TrialSlice, PostgresError> {
+    /// Measures the load with one value.
+    fn slice(
+        &mut self,
+        running: &RunningTrial<'_>,
+        value: &str,
+    ) -> Result<TrialSlice, PostgresError> {
         let stop = StopCheck::clone(&self.bench.stop);
-        self.bench.cluster.change(one.setting, value, &stop)?;
-        let slice = match one.table {
-            Some(table) if one.trial.load.is_scan() => self.scan(one, table, value),
-            _ => self.insert(one, value),
+        self.bench.cluster.change(running.setting, value, &stop)?;
+        let slice = match running.table {
+            Some(table) if running.trial.load.is_scan() => self.scan(running, table, value),
+            _ => self.insert(running, value),
         };
         if stop() {
             Err(PostgresError::Stopped)
@@ -218,24 +224,28 @@ impl Trials<'_> {
         }
     }
 
+    /// Measures scans of the table with one value.
     fn scan(
         &mut self,
-        one: &OneTrial<'_>,
+        running: &RunningTrial<'_>,
         table: &TrialTable,
         value: &str,
     ) -> Result<TrialSlice, PostgresError> {
-        let load = one.trial.load;
+        let load = running.trial.load;
         let bench = &mut *self.bench;
         let mut session: PostgresClient =
-            bench.cluster.scan_session(load, one.limit, &bench.stop)?;
-        one.setting.set(&mut session, value)?;
+            bench
+                .cluster
+                .scan_session(load, running.limit, &bench.stop)?;
+        running.setting.set(&mut session, value)?;
         let disks = Snapshot::take(self.identity);
-        let what = format!("PostgreSQL: trying {}", one.trial.setting);
-        let result = bench
-            .cluster
-            .run_scans(&mut session, table, load, one.slice, &mut || {
-                beat(&bench.heartbeat, &mut bench.line, &what);
-            })?;
+        let shown = format!("PostgreSQL: trying {}", running.trial.setting);
+        let result =
+            bench
+                .cluster
+                .run_scans(&mut session, table, load, running.slice, &mut || {
+                    beat(&bench.heartbeat, &mut bench.line, &shown);
+                })?;
         let seconds = result.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let count = match load {
             TrialLoad::Join => result.scans,
@@ -249,8 +259,13 @@ impl Trials<'_> {
         })
     }
 
-    fn insert(&mut self, one: &OneTrial<'_>, value: &str) -> Result<TrialSlice, PostgresError> {
-        let trial = one.trial;
+    /// Measures commits with one value.
+    fn insert(
+        &mut self,
+        running: &RunningTrial<'_>,
+        value: &str,
+    ) -> Result<TrialSlice, PostgresError> {
+        let trial = running.trial;
         let mut load = CommitLoad {
             clients: trial.clients,
             synchronous: true,
@@ -263,8 +278,8 @@ impl Trials<'_> {
         } else {
             load.commit_delay_us = value.parse().ok();
         }
-        let what = format!("PostgreSQL: trying {}", trial.setting);
-        let result = self.bench.run_load(&load, one.slice, &what)?;
+        let shown = format!("PostgreSQL: trying {}", trial.setting);
+        let result = self.bench.run_load(&load, running.slice, &shown)?;
         Ok(TrialSlice {
             rate: result.rate,
             asked_bytes: 0,
@@ -327,13 +342,15 @@ fn note_early_end(
     Ok(())
 }
 
-fn beat(heartbeat: &Heartbeat, line: &mut ProgressLine, what: &str) {
+/// Shows that the run goes on.
+fn beat(heartbeat: &Heartbeat, line: &mut ProgressLine, shown: &str) {
     heartbeat.beat();
     if line.is_due() {
-        line.show(what);
+        line.show(shown);
     }
 }
 
+/// Adds what the two values of a setting have reached one after the other.
 fn add_pair(measured: &mut TrialMeasurement, default: TrialSlice, other: TrialSlice) {
     measured.pairs.push(TrialPair {
         default_rate: default.rate,

@@ -9,6 +9,7 @@ use super::sink::{
     EarlyEnd, INTERRUPTED, LATE, Leftover, RunResults, SharedResults, Sink, and_left,
 };
 use crate::failure::Failure;
+use crate::flags::SECOND;
 use crate::progress_display::{SharedDeadline, lock_deadline};
 use crate::stdio::Verbosity;
 use diskproof_analysis::judge::RunFacts;
@@ -23,19 +24,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The interval at which the watchdog looks for the end of the run, and for a silence.
 const POLL_EVERY: Duration = Duration::from_millis(100);
-/// The longest that a run may go on after its end, such as while it tries engines, if its target is
-/// silent. A little more than the engine waits, which knows more.
+/// The longest that a run may go on after its announced end, such as while it tries engines, if its
+/// target is silent. A little more than the engine waits, which knows more.
 const AFTER_END: Duration = Duration::from_millis(4300);
+/// After the end of the run a target is silent that has not answered for this time.
 const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
-/// The longest that it may go on where the target still answers, such as one request a second.
+/// The longest that a run may go on where the target still answers, such as one request a second.
 const AFTER_END_MAX: Duration = Duration::from_millis(4600);
 /// The first note about a silence; each further one comes after twice the time.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
-/// An extended attribute takes microseconds.
+/// The longest wait for the marks of files: an extended attribute takes microseconds.
 const MARKED_WITHIN: Duration = Duration::from_secs(1);
-
-/// Removing a few files takes microseconds.
+/// The longest wait for the end of the journal: removing a few files takes microseconds.
 const JOURNAL_ENDED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A run that has ended.
@@ -112,7 +114,7 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     if let Some(wall) = &mut facts.clock.wall {
         wall.gained_ns = Some(session.wall_gained_ns());
     }
-    finish_own(own_files, &facts);
+    finish_own_files(own_files, &facts);
     Ok(EndedRun {
         facts,
         results,
@@ -169,15 +171,15 @@ fn stalled_in_request(ended: &Result<(), EarlyEnd>) -> Option<Stalled> {
             workload, seconds, ..
         })) => Some(Stalled {
             around: workload.clone(),
-            lasted_ns: seconds.saturating_mul(1_000_000_000),
+            lasted_ns: seconds.saturating_mul(SECOND),
         }),
         _ => None,
     }
 }
 
-/// Marks files of our own as such. Those of other tools get their whole length first, as these
-/// make them: their jobs may write to a part only.
-fn finish_own(files: Vec<OpenTarget>, facts: &RunFacts) {
+/// Marks files of this program as such. Those of other tools get their whole length first, as these
+/// tools make them: their jobs may write to a part only.
+fn finish_own_files(files: Vec<OpenTarget>, facts: &RunFacts) {
     if let Some(scratch) = &facts.plan.scratch
         && !scratch.sizes_bytes.is_empty()
     {
@@ -188,7 +190,8 @@ fn finish_own(files: Vec<OpenTarget>, facts: &RunFacts) {
     mark_own(files);
 }
 
-/// A target that hangs keeps its files unmarked, and later runs refuse to overwrite them.
+/// Marks files as made by this program. A target that hangs keeps its files unmarked, and later
+/// runs refuse to overwrite them.
 fn mark_own(files: Vec<OpenTarget>) {
     if files.is_empty() {
         return;
@@ -201,7 +204,7 @@ fn mark_own(files: Vec<OpenTarget>) {
     marking.wait(MARKED_WITHIN);
 }
 
-/// The disk still holds threads of this process, and with them the files of its test.
+/// Has another process remove the files of the test, which threads of this process still hold.
 fn remove_later(identities: &[TargetIdentity], verbosity: Verbosity) {
     for identity in identities {
         if let Err(error) = start_files_remover(&identity.path) {
@@ -217,6 +220,7 @@ fn paths_of(identities: &[TargetIdentity]) -> Vec<String> {
         .collect()
 }
 
+/// Waits for a run, but not for one that hangs.
 struct Watchdog<'a> {
     results: SharedResults,
     stall_timeout: Duration,
@@ -236,6 +240,7 @@ struct WaitEnd {
 }
 
 impl WaitEnd {
+    /// The end of a run that does not hang.
     fn without_hang(ended: Result<(), EarlyEnd>) -> Self {
         Self {
             ended,
@@ -246,14 +251,15 @@ impl WaitEnd {
 }
 
 impl Watchdog<'_> {
+    /// Waits for the end of a run, or until it hangs.
     fn wait(&self, run: &Deferred<()>, mut signs: SignsOfLife) -> WaitEnd {
         let mut next_note = FIRST_NOTE;
         loop {
             match run.poll(POLL_EVERY) {
                 Waited::Done(()) => return WaitEnd::without_hang(Ok(())),
                 Waited::Lost => {
-                    let died = std::io::Error::other("the thread of the run ended unexpectedly");
-                    return WaitEnd::without_hang(Err(RunError::Thread(died).into()));
+                    let error = std::io::Error::other("the thread of the run ended unexpectedly");
+                    return WaitEnd::without_hang(Err(RunError::Thread(error).into()));
                 }
                 Waited::TimedOut(_) => {}
             }
@@ -284,7 +290,7 @@ impl Watchdog<'_> {
         }
     }
 
-    /// The run's thread hangs.
+    /// The end of a run whose thread hangs.
     fn stalled(&self, silence: Duration, hung: Vec<String>) -> WaitEnd {
         let around = self.step();
         let ended = format!(
@@ -301,7 +307,7 @@ impl Watchdog<'_> {
         }
     }
 
-    /// The run's thread waits for a target that may be slow and not faulty.
+    /// The end of a run whose thread waits for a target that may be slow and not faulty.
     fn late(&self, silence: Duration, paths: &[String]) -> EarlyEnd {
         let mut ended = format!("{}: {LATE}", paths.join(", "));
         if silence > SILENCE_AFTER_END {
@@ -314,6 +320,7 @@ impl Watchdog<'_> {
         ended.into()
     }
 
+    /// The current step of the run.
     fn step(&self) -> String {
         match &self.results.lock().step {
             Some(step) => step.clone(),

@@ -4,6 +4,7 @@ use super::bench::Bench;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use super::slices::{SHARE_MIN, SliceOrder, SliceSchedule};
+use crate::progress_display::AfterSlice;
 use diskproof_analysis::slices::may_end;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, StopReason};
@@ -17,7 +18,7 @@ pub(super) struct WorkloadsRun<'p> {
 }
 
 impl<'p> WorkloadsRun<'p> {
-    /// The workloads of this plan.
+    /// The run of this plan's workloads.
     pub(super) fn new(plan: &'p Plan) -> Self {
         Self {
             order: SliceOrder::new(plan),
@@ -44,14 +45,14 @@ impl Running for WorkloadsRun<'_> {
 fn cut(sliced: &mut SliceSchedule<'_>, sink: &mut Sink) {
     sliced.cut();
     sink.progress.begin(sliced.group, Some(0));
-    sink.progress.end_slice(true);
-    let own = mark_shortened(sliced, sink);
-    sink.progress.end(&own);
+    sink.progress.end_slice(AfterSlice::Over);
+    let measured = mark_shortened(sliced, sink);
+    sink.progress.end(&measured);
 }
 
 /// Notes that a group which is over got less time than planned. Returns its measurements.
 fn mark_shortened(sliced: &SliceSchedule<'_>, sink: &Sink) -> Vec<Measurement> {
-    let mut own = Vec::new();
+    let mut measured = Vec::new();
     let workloads = sliced.group.workloads;
     for measurement in &mut sink.results().data.measurements {
         if !workloads
@@ -65,9 +66,9 @@ fn mark_shortened(sliced: &SliceSchedule<'_>, sink: &Sink) -> Vec<Measurement> {
         } else {
             None
         };
-        own.push(measurement.clone());
+        measured.push(measurement.clone());
     }
-    own
+    measured
 }
 
 /// Fills the scratch files that the next slice of a group needs.
@@ -82,8 +83,8 @@ fn lay_out_for(group: Group<'_>, bench: &mut Bench, sink: &mut Sink) -> Result<(
     Ok(())
 }
 
-/// Measures the next slice of a group, or all of one that has no slices, in this share of its
-/// planned time.
+/// Measures the next slice of a group in this share of its planned time; all of a group that has no
+/// slices.
 fn measure_slice(
     sliced: &mut SliceSchedule<'_>,
     share: f64,
@@ -106,7 +107,7 @@ fn measure_slice(
     let begin = Instant::now();
     let mut measured =
         session.run_slices(group, &slices, &mut bench.targets, &mut sink.progress)?;
-    sliced.took(share, begin.elapsed());
+    sliced.note_time(share, begin.elapsed());
     bench.attach_first_writes(&mut measured);
     if sink.progress.is_late() {
         for measurement in &mut measured {
@@ -119,26 +120,21 @@ fn measure_slice(
     if sliced.left > 0 && sliced.may_end() && so_far.iter().all(is_known_well) {
         sliced.left = 0;
     }
-    let is_over = sliced.left == 0 || ended.is_err();
-    end_slice(sliced, is_over, so_far, sink);
-    ended
-}
-
-/// Shows that a slice has ended, and with it perhaps its group.
-fn end_slice(sliced: &SliceSchedule<'_>, is_over: bool, so_far: Vec<Measurement>, sink: &mut Sink) {
-    sink.progress.end_slice(is_over);
-    if !is_over {
-        return;
+    if sliced.left > 0 && ended.is_ok() {
+        sink.progress.end_slice(AfterSlice::GoesOn);
+        return Ok(());
     }
-    let own = if sliced.is_shortened() {
+    sink.progress.end_slice(AfterSlice::Over);
+    let measured = if sliced.is_shortened() {
         mark_shortened(sliced, sink)
     } else {
         so_far
     };
-    sink.progress.end(&own);
+    sink.progress.end(&measured);
+    ended
 }
 
-/// Whether the goal of a workload's precision is reached.
+/// Whether a measurement has reached the precision that its workload asks for.
 fn is_known_well(measurement: &Measurement) -> bool {
     match measurement.workload.stop.precision {
         Some(goal) => may_end(measurement, goal),
@@ -146,7 +142,7 @@ fn is_known_well(measurement: &Measurement) -> bool {
     }
 }
 
-/// A workload that had the whole time of its slice when the run became late is complete.
+/// Marks a workload as complete that had the whole time of its slice when the run became late.
 fn keep_whole(measured: &mut Measurement, group: Group<'_>, slices: &[SliceSpan]) {
     if measured.stopped != StopReason::Interrupted {
         return;

@@ -261,7 +261,7 @@ impl WorkloadFlags {
     }
 }
 
-/// The limit of a plan: more workloads take more than a day at a minute each.
+/// The most workloads of a plan: more take longer than a day at a minute each.
 pub(crate) const WORKLOADS_MAX: usize = 1440;
 
 /// Block sizes, depths and numbers of workers. Empty where the user set nothing.
@@ -329,10 +329,11 @@ impl WorkloadAxes {
     }
 }
 
+/// A value of an option that makes a workload for each of its values.
 struct AxisPoint<T> {
     /// `None` for the default.
     value: Option<T>,
-    /// Names of workloads end with it. It is empty where the axis has only one point.
+    /// The end of the workloads' names; empty where the axis has only one point.
     suffix: String,
 }
 
@@ -386,7 +387,8 @@ fn size_word(bytes: u32) -> String {
     }
 }
 
-/// The options. A value of 0 asks for what is not the default, and is an error.
+/// Options of fio that change nothing. A value of 0 asks for what is not the default, and is an
+/// error.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct FioFlags {
     /// Workloads run until their time is over.

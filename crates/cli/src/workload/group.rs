@@ -19,13 +19,22 @@ pub(crate) enum ResolvedGroup {
     Skipped(Vec<Skipped>),
 }
 
+/// Why a workload of a group cannot run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MemberError {
+    /// The place of the workload in its group.
+    pub index: usize,
+    /// The reason, and the remedy.
+    pub why: String,
+}
+
 /// Resolves the workloads that run together, or a single one. `unit_bytes` is the device's sector
-/// size. An error comes with the index of its workload.
+/// size.
 pub(crate) fn resolve_group(
     members: &[&WorkloadFlags],
     context: &ResolveContext,
     unit_bytes: u32,
-) -> Result<ResolvedGroup, (usize, String)> {
+) -> Result<ResolvedGroup, MemberError> {
     let mut group_context = context.clone();
     // A file that grows under one workload would change under the others.
     if members.len() > 1 {
@@ -35,7 +44,7 @@ pub(crate) fn resolve_group(
     for (index, flags) in members.iter().enumerate() {
         match resolve(flags, &group_context, Wording::Keys) {
             Ok(workload) => workloads.push(workload),
-            Err(error) => return Err((index, error)),
+            Err(why) => return Err(MemberError { index, why }),
         }
     }
     for workload in &workloads {
@@ -46,7 +55,8 @@ pub(crate) fn resolve_group(
     if members.len() > 1 {
         end_together(&mut workloads, members);
         if let Err(why) = check_group(&workloads, &group_context) {
-            return Err((workloads.len() - 1, why));
+            let index = workloads.len() - 1;
+            return Err(MemberError { index, why });
         }
     }
     match find_empty_schedule(&workloads, Wording::Keys) {
@@ -55,7 +65,7 @@ pub(crate) fn resolve_group(
     }
 }
 
-/// The group is skipped, because the device cannot run the workload with the name `odd`.
+/// Skips a group, because the device cannot run the workload with the name `odd`.
 fn skipped_group(workloads: &[Workload], odd: &str, why: &str) -> ResolvedGroup {
     let why_others = format!("it runs together with {odd}, which is skipped");
     let mut skipped = Vec::new();
@@ -66,6 +76,7 @@ fn skipped_group(workloads: &[Workload], odd: &str, why: &str) -> ResolvedGroup 
     ResolvedGroup::Skipped(skipped)
 }
 
+/// Checks whether the workloads can run together, and fit into the memory.
 fn check_group(workloads: &[Workload], context: &ResolveContext) -> Resolved<()> {
     if let Some(clash) = Group::new(0, workloads).clash() {
         return Err(clash.to_string());
@@ -78,9 +89,7 @@ fn check_group(workloads: &[Workload], context: &ResolveContext) -> Resolved<()>
     }
 }
 
-/// A workload without a limit runs as long as the others. The warm-up is the same for all: the
-/// longest that is set, otherwise the longest default. With a limit in bytes or operations there
-/// is no default warm-up, because it would use up the limit.
+/// Lets workloads without a limit run as long as the others, and gives all the same warm-up.
 fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
     if members.iter().any(|flags| flags.has_limit()) {
         for (index, flags) in members.iter().enumerate() {
@@ -96,6 +105,8 @@ fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
     }
 }
 
+/// The warm-up of a group: the longest that is set, otherwise the longest default. With a limit in
+/// bytes or operations there is no default warm-up, because it would use up the limit.
 fn common_warmup_ns(workloads: &[Workload], members: &[&WorkloadFlags]) -> u64 {
     let longest_set = members
         .iter()
@@ -115,22 +126,20 @@ fn common_warmup_ns(workloads: &[Workload], members: &[&WorkloadFlags]) -> u64 {
     longest_default
 }
 
-/// The first of the workloads that run together, by index, whose schedule starts no operation in
-/// the measured time.
-pub(crate) fn find_empty_schedule(
-    workloads: &[Workload],
-    wording: Wording,
-) -> Option<(usize, String)> {
+/// The first of the workloads that run together whose schedule starts no operation in the measured
+/// time.
+pub(crate) fn find_empty_schedule(workloads: &[Workload], wording: Wording) -> Option<MemberError> {
     let group = Group::new(0, workloads);
     for (index, workload) in workloads.iter().enumerate() {
         if let Some(why) = no_start_error(workload, group) {
-            return Some((index, wording.apply(&why)));
+            let why = wording.apply(&why);
+            return Some(MemberError { index, why });
         }
     }
     None
 }
 
-/// A note for each workload whose time ends before its limit in operations or bytes is reached.
+/// The notes about workloads whose time ends before their limit in operations or bytes is reached.
 pub(crate) fn limits_cut_by_time(plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     for group in plan.groups() {
@@ -141,7 +150,7 @@ pub(crate) fn limits_cut_by_time(plan: &Plan) -> Vec<String> {
     notes
 }
 
-/// Number of starts before `until_ns` at `rate` per second; the first is at time zero.
+/// The number of starts before `until_ns` at `rate` per second; the first is at time zero.
 fn starts_before(until_ns: u64, rate: f64) -> u64 {
     (until_ns as f64 * rate / 1e9).ceil() as u64
 }
@@ -227,7 +236,7 @@ mod tests {
             .map(|planned| &planned.flags)
             .collect();
         resolve_group(&members, &context(), 4096)
-            .map_err(|(index, error)| format!("{index}: {error}"))
+            .map_err(|error| format!("{}: {}", error.index, error.why))
     }
 
     fn running(keys: &[&str]) -> Vec<Workload> {
@@ -339,7 +348,8 @@ mod tests {
     }
 
     fn refusal(workloads: &[Workload]) -> Option<String> {
-        find_empty_schedule(workloads, Wording::Flags).map(|(index, why)| format!("{index}: {why}"))
+        let error = find_empty_schedule(workloads, Wording::Flags)?;
+        Some(format!("{}: {}", error.index, error.why))
     }
 
     /// Starts are at 0, 10, 20 … s.

@@ -4,15 +4,19 @@
 use super::flags::WorkloadFlags;
 use super::limits::Resolved;
 use super::parsers::{LatencyPercentile, Time};
+use crate::flags::SECOND;
 use diskproof_analysis::campaign::search_depths;
 use diskproof_model::plan::{Stop, Workload};
 use diskproof_model::shape::LatencyTarget;
 use diskproof_model::units::format_duration;
 
+/// The percentage of requests that must meet the limit, without `--latency-percentile`: a common
+/// promise of services.
 const PERCENT_DEFAULT: f64 = 99.0;
-const WINDOW_NS_DEFAULT: u64 = 5_000_000_000;
+/// The time of a measurement of one depth, without `--latency-window`.
+const WINDOW_NS_DEFAULT: u64 = 5 * SECOND;
 /// A shorter window is mostly its warm-up.
-const WINDOW_NS_MIN: u64 = 100_000_000;
+const WINDOW_NS_MIN: u64 = SECOND / 10;
 
 /// The latency limit of a workload, where its flags set one.
 pub(super) fn latency_target(flags: &WorkloadFlags) -> Resolved<Option<LatencyTarget>> {
@@ -89,16 +93,20 @@ fn refuse_excluded(flags: &WorkloadFlags) -> Resolved<()> {
     ))
 }
 
-/// A search: a workload for each depth, ascending, and the time that it may take, in nanoseconds;
-/// `None` where the plan of the search decides.
-type PlannedSearch = (Vec<Workload>, Option<u64>);
+/// A search for the greatest depth.
+pub(crate) struct PlannedSearch {
+    /// A workload for each depth, ascending.
+    pub workloads: Vec<Workload>,
+    /// The time that the search may take, in nanoseconds; `None` where it decides itself.
+    pub time_limit_ns: Option<u64>,
+}
 
-/// The search that these workloads ask for on so many targets, if they do.
+/// The search that these workloads ask for, if they do. `targets` is the number of targets.
 pub(crate) fn planned_search(
     workloads: &[Workload],
     targets: usize,
 ) -> Result<Option<PlannedSearch>, String> {
-    let Some(asked) = workloads
+    let Some(searched) = workloads
         .iter()
         .find(|workload| workload.shape.latency_target.is_some())
     else {
@@ -113,20 +121,23 @@ pub(crate) fn planned_search(
         return Err(format!(
             "'{}' has a latency target, whose search cannot run with other workloads; skip \
              {others}",
-            asked.name
+            searched.name
         ));
     }
     let mut steps = Vec::new();
-    for depth in search_depths(asked.depth) {
+    for depth in search_depths(searched.depth) {
         steps.push(Workload {
-            name: format!("{}-d{depth}", asked.name),
+            name: format!("{}-d{depth}", searched.name),
             depth,
             stop: Stop {
-                time_ns: asked.shape.latency_target.map(|target| target.window_ns),
+                time_ns: searched.shape.latency_target.map(|target| target.window_ns),
                 ..Stop::default()
             },
-            ..asked.clone()
+            ..searched.clone()
         });
     }
-    Ok(Some((steps, asked.stop.time_ns)))
+    Ok(Some(PlannedSearch {
+        workloads: steps,
+        time_limit_ns: searched.stop.time_ns,
+    }))
 }

@@ -1,5 +1,5 @@
-//! What a workload depends on besides its flags, and the checks against it: sectors, span, room for
-//! blocks, memory. Pure, apart from the memory of this machine.
+//! The targets and the machine that a workload depends on, and the checks against them: sectors,
+//! span, room for blocks, memory. Pure, apart from the memory of this machine.
 
 use super::parsers::{Position, SpanBounds};
 use diskproof_device::{host_facts, memory_free_bytes};
@@ -11,11 +11,11 @@ use diskproof_model::units::format_bytes;
 /// Spans in percent begin and end at multiples of this, which every device and filesystem accepts
 /// for direct I/O.
 const PAGE_BYTES: u64 = 4096;
-/// Buffers may take this fraction of the memory: a measurement must not push out the machine's
-/// other work.
-const MEMORY_SHARE: u64 = 4;
-/// Buffers may take this fraction of the free memory: other processes may need some meanwhile.
-const FREE_SHARE: u64 = 2;
+/// Buffers may take a quarter of the memory: a measurement must not push out the machine's other
+/// work.
+const MEMORY_DIVISOR: u64 = 4;
+/// Buffers may take half of the free memory: other processes may need some meanwhile.
+const FREE_MEMORY_DIVISOR: u64 = 2;
 /// The journal of a verified workload takes this much per block.
 const JOURNAL_ENTRY_BYTES: u64 = 4;
 
@@ -53,11 +53,11 @@ impl Memory {
     /// The most that buffers may take; `None` where the memory is unknown.
     fn buffer_limit(&self) -> Option<BufferLimit> {
         let quarter = self.installed_bytes.map(|bytes| BufferLimit {
-            bytes: bytes / MEMORY_SHARE,
+            bytes: bytes / MEMORY_DIVISOR,
             name: "a quarter of the memory",
         });
         let half = self.free_bytes.map(|bytes| BufferLimit {
-            bytes: bytes / FREE_SHARE,
+            bytes: bytes / FREE_MEMORY_DIVISOR,
             name: "half of the free memory",
         });
         match (quarter, half) {
@@ -68,17 +68,19 @@ impl Memory {
     }
 }
 
+/// The most memory that buffers may take.
 struct BufferLimit {
     bytes: u64,
+    /// The limit in words.
     name: &'static str,
 }
 
 /// Content of the targets when a workload begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// None: all targets are new scratch files.
+    /// There is none: all targets are new scratch files.
     Nothing,
-    /// Data.
+    /// Data of an earlier workload, or of the user.
     Data,
 }
 
@@ -126,17 +128,26 @@ pub(crate) fn sector_mismatch(workload: &Workload, unit_bytes: u32) -> Option<St
     ))
 }
 
-/// The first byte and the length of a span, which all targets share; all of the smallest target
-/// without a span.
+/// A part of a target, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub start_bytes: u64,
+    pub length_bytes: u64,
+}
+
+/// The part that a span is of all targets; all of the smallest target without a span.
 pub(super) fn resolve_span(
     span: Option<SpanBounds>,
     block_bytes: u32,
     context: &ResolveContext,
-) -> Resolved<(u64, u64)> {
+) -> Resolved<Extent> {
     let sizes = &context.target_bytes;
     let smallest = sizes.iter().copied().min().unwrap_or(0);
     let Some(span) = span else {
-        return Ok((0, smallest));
+        return Ok(Extent {
+            start_bytes: 0,
+            length_bytes: smallest,
+        });
     };
     if span.has_percent() && sizes.iter().any(|size| *size != smallest) {
         let why = "<span> in percent differs between the targets, because their sizes differ; use \
@@ -156,11 +167,14 @@ pub(super) fn resolve_span(
     if end <= start {
         return Err("<span> is smaller than one block; use a larger part".to_owned());
     }
-    Ok((start, end - start))
+    Ok(Extent {
+        start_bytes: start,
+        length_bytes: end - start,
+    })
 }
 
-/// The part of a target that lies within these bounds, at multiples of `unit_bytes`, and is not
-/// smaller than `least`.
+/// The part of a target that lies within these bounds, at multiples of `unit_bytes`, and has at
+/// least `least_bytes`, which an error names as `least`.
 pub(crate) fn part_of(
     target_bytes: u64,
     bounds: SpanBounds,
@@ -267,6 +281,7 @@ pub(super) fn memory_excess<'a>(
     ))
 }
 
+/// The memory of a workload's requests in flight.
 fn buffer_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
     if workload.leaves_no_content() {
         return 0;
@@ -281,6 +296,7 @@ fn buffer_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
     u128::from(in_flight * u64::from(workload.block_bytes)) * u128::from(directions * targets)
 }
 
+/// The memory of the journal in which a verified workload notes its writes.
 fn journal_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
     if workload.verify == Verify::Off || workload.checks_reads() {
         return 0;

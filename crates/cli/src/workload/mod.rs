@@ -9,7 +9,9 @@ mod parsers;
 mod resolve;
 
 pub(crate) use flags::{FioFlags, WORKLOADS_MAX, WorkloadAxes, WorkloadFlags, refuse_repeated};
-pub(crate) use group::{ResolvedGroup, find_empty_schedule, limits_cut_by_time, resolve_group};
+pub(crate) use group::{
+    MemberError, ResolvedGroup, find_empty_schedule, limits_cut_by_time, resolve_group,
+};
 pub(crate) use latency_target::planned_search;
 pub(crate) use limits::{Content, Memory, ResolveContext, Wording, part_of, sector_mismatch};
 pub(crate) use parsers::{

@@ -78,7 +78,8 @@ impl FromStr for WorkloadName {
     }
 }
 
-/// In the commands of other tools a slash would make the name a path, and a blank two arguments.
+/// Whether a name may have this character. In the commands of other tools a slash would make the
+/// name a path, and a blank two arguments.
 fn is_name_char(character: char) -> bool {
     character.is_alphanumeric() || "-_.+".contains(character)
 }
@@ -105,7 +106,7 @@ impl FromStr for Count {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let what = "a whole number; write it in plain digits, such as 32";
         match text.parse() {
-            Ok(count) if text.bytes().all(|b| b.is_ascii_digit()) => Ok(Self(count)),
+            Ok(count) if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Self(count)),
             _ => Err(wrong_form(text, what)),
         }
     }
@@ -196,11 +197,12 @@ impl FromStr for BlockSize {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockSplit(pub Vec<BlockShare>);
 
+/// The expected form of a mix of block sizes.
 const SPLIT: &str =
     "a mix of block sizes; write size/percent pairs that add up to 100, such as 4k/60:64k/40";
 /// The limit of fio.
 const SPLIT_ENTRIES_MAX: usize = 64;
-/// Stands for the share of a size without one. As in fio, such sizes divide the rest equally.
+/// Stands for the share of a size that names none. As in fio, such sizes divide the rest equally.
 const SHARE_OF_REST: u32 = 0;
 
 impl FromStr for BlockSplit {
@@ -289,9 +291,9 @@ impl FromStr for SyncedWrites {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate(pub f64);
 
-/// One nanosecond between two starts, the resolution of clocks.
+/// At this rate, one nanosecond is between two starts: the resolution of clocks.
 const RATE_MAX: f64 = 1e9;
-/// One operation per quarter of an hour.
+/// At this rate, an operation starts every quarter of an hour.
 const RATE_MIN: f64 = 0.001;
 
 impl FromStr for Rate {
@@ -354,9 +356,9 @@ impl FromStr for LatencyPercentile {
 /// A position in the target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Position {
-    /// Bytes.
+    /// In bytes from its start.
     Bytes(u64),
-    /// Percent of the target.
+    /// In percent of the target.
     Percent(f64),
 }
 
@@ -378,6 +380,7 @@ impl SpanBounds {
 
 /// The largest physical sector that disks have.
 const PAGE_BYTES: u64 = 4096;
+/// The expected form of a span.
 const SPAN: &str =
     "a span; write its end, or from-to, in bytes or percent, such as 10%, 0-50% or 100GB-200GB";
 
@@ -408,15 +411,15 @@ impl FromStr for SpanBounds {
 
 /// The start of a span that ends at `last`, which is `end`.
 fn span_start(text: &str, start: &str, last: &str, end: Position) -> Result<Position, ValueError> {
-    let Some(bare) = number(start) else {
+    let Some(bare_number) = number(start) else {
         return position(start);
     };
-    if bare == 0.0 {
+    if bare_number == 0.0 {
         return Ok(Position::Bytes(0));
     }
     match end {
         // `10-20%`: the unit applies to both numbers.
-        Position::Percent(_) => Ok(Position::Percent(bare)),
+        Position::Percent(_) => Ok(Position::Percent(bare_number)),
         Position::Bytes(_) if number(last).is_none() => Err(ValueError::Value(format!(
             "'{text}': the start could be {start} bytes, or have the unit of the end; write the \
              unit after both numbers"
@@ -456,7 +459,7 @@ fn whole_pages(text: &str, bytes: u64) -> u64 {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Zones(pub Vec<Zone>);
 
-/// Every random draw searches the zones.
+/// Every random draw searches the zones, so their number is limited.
 const ZONES_MAX: usize = 64;
 
 impl FromStr for Zones {
@@ -500,9 +503,12 @@ fn zone(pair: &str) -> Option<Zone> {
     })
 }
 
-/// The shares of all zones must be the whole. 33.33 passes for a third.
+/// The shares of zones may differ from 100 % by this sum: 33.33 passes for a third.
+const SUM_TOLERANCE_PERCENT: f64 = 0.1;
+
+/// Checks that the shares of all zones are the whole.
 fn check_sum(text: &str, name: &str, percent: f64) -> Result<(), ValueError> {
-    if (percent - 100.0).abs() > 0.1 {
+    if (percent - 100.0).abs() > SUM_TOLERANCE_PERCENT {
         return Err(ValueError::Value(format!(
             "'{text}': the {name} add up to {} %; they must add up to 100 %",
             (percent * 1e4).round() / 1e4
@@ -517,14 +523,19 @@ pub struct OffsetDistribution(pub Distribution);
 
 /// A steeper distribution visits only one block.
 const THETA_MAX: f64 = 10.0;
+/// The expected form of a distribution.
 const DISTRIBUTION: &str = "a distribution; write uniform, zipf:THETA such as zipf:1.1, \
                             pareto:SHARE such as pareto:0.2, normal:PERCENT such as normal:10, or \
                             hot:ACCESS/SIZE such as hot:80/20";
+/// The values that the parameter of `zipf` may have.
 const THETA_RANGE: &str =
     "theta must be above 0, at most 10, and not 1; use such as zipf:1.1 or zipf:0.99";
+/// The values that the parameter of `pareto` may have.
 const PARETO_RANGE: &str = "the share must be between 0 and 1; with 0.2, 80 % of the operations \
                             go to 20 % of the blocks";
+/// The values that the parameter of `normal` may have.
 const SPREAD_RANGE: &str = "the spread must be at least 0 and below 100 percent";
+/// The values that the parameters of `hot` may have.
 const HOT_RANGE: &str = "both shares must be between 0 and 100; to confine all accesses to a part \
                          of the target, use a span";
 

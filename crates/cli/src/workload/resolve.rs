@@ -4,11 +4,12 @@
 use super::flags::WorkloadFlags;
 use super::latency_target::latency_target;
 use super::limits::{
-    Content, ResolveContext, Resolved, Wording, check_memory, check_room, resolve_span,
+    Content, Extent, ResolveContext, Resolved, Wording, check_memory, check_room, resolve_span,
 };
 use super::parsers::{
     BlockSize, BlockSplit, Bytes, Count, OffsetDistribution, SyncedWrites, Zones,
 };
+use crate::flags::SECOND;
 use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
     Stop, SyncCall, SyncPolicy, Verify, Workload,
@@ -18,22 +19,27 @@ use diskproof_model::shape::LoadShape;
 use diskproof_model::stream::Streams;
 use diskproof_model::units::format_bytes;
 
-/// PostgreSQL's page.
+/// The block without `--bs` is PostgreSQL's page.
 const BLOCK_BYTES_DEFAULT: u32 = 8192;
-/// More requests in flight than the queues of any device hold.
+/// The queues of no device hold more requests in flight.
 const DEPTH_MAX: u64 = 4096;
-/// More threads than any machine gains from.
+/// No machine gains from more threads.
 const JOBS_MAX: u64 = 1024;
+/// Without `--rwmixread`, half of the operations of a mix are reads, as in fio.
 const READ_PERMILLE_DEFAULT: u16 = 500;
-/// Relative half-width of the interval that ends a workload without its own limit.
+/// The relative half-width of the interval that ends a workload without its own limit.
 const PRECISION_DEFAULT: f64 = 0.02;
-const SECOND: u64 = 1_000_000_000;
 /// Most disks reach 2 % in this time.
 const TIME_NS_DEFAULT: u64 = 30 * SECOND;
+/// The default warm-up is a twentieth of the time.
+const WARMUP_DIVISOR: u64 = 20;
+/// The default warm-up is no longer than this.
+const WARMUP_NS_MAX: u64 = SECOND;
 /// No device has smaller sectors.
 const SECTOR_BYTES: u32 = 512;
-/// A verified block holds its checksum, position and generation, as 64-bit words.
+/// A verified block holds its checksum, position and generation.
 const SIGNED_BYTES_MIN: u32 = 64;
+/// These are 64-bit words.
 const SIGNED_BYTES_UNIT: u32 = 8;
 
 /// Resolves the flags or keys of one workload.
@@ -56,10 +62,18 @@ pub(crate) fn resolve(
     resolution.workload().map_err(|why| wording.apply(&why))
 }
 
+/// A workload while it is resolved.
 struct Resolution<'a> {
     flags: &'a WorkloadFlags,
     context: &'a ResolveContext,
     rw: Rw,
+}
+
+/// The blocks of a workload.
+struct Blocks {
+    largest_bytes: u32,
+    /// The mix of sizes; empty where there is one size.
+    mix: Vec<BlockShare>,
 }
 
 fn is_set(flag: Option<bool>) -> bool {
@@ -69,7 +83,10 @@ fn is_set(flag: Option<bool>) -> bool {
 impl Resolution<'_> {
     fn workload(&self) -> Resolved<Workload> {
         let flags = self.flags;
-        let (block_bytes, block_mix) = self.blocks()?;
+        let Blocks {
+            largest_bytes: block_bytes,
+            mix: block_mix,
+        } = self.blocks()?;
         let depth = self.count("depth", flags.depth, DEPTH_MAX)?;
         let workers = self.count("jobs", flags.jobs, JOBS_MAX)?;
         let engine = self.context.engine.or(flags.engine);
@@ -94,15 +111,15 @@ impl Resolution<'_> {
         workload.cache = self.cache(&workload)?;
         let is_cached = workload.cache == CachePolicy::Cached;
         workload.drops_cache_first = is_set(flags.drops_cache_first) && is_cached;
-        let (start_bytes, length) = self.extent(block_bytes)?;
+        let extent = self.extent(block_bytes)?;
         workload.span = match flags.span {
-            Some(_) => Span::new(start_bytes, Some(length)),
-            None => Span::new(start_bytes, None),
+            Some(_) => Span::new(extent.start_bytes, Some(extent.length_bytes)),
+            None => Span::new(extent.start_bytes, None),
         };
         workload.verify = self.verify(&workload)?;
         workload.sync = self.sync()?;
         let pass_bytes = if self.is_single_pass(workload.verify) {
-            Some(length)
+            Some(extent.length_bytes)
         } else {
             None
         };
@@ -116,7 +133,7 @@ impl Resolution<'_> {
         }
         workload.warmup_ns = self.warmup_ns(&workload);
         check_memory(&workload, self.context)?;
-        check_room(&workload, length)?;
+        check_room(&workload, extent.length_bytes)?;
         Ok(workload)
     }
 
@@ -155,51 +172,57 @@ impl Resolution<'_> {
         Ok(self.rw.streams(read_permille, &self.flags.other_sizes))
     }
 
-    /// The largest block, and the mix of sizes if there is one; of reads, where writes have others.
-    fn blocks(&self) -> Resolved<(u32, Vec<BlockShare>)> {
-        let (mut largest_bytes, mut mix) = self.read_blocks()?;
+    /// The largest block of all operations, and the mix of sizes; that of reads, where writes have
+    /// another one.
+    fn blocks(&self) -> Resolved<Blocks> {
+        let mut blocks = self.read_blocks()?;
         let write_mix = &self.flags.other_sizes;
-        if !write_mix.is_empty() && mix.is_empty() {
-            mix.push(BlockShare::new(largest_bytes, 1));
+        if !write_mix.is_empty() && blocks.mix.is_empty() {
+            blocks.mix.push(BlockShare::new(blocks.largest_bytes, 1));
         }
         for share in write_mix {
-            largest_bytes = largest_bytes.max(share.block_bytes);
+            blocks.largest_bytes = blocks.largest_bytes.max(share.block_bytes);
         }
-        Ok((largest_bytes, mix))
+        Ok(blocks)
     }
 
-    fn read_blocks(&self) -> Resolved<(u32, Vec<BlockShare>)> {
+    /// The blocks of reads, or of all operations where those have the same.
+    fn read_blocks(&self) -> Resolved<Blocks> {
         let size = self.flags.bs;
         let split = &self.flags.bssplit;
         self.only_one(&[("bs", size.is_some()), ("bssplit", split.is_some())])?;
         let Some(BlockSplit(mix)) = split else {
-            let block_bytes = match size {
+            let largest_bytes = match size {
                 Some(BlockSize(bytes)) => bytes,
                 None => BLOCK_BYTES_DEFAULT,
             };
-            return Ok((block_bytes, Vec::new()));
+            let mix = Vec::new();
+            return Ok(Blocks { largest_bytes, mix });
         };
-        if let [only] = mix.as_slice() {
-            return Ok((only.block_bytes, Vec::new()));
-        }
         let largest_bytes = mix
             .iter()
             .map(|share| share.block_bytes)
             .max()
             .unwrap_or(BLOCK_BYTES_DEFAULT);
-        Ok((largest_bytes, mix.clone()))
+        let mix = if mix.len() == 1 {
+            Vec::new()
+        } else {
+            mix.clone()
+        };
+        Ok(Blocks { largest_bytes, mix })
     }
 
-    /// The only one of these keys that is set. Two are an error, because they exclude each other.
+    /// The only one of these keys that is set, if one is. Two are an error, because they exclude
+    /// each other.
     fn only_one(&self, keys: &[(&'static str, bool)]) -> Resolved<Option<&'static str>> {
         let mut only = None;
         for (key, is_given) in keys {
             match only {
                 _ if !is_given => {}
                 None => only = Some(*key),
-                Some(one) => {
+                Some(other) => {
                     return Err(format!(
-                        "<{one}> and <{key}> exclude each other; use one of them"
+                        "<{other}> and <{key}> exclude each other; use one of them"
                     ));
                 }
             }
@@ -207,7 +230,7 @@ impl Resolution<'_> {
         Ok(only)
     }
 
-    /// The error of a key about writes in a workload that has none.
+    /// Checks that a workload with this key about writes has any.
     fn check_writes(&self, key: &str) -> Resolved<()> {
         if self.flags.writes_data() {
             Ok(())
@@ -219,6 +242,7 @@ impl Resolution<'_> {
         }
     }
 
+    /// The value of a key that counts, from 1 to `max`; 1 where it is not set.
     fn count(&self, key: &str, given: Option<Count>, max: u64) -> Resolved<u32> {
         let wrong = match given {
             None => return Ok(1),
@@ -283,12 +307,12 @@ impl Resolution<'_> {
                  a multiple of it"
             ));
         }
-        let (_, length) = self.extent(block_bytes)?;
-        if stride_bytes > length {
+        let Extent { length_bytes, .. } = self.extent(block_bytes)?;
+        if stride_bytes > length_bytes {
             return Err(format!(
                 "<stride> {} is larger than the span of {}; use a smaller step or a larger span",
                 format_bytes(stride_bytes),
-                format_bytes(length)
+                format_bytes(length_bytes)
             ));
         }
         Ok(Access::Stride { stride_bytes })
@@ -398,7 +422,7 @@ impl Resolution<'_> {
             Some(target) => target.window_ns,
             None => stop.time_ns.unwrap_or(0),
         };
-        (time_ns / 20).min(SECOND)
+        (time_ns / WARMUP_DIVISOR).min(WARMUP_NS_MAX)
     }
 
     fn verify(&self, workload: &Workload) -> Resolved<Verify> {
@@ -451,13 +475,13 @@ impl Resolution<'_> {
         None
     }
 
-    /// First byte and length of the span.
-    fn extent(&self, block_bytes: u32) -> Resolved<(u64, u64)> {
+    /// The part of the target that the workload uses.
+    fn extent(&self, block_bytes: u32) -> Resolved<Extent> {
         resolve_span(self.flags.span, block_bytes, self.context)
     }
 }
 
-/// A sync after each of so many writes.
+/// A sync after every `count` writes.
 fn periodic_sync(key: &str, call: SyncCall, count: Count) -> Resolved<SyncPolicy> {
     match u32::try_from(count.0) {
         Ok(0) | Err(_) => Err(format!(
@@ -468,9 +492,9 @@ fn periodic_sync(key: &str, call: SyncCall, count: Count) -> Resolved<SyncPolicy
 }
 
 /// Whether the workload can lay out a new file: it writes the file once from its start, alone, so a
-/// growing file is its purpose. Not with periodic syncs of whole blocks, which measure commits, and
-/// databases commit to existing files; a log of smaller records, such as etcd's, goes on in new
-/// blocks. Not with a memory mapping, which cannot extend a file.
+/// growing file is its purpose. One with periodic syncs of whole blocks cannot: it measures
+/// commits, and databases commit to existing files; a log of smaller records, such as etcd's, goes
+/// on in new blocks. Nor can one with a memory mapping, which does not extend a file.
 fn lays_out(workload: &Workload) -> bool {
     !workload.reads()
         && workload.access == Access::Sequential

@@ -3,7 +3,6 @@
 
 use crate::program::Unwatched;
 use clap::Parser as _;
-use diskproof::commands::check::plan;
 use diskproof::commands::{Args, Verb};
 use diskproof_analysis::judge::{RunFacts, RunVariation, judge};
 use diskproof_engine::{FakeDisk, simulate};
@@ -94,7 +93,7 @@ fn check_plan(flags: &[&str]) -> Plan {
     let argv = words.map(|word| (*word).to_owned()).collect();
     Plan {
         origin: Origin::new("check", argv),
-        ..plan(&check, &target()).unwrap()
+        ..diskproof::commands::check::check_plan(&check, &target()).unwrap()
     }
 }
 

@@ -5,7 +5,9 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, SelectionFlags};
 use crate::saved::named_or_recorded;
 use crate::session::{MeasuringJob, measure};
-use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
+use crate::standard_workloads::{
+    WORKLOAD_PARTS, of_all_sides, share_among_sides, standard_workloads,
+};
 use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_model::layers::{LayersPlan, PlannedLayer, SkippedLayer};
 use diskproof_model::plan::{
@@ -16,13 +18,16 @@ use diskproof_model::target::{Filesystem, Layer, LayerKind, TargetIdentity, Targ
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Time for everything, with --quick and with --thorough.
+/// Time for everything.
 pub(super) const TIME_NS: u64 = 30 * SECOND;
+/// Time for everything with --quick.
 pub(super) const QUICK_NS: u64 = 15 * SECOND;
+/// Time for everything with --thorough.
 pub(super) const THOROUGH_NS: u64 = 120 * SECOND;
-/// Share of the time for filling the scratch file, and for what comes after the last slice.
-const LAYOUT_PARTS: u64 = 10;
-const END_PARTS: u64 = 20;
+/// Filling the scratch file may take a tenth of the time.
+const LAYOUT_DIVISOR: u64 = 10;
+/// What comes after the last slice may take a twentieth of the time.
+const END_DIVISOR: u64 = 20;
 /// Drives have caches of up to 1 GiB.
 const SCRATCH_BYTES: u64 = 1 << 30;
 /// The workloads that are measured on each layer.
@@ -31,7 +36,8 @@ const WORKLOADS: [&str; 2] = ["random-read-d1", "random-read-d32"];
 /// or by less.
 const MARGIN: f64 = 0.01;
 
-/// Measures the layers, in so much time for everything.
+/// Measures the layers below a target. `time_ns` is the time for everything. Fails where only one
+/// layer can be read.
 pub(super) fn run(
     selection: &SelectionFlags,
     time_ns: u64,
@@ -42,14 +48,14 @@ pub(super) fn run(
         let text = "--layers only reads; omit --destroy and --overwrite";
         return Err(Failure::Usage(text.to_owned()).into());
     }
-    let (layers, identities) = open_layers(&identity);
+    let OpenedLayers { layers, identities } = open_layers(&identity);
     if identities.len() < 2 {
         return Err(too_few(&layers, &identity).into());
     }
     let sides = identities.len();
     let scratch_bytes = measuring.scratch_bytes(&identities[0], SCRATCH_BYTES)?;
-    let layout_ns = time_ns / LAYOUT_PARTS;
-    let mut cells_ns = time_ns - time_ns / END_PARTS;
+    let layout_ns = time_ns / LAYOUT_DIVISOR;
+    let mut cells_ns = time_ns - time_ns / END_DIVISOR;
     let mut scratch = None;
     if let Some(bytes) = scratch_bytes {
         cells_ns -= layout_ns;
@@ -93,7 +99,7 @@ pub(crate) fn repeat(
         let text = "name a target of the kind that the record has (directory, file, device)";
         return Err(Failure::Usage(text.to_owned()).into());
     }
-    let (layers, identities) = open_layers(&identity);
+    let OpenedLayers { layers, identities } = open_layers(&identity);
     if identities.len() < 2 {
         return Err(too_few(&layers, &identity).into());
     }
@@ -139,7 +145,8 @@ fn selected_workloads(
     measuring: &MeasuringFlags,
 ) -> Result<Vec<Workload>, Failure> {
     selection.check_names(&WORKLOADS)?;
-    let mut workloads = standard_workloads(measuring, time_ns, 0, 1);
+    // Their times are replaced by those of the layers, and none of them writes.
+    let mut workloads = standard_workloads(measuring, time_ns, 0, WORKLOAD_PARTS);
     workloads.retain(|workload| {
         let name = workload.name.as_str();
         WORKLOADS.contains(&name) && selection.excludes(name).is_none()
@@ -155,16 +162,25 @@ fn selected_workloads(
 
 /// A layer before it is opened.
 struct FoundLayer {
+    /// The layer without its target.
     planned: PlannedLayer,
-    /// `major:minor` of a device.
+    /// `major:minor` of a device; `None` for a file.
     device: Option<String>,
 }
 
-/// The layers of a target, and the identities of those that can be read.
-fn open_layers(identity: &TargetIdentity) -> (LayersPlan, Vec<TargetIdentity>) {
+/// The layers of a target.
+struct OpenedLayers {
+    /// All layers, the highest first.
+    layers: LayersPlan,
+    /// The identities of the layers that can be read, which the layers name by their index.
+    identities: Vec<TargetIdentity>,
+}
+
+/// Finds the layers of a target, and opens each to see whether it can be read.
+fn open_layers(identity: &TargetIdentity) -> OpenedLayers {
     let mut identities = Vec::new();
     let mut layers = Vec::new();
-    for (index, found) in stack(identity).into_iter().enumerate() {
+    for (index, found) in layer_stack(identity).into_iter().enumerate() {
         let mut layer = found.planned;
         let opened = match index {
             0 => Ok(identity.clone()),
@@ -182,11 +198,13 @@ fn open_layers(identity: &TargetIdentity) -> (LayersPlan, Vec<TargetIdentity>) {
         }
         layers.push(layer);
     }
-    let plan = LayersPlan {
-        layers,
-        unresolved: identity.unresolved.clone(),
-    };
-    (plan, identities)
+    OpenedLayers {
+        layers: LayersPlan {
+            layers,
+            unresolved: identity.unresolved.clone(),
+        },
+        identities,
+    }
 }
 
 /// The command that may read more layers; `None` for root, who can read no more.
@@ -215,31 +233,32 @@ fn open_layer(path: &str, device: Option<&str>) -> Result<TargetIdentity, String
 /// The layers of a target, the highest first. Where a layer spreads its blocks over several
 /// devices, the first of the largest stands for all: smaller ones hold the metadata of a thin pool,
 /// the changes of a snapshot, or a cache.
-fn stack(identity: &TargetIdentity) -> Vec<FoundLayer> {
-    let mut found = Vec::new();
+fn layer_stack(identity: &TargetIdentity) -> Vec<FoundLayer> {
+    let mut stack = Vec::new();
     if identity.kind != TargetKind::BlockDevice {
         let filesystem = identity.filesystem.as_ref();
-        found.push(file_layer("file", &identity.path, filesystem));
+        stack.push(file_layer("file", &identity.path, filesystem));
     }
     let layers = &identity.layers;
     let mut candidates = highest_layers(layers);
     while let Some(layer) = first_of_largest(&candidates) {
-        // A circle would be a fault of sysfs.
-        if found.len() > layers.len() * 2 + 1 {
+        // A circle would be a fault of sysfs. Without one there are the target's file, each layer,
+        // and a backing file below each.
+        if stack.len() > layers.len() * 2 + 1 {
             break;
         }
-        found.push(device_layer(identity, layer, candidates.len()));
+        stack.push(device_layer(identity, layer, candidates.len()));
         if let Some(path) = &layer.backing_file
             && !path.starts_with("/dev/")
         {
-            found.push(backing_file_layer(path));
+            stack.push(backing_file_layer(path));
         }
         candidates = layers
             .iter()
             .filter(|lower| layer.below.contains(&lower.name))
             .collect();
     }
-    found
+    stack
 }
 
 /// The layers that are below no other.
@@ -291,6 +310,7 @@ fn file_layer(name: &str, path: &str, filesystem: Option<&Filesystem>) -> FoundL
     }
 }
 
+/// The layer of a device, one of `one_of` devices over which the layer above spreads its blocks.
 fn device_layer(identity: &TargetIdentity, layer: &Layer, one_of: usize) -> FoundLayer {
     let is_target = identity.kind == TargetKind::BlockDevice && identity.device == layer.device;
     let path = if is_target {

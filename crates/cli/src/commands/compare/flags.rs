@@ -1,6 +1,6 @@
 //! The flags of `compare`.
 
-use crate::agreement::agree;
+use crate::agreement::{Agreement, agree};
 use crate::failure::Failure;
 use crate::flags::{
     DestructiveFlags, ENGINES, HealthFlags, MeasuringFlags, SelectionFlags, one_of, output_help,
@@ -153,11 +153,12 @@ pub struct LiveFlags {
 }
 
 impl CompareFlags {
-    /// The flags that repeat a comparison of a record.
+    /// The flags that repeat the comparison of a record. Fails where it hides a password in one of
+    /// its commands, or the user does not agree to them.
     pub(super) fn repeating(
         live: &LivePlan,
         flags: &MeasuringFlags,
-        has_agreed: bool,
+        agreement: Agreement,
     ) -> Result<Self, Failure> {
         let mut repeated = LiveFlags {
             destructive: flags.destructive.clone(),
@@ -173,7 +174,7 @@ impl CompareFlags {
             reopen,
         } = &live.sides
         {
-            agree_to_commands(prepare, cleanup.as_deref(), flags, has_agreed)?;
+            agree_to_commands(prepare, cleanup.as_deref(), flags, agreement)?;
             repeated.prepare.clone_from(prepare);
             repeated.cleanup.clone_from(cleanup);
             repeated.reopen = *reopen;
@@ -192,7 +193,7 @@ impl CompareFlags {
         })
     }
 
-    /// The flags of verbs that measure.
+    /// The flags that `compare` shares with the verbs that measure.
     pub(super) fn measuring(&self) -> MeasuringFlags {
         let live = &self.live;
         MeasuringFlags {
@@ -224,7 +225,7 @@ fn agree_to_commands(
     prepare: &[String],
     cleanup: Option<&str>,
     flags: &MeasuringFlags,
-    has_agreed: bool,
+    agreement: Agreement,
 ) -> Result<(), Failure> {
     let mut notice = "This run has a shell run the commands of the record:".to_owned();
     for command in prepare.iter().map(String::as_str).chain(cleanup) {
@@ -239,13 +240,13 @@ fn agree_to_commands(
         flags.verbosity().note(&notice);
         return Ok(());
     }
-    agree(&notice, "Run them?", has_agreed, flags.verbosity())
+    agree(&notice, "Run them?", agreement, flags.verbosity())
 }
 
 impl LiveFlags {
     /// The first flag that is given and has no meaning for saved runs.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        let given = [
+    pub(crate) fn first_given(&self) -> Option<&'static str> {
+        let flags = [
             ("--time", self.time.is_some()),
             ("--quick", self.quick),
             ("--read-only", self.read_only),
@@ -259,7 +260,7 @@ impl LiveFlags {
             ("--overwrite", self.destructive.overwrite),
             ("--dry-run", self.dry_run),
         ];
-        for (flag, is_given) in given {
+        for (flag, is_given) in flags {
             if is_given {
                 return Some(flag);
             }
@@ -268,7 +269,7 @@ impl LiveFlags {
     }
 }
 
-/// Reads a share in percent.
+/// Reads a margin in percent, with or without `%`, as a share: 0.02 for `2%`.
 pub(crate) fn parse_margin(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     match number.parse::<f64>() {

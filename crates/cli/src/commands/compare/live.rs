@@ -9,7 +9,9 @@ use crate::interrupt;
 use crate::provenance::run_id;
 use crate::saved::{self, HistoryOptions, SaveNote, names_run, print_notes};
 use crate::session::{self, Agreed, EarlyEnd, EndedRun, MeasuringJob, SettingCommands};
-use crate::standard_workloads::{of_all_sides, share_among_sides, standard_workloads};
+use crate::standard_workloads::{
+    WORKLOAD_PARTS, of_all_sides, share_among_sides, standard_workloads,
+};
 use crate::stdio::{Verbosity, eprint_line};
 use diskproof_analysis::campaign::{SideDisks, moved_by_side};
 use diskproof_analysis::compare::Limit;
@@ -34,12 +36,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Measures these targets, or settings of the only one, and compares. The exit code is that of a
-/// run which did not come to its end.
-pub(super) fn run(
-    compare: &CompareFlags,
-    targets: &[String],
-) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
+/// The end of a live comparison.
+pub(super) struct LiveOutcome {
+    /// `None` where a side was not measured, or the plan was only shown.
+    pub comparison: Option<Comparison>,
+    /// The exit code of a run that did not come to its end, or had errors; it goes before that of
+    /// the comparison.
+    pub early_exit: Option<Exit>,
+}
+
+/// Measures these targets, or settings of the only one, and compares.
+pub(super) fn run(compare: &CompareFlags, targets: &[String]) -> anyhow::Result<LiveOutcome> {
     let live_flags = &compare.live;
     let measuring = &compare.measuring();
     let mut identities = Vec::new();
@@ -72,7 +79,7 @@ pub(super) fn measure_sides(
     labels: &[String],
     identities: Vec<TargetIdentity>,
     side_plan: &Plan,
-) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
+) -> anyhow::Result<LiveOutcome> {
     let live_flags = &compare.live;
     let mut plan = Plan {
         targets: identities
@@ -90,7 +97,10 @@ pub(super) fn measure_sides(
     });
     match session::run(job)? {
         Some(ended) => conclude(compare, measuring, labels, side_plan, &ended),
-        None => Ok((None, Some(Exit::Done))),
+        None => Ok(LiveOutcome {
+            comparison: None,
+            early_exit: Some(Exit::Done),
+        }),
     }
 }
 
@@ -102,7 +112,8 @@ fn shown_commands(commands: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// A condition on a workload that is not measured would be noticed only after the run.
+/// Refuses a condition on a workload that is not measured: that would be noticed only after the
+/// run.
 fn check_limits(limits: &[Limit], plan: &Plan) -> Result<(), Failure> {
     let workloads = plan.workloads();
     for limit in limits {
@@ -141,12 +152,12 @@ pub(crate) fn live_targets(compare: &CompareFlags) -> Result<Option<Vec<String>>
         return Ok(None);
     }
     let history = compare.history_file.history.as_deref();
-    let (targets, others): (Vec<String>, Vec<String>) = compare
+    let (targets, saved_runs): (Vec<String>, Vec<String>) = compare
         .runs
         .iter()
         .cloned()
         .partition(|name| is_target(name, history));
-    match (&targets[..], &others[..]) {
+    match (&targets[..], &saved_runs[..]) {
         ([], _) => Ok(None),
         ([only], []) => Err(Failure::Usage(format!(
             "{only} cannot be compared alone; name a second target, or two settings with \
@@ -183,12 +194,12 @@ fn target_of_settings(compare: &CompareFlags) -> Result<String, Failure> {
 /// Whether the argument names a target. What names a saved run keeps that meaning.
 fn is_target(name: &str, history: Option<&Path>) -> bool {
     let path = crate::targets::resolve_target(Path::new(name), Verbosity::Quiet);
-    let Ok(found) = std::fs::metadata(&path) else {
+    let Ok(metadata) = std::fs::metadata(&path) else {
         return false;
     };
-    let is_measurable = found.is_dir()
-        || found.file_type().is_block_device()
-        || (found.is_file() && !looks_like_document(&path));
+    let is_measurable = metadata.is_dir()
+        || metadata.file_type().is_block_device()
+        || (metadata.is_file() && !looks_like_document(&path));
     if !is_measurable {
         return false;
     }
@@ -196,7 +207,8 @@ fn is_target(name: &str, history: Option<&Path>) -> bool {
     is_path || !names_run(name, history)
 }
 
-/// Records and comparisons are JSON or pages.
+/// Whether a file is a record or a comparison, by its extension or its first letter: they are JSON
+/// or pages.
 fn looks_like_document(path: &Path) -> bool {
     if let Some(end) = path.extension()
         && (end == "json" || end == "html")
@@ -207,20 +219,26 @@ fn looks_like_document(path: &Path) -> bool {
     let Ok(start) = read_start(path) else {
         return false;
     };
-    // The 64 bytes may end within a letter.
+    // The start may end within a letter.
     String::from_utf8_lossy(&start)
         .trim_start_matches('\u{feff}')
         .trim_start()
         .starts_with(['{', '<'])
 }
 
+/// Enough for a byte order mark, blanks and the first letter of a document.
+const START_BYTES: u64 = 64;
+
 fn read_start(path: &Path) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
-    File::open(path)?.take(64).read_to_end(&mut start)?;
+    File::open(path)?
+        .take(START_BYTES)
+        .read_to_end(&mut start)?;
     Ok(start)
 }
 
-/// Targets of different kinds do not compare, and a released one cannot be opened twice.
+/// Refuses targets of different kinds, whose figures are not comparable, and a released one that is
+/// named twice: one side would read the writes of the other.
 pub(super) fn check_kinds(identities: &[TargetIdentity], live: &LiveFlags) -> Result<(), Failure> {
     let Some((first, others)) = identities.split_first() else {
         return Ok(());
@@ -268,25 +286,27 @@ fn named_twice(identities: &[TargetIdentity]) -> Option<&TargetIdentity> {
     None
 }
 
-/// Time for everything, and with --quick.
+/// Time for everything.
 const TIME_NS: u64 = 60 * SECOND;
+/// Time for everything with --quick.
 const QUICK_NS: u64 = 20 * SECOND;
-/// Share of the time for filling one scratch file, and for what comes after the last cell.
-const LAYOUT_PARTS: u64 = 12;
-const END_PARTS: u64 = 20;
+/// Filling one scratch file may take a twelfth of the time.
+const LAYOUT_DIVISOR: u64 = 12;
+/// What comes after the last cell may take a twentieth of the time.
+const END_DIVISOR: u64 = 20;
 /// The workloads that are compared unless --only names others.
-const DEFAULT: [&str; 4] = [
+const DEFAULT_WORKLOADS: [&str; 4] = [
     "sequential-read",
     "random-read-d1",
     "random-read-d32",
     "commit-fdatasync",
 ];
-/// Drives have caches of up to 1 GiB.
+/// A scratch file: drives have caches of up to 1 GiB.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// A scratch file that is filled before each cell.
+/// A scratch file that is filled before each cell, because the target is reopened.
 const SCRATCH_BYTES_REOPENED: u64 = 128 << 20;
 
-/// The plan of one side.
+/// The plan of one side, which has the workloads' time on that side.
 fn live_plan(
     compare: &CompareFlags,
     measuring: &MeasuringFlags,
@@ -302,10 +322,11 @@ fn live_plan(
         Some(bytes) => bytes,
         None => smallest_bytes(identities).min(SCRATCH_BYTES),
     };
-    let standard = standard_workloads(measuring, time_ns, write_bytes, 1);
-    let selected = select(flags, standard, identities)?;
-    let layout_ns = time_ns / LAYOUT_PARTS;
-    let mut cells_ns = time_ns - time_ns / END_PARTS;
+    // Their times are replaced by those of the sides.
+    let standard = standard_workloads(measuring, time_ns, write_bytes, WORKLOAD_PARTS);
+    let selected = select_workloads(flags, standard, identities)?;
+    let layout_ns = time_ns / LAYOUT_DIVISOR;
+    let mut cells_ns = time_ns - time_ns / END_DIVISOR;
     if scratch_bytes.is_some() {
         let layouts_ns = layout_ns * identities.len() as u64;
         cells_ns = cells_ns.saturating_sub(layouts_ns);
@@ -366,40 +387,37 @@ fn scratch_size(flags: &LiveFlags, identities: &[TargetIdentity]) -> Result<Opti
 }
 
 /// The workloads to compare, and why others are skipped.
-struct Selected {
+struct SelectedWorkloads {
     workloads: Vec<Workload>,
     skipped: Vec<Skipped>,
 }
 
-fn select(
+fn select_workloads(
     flags: &LiveFlags,
     standard: Vec<Workload>,
     identities: &[TargetIdentity],
-) -> Result<Selected, Failure> {
+) -> Result<SelectedWorkloads, Failure> {
     let selection = &flags.selection;
-    let known: Vec<&str> = standard
+    let known_names: Vec<&str> = standard
         .iter()
         .map(|workload| workload.name.as_str())
         .collect();
-    selection.check_names(&known)?;
-    let mut selected = Selected {
+    selection.check_names(&known_names)?;
+    let mut selected = SelectedWorkloads {
         workloads: Vec::new(),
         skipped: Vec::new(),
     };
     let kind = identities[0].kind;
-    let why_not_written = flags.destructive.why_not_written(flags.read_only, kind);
+    let write_ban = flags.destructive.write_ban(flags.read_only, kind);
     for workload in standard {
         let name = workload.name.as_str();
-        let is_requested = !selection.only.is_empty() || DEFAULT.contains(&name);
+        let is_requested = !selection.only.is_empty() || DEFAULT_WORKLOADS.contains(&name);
         if !is_requested || selection.excludes(name).is_some() {
             continue;
         }
-        match why_not_written {
-            Some(flag) if flags.read_only && workload.writes() => {
-                selected.skipped.push(Skipped::by_flag(workload.name, flag));
-            }
-            Some(why) if workload.writes() => {
-                selected.skipped.push(Skipped::new(workload.name, why));
+        match write_ban {
+            Some(ban) if workload.writes() => {
+                selected.skipped.push(ban.skipped(workload.name, ""));
             }
             _ => selected.workloads.push(workload),
         }
@@ -417,14 +435,14 @@ fn select(
 /// Saving takes milliseconds, and up to 20 s where another process holds the history.
 const SAVE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Makes records and a comparison of what was measured; `plan` is that of one side.
+/// Saves a record of each side, and compares them; `plan` is that of one side.
 fn conclude(
     compare: &CompareFlags,
     measuring: &MeasuringFlags,
     labels: &[String],
     plan: &Plan,
     run: &EndedRun,
-) -> anyhow::Result<(Option<Comparison>, Option<Exit>)> {
+) -> anyhow::Result<LiveOutcome> {
     let verbosity = measuring.verbosity();
     let records = side_records(
         &shown_commands(&compare.live.prepare),
@@ -440,7 +458,10 @@ fn conclude(
     let is_unmeasured = records.iter().any(|record| record.measurements.is_empty());
     if is_unmeasured {
         eprint_line("nothing to compare: at least one side was not measured");
-        return Ok((None, early_exit.or(Some(Exit::Failed))));
+        return Ok(LiveOutcome {
+            comparison: None,
+            early_exit: early_exit.or(Some(Exit::Failed)),
+        });
     }
     for (index, record) in records.iter().enumerate() {
         let notes = save(record, measuring.history.clone());
@@ -465,9 +486,13 @@ fn conclude(
         None if failed || !run.results.hung.is_empty() => Some(Exit::Failed),
         early_exit => early_exit,
     };
-    Ok((Some(comparison), exit))
+    Ok(LiveOutcome {
+        comparison: Some(comparison),
+        early_exit: exit,
+    })
 }
 
+/// The letter by which pages name the side of this index.
 fn side_letter(index: usize) -> char {
     char::from(b'A' + index as u8)
 }
@@ -482,6 +507,7 @@ fn side_records(
     let comparison_id = run_id();
     let mut records = Vec::new();
     for index in 0..sides {
+        // The settings of a comparison have one target.
         let target = if prepare_commands.is_empty() {
             index
         } else {
@@ -510,7 +536,7 @@ fn side_records(
     records
 }
 
-/// What the other sides on the disk of one moved.
+/// The bytes that other sides moved on the disk of this one, in the order of their time.
 fn moved_beside(side: usize, sides: usize, run: &EndedRun) -> Vec<MovedBeside> {
     let disks = SideDisks::planned(&run.facts.plan, &run.facts.targets);
     let mut beside = Vec::new();
@@ -523,13 +549,13 @@ fn moved_beside(side: usize, sides: usize, run: &EndedRun) -> Vec<MovedBeside> {
     beside
 }
 
-/// The facts of a run of its own on one target.
-fn side_facts(identity: &TargetIdentity, plan: &Plan, all: &RunFacts) -> RunFacts {
+/// The facts of one side as of a run of its own, from those of the whole run.
+fn side_facts(identity: &TargetIdentity, plan: &Plan, whole: &RunFacts) -> RunFacts {
     let mut facts = RunFacts {
         run_id: run_id(),
         plan: plan.clone(),
         targets: vec![identity.clone()],
-        ..all.clone()
+        ..whole.clone()
     };
     facts.plan.targets = vec![identity.path.clone()];
     facts
@@ -538,10 +564,10 @@ fn side_facts(identity: &TargetIdentity, plan: &Plan, all: &RunFacts) -> RunFact
     facts
 }
 
-/// What was measured on one side, as of a run with a single target.
-fn side_data(side: usize, all: &RunData) -> RunData {
+/// The data of one side as of a run with a single target, from those of the whole run.
+fn side_data(side: usize, whole: &RunData) -> RunData {
     let mut measurements = Vec::new();
-    for measurement in &all.measurements {
+    for measurement in &whole.measurements {
         if measurement.target == side {
             measurements.push(Measurement {
                 target: 0,
@@ -550,7 +576,7 @@ fn side_data(side: usize, all: &RunData) -> RunData {
         }
     }
     let mut dropped = Vec::new();
-    for slice in &all.dropped {
+    for slice in &whole.dropped {
         if slice.target == side {
             dropped.push(DroppedSlice {
                 target: 0,
@@ -564,7 +590,7 @@ fn side_data(side: usize, all: &RunData) -> RunData {
     }
 }
 
-/// Saves a record in the history, in bounded time.
+/// Saves a record in the history, and says where. Gives up after [`SAVE_LIMIT`].
 fn save(record: &Arc<Record>, options: HistoryOptions) -> Vec<SaveNote> {
     let own_record = Arc::clone(record);
     let save = Deferred::start_or_run("diskproof-save", move || {

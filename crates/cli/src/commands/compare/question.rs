@@ -8,10 +8,10 @@ use diskproof_analysis::fleet::fleet_of_sides;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::record::Record;
 
-/// From so many sides on the page says which of them is not like the others.
+/// With five sides or more, the page says which of them is not like the others.
 const SIDES_JUDGED_MIN: usize = 5;
 
-/// Runs that have one label.
+/// A side of a comparison: runs under one label, each with its name.
 pub(crate) fn group<'a>(
     label: &str,
     runs: impl IntoIterator<Item = (&'a str, &'a Record)>,
@@ -28,7 +28,8 @@ pub(crate) fn group<'a>(
     }
 }
 
-/// The comparison of a baseline with these candidates.
+/// Compares a baseline with candidates. `history` has earlier runs, which show how much runs vary.
+/// Fails for a side without runs, and for a limit on a metric that no run has.
 pub(crate) fn compared<'a>(
     margin: f64,
     baseline: RunGroup<'a>,

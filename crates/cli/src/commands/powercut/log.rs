@@ -12,10 +12,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-/// A secret of a line, with room for comments of other tools.
+/// The secret is one line; the rest is room for comments of other tools.
 const TOKEN_BYTES_MAX: u64 = 64 << 10;
 /// Bits of a mode: read by the group, and by all.
 const OTHERS_READ: u32 = 0o044;
+/// The mode of the folder of the logs: nobody else may forge one.
+const OWNER_ONLY: u32 = 0o700;
 
 /// Where the log is.
 #[derive(Debug, clap::Args)]
@@ -29,13 +31,13 @@ pub struct ConnectionFlags {
 }
 
 impl ConnectionFlags {
-    /// Connects.
+    /// Connects to the log with the secret of the token file.
     pub(super) fn connect(&self) -> anyhow::Result<LogClient> {
         let token = read_token(self.token_file.as_deref())?;
         Ok(LogClient::connect(&self.server, &token)?)
     }
 
-    /// The same flags, as one types them.
+    /// The same flags as text for a shell.
     pub(super) fn words(&self) -> String {
         let server = quoted(&self.server);
         match &self.token_file {
@@ -75,7 +77,8 @@ fn token_error(file: &Path, why: &dyn Display) -> Failure {
 #[derive(Debug, clap::Args)]
 pub struct ServeFlags {
     /// Address to listen on; all but loopback addresses need --token-file [port: 5447]
-    #[arg(long, value_name = "ADDR[:PORT]", default_value = "127.0.0.1", value_parser = address)]
+    #[arg(long, value_name = "ADDR[:PORT]", default_value = "127.0.0.1")]
+    #[arg(value_parser = parse_address)]
     pub listen: SocketAddr,
     /// File with a secret of at least 16 characters, the same on both machines
     #[arg(long, value_name = "FILE")]
@@ -88,7 +91,7 @@ pub struct ServeFlags {
     pub quiet: bool,
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(ip) = text.parse::<IpAddr>() {
         return Ok(SocketAddr::new(ip, PORT_DEFAULT));
     }
@@ -115,7 +118,7 @@ pub(super) fn serve(flags: &ServeFlags) -> anyhow::Result<Exit> {
     let folder = without_symlinks(&log_folder(flags)?).map_err(Failure::Path)?;
     std::fs::DirBuilder::new()
         .recursive(true)
-        .mode(0o700)
+        .mode(OWNER_ONLY)
         .create(&folder)
         .with_context(|| format!("{}: cannot create the folder of the logs", folder.display()))?;
     let store = LogStore::Folder(folder.clone());

@@ -3,7 +3,7 @@
 use super::log::ConnectionFlags;
 use crate::failure::{Exit, Failure};
 use crate::inspection;
-use crate::stdio::{Verbosity, eprint_line};
+use crate::stdio::{Presentation, Verbosity, eprint_line, print_document};
 use crate::targets::{identify, resolve_target};
 use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_engine::RunError;
@@ -24,7 +24,7 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The first note about a silence; each further one comes after twice the time.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
-/// Runs that an error lists.
+/// An error lists this many runs.
 const LISTED: usize = 5;
 
 /// Flags of `powercut verify`.
@@ -46,15 +46,16 @@ pub struct CutVerifyFlags {
     pub json: bool,
 }
 
-/// Reads, judges and prints.
+/// Judges the run by its log and by what is left of it, and prints the verdict, which is also the
+/// exit code.
 pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     let target = resolve_target(&flags.target, Verbosity::Lines);
     let identity = identify(&target, Verbosity::Lines).map_err(Failure::Probe)?;
     inspection::end();
-    let description = choose(flags, &identity)?;
+    let description = choose_run(flags, &identity)?;
     let log = flags.connection.connect()?.fetch(&description.run)?;
-    let found = CutTarget::from_identity(&identity);
-    if let Some(why) = log.description.target.difference(&found)
+    let current_target = CutTarget::from_identity(&identity);
+    if let Some(why) = log.description.target.difference(&current_target)
         && !flags.same_target
     {
         let text = format!(
@@ -74,7 +75,9 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     let pages = open_pages(identity.clone(), directory.as_deref())?;
     inspection::end();
     let remains = read_remains(&identity, &log.description, pages, directory.clone())?;
-    let is_undone = log.description.is_undone(&found, remains.state.as_deref());
+    let is_undone = log
+        .description
+        .is_undone(&current_target, remains.state.as_deref());
     let facts = VerifyFacts {
         has_restarted: has_restarted(&log.description.boot_id),
         is_same_target: flags.same_target || is_undone,
@@ -104,17 +107,18 @@ fn has_restarted(boot_before: &str) -> Option<bool> {
 
 fn note_remaining_files(directory: &Path) {
     let path = quoted(&directory.display().to_string());
-    let how = if holds_only_files_of_run(directory) {
+    let removal = if holds_only_files_of_run(directory) {
         format!("remove them with: rm -r {path}")
     } else {
         format!("{path} also holds others, so remove only pages, file-N and entry-N in it")
     };
-    eprint_line(&format!("the files of the test remain; {how}"));
+    eprint_line(&format!("the files of the test remain; {removal}"));
 }
 
 /// What a run has left on its target.
 struct Remains {
-    /// Equals the state that the run saw before its first write where that has come back.
+    /// The state of the target: equals the one before the run's first write where that has come
+    /// back. `None` where it cannot be read.
     state: Option<String>,
     content: Vec<StreamContent>,
 }
@@ -132,10 +136,12 @@ fn read_remains(
     let description = run.clone();
     let path = target.path.clone();
     let reading = Deferred::start("diskproof-verify", move || -> Result<Remains, CutError> {
-        let state = match (&directory, &pages) {
-            (Some(_), _) => directory_change_time(Path::new(&path)),
-            (None, Some(pages)) => region_fingerprint(&description, pages, &|| heartbeat.beat()),
-            (None, None) => None,
+        let state = if directory.is_some() {
+            directory_change_time(Path::new(&path))
+        } else if let Some(pages) = &pages {
+            region_fingerprint(&description, pages, &|| heartbeat.beat())
+        } else {
+            None
         };
         let content = read_content(&description, pages, directory.as_deref(), &|| {
             heartbeat.beat()
@@ -187,14 +193,14 @@ fn open_pages(
     Ok(Some(OpenTarget::open(admission)?))
 }
 
-/// Finds the run that `--run` names, or the newest on this target.
-fn choose(flags: &CutVerifyFlags, identity: &TargetIdentity) -> anyhow::Result<RunDescription> {
+/// Finds the run that `--run` names, or the newest on this target. Fails where the log has none.
+fn choose_run(flags: &CutVerifyFlags, identity: &TargetIdentity) -> anyhow::Result<RunDescription> {
     let runs = flags.connection.connect()?.list()?;
-    let found = match &flags.run {
+    let chosen = match &flags.run {
         Some(digits) => run_named(digits, &runs)?,
         None => runs.iter().find(|run| run.target.path == identity.path),
     };
-    if let Some(run) = found {
+    if let Some(run) = chosen {
         return Ok(run.clone());
     }
     let wanted = match &flags.run {
@@ -205,6 +211,7 @@ fn choose(flags: &CutVerifyFlags, identity: &TargetIdentity) -> anyhow::Result<R
     Err(Failure::Usage(text).into())
 }
 
+/// The run whose name begins with these digits; fails for several.
 fn run_named<'a>(
     digits: &str,
     runs: &'a [RunDescription],
@@ -221,6 +228,7 @@ fn run_named<'a>(
     Ok(named.first().copied())
 }
 
+/// A sentence that names the newest runs.
 fn listed(runs: &[RunDescription]) -> String {
     if runs.is_empty() {
         return "It has no runs".to_owned();
@@ -257,8 +265,8 @@ fn print(flags: &CutVerifyFlags, log: &RunLog, report: &CutReport) -> anyhow::Re
         "end": log.end,
         "command": command,
     });
-    crate::stdio::print_document(
-        flags.json,
+    print_document(
+        Presentation::from_json_flag(flags.json),
         |out| writeln!(out, "{document:#}"),
         |page| write_report(report, &log.description, command.as_deref(), page),
     )

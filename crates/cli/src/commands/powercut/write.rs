@@ -58,7 +58,7 @@ const METHODS: &[Choice<CutMethod>] = choices! {
     "open_sync" CutMethod::OpenSync, "O_SYNC";
 };
 
-/// Writes until the cut.
+/// Writes until the power is cut, or until Ctrl-C or the end of the time, which prove nothing.
 pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     let verbosity = if flags.quiet {
         Verbosity::Quiet
@@ -201,8 +201,11 @@ struct Screen {
     line: ProgressLine,
     verbosity: Verbosity,
     start: Instant,
+    /// When the time of `--time` is over.
     end: Option<Instant>,
+    /// When the last line was printed, where stderr is no terminal.
     printed: Instant,
+    /// For each stream of the run, whether its writes are acknowledged as durable.
     is_acknowledged: Vec<bool>,
 }
 
@@ -210,7 +213,7 @@ impl Screen {
     fn new(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) -> Self {
         let start = Instant::now();
         Self {
-            line: ProgressLine::of(verbosity),
+            line: ProgressLine::new(verbosity),
             verbosity,
             start,
             end: flags.time.map(|ns| start + Duration::from_nanos(ns)),
@@ -223,6 +226,7 @@ impl Screen {
         }
     }
 
+    /// The number of writes that were acknowledged.
     fn acknowledged(&self, progress: &RunProgress) -> u64 {
         let mut writes = 0;
         for (count, is_acknowledged) in progress.counts.iter().zip(&self.is_acknowledged) {

@@ -1,7 +1,7 @@
 //! What was recorded, again: `run --like`, the workloads that repeat an observed load, and `run
 //! RECORD`, the plan of a saved run and what changed since.
 
-use crate::agreement::agree;
+use crate::agreement::{Agreement, agree};
 use crate::commands::accept::repeated_test;
 use crate::commands::check::layers;
 use crate::commands::compare::{self, compared, group};
@@ -13,7 +13,7 @@ use crate::observed_load::ObservedLoad;
 use crate::postgres::ServerFlags;
 use crate::saved::{load_file, named_or_recorded};
 use crate::session::{Agreed, Measured, MeasuringJob, measure};
-use crate::stdio::{ColorWhen, ignore_closed_pipe, to_stdout};
+use crate::stdio::{ColorWhen, Presentation, ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
 use crate::write_cache::{WriteCacheFlags, planned_states};
 use anyhow::Result;
@@ -33,10 +33,11 @@ use std::path::{Path, PathBuf};
 /// The longest that a workload of `run` takes without limits of its own.
 const TIME_NS: u64 = 30_000_000_000;
 
-/// The load of one device, and how long it is repeated.
+/// The load of one device that is repeated.
 #[derive(Debug)]
 pub(super) struct LikeSource {
     load: ObservedLoad,
+    /// The longest that each workload takes.
     time_ns: u64,
 }
 
@@ -68,7 +69,7 @@ impl LikeSource {
         })
     }
 
-    /// That one device of several was chosen.
+    /// Says which device was chosen, where there are several.
     pub(super) fn note(&self) -> Option<String> {
         self.load.note.clone()
     }
@@ -87,7 +88,7 @@ impl LikeSource {
     }
 }
 
-/// Bytes at the start of a file that tell what it is.
+/// Enough of a record for its schema, and of a page for its policy.
 const HEAD_BYTES: u64 = 4096;
 
 /// Whether an operand is a record, or the page of one, and not a target with such a name.
@@ -95,7 +96,7 @@ pub(super) fn is_record(path: &Path) -> bool {
     let Some(extension) = path.extension() else {
         return false;
     };
-    let mark = if extension.eq_ignore_ascii_case("json") {
+    let signature = if extension.eq_ignore_ascii_case("json") {
         "diskproof.record/"
     } else if extension.eq_ignore_ascii_case("html") {
         // The policy that stands first in our pages.
@@ -107,7 +108,7 @@ pub(super) fn is_record(path: &Path) -> bool {
         return false;
     }
     match read_head(path) {
-        Ok(head) => String::from_utf8_lossy(&head).contains(mark),
+        Ok(head) => String::from_utf8_lossy(&head).contains(signature),
         Err(_) => false,
     }
 }
@@ -123,7 +124,7 @@ pub(super) fn repeat(
     source: &Path,
     targets: &[PathBuf],
     flags: &MeasuringFlags,
-    has_agreed: bool,
+    agreement: Agreement,
 ) -> Result<Exit> {
     let name = source.display().to_string();
     let record = load_file(&name)?;
@@ -133,7 +134,7 @@ pub(super) fn repeat(
         return match &live.sides {
             Sides::Layers(_) => layers::repeat(&record, targets, flags),
             Sides::Targets { .. } | Sides::Settings { .. } => {
-                compare::repeat(&record, live, targets, flags, has_agreed)
+                compare::repeat(&record, live, targets, flags, agreement)
             }
         };
     }
@@ -142,7 +143,7 @@ pub(super) fn repeat(
     let mut plan = repeated_plan(&record, &identities, flags.seed)
         .map_err(|why| Failure::Usage(format!("{name}: {why}")))?;
     repeat_test_anew(&mut plan, &identities, flags)?;
-    let programs = find_programs(&mut plan, &identities, flags, has_agreed)?;
+    let programs = find_programs(&mut plan, &identities, flags, agreement)?;
     let mut flags_with_limits = flags.clone();
     let expected = &mut flags_with_limits.expected;
     if let Some(profile) = &plan.questions.fit_for {
@@ -151,7 +152,7 @@ pub(super) fn repeat(
     if let Some(ping) = plan.ping() {
         expected.extend(stop_rule(ping)?);
     }
-    let switch = write_cache_switch(&plan, &identities, flags, has_agreed)?;
+    let switch = write_cache_switch(&plan, &identities, flags, agreement)?;
     let mut job = MeasuringJob::new(plan, identities, &flags_with_limits);
     job.agreed = Agreed::server_or_cache(programs, switch);
     if job.note.is_none() {
@@ -183,13 +184,13 @@ fn repeat_test_anew(
     Ok(())
 }
 
-/// Finds the programs of the server of a plan on this machine. Those that the record names may be
-/// anything, and the user has to agree to those that are found.
+/// Finds the programs of the server of a plan on this machine; `None` of a plan without one. Those
+/// that the record names may be anything, and the user has to agree to those that are found.
 fn find_programs(
     plan: &mut Plan,
     identities: &[TargetIdentity],
     flags: &MeasuringFlags,
-    has_agreed: bool,
+    agreement: Agreement,
 ) -> Result<Option<Programs>, Failure> {
     let Some(inserts) = plan.inserts_mut() else {
         return Ok(None);
@@ -201,29 +202,29 @@ fn find_programs(
         postgres: true,
         ..ServerFlags::default()
     };
-    let Some(found) = server_flags.programs(identity)? else {
+    let Some(programs) = server_flags.programs(identity)? else {
         return Ok(None);
     };
     let needs_pgbench = inserts.server.loads.iter().any(|load| load.pgbench);
-    if needs_pgbench && !found.has_pgbench() {
+    if needs_pgbench && !programs.has_pgbench() {
         return Err(Failure::Usage(format!(
             "the record measures loads of pgbench, which {} does not have; install it",
-            found.folder.display()
+            programs.folder.display()
         )));
     }
-    inserts.server.programs = found.folder.display().to_string();
-    inserts.server.version.clone_from(&found.version_text);
+    inserts.server.programs = programs.folder.display().to_string();
+    inserts.server.version.clone_from(&programs.version_text);
     let notice = format!(
         "This run starts a temporary PostgreSQL server in {}, with the programs in {}.",
         identity.path,
-        found.folder.display()
+        programs.folder.display()
     );
     if flags.dry_run {
         flags.verbosity().note(&notice);
     } else {
-        agree(&notice, "Start it?", has_agreed, flags.verbosity())?;
+        agree(&notice, "Start it?", agreement, flags.verbosity())?;
     }
-    Ok(Some(found))
+    Ok(Some(programs))
 }
 
 /// The switch of the disk's write cache, where the plan measures in states of it. The user has to
@@ -232,11 +233,11 @@ fn write_cache_switch(
     plan: &Plan,
     identities: &[TargetIdentity],
     flags: &MeasuringFlags,
-    has_agreed: bool,
+    agreement: Agreement,
 ) -> Result<Option<WriteCacheSwitch>, Failure> {
     let cache = WriteCacheFlags {
         write_cache: planned_states(plan),
-        yes: has_agreed,
+        yes: agreement == Agreement::Given,
     };
     if cache.write_cache.is_none() {
         return Ok(None);
@@ -302,6 +303,7 @@ fn kinds(targets: &[TargetIdentity]) -> Vec<TargetKind> {
     targets.iter().map(|target| target.kind).collect()
 }
 
+/// Prints a comparison of the record with what was measured again.
 fn show_changes(name: &str, before: &Record, again: &Record, color: ColorWhen) -> Result<()> {
     let label = if again.plan.targets == before.plan.targets {
         "now".to_owned()
@@ -316,5 +318,10 @@ fn show_changes(name: &str, before: &Record, again: &Record, color: ColorWhen) -
         &[],
     )?;
     ignore_closed_pipe(to_stdout(|out| writeln!(out)))?;
-    compare::print(&comparison, false, MetricDetail::Independent, color)
+    compare::print(
+        &comparison,
+        Presentation::Page,
+        MetricDetail::Independent,
+        color,
+    )
 }

@@ -4,9 +4,9 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::interrupt;
-use crate::saved::{open_if_there, place, saved_record};
+use crate::saved::{history_place, open_if_there, saved_record};
 use crate::session::{Measured, MeasuringJob, Shown, measure};
-use crate::stdio::{eprint_line, print_document};
+use crate::stdio::{Presentation, eprint_line, print_document};
 use diskproof_analysis::drift::drift;
 use diskproof_history::Filter;
 use diskproof_model::plan::Plan;
@@ -22,9 +22,9 @@ use std::time::Duration;
 
 /// The help promises 30 s.
 pub(super) const TIME_NS: u64 = 30 * SECOND;
-/// How long a series lasts without `--for`.
+/// The time of a series without `--for`, as the help promises: 7 days.
 const FOR_NS: u64 = 7 * 24 * 3600 * SECOND;
-/// How often the wait for the next measurement looks for Ctrl-C.
+/// The wait for the next measurement looks for Ctrl-C so often that nobody notices a delay.
 const POLL: Duration = Duration::from_millis(100);
 /// The label of a series without `--label` begins so.
 const LABEL: &str = "sustain-every";
@@ -35,7 +35,9 @@ pub(super) struct SeriesRequest<'a> {
     pub(super) measuring: &'a MeasuringFlags,
     /// The offered load, where one is set.
     pub(super) rate: Option<f64>,
+    /// From the start of one measurement to that of the next.
     pub(super) every_ns: u64,
+    /// From the first measurement to the last; `None` without `--for`.
     pub(super) for_ns: Option<u64>,
     /// The time of one measurement.
     pub(super) each_ns: u64,
@@ -43,15 +45,16 @@ pub(super) struct SeriesRequest<'a> {
     pub(super) plan: &'a dyn Fn(&TargetIdentity) -> Result<Plan, Failure>,
 }
 
-/// A series of measurements: so often, for so long, under one label.
+/// A series of measurements under one label.
 struct Series<'a> {
     request: &'a SeriesRequest<'a>,
     every_s: i64,
     for_s: i64,
+    /// The flags of each measurement, with the label.
     flags: MeasuringFlags,
 }
 
-/// What a series says, as JSON.
+/// The result of a series, as JSON.
 #[derive(Serialize)]
 struct SeriesAnswer<'a> {
     label: &'a str,
@@ -79,7 +82,7 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
             return series.answer(&points, Exit::Signal(signal));
         }
         attempts_s.push(now_s());
-        // What goes wrong once does not end the series.
+        // An error of one measurement does not end the series.
         if let Err(error) = series.measure_once() {
             eprint_line(&format!("warning: {error:#}"));
         }
@@ -94,7 +97,8 @@ impl<'a> Series<'a> {
     fn new(request: &'a SeriesRequest<'a>) -> Result<Self, Failure> {
         let measuring = request.measuring;
         let for_ns = request.for_ns.unwrap_or(FOR_NS);
-        let (every_ns, each_ns) = (request.every_ns, request.each_ns);
+        let every_ns = request.every_ns;
+        let each_ns = request.each_ns;
         if every_ns < 2 * each_ns || for_ns < every_ns {
             return Err(Failure::Usage(format!(
                 "--every {}: each measurement takes {}; use at least twice that, and not more \
@@ -136,7 +140,7 @@ impl<'a> Series<'a> {
 
     /// The measurements of the series so far, the oldest first.
     fn points(&self) -> Result<Vec<LatencyPoint>, Failure> {
-        let place = place(self.flags.history.file())?;
+        let place = history_place(self.flags.history.file())?;
         let Some(history) = open_if_there(&place)? else {
             return Ok(Vec::new());
         };
@@ -170,7 +174,7 @@ impl<'a> Series<'a> {
         next_due_s(&begun_s, now_s(), self.every_s, self.for_s)
     }
 
-    /// Measures once, and saves it.
+    /// Measures once, and saves the run.
     fn measure_once(&self) -> anyhow::Result<()> {
         let identity = self.flags.probe(self.request.target)?;
         let plan = (self.request.plan)(&identity)?;
@@ -190,35 +194,37 @@ impl<'a> Series<'a> {
         Ok(())
     }
 
-    /// Prints what the points say.
+    /// Prints the trend of the points, and returns `exit`.
     fn answer(&self, points: &[LatencyPoint], exit: Exit) -> anyhow::Result<Exit> {
-        let found = drift(points);
-        let json = self.request.measuring.prints_json();
+        let drift = drift(points);
         let answer = SeriesAnswer {
             label: self.label(),
             points,
-            drift: found.clone(),
+            drift: drift.clone(),
         };
         print_document(
-            json,
+            Presentation::from_json_flag(self.request.measuring.prints_json()),
             |out| {
                 serde_json::to_writer_pretty(&mut *out, &answer).map_err(io::Error::other)?;
                 writeln!(out)
             },
-            |out| writeln!(out, "{}", answer_text(points, found.as_ref())),
+            |out| writeln!(out, "{}", answer_text(points, drift.as_ref())),
         )?;
         Ok(exit)
     }
 }
 
-/// When the next measurement is due after those that began then: at once without any, and else at a
-/// multiple of the pause after the first one. Those that were missed are not made up for.
+/// When the next measurement is due after those that began at `begun_s`: at once without any, and
+/// else at a multiple of the pause after the first one. Those that were missed are not made up for.
+/// `None` where that is more than `for_s` after the first one. All times are seconds since 1970.
 fn next_due_s(begun_s: &[i64], now_s: i64, every_s: i64, for_s: i64) -> Option<i64> {
     let (Some(first_s), Some(last_s)) = (begun_s.first(), begun_s.last()) else {
         return Some(now_s);
     };
-    let from_s = now_s.max(last_s + every_s / 2) - first_s;
-    let due_s = first_s + (from_s + every_s - 1).div_euclid(every_s) * every_s;
+    // One that began late does not make the next one begin at once.
+    let earliest_s = now_s.max(last_s + every_s / 2) - first_s;
+    let pauses = (earliest_s + every_s - 1).div_euclid(every_s);
+    let due_s = first_s + pauses * every_s;
     if due_s - first_s > for_s {
         None
     } else {
@@ -230,7 +236,8 @@ fn now_s() -> i64 {
     Timestamp::now().as_second()
 }
 
-/// Waits by the clock of the machine, which may be set meanwhile; the signal that came, if one did.
+/// Waits by the clock of the machine, which may be set meanwhile. Returns the signal that ended the
+/// wait, if one did.
 fn wait_until(due_s: i64) -> Option<u8> {
     while now_s() < due_s && interrupt::signal().is_none() {
         std::thread::sleep(POLL);
@@ -242,7 +249,8 @@ fn wait_until(due_s: i64) -> Option<u8> {
 fn point(record: &Record) -> Option<LatencyPoint> {
     let started: Timestamp = record.started.parse().ok()?;
     let row = record.measurements.first()?;
-    let (mut sum_ns, mut count) = (0.0, 0);
+    let mut sum_ns = 0.0;
+    let mut count = 0;
     for (_, op) in row.headline_ops() {
         let latency = op
             .figures

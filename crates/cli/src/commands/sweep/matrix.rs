@@ -1,12 +1,14 @@
 //! The cells of a sweep: which workload each is, which belong to the coarse matrix, and which the
 //! target cannot do. Pure.
 
+use crate::flags::WriteBan;
 use diskproof_model::plan::{Access, BlockShare, EngineChoice, Skipped, Span, Stop, Workload};
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView, mixed_name, span_name};
 use diskproof_model::units::format_bytes;
 
-/// Buffers of all requests in flight take at most this share of the free memory, and this much.
-const MEMORY_PARTS: u64 = 4;
+/// Buffers of all requests in flight take at most a quarter of the free memory.
+const MEMORY_DIVISOR: u64 = 4;
+/// Buffers of all requests in flight take at most this much, however much memory is free.
 const MEMORY_BYTES_MAX: u64 = 4 << 30;
 /// A span of fewer blocks has hardly any random offsets.
 const BLOCKS_MIN: u64 = 16;
@@ -14,6 +16,8 @@ const BLOCKS_MIN: u64 = 16;
 const STRIDE_BLOCKS: u64 = 16;
 /// The part that `reread` and `rewrite` repeat: it fits into the cache of any disk.
 const REPEATED_BYTES: u64 = 16 << 20;
+/// The smallest of mixed sizes, where the disk takes it.
+const SECTOR_BYTES_MIN: u32 = 512;
 /// The largest of mixed sizes, as in HD Tune.
 const MIXED_BYTES_MAX: u32 = 1 << 20;
 /// The least that a writing cell may write, in queues of its depth.
@@ -24,34 +28,35 @@ const WARMUP_NS: u64 = 30_000_000;
 /// The limits of the cells.
 #[derive(Debug, Clone)]
 pub(super) struct MatrixLimits {
-    /// Size of what is measured.
+    /// Size of the target, or of the scratch file in it.
     pub target_bytes: u64,
     /// The smallest request that the disk takes.
     pub sector_bytes: u32,
-    /// Memory that is free.
+    /// Free memory of the machine, in bytes.
     pub memory_bytes: u64,
-    /// What all writing cells together may write.
+    /// The bytes that all writing cells together may write.
     pub write_bytes: u64,
-    /// Time of all cells.
+    /// Time of all cells together.
     pub time_ns: u64,
     /// The precision that ends a cell.
     pub precision: f64,
     /// The engine that the user named.
     pub engine: Option<EngineChoice>,
-    /// Why nothing may be written.
-    pub why_not_written: Option<&'static str>,
+    /// Why nothing may be written; `None` where cells may write.
+    pub write_ban: Option<WriteBan>,
 }
 
 /// The cells of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Matrix {
-    /// What each cell runs: by operation, block size and depth; then the spans.
+    /// The workload of each cell, by operation, block size and depth; then the spans.
     pub cells: Vec<Workload>,
     /// The cells that are impossible.
     pub skipped: Vec<Skipped>,
 }
 
 impl Matrix {
+    /// The cells of this plan, with their shares of the time and of the bytes to write.
     pub(super) fn from_plan(spec: &SweepPlan, limits: &MatrixLimits) -> Self {
         let mut matrix = Self {
             cells: Vec::new(),
@@ -61,23 +66,23 @@ impl Matrix {
             for block_bytes in &spec.block_bytes {
                 for depth in &spec.depths {
                     let why = why_impossible(*operation, *block_bytes, *depth, limits);
-                    matrix.add(workload(*operation, *block_bytes, *depth), why);
+                    matrix.add(cell_workload(*operation, *block_bytes, *depth), why);
                 }
             }
         }
         if let Some(block_bytes) = diskproof_analysis::sweep::span_block_bytes(spec) {
             for span_bytes in &spec.span_bytes {
                 let why = why_impossible(SweepOperation::RandRead, block_bytes, 1, limits);
-                matrix.add(over_span(block_bytes, *span_bytes), why);
+                matrix.add(span_workload(block_bytes, *span_bytes), why);
             }
         }
         if spec.view == Some(SweepView::RandomAccess) {
             for operation in &spec.operations {
                 let why = why_impossible(*operation, MIXED_BYTES_MAX, 1, limits);
-                matrix.add(mixed_sizes(*operation, limits), why);
+                matrix.add(mixed_workload(*operation, limits), why);
             }
         }
-        matrix.limit(limits);
+        matrix.share_out(limits);
         matrix
     }
 
@@ -88,8 +93,8 @@ impl Matrix {
         }
     }
 
-    /// Shares the time and the bytes out.
-    fn limit(&mut self, limits: &MatrixLimits) {
+    /// Shares the time and the bytes out to the cells.
+    fn share_out(&mut self, limits: &MatrixLimits) {
         let cells = self.cells.len() as u64;
         let writers = self.cells.iter().filter(|cell| cell.writes()).count() as u64;
         let write_bytes = limits.write_bytes / writers.max(1);
@@ -114,7 +119,7 @@ impl Matrix {
 }
 
 /// The workload of a cell, without limits.
-fn workload(operation: SweepOperation, block_bytes: u32, depth: u32) -> Workload {
+fn cell_workload(operation: SweepOperation, block_bytes: u32, depth: u32) -> Workload {
     let block = u64::from(block_bytes);
     let span_bytes = match operation {
         SweepOperation::Reread | SweepOperation::Rewrite => {
@@ -147,18 +152,18 @@ fn workload(operation: SweepOperation, block_bytes: u32, depth: u32) -> Workload
 }
 
 /// Single random reads over the first part of the target.
-fn over_span(block_bytes: u32, span_bytes: u64) -> Workload {
+fn span_workload(block_bytes: u32, span_bytes: u64) -> Workload {
     Workload {
         name: span_name(block_bytes, span_bytes),
         span: Span::new(0, Some(span_bytes)),
-        ..workload(SweepOperation::RandRead, block_bytes, 1)
+        ..cell_workload(SweepOperation::RandRead, block_bytes, 1)
     }
 }
 
 /// Single requests of sizes from a sector to 1 MiB, each as often as the others.
-fn mixed_sizes(operation: SweepOperation, limits: &MatrixLimits) -> Workload {
+fn mixed_workload(operation: SweepOperation, limits: &MatrixLimits) -> Workload {
     let mut block_mix = Vec::new();
-    let mut block_bytes = limits.sector_bytes.max(512);
+    let mut block_bytes = limits.sector_bytes.max(SECTOR_BYTES_MIN);
     while block_bytes <= MIXED_BYTES_MAX {
         block_mix.push(BlockShare::new(block_bytes, 1));
         block_bytes *= 2;
@@ -166,7 +171,7 @@ fn mixed_sizes(operation: SweepOperation, limits: &MatrixLimits) -> Workload {
     Workload {
         name: mixed_name(operation),
         block_mix,
-        ..workload(operation, MIXED_BYTES_MAX, 1)
+        ..cell_workload(operation, MIXED_BYTES_MAX, 1)
     }
 }
 
@@ -177,10 +182,10 @@ fn why_impossible(
     depth: u32,
     limits: &MatrixLimits,
 ) -> Option<String> {
-    if let Some(why) = limits.why_not_written
+    if let Some(ban) = limits.write_ban
         && operation.writes()
     {
-        return Some(why.to_owned());
+        return Some(ban.why().to_owned());
     }
     let block = u64::from(block_bytes);
     let sector = limits.sector_bytes.max(1);
@@ -200,12 +205,12 @@ fn why_impossible(
     // A mix has its own buffers for reads and for writes.
     let kinds = if operation.streams().is_mix() { 2 } else { 1 };
     let buffers = block * u64::from(depth) * kinds;
-    let most = (limits.memory_bytes / MEMORY_PARTS).min(MEMORY_BYTES_MAX);
-    if buffers > most {
+    let buffers_max = (limits.memory_bytes / MEMORY_DIVISOR).min(MEMORY_BYTES_MAX);
+    if buffers > buffers_max {
         return Some(format!(
             "the requests in flight need {} of memory, more than {}",
             format_bytes(buffers),
-            format_bytes(most)
+            format_bytes(buffers_max)
         ));
     }
     None
@@ -246,7 +251,7 @@ mod tests {
             time_ns: 160_000_000_000,
             precision: 0.02,
             engine: None,
-            why_not_written: None,
+            write_ban: None,
         }
     }
 
@@ -282,7 +287,7 @@ mod tests {
             ..limits()
         };
         let read_only = MatrixLimits {
-            why_not_written: Some("--read-only"),
+            write_ban: Some(WriteBan::ReadOnlyFlag),
             ..limits()
         };
         let small = MatrixLimits {
@@ -306,10 +311,10 @@ mod tests {
 
     #[test]
     fn repeated_operations_stay_on_one_span() {
-        let repeated = workload(SweepOperation::Rewrite, 8192, 4);
+        let repeated = cell_workload(SweepOperation::Rewrite, 8192, 4);
         assert_eq!(repeated.span.length_bytes, Some(16 << 20));
         assert!(repeated.writes() && repeated.access == Access::Sequential);
-        let stride = workload(SweepOperation::Stride, 8192, 1);
+        let stride = cell_workload(SweepOperation::Stride, 8192, 1);
         assert_eq!(
             stride.access,
             Access::Stride {

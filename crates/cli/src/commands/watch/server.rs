@@ -15,32 +15,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// The server collects its counters about once a second.
+/// The shortest time between two readings: the server collects its counters about once a second.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
-/// How long before the end of a step the server is read, so that its answer is there in time.
+/// The server is read this long before the end of a step, so that its answer is there in time.
 const LEAD_MAX: Duration = Duration::from_millis(200);
+/// The lead of a short step is a fifth of it.
+const LEAD_DIVISOR: u32 = 5;
+/// The thread looks so often whether it is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// For the thread to look up, and to end its session.
+/// Time for the thread to see that it is to end, and to end its session.
 const LEAVE_WITHIN: Duration = Duration::from_millis(300);
-/// To find the devices of the data, which takes milliseconds.
+/// Time to find the devices of the data, which takes milliseconds.
 const PROBE_WITHIN: Duration = Duration::from_secs(1);
-/// Between two attempts to connect again.
+/// Time between two attempts to connect again.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
-/// Steps without an answer after which a step is not shown as the present one.
+/// After this many periods without an answer, the last step is not shown as the present one.
 const SILENT_PERIODS: u32 = 2;
 
 /// A server that is watched.
 pub(super) struct ServerWatch {
     messages: Receiver<ServerMessage>,
+    /// Sends the start of the steps to the thread; `None` once it is sent.
     begin: Option<Sender<Instant>>,
+    /// Set when the thread is to end.
     stop: Arc<AtomicBool>,
+    /// Time between two readings.
     period: Duration,
+    /// The devices that the user named.
     named: Vec<String>,
     observer: ServerObserver,
+    /// The server of the newest session.
     server: WatchedServer,
     /// Why its devices are not known.
     unknown_devices: Option<String>,
     view: ServerView,
+    /// When the thread sent its last message.
     heard: Instant,
 }
 
@@ -53,7 +62,8 @@ enum ServerMessage {
 }
 
 impl ServerWatch {
-    /// Connects. `named` are the devices that the user named.
+    /// Connects to the server that `text`, a connection string, names. `named` are the devices that
+    /// the user named.
     pub(super) fn connect(
         text: &str,
         interval: Duration,
@@ -114,6 +124,7 @@ impl ServerWatch {
         self.heard = started;
     }
 
+    /// Begins with a new session, whose server may have other devices.
     fn connected(&mut self, server: WatchedServer) {
         let devices = match devices_in_time(server.clone()) {
             Ok(devices) => {
@@ -179,6 +190,7 @@ impl ServerWatch {
         facts
     }
 
+    /// What cannot be seen of the server, each in a sentence.
     fn missing(&self) -> Vec<String> {
         let mut missing = Vec::new();
         missing.extend(self.unknown_devices.clone());
@@ -263,6 +275,7 @@ fn data_devices(server: &WatchedServer) -> Result<Vec<String>, String> {
     Ok(devices)
 }
 
+/// The highest devices below a path. Fails where none is known.
 fn devices_below(path: &Path) -> Result<Vec<String>, String> {
     let resolved = path
         .canonicalize()
@@ -294,7 +307,8 @@ struct ServerThread {
 }
 
 impl ServerThread {
-    /// Ends when the view has ended.
+    /// Reads the server in each step, until the view has ended. The steps count from the time that
+    /// `begun` brings.
     fn run(self, begun: &Receiver<Instant>) {
         let mut session = match self.connect() {
             Ok(session) => Some(session),
@@ -323,7 +337,7 @@ impl ServerThread {
             let earliest = Instant::now() + wait;
             let due = loop {
                 step += 1;
-                let lead = LEAD_MAX.min(self.period / 5);
+                let lead = LEAD_MAX.min(self.period / LEAD_DIVISOR);
                 let due = started + self.period.saturating_mul(step) - lead;
                 if due > Instant::now() && due >= earliest {
                     break due;
@@ -358,6 +372,7 @@ impl ServerThread {
         }
     }
 
+    /// Opens a session, and reports its server.
     fn connect(&self) -> Result<StatSession, PostgresError> {
         let stop = Arc::clone(&self.stop);
         let stop_check: StopCheck = Arc::new(move || stop.load(Ordering::Relaxed));
@@ -367,7 +382,8 @@ impl ServerThread {
         Ok(session)
     }
 
-    /// The server first: its answer may take a while, and the disks are to be read at its end.
+    /// Reads the server and the disks. The server comes first: its answer may take a while, and the
+    /// disks are to be read at its end.
     fn read(&self, session: &mut StatSession, started: Instant) -> Result<(), PostgresError> {
         let counters = session.read()?;
         let disks = read_disks()?;

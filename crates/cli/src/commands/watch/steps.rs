@@ -24,12 +24,15 @@ pub(super) struct WatchSession {
     observer: Observer,
     /// The devices that were named; empty where all are watched.
     pub named: Vec<String>,
+    /// The devices that are watched, in the order in which the observer got them.
     targets: Vec<TargetIdentity>,
+    /// The requests in the kernel; `None` where they cannot be traced.
     trace: Option<RequestTrace>,
     processes: ProcessActivity,
-    /// What is known before the first step.
+    /// The facts that the view states before the first step.
     pub facts: WatchFacts,
     server: Option<ServerWatch>,
+    /// The history that says what each disk can do, as the user named it.
     history: Option<PathBuf>,
     interval_ns: u64,
     /// Whole devices that had a size. A detached loop device keeps its name and loses its size.
@@ -37,24 +40,30 @@ pub(super) struct WatchSession {
     started: Instant,
     /// The same instant on the wall clock.
     pub started_wall: SystemTime,
+    /// When the counters were read last, which is the end of the newest step.
     read_at: Instant,
 }
 
 impl WatchSession {
-    /// Without chosen devices all whole ones are watched, also those that appear later.
+    /// Begins with the counters of the devices, and of the server where one is named. Without named
+    /// devices all whole ones are watched, also those that appear later.
     pub(super) fn start(
-        chosen: Vec<WatchedDevice>,
+        named_devices: Vec<WatchedDevice>,
         interval_ns: u64,
         postgres: Option<&str>,
         history: Option<PathBuf>,
         verbosity: Verbosity,
     ) -> anyhow::Result<Self> {
-        let named: Vec<String> = chosen.iter().map(|device| device.name.clone()).collect();
-        let disks: Vec<(u32, u32)> = chosen.iter().map(|device| device.disk).collect();
+        let mut named = Vec::new();
+        let mut disks = Vec::new();
+        for device in &named_devices {
+            named.push(device.name.clone());
+            disks.push(device.disk);
+        }
         let devices = if named.is_empty() {
             watched_devices(&whole_devices())
         } else {
-            chosen
+            named_devices
         };
         let (trace, untraced) = match RequestTrace::start(&disks) {
             Ok(trace) => (Some(trace), None),
@@ -129,13 +138,14 @@ impl WatchSession {
         }
     }
 
-    /// Returns the interval at whose end the next step ends. Late steps do not move the later ones.
+    /// The number of the interval, from 1, at whose end the next step ends. Late steps do not move
+    /// the later ones.
     pub(super) fn next_end(&self) -> u64 {
         let read_ns = self.read_at.duration_since(self.started).as_nanos() as u64;
         next_end(read_ns, self.interval_ns)
     }
 
-    /// Returns the instant at which an interval ends.
+    /// The instant at which the interval of this number ends.
     pub(super) fn due(&self, interval: u64) -> Instant {
         self.started + Duration::from_nanos(self.interval_ns.saturating_mul(interval))
     }
@@ -147,19 +157,19 @@ impl WatchSession {
         }
     }
 
-    /// Reads the kernel: the step ends now.
+    /// Ends a step now: reads the kernel, and returns what happened since the step before.
     pub(super) fn step(&mut self) -> anyhow::Result<WatchStep> {
         let mut readings = read_counters()?;
         let now = Instant::now();
         let length = now.duration_since(self.read_at);
         self.read_at = now;
-        let (requests, is_incomplete) = match &mut self.trace {
-            Some(trace) => {
-                let batch = trace.read();
-                (Some(batch.requests), batch.is_incomplete)
-            }
-            None => (None, false),
-        };
+        let mut requests = None;
+        let mut is_incomplete = false;
+        if let Some(trace) = &mut self.trace {
+            let batch = trace.read();
+            requests = Some(batch.requests);
+            is_incomplete = batch.is_incomplete;
+        }
         let whole: BTreeSet<String> = whole_devices().into_iter().collect();
         readings
             .retain(|reading| whole.contains(&reading.name) || !self.sized.contains(&reading.name));
@@ -257,6 +267,8 @@ pub(super) fn named_devices(
     Ok(devices)
 }
 
+/// The device of this path or kernel name, or the disks below a directory or file. Fails where none
+/// is known.
 fn devices_below(path: &Path, verbosity: Verbosity) -> Result<Vec<WatchedDevice>, Failure> {
     // A kernel name needs no node in /dev.
     if !path.exists()
@@ -292,8 +304,9 @@ fn devices_below(path: &Path, verbosity: Verbosity) -> Result<Vec<WatchedDevice>
     Ok(devices)
 }
 
-/// The interval whose end follows a reading, in nanoseconds after the start. Where the reading was
-/// late, as after Ctrl-Z, ends are skipped: few requests in a short step would give a wrong rate.
+/// The number of the interval whose end follows a reading, which was `read_ns` after the start.
+/// Where the reading was late, as after Ctrl-Z, ends are skipped: few requests in a short step
+/// would give a wrong rate.
 fn next_end(read_ns: u64, interval_ns: u64) -> u64 {
     read_ns.saturating_add(interval_ns / 2) / interval_ns.max(1) + 1
 }

@@ -13,16 +13,28 @@ use diskproof_report::terminal::{
 };
 use std::time::{Duration, Instant};
 
-/// How often a wait looks for signals.
+/// A wait looks for signals so often that nobody notices a delay.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Steps between two headings.
+/// Steps between two headings, so that one of them is on every screen.
 const HEADING_EVERY: u64 = 20;
 
 const LAST_LINE: &str = "q ends the view";
 
-/// Where the steps go.
+/// The view that the user asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestedView {
+    /// No steps are shown.
+    Silent,
+    /// Lines, even on a terminal.
+    Lines,
+    /// The whole terminal where stdout is one, else lines.
+    Screen,
+}
+
+/// Shows the steps.
 pub(super) struct LiveView {
     style: Style,
+    /// The number of steps so far.
     shown: u64,
     kind: ViewKind,
 }
@@ -34,14 +46,14 @@ enum ViewKind {
 }
 
 impl LiveView {
-    /// Silent, or on a screen where there is one, unless the user wants lines.
-    pub(super) fn start(is_silent: bool, is_plain: bool, color: ColorWhen) -> anyhow::Result<Self> {
-        let kind = if is_silent {
-            ViewKind::Silent
-        } else if !is_plain && FullScreen::is_possible(ScreenStream::Stdout) {
-            ViewKind::Screen(FullScreen::start(ScreenStream::Stdout)?)
-        } else {
-            ViewKind::Lines
+    /// Begins the view; takes the terminal for a screen.
+    pub(super) fn start(requested: RequestedView, color: ColorWhen) -> anyhow::Result<Self> {
+        let kind = match requested {
+            RequestedView::Silent => ViewKind::Silent,
+            RequestedView::Screen if FullScreen::is_possible(ScreenStream::Stdout) => {
+                ViewKind::Screen(FullScreen::start(ScreenStream::Stdout)?)
+            }
+            RequestedView::Screen | RequestedView::Lines => ViewKind::Lines,
         };
         Ok(Self {
             style: style(color),

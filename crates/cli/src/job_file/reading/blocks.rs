@@ -9,13 +9,13 @@ use crate::workload::{BLOCK_BYTES_MAX, BlockSize, BlockSplit, ValueError};
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::BlockShare;
 
-/// A range of sizes has at most so many of them.
+/// The most sizes that a range of sizes has.
 const RANGE_SIZES_MAX: u64 = 4096;
 /// The form of `bssplit`.
 const SPLIT_FORM: &str = "write size/percent pairs, such as 4k/60:64k/40";
 
 impl JobReader<'_> {
-    /// The sizes of a kind of operation.
+    /// The sizes of a kind of operation, with their shares.
     fn blocks(&self, kind: OpKind) -> Translated<Vec<BlockShare>> {
         if let Some(given) = self.value("bssplit")? {
             return split_sizes(given, list_part(given.text, kind));
@@ -30,9 +30,9 @@ impl JobReader<'_> {
         match list_part(given.text, kind) {
             // `4k,` sets the size of reads; writes keep the default.
             "" => Ok(one_size(BLOCK_BYTES_DEFAULT)),
-            own => {
+            part => {
                 // A block has the range of --bs, before any code narrows it.
-                let text = given.size(own)?.to_string();
+                let text = given.size(part)?.to_string();
                 let block: BlockSize = text.parse().map_err(|why: ValueError| given.error(why))?;
                 Ok(one_size(block.0))
             }
@@ -40,13 +40,14 @@ impl JobReader<'_> {
     }
 }
 
-/// The sizes of the reads, or of the only direction; and those of the writes, where they differ.
+/// Sets the sizes of the reads, or of the only direction; and those of the writes, where they
+/// differ.
 pub(super) fn set_blocks(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let rw = job.rw();
-    let own = reader.blocks(rw.first())?;
+    let first_sizes = reader.blocks(rw.first())?;
     for kind in rw.kinds().skip(1) {
-        let others = reader.blocks(kind)?;
-        if others == own {
+        let other_sizes = reader.blocks(kind)?;
+        if other_sizes == first_sizes {
             continue;
         }
         if !rw.is_mix() {
@@ -55,13 +56,13 @@ pub(super) fn set_blocks(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
                 "a block is written as it was trimmed; use one size for writes and trims",
             ));
         }
-        job.flags.other_sizes = others;
+        job.flags.other_sizes = other_sizes;
     }
-    if let [one] = own.as_slice() {
-        job.flags.bs = Some(BlockSize(one.block_bytes));
+    if let [only] = first_sizes.as_slice() {
+        job.flags.bs = Some(BlockSize(only.block_bytes));
     } else {
         job.flags.bs = None;
-        job.flags.bssplit = Some(BlockSplit(own));
+        job.flags.bssplit = Some(BlockSplit(first_sizes));
     }
     Ok(())
 }
@@ -72,7 +73,7 @@ pub(super) fn set_alignment(reader: &JobReader<'_>, job: &mut FioJob) -> Transla
     let Some(given) = reader.value("ba")? else {
         return Ok(());
     };
-    let align = given.size(given.of_direction(given.text, job.rw())?)?;
+    let align = given.size(given.only_part(given.text, job.rw())?)?;
     let smallest = u64::from(job.flags.sizes().min().unwrap_or(1));
     if !job.is_random() || align == 0 || align == smallest {
         return Ok(());
@@ -134,7 +135,7 @@ fn split_sizes(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>>
         .parse()
         .map_err(|why: ValueError| given.error(why))?;
     match mix.0.as_slice() {
-        [one] => Ok(one_size(one.block_bytes)),
+        [only] => Ok(one_size(only.block_bytes)),
         _ => Ok(mix.0),
     }
 }
@@ -142,15 +143,15 @@ fn split_sizes(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>>
 /// The percent of each size of `bssplit`. As in fio, sizes without one divide what the others
 /// leave, all behind 100 % is cut off, and the last size has the rest.
 fn filled_percents(entries: &[SplitEntry]) -> Vec<u32> {
-    let mut named: u32 = 0;
-    let mut open = 0;
+    let mut named_percent: u32 = 0;
+    let mut unnamed = 0;
     for entry in entries {
         match entry.percent {
-            Some(percent) => named = named.saturating_add(percent),
-            None => open += 1,
+            Some(percent) => named_percent = named_percent.saturating_add(percent),
+            None => unnamed += 1,
         }
     }
-    let equal = 100_u32.saturating_sub(named) / open.max(1);
+    let equal = 100_u32.saturating_sub(named_percent) / unnamed.max(1);
     let mut left = 100;
     let mut percents = Vec::new();
     for entry in entries {
@@ -164,7 +165,7 @@ fn filled_percents(entries: &[SplitEntry]) -> Vec<u32> {
     percents
 }
 
-/// The sizes of `bsrange`.
+/// The sizes of `bsrange`, such as `4k-64k`, for a kind of operation.
 fn range_sizes(given: GivenValue<'_>, kind: OpKind) -> Translated<Vec<BlockShare>> {
     let range = list_part(given.text, kind);
     let (low, high) = range.split_once(['-', ':']).unwrap_or((range, range));
@@ -216,18 +217,18 @@ fn multiples(low: u64, high: u64) -> Option<Vec<BlockShare>> {
     Some(shares)
 }
 
-/// The same for trims, which need no memory: of more sizes than a mix holds, some at equal
-/// distances stand for all.
+/// The multiples of [`multiples`] for trims, which need no memory: of more sizes than a mix holds,
+/// some at equal distances stand for all.
 fn trim_multiples(low: u64, high: u64) -> Option<Vec<BlockShare>> {
-    let most = u64::from(u32::MAX) / low.max(1) * low;
-    let high = high.min(most);
-    if low == 0 || low >= high || high / low <= RANGE_SIZES_MAX {
-        return multiples(low, high);
+    // Sizes of blocks have 32 bits.
+    let largest = high.min(u64::from(u32::MAX) / low.max(1) * low);
+    if low == 0 || low >= largest || largest / low <= RANGE_SIZES_MAX {
+        return multiples(low, largest);
     }
-    let step = (high / RANGE_SIZES_MAX).next_multiple_of(low);
+    let step = (largest / RANGE_SIZES_MAX).next_multiple_of(low);
     let mut shares = Vec::new();
     let mut size = low;
-    while size <= high && (shares.len() as u64) < RANGE_SIZES_MAX {
+    while size <= largest && (shares.len() as u64) < RANGE_SIZES_MAX {
         shares.push(BlockShare::new(size as u32, 1));
         size += step;
     }

@@ -8,20 +8,24 @@ use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::{BlockPattern, PATTERN_BYTES_MAX, WriteContent};
 
-/// fio's default (`buffer_compress_chunk`).
+/// The bytes of a `buffer_compress_chunk` without the option, as in fio.
 const CHUNK_BYTES_DEFAULT: u64 = 512;
-/// fio's default (`dedupe_working_set_percentage`).
+/// The `dedupe_working_set_percentage` without the option, as in fio.
 const WORKING_SET_PERCENT: u64 = 5;
+/// The share of a block that is all filler.
+const ALL_PERCENT: u8 = 100;
+/// An offset in a pattern (`%o`) takes this many bytes.
+const OFFSET_BYTES: usize = 8;
 /// The values of `dedupe_mode`, with whether the repeated blocks are a set.
 const DEDUPE_MODES: [(&str, bool); 2] = [("repeat", false), ("working_set", true)];
-/// The form of a pattern.
+/// The form of a pattern, as errors describe it.
 pub(super) const PATTERN_FORM: &str = "write up to 512 bytes as hexadecimal digits (0xabcd), \
                                        numbers (-12), text in double quotes, or several of them, \
                                        and %o for the offset in verify_pattern; files are not \
                                        supported";
 
-/// What a job writes; new random data each time without any of the options. With verify, fio
-/// ignores all of them.
+/// Sets the data that a job writes; new random data each time without any of the options. With
+/// verify, fio ignores all of them.
 pub(super) fn set_content(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let is_verified = job.flags.verify.is_some() || job.flags.signs_only;
     if job.rw().makes(OpKind::Write) && !is_verified {
@@ -30,6 +34,7 @@ pub(super) fn set_content(reader: &JobReader<'_>, job: &mut FioJob) -> Translate
     Ok(())
 }
 
+/// The smallest size of a write, in bytes.
 fn smallest_write(flags: &WorkloadFlags) -> u64 {
     let writes = flags.other_sizes.iter().map(|share| share.block_bytes);
     let smallest = match writes.min() {
@@ -40,13 +45,14 @@ fn smallest_write(flags: &WorkloadFlags) -> u64 {
 }
 
 impl JobReader<'_> {
+    /// The data of writes; `None` for new random data each time.
     fn content(&self, smallest_write: u64) -> Translated<Option<WriteContent>> {
         let pattern = self.buffer_pattern()?;
         let compressed = self.percent("buffer_compress_percentage")?;
         let repeat_percent = self.percent("dedupe_percentage")?;
         let is_filled = pattern.is_some() || self.flag("zero_buffers")?;
         let filler_percent = if is_filled && compressed == 0 && repeat_percent == 0 {
-            100
+            ALL_PERCENT
         } else {
             compressed
         };
@@ -62,7 +68,7 @@ impl JobReader<'_> {
             ..self.repeated_blocks(smallest_write, repeat_percent)?
         };
         let scrambles = self.switch("scramble_buffers")?;
-        if filler_percent == 100 && !content.filler.is_empty() && scrambles == Some(true) {
+        if filler_percent == ALL_PERCENT && !content.filler.is_empty() && scrambles == Some(true) {
             return Err(self.error(
                 "scramble_buffers",
                 "changes the pattern of each write, which is not supported; remove it",
@@ -81,7 +87,7 @@ impl JobReader<'_> {
         Ok(None)
     }
 
-    /// Which blocks are repeated.
+    /// The content in which blocks of a working set are repeated; without such a set the default.
     fn repeated_blocks(&self, smallest_write: u64, percent: u8) -> Translated<WriteContent> {
         let is_set = self.choice("dedupe_mode", &DEDUPE_MODES)? == Some(true);
         if !is_set || percent == 0 {
@@ -111,7 +117,7 @@ impl JobReader<'_> {
     }
 }
 
-/// A pattern of an allowed length.
+/// Reads a pattern; `None` for one of another form, or longer than fio allows.
 pub(super) fn block_pattern(text: &str) -> Option<BlockPattern> {
     let pattern = parse_pattern(text)?;
     if pattern.bytes.is_empty() || pattern.bytes.len() > PATTERN_BYTES_MAX {
@@ -128,7 +134,7 @@ fn parse_pattern(text: &str) -> Option<BlockPattern> {
     while !rest.is_empty() {
         if let Some(behind) = rest.strip_prefix("%o") {
             pattern.offset_places.push(pattern.bytes.len());
-            pattern.bytes.extend([0; 8]);
+            pattern.bytes.extend([0; OFFSET_BYTES]);
             rest = behind;
         } else if let Some(quoted) = rest.strip_prefix('"') {
             let (inside, behind) = quoted.split_once('"')?;
@@ -143,8 +149,8 @@ fn parse_pattern(text: &str) -> Option<BlockPattern> {
     Some(pattern)
 }
 
-/// Where the digits of a number end. The 0 of another number behind them, as in `0xff0x14`, is none
-/// of them.
+/// The length of the digits at the start of a text. The 0 of another number behind them, as in
+/// `0xff0x14`, is none of them.
 fn digits_end(text: &str, is_digit: fn(char) -> bool) -> Option<usize> {
     let end = text.find(|c| !is_digit(c)).unwrap_or(text.len());
     if text[end..].starts_with(['x', 'X']) {
@@ -178,9 +184,12 @@ fn take_decimal<'t>(text: &'t str, bytes: &mut Vec<u8>) -> Option<&'t str> {
     let sign = usize::from(text.starts_with(['-', '+']));
     let end = sign + digits_end(&text[sign..], |c| c.is_ascii_digit())?;
     let number: i32 = text[..end].parse().ok()?;
-    let all = number.to_le_bytes();
-    let last = all.iter().rposition(|byte| *byte != 0).unwrap_or(0);
-    bytes.extend(&all[..=last]);
+    let number_bytes = number.to_le_bytes();
+    let last = number_bytes
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .unwrap_or(0);
+    bytes.extend(&number_bytes[..=last]);
     Some(&text[end..])
 }
 

@@ -1,5 +1,5 @@
-//! Reads what a job is called, how many copies it has, where they run, and how it stands to the
-//! other jobs.
+//! Reads the name of a job, its copies and their processors, and the jobs that it waits for or
+//! ends.
 
 use super::reader::JobReader;
 use crate::job_file::jobs::FioJob;
@@ -9,8 +9,12 @@ use diskproof_model::shape::{IoPriority, ThreadScheduling};
 
 /// More copies than any machine gains from.
 const NUMJOBS_MAX: u64 = 1024;
-/// The kernel's set of processors holds no more in this program.
+/// The last processor that the kernel's set of them holds in this program.
 const CPU_MAX: u16 = 1023;
+/// The last class of I/O priorities, idle (ioprio_set(2)).
+const PRIORITY_CLASS_MAX: u64 = 3;
+/// The lowest level within a class (ioprio_set(2)).
+const PRIORITY_LEVEL_MAX: u64 = 7;
 /// The class of a priority without one (IOPRIO_CLASS_BE).
 const BEST_EFFORT: u8 = 2;
 /// The values of `exit_what`, with whether the later jobs end, too.
@@ -90,9 +94,10 @@ fn nice_value(text: &str) -> Result<i8, &'static str> {
 }
 
 impl JobReader<'_> {
+    /// The I/O priority of `prio` and `prioclass`; `None` without them.
     fn io_priority(&self) -> Translated<Option<IoPriority>> {
-        let class = self.number("prioclass", 3)?;
-        let level = self.number("prio", 7)?;
+        let class = self.number("prioclass", PRIORITY_CLASS_MAX)?;
+        let level = self.number("prio", PRIORITY_LEVEL_MAX)?;
         if class.is_none() && level.is_none() {
             return Ok(None);
         }
@@ -105,15 +110,18 @@ impl JobReader<'_> {
         }))
     }
 
+    /// The processors that copies may use; none where they may use all.
     fn cpus(&self) -> Translated<Vec<u16>> {
         let list = self.parsed("cpus_allowed", |text| {
             cpu_list(text).ok_or("write numbers and ranges, such as 0-3,6")
         })?;
         let mask = self.number("cpumask", u64::from(u32::MAX))?;
-        let cpus = match (list, mask) {
-            (Some(list), _) => list,
-            (None, Some(mask)) => (0..32).filter(|cpu| mask >> cpu & 1 == 1).collect(),
-            (None, None) => return Ok(Vec::new()),
+        let cpus = if let Some(list) = list {
+            list
+        } else if let Some(mask) = mask {
+            cpus_of_mask(mask)
+        } else {
+            return Ok(Vec::new());
         };
         match self.value("cpus_allowed_policy")? {
             Some(given) if !matches!(given.text, "shared" | "split") => {
@@ -122,6 +130,11 @@ impl JobReader<'_> {
             _ => Ok(cpus),
         }
     }
+}
+
+/// The processors whose bits are set, of the 32 that `cpumask` has.
+fn cpus_of_mask(mask: u64) -> Vec<u16> {
+    (0..32).filter(|cpu| mask >> cpu & 1 == 1).collect()
 }
 
 /// The processors of a list such as `0-3,6`.

@@ -7,7 +7,7 @@ use crate::workload::SyncedWrites;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::WriteFlag;
 
-/// The values of `sync`.
+/// The values of `sync`, with the flag of the open file.
 const SYNCS: [(&str, Option<WriteFlag>); 5] = [
     ("none", None),
     ("sync", Some(WriteFlag::OpenSync)),
@@ -16,6 +16,7 @@ const SYNCS: [(&str, Option<WriteFlag>); 5] = [
     ("1", Some(WriteFlag::OpenSync)),
 ];
 
+/// `sync`, `fsync`, `fdatasync`, `end_fsync` and `fsync_on_close`, of jobs that write.
 pub(super) fn set_syncs(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let opened_with = reader.choice("sync", &SYNCS)?.flatten();
     let fsync = reader.count("fsync")?;

@@ -1,4 +1,5 @@
-//! Reads how requests reach the disk: engine, depth, page cache, pages of the buffers, scheduler.
+//! Reads the way of requests to the disk: engine, depth, page cache, pages of the buffers,
+//! scheduler.
 
 use super::reader::JobReader;
 use crate::job_file::jobs::{Cache, FioJob};
@@ -25,34 +26,35 @@ const ENGINES: [(&str, EngineKind); 9] = [
 const SUBMIT_MODES: [(&str, bool); 2] = [("inline", false), ("offload", true)];
 
 impl JobReader<'_> {
-    /// The engine that the job asks for.
-    pub(super) fn asked_engine(&self) -> Translated<EngineKind> {
-        let asked = self.choice("ioengine", &ENGINES)?;
-        Ok(asked.unwrap_or(EngineKind::Sync))
+    /// The engine that the job names; fio's default without one.
+    pub(super) fn named_engine(&self) -> Translated<EngineKind> {
+        let named = self.choice("ioengine", &ENGINES)?;
+        Ok(named.unwrap_or(EngineKind::Sync))
     }
 
     /// The engine that makes the job's requests. Neither Linux AIO nor a memory mapping has trims;
     /// fio makes a blocking call of each.
     pub(super) fn engine(&self, rw: Rw) -> Translated<EngineKind> {
-        let asked = self.asked_engine()?;
-        if rw.drops_blocks() && matches!(asked, EngineKind::Aio | EngineKind::Mmap) {
+        let named = self.named_engine()?;
+        if rw.drops_blocks() && matches!(named, EngineKind::Aio | EngineKind::Mmap) {
             return Ok(EngineKind::Sync);
         }
-        Ok(asked)
+        Ok(named)
     }
 
     /// The requests in flight: 1 with an engine that takes one request at a time.
     pub(super) fn depth(&self, engine: EngineKind) -> Translated<u64> {
         let is_offloaded = self.choice("io_submit_mode", &SUBMIT_MODES)? == Some(true);
-        let asked = self.bytes("iodepth", 1)?;
+        let iodepth = self.bytes("iodepth", 1)?;
         let takes_one = matches!(engine, EngineKind::Sync | EngineKind::Mmap);
         if takes_one && !is_offloaded {
-            return Ok(asked.min(1));
+            return Ok(iodepth.min(1));
         }
-        Ok(asked)
+        Ok(iodepth)
     }
 
-    /// How a job with this engine uses the page cache. A memory mapping always goes through it.
+    /// The use of the page cache by a job with this engine. A memory mapping always goes through
+    /// it.
     pub(super) fn cache(&self, engine: EngineKind) -> Translated<Cache> {
         let direct = self.switch("direct")?;
         let buffered = self.switch("buffered")?;
@@ -74,7 +76,7 @@ impl JobReader<'_> {
 
 pub(super) fn set_engine(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let engine = reader.engine(job.rw())?;
-    if reader.asked_engine()? != engine {
+    if reader.named_engine()? != engine {
         reader.note(
             "the engine has no trims: each is a blocking call, as in fio, and so are the writes \
              of a trimwrite job",

@@ -7,7 +7,7 @@ use crate::job_file::sections::{Scope, Setting};
 use crate::job_file::translation::{IN_ORDER, JobFileError, Translated};
 use std::path::{Component, Path};
 
-/// The options that name logs of fio.
+/// The options that name logs of rates and latencies.
 const LOGS: [&str; 4] = [
     "write_bw_log",
     "write_iops_log",
@@ -180,8 +180,8 @@ impl JobReader<'_> {
         Ok(())
     }
 
-    /// A job file may name logs below the current directory and that of the output, which the user
-    /// chose.
+    /// Refuses a log elsewhere than below the current directory and that of the output, which the
+    /// user chose. Options of the command line may name any place.
     fn check_log_place(&self, setting: &Setting) -> Translated<()> {
         let Some(given) = setting.option.value.as_deref().map(Path::new) else {
             return Ok(());
@@ -196,6 +196,7 @@ impl JobReader<'_> {
         ))
     }
 
+    /// Whether a path lies in the current directory or in that of the output.
     fn is_in_chosen_directory(&self, path: &Path) -> bool {
         if path.components().any(|part| part == Component::ParentDir) {
             return false;

@@ -1,23 +1,29 @@
-//! Reads how much a job does, and what ends it: the part of its file, bytes, operations, laps,
-//! times, latencies, rates.
+//! Reads the amount of a job's work, and what ends it: the part of its file, bytes, operations,
+//! laps, times, latencies, rates.
 
 use super::operations::list_part;
 use super::reader::JobReader;
+use crate::flags::SECOND;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::Translated;
 use crate::workload::{LatencyPercentile, Time};
 use diskproof_compat::fio_values::{self as numbers, Amount, Base};
 use diskproof_model::shape::{FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
 
-/// fio's default (`rate_cycle`).
+/// The `rate_cycle` without the option, as in fio.
 const RATE_CYCLE_MS: u64 = 1000;
-/// fio's default (`steadystate`).
+/// The `steadystate` without the option, as in fio.
 const STEADY_DEFAULT: &str = "iops_slope:0.01%";
+/// The form of `steadystate`, as errors describe it.
 const STEADY_FORM: &str = "write iops:, bw:, lat:, iops_slope:, bw_slope: or lat_slope: and a \
                            limit, such as iops:2%";
-/// fio judges whenever it looks without `latency_window`; so short a time still shows a rate.
-const WINDOW_NS_DEFAULT: u64 = 1_000_000_000;
-const SECOND: u64 = 1_000_000_000;
+/// The window of a job without `latency_window`. fio then judges whenever it looks; a second still
+/// shows a rate.
+const WINDOW_NS_DEFAULT: u64 = SECOND;
+/// `rate_cycle` is in milliseconds.
+const MILLISECOND: u64 = 1_000_000;
+/// In fio no request may be late without `latency_percentile`.
+const PERCENTILE_DEFAULT: LatencyPercentile = LatencyPercentile(100.0);
 
 /// `runtime`.
 pub(super) fn set_time(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
@@ -34,8 +40,7 @@ pub(super) fn set_warmup(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
     Ok(())
 }
 
-/// `latency_target`, `latency_window` and `latency_percentile`. In fio no request may be late by
-/// default.
+/// `latency_target`, `latency_window` and `latency_percentile`.
 pub(super) fn set_latency_target(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let latency_ns = reader.short_time("latency_target")?;
     if latency_ns == 0 {
@@ -51,7 +56,7 @@ pub(super) fn set_latency_target(reader: &JobReader<'_>, job: &mut FioJob) -> Tr
         ns => ns,
     };
     job.flags.latency_target = Some(Time(latency_ns));
-    job.flags.latency_percentile = Some(percent.unwrap_or(LatencyPercentile(100.0)));
+    job.flags.latency_percentile = Some(percent.unwrap_or(PERCENTILE_DEFAULT));
     job.flags.latency_window = Some(Time(window_ns));
     Ok(())
 }
@@ -61,7 +66,7 @@ pub(super) fn set_latency_limit(reader: &JobReader<'_>, job: &mut FioJob) -> Tra
     let Some(given) = reader.value("max_latency")? else {
         return Ok(());
     };
-    let text = given.of_direction(given.text, job.rw())?;
+    let text = given.only_part(given.text, job.rw())?;
     let limit_ns = numbers::short_time_ns(text).map_err(|why| given.error(why))?;
     if limit_ns > 0 {
         job.flags.shape.ends.latency_limit_ns = Some(limit_ns);
@@ -74,10 +79,12 @@ pub(super) fn set_rate_floors(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
     let cycle_ms = reader.bytes("rate_cycle", RATE_CYCLE_MS)?.max(1);
     let bytes = reader.value("rate_min")?;
     let ops = reader.value("rate_iops_min")?;
-    let (given, unit) = match (bytes, ops) {
-        (Some(bytes), _) => (bytes, FloorUnit::Bytes),
-        (None, Some(ops)) => (ops, FloorUnit::Ops),
-        (None, None) => return Ok(()),
+    let (given, unit) = if let Some(bytes) = bytes {
+        (bytes, FloorUnit::Bytes)
+    } else if let Some(ops) = ops {
+        (ops, FloorUnit::Ops)
+    } else {
+        return Ok(());
     };
     for chain in job.rw().chains {
         let Some(kind) = chain.last() else {
@@ -85,14 +92,14 @@ pub(super) fn set_rate_floors(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
         };
         let floor = match list_part(given.text, *kind) {
             "" => 0,
-            own => given.size(own)?,
+            part => given.size(part)?,
         };
         if floor > 0 {
             job.flags.shape.ends.rate_floors.push(RateFloor {
                 of_writes: kind.changes_blocks(),
                 floor: floor as f64,
                 unit,
-                over_ns: cycle_ms.saturating_mul(1_000_000),
+                over_ns: cycle_ms.saturating_mul(MILLISECOND),
             });
         }
     }
@@ -105,11 +112,11 @@ pub(super) fn set_steady_end(reader: &JobReader<'_>, job: &mut FioJob) -> Transl
     if over_ns == 0 {
         return Ok(());
     }
-    let criterion = match reader.value("steadystate")? {
+    let parsed = match reader.value("steadystate")? {
         Some(given) => SteadyCriterion::parse(given.text, given.base),
         None => SteadyCriterion::parse(STEADY_DEFAULT, Base::Binary),
     };
-    let criterion = match criterion {
+    let criterion = match parsed {
         Ok(criterion) => criterion,
         Err(why) => return Err(reader.error("steadystate", why)),
     };
@@ -133,7 +140,7 @@ pub(super) fn set_steady_end(reader: &JobReader<'_>, job: &mut FioJob) -> Transl
     Ok(())
 }
 
-/// What `steadystate` compares with its limit, such as `iops_slope:0.3%`.
+/// The criterion of `steadystate`, such as `iops_slope:0.3%`.
 struct SteadyCriterion {
     figure: SteadyFigure,
     test: SteadyTest,
@@ -173,7 +180,7 @@ impl SteadyCriterion {
     }
 }
 
-/// A limit that is no percentage.
+/// Reads a limit that is no percentage, in the unit of the figure.
 fn steady_limit(figure: SteadyFigure, text: &str, base: Base) -> Result<f64, String> {
     match figure {
         SteadyFigure::Ops => plain_number(text),
@@ -201,10 +208,10 @@ pub(super) fn set_file_size(reader: &JobReader<'_>, job: &mut FioJob) -> Transla
         Some(filename) => filename.names.len() as u64,
         None => 1,
     };
-    let each = reader.bytes("filesize", 0)?;
-    let all = each.saturating_mul(job.files.max(names));
-    if all > 0 {
-        job.extent.file_bytes = Some(all);
+    let each_bytes = reader.bytes("filesize", 0)?;
+    let total_bytes = each_bytes.saturating_mul(job.files.max(names));
+    if total_bytes > 0 {
+        job.extent.file_bytes = Some(total_bytes);
     }
     Ok(())
 }
@@ -221,7 +228,7 @@ pub(super) fn set_size(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
         None | Some(Amount::Bytes(0) | Amount::Percent(100)) => {
             extent.file_bytes.map(Amount::Bytes)
         }
-        part => part,
+        Some(part) => Some(part),
     };
     Ok(())
 }

@@ -1,14 +1,18 @@
-//! Reads which operations a job makes, and where: direction, order, mix, distribution, gaps, zones.
+//! Reads the operations of a job and their places: direction, order, mix, distribution, gaps,
+//! zones.
 
 use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::{JobFileError, Translated};
+use crate::standard_workloads::READS_ONLY_PERMILLE;
 use crate::workload::{BlockSize, Bytes, ReadShare, ValueError};
 use diskproof_model::op::OpKind;
 use diskproof_model::rw::{Order, Rw};
 use diskproof_model::shape::{RandomRun, RunFollow, ZoneStride};
 
+/// The `rwmixread` without the option, as in fio.
+const READ_PERCENT_DEFAULT: u64 = 50;
 /// The values of `rw_sequencer`.
 const RUN_FOLLOWS: [(&str, RunFollow); 2] = [
     ("sequential", RunFollow::Sequential),
@@ -17,23 +21,24 @@ const RUN_FOLLOWS: [(&str, RunFollow); 2] = [
 /// The values of `zonemode`, with whether there are zones.
 const ZONE_MODES: [(&str, bool); 2] = [("none", false), ("strided", true)];
 
-/// The value of `rw`, such as `read:8k`.
+/// The setting `rw`, such as `read:8k`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RwSetting {
-    /// Order and direction.
+    /// The order and the direction of requests.
     pub rw: Rw,
     /// The number behind the colon; 0 without one.
     pub step: i64,
 }
 
 impl JobReader<'_> {
-    /// Order and direction. A mix without reads or without writes is none.
+    /// The setting `rw` as it acts with the other options. A mix without reads or without writes is
+    /// none.
     pub(super) fn rw_setting(&self) -> Translated<RwSetting> {
         let RwSetting { mut rw, mut step } = self.written_rw()?;
         if rw.is_mix() {
             match self.read_share(rw)? {
                 Some(ReadShare(0)) => rw.chains = Rw::RANDWRITE.chains,
-                Some(ReadShare(1000)) => rw.chains = Rw::RANDREAD.chains,
+                Some(ReadShare(READS_ONLY_PERMILLE)) => rw.chains = Rw::RANDREAD.chains,
                 _ => {}
             }
         }
@@ -49,6 +54,7 @@ impl JobReader<'_> {
         Ok(RwSetting { rw, step })
     }
 
+    /// The setting `rw` as the job writes it; `read` without one.
     fn written_rw(&self) -> Translated<RwSetting> {
         let Some(given) = self.value("rw")? else {
             return Ok(RwSetting {
@@ -79,6 +85,7 @@ impl JobReader<'_> {
         }
     }
 
+    /// The share of reads of a mix; `None` of other jobs.
     fn read_share(&self, rw: Rw) -> Translated<Option<ReadShare>> {
         if !rw.is_mix() {
             return Ok(None);
@@ -88,8 +95,9 @@ impl JobReader<'_> {
         // Of the two, the later one counts.
         let percent = match writes {
             Some(writes) if self.is_later("rwmixwrite", "rwmixread") => 100 - writes,
-            _ => reads.unwrap_or(50),
+            _ => reads.unwrap_or(READ_PERCENT_DEFAULT),
         };
+        // A share of reads is in thousandths.
         Ok(Some(ReadShare(percent as u16 * 10)))
     }
 
@@ -135,16 +143,16 @@ impl JobReader<'_> {
 
 impl GivenValue<'_> {
     /// From a list `reads,writes,trims` in this value: the only part, or the one for the direction
-    /// of this job.
-    pub(super) fn of_direction<'v>(&self, list: &'v str, rw: Rw) -> Translated<&'v str> {
-        let own = list_part(list, rw.first());
-        if own.is_empty() || rw.kinds().any(|kind| list_part(list, kind) != own) {
+    /// of this job. Fails where reads and writes have different ones.
+    pub(super) fn only_part<'v>(&self, list: &'v str, rw: Rw) -> Translated<&'v str> {
+        let part = list_part(list, rw.first());
+        if part.is_empty() || rw.kinds().any(|kind| list_part(list, kind) != part) {
             return Err(self.error(
                 "reads and writes of a job share one value; write one value, or two concurrent \
                  sections",
             ));
         }
-        Ok(own)
+        Ok(part)
     }
 }
 
@@ -205,7 +213,8 @@ pub(super) fn set_walk(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
     Ok(())
 }
 
-/// Leaves so many bytes between the blocks of a sequential job, or goes backward.
+/// Leaves `gap` bytes between the blocks of a sequential job, or goes backward for a negative
+/// number.
 fn set_gap(reader: &JobReader<'_>, job: &mut FioJob, gap: i64) -> Translated<()> {
     let Some(BlockSize(block_bytes)) = job.flags.bs else {
         return Err(reader.error("rw", "gaps need a single block size; use bs instead"));
@@ -253,11 +262,12 @@ pub(super) fn set_distribution(reader: &JobReader<'_>, job: &mut FioJob) -> Tran
     }
     let (law, number) = given.text.split_once(':').unwrap_or((given.text, ""));
     if law != "zoned" {
-        let law = law_with_number(given, law, number)?;
-        job.flags.distribution = Some(law.parse().map_err(|why: ValueError| given.error(why))?);
+        let distribution = law_with_number(given, law, number)?;
+        let parsed = distribution.parse();
+        job.flags.distribution = Some(parsed.map_err(|why: ValueError| given.error(why))?);
         return Ok(());
     }
-    let Some(zones) = filled_zones(given.of_direction(number, job.rw())?) else {
+    let Some(zones) = filled_zones(given.only_part(number, job.rw())?) else {
         return Err(
             given.error("write access/size pairs in percent, such as zoned:60/10:30/20:10/70")
         );
@@ -311,17 +321,17 @@ impl WrittenZone {
 /// Fills in missing sizes of zones with equal shares of the rest, as fio does.
 fn filled_zones(text: &str) -> Option<String> {
     let mut zones = Vec::new();
-    let mut named = 0.0;
-    let mut open = 0;
-    for zone in text.split(':') {
-        let zone = WrittenZone::parse(zone)?;
+    let mut named_percent = 0.0;
+    let mut unnamed = 0;
+    for zone_text in text.split(':') {
+        let zone = WrittenZone::parse(zone_text)?;
         match zone.size {
-            Some(size) => named += size,
-            None => open += 1,
+            Some(size) => named_percent += size,
+            None => unnamed += 1,
         }
         zones.push(zone);
     }
-    let share = (100.0 - named) / f64::from(open.max(1));
+    let share = (100.0 - named_percent) / f64::from(unnamed.max(1));
     let filled: Vec<String> = zones
         .iter()
         .map(|zone| format!("{}/{}", zone.access, zone.size.unwrap_or(share)))

@@ -1,5 +1,5 @@
-//! The options of fio that say something about a job, each with the function that writes into the
-//! job what it says. The text table of all options tells what becomes of the others.
+//! The options of fio that change a job, each with the function that sets them in the job. The text
+//! table of all options in `diskproof-compat` says what becomes of the others.
 
 use super::blocks;
 use super::content;
@@ -15,11 +15,11 @@ use super::verify;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::Translated;
 
-/// Options that have a meaning together, and what they do to a job.
+/// Options that have a meaning together, and the function that sets them.
 pub(super) struct OptionSetter {
     /// The first name of each option, with blanks between them.
     names: &'static str,
-    /// Writes into the job what they say.
+    /// Sets the fields of the job that follow from them.
     set: fn(&JobReader<'_>, &mut FioJob) -> Translated<()>,
 }
 

@@ -1,4 +1,4 @@
-//! Reads when requests start: rates, pauses, delays, shares of a flow.
+//! Reads the start times of requests: rates, pauses, delays, shares of a flow.
 
 use super::operations::list_part;
 use super::reader::JobReader;
@@ -9,8 +9,13 @@ use crate::workload::{Rate, ReadShare, WorkloadFlags};
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::{Arrivals, FloorUnit, FlowShare, ThinkCount, ThinkTime};
 
-/// Shares of reads are whole permille. A rate may differ from that of the job by this part of it.
+/// A rate may differ from that of the job by this part of it, because shares of reads are whole
+/// permille.
 const RATE_DEVIATION_MAX: f64 = 0.01;
+/// Shares of reads are thousandths.
+const PERMILLE: f64 = 1000.0;
+/// `flow_sleep` is in microseconds.
+const MICROSECOND: u64 = 1000;
 /// The values of `rate_process`.
 const ARRIVALS: [(&str, Arrivals); 2] =
     [("linear", Arrivals::Even), ("poisson", Arrivals::Poisson)];
@@ -54,28 +59,30 @@ impl GivenRates<'_> {
 /// The size of the operations of a kind, where all have the same.
 fn single_block(kind: OpKind, flags: &WorkloadFlags) -> Option<u32> {
     match (kind, flags.other_sizes.as_slice()) {
-        (OpKind::Write, [one]) => Some(one.block_bytes),
+        (OpKind::Write, [only]) => Some(only.block_bytes),
         (OpKind::Write, [_, ..]) => None,
         _ => flags.bs.map(|block| block.0),
     }
 }
 
 impl<'a> JobReader<'a> {
+    /// The rates of `rate` or `rate_iops`; fails for both.
     fn given_rates(&self) -> Translated<Option<GivenRates<'a>>> {
-        match (self.value("rate")?, self.value("rate_iops")?) {
-            (None, None) => Ok(None),
-            (Some(_), Some(ops)) => {
-                Err(ops.error("rate and rate_iops exclude each other; use one of them"))
+        let bytes = self.value("rate")?;
+        let ops = self.value("rate_iops")?;
+        if let Some(value) = ops {
+            if bytes.is_some() {
+                return Err(value.error("rate and rate_iops exclude each other; use one of them"));
             }
-            (None, Some(value)) => Ok(Some(GivenRates {
+            return Ok(Some(GivenRates {
                 value,
                 unit: FloorUnit::Ops,
-            })),
-            (Some(value), None) => Ok(Some(GivenRates {
-                value,
-                unit: FloorUnit::Bytes,
-            })),
+            }));
         }
+        Ok(bytes.map(|value| GivenRates {
+            value,
+            unit: FloorUnit::Bytes,
+        }))
     }
 }
 
@@ -134,12 +141,13 @@ fn set_mixed_rates(
     Ok(reads + writes)
 }
 
-/// The share of the reads with which both rates are kept.
+/// The share of the reads with which both rates are kept; `None` where no whole permille keeps
+/// them.
 fn share_of_rates(reads: f64, writes: f64) -> Option<ReadShare> {
     let sum = reads + writes;
-    let permille = (reads / sum * 1000.0).round();
-    let kept_reads = sum * permille / 1000.0;
-    let kept_writes = sum * (1000.0 - permille) / 1000.0;
+    let permille = (reads / sum * PERMILLE).round();
+    let kept_reads = sum * permille / PERMILLE;
+    let kept_writes = sum * (PERMILLE - permille) / PERMILLE;
     if is_kept(reads, kept_reads) && is_kept(writes, kept_writes) {
         Some(ReadShare(permille as u16))
     } else {
@@ -151,7 +159,7 @@ fn is_kept(wanted: f64, kept: f64) -> bool {
     (kept - wanted).abs() <= RATE_DEVIATION_MAX * wanted
 }
 
-/// `rate_process`: how starts are spaced.
+/// `rate_process`: even or random distances between the starts.
 pub(super) fn set_arrivals(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let arrivals = reader.choice("rate_process", &ARRIVALS)?;
     let has_rate = reader.is_set("rate") || reader.is_set("rate_iops");
@@ -205,7 +213,7 @@ pub(super) fn set_flow(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
     let share = FlowShare {
         number: reader.small_number("flow_id")?,
         weight: reader.small_number("flow")?,
-        pause_ns: u64::from(reader.small_number("flow_sleep")?) * 1000,
+        pause_ns: u64::from(reader.small_number("flow_sleep")?) * MICROSECOND,
     };
     if share.weight > 0 {
         job.flags.shape.starts.flow = Some(share);

@@ -1,4 +1,4 @@
-//! The settings of one section, and what is needed to read them.
+//! The reader of one section's settings.
 
 use crate::job_file::sections::{Section, Setting, last_by_name};
 use crate::job_file::translation::Translation;
@@ -10,7 +10,7 @@ pub(super) const BASES: [(&str, Base); 2] = [("1024", Base::Binary), ("1000", Ba
 
 /// Reads the settings of one section.
 pub(super) struct JobReader<'a> {
-    /// The section.
+    /// The section whose settings are read.
     pub section: &'a Section,
     /// The last setting of each option, by its first name.
     pub given: BTreeMap<&'static str, &'a Setting>,

@@ -11,11 +11,11 @@ use std::fmt::Display;
 /// A setting whose value is not empty.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GivenValue<'a> {
-    /// The setting.
+    /// The setting, with its line for errors.
     pub setting: &'a Setting,
-    /// Its value.
+    /// The value as the file spells it.
     pub text: &'a str,
-    /// What units in the value mean.
+    /// The meaning of units in the value, such as `k`.
     pub base: Base,
 }
 
@@ -25,17 +25,17 @@ impl GivenValue<'_> {
         self.setting.error(why)
     }
 
-    /// A size, which is all of the value or a part of it.
+    /// Reads a size in bytes. `text` is all of the value or a part of it.
     pub(super) fn size(&self, text: &str) -> Translated<u64> {
         numbers::bytes(text, self.base).map_err(|why| self.error(why))
     }
 
-    /// A whole number with an optional unit of sizes. fio reads no fraction, so one of zeros may
-    /// follow.
-    fn number(&self, most: u64) -> Translated<u64> {
+    /// Reads a whole number with an optional unit of sizes. fio reads no fraction, so one of zeros
+    /// may follow.
+    fn number(&self, number_max: u64) -> Translated<u64> {
         let number = self.size(without_zeros(self.text))?;
-        if number > most {
-            return Err(self.error(format!("{number} is too large; use at most {most}")));
+        if number > number_max {
+            return Err(self.error(format!("{number} is too large; use at most {number_max}")));
         }
         Ok(number)
     }
@@ -44,7 +44,7 @@ impl GivenValue<'_> {
         numbers::amount(self.text, self.base).map_err(|why| self.error(why))
     }
 
-    /// What one of these words means.
+    /// The meaning of the value, which is one of these words.
     fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Translated<T> {
         for (word, meaning) in choices {
             if *word == self.text {
@@ -88,7 +88,7 @@ impl<'a> JobReader<'a> {
         self.section
             .settings
             .iter()
-            .position(|one| std::ptr::eq(one.as_ref(), setting))
+            .position(|other| std::ptr::eq(other.as_ref(), setting))
     }
 
     /// The text after the equals sign, which may be empty.
@@ -96,20 +96,20 @@ impl<'a> JobReader<'a> {
         self.setting(name)?.option.value.as_deref()
     }
 
-    /// What units in the value of a setting mean. In a section fio reads `kb_base` first; on the
-    /// command line, and for the sections above, it changes nothing that was read before.
+    /// The meaning of units in the value of a setting. In a section fio reads `kb_base` first; on
+    /// the command line, and for the sections above, it changes nothing that was read before.
     fn base(&self, setting: &Setting) -> Base {
         let mut base = Base::Binary;
-        for one in &self.section.settings {
-            if one.part > setting.part {
+        for earlier in &self.section.settings {
+            if earlier.part > setting.part {
                 break;
             }
-            if one.option.key != "kb_base" {
+            if earlier.option.key != "kb_base" {
                 continue;
             }
-            for (text, given) in BASES {
-                if one.option.value.as_deref() == Some(text) {
-                    base = given;
+            for (text, named_base) in BASES {
+                if earlier.option.value.as_deref() == Some(text) {
+                    base = named_base;
                 }
             }
         }
@@ -157,7 +157,7 @@ impl<'a> JobReader<'a> {
         }
     }
 
-    /// What the value of an option means, which is one of these words.
+    /// The meaning of an option's value, which is one of these words.
     pub(super) fn choice<T: Copy>(
         &self,
         name: &str,
@@ -170,9 +170,9 @@ impl<'a> JobReader<'a> {
     }
 
     /// A whole number with an optional unit of sizes.
-    pub(super) fn number(&self, name: &str, most: u64) -> Translated<Option<u64>> {
+    pub(super) fn number(&self, name: &str, number_max: u64) -> Translated<Option<u64>> {
         match self.value(name)? {
-            Some(given) => given.number(most).map(Some),
+            Some(given) => given.number(number_max).map(Some),
             None => Ok(None),
         }
     }

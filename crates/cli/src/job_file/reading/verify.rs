@@ -8,7 +8,7 @@ use crate::job_file::translation::Translated;
 use diskproof_model::rw::Rw;
 use diskproof_model::shape::BlockPattern;
 
-/// The beginnings of the checksums' names.
+/// The names of fio's checksums begin with one of these.
 const CHECKSUMS: [&str; 4] = ["md5", "crc", "sha", "xxhash"];
 
 impl<'a> JobReader<'a> {
@@ -59,6 +59,7 @@ fn is_checksum(kind: &str) -> bool {
     CHECKSUMS.iter().any(|checksum| kind.starts_with(checksum))
 }
 
+/// `verify`, `verify_only`, `do_verify`, `verify_backlog` and `verify_pattern`.
 pub(super) fn set_verify(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let only_checks = reader.flag("verify_only")?;
     let Some(given) = reader.verified_kind()? else {

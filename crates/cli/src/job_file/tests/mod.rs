@@ -42,7 +42,7 @@ impl Environment for Fake {
             .ok_or_else(|| "it is not there".to_owned())
     }
 
-    fn found(&self, path: &Path) -> PathKind {
+    fn path_kind(&self, path: &Path) -> PathKind {
         match path.to_str().unwrap() {
             "." | "/data" | "/other" | "/tmp" => PathKind::Directory,
             "/dev/sda" | "/dev/sdb" => PathKind::Device(8 * GIB),

@@ -6,8 +6,6 @@ use diskproof_model::plan::{
     Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Verify, Workload,
 };
 
-const SECOND: u64 = 1_000_000_000;
-
 fn workload(seconds: u64) -> Workload {
     Workload {
         stop: Stop {
@@ -126,7 +124,7 @@ fn slices_that_get_less_time_are_shortened() {
     let half = sliced.next_part(0.5);
     assert_eq!(half.warmup_ns, whole_cells(SECOND / 4 / 2));
     assert_eq!(half.whole_ns(), 1_020_000_000);
-    sliced.took(0.5, Duration::from_millis(1320));
+    sliced.note_time(0.5, Duration::from_millis(1320));
     sliced.measured(&half, &[]);
     assert!(sliced.is_shortened());
     assert_eq!((sliced.left, sliced.left_ns), (4, 8_200_000_000));
@@ -176,7 +174,7 @@ fn overhead_of_groups_to_come_is_that_of_the_others() {
     let asked = [workload(10), workload(10)];
     let groups = asked.each_ref().map(Group::alone);
     let mut pair = groups.map(|group| SliceSchedule::new(group, Order::AsGiven));
-    pair[0].took(1.0, Duration::from_millis(2150));
+    pair[0].note_time(1.0, Duration::from_millis(2150));
     let first = pair[0].next_part(1.0);
     pair[0].measured(&first, &[]);
     assert!(!pair[0].is_shortened());

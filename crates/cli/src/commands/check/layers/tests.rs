@@ -33,7 +33,7 @@ fn directory(layers: Vec<Layer>) -> TargetIdentity {
 }
 
 fn names(identity: &TargetIdentity) -> Vec<String> {
-    stack(identity)
+    layer_stack(identity)
         .into_iter()
         .map(|layer| layer.planned.name)
         .collect()
@@ -62,7 +62,7 @@ fn stack_of_an_array_goes_on_with_its_first_disk() {
         device("sdb", LayerKind::Disk, &[]),
     ]);
     assert_eq!(names(&identity), ["file on xfs", "md0", "sda"]);
-    let alternatives: Vec<u32> = stack(&identity)
+    let alternatives: Vec<u32> = layer_stack(&identity)
         .iter()
         .map(|layer| layer.planned.one_of)
         .collect();
@@ -109,7 +109,8 @@ fn stack_of_a_loop_device_names_the_file_behind_it() {
 
 #[test]
 fn target_without_a_second_layer_is_refused_with_the_reason() {
-    let (layers, identities) = open_layers(&directory(vec![device("sdq", LayerKind::Disk, &[])]));
+    let OpenedLayers { layers, identities } =
+        open_layers(&directory(vec![device("sdq", LayerKind::Disk, &[])]));
     assert_eq!(identities.len(), 1);
     let text = too_few(&layers, &identities[0]).to_string();
     assert!(text.contains("sdq: /dev/sdq"), "{text}");
