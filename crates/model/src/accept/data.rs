@@ -430,6 +430,8 @@ pub enum Undecided {
     RateFell,
     /// The disk replaced sectors during the test.
     Remapped,
+    /// The rates by position vary so much that a slow end could hide among them.
+    Uneven,
 }
 
 /// What follows from an acceptance test.
