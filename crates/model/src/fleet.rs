@@ -1,6 +1,7 @@
 //! Many hosts compared: which disk is not like the others, and why. Its JSON form is the published
 //! contract `schema/fleet.v1.schema.json`.
 
+use crate::accept::AcceptVerdict;
 use crate::fleet_sum::FleetSum;
 use crate::metric::{Direction, Figure, Reason};
 use crate::record::{Record, Tool};
@@ -36,6 +37,9 @@ pub struct FleetRecord {
     pub groups: Vec<FleetGroup>,
     /// The disks: those that differ first, by their distance; then the others by name.
     pub rows: Vec<FleetRow>,
+    /// Acceptance tests of disks: those that are not accepted first, then by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tested: Vec<TestedDisk>,
     /// Hosts and ranks that were expected, or that began, and of which no record came.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingRow>,
@@ -98,6 +102,49 @@ pub enum FleetOutcome {
     Differs,
     /// Fewer than three rows of a kind: nothing could be judged.
     TooFew,
+    /// An acceptance test of a disk decided nothing.
+    Undecided,
+}
+
+/// The acceptance test of a disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TestedDisk {
+    /// What pages call it: the host and the path.
+    pub name: String,
+    /// Name of the machine.
+    pub host: String,
+    /// The rank that a launcher gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// The target's path.
+    pub target: String,
+    /// Model of the disk; empty where it reports none.
+    pub model: String,
+    /// Its serial number; several of an array.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub serials: Vec<String>,
+    /// Id of the run.
+    pub run_id: String,
+    /// Its start in UTC, RFC 3339.
+    pub started: String,
+    /// The size that the disk claims, in bytes.
+    pub claimed_bytes: u64,
+    /// What the test says.
+    pub verdict: AcceptVerdict,
+    /// The same in a sentence.
+    pub answer: String,
+    /// The size that the disk really has, in bytes; absent where nothing contradicts the claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real_bytes: Option<u64>,
+    /// Average rate of the writes, in bytes per second; absent of a probe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_rate: Option<f64>,
+    /// That of the reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_rate: Option<f64>,
+    /// The share of the usual rate of its model that it reaches, where that is clearly less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slower: Option<f64>,
 }
 
 /// Disks of one kind.

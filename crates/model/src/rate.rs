@@ -287,6 +287,16 @@ pub struct PromisedRate {
 }
 
 impl LoadFigures {
+    /// What the target served when more was offered, per second; `None` where the search ended
+    /// before it offered more.
+    pub fn served_when_saturated(&self) -> Option<f64> {
+        if self.saturated > 0.0 {
+            Some(self.saturated)
+        } else {
+            None
+        }
+    }
+
     /// The rate that may be promised; `None` of an answer that promises nothing.
     pub fn promised(&self) -> Option<PromisedRate> {
         if !self.outcome.is_promise() {

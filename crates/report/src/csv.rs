@@ -4,9 +4,10 @@
 
 use crate::describe::fleet::{figures as figures_of_fleet, median_of};
 use crate::text::clean;
+use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::comparison::{Comparison, MetricComparison};
 use diskproof_model::figure::{Figure, figures, points};
-use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue};
+use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue, TestedDisk};
 use diskproof_model::fleet_sum::{FleetSum, WorkloadSum};
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::units::counted;
@@ -126,6 +127,11 @@ pub(crate) fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Resul
     for (row, value, metric) in figures_of_fleet(fleet) {
         writeln!(out, "{}", fleet_row(fleet, row, value, metric))?;
     }
+    for disk in &fleet.tested {
+        for row in tested_rows(disk) {
+            writeln!(out, "{row}")?;
+        }
+    }
     if let Some(sum) = &fleet.sum {
         for workload in &sum.workloads {
             for row in sum_rows(sum, workload) {
@@ -134,6 +140,50 @@ pub(crate) fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Resul
         }
     }
     Ok(())
+}
+
+/// The sizes and rates of a disk that was tested; the state is its verdict.
+fn tested_rows(disk: &TestedDisk) -> Vec<String> {
+    let mut rows = Vec::new();
+    for (metric, value, unit) in [
+        ("accept.claimed_size", Some(disk.claimed_bytes as f64), "B"),
+        (
+            "accept.real_size",
+            disk.real_bytes.map(|bytes| bytes as f64),
+            "B",
+        ),
+        ("accept.write.throughput", disk.write_rate, "B/s"),
+        ("accept.read.throughput", disk.read_rate, "B/s"),
+    ] {
+        if value.is_none() {
+            continue;
+        }
+        let mut cells = vec![String::new(); FLEET_HEADING.split(',').count()];
+        cells[0] = field(&disk.name);
+        cells[1] = field(&disk.host);
+        cells[2] = number(disk.rank);
+        cells[3] = field(&disk.target);
+        cells[4] = field(&disk.serials.join("; "));
+        cells[5] = field(&disk.model);
+        cells[6] = verdict_word(disk.verdict).to_owned();
+        cells[7] = "accept".to_owned();
+        cells[8] = metric.to_owned();
+        cells[9] = unit.to_owned();
+        cells[10] = finite(value);
+        cells[13] = finite(disk.slower);
+        cells[17] = field(&disk.answer);
+        rows.push(cells.join(","));
+    }
+    rows
+}
+
+fn verdict_word(verdict: AcceptVerdict) -> &'static str {
+    match verdict {
+        AcceptVerdict::Accept => "accept",
+        AcceptVerdict::Reject => "reject",
+        AcceptVerdict::NoFraudFound => "no fraud found",
+        AcceptVerdict::Undecided => "undecided",
+    }
 }
 
 /// Rates and percentiles of a workload's sum. Latencies are of whole slots, and have no interval.

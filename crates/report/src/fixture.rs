@@ -47,6 +47,7 @@ pub(crate) fn fleet(sides: usize) -> FleetRecord {
             findings: Vec::new(),
         }],
         rows: (0..sides).map(fleet_row).collect(),
+        tested: Vec::new(),
         missing: Vec::new(),
         refused: Vec::new(),
         sum: None,

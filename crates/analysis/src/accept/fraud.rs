@@ -2,7 +2,7 @@
 //! and whether their addresses or the order of their writes explain it.
 
 use super::lowest::lowest_bad;
-use super::rates::slow_from;
+use super::slow_end::{SlowEnd, slow_end};
 use diskproof_model::accept::{AcceptMeasurement, BadContent, Fraud, Piece, PieceState, Procedure};
 
 /// A border between right and wrong places leaves out at most this share of those beyond it.
@@ -66,10 +66,10 @@ impl Places<'_> {
         let bad = self.measured.bad_bytes;
         if bad.sum() == 0 {
             return match self.measured.plan.procedure {
-                Procedure::Whole => {
-                    let from_bytes = slow_from(self.measured)?;
-                    Some(FoundFraud::new(Fraud::Slow, from_bytes))
-                }
+                Procedure::Whole => match slow_end(self.measured) {
+                    SlowEnd::From(bytes) => Some(FoundFraud::new(Fraud::Slow, bytes)),
+                    SlowEnd::Absent | SlowEnd::Hidden => None,
+                },
                 Procedure::Probe { .. } => None,
             };
         }

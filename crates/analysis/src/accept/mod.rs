@@ -7,6 +7,7 @@ mod lowest;
 mod probe;
 mod progress;
 mod rates;
+mod slow_end;
 mod test_run;
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,13 @@
-//! Rates by position and over the writes: a cliff, slow parts, and a border beyond which a device
-//! is many times slower.
+//! Rates by position and over the writes: a cliff, and slow parts.
 
 use super::cells::cell_offset;
 use diskproof_model::accept::{
     AcceptMeasurement, MovedBytes, PositionCell, RateByPosition, SlowPart, WriteCliff,
 };
 
-/// What is behind a border is at least so many times slower. Zones of a rotating disk differ by
-/// two, and its parts by less.
-const SLOWER: f64 = 4.0;
-/// Nearly all of one side is at least so many times slower than nearly all of the other one.
-const APART: f64 = 2.0;
 /// A cliff: a fall by this factor.
 const CLIFF: f64 = 2.0;
+/// Nearly all writes before a cliff are faster by this factor than nearly all behind it.
 const CLIFF_APART: f64 = 1.3;
 /// Values on each side of a border.
 const SIDE_MIN: usize = 4;
@@ -45,16 +40,16 @@ impl Direction {
 
 /// A border in a series: before and behind it the medians differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Border {
+struct Border {
     /// The number of the first value behind it.
-    pub at: usize,
-    pub before: f64,
-    pub behind: f64,
+    at: usize,
+    before: f64,
+    behind: f64,
 }
 
-/// The border at which a series falls by this factor, with nearly all values on each side apart by
-/// `apart`.
-pub(super) fn border(rates: &[f64], factor: f64, apart: f64) -> Option<Border> {
+/// The border at which a series falls by the factor of a cliff, with nearly all values on each side
+/// apart.
+fn border(rates: &[f64]) -> Option<Border> {
     let at = change_point(rates)?;
     let (before, behind) = (sorted(&rates[..at]), sorted(&rates[at..]));
     let found = Border {
@@ -62,8 +57,8 @@ pub(super) fn border(rates: &[f64], factor: f64, apart: f64) -> Option<Border> {
         before: quantile(&before, 0.5),
         behind: quantile(&behind, 0.5),
     };
-    let is_steep = found.before >= factor * found.behind;
-    let is_apart = quantile(&before, 0.1) >= apart * quantile(&behind, 0.9);
+    let is_steep = found.before >= CLIFF * found.behind;
+    let is_apart = quantile(&before, 0.1) >= CLIFF_APART * quantile(&behind, 0.9);
     if is_steep && is_apart {
         Some(found)
     } else {
@@ -97,37 +92,25 @@ fn change_point(rates: &[f64]) -> Option<usize> {
     best.1
 }
 
-fn sorted(values: &[f64]) -> Vec<f64> {
+pub(super) fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted
 }
 
-fn quantile(sorted: &[f64], share: f64) -> f64 {
+pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
     let place = (last as f64 * share).round() as usize;
     sorted.get(place).copied().unwrap_or(0.0)
 }
 
 /// The rates of all cells; `None` unless every one has been moved.
-fn cell_rates(measured: &AcceptMeasurement, direction: Direction) -> Option<Vec<f64>> {
+pub(super) fn cell_rates(measured: &AcceptMeasurement, direction: Direction) -> Option<Vec<f64>> {
     let mut rates = Vec::new();
     for cell in &measured.cells {
         rates.push(direction.moved(cell).bytes_per_second()?);
     }
     Some(rates)
-}
-
-/// The address beyond which the device is many times slower, in one direction at least.
-pub(super) fn slow_from(measured: &AcceptMeasurement) -> Option<u64> {
-    for direction in [Direction::Write, Direction::Read] {
-        if let Some(rates) = cell_rates(measured, direction)
-            && let Some(found) = border(&rates, SLOWER, APART)
-        {
-            return Some(cell_offset(measured, found.at));
-        }
-    }
-    None
 }
 
 /// Average rate, and that of the slowest and of the fastest part.
@@ -191,7 +174,7 @@ pub(super) fn cliff(course: &[MovedBytes]) -> Option<WriteCliff> {
     for cell in course {
         rates.push(cell.bytes_per_second()?);
     }
-    let found = border(&rates, CLIFF, CLIFF_APART)?;
+    let found = border(&rates)?;
     Some(WriteCliff {
         after_bytes: course[..found.at].iter().map(|cell| cell.bytes).sum(),
         before: found.before,

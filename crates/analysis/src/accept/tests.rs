@@ -43,6 +43,8 @@ struct SimulatedDisk {
     cached_order: VecDeque<u64>,
     /// Nanoseconds per MiB by address and by what was written so far.
     pace: fn(share: f64, written: u64, random: f64) -> f64,
+    /// Nanoseconds by which the machine delays a piece.
+    noise: fn(&mut TestRng) -> f64,
     size_bytes: u64,
     written: u64,
     random: TestRng,
@@ -59,6 +61,7 @@ impl SimulatedDisk {
             cached: BTreeMap::new(),
             cached_order: VecDeque::new(),
             pace: even,
+            noise: no_noise,
             size_bytes,
             written: 0,
             random: TestRng(seed),
@@ -149,7 +152,8 @@ impl SimulatedDisk {
         {
             per_mib *= factor as f64;
         }
-        (per_mib * piece.length_bytes as f64 / MIB as f64) as u64 + 5_000
+        let noise_ns = (self.noise)(&mut self.random);
+        (per_mib * piece.length_bytes as f64 / MIB as f64 + noise_ns) as u64 + 5_000
     }
 
     fn carry_out(&mut self, batch: &Batch) -> Vec<MovedPiece> {
@@ -191,6 +195,33 @@ fn failed() -> BadContent {
 
 fn even(_: f64, _: u64, random: f64) -> f64 {
     2e6 * (1.0 + 0.2 * random)
+}
+
+fn no_noise(_: &mut TestRng) -> f64 {
+    0.0
+}
+
+/// Other programs take the processor for some time slices during every second piece.
+fn busy(random: &mut TestRng) -> f64 {
+    if random.share() < 0.5 {
+        15e6 * random.exponential()
+    } else {
+        0.0
+    }
+}
+
+/// And during nearly all.
+fn very_busy(random: &mut TestRng) -> f64 {
+    if random.share() < 0.9 {
+        30e6 * random.exponential()
+    } else {
+        0.0
+    }
+}
+
+/// Every fifth piece stalls.
+fn stalling(random: &mut TestRng) -> f64 {
+    if random.share() < 0.2 { 300e6 } else { 0.0 }
 }
 
 fn run(disk: &mut SimulatedDisk, procedure: Procedure, salt: u64) -> AcceptMeasurement {
@@ -363,6 +394,70 @@ fn honest_disks_are_never_accused() {
             };
             assert!(is_known, "{seed}: {found:?}");
         }
+    }
+}
+
+/// Every noise that a machine makes, on disks of 96 parts.
+const NOISES: [fn(&mut TestRng) -> f64; 4] = [no_noise, busy, very_busy, stalling];
+
+#[test]
+fn noise_hides_no_slow_end() {
+    let size_bytes = 96 * MIB;
+    for noise in NOISES {
+        let mut sized = 0;
+        for seed in 1..=20 {
+            let mut random = TestRng(seed);
+            let real_bytes = (6 + (random.share() * 84.0) as u64) * MIB;
+            // 2 ms a MiB before it, and 40 ms beyond.
+            let mut disk = SimulatedDisk::new(Kind::Slow(20), size_bytes, real_bytes, seed);
+            disk.noise = noise;
+            let found = judged(&mut disk, Procedure::Whole, seed);
+            let case = format!("{seed}: {real_bytes} {found:?}");
+            assert_ne!(found.verdict, AcceptVerdict::Accept, "{case}");
+            if let Some(from_bytes) = found.real_bytes {
+                assert_eq!(found.fraud, Some(Fraud::Slow), "{case}");
+                sized += u32::from(from_bytes.abs_diff(real_bytes) <= 4 * MIB);
+            } else {
+                assert_eq!(found.undecided, Some(Undecided::Uneven), "{case}");
+            }
+        }
+        assert!(sized >= 15, "{sized}");
+    }
+}
+
+#[test]
+fn noise_accuses_no_honest_disk() {
+    for noise in NOISES {
+        for pace in [even, zoned] {
+            let mut accepted = 0;
+            for seed in 1..=20 {
+                let size_bytes = (32 + 8 * seed) * MIB;
+                let mut disk = SimulatedDisk::new(Kind::Honest, size_bytes, size_bytes, seed);
+                (disk.pace, disk.noise) = (pace, noise);
+                let found = judged(&mut disk, Procedure::Whole, seed);
+                assert_ne!(found.verdict, AcceptVerdict::Reject, "{seed}: {found:?}");
+                accepted += u32::from(found.verdict == AcceptVerdict::Accept);
+            }
+            assert!(accepted >= 18, "{accepted}");
+        }
+    }
+}
+
+#[test]
+fn rates_without_a_usual_one_are_undecided() {
+    // One piece of six is as fast as the disk.
+    fn overloaded(random: &mut TestRng) -> f64 {
+        if random.share() < 0.85 {
+            50e6 + 300e6 * random.share()
+        } else {
+            0.0
+        }
+    }
+    for seed in 1..=10 {
+        let mut disk = SimulatedDisk::new(Kind::Honest, 96 * MIB, 96 * MIB, seed);
+        disk.noise = overloaded;
+        let found = judged(&mut disk, Procedure::Whole, seed);
+        assert_eq!(found.undecided, Some(Undecided::Uneven), "{found:?}");
     }
 }
 

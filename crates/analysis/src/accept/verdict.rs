@@ -3,6 +3,7 @@
 use super::fraud::Places;
 use super::probe::{random_blocks, sample};
 use super::rates::{Direction, cliff, rate_by_position, slow_parts};
+use super::slow_end::{SlowEnd, slow_end};
 use diskproof_model::accept::{
     AcceptFigures, AcceptMeasurement, AcceptRecord, AcceptVerdict, HealthChange, HealthCounter,
     Procedure, Undecided, chunks,
@@ -124,6 +125,8 @@ fn why_undecided(
         .any(|change| change.counter != HealthCounter::LinkErrors);
     if has_lost_sectors {
         Some(Undecided::Remapped)
+    } else if !is_probe && slow_end(data) == SlowEnd::Hidden {
+        Some(Undecided::Uneven)
     } else {
         None
     }

@@ -67,6 +67,10 @@ fn undecided_text(accept: &AcceptRecord) -> String {
                                       sectors meanwhile: run the test again, and reject the disk \
                                       if the count rises again"
             .to_owned(),
+        Some(Undecided::Uneven) => "every block came back, but the rates of the parts vary so \
+                                    much that a slow end could hide among them: run the test \
+                                    again while the machine is idle"
+            .to_owned(),
     }
 }
 

@@ -6,7 +6,7 @@
 //! * `sum`: what hosts that measured at the same instants gave together; `clock`: how their clocks
 //!   lie to each other.
 //! * `reasons`: what most of the others do not have. `names`: what rows are called. `result`: the
-//!   document; `summary`: its sentence.
+//!   document; `summary`: its sentence. `tested`: acceptance tests.
 
 mod clock;
 mod groups;
@@ -17,6 +17,7 @@ mod result;
 mod spread;
 mod sum;
 mod summary;
+mod tested;
 mod verdicts;
 
 use crate::compare::RunGroup;
@@ -28,6 +29,7 @@ pub use question::FleetQuestion;
 use groups::{Groups, Likeness};
 use std::collections::BTreeSet;
 use sum::TogetherRuns;
+use tested::TestedDisks;
 
 /// Rows that differ by less count as alike, unless the user sets another margin: 10 %.
 pub const MARGIN: f64 = 0.10;
@@ -37,6 +39,7 @@ pub const MARGIN: f64 = 0.10;
 pub struct Fleet {
     groups: Groups,
     together: TogetherRuns,
+    tested: TestedDisks,
     /// Ids of the runs that were added.
     seen: BTreeSet<String>,
     reference: Option<Box<FleetRecord>>,
@@ -87,7 +90,8 @@ impl Fleet {
             return Added::Again;
         }
         self.together.add(record);
-        if self.groups.add(&record.host.name, record) {
+        let is_tested = self.tested.add(record);
+        if self.groups.add(&record.host.name, record) || is_tested {
             Added::Counted
         } else {
             Added::NoFigures
@@ -102,7 +106,9 @@ impl Fleet {
     /// The hosts of all rows, each with its rank.
     pub fn hosts(&self) -> Vec<(&str, Option<u32>)> {
         let rows = self.groups.rows.iter();
-        rows.map(|row| (row.host.as_str(), row.rank)).collect()
+        rows.map(|row| (row.host.as_str(), row.rank))
+            .chain(self.tested.hosts())
+            .collect()
     }
 
     /// Judges the rows.
@@ -112,10 +118,10 @@ impl Fleet {
         if rows_are == RowUnit::Hosts {
             self.groups.join_targets();
         }
-        FleetRecord {
-            sum,
-            ..result::fleet_record(self.groups, self.reference.as_deref(), rows_are, question)
-        }
+        let tested = self.tested.judge(question.margin);
+        let reference = self.reference.as_deref();
+        let fleet = result::fleet_record(self.groups, reference, rows_are, tested, question);
+        FleetRecord { sum, ..fleet }
     }
 }
 
@@ -144,7 +150,7 @@ pub fn fleet_of_sides(tool: Tool, sides: &[RunGroup<'_>]) -> FleetRecord {
         missing: Vec::new(),
         refused: Vec::new(),
     };
-    let mut fleet = result::fleet_record(groups, None, RowUnit::Sides, question);
+    let mut fleet = result::fleet_record(groups, None, RowUnit::Sides, Vec::new(), question);
     fleet.examples.clear();
     for group in &mut fleet.groups {
         for metric in &mut group.metrics {

@@ -9,12 +9,14 @@ use super::spread::{
     scale_without_odd, sorted,
 };
 use super::summary;
+use super::tested;
 use super::verdicts::{Measure, Test, Weight, tests, tests_of_measures};
 use crate::compare::percentile_points;
 use diskproof_model::comparison::{Direction, Reason};
 use diskproof_model::fleet::{
     FLEET_SCHEMA, FleetBasis, FleetDistance, FleetGroup, FleetLatencies, FleetMetric, FleetOutcome,
     FleetOverall, FleetRecord, FleetRow, FleetRun, FleetScale, FleetValue, RowState, RowUnit,
+    TestedDisk,
 };
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::op::OpKind;
@@ -33,6 +35,7 @@ pub(super) fn fleet_record(
     groups: Groups,
     reference: Option<&FleetRecord>,
     rows_are: RowUnit,
+    tested: Vec<TestedDisk>,
     question: FleetQuestion,
 ) -> FleetRecord {
     let judged = match reference {
@@ -62,6 +65,7 @@ pub(super) fn fleet_record(
         rows_are,
         groups: group_records(&groups, &judged, &rows, &usual),
         rows,
+        tested,
         missing: question.missing,
         refused: question.refused,
         sum: None,
@@ -633,9 +637,14 @@ fn outcome(fleet: &FleetRecord) -> FleetOutcome {
         return FleetOutcome::Differs;
     }
     let is_judged = |row: &FleetRow| row.state != RowState::NotJudged;
-    if fleet.rows.iter().any(is_judged) {
+    let rows = if fleet.rows.iter().any(is_judged) {
         FleetOutcome::Alike
     } else {
         FleetOutcome::TooFew
+    };
+    match tested::outcome(&fleet.tested) {
+        None => rows,
+        Some(FleetOutcome::Alike) if !fleet.rows.is_empty() => rows,
+        Some(outcome) => outcome,
     }
 }

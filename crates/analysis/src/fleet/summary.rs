@@ -1,6 +1,7 @@
 //! The outcome of a fleet in a sentence: how many are alike, and who differs in what, with the
 //! likeliest reason.
 
+use super::tested;
 use diskproof_model::fleet::{FleetBasis, FleetDistance, FleetRecord, FleetRow, RowState};
 use diskproof_model::units::counted;
 
@@ -14,20 +15,11 @@ pub(super) fn sentence(fleet: &FleetRecord) -> String {
     let count = |state: RowState| fleet.rows.iter().filter(|row| row.state == state).count();
     let alike = count(RowState::Alike) + count(RowState::Suspect);
     let total = fleet.rows.len();
-    let noun = fleet.rows_are.noun();
-    let mut clauses = vec![match (total, alike) {
-        (0, _) => format!("no {noun} was measured"),
-        (_, 0) => format!(
-            "none of {} could be judged alike",
-            counted(total as u64, noun)
-        ),
-        _ => format!(
-            "{alike} of {} {}{}",
-            counted(total as u64, noun),
-            alike_word(fleet.basis),
-            spread_text(fleet)
-        ),
-    }];
+    let mut clauses = Vec::new();
+    clauses.extend(tested::clause(&fleet.tested));
+    if total > 0 || clauses.is_empty() {
+        clauses.push(rows_clause(fleet, alike));
+    }
     let differing: Vec<&FleetRow> = fleet
         .rows
         .iter()
@@ -65,6 +57,24 @@ pub(super) fn sentence(fleet: &FleetRecord) -> String {
         }
     }
     crate::words::sentence(&clauses.join("; "))
+}
+
+/// How many of the rows are alike.
+fn rows_clause(fleet: &FleetRecord, alike: usize) -> String {
+    let noun = fleet.rows_are.noun();
+    let total = fleet.rows.len();
+    if total == 0 {
+        return format!("no {noun} was measured");
+    }
+    let rows = counted(total as u64, noun);
+    if alike == 0 {
+        return format!("none of {rows} could be judged alike");
+    }
+    format!(
+        "{alike} of {rows} {}{}",
+        alike_word(fleet.basis),
+        spread_text(fleet)
+    )
 }
 
 fn alike_word(basis: FleetBasis) -> &'static str {

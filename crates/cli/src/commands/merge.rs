@@ -39,8 +39,12 @@ const HELP: &str = concat!(
     "Hosts that measured with --together also have a sum: what they gave at the same instants.\n",
     "A host that is not in it is named with the reason.\n",
     "\n",
-    "Exit codes: 0 alike, 1 a disk is slower, has errors or is missing, or a host is not in\n",
-    "the sum, 2 usage, 4 a file cannot be written, 5 too few disks to judge, and no sum.\n",
+    "Records of 'accept' have a table of their own: the verdict, the real size and the rates of\n",
+    "each disk, those that are not accepted first.\n",
+    "\n",
+    "Exit codes: 0 alike, 1 a disk is slower, has errors, is missing or was rejected, or a host\n",
+    "is not in the sum, 2 usage, 4 a file cannot be written, 5 too few disks to judge and no\n",
+    "sum, or a test was undecided.\n",
     "\n",
     "'diskproof help cluster.md' has recipes for launchers, and explains the test.\n",
     "\n",
@@ -171,8 +175,12 @@ impl MergeFlags {
 /// The exit code of a fleet. Hosts that measured together are enough where their sum is known, and
 /// one that is not in it is missing.
 fn exit_of(fleet: &FleetRecord) -> Exit {
+    let is_by_sum = match fleet.outcome {
+        FleetOutcome::Alike | FleetOutcome::TooFew => true,
+        FleetOutcome::Differs | FleetOutcome::Undecided => false,
+    };
     if let Some(sum) = &fleet.sum
-        && fleet.outcome != FleetOutcome::Differs
+        && is_by_sum
     {
         return if !sum.left_out.is_empty() {
             Exit::ThresholdMissed
@@ -185,7 +193,7 @@ fn exit_of(fleet: &FleetRecord) -> Exit {
     match fleet.outcome {
         FleetOutcome::Alike => Exit::Done,
         FleetOutcome::Differs => Exit::ThresholdMissed,
-        FleetOutcome::TooFew => Exit::Undecided,
+        FleetOutcome::TooFew | FleetOutcome::Undecided => Exit::Undecided,
     }
 }
 

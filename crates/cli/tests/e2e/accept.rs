@@ -3,6 +3,7 @@
 
 use crate::program::{PipedRun, Ran, diskproof, eventually, names, needs, program, saved_record};
 use diskproof_model::accept::{AcceptRecord, AcceptVerdict, Fraud, SectorContent};
+use diskproof_model::fleet::FleetRecord;
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{Loop, Mount, place};
 use diskproof_simdisk::{SimDisk, spec};
@@ -389,6 +390,43 @@ fn figures_of_a_test_stand_in_tables() {
     ] {
         assert!(metrics.lines().any(|one| one.starts_with(line)), "{line}");
     }
+}
+
+#[test]
+fn merge_of_tests_has_a_row_for_each_disk_and_the_code_of_the_worst() {
+    needs!("losetup", "fusermount3");
+    let results = place();
+    let mut paths = Vec::new();
+    for (number, model) in ["", "wrap=24MiB"].into_iter().enumerate() {
+        let path = results.path().join(format!("{number}.json"));
+        let drive = Drive::new(model, 32 * MIB);
+        drive.accept(&["--quiet", "-o", path.to_str().unwrap()]);
+        paths.push(path.to_str().unwrap().to_owned());
+    }
+    let honest = &paths[0];
+    let verdict = accepted(&saved_record(honest)).figures.verdict;
+    // A busy machine may leave it undecided.
+    let code = if verdict == AcceptVerdict::Accept {
+        0
+    } else {
+        5
+    };
+    diskproof!("merge {honest}").exits(code);
+    let folder = results.path().to_str().unwrap();
+    let ran = diskproof!("merge {folder}");
+    ran.exits(1).shows("2 disks tested").shows("rejected");
+    let fleet: FleetRecord =
+        serde_json::from_str(&diskproof!("merge {folder} --json").out).unwrap();
+    assert_eq!(fleet.tested.len(), 2);
+    assert_eq!(fleet.tested[0].verdict, AcceptVerdict::Reject);
+    assert_eq!(fleet.tested[0].real_bytes, Some(24 * MIB));
+    let table = results.path().join("fleet.csv");
+    diskproof!("merge {folder} -q -o {}", table.display()).exits(1);
+    let text = std::fs::read_to_string(table).unwrap();
+    assert!(
+        text.contains(",reject,accept,accept.real_size,B,25165824,"),
+        "{text}"
+    );
 }
 
 #[test]

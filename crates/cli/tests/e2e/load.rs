@@ -122,6 +122,8 @@ fn search_that_is_cut_short_answers_nothing() {
     for wrong in [
         "--slo p99<5ms",
         "--time 19s",
+        "--time 367d",
+        "--prove 9000h",
         "--mix oltp --rw read",
         "--mix none.toml",
     ] {

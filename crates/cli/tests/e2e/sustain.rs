@@ -147,14 +147,54 @@ fn contradictions_are_usage_errors() {
         "--every 10s --rate 100",
         "--every 1h --rate 100 --no-history",
         "--for 7d",
+        "--time 367d",
+        "--every 1h --for 367d --rate 100",
         "--budget-bytes 0",
     ] {
         diskproof!("sustain {target} {flags}").exits(2);
     }
     let series =
         diskproof!("sustain {target} --size 16MiB --every 1h --for 7d --rate 200 --dry-run");
-    series.exits(0);
+    // 169 times 28.5 s of 200 blocks of 8 KiB, and the scratch file each time.
+    for part in [
+        "169 measurements of 30 s",
+        "1 h 24 min",
+        "44.5 MiB",
+        "2.64 GiB",
+    ] {
+        series.shows(part);
+    }
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
+}
+
+/// A series of three measurements of ten seconds that is killed in its second one goes on at the
+/// time of the first one, and ends with an answer.
+#[test]
+fn series_that_was_killed_goes_on_and_ends() {
+    needs!("fusermount3");
+    let here = place();
+    let disk = here.path().join("disk");
+    let _served = SimDisk::serve(parse(HEALTHY).unwrap(), 64 << 20, &disk).unwrap();
+    let history = here.path().join("history.db");
+    let command = format!(
+        "sustain {} --every 20s --for 40s --time 10s --rate 50 --history {} --json",
+        disk.display(),
+        history.display()
+    );
+    let mut killed = PipedRun::start(command.split(' '));
+    killed.wait_for_line("on average");
+    killed.wait_for_run();
+    killed.kill();
+    let ran = PipedRun::start(command.split(' ')).wait();
+    ran.exits(0).tells("the series continues");
+    let answer: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let points = answer["points"].as_array().unwrap();
+    assert_eq!(points.len(), 3, "{answer}");
+    let started_s = |number: usize| points[number]["at_s"].as_i64().unwrap();
+    for number in 1..3 {
+        let after_s = started_s(number) - started_s(0);
+        assert!((after_s - 20 * number as i64).abs() <= 3, "{answer}");
+    }
 }
 
 /// Where a sustained load is, by the line on stderr that begins it.

@@ -1,5 +1,7 @@
 //! This program's own delay in an open loop: how long after its intended start it sends an
-//! operation that found a slot free then.
+//! operation that found a slot free then. A worker that was kept off its processor finds many starts
+//! due at once, and the completions of the same time. Only as many of the starts as there were free
+//! slots before would have been sent in time; the others would have waited for these completions.
 
 use diskproof_model::histogram::LatencyHistogram;
 
@@ -27,9 +29,53 @@ impl Dispatch {
     }
 }
 
+/// The slots of a worker that are known to be free since before it looked for completions.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SpareSlots {
+    left: usize,
+    /// `None` before the first look.
+    looked_ns: Option<u64>,
+}
+
+impl SpareSlots {
+    /// The worker looks for completions, or for starts, at `now`; before that so many slots are
+    /// free. What it finds at the same time changes nothing.
+    #[inline(always)]
+    pub(crate) fn look(&mut self, now: u64, free: usize) {
+        if self.looked_ns.is_none_or(|looked_ns| now > looked_ns) {
+            (self.left, self.looked_ns) = (free, Some(now));
+        }
+    }
+
+    /// An operation starts at `now`, when so many slots are free. Whether one was free before.
+    pub(crate) fn take(&mut self, now: u64, free: usize) -> bool {
+        self.look(now, free);
+        let was_free = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        was_free
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_slots_that_were_free_before_a_look_are_spare() {
+        let mut spare = SpareSlots::default();
+        // Four slots, three of them in use; then two of these become free at one look.
+        assert!(spare.take(10, 4) && spare.take(10, 3) && spare.take(10, 2));
+        spare.look(20, 1);
+        spare.look(20, 2);
+        assert!(spare.take(20, 3));
+        assert!(!spare.take(20, 2) && !spare.take(20, 1));
+        // All are in use when the next one becomes free.
+        spare.look(30, 0);
+        assert!(!spare.take(30, 1));
+        // It stays free, so that a later start finds it.
+        spare.look(40, 0);
+        assert!(spare.take(50, 1));
+    }
 
     #[test]
     fn operation_that_is_late_by_itself_is_not_this_programs() {

@@ -9,7 +9,7 @@ use crate::io::{Op, Request, WaitMode};
 use crate::load::block_calls::BlockCalls;
 use crate::load::budget::{Budget, ByteBudget};
 use crate::load::content::ContentWriter;
-use crate::load::dispatch::Dispatch;
+use crate::load::dispatch::{Dispatch, SpareSlots};
 use crate::load::group_sync::GroupSync;
 use crate::load::holds::{FlowMember, Pauses};
 use crate::load::lead::Lead;
@@ -80,8 +80,8 @@ pub(crate) struct GeneratorOptions {
     /// The longest time that an operation should take from its intended start, where the user set
     /// one.
     pub limit_ns: Option<u64>,
-    /// When the last slot became free of those that were all in use.
-    pub full_until_ns: u64,
+    /// The slots that were free before the worker looked for completions the last time.
+    pub spare: SpareSlots,
     /// The time between waking up and a start.
     pub lead: Lead,
     /// A start that has been due for so long ends the worker.
@@ -161,7 +161,7 @@ impl RequestGenerator {
             late: _,
             dispatch: _,
             limit_ns: _,
-            full_until_ns: _,
+            spare: _,
             // Only with a pacer.
             lead: _,
             overload_ns: _,
@@ -484,7 +484,8 @@ impl RequestGenerator {
             // A start delayed by the backlog of the warm-up counts as late, too.
             options.late += u64::from(now - due > LATE_NS && now >= options.measure_ns);
             let mut delay_ns = 0;
-            if due >= options.full_until_ns && now >= options.measure_ns {
+            let found_slot_free = options.spare.take(now, self.slots.free_slots());
+            if found_slot_free && now >= options.measure_ns {
                 delay_ns = now - due;
                 options.dispatch.delays.record(delay_ns);
             }
@@ -531,10 +532,8 @@ impl RequestGenerator {
     /// Frees a slot at `now`.
     #[inline(always)]
     pub(crate) fn free(&mut self, index: u32, now: u64) {
-        if let Some(options) = &mut self.options
-            && self.slots.peek().is_none()
-        {
-            options.full_until_ns = now;
+        if let Some(options) = &mut self.options {
+            options.spare.look(now, self.slots.free_slots());
         }
         self.slots.free(index);
     }

@@ -274,6 +274,12 @@ impl Slots {
         marks
     }
 
+    /// Slots that are free.
+    #[inline(always)]
+    pub(crate) fn free_slots(&self) -> usize {
+        self.free_len
+    }
+
     /// Slots in flight.
     #[inline(always)]
     pub(crate) fn in_flight(&self) -> usize {

@@ -435,6 +435,8 @@ pub enum Undecided {
     RateFell,
     /// The disk replaced sectors during the test.
     Remapped,
+    /// The rates by position vary so much that a slow end could hide among them.
+    Uneven,
 }
 
 /// The answer of an acceptance test and its reasons, computed from the measurement.

@@ -14,6 +14,9 @@ use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::units::{counted, format_duration, format_latency, format_percent};
 
+/// Stands for a figure that an unfinished search does not have.
+const NOT_MEASURED: &str = "not measured";
+
 /// The answer, the latencies of its parts, and the curve.
 pub(crate) fn blocks(record: &Record, load: &LoadRecord) -> Vec<Block> {
     let Some(plan) = planned(record) else {
@@ -113,7 +116,10 @@ fn rays_table(rays: &[RayFigures]) -> Block {
             format_percent(ray.read_share),
             rate,
             interval,
-            to_a_percent(load.saturated),
+            match load.served_when_saturated() {
+                Some(served) => to_a_percent(served),
+                None => NOT_MEASURED.to_owned(),
+            },
             control,
             load.cause.limit.as_str().to_owned(),
         ]);
@@ -149,6 +155,9 @@ fn answer_facts(load: &LoadRecord, plan: &RatePlan) -> Vec<(&'static str, Option
 }
 
 fn rate_text(figures: &LoadFigures) -> String {
+    if figures.rate <= 0.0 {
+        return format!("{NOT_MEASURED}: the search ended before it came near the limit");
+    }
     let half_width = (figures.high - figures.low) / 2.0;
     format!(
         "{}, from {} to {} with 95 %; {} independent late episodes",
@@ -199,14 +208,15 @@ fn cause_text(figures: &LoadFigures) -> String {
 
 /// `None` where the search ended before it offered more than the disk serves.
 fn saturated_text(figures: &LoadFigures) -> Option<String> {
-    if figures.saturated <= 0.0 {
-        return None;
+    let served = to_a_percent(figures.served_when_saturated()?);
+    let mut text = format!("{served}/s are served when more is offered");
+    if figures.rate > 0.0 {
+        let slope = rounded(figures.slope, None);
+        text.push_str(&format!(
+            "; near the rate, 1 % more load is {slope} % more lateness"
+        ));
     }
-    Some(format!(
-        "{}/s are served when more is offered; near the rate, 1 % more load is {} % more lateness",
-        to_a_percent(figures.saturated),
-        rounded(figures.slope, None)
-    ))
+    Some(text)
 }
 
 fn generator_text(figures: &LoadFigures) -> Option<String> {
@@ -339,9 +349,8 @@ mod tests {
     use super::*;
     use diskproof_model::rate::BreakCause;
 
-    #[test]
-    fn saturation_is_told_only_where_it_was_offered() {
-        let mut figures = LoadFigures {
+    fn unfinished() -> LoadFigures {
+        LoadFigures {
             outcome: LoadOutcome::Unfinished,
             low: 0.0,
             rate: 0.0,
@@ -360,9 +369,38 @@ mod tests {
                 limit: BreakLimit::Unknown,
                 why: String::new(),
             },
+        }
+    }
+
+    #[test]
+    fn rays_that_were_not_searched_have_no_rates_of_zero() {
+        let ray = RayFigures {
+            read_share: 0.5,
+            load: unfinished(),
         };
+        let Block::Table(table) = rays_table(&[ray]) else {
+            panic!("no table");
+        };
+        let texts: Vec<&str> = table.rows[0]
+            .cells
+            .iter()
+            .map(|cell| cell.text.as_str())
+            .collect();
+        assert!(texts.contains(&NOT_MEASURED), "{texts:?}");
+        assert!(!texts.contains(&"0"), "{texts:?}");
+        assert!(rate_text(&unfinished()).starts_with(NOT_MEASURED));
+    }
+
+    #[test]
+    fn saturation_is_told_only_where_it_was_offered() {
+        let mut figures = unfinished();
         assert!(saturated_text(&figures).is_none());
         figures.saturated = 3200.0;
-        assert!(saturated_text(&figures).is_some());
+        let text = saturated_text(&figures).unwrap();
+        // Nothing near the rate was offered, either.
+        assert!(
+            text.contains("3200") && !text.contains("lateness"),
+            "{text}"
+        );
     }
 }

@@ -6,14 +6,18 @@ use crate::flags::{MeasuringFlags, SECOND};
 use crate::interrupt;
 use crate::saved::{history_place, open_if_there, saved_record};
 use crate::session::{Measured, MeasuringJob, Shown, measure};
-use crate::stdio::{Presentation, eprint_line, print_document};
+use crate::stdio::{Presentation, eprint_line, print_document, print_text};
 use diskproof_analysis::drift::drift;
 use diskproof_history::Filter;
+use diskproof_model::budget::TargetUse;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::trend::{Drift, DriftAnswer, LatencyPoint};
-use diskproof_model::units::{counted, format_duration, format_latency, format_percent};
+use diskproof_model::units::{
+    counted, format_bytes, format_duration, format_latency, format_percent, format_rate,
+};
+use diskproof_report::terminal::message;
 use jiff::Timestamp;
 use serde::Serialize;
 use std::io;
@@ -26,6 +30,8 @@ pub(super) const TIME_NS: u64 = 30 * SECOND;
 const FOR_NS: u64 = 7 * 24 * 3600 * SECOND;
 /// The wait for the next measurement looks for Ctrl-C so often that nobody notices a delay.
 const POLL: Duration = Duration::from_millis(100);
+/// Pages are as wide.
+const PLAN_COLUMNS: usize = 80;
 /// The label of a series without `--label` begins so.
 const LABEL: &str = "sustain-every";
 
@@ -66,12 +72,11 @@ struct SeriesAnswer<'a> {
 pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
     let series = Series::new(request)?;
     if request.measuring.dry_run {
-        let identity = series.flags.probe(request.target)?;
-        let plan = (request.plan)(&identity)?;
-        return measure(MeasuringJob::new(plan, vec![identity], &series.flags))?.exit();
+        return series.show_plan();
     }
     interrupt::listen()?;
     interrupt::end_cleanly();
+    series.announce()?;
     let mut attempts_s: Vec<i64> = Vec::new();
     loop {
         let points = series.points()?;
@@ -132,6 +137,72 @@ impl<'a> Series<'a> {
             for_s: (for_ns / SECOND) as i64,
             flags,
         })
+    }
+
+    /// Shows the plan of one measurement, and before it what the whole series takes.
+    fn show_plan(&self) -> anyhow::Result<Exit> {
+        // The answer of a series is a document of its own, but this is the plan of a run.
+        let mut flags = self.flags.clone();
+        flags.json = self.request.measuring.json;
+        let identity = flags.probe(self.request.target)?;
+        let plan = (self.request.plan)(&identity)?;
+        if !flags.json {
+            let text = message(&self.plan_text(&plan, &identity), Some(PLAN_COLUMNS));
+            print_text(&format!("{text}\n\n"))?;
+        }
+        measure(MeasuringJob::new(plan, vec![identity], &flags))?.exit()
+    }
+
+    /// Says on stderr what is measured, and how much of it is done.
+    fn announce(&self) -> anyhow::Result<()> {
+        let identity = self.flags.probe(self.request.target)?;
+        let plan = (self.request.plan)(&identity)?;
+        let mut text = self.plan_text(&plan, &identity);
+        let measured = self.points()?.len() as u64;
+        if measured > 0 {
+            text.push_str(&format!(
+                ". The history has {} of it under '{}'; the series continues",
+                counted(measured, "measurement"),
+                self.label()
+            ));
+        }
+        self.flags.verbosity().note(&text);
+        Ok(())
+    }
+
+    /// What the whole series takes: `series: 169 measurements of 30 s, one every 1 h for 7 d, which
+    /// measure for 1 h 24 min in all. …`
+    fn plan_text(&self, plan: &Plan, identity: &TargetIdentity) -> String {
+        let count = (self.for_s / self.every_s + 1) as u64;
+        let mut text = format!(
+            "series: {} of {}, one every {} for {}, which measure for {} in all",
+            counted(count, "measurement"),
+            format_duration(self.request.each_ns),
+            format_duration(self.every_s as u64 * SECOND),
+            format_duration(self.for_s as u64 * SECOND),
+            format_duration(self.request.each_ns.saturating_mul(count))
+        );
+        if let (Some(load), Some(rate)) = (plan.workloads().first(), self.request.rate) {
+            let seconds = load.stop.time_ns.unwrap_or(0) as f64 / 1e9;
+            let bytes = (rate * seconds * f64::from(load.block_bytes)) as u64;
+            text.push_str(&format!(
+                ". Each moves at most {} at {} operations/s, all together {}",
+                format_bytes(bytes),
+                format_rate(rate),
+                format_bytes(bytes.saturating_mul(count))
+            ));
+        }
+        if let Some(TargetUse::Scratch { size_bytes, .. }) =
+            plan.budget(std::slice::from_ref(identity)).targets.first()
+        {
+            text.push_str(&format!(
+                ". Before each, a scratch file of at most {} is filled, all together {}; a smaller \
+                 --size needs less",
+                format_bytes(*size_bytes),
+                format_bytes(size_bytes.saturating_mul(count))
+            ));
+        }
+        text
     }
 
     fn label(&self) -> &str {

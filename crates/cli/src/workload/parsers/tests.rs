@@ -98,7 +98,9 @@ fn counts_are_plain_digits() {
 #[test]
 fn time_is_at_most_a_year() {
     assert_eq!(parse::<Time>("500ms").map(|t| t.0), Ok(500_000_000));
-    assert_rejected::<Time>(&[("9000h", "year"), ("soon", "'soon'")]);
+    let leap_year_ns = 366 * 24 * 3600 * 1_000_000_000;
+    assert_eq!(parse::<Time>("366d").map(|t| t.0), Ok(leap_year_ns));
+    assert_rejected::<Time>(&[("8785h", "year"), ("367d", "year"), ("soon", "'soon'")]);
 }
 
 #[test]

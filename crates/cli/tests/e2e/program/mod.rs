@@ -372,6 +372,12 @@ impl PipedRun {
         self.wait()
     }
 
+    /// Ends it as `kill -9` does.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Waits for the end; `err` is the rest of stderr.
     pub(crate) fn wait(mut self) -> Ran {
         let (mut out, mut err) = (String::new(), String::new());

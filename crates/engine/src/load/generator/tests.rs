@@ -43,6 +43,42 @@ fn paced_start_waits_for_busy_block_and_is_not_dropped() {
     assert_eq!(generator.late(), 2);
 }
 
+/// A worker with four slots that was away for 30 ms, in which the disk answered everything.
+#[test]
+fn delay_is_that_of_starts_that_would_have_found_a_slot() {
+    let pacer = Pacer::new(0, 1000.0, Arrivals::Even, 1);
+    let options = GeneratorOptions {
+        pacer: Some(pacer),
+        limit_ns: Some(5_000_000),
+        ..GeneratorOptions::default()
+    };
+    let span = extent(0, 1 << 30);
+    let mut generator = requests(&blocks(4, 1000), span, Budget::default()).with_options(options);
+    let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
+    // Those of 0, 1 and 2 ms: a slot is left.
+    let mut busy = Vec::new();
+    for now in [0, 1_000_000, 2_000_000] {
+        busy.push(generator.next(now, &mut buffers).unwrap().slot);
+    }
+    let back_ns = 32_000_000;
+    for slot in busy {
+        generator.free(slot, back_ns);
+    }
+    let mut started = Vec::new();
+    while let Some(request) = generator.next(back_ns, &mut buffers) {
+        started.push(request.slot);
+    }
+    assert_eq!(started.len(), 4);
+    for slot in started {
+        let total_ns = generator.slots.timing(slot).waited_ns + 2_000_000;
+        assert!(total_ns > 25_000_000);
+        generator.note_answer(slot, OpKind::Read, total_ns);
+    }
+    let dispatch = generator.take_dispatch();
+    // One start found a slot. The three others would have waited for the disk.
+    assert_eq!((dispatch.late, dispatch.delays.count()), (1, 4));
+}
+
 #[test]
 fn read_batch_equals_single_requests() {
     let feed_of = |read_permille| {

@@ -1,0 +1,309 @@
+//! Acceptance tests among the records of many hosts: what each disk came to, and which one is slower
+//! than the others of its model.
+
+use crate::accept::words::{capacity_text, headline};
+use diskproof_model::accept::AcceptVerdict;
+use diskproof_model::fleet::{FleetOutcome, TestedDisk};
+use diskproof_model::record::Record;
+use diskproof_model::units::{counted, format_percent};
+
+/// Fewer disks of a model do not tell which of them is odd.
+const DISKS_MIN: usize = 3;
+/// Sizes of one model differ by this share at most.
+const SIZE_SHARE: f64 = 0.01;
+/// A disk is odd where it lies so many spreads from the median of its model.
+const ODD_SPREADS: f64 = 4.0;
+/// The spread of few disks is at least this share: a pass of hours repeats within it.
+const SPREAD_MIN: f64 = 0.01;
+/// The median absolute deviation of a normal distribution, over its standard deviation.
+const DEVIATION: f64 = 1.4826;
+/// Disks in the sentence; the table has all.
+const NAMED_MAX: usize = 3;
+
+/// The tests of all records.
+#[derive(Debug, Default)]
+pub(super) struct TestedDisks {
+    disks: Vec<TestedDisk>,
+}
+
+impl TestedDisks {
+    /// Adds the test of a record; whether it has one.
+    pub(super) fn add(&mut self, record: &Record) -> bool {
+        let Some(accept) = record.accept() else {
+            return false;
+        };
+        let (mut target, mut model, mut serials) = (String::new(), String::new(), Vec::new());
+        if let Some(identity) = record.targets.get(accept.data.target) {
+            target.clone_from(&identity.path);
+            for disk in identity.disks() {
+                if model.is_empty() {
+                    model = disk.model.clone().unwrap_or_default();
+                }
+                serials.extend(disk.serial.clone());
+            }
+        }
+        let figures = &accept.figures;
+        self.disks.push(TestedDisk {
+            name: format!("{} {target}", record.host.name),
+            host: record.host.name.clone(),
+            rank: record.host.rank.map(|rank| rank.rank),
+            target,
+            model,
+            serials,
+            run_id: record.run_id.clone(),
+            started: record.started.clone(),
+            claimed_bytes: accept.data.plan.size_bytes,
+            verdict: figures.verdict,
+            answer: headline(accept),
+            real_bytes: figures.real_bytes,
+            write_rate: figures.write_rate.map(|rate| rate.average),
+            read_rate: figures.read_rate.map(|rate| rate.average),
+            slower: None,
+        });
+        true
+    }
+
+    /// The hosts of the tests, each with its rank.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
+        self.disks
+            .iter()
+            .map(|disk| (disk.host.as_str(), disk.rank))
+    }
+
+    /// The tests: those that are not accepted first, then by name. Disks that differ from the
+    /// others of their model by less than the margin are alike.
+    pub(super) fn judge(mut self, margin: f64) -> Vec<TestedDisk> {
+        for index in 0..self.disks.len() {
+            self.disks[index].slower = self.slower(index, margin);
+        }
+        self.disks.sort_by(|one, other| {
+            let order = place_of(one).cmp(&place_of(other));
+            order.then_with(|| one.name.cmp(&other.name))
+        });
+        self.disks
+    }
+
+    /// The share of the usual rate that a disk reaches, in the direction in which it is slower;
+    /// `None` where it is like the others of its model, or too few of them are known.
+    fn slower(&self, index: usize, margin: f64) -> Option<f64> {
+        let disk = &self.disks[index];
+        let mut slowest: Option<f64> = None;
+        for rate_of in [write_rate, read_rate] {
+            let Some(rate) = rate_of(disk) else {
+                continue;
+            };
+            let mut rates = Vec::new();
+            for other in &self.disks {
+                if is_same_model(disk, other) {
+                    rates.extend(rate_of(other));
+                }
+            }
+            let speed = odd_speed(rate, rates, margin);
+            slowest = match (slowest, speed) {
+                (Some(known), Some(found)) => Some(known.min(found)),
+                (known, found) => known.or(found),
+            };
+        }
+        slowest
+    }
+}
+
+fn write_rate(disk: &TestedDisk) -> Option<f64> {
+    disk.write_rate
+}
+
+fn read_rate(disk: &TestedDisk) -> Option<f64> {
+    disk.read_rate
+}
+
+/// Whether both claim to be the same.
+fn is_same_model(one: &TestedDisk, other: &TestedDisk) -> bool {
+    let (size, other_size) = (one.claimed_bytes as f64, other.claimed_bytes as f64);
+    one.model == other.model && (size - other_size).abs() <= SIZE_SHARE * size
+}
+
+/// A rate over the median of all, where it lies clearly below.
+fn odd_speed(rate: f64, mut rates: Vec<f64>, margin: f64) -> Option<f64> {
+    if rates.len() < DISKS_MIN {
+        return None;
+    }
+    let usual = median(&mut rates);
+    let mut deviations: Vec<f64> = rates.iter().map(|one| (one - usual).abs()).collect();
+    let spread = (DEVIATION * median(&mut deviations)).max(SPREAD_MIN * usual);
+    let is_odd = rate < usual * (1.0 - margin) && usual - rate > ODD_SPREADS * spread;
+    if is_odd { Some(rate / usual) } else { None }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len().is_multiple_of(2) {
+        (values[middle - 1] + values[middle]) / 2.0
+    } else {
+        values[middle]
+    }
+}
+
+/// What a reader has to act on comes first.
+fn place_of(disk: &TestedDisk) -> u8 {
+    match disk.verdict {
+        AcceptVerdict::Reject => 0,
+        AcceptVerdict::Undecided => 1,
+        _ if disk.slower.is_some() => 2,
+        AcceptVerdict::NoFraudFound => 3,
+        AcceptVerdict::Accept => 4,
+    }
+}
+
+/// What the tests come to; `None` without any.
+pub(super) fn outcome(disks: &[TestedDisk]) -> Option<FleetOutcome> {
+    let mut outcome = None;
+    for disk in disks {
+        let is_bad = disk.verdict == AcceptVerdict::Reject || disk.slower.is_some();
+        outcome = if is_bad {
+            return Some(FleetOutcome::Differs);
+        } else if disk.verdict == AcceptVerdict::Undecided {
+            Some(FleetOutcome::Undecided)
+        } else {
+            outcome.or(Some(FleetOutcome::Alike))
+        };
+    }
+    outcome
+}
+
+/// `24 disks tested: 22 accepted; 1 rejected: db7 /dev/sdb holds 123 GB of 4 TB; …`; `None` without
+/// a test.
+pub(super) fn clause(disks: &[TestedDisk]) -> Option<String> {
+    if disks.is_empty() {
+        return None;
+    }
+    let mut clauses = Vec::new();
+    for (verdict, word) in [
+        (AcceptVerdict::Accept, "accepted"),
+        (AcceptVerdict::NoFraudFound, "without a sign of fraud"),
+        (AcceptVerdict::Reject, "rejected"),
+        (AcceptVerdict::Undecided, "undecided"),
+    ] {
+        let mut texts = Vec::new();
+        for disk in disks {
+            if disk.verdict == verdict {
+                texts.push(named_text(disk));
+            }
+        }
+        if texts.is_empty() {
+            continue;
+        }
+        let count = texts.len();
+        let is_named = matches!(verdict, AcceptVerdict::Reject | AcceptVerdict::Undecided);
+        clauses.push(if is_named {
+            format!("{count} {word}: {}", first_ones(texts))
+        } else {
+            format!("{count} {word}")
+        });
+    }
+    let mut slower = Vec::new();
+    for disk in disks {
+        if let Some(speed) = disk.slower {
+            let share = format_percent(1.0 - speed);
+            slower.push(format!("{} by {share}", disk.name));
+        }
+    }
+    if !slower.is_empty() {
+        clauses.push(format!(
+            "{} slower than the others of the model: {}",
+            slower.len(),
+            first_ones(slower)
+        ));
+    }
+    let count = counted(disks.len() as u64, "disk");
+    Some(format!("{count} tested: {}", clauses.join("; ")))
+}
+
+fn named_text(disk: &TestedDisk) -> String {
+    match disk.real_bytes {
+        Some(real_bytes) => format!(
+            "{} holds {} of {}",
+            disk.name,
+            capacity_text(real_bytes),
+            capacity_text(disk.claimed_bytes)
+        ),
+        None => disk.name.clone(),
+    }
+}
+
+fn first_ones(mut texts: Vec<String>) -> String {
+    let more = texts.len().saturating_sub(NAMED_MAX);
+    if more > 0 {
+        texts.truncate(NAMED_MAX);
+        texts.push(format!("{more} more"));
+    }
+    texts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::accepted::{Fault, accepted};
+
+    fn record(number: usize, fault: Fault) -> Record {
+        let mut record = accepted(fault);
+        record.run_id = format!("{number:032x}");
+        record.host.name = format!("db{number:02}");
+        record
+    }
+
+    fn judged(records: &[Record]) -> Vec<TestedDisk> {
+        let mut tested = TestedDisks::default();
+        for record in records {
+            assert!(tested.add(record));
+        }
+        tested.judge(0.1)
+    }
+
+    #[test]
+    fn rejected_disk_is_named_first_with_its_real_size() {
+        let records = [
+            record(1, Fault::None),
+            record(2, Fault::Wraps),
+            record(3, Fault::None),
+        ];
+        let disks = judged(&records);
+        assert_eq!(disks[0].host, "db02");
+        assert_eq!(disks[0].real_bytes, Some(100 << 20));
+        assert_eq!(outcome(&disks), Some(FleetOutcome::Differs));
+        let text = clause(&disks).unwrap();
+        assert!(text.starts_with("3 disks tested: 2 accepted; 1 rejected: db02 "));
+        assert!(text.contains("104.86 MB of 268.44 MB"), "{text}");
+    }
+
+    #[test]
+    fn disk_that_is_slower_than_its_model_differs() {
+        let mut records: Vec<Record> = (1..=6).map(|one| record(one, Fault::None)).collect();
+        assert_eq!(outcome(&judged(&records)), Some(FleetOutcome::Alike));
+        for result in &mut records[3].results {
+            if let diskproof_model::record::TaskResult::Accept(accept) = result {
+                accept.figures.read_rate.as_mut().unwrap().average *= 0.7;
+            }
+        }
+        let disks = judged(&records);
+        assert_eq!(disks[0].host, "db04");
+        assert!((disks[0].slower.unwrap() - 0.7).abs() < 0.01);
+        assert_eq!(outcome(&disks), Some(FleetOutcome::Differs));
+        // Two do not tell which one is odd.
+        assert_eq!(outcome(&judged(&records[2..4])), Some(FleetOutcome::Alike));
+    }
+
+    #[test]
+    fn test_that_decided_nothing_leaves_the_site_undecided() {
+        let mut records = [record(1, Fault::None), record(2, Fault::None)];
+        for result in &mut records[1].results {
+            if let diskproof_model::record::TaskResult::Accept(accept) = result {
+                accept.figures.verdict = AcceptVerdict::Undecided;
+            }
+        }
+        let disks = judged(&records);
+        assert_eq!(outcome(&disks), Some(FleetOutcome::Undecided));
+        assert_eq!(outcome(&[]), None);
+        assert!(clause(&disks).unwrap().contains("1 undecided: db02 "));
+    }
+}
