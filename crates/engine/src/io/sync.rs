@@ -31,8 +31,8 @@ pub struct SyncBackend {
 pub(crate) enum SyncRoute {
     /// By its own sync, through the description that it writes to.
     Own,
-    /// By its own sync, through another description.
-    Other(OwnedFd),
+    /// By its own sync, through another description of each file.
+    Other(Vec<OwnedFd>),
     /// By a sync that serves several threads.
     Shared(Arc<SharedSync>),
 }
@@ -53,9 +53,12 @@ impl SyncBackend {
         let files = &mut self.files;
         match &self.sync_route {
             SyncRoute::Own => files.sync_written(|fd| sync(fd.as_raw_fd(), call)),
-            SyncRoute::Other(other) => sync(other.as_raw_fd(), call),
+            SyncRoute::Other(others) => {
+                files.sync_written_through(others, |fd| sync(fd.as_raw_fd(), call))
+            }
             SyncRoute::Shared(shared) => {
-                shared.sync(|| files.sync_written(|fd| sync(fd.as_raw_fd(), call)))
+                // It serves the writes of all threads, whose files only they know.
+                shared.sync(|| files.sync_each(|fd| sync(fd.as_raw_fd(), call)))
             }
         }
     }

@@ -112,8 +112,8 @@ pub(crate) struct WorkerFiles<'a> {
     pub target: Vec<BorrowedFd<'a>>,
     /// The part of each of several files that belongs to the target.
     pub part: Option<PartOfFile>,
-    /// The description that it syncs, where that is another one.
-    pub synced: Option<BorrowedFd<'a>>,
+    /// The descriptions that it syncs, one for each of those, where they are others.
+    pub synced: Vec<BorrowedFd<'a>>,
 }
 
 /// Starts one thread. A thread that panics has failed: otherwise the supervisor would wait for
@@ -125,7 +125,7 @@ pub(crate) fn spawn(
     reports: Sender<WorkerReport>,
 ) -> io::Result<()> {
     let part = files.part.unwrap_or_default();
-    let has_other_sync = files.synced.is_some();
+    let own_files = files.target.len();
     let all = files.target.iter().chain(&files.synced);
     let numbers: Vec<RawFd> = all.map(|file| file.as_raw_fd()).collect();
     std::thread::Builder::new()
@@ -136,11 +136,11 @@ pub(crate) fn spawn(
             // Shared data is a number, or behind a lock that recovers from a panic (crate::lock).
             let worked = catch_unwind(AssertUnwindSafe(|| {
                 let mut own = own_descriptors(&numbers)?;
-                let sync_fd = if has_other_sync { own.pop() } else { None };
+                let synced = own.split_off(own_files.min(own.len()));
                 let further = own.split_off(1.min(own.len()));
                 let first = own.pop().ok_or(io::ErrorKind::NotFound)?;
                 let files = TargetFiles::several(first, further, part);
-                work(config, files, sync_fd, &start, &reports)
+                work(config, files, synced, &start, &reports)
             }));
             let report = match worked.unwrap_or_else(|panic| Err(panic_error(&*panic))) {
                 Ok((done, cpu)) => WorkerReport::Done(number, Box::new(done), cpu),
@@ -164,7 +164,7 @@ fn panic_error(panic: &(dyn Any + Send)) -> io::Error {
 fn work(
     config: WorkerConfig,
     files: TargetFiles,
-    sync_fd: Option<OwnedFd>,
+    synced: Vec<OwnedFd>,
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
@@ -186,10 +186,10 @@ fn work(
             run_worker(config, backend, start, reports)
         }
         EngineKind::Sync => {
-            let sync_route = match (sync_fd, &config.shared_sync) {
-                (Some(other), _) => SyncRoute::Other(other),
-                (None, Some(shared)) => SyncRoute::Shared(Arc::clone(shared)),
-                (None, None) => SyncRoute::Own,
+            let sync_route = match &config.shared_sync {
+                _ if !synced.is_empty() => SyncRoute::Other(synced),
+                Some(shared) => SyncRoute::Shared(Arc::clone(shared)),
+                None => SyncRoute::Own,
             };
             let rwf_dsync = SyncPolicy::WithWrite {
                 flag: WriteFlag::RwfDsync,

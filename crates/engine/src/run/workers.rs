@@ -117,8 +117,8 @@ struct WorkerHandle {
 struct WorkerDescriptions {
     /// For each worker that has its own; empty where they use that of the target.
     of_workers: Vec<Vec<OwnedFd>>,
-    /// The one that syncs what the others wrote.
-    synced: Option<OwnedFd>,
+    /// Those that sync what the others wrote, one for each file.
+    synced: Vec<OwnedFd>,
 }
 
 impl<'a> WorkerGroup<'a> {
@@ -178,7 +178,7 @@ impl<'a> WorkerGroup<'a> {
         let Assignment { open, workload, .. } = self.assignments[index];
         let mut descriptions = WorkerDescriptions::default();
         if matches!(workload.sync, SyncPolicy::OtherDescriptor { .. }) {
-            descriptions.synced = Some(open.for_worker(WriteDurability::BySync)?);
+            descriptions.synced = open.files_for_worker(WriteDurability::BySync)?;
         }
         let spawned = self.spawn_each(index, config, &mut descriptions, sender);
         // Until then the threads use the descriptions.
@@ -207,7 +207,7 @@ impl<'a> WorkerGroup<'a> {
                     None => open.files().collect(),
                 },
                 part: open.part_of_file(),
-                synced: descriptions.synced.as_ref().map(AsFd::as_fd),
+                synced: descriptions.synced.iter().map(AsFd::as_fd).collect(),
             };
             for mut config in worker {
                 config.number = self.handles.len();
