@@ -507,12 +507,7 @@ fn register_kept_files(kept_files: &[Option<KeptFile>], targets: &[String]) {
         // A plan shows the new file itself as the target.
         let target = Path::new(&targets[index]);
         for name in &kept.names {
-            let file = if target.is_dir() {
-                target.join(name)
-            } else {
-                target.with_file_name(name)
-            };
-            register(&file, InputRole::Target);
+            register(&KeptFile::path_of(name, target), InputRole::Target);
         }
     }
 }

@@ -62,7 +62,12 @@ impl JobFile {
         environment: &dyn Environment,
     ) -> Result<Self, JobFileError> {
         let read = sections::read_sections(texts, environment)?;
-        let sections = select(read.sections, overrides.sections)?;
+        let sections = match read.no_job {
+            // As in fio, nothing is wrong with jobs that are only checked or shown.
+            Some(_) if overrides.only_options => Vec::new(),
+            Some(why) => return Err(why),
+            None => select(read.sections, overrides.sections)?,
+        };
         let translation = Translation::new(overrides, environment);
         if let Some(unset) = read.unset {
             // Setting the variable would not help where the engine is not supported.
@@ -234,6 +239,8 @@ impl WrittenJobs<'_> {
                 copies: job.numjobs,
                 files: carried.visited_files,
                 new_files: carried.new_files,
+                block_sizes: job.shown_sizes,
+                base: job.base,
             });
         }
         DescribedJobs {

@@ -9,9 +9,10 @@ const PARENTHESES_DEEP: usize = 32;
 const SECOND_US: f64 = 1e6;
 
 /// The meaning of units: fio's `kb_base`, and the powers that its output shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Base {
     /// `k` is 1024 and `kib` 1000: fio's default, kept for old job files.
+    #[default]
     Binary,
     /// `k` is 1000 and `kib` 1024.
     Decimal,
@@ -54,8 +55,23 @@ pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
             .filter(|value| *value as f64 <= NUMBER_MAX)
             .ok_or_else(wrong);
     }
-    let bytes = scaled(text, |unit| size_unit(unit, base)).ok_or_else(wrong)?;
+    let number = without_factors_of_one(text);
+    let bytes = scaled(number, |unit| size_unit(unit, base)).ok_or_else(wrong)?;
     whole(bytes, text)
+}
+
+/// A number without factors of one behind it, as scripts write them (`128*$LOAD_FACTOR`). fio reads
+/// the digits before the first factor, so any other factor would be a mistake of the author.
+fn without_factors_of_one(text: &str) -> &str {
+    let mut number = text;
+    while let Some(rest) = number.strip_suffix("*1") {
+        number = rest;
+    }
+    if number.bytes().all(|digit| digit.is_ascii_digit()) {
+        number
+    } else {
+        text
+    }
 }
 
 /// A number in plain digits times its unit.
@@ -83,7 +99,7 @@ pub fn time_ns(text: &str) -> Result<u64, String> {
     if text.starts_with('(') {
         return whole(expression(text, time_unit_us)? * 1000.0, text);
     }
-    let us = scaled(text, time_unit_us).ok_or_else(wrong)?;
+    let us = scaled(without_factors_of_one(text), time_unit_us).ok_or_else(wrong)?;
     whole(us * 1000.0, text)
 }
 
@@ -316,13 +332,16 @@ mod tests {
             ("10GiB", 10_000_000_000),
             ("1t", 1 << 40),
             ("0x1000", 4096),
+            ("128*1", 128),
+            ("128*1*1", 128),
         ];
         for (text, wanted) in cases {
             assert_eq!(size(text), Ok(wanted), "{text}");
         }
         let decimal = ["4k", "4ki", "4kib"].map(|text| bytes(text, Base::Decimal));
         assert_eq!(decimal, [Ok(4000), Ok(4000), Ok(4096)]);
-        let wrong = "k 1.5g -4k 4x 4kk 4bi 4e 0x 0xg 9999999999999999999 5*1024 4k,8k ١";
+        let wrong =
+            "k 1.5g -4k 4x 4kk 128*2 4k*1 *1 4bi 4e 0x 0xg 9999999999999999999 5*1024 4k,8k ١";
         for text in wrong.split(' ').chain([""]) {
             assert!(size(text).is_err(), "{text}");
         }
@@ -351,6 +370,7 @@ mod tests {
             ("7us", 7000),
             ("1H", 3600 * SECOND),
             ("(2*30)", 60 * SECOND),
+            ("100*1", 100 * SECOND),
             ("(2m)", 120 * SECOND),
             ("(500ms * 2)", SECOND),
         ] {

@@ -1,7 +1,7 @@
 //! Reads what a job is called, how many copies it has, where they run, and how it stands to the
 //! other jobs.
 
-use super::reader::JobReader;
+use super::reader::{BASES, JobReader};
 use crate::job_file::jobs::FioJob;
 use crate::job_file::sections::Scope;
 use crate::job_file::translation::Translated;
@@ -36,6 +36,12 @@ pub(super) fn set_description(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
 pub(super) fn set_copies(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let copies = reader.number("numjobs", NUMJOBS_MAX)?;
     job.numjobs = copies.unwrap_or(1).max(1);
+    Ok(())
+}
+
+/// `kb_base` in the output; the values of the other options are read with it, too.
+pub(super) fn set_base(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.base = reader.choice("kb_base", &BASES)?.unwrap_or_default();
     Ok(())
 }
 

@@ -94,7 +94,8 @@ impl JobReader<'_> {
     }
 
     /// Zones with gaps between them. As in fio, `zonesize` alone means strided zones.
-    fn zones(&self, rw: Rw) -> Translated<Option<ZoneStride>> {
+    fn zones(&self, job: &FioJob) -> Translated<Option<ZoneStride>> {
+        let rw = job.rw();
         let zone_bytes = self.bytes("zonesize", 0)?;
         if self.text("zonemode") == Some("zbd") {
             return Err(self.error(
@@ -104,6 +105,12 @@ impl JobReader<'_> {
         }
         let mode = self.choice("zonemode", &ZONE_MODES)?;
         if !mode.unwrap_or(zone_bytes > 0) {
+            return Ok(None);
+        }
+        // As in fio, a job that has several files open has none.
+        if job.file_count() > 1 && self.bytes("openfiles", 0)? != 1 {
+            self.translation
+                .ignore_option("zonemode", "no effect with several files");
             return Ok(None);
         }
         let range_bytes = self.bytes("zonerange", zone_bytes)?;
@@ -236,7 +243,7 @@ fn set_gap(reader: &JobReader<'_>, job: &mut FioJob, gap: i64) -> Translated<()>
 
 /// `zonemode=strided`, whose zones replace those of `rw`.
 pub(super) fn set_zones(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    if let Some(zones) = reader.zones(job.rw())? {
+    if let Some(zones) = reader.zones(job)? {
         job.flags.shape.order.zone_stride = Some(zones);
         job.gap_step_bytes = None;
     }

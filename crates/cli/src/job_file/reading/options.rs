@@ -44,16 +44,17 @@ const fn setter(
 
 /// All setters, in the order in which they run: a setter may read from the job what earlier ones
 /// wrote. `rw` has a part in several of them.
-pub(super) const SETTERS: [OptionSetter; 49] = [
+pub(super) const SETTERS: [OptionSetter; 50] = [
     setter("rw percentage_random", operations::set_rw),
     setter("ioengine", engine::set_engine),
+    setter("kb_base", copies::set_base),
     setter(
         "verify verify_only do_verify verify_backlog verify_pattern",
         verify::set_verify,
     ),
     setter("percentage_random", operations::set_kinds_in_order),
     setter("iodepth io_submit_mode", engine::set_depth),
-    setter("bs bssplit bsrange", blocks::set_blocks),
+    setter("bs bssplit bsrange", blocks::set_sizes),
     setter("rw rw_sequencer", operations::set_walk),
     setter("random_distribution", operations::set_distribution),
     setter("rw rwmixread rwmixwrite", operations::set_read_share),
@@ -87,10 +88,6 @@ pub(super) const SETTERS: [OptionSetter; 49] = [
         "cpus_allowed cpumask cpus_allowed_policy prio prioclass nice",
         copies::set_scheduling,
     ),
-    setter(
-        "zonemode zonesize zonerange zoneskip",
-        operations::set_zones,
-    ),
     setter("mem", engine::set_pages),
     setter(
         "zero_buffers buffer_pattern buffer_compress_percentage buffer_compress_chunk \
@@ -101,6 +98,10 @@ pub(super) const SETTERS: [OptionSetter; 49] = [
     setter("exitall exit_what", copies::set_exit),
     setter("filename", files::set_filename),
     setter("nrfiles file_service_type", files::set_files),
+    setter(
+        "zonemode zonesize zonerange zoneskip",
+        operations::set_zones,
+    ),
     setter("wait_for", copies::set_awaited_job),
     setter("filename_format", files::set_filename_format),
     setter("name", copies::set_name),
@@ -140,8 +141,7 @@ mod tests {
             assert_eq!(known, Some(*name), "{name}");
         }
         for option in FIO_OPTIONS.iter() {
-            // The values of all others depend on kb_base.
-            if option.handling == FioHandling::Translated && option.name() != "kb_base" {
+            if option.handling == FioHandling::Translated {
                 assert!(set.contains(&option.name()), "{}", option.name());
             }
         }

@@ -943,6 +943,23 @@ fn gaps_zones_and_verified_laps_have_the_bytes_of_fio() {
             Some(2),
         ),
         ("rw=write\nbs=8k\nsize=1m\nloops=2", 256, None),
+        // The blocks behind a random offset do not count in fio's map.
+        ("rw=randwrite:4\nbs=8k\nsize=1500k", 188, None),
+        (
+            "rw=randread:4\nbs=8k\nsize=1500k\nloops=2\nioengine=libaio",
+            375,
+            None,
+        ),
+        (
+            "rw=randwrite:4\nbs=8k\nsize=1500k\nfilename=/data/b",
+            188,
+            None,
+        ),
+        (
+            "rw=randwrite\nbs=8k\nsize=1500k\nfilename=/data/b",
+            186,
+            None,
+        ),
     ] {
         let text = format!("[a]\nfilename=/data/new\n{options}\n");
         let plan = translated(&text, AS_FIO).unwrap().plan;
