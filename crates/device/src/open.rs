@@ -355,6 +355,14 @@ impl OpenTarget {
         self.fd.as_fd()
     }
 
+    /// The description that came from the gate, which has the claim on a device.
+    pub fn claim(&self) -> BorrowedFd<'_> {
+        match &self.first {
+            Some(first) => first.as_fd(),
+            None => self.fd(),
+        }
+    }
+
     /// Who it is; for a scratch file, who its directory is.
     pub fn identity(&self) -> &TargetIdentity {
         &self.identity

@@ -584,8 +584,12 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
         closeness: Closeness::Fio,
         ..CliOverrides::default()
     };
-    JobFile::translate_all(&texts, overrides, &System)
-        .map_err(|error| Failure::Usage(error.to_string()))
+    let translated = JobFile::translate_all(&texts, overrides, &System)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    match translated.jobs.group_error() {
+        Some(why) => Err(Failure::Usage(why)),
+        None => Ok(translated),
+    }
 }
 
 fn read_job_file(path: &Path) -> Result<String, String> {

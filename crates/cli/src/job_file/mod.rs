@@ -81,6 +81,7 @@ impl JobFile {
             jobs.push(reading::read_job(section, &translation)?);
         }
         check_copies(&jobs)?;
+        share_exitall(&mut jobs);
         make_only(&mut jobs)?;
         let written = WrittenJobs {
             sections: &sections,
@@ -172,6 +173,15 @@ fn number_copies(jobs: &mut [FioJob]) {
     for job in jobs {
         job.first_copy = copies;
         copies += job.numjobs;
+    }
+}
+
+/// As in fio, `exitall` of one job is that of all, and `exit_what` of each needs it.
+fn share_exitall(jobs: &mut [FioJob]) {
+    let exits_all = jobs.iter().any(|job| job.exits_all);
+    for job in jobs {
+        job.exits_all = exits_all;
+        job.ends_everything &= exits_all;
     }
 }
 

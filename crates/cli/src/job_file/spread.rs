@@ -291,6 +291,7 @@ fn over_files(
         return Ok(vec![joined_files(job, paths.len(), translation)]);
     }
     if missing.len() == paths.len() && !has_own {
+        let job = &with_plain_increment(job);
         if let Err(why) = check_new_files(job, &paths) {
             return Err(given.source.error(format!("{why}. {COLON_SEPARATES}")));
         }
@@ -327,6 +328,24 @@ fn over_files(
         parts.push(part);
     }
     Ok(concurrent(parts))
+}
+
+/// The job with an increment in bytes in place of percent: copies begin at different places of the
+/// files that the first one makes, wherever those lie.
+fn with_plain_increment(job: &FioJob) -> FioJob {
+    let mut plain = job.clone();
+    let extent = &mut plain.extent;
+    if let (Amount::Percent(_), Amount::ZERO, Some(Amount::Bytes(size)), None) = (
+        extent.increment,
+        extent.offset,
+        extent.size,
+        extent.file_bytes,
+    ) {
+        let increment = extent.increment.bytes(size / job.file_count());
+        let block = job.smallest_block().max(1);
+        extent.increment = Amount::Bytes(increment.next_multiple_of(block));
+    }
+    plain
 }
 
 /// Refuses several files that are each smaller than a block.

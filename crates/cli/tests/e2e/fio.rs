@@ -894,7 +894,7 @@ fn probes_with_jobs_and_without_are_answered() {
     let here = place();
     let polled = argv("--parse-only --name=test --ioengine=pvsync2 --hipri=1");
     as_fio_in(here.path(), &polled).exits(0);
-    let text = "[global]\nrw=write\niodepth=128*1\nruntime=100*1\n";
+    let text = "[global]\nrw=write\niodepth=128*1\nruntime=40+30\n";
     std::fs::write(here.path().join("global"), text).unwrap();
     for probe in ["--parse-only", "--showcmd", "--warnings-fatal --showcmd"] {
         let line = format!("{probe} global");
@@ -903,7 +903,7 @@ fn probes_with_jobs_and_without_are_answered() {
         if probe.contains("showcmd") {
             assert_eq!(
                 ran.out,
-                "fio --rw=write --iodepth='128*1' --runtime='100*1' \n"
+                "fio --rw=write --iodepth='128*1' --runtime=40+30 \n"
             );
         }
     }

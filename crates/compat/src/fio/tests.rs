@@ -495,6 +495,40 @@ fn heading_counts_threads_and_processes() {
 }
 
 #[test]
+fn jobs_of_a_group_show_the_same_latencies() {
+    let error = |options: &[(&str, Option<&str>)], group: usize| {
+        let first = DescribedJob {
+            name: "a".to_owned(),
+            ..DescribedJob::default()
+        };
+        let second = DescribedJob {
+            name: "b".to_owned(),
+            group,
+            options: options
+                .iter()
+                .map(|(key, value)| option(key, *value))
+                .collect(),
+            ..DescribedJob::default()
+        };
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![first, second],
+        };
+        described.group_error()
+    };
+    let shown = ("lat_percentiles", Some("1"));
+    let together = ("group_reporting", None);
+    let wanted = "lat_percentiles in job: b differs from group";
+    assert_eq!(error(&[shown, together], 0).as_deref(), Some(wanted));
+    assert_eq!(error(&[shown, together], 1), None);
+    assert_eq!(error(&[shown], 0), None);
+    assert_eq!(
+        error(&[shown, together, ("disable_lat", Some("1"))], 0),
+        None
+    );
+}
+
+#[test]
 fn job_that_did_not_run_has_no_depth() {
     let text = |measurements: &[Measurement]| {
         let described = DescribedJobs {

@@ -60,6 +60,15 @@ pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
     whole(bytes, text)
 }
 
+/// The first number of a sum such as `40+30`, as test suites write times: fio reads only that.
+pub fn first_of_sum(text: &str) -> &str {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|one| one.is_ascii_digit());
+    match text.split_once('+') {
+        Some((first, rest)) if is_number(first) && rest.split('+').all(is_number) => first,
+        _ => text,
+    }
+}
+
 /// A number without factors of one behind it, as scripts write them (`128*$LOAD_FACTOR`). fio reads
 /// the digits before the first factor, so any other factor would be a mistake of the author.
 fn without_factors_of_one(text: &str) -> &str {
@@ -99,7 +108,8 @@ pub fn time_ns(text: &str) -> Result<u64, String> {
     if text.starts_with('(') {
         return whole(expression(text, time_unit_us)? * 1000.0, text);
     }
-    let us = scaled(without_factors_of_one(text), time_unit_us).ok_or_else(wrong)?;
+    let number = without_factors_of_one(first_of_sum(text));
+    let us = scaled(number, time_unit_us).ok_or_else(wrong)?;
     whole(us * 1000.0, text)
 }
 
@@ -371,6 +381,8 @@ mod tests {
             ("1H", 3600 * SECOND),
             ("(2*30)", 60 * SECOND),
             ("100*1", 100 * SECOND),
+            // fio 3.33 runs for 40 s.
+            ("40+30", 40 * SECOND),
             ("(2m)", 120 * SECOND),
             ("(500ms * 2)", SECOND),
         ] {
@@ -378,7 +390,9 @@ mod tests {
         }
         let short = ["2000", "3ms", "1s"].map(short_time_ns);
         assert_eq!(short, [Ok(2_000_000), Ok(3_000_000), Ok(SECOND)]);
-        for text in ["30sec", "5min", "", "s", "-1", "1.5s", "10 s 5"] {
+        for text in [
+            "30sec", "5min", "", "s", "40+", "+40", "4+3s", "-1", "1.5s", "10 s 5",
+        ] {
             assert!(time_ns(text).is_err(), "{text}");
         }
     }

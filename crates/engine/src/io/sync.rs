@@ -24,6 +24,9 @@ pub struct SyncBackend {
     pub(crate) write_flags: ReadWriteFlags,
     /// How writes become durable.
     pub(crate) sync_route: SyncRoute,
+    /// The description that has the claim on a device. The kernel drops the pages of a trimmed
+    /// block only through that one; through another, a trim of dirty pages fails (EBUSY).
+    pub(crate) claim: Option<OwnedFd>,
 }
 
 /// How a thread makes what it wrote durable.
@@ -46,6 +49,7 @@ impl SyncBackend {
             done: None,
             write_flags: ReadWriteFlags::empty(),
             sync_route: SyncRoute::Own,
+            claim: None,
         }
     }
 
@@ -128,7 +132,13 @@ impl Backend for SyncBackend {
             }
             Op::Sync(call) => self.sync(call),
             Op::WriteBack => write_back(fd.as_raw_fd(), offset, request.len),
-            Op::Call(call) => call_block(fd.as_raw_fd(), call, offset, u64::from(request.len)),
+            Op::Call(call) => {
+                let fd = match &self.claim {
+                    Some(claim) => claim.as_raw_fd(),
+                    None => fd.as_raw_fd(),
+                };
+                call_block(fd, call, offset, u64::from(request.len))
+            }
         };
         self.done = Some((request.slot, result));
         Ok(())

@@ -114,6 +114,21 @@ pub(crate) struct WorkerFiles<'a> {
     pub part: Option<PartOfFile>,
     /// The descriptions that it syncs, one for each of those, where they are others.
     pub synced: Vec<BorrowedFd<'a>>,
+    /// The description that has the claim on a device, for its trims.
+    pub claim: Option<BorrowedFd<'a>>,
+}
+
+impl WorkerFiles<'_> {
+    /// Leaves out the claim where it is the description of the target itself, because the thread
+    /// owns each of its descriptors once.
+    pub(crate) fn drop_own_claim(&mut self) {
+        if let Some(claim) = self.claim {
+            let is_target = |file: &BorrowedFd<'_>| file.as_raw_fd() == claim.as_raw_fd();
+            if self.target.iter().any(is_target) {
+                self.claim = None;
+            }
+        }
+    }
 }
 
 /// Starts one thread. A thread that panics has failed: otherwise the supervisor would wait for
@@ -126,7 +141,8 @@ pub(crate) fn spawn(
 ) -> io::Result<()> {
     let part = files.part.unwrap_or_default();
     let own_files = files.target.len();
-    let all = files.target.iter().chain(&files.synced);
+    let has_claim = files.claim.is_some();
+    let all = files.target.iter().chain(&files.synced).chain(&files.claim);
     let numbers: Vec<RawFd> = all.map(|file| file.as_raw_fd()).collect();
     std::thread::Builder::new()
         .name(format!("diskproof-{}", config.stream))
@@ -136,11 +152,13 @@ pub(crate) fn spawn(
             // Shared data is a number, or behind a lock that recovers from a panic (crate::lock).
             let worked = catch_unwind(AssertUnwindSafe(|| {
                 let mut own = own_descriptors(&numbers)?;
-                let synced = own.split_off(own_files.min(own.len()));
+                let mut synced = own.split_off(own_files.min(own.len()));
+                let claim = if has_claim { synced.pop() } else { None };
+                let others = OtherDescriptions { synced, claim };
                 let further = own.split_off(1.min(own.len()));
                 let first = own.pop().ok_or(io::ErrorKind::NotFound)?;
                 let files = TargetFiles::several(first, further, part);
-                work(config, files, synced, &start, &reports)
+                work(config, files, others, &start, &reports)
             }));
             let report = match worked.unwrap_or_else(|panic| Err(panic_error(&*panic))) {
                 Ok((done, cpu)) => WorkerReport::Done(number, Box::new(done), cpu),
@@ -161,10 +179,16 @@ fn panic_error(panic: &(dyn Any + Send)) -> io::Error {
     io::Error::other(WorkerPanic(text.unwrap_or("without a message").to_owned()))
 }
 
+/// The descriptions of a thread besides those that it reads and writes.
+struct OtherDescriptions {
+    synced: Vec<OwnedFd>,
+    claim: Option<OwnedFd>,
+}
+
 fn work(
     config: WorkerConfig,
     files: TargetFiles,
-    synced: Vec<OwnedFd>,
+    others: OtherDescriptions,
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
@@ -187,7 +211,7 @@ fn work(
         }
         EngineKind::Sync => {
             let sync_route = match &config.shared_sync {
-                _ if !synced.is_empty() => SyncRoute::Other(synced),
+                _ if !others.synced.is_empty() => SyncRoute::Other(others.synced),
                 Some(shared) => SyncRoute::Shared(Arc::clone(shared)),
                 None => SyncRoute::Own,
             };
@@ -201,6 +225,7 @@ fn work(
             };
             let mut backend = SyncBackend::new(files, buffers);
             (backend.write_flags, backend.sync_route) = (write_flags, sync_route);
+            backend.claim = others.claim;
             run_worker(config, backend, start, reports)
         }
         EngineKind::Mmap => {

@@ -21,11 +21,13 @@ use crate::run::supervise::StallTimeout;
 use diskproof_device::{OpenTarget, WriteDurability};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
+use diskproof_model::target::TargetKind;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -102,6 +104,16 @@ pub(crate) struct AssignmentState {
     pub hang: Option<Hang>,
     /// The number of running threads.
     working: usize,
+}
+
+/// The claim on a device that a workload trims.
+fn claim_for_trims<'a>(open: &'a OpenTarget, workload: &Workload) -> Option<BorrowedFd<'a>> {
+    let is_device = open.identity().kind == TargetKind::BlockDevice;
+    if is_device && workload.makes(OpKind::Trim) {
+        Some(open.claim())
+    } else {
+        None
+    }
 }
 
 /// A worker thread, as the supervisor sees it.
@@ -201,14 +213,16 @@ impl<'a> WorkerGroup<'a> {
                 let own = open.files_for_worker(durability)?;
                 descriptions.of_workers.push(own);
             }
-            let files = WorkerFiles {
+            let mut files = WorkerFiles {
                 target: match descriptions.of_workers.last() {
                     Some(own) => own.iter().map(AsFd::as_fd).collect(),
                     None => open.files().collect(),
                 },
                 part: open.part_of_file(),
                 synced: descriptions.synced.iter().map(AsFd::as_fd).collect(),
+                claim: claim_for_trims(open, workload),
             };
+            files.drop_own_claim();
             for mut config in worker {
                 config.number = self.handles.len();
                 let snapshot = Arc::clone(&config.snapshot);

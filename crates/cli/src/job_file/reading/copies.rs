@@ -63,7 +63,7 @@ pub(super) fn set_awaited_job(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
 pub(super) fn set_exit(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let ends_later_jobs = reader.choice("exit_what", &EXITS)?.unwrap_or(false);
     job.exits_all = reader.flag("exitall")?;
-    job.ends_everything = job.exits_all && ends_later_jobs;
+    job.ends_everything = ends_later_jobs;
     Ok(())
 }
 

@@ -94,8 +94,7 @@ impl JobReader<'_> {
     }
 
     /// Zones with gaps between them. As in fio, `zonesize` alone means strided zones.
-    fn zones(&self, job: &FioJob) -> Translated<Option<ZoneStride>> {
-        let rw = job.rw();
+    fn zones(&self, rw: Rw) -> Translated<Option<ZoneStride>> {
         let zone_bytes = self.bytes("zonesize", 0)?;
         if self.text("zonemode") == Some("zbd") {
             return Err(self.error(
@@ -107,10 +106,10 @@ impl JobReader<'_> {
         if !mode.unwrap_or(zone_bytes > 0) {
             return Ok(None);
         }
-        // As in fio, a job that has several files open has none.
-        if job.file_count() > 1 && self.bytes("openfiles", 0)? != 1 {
+        // As in fio, which looks at the option before it knows the number of files.
+        if self.bytes("openfiles", 0)? > 1 {
             self.translation
-                .ignore_option("zonemode", "no effect with several files");
+                .ignore_option("zonemode", "no effect with openfiles");
             return Ok(None);
         }
         let range_bytes = self.bytes("zonerange", zone_bytes)?;
@@ -243,7 +242,7 @@ fn set_gap(reader: &JobReader<'_>, job: &mut FioJob, gap: i64) -> Translated<()>
 
 /// `zonemode=strided`, whose zones replace those of `rw`.
 pub(super) fn set_zones(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    if let Some(zones) = reader.zones(job)? {
+    if let Some(zones) = reader.zones(job.rw())? {
         job.flags.shape.order.zone_stride = Some(zones);
         job.gap_step_bytes = None;
     }

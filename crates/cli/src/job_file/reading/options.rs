@@ -88,6 +88,10 @@ pub(super) const SETTERS: [OptionSetter; 50] = [
         "cpus_allowed cpumask cpus_allowed_policy prio prioclass nice",
         copies::set_scheduling,
     ),
+    setter(
+        "zonemode zonesize zonerange zoneskip",
+        operations::set_zones,
+    ),
     setter("mem", engine::set_pages),
     setter(
         "zero_buffers buffer_pattern buffer_compress_percentage buffer_compress_chunk \
@@ -98,10 +102,6 @@ pub(super) const SETTERS: [OptionSetter; 50] = [
     setter("exitall exit_what", copies::set_exit),
     setter("filename", files::set_filename),
     setter("nrfiles file_service_type", files::set_files),
-    setter(
-        "zonemode zonesize zonerange zoneskip",
-        operations::set_zones,
-    ),
     setter("wait_for", copies::set_awaited_job),
     setter("filename_format", files::set_filename_format),
     setter("name", copies::set_name),

@@ -1008,6 +1008,19 @@ fn job_of_several_sizes_reaches_its_size() {
 }
 
 #[test]
+fn rate_in_bytes_of_several_sizes_is_that_of_their_average() {
+    for (options, rate) in [
+        ("rw=read\nbssplit=4k/50:12k/50\nrate=1m", 128.0),
+        ("rw=randread\nbsrange=4k-12k\nrate=1m", 128.0),
+        ("rw=write\nbs=4k,8k\nrate=1m", 128.0),
+    ] {
+        assert_eq!(only(options).rate.unwrap().0, rate, "{options}");
+    }
+    let text = "[a]\nfilename=/dev/sda\nrw=read\nbssplit=4k/50:12k/50\nrate=1m\n";
+    assert!(notes(text).contains("of their average"));
+}
+
+#[test]
 fn number_ios_counts_after_the_warm_up_and_not_with_time() {
     let timed = only("rw=write\nnumber_ios=40\ntime_based\nruntime=1");
     assert_eq!(timed.ops, None);

@@ -245,6 +245,24 @@ fn several_files_that_exist_give_a_job_its_size_and_percentages() {
 }
 
 #[test]
+fn copies_at_percentages_of_several_new_files_move_the_bytes_of_fio() {
+    let text = "[a]\nrw=randread\nsize=1m\nnumjobs=3\noffset_increment=10%\n\
+                filename=/data/a:/data/b:/data/c\n";
+    let plan = as_fio(text).unwrap().plan;
+    let spans: Vec<(u64, u64)> = plan
+        .workloads
+        .iter()
+        .map(|one| span(&one.flags).unwrap())
+        .collect();
+    let starts: Vec<u64> = spans.iter().map(|one| one.0 / 4096).collect();
+    assert_eq!(starts, [0, 9, 18], "{spans:?}");
+    // fio 3.33: 85 blocks of each file.
+    for workload in &plan.workloads {
+        assert_eq!(workload.flags.bytes.unwrap().0, 255 * 4096);
+    }
+}
+
+#[test]
 fn file_grows_with_copies_at_percentages_of_what_was_found() {
     let text = "[a]\nrw=write\nsize=1500k\nnumjobs=3\nfilename=/data/a\noffset_increment=10%\n";
     let file_bytes =
@@ -255,14 +273,15 @@ fn file_grows_with_copies_at_percentages_of_what_was_found() {
 }
 
 #[test]
-fn zones_have_no_effect_with_several_files() {
+fn zones_have_no_effect_with_several_open_files() {
     let text = "[a]\nrw=read\nzonemode=strided\nzonesize=64k\nzoneskip=64k\nsize=1m\n";
-    for files in ["nrfiles=2\ndirectory=/data\n", "filename=/data/a:/data/b\n"] {
-        let read = as_fio(&format!("{text}{files}")).unwrap();
-        let flags = &read.plan.workloads[0].flags;
-        assert_eq!(flags.shape.order.zone_stride, None, "{files}");
-        assert!(read.notes.join("").contains("zonemode"), "{:?}", read.notes);
-    }
+    // fio 3.33 decides by the option alone: without it, zones stay with several files, too.
+    let several = as_fio(&format!("{text}openfiles=2\nnrfiles=2\ndirectory=/data\n")).unwrap();
+    let flags = &several.plan.workloads[0].flags;
+    assert_eq!(flags.shape.order.zone_stride, None);
+    assert!(several.notes.join("").contains("zonemode"));
+    assert!(as_fio(&format!("{text}nrfiles=2\ndirectory=/data\n")).is_err());
+    assert!(as_fio(&format!("{text}filename=/data/a:/data/b\n")).is_err());
     let one = as_fio(&format!("{text}filename=/data/a\n")).unwrap();
     assert!(
         one.plan.workloads[0]
