@@ -213,7 +213,6 @@ fn make_only(jobs: &mut [FioJob]) -> Translated<()> {
     for job in jobs {
         job.extent.ops = Some(1);
         job.extent.is_time_based = false;
-        job.numjobs = 1;
         job.flags = WorkloadFlags {
             rw: Some(Rw::RANDREAD),
             bs: job.flags.bs,

@@ -121,7 +121,9 @@ impl JobEntry {
         let Some(sync) = measurement.ops.get(&OpKind::Sync) else {
             return;
         };
-        self.sync.merge(&sync.latency);
+        if !self.hides_clat {
+            self.sync.merge(&sync.latency);
+        }
         if call == SyncCall::Fsync {
             self.syncs += sync.latency.count();
         }

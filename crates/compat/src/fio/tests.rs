@@ -436,6 +436,43 @@ fn syncs_are_counted_as_by_fio() {
 }
 
 #[test]
+fn times_of_syncs_are_hidden_with_those_of_completions() {
+    let text = |options: Vec<JobOption>| {
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![DescribedJob {
+                name: "a".to_owned(),
+                workloads: vec![JobWorkload {
+                    name: "a".to_owned(),
+                    target: 0,
+                }],
+                copies: 1,
+                options,
+                ..DescribedJob::default()
+            }],
+        };
+        let mut one = reads("a");
+        one.workload.sync = SyncPolicy::Every {
+            writes: 1,
+            call: SyncCall::Fsync,
+        };
+        let sync = one.ops[&OpKind::Read].clone();
+        one.ops.insert(OpKind::Sync, sync);
+        (request("--name=a").printer)(described)
+            .end(&result(&[one]))
+            .stdout
+    };
+    assert!(text(Vec::new()).contains("    sync (usec): "));
+    let hidden = text(vec![option("disable_clat", Some("1"))]);
+    // The number stays.
+    assert!(!hidden.contains("    sync ("), "{hidden}");
+    assert!(
+        hidden.contains("issued rwts: total=2000,0,0,2000 "),
+        "{hidden}"
+    );
+}
+
+#[test]
 fn heading_has_the_names_and_sizes_of_fio() {
     let heading = |rw: &str, sizes: [(u64, u64); 3], base: Base| {
         let described = DescribedJobs {

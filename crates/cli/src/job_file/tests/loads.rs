@@ -528,6 +528,10 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "random_distribution=zipf:1.2:0.5\nrw=randread",
         "3: random_distribution=zipf:1.2:0.5:",
     ),
+    (
+        "ioengine=io_uring\niodepth=2\nio_submit_mode=offload",
+        "5: io_submit_mode=offload:",
+    ),
     ("nrfiles=4", "3: nrfiles=4:"),
     ("rw=write\nverify_only", "4: verify_only:"),
     ("rw=rw\nverify=md5\nverify_only", "5: verify_only:"),
