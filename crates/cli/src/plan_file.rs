@@ -11,7 +11,7 @@ use diskproof_model::plan::{Skipped, Workload};
 use diskproof_model::target::TargetIdentity;
 use serde::Deserialize;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 /// Thousands of workloads with every key fit into this. A larger file is not a plan, and would take
@@ -65,6 +65,8 @@ pub struct KeptFile {
     pub file_bytes: u64,
     /// Where the part begins in each of several files.
     pub part_start: u64,
+    /// Whether several files are there already, as long as they must be.
+    pub is_complete: bool,
 }
 
 impl KeptFile {
@@ -75,6 +77,35 @@ impl KeptFile {
             ..Self::default()
         }
     }
+
+    /// The path of one of the files, whose target is their directory or the file itself.
+    pub(crate) fn path_of(name: &str, target: &Path) -> PathBuf {
+        if target.is_dir() {
+            target.join(name)
+        } else {
+            target.with_file_name(name)
+        }
+    }
+
+    /// The file that holds this byte of a target of so many bytes, and the place of the byte in it.
+    pub(crate) fn place(&self, offset: u64, target_bytes: u64) -> KeptPlace<'_> {
+        let last = self.names.len().saturating_sub(1);
+        let part_bytes = (target_bytes / self.names.len().max(1) as u64).max(1);
+        let index = usize::try_from(offset / part_bytes).map_or(last, |index| index.min(last));
+        KeptPlace {
+            name: &self.names[index],
+            offset: offset - index as u64 * part_bytes + self.part_start,
+        }
+    }
+}
+
+/// A byte in one of the files of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeptPlace<'a> {
+    /// The name of the file.
+    pub name: &'a str,
+    /// The place of the byte in it.
+    pub offset: u64,
 }
 
 /// A limit of a profile.

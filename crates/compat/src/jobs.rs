@@ -1,6 +1,7 @@
 //! What a command line of jobs asks for. The jobs themselves are read by the caller, who knows
 //! their options and the files.
 
+use crate::fio_values::Base;
 use crate::printer::ToolPrinter;
 use diskproof_model::measurement::Measurement;
 use std::path::PathBuf;
@@ -64,6 +65,25 @@ impl JobWorkload {
     }
 }
 
+/// The smallest and the largest size of requests, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeRange {
+    /// The smallest size.
+    pub least: u64,
+    /// The largest size.
+    pub most: u64,
+}
+
+impl Default for SizeRange {
+    /// The size of fio's requests without any option.
+    fn default() -> Self {
+        Self {
+            least: 4096,
+            most: 4096,
+        }
+    }
+}
+
 /// A job that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DescribedJob {
@@ -81,6 +101,10 @@ pub struct DescribedJob {
     pub files: usize,
     /// New files of each copy.
     pub new_files: u64,
+    /// The sizes of its reads, writes and trims.
+    pub block_sizes: [SizeRange; 3],
+    /// The unit in which the output shows sizes first (`kb_base`).
+    pub base: Base,
 }
 
 impl DescribedJob {

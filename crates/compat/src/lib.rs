@@ -34,7 +34,7 @@ pub use fio::{
 };
 pub use jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
-    OptionsJob,
+    OptionsJob, SizeRange,
 };
 pub use load::{
     DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext, PrimeRequest,

@@ -369,6 +369,14 @@ impl OpenTarget {
         self.fd.as_fd()
     }
 
+    /// The description that came from the gate, which has the claim on a device.
+    pub fn claim(&self) -> BorrowedFd<'_> {
+        match &self.first {
+            Some(first) => first.as_fd(),
+            None => self.fd(),
+        }
+    }
+
     /// The identity of the target; for a scratch file, that of its directory.
     pub fn identity(&self) -> &TargetIdentity {
         &self.identity

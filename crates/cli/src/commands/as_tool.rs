@@ -514,12 +514,7 @@ fn register_kept_files(kept_files: &[Option<KeptFile>], targets: &[String]) {
         // A plan shows the new file itself as the target.
         let target = Path::new(&targets[index]);
         for name in &kept.names {
-            let file = if target.is_dir() {
-                target.join(name)
-            } else {
-                target.with_file_name(name)
-            };
-            register(&file, InputRole::Target);
+            register(&KeptFile::path_of(name, target), InputRole::Target);
         }
     }
 }
@@ -597,8 +592,12 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
         closeness: Closeness::Fio,
         ..CliOverrides::default()
     };
-    JobFile::translate_all(&texts, overrides, &System)
-        .map_err(|error| Failure::Usage(error.to_string()))
+    let translated = JobFile::translate_all(&texts, overrides, &System)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    match translated.jobs.group_error() {
+        Some(why) => Err(Failure::Usage(why)),
+        None => Ok(translated),
+    }
 }
 
 fn read_job_file(path: &Path) -> Result<String, String> {

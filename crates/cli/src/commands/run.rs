@@ -7,7 +7,7 @@ use crate::agreement::Agreement;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::job_file::{CliOverrides, JobFile, System, read_text};
-use crate::plan_file::{PlanFile, ResolvedWorkloads, resolve_planned, sector_bytes};
+use crate::plan_file::{PlanFile, ResolvedWorkloads, ScratchFile, resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::eprint_text;
@@ -372,7 +372,8 @@ impl RunRequest {
         };
         let has_content = identities
             .iter()
-            .any(|identity| identity.kind != TargetKind::Directory);
+            .any(|identity| identity.kind != TargetKind::Directory)
+            || has_complete_files(files);
         let context = ResolveContext {
             target_bytes: target_bytes(identities, &sizes_bytes, scratch_bytes),
             memory,
@@ -607,6 +608,15 @@ pub(crate) fn plan_jobs(
     let mut plan = request.plan(&identities, Memory::of_host())?;
     plan.origin.verb = format!("as {tool}");
     Ok((plan, identities))
+}
+
+/// Whether every scratch file stands for several files that are there already.
+fn has_complete_files(files: &[ScratchFile]) -> bool {
+    let is_complete = |file: &ScratchFile| match &file.kept {
+        Some(kept) => kept.is_complete,
+        None => false,
+    };
+    !files.is_empty() && files.iter().all(is_complete)
 }
 
 /// Whether the first operand defines the workloads.

@@ -100,7 +100,7 @@ fn lap_bytes(job: &FioJob, part: FilePart, asked: u64) -> u64 {
     let block = job.smallest_block();
     let size = job.whole_blocks(part.job_bytes);
     let in_file = part.length / block * block;
-    if job.is_mapped || !(job.is_random() || job.rw().is_mix()) {
+    if job.visits_each_once() || !(job.is_random() || job.rw().is_mix()) {
         // Ends with the last whole block of the file.
         return if job.laps_have_whole_file() {
             in_file
@@ -111,7 +111,7 @@ fn lap_bytes(job: &FioJob, part: FilePart, asked: u64) -> u64 {
     if job.is_random() {
         return if job.laps_have_whole_file() {
             job.whole_blocks(asked.max(part.job_bytes).saturating_mul(job.extent.loops))
-        } else if job.rw().changes_blocks() {
+        } else if job.rw().changes_blocks() && !job.is_mapped {
             size.max(job.whole_blocks(asked))
         } else {
             size

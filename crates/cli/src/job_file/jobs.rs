@@ -4,7 +4,8 @@
 use super::sections::{Section, SourceLine};
 use super::translation::JobFileError;
 use crate::workload::{BlockSize, Count, Time, WorkloadFlags};
-use diskproof_compat::fio_values::Amount;
+use diskproof_compat::SizeRange;
+use diskproof_compat::fio_values::{Amount, Base};
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::{Order, Rw};
@@ -44,6 +45,10 @@ pub(crate) struct FioJob {
     pub name: String,
     /// The author's description.
     pub description: Option<String>,
+    /// The sizes of its reads, writes and trims in the output.
+    pub shown_sizes: [SizeRange; 3],
+    /// The unit in which the output shows sizes first.
+    pub base: Base,
     /// The distance between the starts of its requests, where gaps between them are zones.
     pub gap_step_bytes: Option<u64>,
     /// The keys of each copy that depend neither on its part of the file nor on the page cache.
@@ -60,7 +65,7 @@ pub(crate) struct FioJob {
     pub cache: Cache,
     /// Part of the file, and amount of I/O.
     pub extent: JobExtent,
-    /// Whether fio visits every block once before it visits one again.
+    /// Whether fio keeps a map of the blocks that random offsets have visited.
     pub is_mapped: bool,
     /// Whether fio writes the file before a job that only writes.
     pub overwrites: bool,
@@ -119,6 +124,8 @@ impl FioJob {
             section: section.name.clone(),
             name: section.name.clone(),
             description: None,
+            shown_sizes: Default::default(),
+            base: Base::default(),
             gap_step_bytes: None,
             flags,
             numjobs: 1,
@@ -160,9 +167,52 @@ impl FioJob {
         }
     }
 
+    /// The number of files of each copy.
+    pub(crate) fn file_count(&self) -> u64 {
+        match &self.filename {
+            Some(given) => given.names.len() as u64,
+            None => self.files,
+        }
+    }
+
     /// Whether its files have one name together, and vanish at the end.
     pub(crate) fn vanishes(&self) -> bool {
         self.unlinks || (self.files > 1 && !self.keeps_files)
+    }
+
+    /// Where a copy begins in a file of so many bytes; `None` for a percentage of an unknown size.
+    pub(crate) fn start_of_copy(&self, copy: u64, file_bytes: Option<u64>) -> Option<u64> {
+        let JobExtent {
+            offset, increment, ..
+        } = self.extent;
+        if let (Amount::Bytes(offset), Amount::Bytes(increment)) = (offset, increment) {
+            return Some(offset.saturating_add(increment.saturating_mul(copy)));
+        }
+        // As in fio, only an offset in percent is moved to the next block.
+        let file_bytes = file_bytes?;
+        let before = increment.bytes(file_bytes).saturating_mul(copy);
+        let place = offset.bytes(file_bytes).saturating_add(before);
+        place.checked_next_multiple_of(self.smallest_block().max(1))
+    }
+
+    /// Takes its percentages, and its size if it has none, from its several files, which are there
+    /// and have so many bytes each.
+    pub(crate) fn resolve_on_files(&mut self, file_bytes: u64) {
+        let block = self.smallest_block().max(1);
+        let extent = &mut self.extent;
+        if let Amount::Percent(_) = extent.offset {
+            let start = extent.offset.bytes(file_bytes);
+            extent.offset = Amount::Bytes(start.next_multiple_of(block));
+        }
+        extent.increment = Amount::Bytes(extent.increment.bytes(file_bytes));
+        let behind = file_bytes.saturating_sub(extent.offset.bytes(file_bytes));
+        let each = match extent.size {
+            _ if extent.file_bytes.is_some() => return,
+            Some(Amount::Bytes(_)) => return,
+            Some(share) => share.bytes(file_bytes).min(behind) / block * block,
+            None => behind,
+        };
+        self.extent.size = Some(Amount::Bytes(each.saturating_mul(self.file_count())));
     }
 
     /// Where it begins in each of its several new files. There is no file yet of which fio could
@@ -175,7 +225,7 @@ impl FioJob {
 
     /// The bytes that it uses in each of its several new files; `None` where that follows from
     /// other files.
-    fn bytes_in_each_file(&self) -> Option<u64> {
+    pub(crate) fn bytes_in_each_file(&self) -> Option<u64> {
         let files = self.files.max(1);
         match (self.extent.file_bytes, self.extent.size) {
             (Some(total), size) => {
@@ -243,6 +293,12 @@ impl FioJob {
     pub(crate) fn whole_blocks(&self, bytes: u64) -> u64 {
         let block = self.smallest_block().max(1);
         bytes.div_ceil(block).saturating_mul(block)
+    }
+
+    /// Whether it visits every block once before it visits one again. The blocks behind a random
+    /// offset (`randread:8`) do not count in fio's map.
+    pub(crate) fn visits_each_once(&self) -> bool {
+        self.is_mapped && self.flags.shape.order.random_run.is_none()
     }
 
     /// Whether its offsets are random, and all alike.

@@ -66,7 +66,12 @@ impl JobFile {
         environment: &dyn Environment,
     ) -> Result<Self, JobFileError> {
         let read = sections::read_sections(texts, environment)?;
-        let sections = named_sections(read.sections, overrides.sections)?;
+        let sections = match read.no_job {
+            // As in fio, nothing is wrong with jobs that are only checked or shown.
+            Some(_) if overrides.only_options => Vec::new(),
+            Some(why) => return Err(why),
+            None => named_sections(read.sections, overrides.sections)?,
+        };
         let translation = Translation::new(overrides, environment);
         if let Some(unset) = read.unset {
             // Setting the variable would not help where the engine is not supported.
@@ -80,6 +85,7 @@ impl JobFile {
             jobs.push(reading::read_job(section, &translation)?);
         }
         check_copies(&jobs)?;
+        share_exitall(&mut jobs);
         replace_creating_jobs(&mut jobs)?;
         let written = WrittenJobs {
             sections: &sections,
@@ -174,6 +180,15 @@ fn number_copies(jobs: &mut [FioJob]) {
     }
 }
 
+/// As in fio, `exitall` of one job is that of all, and `exit_what` of each needs it.
+fn share_exitall(jobs: &mut [FioJob]) {
+    let exits_all = jobs.iter().any(|job| job.exits_all);
+    for job in jobs {
+        job.exits_all = exits_all;
+        job.ends_everything &= exits_all;
+    }
+}
+
 /// Refuses more jobs and copies than [`COPIES_MAX`].
 fn check_copies(jobs: &[FioJob]) -> Translated<()> {
     let mut copies = 0;
@@ -203,7 +218,6 @@ fn replace_creating_jobs(jobs: &mut [FioJob]) -> Translated<()> {
     for job in jobs {
         job.extent.ops = Some(1);
         job.extent.is_time_based = false;
-        job.numjobs = 1;
         job.flags = WorkloadFlags {
             rw: Some(Rw::RANDREAD),
             bs: job.flags.bs,
@@ -239,6 +253,8 @@ impl WrittenJobs<'_> {
                 copies: job.numjobs,
                 files: carried.visited_files,
                 new_files: carried.new_files,
+                block_sizes: job.shown_sizes,
+                base: job.base,
             });
         }
         DescribedJobs {

@@ -82,12 +82,16 @@ struct TargetRoot {
     path: Option<PathBuf>,
     /// Its size, where it is known; the smallest of several.
     bytes: Option<u64>,
+    /// The size that its file has before it grows.
+    found_bytes: Option<u64>,
     /// Whether its files are scratch files.
     is_scratch: bool,
     /// Whether its file exists, and grows.
     grows: bool,
     /// The names under which its file, or its files, stay; none of one that vanishes.
     names: Vec<String>,
+    /// Whether its several files are there already, as long as the job needs them.
+    is_complete: bool,
     /// Whether it is a block device, which ends where it ends.
     is_device: bool,
 }
@@ -108,7 +112,7 @@ pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translate
     let root_finder = RootFinder {
         given: given_root(translation),
         written: written_files(jobs, &paths),
-        needed: needed_bytes(jobs, &paths),
+        needed: needed_bytes(jobs, &paths, translation),
         vanishing: vanishing_files(jobs, &paths),
         translation,
     };
@@ -278,19 +282,25 @@ fn kept_file(root: &TargetRoot, members: &[&JobFiles<'_>]) -> Option<KeptFile> {
         names: root.names.clone(),
         file_bytes,
         part_start,
+        is_complete: root.is_complete,
     })
 }
 
 /// Notes the files that stay.
 fn note_kept(roots: &[&TargetRoot], translation: &Translation<'_>) {
-    let kept: usize = roots.iter().map(|root| root.names.len()).sum();
+    let new: Vec<&TargetRoot> = roots
+        .iter()
+        .copied()
+        .filter(|root| !root.is_complete)
+        .collect();
+    let kept: usize = new.iter().map(|root| root.names.len()).sum();
     if kept > 1 {
         translation.note_line(format!(
             "the {kept} new files of the jobs are filled before their first use, and stay"
         ));
         return;
     }
-    for root in roots {
+    for root in new {
         for name in &root.names {
             let directory = root.path.clone().unwrap_or_default();
             let path = translation.shown(&directory.join(name));
@@ -466,8 +476,10 @@ impl RootFinder<'_> {
         let shown = quoted(&self.translation.shown(path));
         let kind = self.translation.path_kind(path);
         if job.keeps_files {
+            let names = kept_names(job);
             return Ok(TargetRoot {
-                names: kept_names(job),
+                is_complete: self.has_files(job, directory_of(path), &names),
+                names,
                 ..self.scratch_beside(path)?
             });
         }
@@ -476,6 +488,7 @@ impl RootFinder<'_> {
                 let needed = self.needed.get(path);
                 Ok(TargetRoot {
                     bytes: needed.map(|bytes| bytes.next_multiple_of(PAGE_BYTES)),
+                    found_bytes: Some(bytes),
                     grows: true,
                     names: file_names(path),
                     ..self.scratch_beside(path)?
@@ -507,6 +520,19 @@ impl RootFinder<'_> {
             }),
             PathKind::Nothing => self.scratch_beside(path),
         }
+    }
+
+    /// Whether several files of a job are there, as long as it needs them.
+    fn has_files(&self, job: &FioJob, directory: &Path, names: &[String]) -> bool {
+        let Some(needed_bytes) = job.bytes_of_each_file() else {
+            return false;
+        };
+        names.iter().all(
+            |name| match self.translation.path_kind(&directory.join(name)) {
+                PathKind::File(bytes) => bytes >= needed_bytes,
+                _ => false,
+            },
+        )
     }
 
     /// Whether a file stays where fio leaves it.
@@ -625,6 +651,11 @@ fn parts_in_files(
         whole => whole,
     };
     let mut parts = Vec::new();
+    // As in fio, all copies take a percentage of the file as it was found, or as the first makes it.
+    let percent_of = root
+        .found_bytes
+        .or(file_bytes)
+        .or(job.extent.new_file_bytes());
     for copy in job.first_in_section..job.first_in_section + job.numjobs {
         if let Some(bytes) = job.kept_bytes() {
             parts.push(FilePart {
@@ -636,7 +667,7 @@ fn parts_in_files(
             });
             continue;
         }
-        let mut part = copy_part(job, copy, file_bytes, root)?;
+        let mut part = copy_part(job, copy, file_bytes, percent_of, root)?;
         if file_bytes.is_none() && !is_shared && (files.is_own || job.numjobs == 1) {
             fit_new_file(job, copy, &mut part);
         }
@@ -760,21 +791,19 @@ fn bytes_or_zero(amount: Amount) -> u64 {
     }
 }
 
-/// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists.
+/// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists;
+/// places in percent are those of `percent_of`.
 fn copy_part(
     job: &FioJob,
     copy: u64,
     whole: Option<u64>,
+    percent_of: Option<u64>,
     root: &TargetRoot,
 ) -> Translated<FilePart> {
     let extent = &job.extent;
     let base = whole.or(extent.new_file_bytes());
-    let increment = known_bytes(job, extent.increment, base)?.saturating_mul(copy);
-    let offset = known_bytes(job, extent.offset, base)?.saturating_add(increment);
-    // As in fio, only an offset in percent is moved to the next block.
-    let start = match (extent.offset, extent.increment) {
-        (Amount::Bytes(_), Amount::Bytes(_)) => offset,
-        _ => offset.next_multiple_of(job.smallest_block().max(1)),
+    let Some(start) = job.start_of_copy(copy, percent_of) else {
+        return Err(percent_of_nothing(job));
     };
     let rest = whole.map(|whole| whole.saturating_sub(start));
     let length = match (extent.size, rest) {
@@ -816,10 +845,14 @@ fn known_bytes(job: &FioJob, amount: Amount, whole: Option<u64>) -> Translated<u
     match (amount, whole) {
         (Amount::Bytes(bytes), _) => Ok(bytes),
         (percent, Some(whole)) => Ok(percent.bytes(whole)),
-        (Amount::Percent(_), None) => Err(job.error_without_options(
-            "a value in percent needs an existing file or device, or a size in bytes",
-        )),
+        (Amount::Percent(_), None) => Err(percent_of_nothing(job)),
     }
+}
+
+fn percent_of_nothing(job: &FioJob) -> JobFileError {
+    job.error_without_options(
+        "a value in percent needs an existing file or device, or a size in bytes",
+    )
 }
 
 /// The error of a job on a new file whose size nothing tells.

@@ -178,6 +178,8 @@ pub(crate) struct ReadSections {
     pub global: Vec<Rc<Setting>>,
     /// The error of the first environment variable that is not set.
     pub unset: Option<JobFileError>,
+    /// The error of texts without any job.
+    pub no_job: Option<JobFileError>,
 }
 
 /// Reads the sections of all `texts`. As in fio, global options also apply to the texts behind.
@@ -212,15 +214,15 @@ pub(crate) fn read_sections(
     if !reader.done.sections.is_empty() {
         return Ok(reader.done);
     }
-    if let Some(glued) = reader.glued {
-        return Err(glued);
-    }
     let first_line = SourceLine {
         file: last_file,
         line: 1,
         origin: TextOrigin::JobFile,
     };
-    Err(first_line.error("the file has no job; add a section such as [reads] with rw=randread"))
+    let missing =
+        first_line.error("the file has no job; add a section such as [reads] with rw=randread");
+    reader.done.no_job = Some(reader.glued.take().unwrap_or(missing));
+    Ok(reader.done)
 }
 
 /// Reads texts line by line.

@@ -27,6 +27,11 @@ const COLON_SEPARATES: &str = "A colon separates names; write \\: for one in a n
 /// scratch file.
 pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>) {
     let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| all_paths(job, translation)).collect();
+    for (index, job) in jobs.iter_mut().enumerate() {
+        if let Some(bytes) = bytes_of_own_files(job, &paths[index], translation) {
+            job.resolve_on_files(bytes);
+        }
+    }
     let mut can_keep = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
         can_keep.push(
@@ -45,6 +50,29 @@ pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>
     for (job, keeps) in jobs.iter_mut().zip(keep) {
         job.keeps_files = keeps;
     }
+}
+
+/// The bytes of each of the several files of a job, where all are there, ours and alike.
+fn bytes_of_own_files(
+    job: &FioJob,
+    paths: &[PathBuf],
+    translation: &Translation<'_>,
+) -> Option<u64> {
+    let has_targets = !translation.overrides.targets.is_empty();
+    if job.file_count() <= 1 || has_targets || !translation.is_as_fio() {
+        return None;
+    }
+    let mut found = None;
+    for path in paths {
+        let PathKind::File(bytes) = translation.path_kind(path) else {
+            return None;
+        };
+        if !is_ours(path, translation) || found.is_some_and(|other| other != bytes) {
+            return None;
+        }
+        found = Some(bytes);
+    }
+    found
 }
 
 /// Whether two jobs have the same part of each of several files.
@@ -93,7 +121,7 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
     let is_one_part = has_own_names || job.extent.increment == Amount::ZERO;
     let is_in_one_directory = paths.iter().all(|path| path.parent() == paths[0].parent());
     paths.len() > 1
-        && file_count(job) > 1
+        && job.file_count() > 1
         && job.engine() != EngineKind::Null
         && !has_offsets
         && !job.unlinks
@@ -107,18 +135,10 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
         && (is_in_one_directory || has_own_names)
 }
 
-/// The number of files of each copy of a job.
-fn file_count(job: &FioJob) -> u64 {
-    match &job.filename {
-        Some(given) => given.names.len() as u64,
-        None => job.files,
-    }
-}
-
 /// A copy of the job whose several files stay.
 fn as_kept(job: &FioJob) -> FioJob {
     FioJob {
-        files: file_count(job),
+        files: job.file_count(),
         keeps_files: true,
         ..job.clone()
     }
@@ -186,6 +206,7 @@ fn last_part(name: &str) -> String {
 
 /// Divides a job into parts with one file or directory each.
 pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
+    check_file_size(job, translation)?;
     match &job.filename {
         // The targets of the command line replace them.
         _ if !translation.overrides.targets.is_empty() => Ok(vec![job.clone()]),
@@ -270,6 +291,7 @@ fn divide_by_files(
         return Ok(vec![joined_files(job, paths.len(), translation)]);
     }
     if missing.len() == paths.len() && !has_own_files {
+        let job = &with_plain_increment(job);
         if let Err(why) = check_new_files(job, &paths) {
             return Err(given.source.error(format!("{why}. {COLON_SEPARATES}")));
         }
@@ -306,6 +328,38 @@ fn divide_by_files(
         parts.push(part);
     }
     Ok(concurrent(parts))
+}
+
+/// The job with an increment in bytes in place of percent: copies begin at different places of the
+/// files that the first one makes, wherever those lie.
+fn with_plain_increment(job: &FioJob) -> FioJob {
+    let mut plain = job.clone();
+    let extent = &mut plain.extent;
+    if let (Amount::Percent(_), Amount::ZERO, Some(Amount::Bytes(size)), None) = (
+        extent.increment,
+        extent.offset,
+        extent.size,
+        extent.file_bytes,
+    ) {
+        let increment = extent.increment.bytes(size / job.file_count());
+        let block = job.smallest_block().max(1);
+        extent.increment = Amount::Bytes(increment.next_multiple_of(block));
+    }
+    plain
+}
+
+/// Refuses several files that are each smaller than a block.
+fn check_file_size(job: &FioJob, translation: &Translation<'_>) -> Translated<()> {
+    if !translation.is_as_fio() || job.file_count() <= 1 {
+        return Ok(());
+    }
+    match as_kept(job).bytes_in_each_file() {
+        Some(bytes) if bytes < job.smallest_block() => Err(job.error_without_options(
+            "each of the job's files is smaller than a block, so fio moves nothing; use a larger \
+             size, fewer files, or a smaller bs",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses an offset that moves other bytes in one file of the total size than in each of several.
@@ -493,12 +547,18 @@ pub(crate) fn vanishing_files<'a>(
 pub(crate) fn needed_bytes<'a>(
     jobs: &[FioJob],
     paths: &'a [Vec<PathBuf>],
+    translation: &Translation<'_>,
 ) -> BTreeMap<&'a PathBuf, u64> {
     let mut needed = BTreeMap::new();
     for (index, job) in jobs.iter().enumerate() {
-        if let Some(end) = end_of(job)
-            && let Some(path) = paths[index].first()
-        {
+        let Some(path) = paths[index].first() else {
+            continue;
+        };
+        let found_bytes = match translation.path_kind(path) {
+            PathKind::File(bytes) => Some(bytes),
+            _ => None,
+        };
+        if let Some(end) = end_of(job, found_bytes) {
             let bytes = needed.entry(path).or_insert(0);
             *bytes = end.max(*bytes);
         }
@@ -506,20 +566,15 @@ pub(crate) fn needed_bytes<'a>(
     needed
 }
 
-/// Where the last copy of a job ends; `None` where that follows from the size of the file.
-fn end_of(job: &FioJob) -> Option<u64> {
+/// Where the last copy of a job ends; `None` where that follows from the size of the file. A
+/// percentage is of the file as it was found.
+fn end_of(job: &FioJob, found_bytes: Option<u64>) -> Option<u64> {
     let extent = &job.extent;
-    let Amount::Bytes(offset) = extent.offset else {
-        return None;
-    };
-    let Amount::Bytes(increment) = extent.increment else {
-        return None;
-    };
     let Some(Amount::Bytes(size)) = extent.size else {
         return None;
     };
     let last_copy = job.first_in_section + job.numjobs - 1;
-    let start = offset.checked_add(increment.checked_mul(last_copy)?)?;
+    let start = job.start_of_copy(last_copy, found_bytes)?;
     let end = start.checked_add(size)?;
     Some(end.min(extent.file_bytes.unwrap_or(u64::MAX)))
 }

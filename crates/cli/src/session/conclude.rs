@@ -1,5 +1,6 @@
 //! The end of a run: the record, its files, the history, the page on stdout, and the exit code.
 
+use super::damaged_blocks::damaged_block_lines;
 use super::job::Shown;
 use super::sink::EarlyEnd;
 use super::watchdog::EndedRun;
@@ -224,8 +225,11 @@ fn end_tool(tool: &SharedPrinter, record: &Record, end: &EndedRun) -> ToolEnd {
             stderr.push_str(&line);
         }
     }
+    let damaged = damaged_block_lines(tool, record);
+    stderr.push_str(&damaged);
     for finding in &record.findings {
-        if spoils_figures(finding) {
+        let is_shown = finding.code == "bad-blocks" && !damaged.is_empty();
+        if spoils_figures(finding) && !is_shown {
             let line = format!("{}: {}: {}\n", tool.name, finding.code, finding.claim);
             stderr.push_str(&line);
         }

@@ -6,6 +6,7 @@ mod accept;
 mod bench;
 mod campaign;
 mod conclude;
+mod damaged_blocks;
 mod drive;
 mod fences;
 mod files;

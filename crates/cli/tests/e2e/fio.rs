@@ -797,3 +797,115 @@ fn base_of_units_applies_to_the_options_behind_it() {
         assert_eq!(moved(&first_job(&ran)), [0, 0, ops, bytes], "{line}");
     }
 }
+
+#[test]
+fn failed_verify_names_the_file_and_the_place_in_it() {
+    let here = place();
+    let job = |options: &str| {
+        let line = format!("--name=j --bs=4k --verify=pattern {options}");
+        as_fio_in(here.path(), &argv(&line))
+    };
+    let files = "--verify_pattern=0x11 --size=128k --filename=a:b";
+    job(&format!("--rw=write {files}")).exits(0);
+    job("--rw=write --verify_pattern=0x22 --filename=b --offset=16k --size=8k").exits(0);
+    let ran = job(&format!("--rw=read {files}"));
+    ran.exits(1);
+    for (place, count) in [
+        ("a offset", 0),
+        ("b offset 16384:", 1),
+        ("b offset 20480:", 1),
+    ] {
+        let found = ran.err.matches(&format!("/{place}")).count();
+        assert_eq!(found, count, "{place}: {}", ran.err);
+    }
+    assert!(ran.err.contains("2 of 32 blocks"), "{}", ran.err);
+}
+
+#[test]
+fn heading_is_that_of_the_real_fio() {
+    let Ok(_) = Command::new("fio").arg("--version").output() else {
+        eprintln!("SKIPPED: heading_is_that_of_the_real_fio: fio is missing");
+        return;
+    };
+    for line in [
+        "--name=a --rw=read --kb_base=1000 --size=1M --bs=4k",
+        "--name=a --rw=read --size=1M --bs=4k --kb_base=1000",
+        "--kb_base=1000 --name=a --rw=readwrite --size=2M --bsrange=4k-16k --bs=1k",
+        "--name=a --rw=randread:8 --size=1m --bssplit=4k/50:8k/50,64k",
+        "--name=a --rw=write --size=1m --bs=,8k --numjobs=2",
+    ] {
+        let head = |text: &str| -> Vec<String> {
+            let lines = text
+                .lines()
+                .take_while(|line| !line.starts_with("Starting"));
+            lines.map(str::to_owned).collect()
+        };
+        let (here, other) = (place(), place());
+        let words = argv(line);
+        let ran = as_fio_in(here.path(), &words);
+        ran.exits(0);
+        let real = Command::new("fio")
+            .args(&words)
+            .current_dir(other.path())
+            .output()
+            .unwrap();
+        let real = String::from_utf8(real.stdout).unwrap();
+        assert_eq!(head(&ran.out), head(&real), "{line}");
+    }
+}
+
+#[test]
+fn files_of_an_earlier_run_give_a_job_its_size() {
+    let (here, other) = (place(), place());
+    let write = argv("--output-format=json --name=j --rw=write --nrfiles=2 --size=1m");
+    as_fio_in(here.path(), &write).exits(0);
+    let has_real = Command::new("fio")
+        .args(&write)
+        .current_dir(other.path())
+        .output()
+        .is_ok();
+    for (options, kib) in [
+        ("", 1024),
+        ("--size=50%", 512),
+        ("--offset=25%", 768),
+        ("--size=50% --offset=75%", 256),
+    ] {
+        let line = format!("--output-format=json --name=j --rw=read --nrfiles=2 {options}");
+        let words = argv(&line);
+        let wanted = [kib / 4, kib * 1024, 0, 0];
+        let ran = as_fio_in(here.path(), &words);
+        ran.exits(0);
+        assert_eq!(moved(&first_job(&ran)), wanted, "{options}");
+        if has_real {
+            let real = Command::new("fio")
+                .args(&words)
+                .current_dir(other.path())
+                .output()
+                .unwrap();
+            let report: Value = serde_json::from_slice(&real.stdout).unwrap();
+            assert_eq!(moved(&report["jobs"][0]), wanted, "{options}");
+        }
+    }
+}
+
+/// The probes of blktests (common/iopoll) and xfstests (`_require_fio`).
+#[test]
+fn probes_with_jobs_and_without_are_answered() {
+    let here = place();
+    let polled = argv("--parse-only --name=test --ioengine=pvsync2 --hipri=1");
+    as_fio_in(here.path(), &polled).exits(0);
+    let text = "[global]\nrw=write\niodepth=128*1\nruntime=40+30\n";
+    std::fs::write(here.path().join("global"), text).unwrap();
+    for probe in ["--parse-only", "--showcmd", "--warnings-fatal --showcmd"] {
+        let line = format!("{probe} global");
+        let ran = as_fio_in(here.path(), &argv(&line));
+        ran.exits(0);
+        if probe.contains("showcmd") {
+            assert_eq!(
+                ran.out,
+                "fio --rw=write --iodepth='128*1' --runtime=40+30 \n"
+            );
+        }
+    }
+    as_fio_in(here.path(), &["global"]).exits(1);
+}

@@ -83,6 +83,35 @@ fn device_is_trimmed_only_where_it_is_released() {
 }
 
 #[test]
+fn copies_trim_what_they_wrote_through_the_page_cache() {
+    needs!("losetup");
+    let place = place();
+    let file = place.path().join("image");
+    image(&file);
+    let device = Loop::over(&file, &[]);
+    let node = device.node.as_path();
+    for rw in ["trimwrite", "randtrimwrite"] {
+        let ran = run([
+            "as",
+            "--destroy",
+            name(node),
+            "--wipe-unknown",
+            "fio",
+            "--name=t",
+            "--ioengine=psync",
+            "--bs=64k",
+            "--size=4m",
+            "--numjobs=2",
+            &format!("--rw={rw}"),
+            &format!("--filename={}", node.display()),
+        ]);
+        // With a description of its own, the second copy failed (EBUSY).
+        ran.exits(0);
+        assert_eq!(ran.err.matches("EBUSY").count(), 0, "{}", ran.err);
+    }
+}
+
+#[test]
 fn fio_trims_in_its_own_words() {
     needs!("losetup");
     let place = place();

@@ -4,6 +4,32 @@ use super::job_options::fio_option;
 use crate::jobs::{DescribedJob, DescribedJobs};
 
 impl DescribedJobs {
+    /// The error of a job with `group_reporting` that shows other latencies than one before it in
+    /// its group.
+    pub fn group_error(&self) -> Option<String> {
+        for (index, job) in self.jobs.iter().enumerate() {
+            if !self.is_on(job, "group_reporting", false) {
+                continue;
+            }
+            let own = self.shows_lat(job);
+            let before = &self.jobs[..index];
+            if before
+                .iter()
+                .any(|other| other.group == job.group && self.shows_lat(other) != own)
+            {
+                let name = &job.name;
+                return Some(format!("lat_percentiles in job: {name} differs from group"));
+            }
+        }
+        None
+    }
+
+    /// Whether the percentiles of a job are those of whole latencies.
+    fn shows_lat(&self, job: &DescribedJob) -> bool {
+        let is_hidden = self.is_on(job, "disable_lat", false);
+        self.is_on(job, "lat_percentiles", false) && !is_hidden
+    }
+
     /// The value of an option of a job under any of its names; empty for an option without a value.
     pub(super) fn value(&self, job: &DescribedJob, key: &str) -> Option<String> {
         for option in job.options.iter().rev().chain(self.global.iter().rev()) {

@@ -155,7 +155,6 @@ fn ranges(shares: &[(&str, f64)]) -> Json {
 
 fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
     let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));
-    let searched = entry.searched_latency();
     let error = match &entry.error {
         Some((number, _)) => *number,
         None => 0,
@@ -201,12 +200,10 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
         pairs.push(("total_err", continued.errors.to_string()));
         pairs.push(("first_error", continued.first_number().to_string()));
     }
-    pairs.extend([
-        ("latency_depth", entry.depth.to_string()),
-        ("latency_target", searched.latency_ns.to_string()),
-        ("latency_percentile", float(searched.percent)),
-        ("latency_window", searched.window_us.to_string()),
-    ]);
+    // A job that did not run has no depth.
+    if entry.depth > 0 {
+        pairs.extend(latency_search(entry));
+    }
     if let Some(description) = &entry.description {
         pairs.push(("desc", quoted(description)));
     }
@@ -214,6 +211,17 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
         pairs.push(("steadystate", steady(found)));
     }
     object(pairs)
+}
+
+/// The latency that the depth is searched for.
+fn latency_search(entry: &JobEntry) -> [(&'static str, String); 4] {
+    let searched = entry.searched_latency();
+    [
+        ("latency_depth", entry.depth.to_string()),
+        ("latency_target", searched.latency_ns.to_string()),
+        ("latency_percentile", float(searched.percent)),
+        ("latency_window", searched.window_us.to_string()),
+    ]
 }
 
 fn steady(found: &SteadyEntry) -> Json {

@@ -2,7 +2,7 @@
 //! digits.
 
 use super::frame::{GroupDirection, GroupTotal, RunFrame};
-use super::stats::{JobEntry, Percentile, SteadyEntry, figures, percentiles};
+use super::stats::{DirectionStats, JobEntry, Percentile, SteadyEntry, figures, percentiles};
 use super::values::Base;
 use diskproof_model::fio_bins::{RangeShares, RateSamples, depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
@@ -44,18 +44,23 @@ fn length(number: u64) -> usize {
     number.to_string().len()
 }
 
-/// A number of bytes in both spellings: `95.5MiB` and `100MB`.
+/// A number of bytes in both spellings: `95.5MiB` and `100MB`, or the other way round with
+/// `kb_base=1000`.
 struct BytesText {
-    binary: String,
-    decimal: String,
+    first: String,
+    second: String,
 }
 
-/// Bytes in units of both bases, with `per` behind each unit: `/s` for a rate.
-fn bytes_text(bytes: u64, per: &str) -> BytesText {
+/// Bytes in units of both bases, first in the job's, with `per` behind each unit: `/s` for a rate.
+fn bytes_text(bytes: u64, base: Base, per: &str) -> BytesText {
     let unit = format!("B{per}");
+    let other = match base {
+        Base::Binary => Base::Decimal,
+        Base::Decimal => Base::Binary,
+    };
     BytesText {
-        binary: short(bytes, 4, Base::Binary, &unit),
-        decimal: short(bytes, 4, Base::Decimal, &unit),
+        first: short(bytes, 4, base, &unit),
+        second: short(bytes, 4, other, &unit),
     }
 }
 
@@ -90,13 +95,15 @@ pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String 
         text.push_str(&percentile_lines("sync", &entry.sync, &entry.percentiles));
     }
     text.push_str(&footer(entry));
-    text.extend(entry.steady.iter().map(steady));
+    if let Some(steady) = &entry.steady {
+        text.push_str(&steady_text(steady, entry.base));
+    }
     text
 }
 
-fn steady(steady: &SteadyEntry) -> String {
+fn steady_text(steady: &SteadyEntry, base: Base) -> String {
     let outcome = &steady.outcome;
-    let rate = bytes_text(steady.mean(&outcome.rate_samples), "/s");
+    let rate = bytes_text(steady.mean(&outcome.rate_samples), base, "/s");
     let latency = match steady.end.figure {
         SteadyFigure::Latency => {
             let mean = steady.mean(&outcome.latency_samples);
@@ -107,8 +114,8 @@ fn steady(steady: &SteadyEntry) -> String {
     format!(
         "  steadystate  : attained={}, bw={} ({}), iops={}{latency}, {} {}={:.3}{}\n",
         if outcome.is_attained { "yes" } else { "no" },
-        rate.binary,
-        rate.decimal,
+        rate.first,
+        rate.second,
         short(steady.mean(&outcome.iops_samples), 4, Base::Decimal, ""),
         steady.figure(),
         match steady.end.test {
@@ -135,13 +142,13 @@ fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) 
         "write" => "; 0 zone resets",
         _ => "",
     };
-    let rate = bytes_text(stats.rate(), "/s");
+    let rate = bytes_text(stats.rate(), entry.base, "/s");
     let mut text = format!(
         "  {name}: IOPS={}, BW={} ({})({}/{}msec){resets}\n",
         short(stats.iops() as u64, 4, Base::Decimal, ""),
-        rate.binary,
-        rate.decimal,
-        bytes_text(stats.bytes, "").binary,
+        rate.first,
+        rate.second,
+        bytes_text(stats.bytes, entry.base, "").first,
         stats.runtime_ms
     );
     let (clat, lat) = (entry.clat(stats), entry.lat(stats));
@@ -150,17 +157,13 @@ fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) 
             text.push_str(&times(name, latency));
         }
     }
-    if entry.shows_lat {
-        text.push_str(&percentile_lines("lat", &lat, &entry.percentiles));
-    }
     if entry.shows_clat {
         text.push_str(&percentile_lines("clat", &clat, &entry.percentiles));
     }
-    text.push_str(&samples(
-        &stats.kib_per_second,
-        direction.group_rate,
-        &stats.iops,
-    ));
+    if entry.shows_lat {
+        text.push_str(&percentile_lines("lat", &lat, &entry.percentiles));
+    }
+    text.push_str(&samples(stats, direction.group_rate, entry.base));
     text
 }
 
@@ -178,8 +181,9 @@ fn times(name: &str, histogram: &LatencyHistogram) -> String {
 }
 
 fn percentile_lines(name: &str, histogram: &LatencyHistogram, list: &[f64]) -> String {
-    /// Percentiles on one line, as fio's output has them.
-    const PER_LINE: usize = 4;
+    /// The columns of a line, and those of an entry besides the time.
+    const LINE_COLUMNS: usize = 73;
+    const OTHER_COLUMNS: usize = 12;
     let values = percentiles(histogram, list);
     let (Some(least), Some(most)) = (values.first(), values.last()) else {
         return String::new();
@@ -189,37 +193,45 @@ fn percentile_lines(name: &str, histogram: &LatencyHistogram, list: &[f64]) -> S
         (2_001.., 100_000..) => ("usec", 1_000),
         _ => ("nsec", 1),
     };
+    let width = length(most.ns / divisor).max(5);
     let mut lines = Vec::new();
-    for values_of_line in values.chunks(PER_LINE) {
+    for values_of_line in values.chunks(LINE_COLUMNS / (OTHER_COLUMNS + width)) {
         let texts: Vec<String> = values_of_line
             .iter()
-            .map(|value| percentile_text(value, divisor))
+            .map(|value| percentile_text(value, divisor, width))
             .collect();
         lines.push(format!("     |{}", texts.join(",")));
     }
     format!("    {name} percentiles ({unit}):\n{}\n", lines.join(",\n"))
 }
 
-/// ` 99.00th=[  123]`, in units of so many nanoseconds.
-fn percentile_text(value: &Percentile, unit_ns: u64) -> String {
+/// ` 99.00th=[  123]`, in units of so many nanoseconds and so many columns.
+fn percentile_text(value: &Percentile, unit_ns: u64, width: usize) -> String {
     let time = value.ns.div_ceil(unit_ns);
-    format!("{:6.2}th=[{time:5}]", value.percent)
+    format!("{:6.2}th=[{time:width$}]", value.percent)
 }
 
-fn samples(kib: &RateSamples, group_rate: u64, iops: &RateSamples) -> String {
+/// The rates of each half second. They are in KiB with either base, of which fio changes only the
+/// name of the smaller unit, and what makes the larger one.
+fn samples(stats: &DirectionStats, group_rate: u64, base: Base) -> String {
+    let kib = &stats.kib_per_second;
     if kib.count == 0 {
         return String::new();
     }
     let share = kib.share_of(group_rate.max(1) as f64);
-    let (unit, divisor) = if kib.mean > 1_048_576.0 {
-        ("MiB", 1024.0)
+    let (small_unit, thousand) = match base {
+        Base::Binary => ("KiB", 1024.0),
+        Base::Decimal => ("kB", 1000.0),
+    };
+    let (unit, divisor) = if kib.mean > thousand * thousand {
+        ("MiB", thousand)
     } else {
-        ("KiB", 1.0)
+        (small_unit, 1.0)
     };
     format!(
         "   bw ({unit:>5}/s): {}   iops        : {}",
         rate_samples_text(kib, divisor, &format!(", per={share:3.2}%")),
-        rate_samples_text(iops, 1.0, "")
+        rate_samples_text(&stats.iops, 1.0, "")
     )
 }
 
@@ -294,6 +306,8 @@ fn footer(entry: &JobEntry) -> String {
 /// The lines of a group.
 pub(super) fn group(entries: &[JobEntry]) -> String {
     let number = entries[0].group;
+    // As in fio, that of the last entry.
+    let base = entries.last().map(|entry| entry.base).unwrap_or_default();
     let mut text = format!("\nRun status group {number} (all jobs):\n");
     let mut totals = Vec::new();
     for (index, name) in names(&entries[0]).into_iter().enumerate() {
@@ -307,21 +321,21 @@ pub(super) fn group(entries: &[JobEntry]) -> String {
             continue;
         };
         let name = name.to_uppercase();
-        let rate = bytes_text(total.rate(), "/s");
-        let least = bytes_text(total.rate_min, "/s");
-        let most = bytes_text(total.rate_max, "/s");
-        let bytes = bytes_text(total.bytes, "");
+        let rate = bytes_text(total.rate(), base, "/s");
+        let least = bytes_text(total.rate_min, base, "/s");
+        let most = bytes_text(total.rate_max, base, "/s");
+        let bytes = bytes_text(total.bytes, base, "");
         let _ = writeln!(
             text,
             "{name:>7}: bw={} ({}), {}-{} ({}-{}), io={} ({}), run={}-{}msec",
-            rate.binary,
-            rate.decimal,
-            least.binary,
-            most.binary,
-            least.decimal,
-            most.decimal,
-            bytes.binary,
-            bytes.decimal,
+            rate.first,
+            rate.second,
+            least.first,
+            most.first,
+            least.second,
+            most.second,
+            bytes.first,
+            bytes.second,
             total.ms_min,
             total.ms_max
         );

@@ -1,7 +1,6 @@
 //! What a run of jobs prints: the forms of output, in fio's order.
 
 use super::frame::{EMULATES, RunFrame, lines};
-use super::job_options::{FioOption, fio_option};
 use super::json::document;
 use super::logs::logs;
 use super::normal::{entry as entry_text, group as group_text, short};
@@ -9,7 +8,7 @@ use super::stats::{entries, error_number};
 use super::terse::line;
 use super::values::{Base, bytes};
 use crate::command::GivenArguments;
-use crate::jobs::{DescribedJob, DescribedJobs};
+use crate::jobs::{DescribedJob, DescribedJobs, SizeRange};
 use crate::printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{DiskTotals, Measurement};
 use diskproof_model::plan::{EngineChoice, EngineKind};
@@ -93,11 +92,12 @@ impl FioPrinter {
         if !self.output.normal {
             return String::new();
         }
-        let (mut text, mut copies) = (String::new(), 0);
+        let mut text = String::new();
+        let (mut threads, mut processes) = (0, 0);
         for job in &self.described.jobs {
             let (name, group) = (&job.name, job.group);
-            let [reads, writes, trims] = self.block_sizes(job);
             let rw = self.value_or(job, "rw", "read");
+            let [reads, writes, trims] = job.block_sizes.map(|sizes| shown_sizes(sizes, job.base));
             let rw = shown_rw(&rw);
             let engine = self.value_or(job, "ioengine", "psync");
             let depth = bytes(&self.value_or(job, "iodepth", "1"), Base::Binary).unwrap_or(1);
@@ -109,20 +109,13 @@ impl FioPrinter {
             if job.copies > 1 {
                 text.push_str("...\n");
             }
-            copies += job.copies;
+            if self.described.is_on(job, "thread", false) {
+                threads += job.copies;
+            } else {
+                processes += job.copies;
+            }
         }
-        let has_threads = self
-            .described
-            .jobs
-            .iter()
-            .any(|job| self.described.is_on(job, "thread", false));
-        let kind = if has_threads { "thread" } else { "process" };
-        let plural = match (copies, kind) {
-            (1, _) => "",
-            (_, "thread") => "s",
-            _ => "es",
-        };
-        let _ = writeln!(text, "{EMULATES}\nStarting {copies} {kind}{plural}");
+        let _ = writeln!(text, "{EMULATES}\nStarting {}", counted(threads, processes));
         text
     }
 
@@ -132,18 +125,6 @@ impl FioPrinter {
             Some(value) => value,
             None => default.to_owned(),
         }
-    }
-
-    /// The sizes of a job's requests. The last of the options that set them counts.
-    fn block_sizes(&self, job: &DescribedJob) -> [String; 3] {
-        let options = self.described.global.iter().chain(&job.options).rev();
-        for option in options {
-            let name = fio_option(&option.key).map(FioOption::name);
-            if let (Some("bs" | "bsrange" | "bssplit"), Some(value)) = (name, &option.value) {
-                return block_sizes(value);
-            }
-        }
-        block_sizes("4k")
     }
 
     /// The disks, unless every job turns their figures off.
@@ -306,25 +287,30 @@ fn shown_rw(value: &str) -> &str {
     }
 }
 
-/// The smallest and the largest size of each direction, which the text lists: a size
-/// (`bs`), a range (`bsrange`), or sizes with shares (`bssplit`).
-fn block_sizes(value: &str) -> [String; 3] {
-    let mut sizes = value
-        .split(',')
-        .map(str::trim)
-        .filter(|size| !size.is_empty());
-    let first = sizes.next().unwrap_or("4k");
-    let second = sizes.next().unwrap_or(first);
-    let third = sizes.next().unwrap_or(second);
-    [first, second, third].map(|sizes| {
-        let sizes = sizes.split([':', '-']);
-        let sizes = sizes.map(|size| size.split('/').next().unwrap_or_default());
-        let sizes: Vec<u64> = sizes.flat_map(|size| bytes(size, Base::Binary)).collect();
-        let least = sizes.iter().min().copied().unwrap_or(4096);
-        let most = sizes.iter().max().copied().unwrap_or(4096);
-        let [least, most] = [least, most].map(|size| short(size, 4, Base::Binary, "B"));
-        format!("{least}-{most}")
-    })
+/// `2 threads and 1 process`.
+fn counted(threads: u64, processes: u64) -> String {
+    let threads = match threads {
+        0 => String::new(),
+        1 => "1 thread".to_owned(),
+        several => format!("{several} threads"),
+    };
+    let processes = match processes {
+        0 => String::new(),
+        1 => "1 process".to_owned(),
+        several => format!("{several} processes"),
+    };
+    if threads.is_empty() || processes.is_empty() {
+        threads + &processes
+    } else {
+        format!("{threads} and {processes}")
+    }
+}
+
+/// The smallest and the largest size of one direction.
+fn shown_sizes(sizes: SizeRange, base: Base) -> String {
+    let least = short(sizes.least, 4, base, "B");
+    let most = short(sizes.most, 4, base, "B");
+    format!("{least}-{most}")
 }
 
 /// As ctime(3) writes it.

@@ -24,10 +24,13 @@ pub(super) struct JobEntry {
     pub name: String,
     pub group: usize,
     pub options: Vec<JobOption>,
+    /// The unit in which the output shows sizes first.
+    pub base: Base,
     /// Copies, over all jobs of the entry.
     pub jobs: u64,
     /// Files that each of them visits in turn.
     pub files: u64,
+    /// Requests in flight, as the job asks for them; 0 where it did not run.
     pub depth: u32,
     pub error: Option<(i32, String)>,
     /// True if the reads have all others as well (`unified_rw_reporting=mixed`).
@@ -119,7 +122,9 @@ impl JobEntry {
         let Some(sync) = measurement.ops.get(&OpKind::Sync) else {
             return;
         };
-        self.sync.merge(&sync.latency);
+        if !self.hides_clat {
+            self.sync.merge(&sync.latency);
+        }
         if call == SyncCall::Fsync {
             self.syncs += sync.latency.count();
         }
@@ -517,6 +522,7 @@ fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntr
         name: job.name.clone(),
         group: job.group,
         description: described.value(job, "description"),
+        base: job.base,
         jobs,
         files: 1,
         is_mixed: matches!(unified.as_str(), "1" | "mixed"),
@@ -538,6 +544,9 @@ pub(super) fn write_kind(measurement: &Measurement) -> OpKind {
 
 fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     let mut cpu = (0, 0);
+    if members.is_empty() {
+        entry.depth = 0;
+    }
     for measurement in members {
         let write = write_kind(measurement);
         let kinds = [OpKind::Read, write, OpKind::Trim];

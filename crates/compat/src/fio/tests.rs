@@ -5,6 +5,7 @@ use crate::drop_in::Started;
 use crate::fixture::{measurement, result, words};
 use crate::jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
+    SizeRange,
 };
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::histogram::LatencyHistogram;
@@ -435,44 +436,223 @@ fn syncs_are_counted_as_by_fio() {
 }
 
 #[test]
+fn times_of_syncs_are_hidden_with_those_of_completions() {
+    let text = |options: Vec<JobOption>| {
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![DescribedJob {
+                name: "a".to_owned(),
+                workloads: vec![JobWorkload {
+                    name: "a".to_owned(),
+                    target: 0,
+                }],
+                copies: 1,
+                options,
+                ..DescribedJob::default()
+            }],
+        };
+        let mut one = reads("a");
+        one.workload.sync = SyncPolicy::Every {
+            writes: 1,
+            call: SyncCall::Fsync,
+        };
+        let sync = one.ops[&OpKind::Read].clone();
+        one.ops.insert(OpKind::Sync, sync);
+        (request("--name=a").printer)(described)
+            .end(&result(&[one]))
+            .stdout
+    };
+    assert!(text(Vec::new()).contains("    sync (usec): "));
+    let hidden = text(vec![option("disable_clat", Some("1"))]);
+    // The number stays.
+    assert!(!hidden.contains("    sync ("), "{hidden}");
+    assert!(
+        hidden.contains("issued rwts: total=2000,0,0,2000 "),
+        "{hidden}"
+    );
+}
+
+#[test]
 fn heading_has_the_names_and_sizes_of_fio() {
-    let heading = |options: &[(&str, &str)]| {
-        let options = options.iter();
+    let heading = |rw: &str, sizes: [(u64, u64); 3], base: Base| {
         let described = DescribedJobs {
             global: vec![option("bs", Some("64k"))],
             jobs: vec![DescribedJob {
                 name: "a".to_owned(),
                 copies: 1,
-                options: options
-                    .map(|(key, value)| option(key, Some(value)))
-                    .collect(),
+                options: vec![option("readwrite", Some(rw))],
+                block_sizes: sizes.map(|(least, most)| SizeRange { least, most }),
+                base,
                 ..DescribedJob::default()
             }],
         };
         (request("--name=a").printer)(described).begin()
     };
-    for (options, wanted) in [
-        (
-            &[("rw", "readwrite")][..],
-            "rw=rw, bs=(R) 64.0KiB-64.0KiB, ",
-        ),
-        (&[("readwrite", "randread:8")], "rw=randread, "),
-        (
-            &[("bsrange", "4k-16k")],
-            "bs=(R) 4096B-16.0KiB, (W) 4096B-16.0KiB, ",
-        ),
-        (
-            &[("bssplit", "4k/50:8k/50,1m")],
-            "bs=(R) 4096B-8192B, (W) 1024KiB-1024KiB, ",
-        ),
-        (
-            &[("bssplit", "4k/50:8k/50"), ("bs", "1k")],
-            "bs=(R) 1024B-1024B, ",
-        ),
-    ] {
-        let text = heading(options);
-        assert!(text.contains(wanted), "{text}");
-    }
+    let default = (4096, 4096);
+    let text = heading("randread:8", [default; 3], Base::Binary);
+    assert!(text.contains("rw=randread, bs=(R) 4096B-4096B, "), "{text}");
+    let sizes = [(65_536, 65_536), (4096, 16_384), (1 << 20, 1 << 20)];
+    let text = heading("readwrite", sizes, Base::Binary);
+    let wanted = "rw=rw, bs=(R) 64.0KiB-64.0KiB, (W) 4096B-16.0KiB, (T) 1024KiB-1024KiB, ";
+    assert!(text.contains(wanted), "{text}");
+    let sizes = [(4000, 16_000), default, (1 << 20, 1 << 20)];
+    let text = heading("read", sizes, Base::Decimal);
+    let wanted = "bs=(R) 4000B-16.0kB, (W) 4096B-4096B, (T) 1049kB-1049kB, ";
+    assert!(text.contains(wanted), "{text}");
+}
+
+#[test]
+fn heading_counts_threads_and_processes() {
+    let starting = |threads: &[(bool, u64)]| {
+        let mut jobs = Vec::new();
+        for (is_thread, copies) in threads {
+            jobs.push(DescribedJob {
+                name: "a".to_owned(),
+                copies: *copies,
+                options: is_thread
+                    .then(|| option("thread", None))
+                    .into_iter()
+                    .collect(),
+                ..DescribedJob::default()
+            });
+        }
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs,
+        };
+        let text = (request("--name=a").printer)(described).begin();
+        text.lines().last().unwrap_or_default().to_owned()
+    };
+    assert_eq!(starting(&[(false, 1)]), "Starting 1 process");
+    assert_eq!(starting(&[(true, 3)]), "Starting 3 threads");
+    assert_eq!(
+        starting(&[(true, 2), (false, 1)]),
+        "Starting 2 threads and 1 process"
+    );
+}
+
+#[test]
+fn jobs_of_a_group_show_the_same_latencies() {
+    let error = |options: &[(&str, Option<&str>)], group: usize| {
+        let first = DescribedJob {
+            name: "a".to_owned(),
+            ..DescribedJob::default()
+        };
+        let second = DescribedJob {
+            name: "b".to_owned(),
+            group,
+            options: options
+                .iter()
+                .map(|(key, value)| option(key, *value))
+                .collect(),
+            ..DescribedJob::default()
+        };
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![first, second],
+        };
+        described.group_error()
+    };
+    let shown = ("lat_percentiles", Some("1"));
+    let together = ("group_reporting", None);
+    let wanted = "lat_percentiles in job: b differs from group";
+    assert_eq!(error(&[shown, together], 0).as_deref(), Some(wanted));
+    assert_eq!(error(&[shown, together], 1), None);
+    assert_eq!(error(&[shown], 0), None);
+    assert_eq!(
+        error(&[shown, together, ("disable_lat", Some("1"))], 0),
+        None
+    );
+}
+
+#[test]
+fn job_that_did_not_run_has_no_depth() {
+    let text = |measurements: &[Measurement]| {
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![DescribedJob {
+                name: "a".to_owned(),
+                workloads: vec![JobWorkload {
+                    name: "a".to_owned(),
+                    target: 0,
+                }],
+                copies: 1,
+                ..DescribedJob::default()
+            }],
+        };
+        let line = "--name=a --output-format=json";
+        (request(line).printer)(described)
+            .end(&result(measurements))
+            .stdout
+    };
+    assert!(text(&[reads("a")]).contains("\"latency_depth\" : 1"));
+    let created = text(&[]);
+    assert!(created.contains("\"jobname\" : \"a\""), "{created}");
+    assert!(!created.contains("latency_target"), "{created}");
+}
+
+#[test]
+fn base_of_units_decides_which_one_is_shown_first() {
+    let text = |base: Base| {
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![DescribedJob {
+                name: "a".to_owned(),
+                workloads: vec![JobWorkload {
+                    name: "a".to_owned(),
+                    target: 0,
+                }],
+                copies: 1,
+                base,
+                ..DescribedJob::default()
+            }],
+        };
+        let text = (request("--name=a").printer)(described).end(&result(&[reads("a")]));
+        text.stdout
+    };
+    let (binary, decimal) = (text(Base::Binary), text(Base::Decimal));
+    assert!(
+        binary.contains("BW=4000KiB/s (4096kB/s)(8000KiB/"),
+        "{binary}"
+    );
+    assert!(binary.contains("io=8000KiB (8192kB)"), "{binary}");
+    assert!(
+        decimal.contains("BW=4096kB/s (4000KiB/s)(8192kB/"),
+        "{decimal}"
+    );
+    assert!(decimal.contains("   bw (   kB/s): "), "{decimal}");
+    assert!(decimal.contains("io=8192kB (8000KiB)"), "{decimal}");
+}
+
+#[test]
+fn percentiles_have_the_order_and_the_columns_of_fio() {
+    let described = DescribedJobs {
+        global: Vec::new(),
+        jobs: vec![DescribedJob {
+            name: "a".to_owned(),
+            workloads: vec![JobWorkload {
+                name: "a".to_owned(),
+                target: 0,
+            }],
+            copies: 1,
+            options: vec![option("lat_percentiles", Some("1"))],
+            ..DescribedJob::default()
+        }],
+    };
+    let mut read = reads("a");
+    let op = read.ops.get_mut(&OpKind::Read).unwrap();
+    op.latency = LatencyHistogram::new();
+    op.latency.record_many(600, 1000);
+    op.latency.record_many(7_700_000, 1000);
+    let text = (request("--name=a").printer)(described)
+        .end(&result(&[read]))
+        .stdout;
+    let completed = text.find("    clat percentiles (nsec):\n").unwrap();
+    assert!(completed < text.find("    lat percentiles (nsec):\n").unwrap());
+    // Seven digits leave room for three of them.
+    let first = text[completed..].lines().nth(1).unwrap();
+    assert!(first.starts_with("     |  1.00th=[    "), "{first}");
+    assert_eq!(first.matches("th=[").count(), 3, "{first}");
 }
 
 /// The questions of test suites (blktests, xfstests) and of scripts.

@@ -10,9 +10,10 @@ const PARENTHESES_DEEP: usize = 32;
 const SECOND_US: f64 = 1e6;
 
 /// The meaning of units: fio's `kb_base`, and the powers that its output shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Base {
     /// `k` is 1024 and `kib` 1000: fio's default, kept for old job files.
+    #[default]
     Binary,
     /// `k` is 1000 and `kib` 1024.
     Decimal,
@@ -54,8 +55,32 @@ pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
             .filter(|value| *value as f64 <= NUMBER_MAX)
             .ok_or_else(|| no_number(text));
     }
-    let bytes = scaled(text, |unit| size_unit(unit, base)).ok_or_else(|| no_number(text))?;
+    let number = without_factors_of_one(text);
+    let bytes = scaled(number, |unit| size_unit(unit, base)).ok_or_else(|| no_number(text))?;
     whole(bytes, text)
+}
+
+/// The first number of a sum such as `40+30`, as test suites write times: fio reads only that.
+pub fn first_of_sum(text: &str) -> &str {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|one| one.is_ascii_digit());
+    match text.split_once('+') {
+        Some((first, rest)) if is_number(first) && rest.split('+').all(is_number) => first,
+        _ => text,
+    }
+}
+
+/// A number without factors of one behind it, as scripts write them (`128*$LOAD_FACTOR`). fio reads
+/// the digits before the first factor, so any other factor would be a mistake of the author.
+fn without_factors_of_one(text: &str) -> &str {
+    let mut number = text;
+    while let Some(rest) = number.strip_suffix("*1") {
+        number = rest;
+    }
+    if number.bytes().all(|digit| digit.is_ascii_digit()) {
+        number
+    } else {
+        text
+    }
 }
 
 fn no_number(text: &str) -> String {
@@ -86,7 +111,8 @@ pub fn time_ns(text: &str) -> Result<u64, String> {
     if text.starts_with('(') {
         return whole(expression(text, time_unit_us)? * 1000.0, text);
     }
-    match scaled(text, time_unit_us) {
+    let number = without_factors_of_one(first_of_sum(text));
+    match scaled(number, time_unit_us) {
         Some(us) => whole(us * 1000.0, text),
         None => Err(format!(
             "'{text}' is not a fio time; write one such as 30, 30s, 5m or 500ms"
@@ -324,13 +350,16 @@ mod tests {
             ("10GiB", 10_000_000_000),
             ("1t", 1 << 40),
             ("0x1000", 4096),
+            ("128*1", 128),
+            ("128*1*1", 128),
         ];
         for (text, wanted) in cases {
             assert_eq!(size(text), Ok(wanted), "{text}");
         }
         let decimal = ["4k", "4ki", "4kib"].map(|text| bytes(text, Base::Decimal));
         assert_eq!(decimal, [Ok(4000), Ok(4000), Ok(4096)]);
-        let wrong = "k 1.5g -4k 4x 4kk 4bi 4e 0x 0xg 9999999999999999999 5*1024 4k,8k ١";
+        let wrong =
+            "k 1.5g -4k 4x 4kk 128*2 4k*1 *1 4bi 4e 0x 0xg 9999999999999999999 5*1024 4k,8k ١";
         for text in wrong.split(' ').chain([""]) {
             assert!(size(text).is_err(), "{text}");
         }
@@ -359,6 +388,9 @@ mod tests {
             ("7us", 7000),
             ("1H", 3600 * SECOND),
             ("(2*30)", 60 * SECOND),
+            ("100*1", 100 * SECOND),
+            // fio 3.33 runs for 40 s.
+            ("40+30", 40 * SECOND),
             ("(2m)", 120 * SECOND),
             ("(500ms * 2)", SECOND),
         ] {
@@ -366,7 +398,9 @@ mod tests {
         }
         let short = ["2000", "3ms", "1s"].map(short_time_ns);
         assert_eq!(short, [Ok(2_000_000), Ok(3_000_000), Ok(SECOND)]);
-        for text in ["30sec", "5min", "", "s", "-1", "1.5s", "10 s 5"] {
+        for text in [
+            "30sec", "5min", "", "s", "40+", "+40", "4+3s", "-1", "1.5s", "10 s 5",
+        ] {
             assert!(time_ns(text).is_err(), "{text}");
         }
     }

@@ -140,15 +140,35 @@ impl TargetFiles {
     /// Syncs the only file, or those that were written since their last sync. Returns 0, or the
     /// first error as a negative errno.
     pub(crate) fn sync_written(&mut self, sync: impl Fn(BorrowedFd<'_>) -> i32) -> i32 {
+        self.sync_written_by_number(|_, file| sync(file))
+    }
+
+    /// The same through other descriptions of the files, one for each of them.
+    pub(crate) fn sync_written_through(
+        &mut self,
+        others: &[OwnedFd],
+        sync: impl Fn(BorrowedFd<'_>) -> i32,
+    ) -> i32 {
+        self.sync_written_by_number(|index, _| sync(others[index].as_fd()))
+    }
+
+    /// Syncs every file, for writes of other threads, too.
+    pub(crate) fn sync_each(&mut self, sync: impl Fn(BorrowedFd<'_>) -> i32) -> i32 {
+        self.unsynced.fill(true);
+        self.sync_written(sync)
+    }
+
+    /// Syncs by the number of the file, or through its own description.
+    fn sync_written_by_number(&mut self, sync: impl Fn(usize, BorrowedFd<'_>) -> i32) -> i32 {
         if self.further.is_empty() {
-            return sync(self.first.as_fd());
+            return sync(0, self.first.as_fd());
         }
         let mut result = 0;
         for index in 0..self.unsynced.len() {
             if !std::mem::take(&mut self.unsynced[index]) {
                 continue;
             }
-            let synced = sync(self.file(index).as_fd());
+            let synced = sync(index, self.file(index).as_fd());
             if result == 0 {
                 result = synced;
             }
@@ -281,6 +301,41 @@ mod tests {
         assert_eq!(files.sync_written(count), 0);
         assert_eq!(*synced.borrow(), [numbers[0], numbers[2]]);
         assert_eq!(files.sync_written(|_| -5), 0, "all are synced");
+    }
+
+    #[test]
+    fn sync_through_other_descriptions_concerns_the_same_files() {
+        let (mut files, all) = three_files();
+        let mut others: Vec<OwnedFd> = Vec::new();
+        for file in &all {
+            others.push(file.try_clone().unwrap().into());
+        }
+        files.mark_written(8192);
+        files.mark_written(20_000);
+        let synced = RefCell::new(Vec::new());
+        let count = |fd: BorrowedFd<'_>| {
+            synced.borrow_mut().push(fd.as_raw_fd());
+            0
+        };
+        assert_eq!(files.sync_written_through(&others, count), 0);
+        let wanted = [others[1].as_raw_fd(), others[2].as_raw_fd()];
+        assert_eq!(*synced.borrow(), wanted);
+        // The only file is synced whatever was written.
+        let mut only = TargetFiles::from(others.remove(0));
+        assert_eq!(only.sync_written_through(&others, |_| -5), -5);
+    }
+
+    #[test]
+    fn sync_for_all_threads_reaches_every_file() {
+        let (mut files, _) = three_files();
+        files.mark_written(0);
+        let synced = RefCell::new(0);
+        let count = |_: BorrowedFd<'_>| {
+            *synced.borrow_mut() += 1;
+            0
+        };
+        assert_eq!(files.sync_each(count), 0);
+        assert_eq!(*synced.borrow(), 3);
     }
 
     /// Writes these blocks of the target, syncs, and reads the last one. Returns the results.

@@ -24,6 +24,9 @@ pub struct SyncBackend {
     pub(crate) write_flags: ReadWriteFlags,
     /// The way in which writes become durable.
     pub(crate) sync_route: SyncRoute,
+    /// The description that has the claim on a device. The kernel drops the pages of a trimmed
+    /// block only through that one; through another, a trim of dirty pages fails (EBUSY).
+    pub(crate) claim: Option<OwnedFd>,
 }
 
 /// The way in which a thread makes its writes durable.
@@ -31,8 +34,8 @@ pub struct SyncBackend {
 pub(crate) enum SyncRoute {
     /// By its own sync, through the description that it writes to.
     Own,
-    /// By its own sync, through another description.
-    Other(OwnedFd),
+    /// By its own sync, through another description of each file.
+    Other(Vec<OwnedFd>),
     /// By a sync that serves several threads.
     Shared(Arc<SharedSync>),
 }
@@ -46,6 +49,7 @@ impl SyncBackend {
             done: None,
             write_flags: ReadWriteFlags::empty(),
             sync_route: SyncRoute::Own,
+            claim: None,
         }
     }
 
@@ -53,9 +57,12 @@ impl SyncBackend {
         let files = &mut self.files;
         match &self.sync_route {
             SyncRoute::Own => files.sync_written(|fd| sync(fd.as_raw_fd(), call)),
-            SyncRoute::Other(other) => sync(other.as_raw_fd(), call),
+            SyncRoute::Other(others) => {
+                files.sync_written_through(others, |fd| sync(fd.as_raw_fd(), call))
+            }
             SyncRoute::Shared(shared) => {
-                shared.sync(|| files.sync_written(|fd| sync(fd.as_raw_fd(), call)))
+                // It serves the writes of all threads, whose files only they know.
+                shared.sync(|| files.sync_each(|fd| sync(fd.as_raw_fd(), call)))
             }
         }
     }
@@ -125,7 +132,13 @@ impl Backend for SyncBackend {
             }
             Op::Sync(call) => self.sync(call),
             Op::WriteBack => write_back(fd.as_raw_fd(), offset, request.len),
-            Op::Call(call) => call_block(fd.as_raw_fd(), call, offset, u64::from(request.len)),
+            Op::Call(call) => {
+                let fd = match &self.claim {
+                    Some(claim) => claim.as_raw_fd(),
+                    None => fd.as_raw_fd(),
+                };
+                call_block(fd, call, offset, u64::from(request.len))
+            }
         };
         self.done = Some((request.slot, result));
         Ok(())

@@ -115,8 +115,23 @@ pub(crate) struct WorkerFiles<'a> {
     pub target: Vec<BorrowedFd<'a>>,
     /// The part of each of several files that belongs to the target.
     pub part: Option<PartOfFile>,
-    /// The description that it syncs, where that is another one.
-    pub synced: Option<BorrowedFd<'a>>,
+    /// The descriptions that it syncs, one for each of those, where they are others.
+    pub synced: Vec<BorrowedFd<'a>>,
+    /// The description that has the claim on a device, for its trims.
+    pub claim: Option<BorrowedFd<'a>>,
+}
+
+impl WorkerFiles<'_> {
+    /// Leaves out the claim where it is the description of the target itself, because the thread
+    /// owns each of its descriptors once.
+    pub(crate) fn drop_own_claim(&mut self) {
+        if let Some(claim) = self.claim {
+            let is_target = |file: &BorrowedFd<'_>| file.as_raw_fd() == claim.as_raw_fd();
+            if self.target.iter().any(is_target) {
+                self.claim = None;
+            }
+        }
+    }
 }
 
 /// Starts one thread. A thread that panics has failed: otherwise the supervisor would wait for
@@ -128,11 +143,13 @@ pub(crate) fn spawn(
     reports: Sender<WorkerReport>,
 ) -> io::Result<()> {
     let part = files.part.unwrap_or_default();
-    let has_other_sync = files.synced.is_some();
+    let own_files = files.target.len();
+    let has_claim = files.claim.is_some();
     let numbers: Vec<RawFd> = files
         .target
         .iter()
         .chain(&files.synced)
+        .chain(&files.claim)
         .map(|file| file.as_raw_fd())
         .collect();
     std::thread::Builder::new()
@@ -143,11 +160,13 @@ pub(crate) fn spawn(
             // Shared data is a number, or behind a lock that recovers from a panic (crate::lock).
             let worked = catch_unwind(AssertUnwindSafe(|| {
                 let mut own = own_descriptors(&numbers)?;
-                let sync_fd = if has_other_sync { own.pop() } else { None };
+                let mut synced = own.split_off(own_files.min(own.len()));
+                let claim = if has_claim { synced.pop() } else { None };
+                let others = OtherDescriptions { synced, claim };
                 let further = own.split_off(1.min(own.len()));
                 let first = own.pop().ok_or(io::ErrorKind::NotFound)?;
                 let files = TargetFiles::several(first, further, part);
-                work(config, files, sync_fd, &start, &reports)
+                work(config, files, others, &start, &reports)
             }));
             let report = match worked.unwrap_or_else(|panic| Err(panic_error(&*panic))) {
                 Ok((done, cpu)) => WorkerReport::Done(number, Box::new(done), cpu),
@@ -168,10 +187,16 @@ fn panic_error(panic: &(dyn Any + Send)) -> io::Error {
     io::Error::other(WorkerPanic(text.unwrap_or("without a message").to_owned()))
 }
 
+/// The descriptions of a thread besides those that it reads and writes.
+struct OtherDescriptions {
+    synced: Vec<OwnedFd>,
+    claim: Option<OwnedFd>,
+}
+
 fn work(
     config: WorkerConfig,
     files: TargetFiles,
-    sync_fd: Option<OwnedFd>,
+    others: OtherDescriptions,
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
@@ -193,10 +218,10 @@ fn work(
             run_worker(config, backend, start, reports)
         }
         EngineKind::Sync => {
-            let sync_route = match (sync_fd, &config.shared_sync) {
-                (Some(other), _) => SyncRoute::Other(other),
-                (None, Some(shared)) => SyncRoute::Shared(Arc::clone(shared)),
-                (None, None) => SyncRoute::Own,
+            let sync_route = match &config.shared_sync {
+                _ if !others.synced.is_empty() => SyncRoute::Other(others.synced),
+                Some(shared) => SyncRoute::Shared(Arc::clone(shared)),
+                None => SyncRoute::Own,
             };
             let rwf_dsync = SyncPolicy::WithWrite {
                 flag: WriteFlag::RwfDsync,
@@ -208,6 +233,7 @@ fn work(
             };
             let mut backend = SyncBackend::new(files, buffers);
             (backend.write_flags, backend.sync_route) = (write_flags, sync_route);
+            backend.claim = others.claim;
             run_worker(config, backend, start, reports)
         }
         EngineKind::Mmap => {

@@ -21,11 +21,13 @@ use crate::run::supervise::StallTimeout;
 use diskproof_device::{OpenTarget, WriteDurability};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
+use diskproof_model::target::TargetKind;
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -104,6 +106,16 @@ pub(crate) struct AssignmentState {
     working: usize,
 }
 
+/// The claim on a device that a workload trims.
+fn claim_for_trims<'a>(open: &'a OpenTarget, workload: &Workload) -> Option<BorrowedFd<'a>> {
+    let is_device = open.identity().kind == TargetKind::BlockDevice;
+    if is_device && workload.makes(OpKind::Trim) {
+        Some(open.claim())
+    } else {
+        None
+    }
+}
+
 /// A worker thread, as the supervisor sees it.
 struct WorkerHandle {
     assignment: usize,
@@ -117,8 +129,8 @@ struct WorkerHandle {
 struct WorkerDescriptions {
     /// The files of each worker that has its own; empty where all use those of the target.
     own_files: Vec<Vec<OwnedFd>>,
-    /// The description that syncs what the others wrote.
-    synced: Option<OwnedFd>,
+    /// The descriptions that sync what the others wrote, one for each file.
+    synced: Vec<OwnedFd>,
 }
 
 impl<'a> WorkerGroup<'a> {
@@ -178,7 +190,7 @@ impl<'a> WorkerGroup<'a> {
         let Assignment { open, workload, .. } = self.assignments[index];
         let mut descriptions = WorkerDescriptions::default();
         if matches!(workload.sync, SyncPolicy::OtherDescriptor { .. }) {
-            descriptions.synced = Some(open.for_worker(WriteDurability::BySync)?);
+            descriptions.synced = open.files_for_worker(WriteDurability::BySync)?;
         }
         let spawned = self.spawn_each(index, config, &mut descriptions, sender);
         // Until then the threads use the descriptions.
@@ -201,14 +213,16 @@ impl<'a> WorkerGroup<'a> {
                 let own = open.files_for_worker(durability)?;
                 descriptions.own_files.push(own);
             }
-            let files = WorkerFiles {
+            let mut files = WorkerFiles {
                 target: match descriptions.own_files.last() {
                     Some(own) => own.iter().map(AsFd::as_fd).collect(),
                     None => open.files().collect(),
                 },
                 part: open.part_of_file(),
-                synced: descriptions.synced.as_ref().map(AsFd::as_fd),
+                synced: descriptions.synced.iter().map(AsFd::as_fd).collect(),
+                claim: claim_for_trims(open, workload),
             };
+            files.drop_own_claim();
             for mut config in worker {
                 config.number = self.handles.len();
                 let snapshot = Arc::clone(&config.snapshot);

@@ -6,6 +6,7 @@ use super::values::GivenValue;
 use crate::job_file::jobs::{BLOCK_BYTES_DEFAULT, FioJob};
 use crate::job_file::translation::Translated;
 use crate::workload::{BLOCK_BYTES_MAX, BlockSize, BlockSplit, ValueError};
+use diskproof_compat::SizeRange;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::BlockShare;
 
@@ -38,11 +39,55 @@ impl JobReader<'_> {
             }
         }
     }
+
+    /// The smallest and the largest size that fio's output shows for a kind of operation, whether
+    /// the job makes it or not.
+    fn size_range(&self, kind: OpKind) -> Translated<SizeRange> {
+        // Of the two that set both ends, the later one counts.
+        let name = if self.is_set("bssplit") && self.is_later("bssplit", "bsrange") {
+            "bssplit"
+        } else if self.is_set("bsrange") {
+            "bsrange"
+        } else {
+            "bs"
+        };
+        let Some(given) = self.value(name)? else {
+            return Ok(SizeRange::default());
+        };
+        let own = list_part(given.text, kind);
+        let mut sizes = Vec::new();
+        if name == "bs" && !own.is_empty() {
+            sizes.push(given.size(own)?);
+        } else {
+            for part in own.split([':', '-']) {
+                let (size, _) = part.split_once('/').unwrap_or((part, ""));
+                if !size.trim().is_empty() {
+                    sizes.push(given.size(size.trim())?);
+                }
+            }
+        }
+        match (sizes.iter().min(), sizes.iter().max()) {
+            (Some(least), Some(most)) => Ok(SizeRange {
+                least: *least,
+                most: *most,
+            }),
+            _ => Ok(SizeRange::default()),
+        }
+    }
+}
+
+/// `bs`, `bsrange` and `bssplit`, as the load and the output have them.
+pub(super) fn set_sizes(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    set_blocks(reader, job)?;
+    for (index, kind) in OpKind::REQUESTS.into_iter().enumerate() {
+        job.shown_sizes[index] = reader.size_range(kind)?;
+    }
+    Ok(())
 }
 
 /// Sets the sizes of the reads, or of the only direction; and those of the writes, where they
 /// differ.
-pub(super) fn set_blocks(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+fn set_blocks(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let rw = job.rw();
     let first_sizes = reader.blocks(rw.first())?;
     for kind in rw.kinds().skip(1) {

@@ -1,7 +1,7 @@
 //! Reads the name of a job, its copies and their processors, and the jobs that it waits for or
 //! ends.
 
-use super::reader::JobReader;
+use super::reader::{BASES, JobReader};
 use crate::job_file::jobs::FioJob;
 use crate::job_file::sections::Scope;
 use crate::job_file::translation::Translated;
@@ -43,6 +43,12 @@ pub(super) fn set_copies(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
     Ok(())
 }
 
+/// `kb_base` in the output; the values of the other options are read with it, too.
+pub(super) fn set_base(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.base = reader.choice("kb_base", &BASES)?.unwrap_or_default();
+    Ok(())
+}
+
 pub(super) fn set_stonewall(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     job.waits = reader.flag("stonewall")?;
     Ok(())
@@ -61,7 +67,7 @@ pub(super) fn set_awaited_job(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
 pub(super) fn set_exit(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let ends_later_jobs = reader.choice("exit_what", &EXITS)?.unwrap_or(false);
     job.exits_all = reader.flag("exitall")?;
-    job.ends_everything = job.exits_all && ends_later_jobs;
+    job.ends_everything = ends_later_jobs;
     Ok(())
 }
 

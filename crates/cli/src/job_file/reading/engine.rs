@@ -45,6 +45,11 @@ impl JobReader<'_> {
     /// The requests in flight: 1 with an engine that takes one request at a time.
     pub(super) fn depth(&self, engine: EngineKind) -> Translated<u64> {
         let is_offloaded = self.choice("io_submit_mode", &SUBMIT_MODES)? == Some(true);
+        // As in fio, whose message this is.
+        if is_offloaded && self.named_engine()? == EngineKind::Uring {
+            let why = "io_uring can't be used with offloaded submit. Use a sync engine";
+            return Err(self.error("io_submit_mode", why));
+        }
         let iodepth = self.bytes("iodepth", 1)?;
         let takes_one = matches!(engine, EngineKind::Sync | EngineKind::Mmap);
         if takes_one && !is_offloaded {

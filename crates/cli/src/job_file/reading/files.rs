@@ -86,8 +86,7 @@ pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     let visits_all = ["runtime", "io_size", "number_ios"]
         .iter()
         .all(|limit| !reader.is_set(limit));
-    let has_size = reader.is_set("size") || reader.is_set("filesize");
-    if !has_size || reader.is_set("filename") {
+    if reader.is_set("filename") {
         return Err(too_many_files(reader));
     }
     if job.is_random() {
@@ -113,8 +112,8 @@ fn too_many_files(reader: &JobReader<'_>) -> JobFileError {
     reader.error(
         "nrfiles",
         "several files for one job are supported with uniformly random requests, with sequential \
-         requests without gaps, or with file_service_type=sequential, if size or filesize is set \
-         and filename is not; otherwise use nrfiles=1 and their total size. For many small files \
+         requests without gaps, or with file_service_type=sequential, if filename is not set; \
+         otherwise use nrfiles=1 and their total size. For many small files \
          use diskproof files DIR --count N --file-size BYTES",
     )
 }

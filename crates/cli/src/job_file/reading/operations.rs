@@ -114,6 +114,12 @@ impl JobReader<'_> {
         if !mode.unwrap_or(zone_bytes > 0) {
             return Ok(None);
         }
+        // As in fio, which looks at the option before it knows the number of files.
+        if self.bytes("openfiles", 0)? > 1 {
+            self.translation
+                .ignore_option("zonemode", "no effect with openfiles");
+            return Ok(None);
+        }
         let range_bytes = self.bytes("zonerange", zone_bytes)?;
         let name = if mode.is_some() {
             "zonemode"

@@ -44,16 +44,17 @@ const fn setter(
 
 /// All setters, in the order in which they run: a setter may read from the job what earlier ones
 /// wrote. `rw` has a part in several of them.
-pub(super) const SETTERS: [OptionSetter; 49] = [
+pub(super) const SETTERS: [OptionSetter; 50] = [
     setter("rw percentage_random", operations::set_rw),
     setter("ioengine", engine::set_engine),
+    setter("kb_base", copies::set_base),
     setter(
         "verify verify_only do_verify verify_backlog verify_pattern",
         verify::set_verify,
     ),
     setter("percentage_random", operations::set_kinds_in_order),
     setter("iodepth io_submit_mode", engine::set_depth),
-    setter("bs bssplit bsrange", blocks::set_blocks),
+    setter("bs bssplit bsrange", blocks::set_sizes),
     setter("rw rw_sequencer", operations::set_walk),
     setter("random_distribution", operations::set_distribution),
     setter("rw rwmixread rwmixwrite", operations::set_read_share),
@@ -140,8 +141,7 @@ mod tests {
             assert_eq!(known, Some(*name), "{name}");
         }
         for option in FIO_OPTIONS.iter() {
-            // The values of all others depend on kb_base.
-            if option.handling == FioHandling::Translated && option.name() != "kb_base" {
+            if option.handling == FioHandling::Translated {
                 assert!(set.contains(&option.name()), "{}", option.name());
             }
         }

@@ -3,10 +3,11 @@
 use super::operations::list_part;
 use super::reader::JobReader;
 use super::values::GivenValue;
-use crate::job_file::jobs::FioJob;
+use crate::job_file::jobs::{BLOCK_BYTES_DEFAULT, FioJob};
 use crate::job_file::translation::Translated;
 use crate::workload::{Rate, ReadShare, WorkloadFlags};
 use diskproof_model::op::OpKind;
+use diskproof_model::plan::BlockShare;
 use diskproof_model::shape::{Arrivals, FloorUnit, FlowShare, ThinkCount, ThinkTime};
 
 /// A rate may differ from that of the job by this part of it, because shares of reads are whole
@@ -47,22 +48,30 @@ impl GivenRates<'_> {
         if rate == 0 || self.unit == FloorUnit::Ops {
             return Ok(rate as f64);
         }
-        let Some(block_bytes) = single_block(kind, flags) else {
-            return Err(self
-                .value
-                .error("a rate in bytes needs a single block size; use rate_iops"));
-        };
-        Ok(rate as f64 / f64::from(block_bytes))
+        Ok(rate as f64 / mean_block(kind, flags))
     }
 }
 
-/// The size of the operations of a kind, where all have the same.
-fn single_block(kind: OpKind, flags: &WorkloadFlags) -> Option<u32> {
-    match (kind, flags.other_sizes.as_slice()) {
-        (OpKind::Write, [only]) => Some(only.block_bytes),
-        (OpKind::Write, [_, ..]) => None,
-        _ => flags.bs.map(|block| block.0),
+/// The average size of the operations of a kind.
+fn mean_block(kind: OpKind, flags: &WorkloadFlags) -> f64 {
+    if kind == OpKind::Write && !flags.other_sizes.is_empty() {
+        return mean_of_shares(&flags.other_sizes);
     }
+    match (&flags.bs, &flags.bssplit) {
+        (Some(block), _) => f64::from(block.0),
+        (None, Some(split)) => mean_of_shares(&split.0),
+        (None, None) => f64::from(BLOCK_BYTES_DEFAULT),
+    }
+}
+
+fn mean_of_shares(shares: &[BlockShare]) -> f64 {
+    let mut bytes = 0.0;
+    let mut weights = 0.0;
+    for share in shares {
+        bytes += f64::from(share.block_bytes) * f64::from(share.weight);
+        weights += f64::from(share.weight);
+    }
+    bytes / weights
 }
 
 impl<'a> JobReader<'a> {
@@ -97,6 +106,12 @@ pub(super) fn set_rate(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
         if !text.is_empty() {
             rates.value.size(text)?;
         }
+    }
+    if rates.unit == FloorUnit::Bytes && job.flags.bssplit.is_some() {
+        reader.note(
+            "a rate in bytes starts requests of several sizes at the intervals of their average; \
+             fio waits longer after larger ones",
+        );
     }
     let rw = job.rw();
     let rate = if rw.is_mix() {

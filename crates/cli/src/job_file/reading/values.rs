@@ -210,6 +210,11 @@ impl<'a> JobReader<'a> {
 
     /// A time whose bare number is seconds; 0 without the setting.
     pub(super) fn time(&self, name: &str) -> Translated<u64> {
+        if let Some(given) = self.value(name)?
+            && numbers::first_of_sum(given.text) != given.text
+        {
+            self.note("a time such as 40+30 is its first number, as fio reads it");
+        }
         Ok(self.parsed(name, numbers::time_ns)?.unwrap_or(0))
     }
 

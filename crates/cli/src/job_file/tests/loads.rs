@@ -528,6 +528,10 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "random_distribution=zipf:1.2:0.5\nrw=randread",
         "3: random_distribution=zipf:1.2:0.5:",
     ),
+    (
+        "ioengine=io_uring\niodepth=2\nio_submit_mode=offload",
+        "5: io_submit_mode=offload:",
+    ),
     ("nrfiles=4", "3: nrfiles=4:"),
     ("rw=write\nverify_only", "4: verify_only:"),
     ("rw=rw\nverify=md5\nverify_only", "5: verify_only:"),
@@ -943,6 +947,23 @@ fn gaps_zones_and_verified_laps_have_the_bytes_of_fio() {
             Some(2),
         ),
         ("rw=write\nbs=8k\nsize=1m\nloops=2", 256, None),
+        // The blocks behind a random offset do not count in fio's map.
+        ("rw=randwrite:4\nbs=8k\nsize=1500k", 188, None),
+        (
+            "rw=randread:4\nbs=8k\nsize=1500k\nloops=2\nioengine=libaio",
+            375,
+            None,
+        ),
+        (
+            "rw=randwrite:4\nbs=8k\nsize=1500k\nfilename=/data/b",
+            188,
+            None,
+        ),
+        (
+            "rw=randwrite\nbs=8k\nsize=1500k\nfilename=/data/b",
+            186,
+            None,
+        ),
     ] {
         let text = format!("[a]\nfilename=/data/new\n{options}\n");
         let plan = translated(&text, AS_FIO).unwrap().plan;
@@ -988,6 +1009,19 @@ fn job_of_several_sizes_reaches_its_size() {
     };
     assert_eq!(bytes(AS_FIO), MIB + (12 << 10));
     assert_eq!(bytes(CliOverrides::default()), MIB);
+}
+
+#[test]
+fn rate_in_bytes_of_several_sizes_is_that_of_their_average() {
+    for (options, rate) in [
+        ("rw=read\nbssplit=4k/50:12k/50\nrate=1m", 128.0),
+        ("rw=randread\nbsrange=4k-12k\nrate=1m", 128.0),
+        ("rw=write\nbs=4k,8k\nrate=1m", 128.0),
+    ] {
+        assert_eq!(only(options).rate.unwrap().0, rate, "{options}");
+    }
+    let text = "[a]\nfilename=/dev/sda\nrw=read\nbssplit=4k/50:12k/50\nrate=1m\n";
+    assert!(notes(text).contains("of their average"));
 }
 
 #[test]

@@ -24,6 +24,8 @@ struct Fake {
     variables: BTreeMap<&'static str, String>,
     files: BTreeMap<&'static str, String>,
     found: BTreeMap<&'static str, PathKind>,
+    /// Files that diskproof made, besides /data/own.
+    own: Vec<&'static str>,
 }
 
 impl Environment for Fake {
@@ -54,7 +56,7 @@ impl Environment for Fake {
     }
 
     fn is_own(&self, path: &Path) -> bool {
-        path == Path::new("/data/own")
+        path == Path::new("/data/own") || self.own.iter().any(|own| path == Path::new(own))
     }
 
     fn scheduler(&self, path: &Path) -> Option<String> {

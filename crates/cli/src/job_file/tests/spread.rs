@@ -75,6 +75,14 @@ fn what_cannot_be_shared_is_refused() {
             "file_service_type",
         ),
         (
+            "bs=1m\nsize=1500k\nnrfiles=2\ndirectory=/data",
+            "each of the job's files is smaller than a block",
+        ),
+        (
+            "bs=1m\nsize=1500k\nfilename=/data/a:/data/b",
+            "each of the job's files is smaller than a block",
+        ),
+        (
             "size=1m\nrw=read:8k\nfilename=/data/a:/data/b",
             "uniformly random",
         ),
@@ -193,6 +201,96 @@ fn several_new_files_have_the_offset_and_the_queue_of_the_job() {
         .map(|kept| kept.part_start)
         .collect();
     assert_eq!(starts, [0, 128 * KIB]);
+}
+
+/// A machine with two files that diskproof made.
+fn with_own_files(bytes: [u64; 2]) -> Fake {
+    Fake {
+        found: [
+            ("/data/a", PathKind::File(bytes[0])),
+            ("/data/b", PathKind::File(bytes[1])),
+        ]
+        .into(),
+        own: vec!["/data/a", "/data/b"],
+        ..Fake::default()
+    }
+}
+
+#[test]
+fn several_files_that_exist_give_a_job_its_size_and_percentages() {
+    const KIB: u64 = 1024;
+    let machine = with_own_files([MIB, MIB]);
+    // What fio 3.33 moves in two files of 1 MiB.
+    for (options, start, moved) in [
+        ("", 0, 2048),
+        ("size=50%", 0, 1024),
+        ("size=100%", 0, 2048),
+        ("offset=25%", 256, 1536),
+        ("size=50%\noffset=75%", 768, 512),
+        ("size=50%\nbs=12k", 0, 1008),
+        ("offset=25%\nloops=2\nsize=512k", 256, 1024),
+    ] {
+        let text = format!("[a]\nrw=read\nfilename=/data/a:/data/b\n{options}\n");
+        let plan = on(&machine, &text, AS_FIO).expect(options).plan;
+        let kept = plan.scratch_files[0].kept.as_ref().expect(options);
+        let bytes = plan.workloads[0].flags.bytes.expect(options).0;
+        let found = (kept.part_start / KIB, bytes / KIB);
+        assert_eq!(found, (start, moved), "{options}");
+    }
+    // Of files that differ, a percentage would be another place in each.
+    let machine = with_own_files([MIB, 2 * MIB]);
+    let text = "[a]\nrw=read\nsize=50%\nfilename=/data/a:/data/b\n";
+    let error = on(&machine, text, AS_FIO).unwrap_err();
+    assert!(error.contains("[a]: "), "{error}");
+}
+
+#[test]
+fn copies_at_percentages_of_several_new_files_move_the_bytes_of_fio() {
+    let text = "[a]\nrw=randread\nsize=1m\nnumjobs=3\noffset_increment=10%\n\
+                filename=/data/a:/data/b:/data/c\n";
+    let plan = as_fio(text).unwrap().plan;
+    let spans: Vec<(u64, u64)> = plan
+        .workloads
+        .iter()
+        .map(|one| span(&one.flags).unwrap())
+        .collect();
+    let starts: Vec<u64> = spans.iter().map(|one| one.0 / 4096).collect();
+    assert_eq!(starts, [0, 9, 18], "{spans:?}");
+    // fio 3.33: 85 blocks of each file.
+    for workload in &plan.workloads {
+        assert_eq!(workload.flags.bytes.unwrap().0, 255 * 4096);
+    }
+}
+
+#[test]
+fn file_grows_with_copies_at_percentages_of_what_was_found() {
+    let text = "[a]\nrw=write\nsize=1500k\nnumjobs=3\nfilename=/data/a\noffset_increment=10%\n";
+    let file_bytes =
+        |machine: &Fake| on(machine, text, AS_FIO).unwrap().plan.scratch_files[0].bytes;
+    // The sizes that two runs of fio 3.33 leave.
+    assert_eq!(file_bytes(&Fake::default()), 1_843_200);
+    assert_eq!(file_bytes(&with_own_files([1_843_200, 0])), 1_904_640);
+}
+
+#[test]
+fn zones_have_no_effect_with_several_open_files() {
+    let text = "[a]\nrw=read\nzonemode=strided\nzonesize=64k\nzoneskip=64k\nsize=1m\n";
+    // fio 3.33 decides by the option alone: without it, zones stay with several files, too.
+    let several = as_fio(&format!("{text}openfiles=2\nnrfiles=2\ndirectory=/data\n")).unwrap();
+    let flags = &several.plan.workloads[0].flags;
+    assert_eq!(flags.shape.order.zone_stride, None);
+    assert!(several.notes.join("").contains("zonemode"));
+    assert!(as_fio(&format!("{text}nrfiles=2\ndirectory=/data\n")).is_err());
+    assert!(as_fio(&format!("{text}filename=/data/a:/data/b\n")).is_err());
+    let one = as_fio(&format!("{text}filename=/data/a\n")).unwrap();
+    assert!(
+        one.plan.workloads[0]
+            .flags
+            .shape
+            .order
+            .zone_stride
+            .is_some()
+    );
 }
 
 #[test]

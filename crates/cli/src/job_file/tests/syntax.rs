@@ -1,6 +1,7 @@
 //! The syntax of job files, includes, variables and names.
 
 use super::*;
+use diskproof_compat::fio_values::Base;
 
 #[test]
 fn unsupported_engine_is_reported_before_an_unset_variable() {
@@ -75,6 +76,48 @@ fn job_file_syntax_matches_fio() {
     let memory = only("size=5*1024*1024*$mb_memory/8 # 5/8 of the memory");
     assert_eq!(span(&memory), Some((0, 5 * 1024 * 1024 * 64 / 8)));
     assert_eq!(span(&only("size=(2 * 512m)")), Some((0, GIB)));
+}
+
+#[test]
+fn text_without_a_job_is_an_error_only_where_it_would_run() {
+    let only_options = CliOverrides {
+        only_options: true,
+        ..AS_FIO
+    };
+    let text = "[global]\nrw=read\n";
+    let jobs = translated(text, only_options).unwrap().jobs;
+    assert_eq!((jobs.jobs.len(), jobs.global.len()), (0, 1));
+    assert!(translated(text, AS_FIO).is_err());
+}
+
+#[test]
+fn heading_has_the_sizes_of_each_direction_in_the_base_of_the_job() {
+    let shown = |options: &str| {
+        let text = format!("[a]\nfilename=/dev/sda\n{options}\n");
+        let job = translated(&text, AS_FIO).unwrap().jobs.jobs.remove(0);
+        let sizes = job.block_sizes.map(|sizes| (sizes.least, sizes.most));
+        (sizes, job.base)
+    };
+    let default = (4096, 4096);
+    let (small, large) = ((4096, 8192), (MIB, MIB));
+    for (options, wanted) in [
+        ("rw=read", [default; 3]),
+        ("bs=64k", [(65_536, 65_536); 3]),
+        ("bs=(64k-32k)", [(32_768, 32_768); 3]),
+        ("bs=,8k", [default, (8192, 8192), (8192, 8192)]),
+        ("bsrange=4k-16k", [(4096, 16_384); 3]),
+        ("bssplit=4k/50:8k/50,1m", [small, large, large]),
+        // fio 3.33: bs sets only what no range sets, wherever it stands.
+        ("bsrange=4k-16k\nbs=1k", [(4096, 16_384); 3]),
+        ("bsrange=4k-16k\nbssplit=4k/50:8k/50", [small; 3]),
+        ("bssplit=4k/50:8k/50\nbsrange=4k-16k", [(4096, 16_384); 3]),
+        ("bs=4k\nkb_base=1000", [(4000, 4000); 3]),
+    ] {
+        let (sizes, base) = shown(options);
+        assert_eq!(sizes, wanted, "{options}");
+        let is_decimal = options.contains("kb_base");
+        assert_eq!(base == Base::Decimal, is_decimal, "{options}");
+    }
 }
 
 #[test]

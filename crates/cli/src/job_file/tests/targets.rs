@@ -16,6 +16,18 @@ fn exit_what_names_jobs_that_run_together() {
 }
 
 #[test]
+fn exitall_of_one_job_is_that_of_all() {
+    // fio 3.33 keeps one flag for all jobs.
+    let text = "[global]\nfilename=/dev/sda\n[a]\n[b]\n[c]\nstonewall\nexitall\n";
+    let ends_alone: Vec<Option<bool>> = plan(text)
+        .workloads
+        .iter()
+        .map(|one| one.flags.ends_alone)
+        .collect();
+    assert_eq!(ends_alone, [None; 3]);
+}
+
+#[test]
 fn jobs_run_together_unless_they_wait() {
     let text = "[global]\nfilename=/dev/sda\nrw=randread\n[a]\n[b]\n[c]\nstonewall\n[global]\n\
                 bs=16k\n[d]\n[e]\nwait_for_previous\n";
