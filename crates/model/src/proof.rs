@@ -18,7 +18,7 @@ pub enum FigureSource {
 
 impl FigureSource {
     /// The source of a figure of a record.
-    pub fn of(record: &Record, figure: &Figure<'_>) -> Self {
+    pub fn new(record: &Record, figure: &Figure<'_>) -> Self {
         match (figure.key.measurement, record.files()) {
             (Some(index), _) => Self::Measurement(index),
             (None, Some(_)) => Self::Files,

@@ -95,7 +95,7 @@ pub struct Headline {
 
 impl SavedRun {
     /// The short form of a record.
-    pub fn of(record: &Record, label: Option<&str>) -> Self {
+    pub fn from_record(record: &Record, label: Option<&str>) -> Self {
         let paths = record.targets.iter().map(|target| target.path.clone());
         Self {
             run_id: record.run_id.clone(),
@@ -246,7 +246,7 @@ pub fn named(workload: &str, operation: &str) -> String {
 }
 
 fn headline(record: &Record, figure: &Figure<'_>) -> Headline {
-    let objection = record.objection(FigureSource::of(record, figure));
+    let objection = record.objection(FigureSource::new(record, figure));
     Headline {
         workload: match figure.key.part {
             Part::Access(_) => "access".to_owned(),

@@ -58,7 +58,9 @@ fn is_tracked(figure: &Figure<'_>) -> bool {
 }
 
 fn is_the_disks(record: &Record, figure: &Figure<'_>) -> bool {
-    record.objection(FigureSource::of(record, figure)).is_none()
+    record
+        .objection(FigureSource::new(record, figure))
+        .is_none()
 }
 
 /// The number of figures that are not the disk's.

@@ -394,7 +394,7 @@ impl RunRequest {
                 like,
             })],
             skipped,
-            ..Plan::of("run", command_line())
+            ..Plan::new("run", command_line())
         })
     }
 
