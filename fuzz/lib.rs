@@ -69,7 +69,7 @@ pub fn use_record(record: &Record) {
             }
         }
     }
-    drop(SavedRun::of(record, None));
+    drop(SavedRun::from_record(record, None));
     compare_with_itself(record);
 }
 

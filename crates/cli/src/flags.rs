@@ -141,7 +141,7 @@ impl MeasuringFlags {
         Plan {
             seed: self.seed.unwrap_or_else(random_seed),
             targets: targets.iter().map(|target| target.path.clone()).collect(),
-            ..Plan::of(verb, command_line())
+            ..Plan::new(verb, command_line())
         }
     }
 

@@ -106,7 +106,7 @@ impl DropIn {
             targets: vec![context.target.path.clone()],
             scratch: scratch_bytes.map(Scratch::of_size),
             tasks,
-            ..Plan::of(format!("as {}", self.name), context.argv.to_vec())
+            ..Plan::new(format!("as {}", self.name), context.argv.to_vec())
         }
     }
 }

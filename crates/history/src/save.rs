@@ -75,7 +75,7 @@ pub enum SaveOutcome {
 impl History {
     /// Adds one run. Packing takes milliseconds and happens before the lock is taken.
     fn add(&mut self, new: &NewRun<'_>) -> Result<SaveOutcome, HistoryError> {
-        let run = SavedRun::of(new.record, new.label);
+        let run = SavedRun::from_record(new.record, new.label);
         let packed = PackedRun::new(new, &run).map_err(|what| HistoryError::Record {
             run_id: new.record.run_id.clone(),
             what,

@@ -62,7 +62,12 @@ impl History {
             Err(HistoryError::Unreachable { .. }) => None,
             other => Some(other?),
         };
-        let connection = match connect(&path, is_full(&path)) {
+        let others = if is_full(&path) {
+            OtherUsers::LockedOut
+        } else {
+            OtherUsers::Allowed
+        };
+        let connection = match connect(&path, others) {
             Err(HistoryError::Unreachable { .. }) if !has_log(&path) => connect_frozen(&path),
             other => other,
         };
@@ -93,7 +98,7 @@ impl History {
             }
         };
         Ok(Self {
-            connection: connect(path, false)?,
+            connection: connect(path, OtherUsers::Allowed)?,
             path: path.to_owned(),
             _lock: Some(lock),
             _checked: checked,
@@ -167,30 +172,52 @@ impl History {
     }
 }
 
-/// Opens and migrates the database. Where no other process may use it meanwhile, SQLite needs no
-/// shared memory for a log, for which a full disk has no space.
-fn connect(path: &Path, is_alone: bool) -> Result<Connection, HistoryError> {
-    let has_log = is_local(path.parent().unwrap_or(Path::new("/")));
-    let mut connection = connect_unmigrated(path, is_alone, has_log).with_path(path)?;
+/// Other processes that may use the database while this one has it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OtherUsers {
+    Allowed,
+    /// SQLite then needs no shared memory for a log, for which a full disk has no space.
+    LockedOut,
+}
+
+/// The journal that a database has in its folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JournalKind {
+    WriteAheadLog,
+    Rollback,
+}
+
+/// Opens and migrates the database.
+fn connect(path: &Path, others: OtherUsers) -> Result<Connection, HistoryError> {
+    let journal = if is_local(path.parent().unwrap_or(Path::new("/"))) {
+        JournalKind::WriteAheadLog
+    } else {
+        JournalKind::Rollback
+    };
+    let mut connection = connect_unmigrated(path, others, journal).with_path(path)?;
     migrate(&mut connection, path)?;
-    finish_set_up(&connection, has_log).with_path(path)?;
+    finish_set_up(&connection, journal).with_path(path)?;
     Ok(connection)
 }
 
 /// Opens the database, whatever its version is.
-fn connect_unmigrated(path: &Path, is_alone: bool, has_log: bool) -> rusqlite::Result<Connection> {
+fn connect_unmigrated(
+    path: &Path,
+    others: OtherUsers,
+    journal: JournalKind,
+) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, WRITABLE)?;
-    if is_alone {
+    if others == OtherUsers::LockedOut {
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     }
-    set_up(&connection, has_log)?;
+    set_up(&connection, journal)?;
     Ok(connection)
 }
 
 /// Sets what may be set once the database has this program's version.
-fn finish_set_up(connection: &Connection, has_log: bool) -> rusqlite::Result<()> {
+fn finish_set_up(connection: &Connection, journal: JournalKind) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-    if has_log && !connection.is_readonly("main")? {
+    if journal == JournalKind::WriteAheadLog && !connection.is_readonly("main")? {
         // Needs the file alone for a moment. If that fails, the rollback journal is as safe, and
         // the next connection tries again.
         let _ = connection.pragma_update(None, "journal_mode", "WAL");
@@ -210,7 +237,7 @@ fn is_local(folder: &Path) -> bool {
 }
 
 /// Sets what must be set before the first read.
-fn set_up(connection: &Connection, has_log: bool) -> rusqlite::Result<()> {
+fn set_up(connection: &Connection, journal: JournalKind) -> rusqlite::Result<()> {
     connection.busy_timeout(LOCK_WAIT)?;
     // Closing must not change a file that turns out to be of a newer version.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -219,7 +246,7 @@ fn set_up(connection: &Connection, has_log: bool) -> rusqlite::Result<()> {
     // may bring the journal back and roll the saved run back.
     connection.pragma_update(None, "synchronous", "EXTRA")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    if !has_log {
+    if journal == JournalKind::Rollback {
         // A file with a log may have been copied here. With an exclusive lock SQLite reads a log
         // without shared memory.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;

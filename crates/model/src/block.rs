@@ -60,13 +60,13 @@ pub struct Section {
 /// The pages that show a section. This alone decides what a short page keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// On every page.
+    /// Shown on every page.
     Always,
     /// On whole pages.
     Whole,
     /// On short pages, in place of those of whole ones.
     Short,
-    /// On pages that are files.
+    /// Shown on pages that are files, not on the terminal.
     File,
 }
 
@@ -143,7 +143,7 @@ pub enum Place {
     Always,
     /// Where there is room; the highest number gives way first.
     Roomy(u8),
-    /// On pages that scroll.
+    /// Shown on pages that scroll.
     Page,
     /// Where the marks of its cells can be drawn.
     Drawn,
@@ -184,7 +184,7 @@ pub struct Cell {
     pub tone: Tone,
     /// The drawing beside the words.
     pub mark: Mark,
-    /// More about it, for pages that can show it on request.
+    /// Further words about it, for pages that can show them on request.
     pub note: String,
 }
 
@@ -215,7 +215,7 @@ pub enum Mark {
 /// The place of the titles of groups on a narrow page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Titles {
-    /// On a line above the rows.
+    /// Its title stands on a line above the rows.
     #[default]
     Above,
     /// In a column before the others, of this name.
@@ -239,9 +239,9 @@ pub enum Narrow {
 /// The alignment of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Align {
-    /// For words.
+    /// To the left, as words stand.
     Left,
-    /// For numbers.
+    /// To the right, as numbers stand.
     #[default]
     Right,
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct CampaignPart {
     /// The campaign's own id; the records of all its sides have the same.
     pub id: String,
-    /// Which side the record holds: A is the baseline.
+    /// The side that the record holds: A is the baseline.
     pub side: String,
     /// The command that ran before each slice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +54,7 @@ pub enum CampaignEnd {
 pub struct MovedBeside {
     /// In nanoseconds after the start of the run.
     pub start_ns: u64,
-    /// For how long, in nanoseconds.
+    /// Nanoseconds for which it did.
     pub wall_ns: u64,
     /// Reads and writes of the other side.
     pub requests: u64,

@@ -150,9 +150,9 @@ impl Tally {
 pub struct Difference {
     /// The condition that differs: `disk`, `firmware`, `kernel`, say.
     pub what: String,
-    /// On the baseline's side; several values where its runs differ among themselves.
+    /// The value on the baseline's side; several where its runs differ among themselves.
     pub a: String,
-    /// On the other side.
+    /// The value on the candidate's side.
     pub b: String,
 }
 
@@ -173,7 +173,7 @@ pub struct MetricComparison {
     pub figure: Figure,
     /// True of the one metric that speaks for its subject in the summary.
     pub headline: bool,
-    /// Which direction is better.
+    /// The direction in which the figure is better.
     pub better: Direction,
     /// The baseline's figure. For percentiles the half-width is the longer arm of the interval.
     pub a: Estimate,

@@ -42,7 +42,7 @@ const TABLE: &[Entry] = &[
         BLOCK,
     ),
 ];
-/// For errors without an entry: errno(3) explains them, and the kernel log has details.
+/// The entry of every other error: errno(3) explains them, and the kernel log has details.
 const OTHER: Entry = (&[], "see errno(3)", "see the kernel log (dmesg)");
 
 /// The names of error numbers, from 1 on: those of Linux on all machines but Alpha, MIPS, PA-RISC

@@ -111,7 +111,7 @@ impl FileOperation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileOrder {
-    /// By name, which ascends.
+    /// By name, in ascending order.
     Sequential,
     /// Random names, visited in another random order for each operation.
     Random,
@@ -193,9 +193,9 @@ pub struct FileRound {
 /// The time that operations spent in fsync, all threads together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FileSyncTime {
-    /// For files, in nanoseconds.
+    /// Nanoseconds of syncs of files.
     pub file_sync_ns: u64,
-    /// For directories, in nanoseconds.
+    /// Nanoseconds of syncs of directories.
     pub directory_sync_ns: u64,
 }
 

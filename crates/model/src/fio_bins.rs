@@ -71,7 +71,7 @@ pub struct RateSamples {
 
 impl RateSamples {
     /// The figures of these rates.
-    pub fn of(rates: impl IntoIterator<Item = f64>) -> Self {
+    pub fn from_rates(rates: impl IntoIterator<Item = f64>) -> Self {
         let rates: Vec<f64> = rates.into_iter().collect();
         if rates.is_empty() {
             return Self::default();

@@ -61,7 +61,7 @@ pub struct FleetRecord {
 pub enum FleetBasis {
     /// The median and spread of the rows themselves.
     EachOther,
-    /// By the rows of a saved fleet.
+    /// The rows of a saved fleet.
     Reference,
     /// The suspects of a saved fleet were measured again, and judged by others of it that were
     /// measured together with them.
@@ -98,7 +98,7 @@ impl RowUnit {
 pub enum FleetOutcome {
     /// No row is slower than the others, none has errors, none is missing.
     Alike,
-    /// At least one is.
+    /// At least one row is slower than the others, has errors, or is missing.
     Differs,
     /// Fewer than three rows of a kind: nothing could be judged.
     TooFew,
@@ -185,7 +185,7 @@ pub struct FleetMetric {
     pub subject: String,
     /// The kind of figure.
     pub figure: Figure,
-    /// Which direction is better.
+    /// The direction in which the figure is better.
     pub better: Direction,
     /// Unit of its values.
     pub unit: String,

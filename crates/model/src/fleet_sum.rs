@@ -106,7 +106,7 @@ pub struct WorkloadSum {
 /// The time between the first and the last start within a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StartSpread {
-    /// From the first to the last, in nanoseconds: the median over the slots.
+    /// Nanoseconds from the first to the last start: the median over the slots.
     pub median_ns: u64,
     /// The longest of all slots, in nanoseconds.
     pub longest_ns: u64,

@@ -30,7 +30,7 @@ pub fn timed_requests(of_kind: impl Fn(OpKind) -> Option<LateRequests>) -> LateR
 }
 
 impl LatencySearch {
-    /// From the measurements of these depths, which ascend.
+    /// Judges the measurements of these depths, which ascend.
     pub fn of(target: LatencyTarget, depths: &[u32], measurements: &[Measurement]) -> Self {
         let mut trials: Vec<DepthTrial> = measurements
             .iter()

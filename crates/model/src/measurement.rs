@@ -92,7 +92,7 @@ pub struct Measurement {
     /// The hang of the target that ended the wait for its requests; absent where it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
-    /// When this program did not run.
+    /// Times in which this program did not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,
     /// The first write of the file that this workload overwrites, where it came just before.
@@ -196,7 +196,7 @@ pub struct Hang {
     /// When the oldest of the requests without an answer was sent, in nanoseconds after the start
     /// of the run; for threads that wait in a system call up to 10 ms before that.
     pub since_ns: u64,
-    /// From then until the wait ended, in nanoseconds.
+    /// Nanoseconds from then until the wait ended.
     pub lasted_ns: u64,
     /// Requests that were never answered; they count as failed with `ETIMEDOUT`, except in a run
     /// that ended first.
@@ -636,7 +636,7 @@ fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
 pub struct ReadBack {
     /// Bytes that were read.
     pub bytes: u64,
-    /// From the first read to the last, in nanoseconds.
+    /// Nanoseconds from the first read to the last.
     pub wall_ns: u64,
     /// The latency of each read.
     pub latency: LatencyHistogram,

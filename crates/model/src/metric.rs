@@ -73,7 +73,7 @@ impl Figure {
     }
 }
 
-/// Which direction is better.
+/// The direction in which a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {

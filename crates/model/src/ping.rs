@@ -45,13 +45,13 @@ impl PingPlan {
 pub struct SingleRequest {
     /// Count of the requests on its target, from 1.
     pub number: u64,
-    /// When it was sent, in nanoseconds after the start of the run.
+    /// Nanoseconds from the start of the run until it was sent.
     pub at_ns: u64,
     /// A read, a write, or a write with what makes it durable.
     pub op: OpKind,
     /// Byte of the target at which it begins.
     pub offset_bytes: u64,
-    /// From before it was sent to the receipt of its completion, in nanoseconds.
+    /// Nanoseconds from before it was sent to the receipt of its completion.
     pub latency_ns: u64,
     /// The idle time that was planned before it, in nanoseconds; absent where an interval sets the
     /// pace.

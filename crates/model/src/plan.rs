@@ -167,7 +167,7 @@ impl Scratch {
 
 impl Plan {
     /// A plan of this verb that does nothing yet.
-    pub fn of(verb: impl Into<String>, argv: Vec<String>) -> Self {
+    pub fn new(verb: impl Into<String>, argv: Vec<String>) -> Self {
         Self {
             schema: PLAN_SCHEMA.to_owned(),
             method: METHOD_VERSION,

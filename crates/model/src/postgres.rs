@@ -27,7 +27,7 @@ pub struct PostgresPlan {
 
 /// pgbench counts its time in seconds.
 const PGBENCH_NS_MIN: u64 = 1_000_000_000;
-/// To make a cluster, to start its server and to remove both.
+/// Time to make a cluster, to start its server and to remove both.
 pub const SERVER_START_NS: u64 = 5_000_000_000;
 
 /// Room that a cluster needs: 40 MB of its own, up to 16 kept WAL segments, and the table.
@@ -196,7 +196,7 @@ pub struct OwnCommits {
 /// The parts of the time of an INSERT, in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InsertTime {
-    /// From one INSERT of a session to its next.
+    /// Nanoseconds from one INSERT of a session to its next.
     pub insert_ns: f64,
     /// A commit of 8 kB without a server.
     pub disk_ns: f64,
@@ -206,14 +206,14 @@ pub struct InsertTime {
     pub explained: f64,
 }
 
-/// Which settings a server tries, and for how long.
+/// The settings that a server tries, and the time for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialPlan {
     /// The settings, in order. Each gets the same share of the time that is left.
     pub trials: Vec<PlannedTrial>,
     /// Longest time of all of them with the making of the table, in nanoseconds.
     pub time_ns: u64,
-    /// Most pairs of a setting.
+    /// The most pairs of a setting.
     pub pairs_max: u32,
     /// Size of the table that is scanned.
     pub table_bytes: u64,
@@ -281,9 +281,9 @@ impl TrialLoad {
 /// Rates with the two values, one slice after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialPair {
-    /// With the default, per second.
+    /// Rate with the default, per second.
     pub default_rate: f64,
-    /// With the other value, per second.
+    /// Rate with the other value, per second.
     pub candidate_rate: f64,
 }
 

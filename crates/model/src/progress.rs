@@ -10,7 +10,7 @@ use crate::surface::{SlowBlock, UnreadableRange};
 pub struct Progress<'a> {
     /// Name of the workload, or of the step before it (`layout`).
     pub name: &'a str,
-    /// Which part of the work is under way.
+    /// The part of the work that is under way.
     pub phase: Phase,
     /// Time since the start of this phase, in nanoseconds.
     pub elapsed_ns: u64,
@@ -25,7 +25,7 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Without a limit, a silence and a border.
+    /// Progress without a limit, a silence or a border.
     pub fn new(name: &'a str, phase: Phase, elapsed_ns: u64, series: &'a TimeSeries) -> Self {
         Self {
             name,
@@ -39,12 +39,12 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Nothing was completed on a target.
+/// A target on which nothing was completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Silence {
     /// Index into the plan's targets.
     pub target: usize,
-    /// For how long, in nanoseconds, by all workloads that run on it.
+    /// Nanoseconds without a completion by all workloads that run on it.
     pub length_ns: u64,
 }
 

@@ -65,7 +65,7 @@ pub enum RateCellKind {
     Near,
     /// Once more at a rate that was too high below the interval.
     Repeated,
-    /// At the lower end of the interval, for long.
+    /// Holds the lower end of the interval for long.
     Hold,
     /// Above the interval, where the promise must break.
     Control,

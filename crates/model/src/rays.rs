@@ -12,13 +12,13 @@ pub const BOUNDARY_RAYS_MIN: usize = 3;
 
 /// The name of the workload that reads 1 MiB at a time in order.
 pub const SEQUENTIAL_READ: &str = "sequential-read";
-/// And that writes them.
+/// The name of the workload that writes 1 MiB at a time in order.
 pub const SEQUENTIAL_WRITE: &str = "sequential-write";
-/// And of half of each.
+/// The name of the workload that reads and writes 1 MiB at a time in order, half of each.
 pub const SEQUENTIAL_MIXED: &str = "sequential-mixed";
 /// The name of the workload that reads 4 KiB in order.
 pub const SEQUENTIAL_READ_PAGES: &str = "sequential-read-4k";
-/// And that writes them.
+/// The name of the workload that writes 4 KiB in order.
 pub const SEQUENTIAL_WRITE_PAGES: &str = "sequential-write-4k";
 
 /// The searches of a plan that has several, and what they say together.

@@ -94,7 +94,7 @@ pub struct Headline {
 
 impl SavedRun {
     /// The short form of a record.
-    pub fn of(record: &Record, label: Option<&str>) -> Self {
+    pub fn from_record(record: &Record, label: Option<&str>) -> Self {
         let paths = record.targets.iter().map(|target| target.path.clone());
         Self {
             run_id: record.run_id.clone(),

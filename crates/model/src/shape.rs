@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 /// The rarely used part of a workload.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LoadShape {
-    /// Which operation comes next, and where it goes.
+    /// The choice of the next operation and of its place.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub order: RequestOrder,
     /// The starts of operations.

@@ -21,7 +21,7 @@ pub struct Survey {
     pub operation: OpKind,
     /// The part of the target that is surveyed.
     pub span: Span,
-    /// Which I/O engine carries the requests.
+    /// The I/O engine that carries the requests.
     #[serde(default = "any_engine")]
     pub engine: EngineChoice,
     /// Transfer rate by position.
@@ -203,9 +203,9 @@ pub enum SeekPattern {
     TrackToTrack,
     /// A third of the span, which is the mean distance of random accesses.
     ThirdStroke,
-    /// From one end of the span to the other.
+    /// Each access goes from one end of the span to the other.
     FullStroke,
-    /// From both ends towards the middle alternately.
+    /// Accesses go from both ends towards the middle alternately.
     Butterfly,
 }
 
@@ -429,7 +429,7 @@ pub struct SurfaceMeasurement {
     /// after which the target went on; the first 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stalls: Vec<Hang>,
-    /// When this program did not run.
+    /// Times in which this program did not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,
 }

@@ -25,7 +25,7 @@ pub struct Slot {
     pub number: u32,
     /// The place of its workloads among the groups of the plan.
     pub group: usize,
-    /// Which of the slots of its workloads it is, from 0.
+    /// Place among the slots of its workloads, from 0.
     pub part: u64,
     /// The number of slots that its workloads have.
     pub parts: u64,

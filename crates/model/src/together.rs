@@ -44,9 +44,9 @@ pub enum SlotOrigin {
 /// A fence: no rank leaves it before the last one has entered it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fence {
-    /// When this rank entered it.
+    /// The time at which this rank entered it.
     pub entered_ns: u64,
-    /// When this rank left it.
+    /// The time at which this rank left it.
     pub left_ns: u64,
 }
 

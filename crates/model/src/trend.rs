@@ -117,7 +117,7 @@ pub struct Drift {
 /// An hour of the day in which a latency is higher than in the others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SlowHour {
-    /// From 0 to 23, in UTC.
+    /// Hour of the day from 0 to 23, in UTC.
     pub hour: u32,
     /// The latency in it less that of the others, as a share of the mean latency.
     pub change: f64,

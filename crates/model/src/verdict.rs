@@ -92,9 +92,9 @@ impl Grade {
 /// The figures at which the grade changes, in the unit of the figure; more is better.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GradeThresholds {
-    /// From here on `limited`, below it `poor`.
+    /// From this value on the grade is `limited`, below it `poor`.
     pub limited_from: f64,
-    /// From here on `good`.
+    /// From this value on the grade is `good`.
     pub good_from: f64,
     /// The source of the two values.
     pub source: String,
@@ -131,8 +131,8 @@ pub struct Trust {
 pub enum TrustLevel {
     /// They are the disk's, whatever they say of it.
     Reliable,
-    /// At least one of them is less certain than it looks, or the run ended early.
+    /// At least one of the figures is less certain than it looks, or the run ended early.
     Doubtful,
-    /// At least one of them is not the disk's.
+    /// At least one of the figures is not the disk's.
     Unreliable,
 }

@@ -55,12 +55,12 @@ pub struct IssuedRequest {
     pub name: String,
 }
 
-/// Which way data goes.
+/// The direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestDirection {
-    /// From the device.
+    /// A read: from the device.
     Read,
-    /// To the device.
+    /// A write: to the device.
     Write,
 }
 

@@ -46,7 +46,7 @@ pub struct Window {
 /// Latencies of one kind of operation in a window.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WindowLatency {
-    /// From before the submission to the reaping.
+    /// Latencies from before the submission to the reaping.
     #[serde(
         default,
         with = "diskproof_samples::packed",
@@ -54,7 +54,7 @@ pub struct WindowLatency {
     )]
     #[schemars(with = "String")]
     pub latency: LatencyPart,
-    /// From the intended start; empty in a closed loop.
+    /// Latencies from the intended start; empty in a closed loop.
     #[serde(
         default,
         with = "diskproof_samples::packed",

@@ -48,7 +48,7 @@ pub struct Workload {
     pub workers: u32,
     /// The part of the target that is used.
     pub span: Span,
-    /// When it ends; whichever comes first.
+    /// The limits, of which the first that is reached ends it.
     pub stop: Stop,
     /// Time at the start whose operations are not measured, in nanoseconds.
     pub warmup_ns: u64,
@@ -60,7 +60,7 @@ pub struct Workload {
     pub sync: SyncPolicy,
     /// The use of the page cache.
     pub cache: CachePolicy,
-    /// Which I/O engine carries the operations.
+    /// The I/O engine that carries the operations.
     pub engine: EngineChoice,
     /// The relation to the content of the scratch file. Operations of one workload may extend the
     /// file; all others find it written.
@@ -251,7 +251,7 @@ fn is_whole_cache_blocks(bytes: u64) -> bool {
     bytes.is_multiple_of(CACHE_BLOCK_BYTES)
 }
 
-/// When a workload starts.
+/// The relation of a workload's start to that of the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
@@ -349,7 +349,7 @@ impl Span {
     }
 }
 
-/// When a workload ends; whichever comes first.
+/// The limits of a workload; the first that is reached ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Stop {
     /// Relative 95 % half-width of the operation rate, such as 0.02.

@@ -484,7 +484,7 @@ fn latencies(figure: &OwnFigure, record: &Record) -> Vec<(OpKind, StoredLatencie
     for (kind, op) in row.iter().flat_map(|row| row.ops()) {
         let part = op.seen_latencies().to_part();
         if !part.is_empty() {
-            parts.push((kind, StoredLatencies::of(&part)));
+            parts.push((kind, StoredLatencies::new(&part)));
         }
     }
     parts

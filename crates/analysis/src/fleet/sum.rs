@@ -323,7 +323,7 @@ impl SlottedRow {
                         bytes: cell.bytes,
                     })
                     .collect(),
-                latencies: StoredLatencies::of(&seen.to_part()),
+                latencies: StoredLatencies::new(&seen.to_part()),
             };
             ops.insert(*kind, op);
         }

@@ -411,7 +411,7 @@ impl RunRequest {
                 like,
             })],
             skipped: resolved.skipped,
-            ..Plan::of("run", command_line())
+            ..Plan::new("run", command_line())
         })
     }
 

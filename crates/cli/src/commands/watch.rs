@@ -235,7 +235,7 @@ fn conclude(watch: &WatchFlags, session: WatchSession, outputs: &[Output]) -> an
     // The plan has no work: the load is that of others.
     let plan = Plan {
         targets: targets.iter().map(|target| target.path.clone()).collect(),
-        ..Plan::of("watch", crate::provenance::command_line())
+        ..Plan::new("watch", crate::provenance::command_line())
     };
     let mut facts = crate::session::run_facts(started, plan, targets);
     facts.note.clone_from(&watch.note);

@@ -63,7 +63,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         seed,
         targets: vec!["/data".to_owned()],
         tasks: vec![Task::Workloads(Workloads::as_planned(workloads))],
-        ..Plan::of("run", Vec::new())
+        ..Plan::new("run", Vec::new())
     };
     let facts = RunFacts {
         tool: tool(),

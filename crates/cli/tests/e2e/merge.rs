@@ -65,7 +65,7 @@ fn record(number: usize, speed: f64) -> Record {
             seed: number as u64,
             targets: vec!["/data".to_owned()],
             tasks: vec![Task::Workloads(Workloads::as_planned(workloads))],
-            ..Plan::of("run", Vec::new())
+            ..Plan::new("run", Vec::new())
         },
         targets: vec![TargetIdentity {
             path: "/data".to_owned(),

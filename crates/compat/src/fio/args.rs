@@ -34,24 +34,24 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
             reader.files.extend(words.by_ref().map(PathBuf::from));
             break;
         }
-        let (name, value) = match option.split_once('=') {
+        let (given_name, given_value) = match option.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (option, None),
         };
-        let name = &*full_name(name)?;
+        let name = &*full_name(given_name)?;
         let general = general_option(name);
         let takes_value = match general {
             Some(option) => !option.value.is_empty() && !option.value.starts_with('['),
             None => !is_switch(name),
         };
-        let value = match value {
+        let value = match given_value {
             None if takes_value => {
                 let Some(next) = words.next() else {
                     return Err(usage(&format!("option '--{name}' requires an argument")));
                 };
                 Some(next.clone())
             }
-            value => value,
+            given_value => given_value,
         };
         let Some(option) = general else {
             reader.job_option(name, value);
@@ -82,15 +82,23 @@ fn full_name(name: &str) -> Result<String, DropInError> {
     if general_option(name).is_some() || fio_option(name).is_some() {
         return Ok(name.to_owned());
     }
-    let general = DROP_IN.options.iter().map(|option| option.long);
-    let mut found: Vec<&'static str> = general.filter(|long| long.starts_with(name)).collect();
-    found.extend(fio_options_beginning(name));
+    let mut known = fio_options_beginning(name);
+    for option in DROP_IN.options {
+        if option.long.starts_with(name) {
+            known.push(option.long);
+        }
+    }
     // Several names of one option are one.
-    let options = found.into_iter();
-    let options = options.map(|name| fio_option(name).map_or(name, |option| option.names[0]));
-    let options = Vec::from_iter(options.collect::<BTreeSet<&str>>());
+    let mut options = BTreeSet::new();
+    for known_name in known {
+        options.insert(match fio_option(known_name) {
+            Some(option) => option.names[0],
+            None => known_name,
+        });
+    }
+    let options = Vec::from_iter(options);
     match (options.as_slice(), fio_similar(name)) {
-        ([one], _) => Ok((*one).to_owned()),
+        ([only], _) => Ok((*only).to_owned()),
         ([], None) => Ok(name.to_owned()),
         ([], Some(similar)) => Err(usage(&format!(
             "unrecognized option '--{name}'\nDid you mean {similar}?"

@@ -338,8 +338,8 @@ impl DirectionStats {
             .values()
             .map(|cell| cell.bytes as f64 / KIB * per_second);
         let ops = sums.values().map(|cell| cell.ops as f64 * per_second);
-        self.kib_per_second = RateSamples::of(kib);
-        self.iops = RateSamples::of(ops);
+        self.kib_per_second = RateSamples::from_rates(kib);
+        self.iops = RateSamples::from_rates(ops);
         self.kib_per_second.count *= copies;
         self.iops.count *= copies;
     }

@@ -372,9 +372,9 @@ pub struct Displacement {
 /// The two places between which a capacity ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Edge {
-    /// Up to here everything was right.
+    /// The byte up to which everything was right.
     pub right_to_bytes: u64,
-    /// From here on it was not.
+    /// The byte from which on it was not.
     pub bad_from_bytes: u64,
 }
 

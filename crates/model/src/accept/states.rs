@@ -76,7 +76,7 @@ const PIECES_MAX: usize = 1 << 24;
 pub struct PieceStates(pub Vec<PieceState>);
 
 impl PieceStates {
-    /// As many pieces that were not read yet.
+    /// The states of so many pieces that were not read yet.
     pub fn pending(count: usize) -> Self {
         Self(vec![PieceState::Pending; count])
     }

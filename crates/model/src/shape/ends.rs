@@ -58,7 +58,7 @@ pub enum FloorUnit {
     Ops,
 }
 
-/// When a rate or the mean latency counts as steady, which ends each worker.
+/// The condition of a steady rate or mean latency, which ends each worker.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SteadyEnd {
     /// The rate, or the latency.

@@ -74,7 +74,7 @@ pub struct RandomRun {
 pub enum RunFollow {
     /// Each directly behind the one before.
     Sequential,
-    /// To the same offset.
+    /// Each to the same offset.
     Identical,
 }
 

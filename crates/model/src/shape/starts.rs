@@ -4,7 +4,7 @@ use crate::units::format_duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// When the operations of a workload start.
+/// The rules for the starts of the operations of a workload.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StartTimes {
     /// The spacing of the starts of an open loop.
@@ -46,7 +46,7 @@ impl StartTimes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// At equal intervals.
+    /// Starts come at equal intervals.
     #[default]
     Even,
     /// Independent of each other: a Poisson process.

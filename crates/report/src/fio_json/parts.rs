@@ -143,10 +143,10 @@ pub(super) fn rates(row: &Row, op: OpRow<'_>) -> Object {
         kib_rates.push(cell.cell.bytes as f64 / KIB / cell.length_s);
         op_rates.push(cell.cell.ops as f64 / cell.length_s);
     }
-    let bandwidth = RateSamples::of(kib_rates);
+    let bandwidth = RateSamples::from_rates(kib_rates);
     // fio's share of the group; each of our jobs is a separate group.
     let share_of_group = bandwidth.share_of(op.figures.throughput.value);
-    rate_fields(bandwidth, share_of_group, RateSamples::of(op_rates))
+    rate_fields(bandwidth, share_of_group, RateSamples::from_rates(op_rates))
 }
 
 /// The cells from which the figures come, joined to samples as fio takes them.
@@ -334,11 +334,11 @@ mod tests {
 
     #[test]
     fn sample_counts_are_shortened() {
-        let spread = RateSamples::of([4.0, 2.0, 9.0]);
+        let spread = RateSamples::from_rates([4.0, 2.0, 9.0]);
         assert_eq!((spread.min, spread.max, spread.mean), (2.0, 9.0, 5.0));
         assert_eq!(spread.count, 3);
         assert!((spread.deviation - 13.0f64.sqrt()).abs() < 1e-12);
-        assert_eq!(RateSamples::of([7.0]).deviation, 0.0);
+        assert_eq!(RateSamples::from_rates([7.0]).deviation, 0.0);
     }
 
     #[test]

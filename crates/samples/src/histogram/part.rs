@@ -115,7 +115,7 @@ pub struct StoredLatencies(Box<[u8]>);
 
 impl StoredLatencies {
     /// The stored form of a distribution, which loses nothing.
-    pub fn of(part: &LatencyPart) -> Self {
+    pub fn new(part: &LatencyPart) -> Self {
         let mut packer = Packer::default();
         part.pack(&mut packer);
         Self(packer.bytes().into_boxed_slice())

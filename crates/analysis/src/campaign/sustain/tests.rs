@@ -155,7 +155,7 @@ fn plan(seconds: u64, change: impl Fn(&mut SustainPlan)) -> Plan {
             decide: Decide::Until(sustain),
             ..Workloads::as_planned(list)
         })],
-        ..Plan::of("sustain", Vec::new())
+        ..Plan::new("sustain", Vec::new())
     }
 }
 

@@ -294,7 +294,7 @@ fn repeated_plan(
             ..plan.questions.clone()
         },
         origin: Origin::new(verb, crate::provenance::command_line()),
-        method: Plan::of("", Vec::new()).method,
+        method: Plan::new("", Vec::new()).method,
         ..plan.clone()
     })
 }

@@ -292,7 +292,7 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
             }),
             ..Workloads::as_planned(workloads)
         })],
-        ..Plan::of("sweep", Vec::new())
+        ..Plan::new("sweep", Vec::new())
     };
     let measurements = std::mem::take(&mut cells.measurements);
     let facts = run_facts(SystemTime::UNIX_EPOCH, plan, Vec::new());
@@ -451,7 +451,7 @@ fn searched(list: Vec<Workload>, mut cells: SimulatedRates) -> Record {
         seed: 5,
         targets: vec!["/disk".to_owned()],
         tasks: vec![Task::Workloads(task)],
-        ..Plan::of("load", Vec::new())
+        ..Plan::new("load", Vec::new())
     };
     let data = RunData {
         trials: cells.trials,
