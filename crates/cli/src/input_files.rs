@@ -50,6 +50,7 @@ struct NameInFolder {
     name: OsString,
 }
 
+/// The files that no output may be.
 static INPUTS: Mutex<Vec<Input>> = Mutex::new(Vec::new());
 
 fn inputs() -> MutexGuard<'static, Vec<Input>> {

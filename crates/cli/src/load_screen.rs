@@ -16,6 +16,7 @@ const REDRAW_EVERY: Duration = Duration::from_millis(500);
 const POINT_EVERY: Duration = Duration::from_secs(1);
 /// Reading a sensor is a command to the disk: more often it would become a part of the load.
 const TEMPERATURE_EVERY: Duration = Duration::from_secs(10);
+/// The last line of the screen.
 const LAST_LINE: &str = "Ctrl-C ends the load; what is known is kept";
 
 /// The figures of the load at the moment of a redraw.

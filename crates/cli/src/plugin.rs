@@ -308,8 +308,8 @@ fn performance_data(latency: &LatencySummary, warning: u64, critical: u64, error
 }
 
 fn milliseconds(ns: u64) -> f64 {
-    const MILLISECOND: f64 = 1e6;
-    ns as f64 / MILLISECOND
+    const NS_PER_MILLISECOND: f64 = 1e6;
+    ns as f64 / NS_PER_MILLISECOND
 }
 
 /// Judges the newest complete run of the path in the history.

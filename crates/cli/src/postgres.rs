@@ -19,10 +19,12 @@ struct InstallRoot<'a> {
     prefix: &'a str,
 }
 
+/// The servers of Debian and Ubuntu.
 const DEBIAN: InstallRoot<'_> = InstallRoot {
     folder: "/usr/lib/postgresql",
     prefix: "",
 };
+/// The servers of the PostgreSQL project for Red Hat and SUSE.
 const RED_HAT: InstallRoot<'_> = InstallRoot {
     folder: "/usr",
     prefix: "pgsql-",

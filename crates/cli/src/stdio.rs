@@ -15,6 +15,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// The width of a page where the terminal reports none.
 const COLUMNS_DEFAULT: usize = 80;
 
 /// When to colour.
@@ -243,6 +244,7 @@ pub(crate) fn ignore_closed_pipe(printed: Result<()>) -> Result<()> {
 
 /// Assumed for terminals that report no width, or less than this.
 const COLUMNS_MIN: usize = 40;
+/// A progress line is redrawn no more often than this.
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 /// `^C` and the cursor.
 const COLUMNS_FOR_ECHO: usize = 3;

@@ -28,14 +28,16 @@ use std::time::{Duration, Instant};
 
 /// Lines that wait for a slow reader; more are omitted.
 const WAITING_MAX: usize = 65_536;
-const POLL: Duration = Duration::from_millis(20);
+/// The wait for the printer beats the heartbeat this often, and looks for Ctrl-C.
+const POLL_EVERY: Duration = Duration::from_millis(20);
 /// After Ctrl-C, a reader that does not read has this long.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
+/// A text for the thread that prints.
 enum PrinterMessage {
-    /// For stdout.
+    /// A line for stdout.
     Line(String),
-    /// For stderr, redrawn in place.
+    /// The progress line on stderr, redrawn in place.
     Reading(String),
 }
 
@@ -87,7 +89,7 @@ impl RequestPrinter {
     pub(crate) fn finish(self, heartbeat: &Heartbeat, verbosity: Verbosity) {
         drop(self.sender);
         let mut interrupted: Option<Instant> = None;
-        while let Waited::TimedOut(_) = self.thread.poll(POLL) {
+        while let Waited::TimedOut(_) = self.thread.poll(POLL_EVERY) {
             heartbeat.beat();
             if interrupt::signal().is_some()
                 && interrupted.get_or_insert_with(Instant::now).elapsed() >= AFTER_INTERRUPT

@@ -277,6 +277,7 @@ fn present(
     Ok(exit_of_conditions(comparison, undecided_exit))
 }
 
+/// The error for a comparison that names less than two sides.
 const TOO_FEW: &str = "name at least two runs, such as 'compare latest~1 latest', or two targets, \
                        such as 'compare /mnt/old /mnt/new'. 'diskproof history' lists the runs";
 

@@ -26,6 +26,7 @@ const THREADS_MAX: i64 = 64;
 /// Three rounds are the fewest that show how much a rate varies. With five the interval is half as
 /// wide: Student's t divided by the root of their number falls from 2.5 to 1.2.
 const ROUNDS: u32 = 5;
+/// The most that `--rounds` accepts.
 const ROUNDS_MAX: i64 = 100;
 /// All steps together take less than a minute, unless `--time` says otherwise.
 const TIME_NS: u64 = 50_000_000_000;

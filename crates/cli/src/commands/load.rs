@@ -52,9 +52,11 @@ const RAY_BYTES: u32 = 4096;
 const SEQUENTIAL_DEPTH: u32 = 32;
 /// A tenth of a sequential workload's time does not count: queues fill.
 const SEQUENTIAL_WARMUP_DIVISOR: u64 = 10;
-/// Each sequential workload gets a hundredth of the whole time, within the two limits below.
+/// Each sequential workload gets a hundredth of the whole time, within two limits.
 const SEQUENTIAL_DIVISOR: u64 = 100;
+/// A sequential workload gets no less time.
 const SEQUENTIAL_NS_MIN: u64 = SECOND / 2;
+/// A sequential workload gets no more time.
 const SEQUENTIAL_NS_MAX: u64 = 10 * SECOND;
 /// Requests large enough to reach all of a disk's bandwidth.
 const SEQUENTIAL_BYTES: u32 = 1 << 20;

@@ -201,7 +201,7 @@ fn ended_step_line(plan: &FilesPlan, files: &FilesMeasurement) -> Option<String>
     if newest.rounds.len() != plan.rounds as usize {
         return None;
     }
-    let rate = newest.op.count as f64 * 1e9 / newest.wall_ns.max(1) as f64;
+    let rate = newest.op.count as f64 * SECOND as f64 / newest.wall_ns.max(1) as f64;
     Some(format!("{}: {}/s", newest.step.name(), format_rate(rate)))
 }
 

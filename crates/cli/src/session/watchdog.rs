@@ -329,6 +329,7 @@ impl Watchdog<'_> {
     }
 }
 
+/// A duration in whole seconds.
 fn seconds(duration: Duration) -> String {
-    diskproof_model::units::format_duration(duration.as_secs() * 1_000_000_000)
+    diskproof_model::units::format_duration(duration.as_secs() * SECOND)
 }

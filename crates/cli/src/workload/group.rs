@@ -6,6 +6,7 @@
 use super::flags::WorkloadFlags;
 use super::limits::{Content, ResolveContext, Resolved, Wording, memory_excess, sector_mismatch};
 use super::resolve::resolve;
+use crate::flags::SECOND;
 use diskproof_model::group::Group;
 use diskproof_model::plan::{Plan, Skipped, Stop, Workload};
 use diskproof_model::units::{counted, format_bytes, format_duration};
@@ -152,7 +153,7 @@ pub(crate) fn limits_cut_by_time(plan: &Plan) -> Vec<String> {
 
 /// The number of starts before `until_ns` at `rate` per second; the first is at time zero.
 fn starts_before(until_ns: u64, rate: f64) -> u64 {
-    (until_ns as f64 * rate / 1e9).ceil() as u64
+    (until_ns as f64 * rate / SECOND as f64).ceil() as u64
 }
 
 /// The error for a workload without a start in the measured time.
@@ -163,7 +164,7 @@ fn no_start_error(workload: &Workload, group: Group<'_>) -> Option<String> {
     if starts_before(warmup_ns.saturating_add(time_ns), rate) > starts_before(warmup_ns, rate) {
         return None;
     }
-    let interval = format_duration((1e9 / rate) as u64);
+    let interval = format_duration((SECOND as f64 / rate) as u64);
     let time = format_duration(time_ns);
     let warmup = format_duration(warmup_ns);
     Some(format!(

@@ -2,6 +2,7 @@
 
 use super::log::ConnectionFlags;
 use crate::failure::{Exit, Failure};
+use crate::flags::SECOND;
 use crate::inspection;
 use crate::stdio::{Presentation, Verbosity, eprint_line, print_document};
 use crate::targets::{identify, resolve_target};
@@ -154,7 +155,7 @@ fn read_remains(
     let waited = reading.supervise(LOOK_EVERY, limit, |silence| {
         if silence >= next_note {
             next_note *= 2;
-            let seconds = format_duration(silence.as_secs() * 1_000_000_000);
+            let seconds = format_duration(silence.as_secs() * SECOND);
             eprint_line(&format!("{}: no answer for {seconds}", target.path));
         }
         signs.look()

@@ -18,6 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Steps between two headings, so that one of them is on every screen.
 const HEADING_EVERY: u64 = 20;
 
+/// The last line of the screen.
 const LAST_LINE: &str = "q ends the view";
 
 /// The view that the user asks for.
