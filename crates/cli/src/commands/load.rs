@@ -508,8 +508,12 @@ fn workload(load: &LoadFlags, target_bytes: u64, is_scratch: bool) -> Result<Wor
         } else {
             "use a larger target"
         };
+        let what = match workload.transaction {
+            Some(_) => "log and data of these transactions",
+            None => "block of these requests",
+        };
         return Err(Failure::Usage(format!(
-            "{target_bytes} bytes hold no log and data of these transactions; {remedy}"
+            "{target_bytes} bytes hold no {what}; {remedy}"
         )));
     }
     Ok(Workload {
