@@ -209,8 +209,11 @@ impl<'a> SteadyPart<'a> {
         let mut kept = self.measurement.clone();
         kept.windows = Vec::new();
         if let Some((earlier, steady)) = &self.parts {
-            narrow(&mut kept, steady);
             kept.windows = earlier.to_vec();
+            if let Some(first) = kept.windows.first_mut() {
+                first.asked += asked_in_warmup(self.measurement, earlier, steady);
+            }
+            narrow(&mut kept, steady);
             kept.windows.push(without_latencies(steady));
         }
         for op in kept.ops.values_mut() {
@@ -255,10 +258,32 @@ pub(crate) fn whole(kept: &Measurement) -> Measurement {
             }
         }
     }
+    let mut asked = steady.asked;
     for window in earlier.iter() {
         whole.cpu += window.cpu;
+        asked += window.asked;
     }
+    // Where the parts are unknown, the record has the whole.
+    whole.asked = ByteCount {
+        read_bytes: asked.read_bytes.max(kept.asked.read_bytes),
+        write_bytes: asked.write_bytes.max(kept.asked.write_bytes),
+        trim_bytes: asked.trim_bytes.max(kept.asked.trim_bytes),
+    };
     whole
+}
+
+/// What was requested before the first window. The record keeps it with that one: otherwise nothing
+/// would tell any more how much the whole run moved.
+fn asked_in_warmup(m: &Measurement, earlier: &[Window], steady: &Window) -> ByteCount {
+    let mut measured = steady.asked;
+    for window in earlier {
+        measured += window.asked;
+    }
+    ByteCount {
+        read_bytes: m.asked.read_bytes.saturating_sub(measured.read_bytes),
+        write_bytes: m.asked.write_bytes.saturating_sub(measured.write_bytes),
+        trim_bytes: m.asked.trim_bytes.saturating_sub(measured.trim_bytes),
+    }
 }
 
 /// Makes counts, latencies, CPU time and counters those of the steady part.
@@ -534,6 +559,18 @@ mod tests {
                 .abs()
                 < 0.01
         );
+    }
+
+    #[test]
+    fn whole_measurement_has_what_its_warm_up_requested() {
+        let row = judged(|m| {
+            burst(m);
+            m.asked.read_bytes += 7 << 20;
+        });
+        let measured = row.data.ops[&OpKind::Read].series.total().bytes;
+        assert!(row.data.asked.read_bytes < measured);
+        let again = super::whole(&row.data);
+        assert_eq!(again.asked.read_bytes, measured + (7 << 20));
     }
 
     /// 32 requests in flight at 10,000/s turn over in 3.2 ms; 3200 of them in 320 ms, which is less

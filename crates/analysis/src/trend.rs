@@ -445,13 +445,13 @@ mod tests {
 
     #[test]
     fn promised_rate_leads_its_run_and_a_search_without_one_is_undecided() {
-        let promise = SavedRun::of(&searched(LoadOutcome::Sustained), None);
+        let promise = SavedRun::from_record(&searched(LoadOutcome::Sustained), None);
         assert_eq!(promise.figures[0].workload, "load");
         assert_eq!(promise.figures[0].value, 1000.0);
         let mut runs = vec![promise; 6];
         assert_eq!(trends(&runs)[0].metric, "rate");
 
-        runs[5] = SavedRun::of(&searched(LoadOutcome::PerhapsNone), None);
+        runs[5] = SavedRun::from_record(&searched(LoadOutcome::PerhapsNone), None);
         runs[5].run_id = "newest".to_owned();
         runs[5].started = "2100-01-01T00:00:00Z".to_owned();
         let limit: Limit = "load.rate<-10%".parse().unwrap();

@@ -36,7 +36,8 @@ pub struct Window {
     pub threads: u64,
     /// CPU time, shared out as in [`crate::measurement::Measurement::cpu`].
     pub cpu: CpuTime,
-    /// Bytes that this program requested from the disks below.
+    /// Bytes that this program requested from the disks below. In a record, those of the first of
+    /// several windows include the warm-up.
     pub asked: ByteCount,
     /// Load of the disks below; `None` where it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,5 +1,5 @@
-//! Acceptance tests among the records of many hosts: what each disk came to, and which one is slower
-//! than the others of its model.
+//! Acceptance tests among the records of many hosts: what each disk came to, and which one is
+//! slower than the others of its model.
 
 use crate::accept::words::{capacity_text, headline};
 use diskproof_model::accept::AcceptVerdict;

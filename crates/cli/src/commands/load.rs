@@ -553,8 +553,12 @@ fn refuse_small_target(
         None => 0,
     };
     if target_bytes < needed_bytes + u64::from(workload.block_bytes) {
+        let what = match workload.transaction {
+            Some(_) => "log and data of these transactions",
+            None => "block of these requests",
+        };
         return Err(Failure::Usage(format!(
-            "{target_bytes} bytes hold no log and data of these transactions; {remedy}"
+            "{target_bytes} bytes hold no {what}; {remedy}"
         )));
     }
     Ok(())

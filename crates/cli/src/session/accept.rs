@@ -254,14 +254,23 @@ struct AcceptProgress<'a> {
 }
 
 impl AcceptProgress<'_> {
+    /// The share that is done once no more than this is left.
+    fn share_without(&self, left_bytes: u64) -> f64 {
+        let left = left_bytes as f64 / self.progress.left_bytes.max(1) as f64;
+        1.0 - (1.0 - self.progress.share) * left
+    }
+
     /// `writing 43 %, 181 MB/s, 6 h left, nothing wrong so far`.
     fn reading(&self, progress: &Progress<'_>) -> String {
-        let share = format_percent(self.progress.share);
+        // What the step has moved so far counts, too: the first one of a small disk is half of it.
+        let moved = progress.series.total().bytes;
+        let left_bytes = self.progress.left_bytes.saturating_sub(moved);
+        let share = format_percent(self.share_without(left_bytes));
         let rate = RecentRates::over(progress.series, RATE_OVER).bytes_per_second;
         let mut figures = vec![format!("{} {share}", self.progress.step)];
         if rate > 0.0 {
             figures.push(format_throughput(rate));
-            let left_s = (self.progress.left_bytes as f64 / rate) as u64;
+            let left_s = (left_bytes as f64 / rate) as u64;
             figures.push(format!("{} left", format_duration(left_s * SECOND)));
         }
         figures.push(match self.wrong_bytes {

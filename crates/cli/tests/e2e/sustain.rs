@@ -157,10 +157,10 @@ fn contradictions_are_usage_errors() {
         diskproof!("sustain {target} --size 16MiB --every 1h --for 7d --rate 200 --dry-run");
     // 169 times 28.5 s of 200 blocks of 8 KiB, and the scratch file each time.
     for part in [
-        "169 measurements of 30 s",
-        "1 h 24 min",
+        "169 measurements of 30 s, one every 1 h for 7 d",
+        "24 min",
         "44.5 MiB",
-        "2.64 GiB",
+        "2.6 GiB",
     ] {
         series.shows(part);
     }
@@ -182,7 +182,7 @@ fn series_that_was_killed_goes_on_and_ends() {
         history.display()
     );
     let mut killed = PipedRun::start(command.split(' '));
-    killed.wait_for_line("on average");
+    killed.wait_for_line("saved as");
     killed.wait_for_run();
     killed.kill();
     let ran = PipedRun::start(command.split(' ')).wait();

@@ -1,7 +1,8 @@
 //! This program's own delay in an open loop: how long after its intended start it sends an
-//! operation that found a slot free then. A worker that was kept off its processor finds many starts
-//! due at once, and the completions of the same time. Only as many of the starts as there were free
-//! slots before would have been sent in time; the others would have waited for these completions.
+//! operation that found a slot free then. A worker that was kept off its processor finds many
+//! starts due at once, and the completions of the same time. Only as many of the starts as there
+//! were free slots before would have been sent in time; the others would have waited for these
+//! completions.
 
 use diskproof_model::histogram::LatencyHistogram;
 

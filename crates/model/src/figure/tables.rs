@@ -102,7 +102,7 @@ tables! {
     }
     LOAD: LoadFigures {
         "rate", "1/s", "rate", "load_rate", |load| load.promised();
-        "saturated", "1/s", "", "load_saturated", |load| load.saturated;
+        "saturated", "1/s", "", "load_saturated", |load| load.served_when_saturated();
     }
     SUSTAINED: SustainRecord {
         "lasting", "1/s", "", "sustained_iops", |found| &found.lasting;

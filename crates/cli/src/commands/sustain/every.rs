@@ -128,7 +128,7 @@ impl<'a> Series<'a> {
         flags.json = false;
         flags.outputs.clear();
         if flags.history.label.is_none() {
-            let pause = format_duration(every_ns).replace(' ', "");
+            let pause = whole_text(every_ns).replace(' ', "");
             flags.history.label = Some(format!("{LABEL}-{pause}"));
         }
         Ok(Self {
@@ -178,8 +178,8 @@ impl<'a> Series<'a> {
             "series: {} of {}, one every {} for {}, which measure for {} in all",
             counted(count, "measurement"),
             format_duration(self.request.each_ns),
-            format_duration(self.every_s as u64 * SECOND),
-            format_duration(self.for_s as u64 * SECOND),
+            whole_text(self.every_s as u64 * SECOND),
+            whole_text(self.for_s as u64 * SECOND),
             format_duration(self.request.each_ns.saturating_mul(count))
         );
         if let (Some(load), Some(rate)) = (plan.workloads().first(), self.request.rate) {
@@ -285,6 +285,29 @@ impl<'a> Series<'a> {
     }
 }
 
+/// A time in the largest unit of which it is a multiple, as users write it: `7 d`, `1 h`, `90 s`.
+fn whole_text(ns: u64) -> String {
+    for (unit_s, unit) in [(24 * 3600, "d"), (3600, "h"), (60, "min"), (1, "s")] {
+        if ns.is_multiple_of(unit_s * SECOND) {
+            return format!("{} {unit}", ns / SECOND / unit_s);
+        }
+    }
+    format_duration(ns)
+}
+
+/// The time of a series: in days where it is longer than two.
+fn time_between(seconds: u64) -> String {
+    const DAY_S: u64 = 24 * 3600;
+    if seconds < 2 * DAY_S {
+        return format_duration(seconds * SECOND);
+    }
+    let (days, hours) = (seconds / DAY_S, seconds % DAY_S / 3600);
+    match hours {
+        0 => format!("{days} d"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
 /// When the next measurement is due after those that began at `begun_s`: at once without any, and
 /// else at a multiple of the pause after the first one. Those that were missed are not made up for.
 /// `None` where that is more than `for_s` after the first one. All times are seconds since 1970.
@@ -355,7 +378,7 @@ fn answer_text(points: &[LatencyPoint], drift: Option<&Drift>) -> String {
     let sign = if drift.per_day < 0.0 { "−" } else { "+" };
     let mut text = format!(
         "{count} over {}: {answer} (latency {sign}{} ± {} a day)",
-        format_duration(seconds * SECOND),
+        time_between(seconds),
         format_percent(drift.per_day.abs()),
         format_percent(drift.half_width_95)
     );
@@ -390,6 +413,14 @@ mod tests {
         // After a restart that lasted for hours, none is made up for.
         assert_eq!(due_h(&[10, 11], 17 * HOUR_S + 40), Some(18));
         assert_eq!(due_h(&[10, 11], 12 * HOUR_S + 5), Some(12));
+    }
+
+    #[test]
+    fn times_of_a_series_are_written_as_users_do() {
+        let texts = [7 * 24 * 3600, 3600, 5400, 90].map(|seconds| whole_text(seconds * SECOND));
+        assert_eq!(texts, ["7 d", "1 h", "90 min", "90 s"]);
+        assert_eq!(time_between(7 * 24 * 3600 + 20), "7 d");
+        assert_eq!(time_between(3 * 24 * 3600 + 7200), "3 d 2 h");
     }
 
     #[test]
