@@ -7,7 +7,8 @@ use diskproof_analysis::fixture::surveyed::{SurveyedDisk, codes};
 use diskproof_analysis::fixture::test_rng::TestRng;
 use std::collections::BTreeMap;
 
-/// Prints the share of random disks on which exactly these findings are made.
+/// Prints the share of random disks on which exactly these findings are made, and what was found on
+/// the others.
 fn print_share(name: &str, expected: &[&str], draw: impl Fn(&mut TestRng) -> SurveyedDisk) {
     let count = std::env::args()
         .find_map(|text| text.parse().ok())
@@ -15,12 +16,12 @@ fn print_share(name: &str, expected: &[&str], draw: impl Fn(&mut TestRng) -> Sur
     let (mut right, mut others) = (0, BTreeMap::new());
     for seed in 0..count {
         let record = draw(&mut TestRng(seed + 1)).record(seed);
-        let found = codes(&record);
-        if found == expected {
+        let found_codes = codes(&record);
+        if found_codes == expected {
             right += 1;
         } else {
-            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-            *others.entry(found).or_insert(0) += 1;
+            let names: Vec<String> = found_codes.iter().map(ToString::to_string).collect();
+            *others.entry(names).or_insert(0) += 1;
         }
     }
     println!(
@@ -47,7 +48,7 @@ fn quiet(rng: &mut TestRng, noise: f64) -> SurveyedDisk {
     }
 }
 
-/// Zones as real disks have them, and points enough to resolve them.
+/// A disk with as many zones as real disks have, and enough points to resolve them.
 fn fine(rng: &mut TestRng, noise: f64) -> SurveyedDisk {
     SurveyedDisk {
         zones: rng.whole(10, 40) as u32,
@@ -65,7 +66,7 @@ fn solid(rng: &mut TestRng) -> SurveyedDisk {
     }
 }
 
-/// A part of at least a tenth.
+/// A part of at least a tenth of the disk, which begins at its start in four of ten cases.
 fn span(rng: &mut TestRng) -> std::ops::Range<f64> {
     let start = if rng.share() < 0.4 {
         0.0

@@ -15,7 +15,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// A number from the environment.
+/// A number from an environment variable, or `otherwise`.
 fn setting(name: &str, otherwise: u64) -> u64 {
     std::env::var(name)
         .ok()
@@ -52,22 +52,22 @@ fn metrics(a: &[Record], b: &[Record]) -> Vec<MetricComparison> {
         .collect()
 }
 
-/// What makes one request take longer than another. Every kind has the same mean of 1.
+/// The noise of request times. Every kind has the same mean of 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Noise {
-    /// Nothing.
+    /// Every request takes the same time.
     Fixed,
-    /// Half of it is by chance, evenly.
+    /// Evenly distributed between half and one and a half.
     Even,
-    /// All of it is: a queue somewhere below.
+    /// Exponentially distributed, like a queue somewhere below.
     Exponential,
-    /// A pace that wanders by a share, and stays where it is for so many seconds.
+    /// A pace that wanders by a share (first number), with a memory of so many seconds (second).
     Wandering(f64, f64),
-    /// A cache below answers most requests, the medium the others.
+    /// A cache answers most requests, the medium the others.
     Bimodal,
-    /// Few take very long: a Pareto tail of this index.
+    /// A few requests take very long: a Pareto tail with this index.
     HeavyTail(f64),
-    /// So many times in a second of operations the disk stands still for 20 ms on average.
+    /// The disk stalls so many times a second of operations, for 20 ms on average.
     Stalls(f64),
     /// Two paces 20 % apart, each kept for so many seconds on average.
     Regimes(f64),
@@ -80,20 +80,20 @@ enum Noise {
 #[derive(Debug, Clone, Copy)]
 struct NoisyDisk {
     kind: Noise,
-    /// Mean time of a request.
+    /// The mean time of a request.
     mean_ns: f64,
     channels: usize,
     depth: usize,
 }
 
-/// Standard deviation of a hundredth of a second's pace.
+/// The pace changes once in this time, in seconds.
 const STEP_S: f64 = 0.01;
 
-/// The state of a disk's noise.
+/// The state of a disk's noise, in virtual time.
 struct NoiseState {
     kind: Noise,
     rng: TestRng,
-    /// Length of the run.
+    /// The length of the run.
     seconds: f64,
     step: u64,
     wander: f64,
@@ -116,7 +116,7 @@ impl NoiseState {
         }
     }
 
-    /// How much longer than the mean a request takes that begins at this second.
+    /// The time of a request that begins at this second, as a multiple of the mean.
     fn factor(&mut self, second: f64) -> f64 {
         while (self.step as f64) < second / STEP_S {
             self.step += 1;
@@ -156,7 +156,7 @@ impl NoiseState {
 }
 
 impl NoisyDisk {
-    /// What a run of so many seconds measures; in virtual time.
+    /// The measurement of a run of so many seconds, in virtual time.
     fn measure(self, speed: f64, seconds: f64, seed: u64) -> OpMeasurement {
         let mut pace = NoiseState::new(self.kind, seconds, seed);
         let mut free = vec![0.0_f64; self.channels];
@@ -207,7 +207,7 @@ impl NoisyDisk {
         }
     }
 
-    /// The record that the program would save.
+    /// The record that the program would save of such a run.
     fn run(self, speed: f64, seconds: f64, seed: u64) -> Record {
         let name = if self.depth == 1 {
             "random-read-d1"
@@ -225,12 +225,12 @@ impl NoisyDisk {
     }
 }
 
-/// How the pairs of one kind came out.
+/// The verdicts on the pairs of one kind.
 #[derive(Debug, Default)]
 struct PairTally {
-    /// Of the headline.
+    /// Verdicts on the headline metric.
     verdicts: BTreeMap<Verdict, u64>,
-    /// Pairs in which any metric said what is not so.
+    /// The number of pairs in which a metric had a false verdict, by metric.
     wrong: BTreeMap<String, u64>,
 }
 
@@ -249,7 +249,7 @@ fn is_slower(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Worse | Verdict::SlowerOnce)
 }
 
-/// Compares so many pairs of sides of `runs` runs each.
+/// Compares so many pairs of sides, each with `runs` runs.
 fn outcome(disk: NoisyDisk, speed: f64, seconds: f64, pairs: u64, runs: u64) -> PairTally {
     let mut outcome = PairTally::default();
     for pair in 0..pairs {

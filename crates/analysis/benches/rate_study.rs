@@ -8,7 +8,7 @@ use diskproof_analysis::campaign::rate_search::station::{
 use diskproof_analysis::campaign::rate_search::{RatePromise, RateSearch, RateSearchTimes};
 use diskproof_model::rate::LoadOutcome;
 
-/// Requests of each of the twelve rates by which the truth is found.
+/// Requests of each of the twelve rates by which the true rate is found.
 const TRUTH_REQUESTS: f64 = 3e6;
 
 fn main() {
@@ -43,7 +43,7 @@ fn main() {
     }
 }
 
-/// A kind of target, and what is promised of it.
+/// A kind of target, and the promise that its search has to keep.
 struct Studied {
     name: &'static str,
     station: Station,
@@ -68,7 +68,7 @@ fn stalling(length_s: f64, every_s: f64, station: Station) -> Station {
     }
 }
 
-/// 900/s until a credit is spent that lasts for so long, then 500/s.
+/// 900/s until a credit is used up that lasts for so many seconds, then 500/s.
 fn with_credit(seconds: f64) -> Station {
     Station {
         credit: Some(Credit {

@@ -7,14 +7,17 @@ use diskproof_analysis::estimate::{LONG_ENOUGH_NS, precise_enough, rate};
 use diskproof_analysis::fixture::test_rng::TestRng;
 use diskproof_model::series::{Cell, TimeSeries};
 
+/// A cell of the series.
 const CELL_NS: u64 = 10_000_000;
-/// A run of 30 s, examined four times a second as the program does.
+/// A run of 30 s.
 const CELLS: usize = 3000;
+/// A run is examined four times a second, as the program does.
 const LOOK_CELLS: usize = 25;
+/// The precision at which runs end.
 const GOAL: f64 = 0.02;
 /// Operations per cell of a disk that nothing disturbs.
 const PACE: f64 = 1000.0;
-/// Before which cell no run is ended, one column each.
+/// No run is ended before this cell: one column of the table each.
 const FLOORS: [usize; 5] = [100, 200, 300, 500, (LONG_ENOUGH_NS / CELL_NS) as usize];
 
 fn series(counts: &[f64]) -> TimeSeries {
@@ -27,7 +30,7 @@ fn series(counts: &[f64]) -> TimeSeries {
     series
 }
 
-/// Counts of the cells, and how many are true at a given cell.
+/// The counts of a disk's cells, and the true count at a given cell.
 struct PacedDisk {
     counts: Vec<f64>,
     truth: Box<dyn Fn(usize) -> f64>,
@@ -51,8 +54,8 @@ fn steady(counts: Vec<f64>, truth: f64) -> PacedDisk {
     }
 }
 
-/// Wanders about its pace with this standard deviation, and forgets where it was within `tau_s` (a
-/// first-order process).
+/// A disk that wanders about its pace with this standard deviation, and forgets where it was within
+/// `tau_s` (a first-order process).
 fn wandering(rng: &mut TestRng, tau_s: f64, sd: f64) -> PacedDisk {
     let keeps = (-0.01 / tau_s).exp();
     let mut x = rng.normal();
@@ -63,7 +66,7 @@ fn wandering(rng: &mut TestRng, tau_s: f64, sd: f64) -> PacedDisk {
     steady(counts, PACE)
 }
 
-/// Falls evenly by `share` in 30 s; true is what it does when the run ends.
+/// A disk that falls evenly by `share` in 30 s. The true rate is that at the end of the run.
 fn falling(rng: &mut TestRng, share: f64) -> PacedDisk {
     let level = move |cell: usize| 1.0 + share * (0.5 - cell as f64 / CELLS as f64);
     PacedDisk {
@@ -72,18 +75,18 @@ fn falling(rng: &mut TestRng, share: f64) -> PacedDisk {
     }
 }
 
-/// One step down by a fifth within the first 20 s.
+/// A disk with one step down by a fifth within the first 20 s.
 fn stepping(rng: &mut TestRng) -> PacedDisk {
-    let at = rng.whole(50, 2000) as usize;
-    let level = move |cell: usize| if cell < at { 1.25 } else { 1.0 };
+    let step_cell = rng.whole(50, 2000) as usize;
+    let level = move |cell: usize| if cell < step_cell { 1.25 } else { 1.0 };
     PacedDisk {
         counts: noisy(rng, 0.05, |_, cell| level(cell)),
         truth: Box::new(move |cell| PACE * level(cell)),
     }
 }
 
-/// Pauses at random, once in `every` cells on average, for `length` cells in which `rest` of the
-/// pace is left.
+/// A disk that pauses at random, once in `every` cells on average, for `length` cells in which
+/// `rest` of the pace is left.
 fn pausing(rng: &mut TestRng, every: f64, length: usize, rest: f64) -> PacedDisk {
     let mut left = 0;
     let counts = noisy(rng, 0.05, |rng, _| {
@@ -142,8 +145,8 @@ const TEMPERS: [Temper; 16] = [
     ("pauses 200 ms, 1/3 s", |rng| pausing(rng, 300.0, 21, 0.2)),
 ];
 
-/// For each of [`FLOORS`]: runs ended by their precision, and those of them with an error beyond
-/// it.
+/// For each of [`FLOORS`]: the runs that were ended, and those of them with an error beyond the
+/// goal.
 fn ended(
     temper: fn(&mut TestRng) -> PacedDisk,
     runs: usize,

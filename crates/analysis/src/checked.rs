@@ -1,5 +1,5 @@
-//! The workloads that `check` and `commit` mean by their names: `run` lets users give any name to
-//! anything, and what rests on a name must not.
+//! The workloads of `check` and `commit`, recognised by what they do: `run` lets users give any
+//! name to any workload, and no judgement may rest on a name alone.
 
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, Distribution, EngineKind, SyncCall, SyncPolicy};
@@ -8,8 +8,8 @@ use diskproof_model::row::Row;
 /// Bytes of a page of PostgreSQL (BLCKSZ), unless the server was built otherwise.
 pub(crate) const PAGE_BYTES: u32 = 8192;
 
-/// The name that `check` gives to this workload, where it is one of its own, or the same of
-/// `commit`.
+/// The name that `check` gives to the workload of a row; `None` where it is not one of check's, nor
+/// the same one of `commit`.
 pub(crate) fn name_in_check(m: &Row) -> Option<&'static str> {
     let w = &m.data.workload;
     let is_plain = w.block_mix.is_empty()
@@ -30,7 +30,7 @@ pub(crate) fn name_in_check(m: &Row) -> Option<&'static str> {
     let only_writes = w.streams.is_only(OpKind::Write);
     let is_sequential = w.access == Access::Sequential;
     let commits = only_writes && w.sync == each_commits && is_page && w.depth == 1;
-    let (name, is_so) = match w.name.as_str() {
+    let (name, is_as_named) = match w.name.as_str() {
         "sequential-read" => ("sequential-read", only_reads && is_sequential),
         "sequential-write" => ("sequential-write", only_writes && is_sequential),
         "random-read-d1" => ("random-read-d1", reads_pages && w.depth == 1),
@@ -38,5 +38,9 @@ pub(crate) fn name_in_check(m: &Row) -> Option<&'static str> {
         "commit-fdatasync" | "fdatasync" => ("commit-fdatasync", commits),
         _ => return None,
     };
-    if is_plain && is_so { Some(name) } else { None }
+    if is_plain && is_as_named {
+        Some(name)
+    } else {
+        None
+    }
 }

@@ -1,23 +1,23 @@
-//! Whether the latency of a load that is measured again and again gets worse, and at which hour of
-//! the day it is slow: a line through the points, and the mean of each hour against that of the
+//! Whether the latency of a load that is measured again and again changes, and the hour of the day
+//! at which it is slow: a line through the points, and the mean of each hour against that of the
 //! others.
 
 use crate::estimate::student::multiple_95;
 use crate::estimate::{mean, variance};
 use diskproof_model::trend::{Drift, LatencyPoint, SlowHour};
 
-/// Fewer points show no line.
+/// With fewer points no line is fitted.
 const POINTS_MIN: usize = 4;
-/// Fewest points of an hour that may be called slow.
+/// An hour with fewer points is not called slow.
 const HOUR_POINTS_MIN: usize = 3;
-/// Standard errors by which one of 24 hours differs in 5 % of all cases, if none does (Bonferroni,
-/// with some allowance for few points).
+/// An hour is slow beyond this many standard errors. By chance, one of 24 equal hours is beyond it
+/// in 5 % of all cases (Bonferroni, with some allowance for few points).
 const HOUR_ERRORS: f64 = 3.3;
 const DAY_S: f64 = 86_400.0;
 const HOUR_S: i64 = 3600;
 const HOURS: i64 = 24;
 
-/// The change of these latencies; `None` of too few.
+/// The change of these latencies over the days; `None` of too few points.
 pub fn drift(points: &[LatencyPoint]) -> Option<Drift> {
     if points.len() < POINTS_MIN {
         return None;
@@ -55,7 +55,7 @@ pub fn drift(points: &[LatencyPoint]) -> Option<Drift> {
     })
 }
 
-/// The slowest hour of the day, if it is slower than the others by more than chance.
+/// The slowest hour of the day (UTC); `None` where chance explains the differences.
 fn slow_hour(points: &[LatencyPoint], residuals: &[f64], level: f64) -> Option<SlowHour> {
     let mut slowest: Option<SlowHour> = None;
     for hour in 0..HOURS {

@@ -1,5 +1,5 @@
-//! What each layer between a file and its disk costs. Slice number n of one layer and slice number
-//! n of another followed each other, so that what changes over time cancels in their difference.
+//! The cost of each layer between a file and its disk. Slice n of one layer was measured right
+//! after slice n of another, so that slow changes cancel in their difference.
 
 use crate::estimate::PairedDifference;
 use diskproof_model::layers::{
@@ -11,29 +11,29 @@ use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::window::SliceLatency;
 
-/// A layer that was measured.
+/// A layer that was measured, with its index among the targets of the run.
 struct MeasuredLayer<'a> {
     planned: &'a PlannedLayer,
     target: usize,
     place: Option<&'a LayerPlace>,
 }
 
-/// What the layers of a run cost; `None` of a run without layers.
+/// The costs of the layers of a run; `None` of a run that measured no layers.
 pub(crate) fn layers_record(record: &Record, places: &[LayerPlace]) -> Option<LayersRecord> {
     let plan = record.plan.layers()?;
     let layers = measured_layers(plan, places);
-    let mut all_costs = Vec::new();
+    let mut layer_costs = Vec::new();
     for workload in record.plan.workloads() {
         let measured: Vec<&Row> = record
             .measurements
             .iter()
             .filter(|m| m.data.workload.name == workload.name)
             .collect();
-        all_costs.extend(costs(&measured, &layers));
+        layer_costs.extend(costs(&measured, &layers));
     }
     Some(LayersRecord {
         places: places.to_vec(),
-        costs: all_costs,
+        costs: layer_costs,
     })
 }
 
@@ -52,7 +52,7 @@ fn measured_layers<'a>(plan: &'a LayersPlan, places: &'a [LayerPlace]) -> Vec<Me
 }
 
 impl MeasuredLayer<'_> {
-    /// Whether it is known which blocks of the layer hold the file.
+    /// Whether the blocks of the layer that hold the file are known.
     fn has_known_blocks(&self) -> bool {
         match self.place {
             Some(place) => place.blocks != BlockMatch::Unknown,
@@ -61,22 +61,23 @@ impl MeasuredLayer<'_> {
     }
 }
 
-/// A layer, and what one workload measured on it.
+/// The slices of one workload on a layer.
 struct LayerSlices<'a> {
     layer: &'a MeasuredLayer<'a>,
     slices: SliceFigures,
 }
 
-/// The cost of each layer in one workload, the highest first.
+/// The cost of each layer in one workload, from the file down to the disk. Empty where the file
+/// itself was not measured.
 fn costs(measured: &[&Row], layers: &[MeasuredLayer<'_>]) -> Vec<LayerCost> {
-    let mut all = Vec::new();
+    let mut by_layer = Vec::new();
     for layer in layers {
         if let Some(m) = measured.iter().find(|m| m.data.target == layer.target) {
             let slices = SliceFigures::from_row(m);
-            all.push(LayerSlices { layer, slices });
+            by_layer.push(LayerSlices { layer, slices });
         }
     }
-    let top = match all.first() {
+    let top = match by_layer.first() {
         Some(first) if first.layer.target == layers[0].target => &first.slices,
         _ => return Vec::new(),
     };
@@ -85,13 +86,14 @@ fn costs(measured: &[&Row], layers: &[MeasuredLayer<'_>]) -> Vec<LayerCost> {
     let top_ns = mean(&known_ns).max(1.0);
     let mut costs = Vec::new();
     let workload = &measured[0].data.workload.name;
-    for (index, own) in all.iter().enumerate() {
-        costs.push(cost(workload, own, all.get(index + 1), top_ns));
+    for (index, own) in by_layer.iter().enumerate() {
+        costs.push(cost(workload, own, by_layer.get(index + 1), top_ns));
     }
     costs
 }
 
-/// What a layer costs on top of the one below it.
+/// The cost of a layer on top of the one below it, in nanoseconds a read and as a share of
+/// `top_ns`, the time of a read of the file. The lowest layer costs all of its time.
 fn cost(
     workload: &str,
     own: &LayerSlices<'_>,
@@ -125,7 +127,7 @@ fn cost(
     }
 }
 
-/// Reads in each slice of a layer.
+/// The reads of each slice of a layer.
 struct SliceFigures {
     rates: Vec<f64>,
     /// Medians: one request that waits for a second because of another program changes the mean of
@@ -165,7 +167,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The mean of the differences slice by slice, of those slices that have both figures.
+/// The mean of the slice-by-slice differences, over the slices that have both figures.
 fn difference(own: &[f64], below: &[f64]) -> LayerDifference {
     let mut each = Vec::new();
     for (own, below) in std::iter::zip(own, below) {
@@ -174,7 +176,7 @@ fn difference(own: &[f64], below: &[f64]) -> LayerDifference {
             each.push(difference);
         }
     }
-    let paired = PairedDifference::of(&each);
+    let paired = PairedDifference::from_sample(&each);
     LayerDifference {
         n: each.len() as u64,
         difference: mean(&each),
@@ -182,7 +184,7 @@ fn difference(own: &[f64], below: &[f64]) -> LayerDifference {
     }
 }
 
-/// The geometric mean ratio of the rates, minus one.
+/// The geometric mean ratio of the rates, minus one: 0.02 is 2 % faster than the layer below.
 fn rate_change(own: &SliceFigures, below: &SliceFigures) -> LayerDifference {
     let log = difference(&own.log_rates(), &below.log_rates());
     let ratio = log.difference.exp();
@@ -194,6 +196,7 @@ fn rate_change(own: &SliceFigures, below: &SliceFigures) -> LayerDifference {
     }
 }
 
+/// Whether a cost is real, noise, or may come from other blocks of the disk.
 fn meaning(
     own_time: &LayerDifference,
     layer: &MeasuredLayer<'_>,

@@ -1,5 +1,5 @@
-//! What limited the rate of a workload, where the record shows it: the record says unknown rather
-//! than guess. docs/verdict.md explains the evidence of each limit.
+//! What limited the rate of a workload. Without evidence in the record the limit is unknown, and
+//! is not guessed. docs/verdict.md explains the evidence of each limit.
 
 use crate::estimate::largest_by;
 use crate::rules::rule::{evidence, wanted_depth as in_flight};
@@ -12,38 +12,41 @@ use diskproof_model::row::{OpRow, Row};
 use diskproof_model::target::TargetKind;
 use diskproof_model::units::{format_percent, format_throughput};
 
-/// Share of the time in syncs from which on they, and not the writes, set the pace.
+/// From this share of the time on, the syncs set the pace and not the writes.
 const SYNC_SHARE_MIN: f64 = 0.5;
-/// Protocols leave a link about this share of its bandwidth for data (PCIe 3: 128 of 154 bytes;
-/// SATA and SAS a little more).
+/// A rate of at least this share of a link's bandwidth fills the link: protocols leave about as
+/// much for data (PCIe 3: 128 of 154 bytes; SATA and SAS a little more).
 const LINK_SHARE_MIN: f64 = 0.85;
-/// A rate that grows at least by this share of the requests in flight still grows with them.
+/// The rate still grows with the requests in flight if the added ones raise it by at least this
+/// share of what they would without any queueing.
 const SCALING_MIN: f64 = 0.8;
-/// One that grows by less than this share does not: most requests wait for others.
+/// The rate no longer grows if they raise it by less than this share: most requests wait for
+/// others.
 const SATURATED_MAX: f64 = 0.5;
-/// A queue of this many requests is held by the program while the disk sees one at a time.
+/// From this mean depth on, a queue is long enough to show whether the disk sees it.
 const HELD_MIN: f64 = 4.0;
-/// The kernel's counters round to milliseconds: up to here a disk had one request at a time.
+/// Up to this mean depth the disk had one request at a time: the kernel's counters round to
+/// milliseconds.
 const SERIAL_MAX: f64 = 1.2;
 
-/// What limited a measurement of the record.
+/// The limit of a row, with its evidence. `index` is that of the row in the record.
 pub(crate) fn limited_by(record: &Record, index: usize) -> LimitedBy {
-    let m = &record.measurements[index];
-    if m.headline_ops().iter().all(|(_, op)| op.data.count == 0) {
+    let row = &record.measurements[index];
+    if row.headline_ops().iter().all(|(_, op)| op.data.count == 0) {
         return unknown("nothing was measured");
     }
     if let Some(named) = by_finding(record, index) {
         return named;
     }
-    if !m.figures.together_with.is_empty() {
+    if !row.figures.together_with.is_empty() {
         return unknown("other workloads ran at the same time");
     }
-    let known = by_rate(m, index)
-        .or_else(|| by_flushes(m, index, OpKind::Sync, "syncs"))
-        .or_else(|| by_durable_writes(m, index))
-        .or_else(|| by_link(record, m, index))
-        .or_else(|| by_serialisation(record, m, index))
-        .or_else(|| by_depth(record, m, index));
+    let known = by_rate(row, index)
+        .or_else(|| by_flushes(row, index, OpKind::Sync, "syncs"))
+        .or_else(|| by_durable_writes(row, index))
+        .or_else(|| by_link(record, row, index))
+        .or_else(|| by_serialisation(record, row, index))
+        .or_else(|| by_depth(record, row, index));
     known.unwrap_or_else(|| unknown("no measurement shows it"))
 }
 
@@ -94,12 +97,12 @@ fn by_finding(record: &Record, index: usize) -> Option<LimitedBy> {
     Some(unknown(&format!("the figure is not the disk's: {code}")))
 }
 
-/// An open loop that keeps its schedule.
-fn by_rate(m: &Row, index: usize) -> Option<LimitedBy> {
-    let rate = m.data.workload.rate?;
-    let why = if m.figures.ping.is_some() {
+/// An open loop that keeps its schedule is limited by the requested rate.
+fn by_rate(row: &Row, index: usize) -> Option<LimitedBy> {
+    let rate = row.data.workload.rate?;
+    let why = if row.figures.ping.is_some() {
         "requests were sent at a fixed pace"
-    } else if m.data.missed_starts == Some(0) {
+    } else if row.data.missed_starts == Some(0) {
         "every operation started on schedule"
     } else {
         return None;
@@ -108,12 +111,13 @@ fn by_rate(m: &Row, index: usize) -> Option<LimitedBy> {
     Some(known(RateLimit::RequestedRate, why.to_owned(), schedule))
 }
 
-fn by_flushes(m: &Row, index: usize, kind: OpKind, what: &str) -> Option<LimitedBy> {
-    let op = m.op(kind)?;
+/// The limit where syncs or durable writes took most of the time. `what` names them in the reason.
+fn by_flushes(row: &Row, index: usize, kind: OpKind, what: &str) -> Option<LimitedBy> {
+    let op = row.op(kind)?;
     if op.data.count <= 1 {
         return None;
     }
-    let worker_ns = m.steady_ns() as f64 * f64::from(m.data.workload.workers);
+    let worker_ns = row.steady_ns() as f64 * f64::from(row.data.workload.workers);
     let share = op.figures.latency.mean * op.data.count as f64 / worker_ns;
     if share.is_nan() || share < SYNC_SHARE_MIN {
         return None;
@@ -126,26 +130,27 @@ fn by_flushes(m: &Row, index: usize, kind: OpKind, what: &str) -> Option<Limited
     Some(known(RateLimit::Flush, why, mean))
 }
 
-/// Writes of one session that are durable when they return: the flush is a part of each.
-fn by_durable_writes(m: &Row, index: usize) -> Option<LimitedBy> {
-    let w = &m.data.workload;
+/// The limit of one session whose writes are durable when they return: the flush is a part of
+/// each.
+fn by_durable_writes(row: &Row, index: usize) -> Option<LimitedBy> {
+    let w = &row.data.workload;
     let is_alone = w.depth * w.workers == 1 && w.rate.is_none();
     let is_durable = matches!(w.sync, SyncPolicy::WithWrite { .. });
     if !is_alone || !is_durable {
         return None;
     }
     let what = "writes that return when they are durable";
-    by_flushes(m, index, OpKind::Commit, what)
+    by_flushes(row, index, OpKind::Commit, what)
 }
 
-fn by_link(record: &Record, m: &Row, index: usize) -> Option<LimitedBy> {
-    let disks: Vec<_> = record.targets.get(m.data.target)?.disks().collect();
+fn by_link(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
+    let disks: Vec<_> = record.targets.get(row.data.target)?.disks().collect();
     let [disk] = disks.as_slice() else {
         return None;
     };
     let link = disk.link.as_ref()?.bytes_per_second_max? as f64;
     // Reads and writes have their own lanes.
-    let (kind, op) = largest_by(m.headline_ops(), |(_, op)| op.figures.throughput.value)?;
+    let (kind, op) = largest_by(row.headline_ops(), |(_, op)| op.figures.throughput.value)?;
     let rate = op.figures.throughput.value;
     if !(LINK_SHARE_MIN * link..=link).contains(&rate) {
         return None;
@@ -157,24 +162,25 @@ fn by_link(record: &Record, m: &Row, index: usize) -> Option<LimitedBy> {
     Some(known(RateLimit::Link, why, throughput))
 }
 
-/// Many random writes in flight of which the disk sees one at a time: the filesystem holds the
+/// Many random writes in flight of which the disk sees one at a time: the filesystem holds back the
 /// others, such as by the lock of the file.
-fn by_serialisation(record: &Record, m: &Row, index: usize) -> Option<LimitedBy> {
-    let queued = m.data.device.queue_depth?;
-    let is_file = record.targets.get(m.data.target)?.kind != TargetKind::BlockDevice;
+fn by_serialisation(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
+    let queued = row.data.device.queue_depth?;
+    let is_file = record.targets.get(row.data.target)?.kind != TargetKind::BlockDevice;
     // Sequential requests may be merged, and are then counted once.
     let is_random = matches!(
-        m.data.workload.access,
+        row.data.workload.access,
         Access::Random { .. } | Access::Zoned { .. }
     );
-    let writes = m.data.ops.contains_key(&OpKind::Write) && !m.data.ops.contains_key(&OpKind::Sync);
-    let is_held = m.data.achieved_depth >= HELD_MIN && queued <= SERIAL_MAX;
+    let writes =
+        row.data.ops.contains_key(&OpKind::Write) && !row.data.ops.contains_key(&OpKind::Sync);
+    let is_held = row.data.achieved_depth >= HELD_MIN && queued <= SERIAL_MAX;
     if !is_file || !is_random || !writes || !is_held {
         return None;
     }
     let why = format!(
         "{:.1} requests were in flight, but the disk had only {queued:.1} of them",
-        m.data.achieved_depth
+        row.data.achieved_depth
     );
     let queue = evidence(
         index,
@@ -186,8 +192,8 @@ fn by_serialisation(record: &Record, m: &Row, index: usize) -> Option<LimitedBy>
     Some(known(RateLimit::FilesystemLock, why, queue))
 }
 
-/// The least and the largest gain that the intervals of both rates allow: both must lead to the
-/// same limit.
+/// The smallest and the largest gain that the intervals of both rates allow. The widths are
+/// relative half-widths. Both ends must lead to the same limit.
 fn gain_bounds(gain: f64, more_width: f64, less_width: f64) -> (f64, f64) {
     let high = match less_width {
         width if width < 1.0 => gain * (1.0 + more_width) / (1.0 - width),
@@ -196,11 +202,16 @@ fn gain_bounds(gain: f64, more_width: f64, less_width: f64) -> (f64, f64) {
     (gain * (1.0 - more_width) / (1.0 + less_width), high)
 }
 
-/// The same workload with another number of requests in flight shows whether more of them help.
-fn by_depth(record: &Record, m: &Row, index: usize) -> Option<LimitedBy> {
-    let other = other_depth(record, m)?;
-    let is_deeper = in_flight(other) > in_flight(m);
-    let (more, less) = if is_deeper { (other, m) } else { (m, other) };
+/// Compares the row with the same workload at another number of requests in flight, which shows
+/// whether more of them raise the rate.
+fn by_depth(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
+    let other = other_depth(record, row)?;
+    let is_deeper = in_flight(other) > in_flight(row);
+    let (more, less) = if is_deeper {
+        (other, row)
+    } else {
+        (row, other)
+    };
     let times = in_flight(more) / in_flight(less);
     let gain = more.total_iops() / less.total_iops();
     let (low, high) = gain_bounds(gain, more.precision()?, less.precision()?);
@@ -218,7 +229,7 @@ fn by_depth(record: &Record, m: &Row, index: usize) -> Option<LimitedBy> {
     } else {
         return None;
     };
-    let (kind, op): (OpKind, OpRow<'_>) = m.headline_ops().into_iter().next()?;
+    let (kind, op): (OpKind, OpRow<'_>) = row.headline_ops().into_iter().next()?;
     let why = format!(
         "{:.0} in flight reach {gain:.1} times the rate of {:.0}",
         in_flight(more),
@@ -236,22 +247,22 @@ fn by_depth(record: &Record, m: &Row, index: usize) -> Option<LimitedBy> {
 
 /// The same workload with the next larger number of requests in flight, else with the next smaller
 /// one.
-fn other_depth<'a>(record: &'a Record, m: &Row) -> Option<&'a Row> {
+fn other_depth<'a>(record: &'a Record, row: &Row) -> Option<&'a Row> {
     let mut deeper: Option<&Row> = None;
     let mut shallower: Option<&Row> = None;
     for other in &record.measurements {
-        if !is_same_but_depth(m, other) {
+        if !is_same_but_depth(row, other) {
             continue;
         }
         let depth = in_flight(other);
-        if depth > in_flight(m) {
+        if depth > in_flight(row) {
             match deeper {
-                Some(found) if in_flight(found) <= depth => {}
+                Some(nearest) if in_flight(nearest) <= depth => {}
                 _ => deeper = Some(other),
             }
-        } else if depth < in_flight(m) {
+        } else if depth < in_flight(row) {
             match shallower {
-                Some(found) if in_flight(found) > depth => {}
+                Some(nearest) if in_flight(nearest) > depth => {}
                 _ => shallower = Some(other),
             }
         }
@@ -259,27 +270,27 @@ fn other_depth<'a>(record: &'a Record, m: &Row) -> Option<&'a Row> {
     deeper.or(shallower)
 }
 
-/// Whether both did the same in a closed loop, apart from the requests in flight.
-fn is_same_but_depth(m: &Row, other: &Row) -> bool {
-    let (row, other_row) = (&m.data, &other.data);
-    let (one, another) = (&row.workload, &other_row.workload);
-    row.target == other_row.target
+/// Whether both rows ran the same workload in a closed loop, apart from the requests in flight.
+fn is_same_but_depth(row: &Row, other: &Row) -> bool {
+    let (own_data, other_data) = (&row.data, &other.data);
+    let (own, theirs) = (&own_data.workload, &other_data.workload);
+    own_data.target == other_data.target
         && other.total_iops() > 0.0
-        && one.access == another.access
-        && one.streams == another.streams
-        && (one.block_bytes, &one.block_mix) == (another.block_bytes, &another.block_mix)
-        && one.sync == another.sync
-        && row.cache.used == other_row.cache.used
-        && row.span_start_bytes == other_row.span_start_bytes
-        && row.span_bytes == other_row.span_bytes
-        && another.rate.is_none()
-        && one.rate.is_none()
+        && own.access == theirs.access
+        && own.streams == theirs.streams
+        && (own.block_bytes, &own.block_mix) == (theirs.block_bytes, &theirs.block_mix)
+        && own.sync == theirs.sync
+        && own_data.cache.used == other_data.cache.used
+        && own_data.span_start_bytes == other_data.span_start_bytes
+        && own_data.span_bytes == other_data.span_bytes
+        && theirs.rate.is_none()
+        && own.rate.is_none()
 }
 
-/// A rate that is this many times as high at a larger depth was limited by the smaller one.
+/// A rate that is surely this many times as high at a larger depth was limited by the smaller one.
 const SURE_GAIN: f64 = 1.25;
-/// Up to here, a larger depth does not raise the rate: figures of one disk differ by as much from
-/// run to run.
+/// Below this gain a larger depth does not raise the rate: figures of one disk differ by as much
+/// from run to run.
 const SAME_GAIN: f64 = 1.1;
 
 #[cfg(test)]

@@ -16,51 +16,53 @@ use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::units::{format_latency, format_percent};
 
-/// This program's own delay may be this share of the limit.
+/// Up to this share of the latency limit, this program's own delay does not decide an answer.
 const GENERATOR_SHARE_MAX: f64 = 0.01;
 /// No timer of the kernel is more exact than this, in nanoseconds: a smaller delay is in every
 /// latency that a program sees.
 const GENERATOR_NS_MIN: u64 = 100_000;
-/// A larger delay counts where it alone made this share of the late requests late. A virtual
+/// A longer delay counts only where it alone made this share of the late requests late. A virtual
 /// machine whose processor is taken away for a millisecond now and then delays one request of a
 /// hundred by that, which decides nothing where the limit is far away.
 const MADE_LATE_MAX: f64 = 0.05;
-/// The rate that was offered may differ from the wanted one by this share.
+/// The offered rate may differ from the wanted one by this share before the answer counts as this
+/// program's own.
 const OFFERED_MISSED_MAX: f64 = 0.015;
-/// Standard deviations by which a Poisson process may differ besides.
+/// On top of that share, the count of a Poisson process may differ by this many of its standard
+/// deviations.
 const OFFERED_DEVIATIONS: f64 = 4.0;
-/// A disk that wrote more than so many times what was asked wrote a journal, too.
+/// Disks that wrote more than this many times the requested bytes also wrote a journal.
 const JOURNAL_WRITES_MIN: f64 = 1.5;
 
-/// What a search found; `None` of a plan that has none, or several. `record` has its rows, their
-/// limits and the findings.
+/// The result of the search of a plan; `None` of a plan that has no search, or several. `record`
+/// must already have its rows, their limits and the findings.
 pub(crate) fn load_record(record: &Record, trials: &[RateTrial]) -> Option<LoadRecord> {
     let workloads = record.plan.workload_task()?;
     let Decide::Rate(plan) = &workloads.decide else {
         return None;
     };
     let mut searched = workloads.searched();
-    let (place, _) = searched.next()?;
+    let (index, _) = searched.next()?;
     if searched.next().is_some() {
         return None;
     }
     Some(LoadRecord {
-        figures: load_figures(record, plan, place, trials),
+        figures: load_figures(record, plan, index, trials),
         data: LoadData {
             trials: trials.to_vec(),
         },
     })
 }
 
-/// What these trials of the workload at this place of the plan say.
+/// The figures of one search: that of the workload at this index of the plan, from its trials.
 pub(crate) fn load_figures(
     record: &Record,
     plan: &RatePlan,
-    place: usize,
+    index: usize,
     trials: &[RateTrial],
 ) -> LoadFigures {
-    let answer = searched(plan, record.plan.seed, place, trials);
-    let rows = SearchRows::found(record, place);
+    let answer = searched(plan, record.plan.seed, index, trials);
+    let rows = SearchRows::new(record, index);
     let held = trials
         .iter()
         .rposition(|trial| trial.kind == RateCellKind::Hold);
@@ -83,24 +85,24 @@ pub(crate) fn load_figures(
     }
 }
 
-/// The rows of a search.
+/// The rows of a search that the record keeps: the last hold and the last control.
 struct SearchRows<'a> {
     held: Option<&'a Row>,
     control: Option<&'a Row>,
-    /// Whether what was held is not the disk's figure, as a finding says.
+    /// A finding says that the held rate is not the disk's, such as one that a cache served.
     has_other_source: bool,
 }
 
 impl<'a> SearchRows<'a> {
-    /// Those of the workload at this place of the plan.
-    fn found(record: &'a Record, place: usize) -> Self {
-        let held = row_index(record, place, RateCellKind::Hold);
-        let control = row_index(record, place, RateCellKind::Control);
+    /// Finds them by the index of the searched workload in the plan.
+    fn new(record: &'a Record, index: usize) -> Self {
+        let held = row_index(record, index, RateCellKind::Hold);
+        let control = row_index(record, index, RateCellKind::Control);
         Self {
-            held: held.map(|index| &record.measurements[index]),
-            control: control.map(|index| &record.measurements[index]),
+            held: held.map(|row| &record.measurements[row]),
+            control: control.map(|row| &record.measurements[row]),
             has_other_source: match held {
-                Some(index) => record.objection(FigureSource::Measurement(index)).is_some(),
+                Some(row) => record.objection(FigureSource::Measurement(row)).is_some(),
                 None => false,
             },
         }
@@ -124,9 +126,9 @@ fn outcome(
     }
 }
 
-/// The row of the last hold or control of the workload at this place of the plan.
-fn row_index(record: &Record, place: usize, kind: RateCellKind) -> Option<usize> {
-    let template = record.plan.workloads().get(place)?;
+/// The row of the last hold or control of the workload at this index of the plan.
+fn row_index(record: &Record, index: usize, kind: RateCellKind) -> Option<usize> {
+    let template = record.plan.workloads().get(index)?;
     let name = kind.row_name(&template.name);
     record
         .measurements
@@ -134,16 +136,16 @@ fn row_index(record: &Record, place: usize, kind: RateCellKind) -> Option<usize>
         .position(|row| row.data.workload.name == name)
 }
 
-fn control(trials: &[RateTrial], found: Option<RateControl>) -> Option<LoadControl> {
-    let found = found?;
+fn control(trials: &[RateTrial], answer: Option<RateControl>) -> Option<LoadControl> {
+    let control = answer?;
     let trial = trials
         .iter()
         .rposition(|trial| trial.kind == RateCellKind::Control)?;
     Some(LoadControl {
-        factor: found.factor,
+        factor: control.factor,
         rate: trials[trial].rate,
-        late_share: found.late_share,
-        failed: found.failed,
+        late_share: control.late_share,
+        failed: control.failed,
         trial,
     })
 }
@@ -159,7 +161,7 @@ fn deciding(trials: &[RateTrial]) -> impl Iterator<Item = &RateTrial> {
     })
 }
 
-/// The middle one of this program's own delays in the deciding trials, over the limit.
+/// The median of this program's own delays in the deciding trials, as a share of the latency limit.
 fn generator_share(plan: &RatePlan, trials: &[RateTrial]) -> Option<f64> {
     let delay_ns = generator_delay_ns(trials)?;
     Some(delay_ns as f64 / plan.limit_ns as f64)
@@ -184,7 +186,9 @@ fn made_late(trials: &[RateTrial]) -> f64 {
     own as f64 / late.max(1) as f64
 }
 
-/// Whether this program did not offer what it was to offer, so that the answer is its own.
+/// Whether this program failed to offer the wanted rates, so that the answer is its own and not
+/// the disk's. Poisson arrivals may miss the rate by chance, and requests in flight at the end of
+/// a trial are not counted.
 fn is_limited_by_generator(plan: &RatePlan, trials: &[RateTrial]) -> bool {
     if let Some(delay_ns) = generator_delay_ns(trials)
         && delay_ns > GENERATOR_NS_MIN
@@ -205,7 +209,7 @@ fn is_limited_by_generator(plan: &RatePlan, trials: &[RateTrial]) -> bool {
     missed > OFFERED_MISSED_MAX * wanted + OFFERED_DEVIATIONS * wanted.sqrt() + open_at_ends
 }
 
-/// What a request waited for on average, in nanoseconds.
+/// The average time that a request waited in each part, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Waits {
     reads: f64,
@@ -214,7 +218,7 @@ struct Waits {
 }
 
 impl Waits {
-    /// Reads them from a row; of transactions, those of all parts of one.
+    /// The waits of a row. Those of a transaction add up over all its reads.
     fn from_row(row: &Row) -> Self {
         let transaction = row.data.workload.transaction;
         let reads_each = match transaction {
@@ -243,7 +247,8 @@ fn mean_ns(row: &Row, kind: OpKind) -> Option<f64> {
     }
 }
 
-/// What broke the promise at the control.
+/// The limit that broke the promise at the control: the disk's cap, the CPU, else the part of a
+/// request that took longest in comparison with the rate that holds.
 fn cause(rows: &SearchRows<'_>) -> BreakCause {
     let Some(control) = rows.control else {
         return BreakCause {
@@ -276,11 +281,11 @@ fn cause(rows: &SearchRows<'_>) -> BreakCause {
             why: "no part of a request took longer".to_owned(),
         };
     }
-    let all = above.reads + above.writes + above.syncs;
+    let total_ns = above.reads + above.writes + above.syncs;
     let why = format!(
         "{} of {} spent in them, {} at the rate that holds",
-        format_percent(most.above_ns / all),
-        format_latency(all as u64),
+        format_percent(most.above_ns / total_ns),
+        format_latency(total_ns as u64),
         format_latency(most.below_ns as u64),
     );
     let limit = match most.limit {
@@ -290,7 +295,7 @@ fn cause(rows: &SearchRows<'_>) -> BreakCause {
     BreakCause { limit, why }
 }
 
-/// What a request waited for, at the rate that holds and at the control.
+/// The time that one part of a request took, at the rate that holds and at the control.
 #[derive(Debug, Clone, Copy)]
 struct GrownWait {
     limit: BreakLimit,
@@ -304,7 +309,7 @@ impl GrownWait {
     }
 }
 
-/// The part of a request that took longer by the most.
+/// The part of a request whose time grew most from the rate that holds to the control.
 fn most_grown(below: Waits, above: Waits) -> GrownWait {
     let mut most = GrownWait {
         limit: BreakLimit::Reads,
@@ -330,13 +335,13 @@ fn most_grown(below: Waits, above: Waits) -> GrownWait {
     most
 }
 
-/// Whether the disks wrote clearly more than was asked.
+/// Whether the disks wrote clearly more than was requested.
 fn writes_a_journal(row: &Row) -> bool {
     let (written, asked) = (row.data.device.write_bytes, row.data.asked.write_bytes);
     asked > 0 && written as f64 > JOURNAL_WRITES_MIN * asked as f64
 }
 
-/// `no disk counter confirms the figures (unproven)`: what is held against the rate that was held.
+/// `no disk counter confirms the figures (unproven)`: the objection to the held rate.
 fn why_not_the_disk(record: &Record) -> String {
     let held = row_index(record, 0, RateCellKind::Hold);
     let objection = held.and_then(|index| record.objection(FigureSource::Measurement(index)));
@@ -346,7 +351,7 @@ fn why_not_the_disk(record: &Record) -> String {
     }
 }
 
-/// The answer of a search, as a clause of the headline; `None` where the plan has no search.
+/// The answer of a search as a clause of the headline; `None` where the plan has no search.
 pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> {
     let figures = &load.figures;
     let Decide::Rate(plan) = &record.plan.workload_task()?.decide else {
@@ -409,7 +414,7 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
     })
 }
 
-/// Where the promise broke, and why.
+/// `; at 4310 it breaks: 1.4 % late, limited by flushes`; empty without a control.
 fn break_text(figures: &LoadFigures) -> String {
     let Some(control) = figures.control else {
         return String::new();

@@ -6,18 +6,18 @@ use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::{Layer, LayerKind, Link, TargetIdentity, TargetKind};
 
-/// Whether something turns.
+/// Whether the disk has moving parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mechanics {
     /// An arm moves over platters.
     Rotating,
     /// Nothing moves: access time does not depend on distance.
     Solid,
-    /// Nothing tells.
+    /// Neither the access times nor a trustworthy report shows it.
     Unknown,
 }
 
-/// Fewer accesses of a pattern tell nothing.
+/// A pattern with fewer accesses is ignored: its median is too uncertain.
 const ACCESSES_MIN: u64 = 20;
 /// Random accesses of a rotating disk take at least this many times as long as those to a
 /// neighbouring track: (2 ms + 3.5 ms) against (2 ms + 0.3 ms) on the fastest arms and platters,
@@ -26,10 +26,11 @@ const FAR_TO_NEAR_MIN: f64 = 1.5;
 /// No arm and no platter answers half of all random accesses in less: half a turn of 15,000 rpm
 /// alone takes 2 ms.
 const RANDOM_NS_MIN: f64 = 1e6;
-/// From this share on a span counts as the whole surface.
+/// A span of at least this share of the surface counts as the whole surface.
 const WHOLE_MIN: f64 = 0.9;
 
-/// What the access times say; where they are silent, what the disk's own report and the kernel say.
+/// The mechanics by the access times. Where these do not show it, the disk's own report and the
+/// kernel decide.
 pub(crate) fn mechanics(record: &Record) -> Mechanics {
     let Some(surface) = record.surface() else {
         return Mechanics::Unknown;
@@ -40,7 +41,7 @@ pub(crate) fn mechanics(record: &Record) -> Mechanics {
     }
 }
 
-/// What the access times say.
+/// The mechanics by the access times alone.
 pub(crate) fn measured_mechanics(record: &Record, surface: &SurfaceRecord) -> Mechanics {
     let random = median_ns(surface, SeekPattern::Random);
     let near = median_ns(surface, SeekPattern::TrackToTrack);
@@ -90,8 +91,8 @@ fn reported_mechanics(record: &Record) -> Mechanics {
     }
 }
 
-/// Whether a disk rotates by its own report, else by the kernel's word: virtual disks, loop devices
-/// and the like say anything.
+/// Whether a disk rotates, by its own health report, else by the kernel. `None` where the kernel's
+/// answer is not to be trusted, as for virtual disks and loop devices.
 fn reports_rotation(record: &Record, disk: &Layer) -> Option<bool> {
     if let Some(rpm) = health_rpm(record, disk) {
         return Some(rpm > 0);
@@ -104,8 +105,8 @@ fn reports_rotation(record: &Record, disk: &Layer) -> Option<bool> {
     }
 }
 
-/// Whether the kernel says that a disk rotates, and can know it: a virtual disk says anything, and
-/// a loop device repeats what its file lies on.
+/// Whether the kernel reports that a disk rotates, and can know it: the answer of a virtual disk is
+/// arbitrary, and a loop device repeats that of the disk below its file.
 pub(crate) fn is_said_to_rotate(record: &Record, disk: &Layer) -> bool {
     let is_trusted = match disk.kind {
         LayerKind::Loop => true,
@@ -122,18 +123,18 @@ fn has_real_bus(disk: &Layer) -> bool {
     }
 }
 
-/// Revolutions per minute by the disk's own health report; 0 of flash.
+/// Revolutions per minute by the disk's own health report; 0 of flash, `None` without a report.
 fn health_rpm(record: &Record, disk: &Layer) -> Option<u32> {
     let mut reports = record.health.iter();
     reports.find(|h| h.disk == disk.name)?.rotation_rpm
 }
 
-/// The target that was surveyed.
+/// The identity of the surveyed target; `None` where the run has no survey.
 pub(crate) fn surveyed_target(record: &Record) -> Option<&TargetIdentity> {
     record.targets.get(record.surface()?.data.target)
 }
 
-/// How much of the surface was surveyed.
+/// Whether the survey covered the whole surface or a part of it.
 pub(crate) fn reach(record: &Record, surface: &SurfaceRecord) -> Reach {
     let surface_bytes = match surveyed_target(record) {
         Some(target) => surface_bytes(target),
@@ -172,25 +173,25 @@ pub(crate) fn sold_bytes(target: &TargetIdentity) -> Option<u64> {
     }
 }
 
-/// Whether a position in the target is a position on a surface: on a device it is, in a file only
-/// where nothing is known to lie below it.
+/// Whether offsets in the target are positions on a surface. They are on a device. In a file they
+/// are only where the layers below it are unknown.
 pub(crate) fn is_surface(target: &TargetIdentity) -> bool {
     target.kind == TargetKind::BlockDevice
         || (target.kind == TargetKind::File && target.layers.is_empty())
 }
 
-/// A disk's link and its place in the record.
-pub(crate) struct LinkAt<'a> {
-    /// `/targets/0/layers/1/link`.
+/// A disk, its link, and where the record has that link.
+pub(crate) struct DiskLink<'a> {
+    /// A JSON pointer such as `/targets/0/layers/1/link`.
     pub path: String,
-    /// The disk.
+    /// The disk that is attached by the link.
     pub layer: &'a Layer,
-    /// How it is attached.
+    /// Bus, speed and width, as the kernel reports them.
     pub link: &'a Link,
 }
 
 /// The links of the disks at the bottom of a target.
-pub(crate) fn links(record: &Record, target: usize) -> Vec<LinkAt<'_>> {
+pub(crate) fn links(record: &Record, target: usize) -> Vec<DiskLink<'_>> {
     let Some(identity) = record.targets.get(target) else {
         return Vec::new();
     };
@@ -200,14 +201,14 @@ pub(crate) fn links(record: &Record, target: usize) -> Vec<LinkAt<'_>> {
             && layer.below.is_empty()
         {
             let path = format!("/targets/{target}/layers/{index}/link");
-            links.push(LinkAt { path, layer, link });
+            links.push(DiskLink { path, layer, link });
         }
     }
     links
 }
 
-/// What the links of all disks below the target carry together; `None` where one of them does not
-/// tell.
+/// The sum of what the links of all disks below the target can carry; `None` where the speed of one
+/// is unknown.
 pub(crate) fn link_bytes_per_second(record: &Record, target: usize) -> Option<f64> {
     let disks = record.targets.get(target)?.disks().count();
     let attached = links(record, target);
@@ -215,14 +216,14 @@ pub(crate) fn link_bytes_per_second(record: &Record, target: usize) -> Option<f6
         return None;
     }
     let mut sum = 0.0;
-    for at in &attached {
-        sum += at.link.bytes_per_second_max? as f64;
+    for attached_disk in &attached {
+        sum += attached_disk.link.bytes_per_second_max? as f64;
     }
     Some(sum)
 }
 
-/// Revolutions per minute as the disks below the target report them; of several the fastest. `None`
-/// where one does not, or does not turn.
+/// Revolutions per minute by the health reports of the disks below the target; the fastest of
+/// several. `None` where one has no report, or does not rotate.
 pub(crate) fn reported_rpm(record: &Record) -> Option<u32> {
     let mut fastest = None;
     for disk in surveyed_target(record)?.disks() {

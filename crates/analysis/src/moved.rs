@@ -5,14 +5,17 @@ use diskproof_model::measurement::{Measurement, MovedTotal, OpKind};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
+use diskproof_model::slice::WARMUP_PARTS;
 
-/// Later slices spend this part of their measured time on their warm-up before it.
-const LATER_WARMUP_PARTS: u64 = 9;
+/// A later slice spends a ninth of its measured time on the warm-up before it: one tenth of its
+/// whole time. The first slice has the whole warm-up of the workload.
+const LATER_WARMUP_PARTS: u64 = WARMUP_PARTS - 1;
 
-/// All that a run moved; `None` where nothing was measured. Counters cover the warm-up, too, but
-/// of workloads that ran together they count everything for each.
+/// Requests and bytes of the whole run; `None` where nothing was measured. Counters cover the
+/// warm-up, too, but for workloads that ran together each counter includes the others, so that
+/// only the measured operations are summed there.
 pub(crate) fn total(measurements: &[Measurement], plan: &Plan) -> Option<MovedTotal> {
-    let mut all = MovedTotal::default();
+    let mut total = MovedTotal::default();
     for m in measurements {
         let (mut requests, mut bytes) = (0, 0);
         for kind in [OpKind::Read, OpKind::Write] {
@@ -31,24 +34,29 @@ pub(crate) fn total(measurements: &[Measurement], plan: &Plan) -> Option<MovedTo
             bytes
         };
         let scale = with_warmup as f64 / bytes.max(1) as f64;
-        all.requests += (requests as f64 * scale) as u64;
-        all.bytes += with_warmup;
+        total.requests += (requests as f64 * scale) as u64;
+        total.bytes += with_warmup;
         if let Some(laid_out) = m.laid_out {
-            all.requests += laid_out.requests;
-            all.bytes += laid_out.bytes;
+            total.requests += laid_out.requests;
+            total.bytes += laid_out.bytes;
         }
     }
-    if all.requests > 0 { Some(all) } else { None }
+    if total.requests > 0 {
+        Some(total)
+    } else {
+        None
+    }
 }
 
-/// What moved before a moment, from when on.
+/// Requests and bytes before a moment, and the time that they took. Fractions arise from cells and
+/// warm-ups that are scaled.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct MovedBefore {
-    /// Requests.
+    /// Reads and writes.
     pub(crate) requests: f64,
-    /// Bytes.
+    /// Bytes of these.
     pub(crate) bytes: f64,
-    /// From the first of them to the moment.
+    /// From the start of the first of them to the moment, in nanoseconds.
     pub(crate) took_ns: f64,
 }
 
@@ -61,8 +69,8 @@ struct RunPart {
     offset_ns: u64,
 }
 
-/// The moment at which so much of the measured time of `index` had passed, in nanoseconds after the
-/// start of the run.
+/// The moment at which row `index` had measured for `at_ns`, in nanoseconds after the start of the
+/// run.
 pub(crate) fn moment_ns(record: &Record, index: usize, at_ns: u64) -> f64 {
     let own = parts(record, &record.measurements[index]);
     match own.iter().rfind(|part| part.offset_ns < at_ns.max(1)) {
@@ -71,7 +79,7 @@ pub(crate) fn moment_ns(record: &Record, index: usize, at_ns: u64) -> f64 {
     }
 }
 
-/// What the run moved on a target, before so much of the measured time of `index` had passed. With
+/// Reads and writes on the target of row `index` before that row had measured for `at_ns`. With
 /// `writes_only` reads do not count.
 pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: bool) -> MovedBefore {
     let fallen = &record.measurements[index];
@@ -139,6 +147,7 @@ fn counted(m: &Row, from_ns: u64, to_ns: u64, writes_only: bool) -> (f64, f64) {
     (requests, bytes)
 }
 
+/// The slices of a row, or the row as one part where it ran without a break.
 fn parts(record: &Record, m: &Row) -> Vec<RunPart> {
     let planned = record
         .plan

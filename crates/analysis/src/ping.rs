@@ -1,19 +1,20 @@
-//! What single requests say: the mean latency of each kind of operation, and how long the first
-//! request after an idle time takes. Pure.
+//! Figures of single requests (ping): the mean latency of each kind of operation, and the latency
+//! of the first request after an idle time. Pure.
 
 use crate::estimate::mean_latency;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::{IdlePoint, PingFigures, PingLatency};
 use std::collections::BTreeMap;
 
-/// A request is slow from this multiple of the median without idle time on.
+/// A request is slow if its latency exceeds all of three limits. The first is this multiple of the
+/// median of requests without an idle time before them.
 const SLOW_FACTOR: u64 = 3;
-/// And from this much above it: less is noise of the machine on a fast disk.
+/// The second is so much above that median: on a fast disk, less is noise of the machine.
 const SLOW_NS: u64 = 1_000_000;
-/// And beyond the latency that this share of the requests without idle time stays below.
+/// The third is the latency that this share of the requests without an idle time stays below.
 const USUAL_SHARE: f64 = 0.9;
 
-/// The figures of a ping.
+/// Mean latencies and the effect of idle times, from the single requests of a measurement.
 pub(crate) fn ping_figures(m: &Measurement) -> PingFigures {
     let mut latency = BTreeMap::new();
     for (kind, op) in &m.ops {
@@ -53,8 +54,8 @@ fn latencies_by_idle_time(m: &Measurement) -> BTreeMap<u64, Vec<u64>> {
     by_idle
 }
 
-/// From when on a request took far longer than one without an idle time usually does; `None`
-/// without requests of that kind.
+/// The latency from which on a request is slow, in nanoseconds; `None` without requests that follow
+/// at once.
 fn slow_from_ns(m: &Measurement) -> Option<u64> {
     let by_idle = latencies_by_idle_time(m);
     let mut awake = by_idle.get(&0)?.clone();
@@ -83,7 +84,8 @@ fn after_idle(m: &Measurement, slow_from_ns: u64) -> Vec<IdlePoint> {
     points
 }
 
-/// The value below or at which this share lies; of at least one sorted value.
+/// The smallest value that at least `share` of the values do not exceed. `sorted` must not be
+/// empty.
 fn quantile(sorted: &[u64], share: f64) -> u64 {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     sorted[rank.clamp(1, sorted.len()) - 1]

@@ -1,5 +1,5 @@
-//! Figures of a data sheet (`--spec`) as thresholds: what passes for each, and which measured
-//! figure answers it. The judging itself is that of every threshold.
+//! Figures of a data sheet (`--spec`) as thresholds: which value passes for each, and which
+//! measured figure answers it. They are judged like every other threshold.
 
 use crate::expect::{Expected, Quantity, Relation};
 use crate::mechanics::{reach, reported_rpm};
@@ -9,25 +9,25 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, Promise, Record};
 use diskproof_model::units::format_bytes;
 
-/// Sheets omit the electronics and round in their favour: an access may take this many times as
-/// long.
+/// Sheets omit the time of the electronics and round in their favour: an access may take this many
+/// times as long as promised.
 const TIME_ALLOWED: f64 = 1.15;
-/// A rate may be so much lower: sheets confuse MB with MiB (4.9 %) and round.
+/// A rate may be this share of the promised one: sheets confuse MB with MiB (4.9 %) and round.
 const RATE_ALLOWED: f64 = 0.95;
-/// A disk may hold so much less: sellers round to the digits that they print. Disks hold a little
-/// more than their name (IDEMA LBA1-03: `4TB` are 4,000,787,030,016 bytes).
+/// A disk may have this share of its promised size: sellers round to the digits that they print.
+/// Disks hold a little more than their name (IDEMA LBA1-03: `4TB` are 4,000,787,030,016 bytes).
 const SIZE_ALLOWED: f64 = 0.99;
-/// A disk may report its revolutions rounded.
+/// A disk may report this share of the promised revolutions: reports are rounded.
 const RPM_ALLOWED: f64 = 0.99;
-/// The fastest place is in the span when that begins within this share of the target.
+/// The fastest zone is in the span if the span begins within this share of the target.
 const START_SHARE: f64 = 0.05;
 
 const READ: &str = "sequential-read";
 
-/// A promised figure.
+/// A promised figure as a threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Promised {
-    /// What the measured figure must meet.
+    /// The threshold; its value already contains what passes beyond the promised figure.
     pub expected: Expected,
     promise: Promise,
 }
@@ -77,17 +77,20 @@ pub fn promised(plan: &Plan) -> Vec<Promised> {
     promised
 }
 
-/// What the measurement says about every promise. The revolutions are a row of their own only where
-/// the disk reports them, or where nothing else answers for them.
+/// Judges every promise by the record. The revolutions are a row of their own only where the disk
+/// reports them, or where no access time answers for them.
 pub(crate) fn judge_promises(record: &Record) -> Vec<Expectation> {
     let mut promises = promised(&record.plan);
     let has_access = promises
         .iter()
-        .any(|one| matches!(one.expected.part, Part::Access(_)));
+        .any(|promised| matches!(promised.expected.part, Part::Access(_)));
     if has_access && reported_rpm(record).is_none() {
-        promises.retain(|one| one.expected.quantity != Quantity::Rpm);
+        promises.retain(|promised| promised.expected.quantity != Quantity::Rpm);
     }
-    promises.iter().map(|one| one.evaluate(record)).collect()
+    promises
+        .iter()
+        .map(|promised| promised.evaluate(record))
+        .collect()
 }
 
 impl Promised {
@@ -114,7 +117,7 @@ fn is_whole(record: &Record) -> bool {
     }
 }
 
-/// Whether the span contains the outermost zone.
+/// Whether the span contains the outermost zone, which is the fastest.
 fn holds_start(record: &Record) -> bool {
     let Some(surface) = record.surface() else {
         return false;
@@ -154,10 +157,11 @@ fn disk_size(bytes: f64) -> Promised {
     )
 }
 
-/// A promise on a figure as thresholds name it, such as `curve.max`.
+/// A promise on a figure in the names of thresholds, such as `curve.max`. `what` names it in the
+/// table, and `allowed` is the factor by which the measured figure may be worse.
 fn promise_on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised {
-    let named = named(figure).expect("the catalogue has the figure");
-    let (limit, unit) = (allowed * promised, named.metric.unit);
+    let catalogued = named(figure).expect("the catalogue has the figure");
+    let (limit, unit) = (allowed * promised, catalogued.metric.unit);
     let (relation, text) = match unit {
         "ns" => (Relation::AtMost, format!("{figure}<={:.0}us", limit / 1e3)),
         "B/s" => {
@@ -167,9 +171,9 @@ fn promise_on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised
         _ => (Relation::AtLeast, format!("{figure}>={}", short(limit))),
     };
     promised_of(
-        named.part,
-        named.subject,
-        Quantity::Figure(named.metric),
+        catalogued.part,
+        catalogued.subject,
+        Quantity::Figure(catalogued.metric),
         relation,
         text,
         promise(what, promised, limit, unit),
@@ -198,7 +202,8 @@ fn promised_of(
     }
 }
 
-/// A rotating disk is fastest in one place, which the curve finds. Others need a queue.
+/// A rotating disk is fastest in its outermost zone, so the curve answers its rate. Other disks
+/// need a queue, so the workload does.
 fn read_rate(plan: &Plan, rate: f64) -> Promised {
     let rotates = match plan.questions.data_sheet {
         Some(sheet) => sheet.rpm.is_some(),
@@ -208,7 +213,10 @@ fn read_rate(plan: &Plan, rate: f64) -> Promised {
         Some(survey) => survey.curve.is_some(),
         None => false,
     };
-    let has_workload = plan.workloads().iter().any(|one| one.name == READ);
+    let has_workload = plan
+        .workloads()
+        .iter()
+        .any(|workload| workload.name == READ);
     let (figure, what) = if has_workload && !(has_curve && rotates) {
         ("sequential-read.throughput", "sequential reads")
     } else {
@@ -217,17 +225,18 @@ fn read_rate(plan: &Plan, rate: f64) -> Promised {
     promise_on(figure, what, rate, RATE_ALLOWED)
 }
 
-/// Rates in operations depend on their size.
+/// `4 KiB random reads`: IOPS depend on the block size of the workload.
 fn with_size(plan: &Plan, what: &str, figure: &str) -> String {
     let workload = figure.strip_suffix(".iops");
-    let mut planned = plan.workloads().iter();
-    match planned.find(|one| Some(one.name.as_str()) == workload) {
-        Some(one) => format!("{} {what}", format_bytes(u64::from(one.block_bytes))),
-        None => what.to_owned(),
+    for planned in plan.workloads() {
+        if Some(planned.name.as_str()) == workload {
+            return format!("{} {what}", format_bytes(u64::from(planned.block_bytes)));
+        }
     }
+    what.to_owned()
 }
 
-/// At most three decimals.
+/// Rounds to three decimals.
 fn short(number: f64) -> f64 {
     (number * 1e3).round() / 1e3
 }

@@ -17,15 +17,16 @@ use diskproof_model::rays::{
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::units::{format_latency, format_percent};
 
-/// Half of a 95 % interval in standard deviations.
+/// Standard deviations on each side of a 95 % interval (normal distribution).
 const DEVIATIONS_95: f64 = 1.96;
-/// A ray that is so many standard deviations away from the line bends it.
+/// A ray bends the line if it lies at least so many of its standard errors away from it: a
+/// straight disk would be named in less than one of a hundred rays.
 const BEND_DEVIATIONS: f64 = 3.0;
-/// A smaller bend than this share does not matter to anybody.
+/// A bend of less than this share is not worth naming, however certain it is.
 const BEND_MIN: f64 = 0.03;
 
-/// What the searches of a plan with several found; `None` of another plan. `record` has the rows,
-/// their limits and the findings.
+/// The results of a plan with several searches; `None` of another plan. `record` must already have
+/// its rows, their limits and the findings.
 pub(crate) fn rays_record(record: &Record, trials: &[RateTrial]) -> Option<RaysRecord> {
     let workloads = record.plan.workload_task()?;
     let Decide::Rate(plan) = &workloads.decide else {
@@ -54,7 +55,7 @@ pub(crate) fn rays_record(record: &Record, trials: &[RateTrial]) -> Option<RaysR
     })
 }
 
-/// The end of a decided ray.
+/// The answer of a decided ray as a point of the fit.
 #[derive(Debug, Clone, Copy)]
 struct RayEnd {
     read_share: f64,
@@ -65,7 +66,7 @@ struct RayEnd {
 }
 
 impl RayEnd {
-    /// `None` of figures that no search gives, but a damaged record may have.
+    /// `None` of an undecided ray, and of figures that only a damaged record can have.
     fn from_ray(ray: &RayFigures) -> Option<Self> {
         let LoadFigures {
             low, rate, high, ..
@@ -86,7 +87,8 @@ impl RayEnd {
     }
 }
 
-/// What a read and a write cost on the line, and how certain that is.
+/// The fitted line: the cost of a read and of a write, in seconds of the target, with their
+/// variances.
 #[derive(Debug, Clone, Copy)]
 struct CostLine {
     read: f64,
@@ -97,8 +99,8 @@ struct CostLine {
 }
 
 impl CostLine {
-    /// The weighted least squares line through these ends; `None` where they do not part reads
-    /// from writes.
+    /// Fits the line by weighted least squares; `None` where the rays do not separate reads from
+    /// writes, or a cost would not be positive.
     fn through(ends: &[RayEnd]) -> Option<Self> {
         // The normal equations of cost = share * read + (1 - share) * write.
         let (mut reads, mut writes, mut both) = (0.0, 0.0, 0.0);
@@ -132,7 +134,7 @@ impl CostLine {
         read_share * self.read + (1.0 - read_share) * self.write
     }
 
-    /// How much worse the ends fit than their errors explain; at least 1.
+    /// How many times the squared distances exceed what the errors of the ends explain; at least 1.
     fn misfit(&self, ends: &[RayEnd]) -> f64 {
         let mut squares = 0.0;
         for end in ends {
@@ -142,7 +144,7 @@ impl CostLine {
         (squares / freedom as f64).max(1.0)
     }
 
-    /// The end that is the farthest from the line, where that is no chance.
+    /// The end that lies farthest from the line; `None` where every distance may be chance.
     fn bend(&self, ends: &[RayEnd]) -> Option<RayBend> {
         let mut farthest: Option<RayBend> = None;
         for end in ends {
@@ -163,7 +165,7 @@ impl CostLine {
     }
 }
 
-/// The boundary; `None` where too few rays are decided.
+/// Fits the boundary; `None` where too few rays are decided.
 fn boundary(rays: &[RayFigures]) -> Option<RayBoundary> {
     let mut ends = Vec::new();
     for ray in rays {

@@ -1,8 +1,8 @@
-//! What the slices of workloads show. The interval of one workload: how much its rate varies
-//! between parts that lie apart in time (docs/verdict.md and docs/compare.md explain it). And one
-//! fall that the workloads of a run share: burst credit that is used up while they are measured in
-//! turns. The last slices of a single workload may be slow by chance; several workloads that fall
-//! at one moment to one rate are behind a limiter.
+//! Rates of the slices of workloads. The interval of one workload contains how much its rate varies
+//! between slices that lie apart in time (docs/verdict.md and docs/compare.md explain it).
+//! Workloads that are measured in turns may share one fall, when a burst credit is used up: the
+//! last slices of a single workload may be slow by chance, but several workloads that fall at one
+//! moment to one rate are behind a limiter.
 
 use crate::estimate;
 use crate::estimate::student::multiple_95;
@@ -14,8 +14,8 @@ use diskproof_model::row::{OpFigures, Row};
 use diskproof_model::window::{SLICES_MIN, TimeSlice};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether a workload in slices may end before its time, because its rate is known to `goal`: as a
-/// whole, and by how its slices differ.
+/// Whether a workload in slices may end before its time, because its rate is known to `goal`, both
+/// over its series and over its slices.
 pub fn may_end(m: &Measurement, goal: f64) -> bool {
     let counted = m
         .ops
@@ -53,9 +53,9 @@ pub(crate) fn rate_of_kinds(slice: &TimeSlice, kinds: &[OpKind]) -> f64 {
         .sum()
 }
 
-/// Widens the intervals of a row to what its slices show. Only those after `settling_ns` of
-/// measured time count. Where they follow each other at once, slow changes are in all of them
-/// alike, so the parts of the measured time decide as well.
+/// Widens the intervals of a row to the variation of its slices. Only slices after `settling_ns` of
+/// measured time count. Slices that follow each other at once all contain the same slow changes, so
+/// for them the parts of the measured time count, too.
 pub(crate) fn widen(ops: &mut PerOp<OpFigures>, m: &Measurement, settling_ns: u64) {
     let steady = after(&m.slices, settling_ns);
     if !are_apart(&m.slices) {
@@ -90,8 +90,8 @@ pub(crate) fn widen(ops: &mut PerOp<OpFigures>, m: &Measurement, settling_ns: u6
     }
 }
 
-/// The wider of an estimate's own interval and Student's t of the slices' rates, in which so many
-/// operations were counted: equal rates of short slices are still known to one operation only.
+/// Widens an estimate to Student's t of the slices' rates, but not below one of the `count`
+/// operations: equal rates of short slices are known to one operation only.
 pub(crate) fn widen_estimate(estimate: &mut Estimate, rates: &[f64], count: u64) {
     let grain = mean(rates) / count.max(1) as f64;
     if let Some(half_width) = half_width(rates) {
@@ -109,13 +109,13 @@ pub(crate) fn are_apart(slices: &[TimeSlice]) -> bool {
     slices.len() >= SLICES_MIN && spanned_ns >= measured_ns.saturating_mul(2)
 }
 
-/// Whether a fall of the rate at `at_ns` of the measured time may be that from one slice to the
-/// next by chance.
+/// Whether a fall of the rate at `at_ns` of the measured time may be a chance difference between
+/// two slices.
 pub(crate) fn fall_by_chance(slices: &[TimeSlice], at_ns: u64) -> bool {
     are_apart(slices) && estimate::falls_by_chance(at_ns, &ends_ns(slices))
 }
 
-/// When each slice ends, in nanoseconds of measured time.
+/// The end of each slice, in nanoseconds of measured time.
 pub(crate) fn ends_ns(slices: &[TimeSlice]) -> Vec<u64> {
     let mut end_ns = 0;
     let mut ends_ns = Vec::new();
@@ -137,7 +137,7 @@ pub(crate) fn after(slices: &[TimeSlice], settling_ns: u64) -> &[TimeSlice] {
     &slices[first..]
 }
 
-/// t(0.975, m − 1) s/√m; `None` of too few.
+/// t(0.975, m − 1) s/√m of m slices; `None` of too few.
 fn half_width(rates: &[f64]) -> Option<f64> {
     if rates.len() < SLICES_MIN {
         return None;
@@ -146,31 +146,33 @@ fn half_width(rates: &[f64]) -> Option<f64> {
     Some(multiple_95(m - 1.0) * (variance(rates) / m).sqrt())
 }
 
-/// Least rate of a workload before the fall over that after it.
+/// A fall divides the rate of a workload by at least this.
 const FALL_MIN: f64 = 1.5;
-/// Fewest workloads that fall, and fewest slices of them after the fall.
+/// At least this many workloads share a fall.
 const WORKLOADS_MIN: usize = 2;
+/// They have at least this many slices after it, together.
 const SLICES_AFTER_MIN: usize = 3;
-/// The rates after the fall are the limit to this share, or to what counting in short slices
-/// explains; at least those of two in three workloads.
+/// A rate after the fall equals the limit if it differs by at most this share, or by what counting
+/// in short slices explains. Those of at least two in three workloads must.
 const ALIKE: f64 = 0.1;
-/// Least share of the time before the fall in which a workload is above the middle of its levels.
+/// For at least this share of the time before the fall, a workload is above the middle of its two
+/// levels.
 const HIGH_SHARE: f64 = 0.8;
-/// A workload that reached this multiple of the limit before the fall has to fall, too.
+/// If a workload reached this multiple of the limit before the fall, it has to fall, too.
 const SPARED_MAX: f64 = 2.0;
 
-/// The slices of one workload.
+/// The slices of one workload, and the operations that count in them.
 pub(crate) struct WorkloadSlices<'a> {
     target: usize,
     slices: &'a [TimeSlice],
     kinds: Vec<OpKind>,
-    /// Whether it always has requests in flight that wait for a limiter: several, without a sync.
+    /// It always has several requests in flight that wait for a limiter, and no syncs.
     is_saturating: bool,
 }
 
 /// The two levels of a workload, in operations per second.
 struct Levels {
-    /// The first slice after the fall.
+    /// The index of the first slice after the fall.
     first_after: usize,
     before: f64,
     after: f64,
@@ -184,12 +186,12 @@ struct Levels {
 #[derive(Clone, Copy)]
 struct LimitedRate {
     rate: f64,
-    /// By how much counting may change it: one operation at each end of a slice.
+    /// Counting may change it by this: one operation at each end of a slice.
     grain: f64,
 }
 
 impl LimitedRate {
-    /// By how much it may differ from the limit.
+    /// The difference from the limit that does not count.
     fn room(&self, limit: f64) -> f64 {
         (ALIKE * limit).max(self.grain)
     }
@@ -205,7 +207,7 @@ impl LimitedRate {
 }
 
 impl<'a> WorkloadSlices<'a> {
-    /// Of what was measured.
+    /// The slices of a measurement that is not judged yet.
     pub(crate) fn from_measurement(m: &'a Measurement) -> Self {
         let kinds = if m.ops.contains_key(&OpKind::Transaction) {
             vec![OpKind::Transaction]
@@ -217,8 +219,8 @@ impl<'a> WorkloadSlices<'a> {
         Self::with_kinds(m, kinds)
     }
 
-    /// Of its record.
-    pub(crate) fn of_record(m: &'a Row) -> Self {
+    /// The slices of a row, whose headline operations count.
+    pub(crate) fn from_row(m: &'a Row) -> Self {
         let mut kinds = Vec::new();
         for (kind, _) in m.headline_ops() {
             kinds.push(kind);
@@ -241,7 +243,7 @@ impl<'a> WorkloadSlices<'a> {
         rate_of_kinds(slice, &self.kinds)
     }
 
-    /// Operations per second in some slices.
+    /// Operations per second over several slices.
     fn mean_rate(&self, slices: &[TimeSlice]) -> f64 {
         let operations: f64 = slices
             .iter()
@@ -250,7 +252,8 @@ impl<'a> WorkloadSlices<'a> {
         operations / time_ns(slices)
     }
 
-    /// When so much of its measured time had passed, in nanoseconds after the start of the run.
+    /// The moment at which the workload had measured for `at_ns`, in nanoseconds after the start of
+    /// the run.
     fn moment_ns(&self, at_ns: u64) -> Option<u64> {
         let mut measured_ns = 0;
         for slice in self.slices {
@@ -263,7 +266,7 @@ impl<'a> WorkloadSlices<'a> {
         None
     }
 
-    /// The rate before a moment of the run over that after it.
+    /// The rate before a moment of the run divided by that after it.
     fn fall_factor(&self, moment_ns: u64) -> Option<f64> {
         let levels = self.levels(moment_ns)?;
         Some(levels.before / levels.after.max(f64::MIN_POSITIVE))
@@ -314,11 +317,11 @@ fn time_ns(slices: &[TimeSlice]) -> f64 {
     slices.iter().map(|slice| slice.wall_ns as f64).sum()
 }
 
-/// Whether the whole machine became slower when this workload did, after so much of its measured
+/// Whether the whole machine became slower when this workload did, after `at_ns` of its measured
 /// time: every other workload that ran in turns with it fell by at least the root of its factor.
-/// Without a common limit that is no credit of the disk.
-pub(crate) fn machine_fell(all: &[WorkloadSlices<'_>], index: usize, at_ns: u64) -> bool {
-    let own = &all[index];
+/// Without a common limit such a fall is not a burst credit of the disk.
+pub(crate) fn machine_fell(workloads: &[WorkloadSlices<'_>], index: usize, at_ns: u64) -> bool {
+    let own = &workloads[index];
     let Some(moment_ns) = own.moment_ns(at_ns) else {
         return false;
     };
@@ -327,7 +330,7 @@ pub(crate) fn machine_fell(all: &[WorkloadSlices<'_>], index: usize, at_ns: u64)
         _ => return false,
     };
     let mut fallen = 0;
-    for (other, workload) in all.iter().enumerate() {
+    for (other, workload) in workloads.iter().enumerate() {
         if other == index || workload.target != own.target {
             continue;
         }
@@ -340,22 +343,22 @@ pub(crate) fn machine_fell(all: &[WorkloadSlices<'_>], index: usize, at_ns: u64)
     fallen >= WORKLOADS_MIN
 }
 
-/// The first slice of each workload after the fall that they share, to the rate that the run
-/// ended with. `None` of a workload that did not fall, or was not measured on both
-/// sides of it.
-pub(crate) fn shared_fall(all: &[WorkloadSlices<'_>]) -> Vec<Option<usize>> {
+/// For each workload, the first slice after the fall that the workloads share, to the rate with
+/// which the run ended. `None` for a workload that did not fall, or was not measured on both sides
+/// of it.
+pub(crate) fn shared_fall(workloads: &[WorkloadSlices<'_>]) -> Vec<Option<usize>> {
     // Each target has a limiter of its own.
     let mut moments: BTreeMap<usize, BTreeSet<u64>> = BTreeMap::new();
-    for workload in all {
+    for workload in workloads {
         let own = moments.entry(workload.target).or_default();
         own.extend(workload.slices.iter().map(|slice| slice.start_ns));
     }
-    let mut firsts = vec![None; all.len()];
+    let mut firsts = vec![None; workloads.len()];
     for (target, moments_ns) in moments {
         for moment_ns in moments_ns {
-            if let Some(fallen) = fall_at(all, moment_ns, target) {
-                for one in fallen {
-                    firsts[one.index] = Some(one.levels.first_after);
+            if let Some(fallen) = fall_at(workloads, moment_ns, target) {
+                for member in fallen {
+                    firsts[member.index] = Some(member.levels.first_after);
                 }
                 break;
             }
@@ -364,7 +367,7 @@ pub(crate) fn shared_fall(all: &[WorkloadSlices<'_>]) -> Vec<Option<usize>> {
     firsts
 }
 
-/// The levels of one of the workloads.
+/// A workload with its levels around a moment.
 struct WorkloadLevels<'a> {
     index: usize,
     workload: &'a WorkloadSlices<'a>,
@@ -376,7 +379,7 @@ impl WorkloadLevels<'_> {
         self.workload.slices.len() - self.levels.first_after
     }
 
-    /// Whether a limit would have had to slow it down, and did not.
+    /// Whether a limiter would have slowed it down, but did not.
     fn contradicts(&self, limit: f64) -> bool {
         !self.levels.has_fallen
             && self.workload.is_saturating
@@ -384,14 +387,14 @@ impl WorkloadLevels<'_> {
     }
 }
 
-/// The workloads that fall at a moment to one limit.
+/// The workloads of a target that fall at a moment to one limit; `None` where they do not.
 fn fall_at<'a>(
-    all: &'a [WorkloadSlices<'a>],
+    workloads: &'a [WorkloadSlices<'a>],
     moment_ns: u64,
     target: usize,
 ) -> Option<Vec<WorkloadLevels<'a>>> {
     let mut known = Vec::new();
-    for (index, workload) in all.iter().enumerate() {
+    for (index, workload) in workloads.iter().enumerate() {
         if workload.target == target
             && let Some(levels) = workload.levels(moment_ns)
         {
@@ -405,12 +408,12 @@ fn fall_at<'a>(
     let mut fallen = 0;
     let mut slices_after = 0;
     let mut limited = Vec::new();
-    for one in &known {
-        if one.levels.has_fallen {
+    for member in &known {
+        if member.levels.has_fallen {
             fallen += 1;
-            slices_after += one.slices_after();
-            if one.workload.is_saturating {
-                limited.extend(one.levels.limited);
+            slices_after += member.slices_after();
+            if member.workload.is_saturating {
+                limited.extend(member.levels.limited);
             }
         }
     }
@@ -420,13 +423,16 @@ fn fall_at<'a>(
     limited.sort_by(|a, b| a.rate.total_cmp(&b.rate));
     let limit = limited.get(limited.len() / 2)?.rate;
     // A busy machine may use less than the limit; nothing gets more.
-    let alike = limited.iter().filter(|one| one.reaches(limit)).count();
-    let is_one_limit = alike >= WORKLOADS_MIN.max((limited.len() * 2).div_ceil(3))
-        && !limited.iter().any(|one| one.is_above(limit));
-    if !is_one_limit || known.iter().any(|one| one.contradicts(limit)) {
+    let reaching = limited
+        .iter()
+        .filter(|member| member.reaches(limit))
+        .count();
+    let is_one_limit = reaching >= WORKLOADS_MIN.max((limited.len() * 2).div_ceil(3))
+        && !limited.iter().any(|member| member.is_above(limit));
+    if !is_one_limit || known.iter().any(|member| member.contradicts(limit)) {
         return None;
     }
-    known.retain(|one| one.levels.has_fallen);
+    known.retain(|member| member.levels.has_fallen);
     Some(known)
 }
 

@@ -1,5 +1,5 @@
 //! The part of the measured time that the figures of a row cover: all of it, or the steady part
-//! that is left after an earlier one. Every figure of the row is taken from the same windows.
+//! after the warm-up. All figures of the row come from the same windows.
 
 use crate::estimate::{self, RateEstimate, Settling};
 use crate::slices;
@@ -11,62 +11,67 @@ use diskproof_model::row::{LatencySummary, OpFigures, PhaseKind, PhaseOp, PhaseR
 use diskproof_model::series::TimeSeries;
 use diskproof_model::window::{Window, WindowLatency, joined};
 
-/// What a row covers.
+/// A measurement with its steady part.
 pub(crate) struct SteadyPart<'a> {
     measurement: &'a Measurement,
     pub(crate) settling: Settling,
     /// The windows before the steady part, and that part; `None` where the row covers the whole.
+    /// The windows before the steady part, and that part as one window; `None` where the row covers
+    /// the whole measured time.
     parts: Option<(&'a [Window], Window)>,
 }
 
 /// A window belongs to a burst as long as its rate is at least this share of the burst's.
 const BURST_SHARE: f64 = 0.9;
 
-/// A fall within a slice is found to this time.
+/// The moment of a fall within a slice is found to this time.
 const FALL_STEP_NS: u64 = 50_000_000;
-/// After a change of its rate a queue is given one turnover, but not more than one part in this
-/// many of what is left.
+/// After a change of the rate, one turnover of the queue is skipped, but at most one of this many
+/// parts of the rest.
 const TURNOVER_PARTS_MIN: u64 = 4;
 
 impl<'a> SteadyPart<'a> {
-    /// Of a measurement. The steady part begins with the first window that starts after the rate
-    /// has settled. `fall` is the first slice after a fall that the workloads of the run share.
-    /// From `sustained_from_ns` of the measured time on a limiter allows its base rate.
+    /// The steady part of a measurement: it begins with the first window after the warm-up. `fall`
+    /// is the index of the first slice after a fall that the workloads of the run share. From
+    /// `sustained_from_ns` of the measured time on, a limiter allows its base rate only.
     pub(crate) fn of(
         measurement: &'a Measurement,
         fall: Option<usize>,
         sustained_from_ns: Option<u64>,
     ) -> Self {
-        // Single requests at a pace of their own have no rate that settles.
-        let found = match (measurement.requests.is_empty(), sustained_from_ns, fall) {
-            (true, Some(from_ns), _) => Settling::new(from_ns, Some(true)),
-            (true, None, Some(fall)) => settling_after(measurement, fall),
-            (true, None, None) => common_settling(measurement),
-            (false, _, _) => Settling::WHOLE,
+        // Single requests have a pace of their own, and no rate that settles.
+        let warmup = if !measurement.requests.is_empty() {
+            Settling::WHOLE
+        } else if let Some(from_ns) = sustained_from_ns {
+            Settling::new(from_ns, Some(true))
+        } else if let Some(fall) = fall {
+            settling_after(measurement, fall)
+        } else {
+            common_settling(measurement)
         };
-        if found.settling_ns == 0 {
-            return Self::whole(measurement, found.settled);
+        if warmup.settling_ns == 0 {
+            return Self::whole(measurement, warmup.settled);
         }
         let windows = &measurement.windows;
-        let settled_ns = found.settling_ns + turnover_ns(measurement, found.settling_ns);
-        let first = windows
+        let settled_ns = warmup.settling_ns + turnover_ns(measurement, warmup.settling_ns);
+        let after_warmup = windows
             .iter()
             .position(|window| window.start_ns >= settled_ns);
-        let first = match first {
+        let first = match after_warmup {
             Some(first) if first > 0 => first,
             // Without windows the latencies of the parts are unknown.
             _ => return Self::unsettled(measurement),
         };
         let (earlier, steady) = windows.split_at(first);
-        // A stall is no warm-up: it stays in the row. After a shared fall each request waits as
-        // long as in one.
+        // A stall is not a warm-up, and stays in the row. After a shared fall, each request waits
+        // as long as in a stall.
         let is_known_fall = fall.is_some() || sustained_from_ns.is_some();
         if !is_known_fall && is_stall(&joined(earlier)) {
             return Self::unsettled(measurement);
         }
         Self {
             measurement,
-            settling: Settling::new(steady[0].start_ns, found.settled),
+            settling: Settling::new(steady[0].start_ns, warmup.settled),
             parts: Some((earlier, joined(steady))),
         }
     }
@@ -84,14 +89,15 @@ impl<'a> SteadyPart<'a> {
         }
     }
 
-    /// The measured time at which a burst ended, where the row begins after one.
+    /// The measured time at which a burst ended; `None` where the row does not begin after one.
     pub(crate) fn burst_end_ns(&self) -> Option<u64> {
         let (earlier, steady) = self.parts.as_ref()?;
         let burst = &earlier[..self.burst_windows(earlier, steady)];
         burst.last().map(|window| window.end_ns)
     }
 
-    /// The phases, where there is more than one.
+    /// The phases of the measurement: first write, burst, warm-up and steady part; empty where
+    /// there is only one.
     pub(crate) fn phases(&self) -> Vec<PhaseRecord> {
         let mut phases = Vec::new();
         if let Some(first) = &self.measurement.first_write {
@@ -114,7 +120,8 @@ impl<'a> SteadyPart<'a> {
         phases
     }
 
-    /// How many of the earlier windows are a burst. Between it and the steady part the rate fell.
+    /// The number of earlier windows that are a burst. Between it and the steady part the rate
+    /// fell.
     fn burst_windows(&self, earlier: &[Window], steady: &Window) -> usize {
         let half = &earlier[..earlier.len().div_ceil(2)];
         let rates: f64 = half.iter().map(|window| self.rate_in(window)).sum();
@@ -138,7 +145,7 @@ impl<'a> SteadyPart<'a> {
         }
     }
 
-    /// Operations of all kinds per second in a window.
+    /// Operations of all kinds in each nanosecond of a window.
     fn rate_in(&self, window: &Window) -> f64 {
         let operations: u64 = self
             .measurement
@@ -149,7 +156,7 @@ impl<'a> SteadyPart<'a> {
         operations as f64 / window.end_ns.saturating_sub(window.start_ns).max(1) as f64
     }
 
-    /// All of the measured time, as a phase after the first write.
+    /// The whole measured time, as a phase after the first write.
     fn whole_phase(&self) -> PhaseRecord {
         let m = self.measurement;
         let mut ops = PerOp::new();
@@ -202,9 +209,9 @@ impl<'a> SteadyPart<'a> {
         }
     }
 
-    /// What a record keeps of the measurement: counts, latencies, CPU time and counters are those
-    /// of the steady part, and what came before stands in the windows. Errors and short transfers
-    /// count over the whole time, and series are those of the whole time.
+    /// The measurement as records keep it. Counts, latencies, CPU time and counters are those of
+    /// the steady part, and the windows keep what came before. Errors, short transfers and series
+    /// are those of the whole time.
     pub(crate) fn counted(&self) -> Measurement {
         let mut kept = self.measurement.clone();
         kept.windows = Vec::new();
@@ -230,8 +237,8 @@ impl<'a> SteadyPart<'a> {
     }
 }
 
-/// The measurement that a record keeps as [`SteadyPart::counted`] made it, with what came before
-/// the steady part counted again.
+/// Restores a measurement that [`SteadyPart::counted`] made: the windows before the steady part are
+/// counted again.
 pub(crate) fn whole(kept: &Measurement) -> Measurement {
     let mut whole = kept.clone();
     let Some((steady, earlier)) = whole.windows.split_last_mut() else {
@@ -245,7 +252,7 @@ pub(crate) fn whole(kept: &Measurement) -> Measurement {
             }
         }
         let before = op.series.total_between(0, steady.start_ns);
-        // Records also come from files, whose figures may be of any size.
+        // Records also come from files, which may contain any number.
         op.count = op.count.saturating_add(before.ops);
         op.bytes = op.bytes.saturating_add(before.bytes);
         for window in earlier.iter() {
@@ -286,12 +293,14 @@ fn asked_in_warmup(m: &Measurement, earlier: &[Window], steady: &Window) -> Byte
     }
 }
 
-/// Makes counts, latencies, CPU time and counters those of the steady part.
+/// Reduces counts, latencies, CPU time and counters to the steady part.
 fn narrow(m: &mut Measurement, steady: &Window) {
     let length_ns = steady.length_ns().max(1) as f64;
     let waited_share = steady.waited_ns as f64 / length_ns / steady.threads.max(1) as f64;
     m.cpu = steady.cpu;
-    m.dead_time_ns = m.dead_time_ns.map(|whole| dead_time_ns(m, steady, whole));
+    m.dead_time_ns = m
+        .dead_time_ns
+        .map(|whole_ns| dead_time_ns(m, steady, whole_ns));
     (m.asked, m.device) = device_use(m, steady);
     m.achieved_depth = steady.depth();
     m.starved = Starvation {
@@ -310,11 +319,11 @@ fn narrow(m: &mut Measurement, steady: &Window) {
 }
 
 fn without_latencies(window: &Window) -> Window {
-    let mut window = window.clone();
-    for latencies in window.ops.values_mut() {
+    let mut stripped = window.clone();
+    for latencies in stripped.ops.values_mut() {
         *latencies = WindowLatency::default();
     }
-    window
+    stripped
 }
 
 fn phase_op(count: u64, bytes: u64, rate: RateEstimate, latency: &LatencyHistogram) -> PhaseOp {
@@ -343,9 +352,9 @@ fn first_write(m: &Measurement) -> PhaseRecord {
     }
 }
 
-/// Time between two requests of a worker with one request in flight; that of the `whole` where
-/// nothing completed in the window.
-fn dead_time_ns(m: &Measurement, steady: &Window, whole: f64) -> f64 {
+/// The time between two requests of a worker with one request in flight; `whole_ns`, that of the
+/// whole time, where nothing completed in the window.
+fn dead_time_ns(m: &Measurement, steady: &Window, whole_ns: f64) -> f64 {
     let mut completed = 0;
     for (kind, op) in &m.ops {
         if !kind.is_made_of_others() {
@@ -353,13 +362,13 @@ fn dead_time_ns(m: &Measurement, steady: &Window, whole: f64) -> f64 {
         }
     }
     if completed == 0 {
-        return whole;
+        return whole_ns;
     }
     (1.0 - steady.depth()).max(0.0) * steady.length_ns() as f64 / completed as f64
 }
 
-/// What was requested of the disks and what they did in the steady part; over the whole time where
-/// the parts are unknown. Other processes are always those of the whole time.
+/// The requests to the disks and their counters in the steady part, or over the whole time where
+/// the parts are unknown. Counters of other processes are always those of the whole time.
 fn device_use(m: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
     let disks = match steady.disks {
         Some(disks) if steady.asked.moved_or_trimmed() > 0 => disks,
@@ -408,8 +417,8 @@ fn histogram(
     histogram
 }
 
-/// The time in which all requests in flight complete at the rate from `from_ns` on. Those that
-/// were sent before waited at another rate: Little's law does not hold for them.
+/// The time in which all requests in flight complete at the rate from `from_ns` on. Requests that
+/// were sent earlier waited at another rate, so that Little's law does not hold for them.
 fn turnover_ns(m: &Measurement, from_ns: u64) -> u64 {
     let left_ns = m.wall_ns.saturating_sub(from_ns);
     let ops = match headline_series(&m.ops) {
@@ -421,8 +430,8 @@ fn turnover_ns(m: &Measurement, from_ns: u64) -> u64 {
     (turnover_ns as u64).min(left_ns / TURNOVER_PARTS_MIN)
 }
 
-/// Where the workload as a whole settles: reads and writes of a mix share a disk, so they share the
-/// cut.
+/// The warm-up of the workload as a whole: reads and writes of a mix share a disk, so they share
+/// the cut.
 fn common_settling(m: &Measurement) -> Settling {
     let Some(series) = headline_series(&m.ops) else {
         return Settling::WHOLE;
@@ -436,7 +445,7 @@ fn common_settling(m: &Measurement) -> Settling {
     }
 }
 
-/// The steady part begins in this slice, with the first cells below the middle of the two levels.
+/// The warm-up that ends in slice `fall`, with the first cells below the middle of both levels.
 fn settling_after(m: &Measurement, fall: usize) -> Settling {
     let begin_ns: u64 = m.slices[..fall].iter().map(|slice| slice.wall_ns).sum();
     let Some(series) = headline_series(&m.ops) else {
@@ -471,7 +480,7 @@ fn slice_rates(m: &Measurement) -> Vec<f64> {
         .collect()
 }
 
-/// The operations that a reader looks at, over time.
+/// The series of the headline operations, added up.
 fn headline_series(ops: &PerOp<OpMeasurement>) -> Option<TimeSeries> {
     estimate::summed(OpKind::headline(ops).map(|(_, op)| &op.series))
 }

@@ -1,7 +1,7 @@
-//! Derived figures of a survey: rates, access times by pattern, what short strokes gain. And second
-//! readings of dips, at the end of a survey: which points to read again, and whether a dip is there
-//! again. A program that used the disk for a while makes a stretch slow as well; at another time it
-//! is gone, or slows the sides too.
+//! Derived figures of a survey: rates, access times by pattern, the gain of short strokes. And
+//! second readings of dips at the end of a survey: the points to read again, and whether a dip is
+//! confirmed. Another program that uses the disk for a while also makes a stretch slow. Later the
+//! dip is gone, or the sides are slow, too.
 
 use crate::estimate::{mean, student};
 use crate::shape::{Dip, Reach, Shape};
@@ -15,19 +15,20 @@ use diskproof_model::surface::{
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Name of the workload that measures random reads in the first `percent` of a span.
+/// The name of the workload that measures random reads in the first `percent` of a span.
 pub fn short_stroke_name(percent: f64) -> String {
     format!("{SHORT_STROKE}{percent}")
 }
 
-/// Whether a workload is a short stroke of a survey.
+/// Whether a workload belongs to the survey as a short stroke.
 pub(crate) fn is_short_stroke(workload: &str) -> bool {
     workload.starts_with(SHORT_STROKE)
 }
 
+/// The prefix of their names; the percentage follows.
 const SHORT_STROKE: &str = "short-stroke-";
 
-/// The survey with its derived figures.
+/// The survey with its derived figures. `measurements` contain its short strokes.
 pub fn surface_record(s: &SurfaceMeasurement, measurements: &[Row]) -> SurfaceRecord {
     let curve_bytes = s.curve.iter().map(|p| p.bytes).sum();
     let cpu_ns = s.curve_cpu.user_ns + s.curve_cpu.system_ns;
@@ -55,9 +56,10 @@ fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// The average is over position: every byte of the span takes the time per byte of the nearest
-/// sample's middle, and the average is the span over the sum of these times. So it does not matter
-/// whether the points lie evenly, and the neighbours of a point that failed stand in for it.
+/// The slowest, the fastest and the average rate. The average is over position: every byte of the
+/// span takes the time per byte of the nearest sample, and the average is the span over the sum of
+/// these times. So samples need not be evenly spaced, and neighbours stand in for a point that
+/// failed.
 fn rate_summary(curve: &[CurvePoint], span: Range<u64>) -> Option<RateSummary> {
     let mut points = Vec::new();
     for point in curve {
@@ -106,15 +108,15 @@ impl CurveSample {
     }
 }
 
-/// The share of the span that lies nearest to each sample; the shares are 1 together.
+/// The share of the span that is nearest to each sample; the shares add up to 1.
 fn weights(samples: &[CurveSample], span: Range<u64>) -> Vec<f64> {
     let (first, last) = match samples {
         [first, .., last] => (first.middle_bytes, last.middle_bytes),
         [only] => (only.middle_bytes, only.middle_bytes),
         [] => return Vec::new(),
     };
-    // The outermost samples stand for no more than the others do: a curve that was interrupted says
-    // nothing of the rest of the span.
+    // The outermost samples stand for no more than the others: a curve that was interrupted says
+    // nothing about the rest of the span.
     let step = match samples.len() {
         1 => f64::INFINITY,
         n => (last - first) / (n - 1) as f64,
@@ -126,7 +128,7 @@ fn weights(samples: &[CurveSample], span: Range<u64>) -> Vec<f64> {
         bounds.push((pair[0].middle_bytes + pair[1].middle_bytes) / 2.0);
     }
     bounds.push(end);
-    // Samples alongside the span have no share of it.
+    // Samples outside of the span have no share of it.
     let shares: Vec<f64> = bounds
         .windows(2)
         .map(|pair| pair[1].clamp(start, end) - pair[0].clamp(start, end))
@@ -144,11 +146,11 @@ fn weights(samples: &[CurveSample], span: Range<u64>) -> Vec<f64> {
     }
 }
 
-/// Half-width of the 95 % interval of the weighted mean time per byte: the error of having looked
-/// at samples only. The points of a falling curve are no draws of one value, so their spread says
-/// nothing; what one sample may be off is what it differs from the line between its two neighbours.
-/// That holds both noise and what the surface does between the samples (the step from a zone to the
-/// next, raggedness). `None` of fewer than three.
+/// Half-width of the 95 % interval of the weighted mean time per byte: the error of reading samples
+/// only. The points of a falling curve are not draws of one value, so their spread does not show
+/// the error. The error of a sample is its distance from the line between its two neighbours. It
+/// contains both noise and what the surface does between the samples (steps between zones,
+/// raggedness). `None` of fewer than three samples.
 fn half_width_95(samples: &[CurveSample], weights: &[f64]) -> Option<f64> {
     let surprises: Vec<f64> = samples
         .windows(3)
@@ -163,8 +165,8 @@ fn half_width_95(samples: &[CurveSample], weights: &[f64]) -> Option<f64> {
     Some(multiple * (variance * squares).sqrt())
 }
 
-/// The square of what a sample differs from the line between its neighbours, as the variance of
-/// one sample.
+/// The squared distance of a sample from the line between its neighbours, as the variance of one
+/// sample.
 fn surprise(before: &CurveSample, sample: &CurveSample, after: &CurveSample) -> f64 {
     let width = after.middle_bytes - before.middle_bytes;
     let share = if width > 0.0 {
@@ -173,7 +175,7 @@ fn surprise(before: &CurveSample, sample: &CurveSample, after: &CurveSample) -> 
         0.5
     };
     let line = before.seconds_per_byte * (1.0 - share) + after.seconds_per_byte * share;
-    // Three independent errors make it: one whole and the neighbours' in their shares.
+    // Three independent errors add up: the sample's own, and the neighbours' in their shares.
     (sample.seconds_per_byte - line).powi(2) / (1.0 + share * share + (1.0 - share) * (1.0 - share))
 }
 
@@ -208,7 +210,7 @@ fn seek_summary(points: &[&AccessPoint]) -> Option<SeekSummary> {
     })
 }
 
-/// Mean of independent values with Student's t interval; `None` of nothing.
+/// The mean of independent values with Student's t interval; `None` without values.
 fn mean_estimate(values: &[f64]) -> Option<Estimate> {
     let n = values.len();
     if n == 0 {
@@ -225,7 +227,7 @@ fn mean_estimate(values: &[f64]) -> Option<Estimate> {
     Some(Estimate::new(n as u64, value, half_width_95, "ns"))
 }
 
-/// From the measurements that carry the name of a short stroke, the longest span first.
+/// The short strokes among these measurements, the longest span first.
 fn short_strokes(s: &SurfaceMeasurement, measurements: &[Row]) -> Vec<ShortStroke> {
     let mut strokes = Vec::new();
     for (index, m) in measurements.iter().enumerate() {
@@ -265,30 +267,30 @@ fn short_stroke(s: &SurfaceMeasurement, measurement: usize, m: &Row) -> Option<S
     })
 }
 
-/// Dips that are read again, the deepest.
+/// At most this many dips are read again: the deepest ones.
 const DIPS_MAX: usize = 3;
-/// Points of a dip that are read again: its ends and its middle.
+/// This many points of a dip are read again: its ends and its middle.
 const INSIDE: usize = 3;
-/// Points on each side of a dip that are read again.
+/// This many points on each side of a dip are read again.
 const BESIDE: usize = 2;
-/// A dip is there again with at least this share of its depth.
+/// A dip is confirmed if the second reading shows at least this share of its depth.
 const DEPTH_SHARE: f64 = 0.5;
 
-/// What a second reading says of a dip.
+/// The result of a second reading of a dip.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum SecondReading {
-    /// There was none.
+    /// The dip was not read again.
     Missing,
     /// The stretch was as fast as its sides.
     Refuted,
-    /// The stretch was slow again; its rate, in bytes per second.
+    /// The stretch was slow again, at this rate in bytes per second.
     Confirmed(f64),
 }
 
 /// Indices of the points of a curve that are worth a second reading.
 pub fn points_to_confirm(curve: &[CurvePoint]) -> Vec<usize> {
-    // As if it were the whole surface: a place too many costs a moment only.
-    let Some(shape) = Shape::of(curve, Reach::Whole) else {
+    // The reach does not matter: a point too many costs only a moment.
+    let Some(shape) = Shape::from_curve(curve, Reach::Whole) else {
         return Vec::new();
     };
     let mut dips: Vec<&Dip> = shape.dips.iter().collect();
@@ -296,15 +298,18 @@ pub fn points_to_confirm(curve: &[CurvePoint]) -> Vec<usize> {
     let mut points: Vec<usize> = Vec::new();
     for dip in dips.into_iter().take(DIPS_MAX) {
         let last_step = (dip.last - dip.first).min(INSIDE - 1);
-        points.extend((0..=last_step).map(|i| {
-            let steps = (dip.last - dip.first) * i;
-            dip.first + steps / last_step.max(1)
+        points.extend((0..=last_step).map(|step| {
+            let distance = (dip.last - dip.first) * step;
+            dip.first + distance / last_step.max(1)
         }));
         let (left, right) = sides_of_dip(&shape, dip);
         points.extend(left.into_iter().take(BESIDE));
         points.extend(right.into_iter().take(BESIDE));
     }
-    let mut indices: Vec<usize> = points.iter().map(|i| shape.points[*i].index).collect();
+    let mut indices: Vec<usize> = points
+        .iter()
+        .map(|point| shape.points[*point].index)
+        .collect();
     indices.sort_unstable();
     indices.dedup();
     indices
@@ -326,7 +331,7 @@ fn is_in_dip(shape: &Shape, point: usize) -> bool {
         .any(|dip| (dip.first..=dip.last).contains(&point))
 }
 
-/// Whether a dip of the shape of `curve` was there again.
+/// Whether the second reading of `curve` confirms a dip of its shape.
 pub(crate) fn second_reading(curve: &[CurvePoint], shape: &Shape, dip: &Dip) -> SecondReading {
     let (left, right) = sides_of_dip(shape, dip);
     let mut beside = Vec::new();
@@ -347,7 +352,8 @@ pub(crate) fn second_reading(curve: &[CurvePoint], shape: &Shape, dip: &Dip) -> 
     }
 }
 
-/// The mean logarithm of the rates at which the first of these points were read again.
+/// The mean logarithm of the rates of the second reading, over the first of these points; `None`
+/// where none was read again.
 fn later_level(
     curve: &[CurvePoint],
     shape: &Shape,

@@ -1,5 +1,5 @@
-//! What a sustained load shows: the rate that lasts, the fall before it with what explains it, the
-//! rate after pauses, and whether the load reached its steady state.
+//! The result of a sustained load: the lasting rate, the fall before it and its cause, the rate
+//! after pauses, and whether the load reached the steady state.
 
 use crate::estimate::{self, LastingFall, Settling, mean};
 use crate::rounds::{DROP_ROUNDS, DropShare, drop_share, fall_to_even_rounds, is_gradual_fall};
@@ -16,24 +16,26 @@ use diskproof_model::sustain::{
     SustainRecord,
 };
 
-/// Rounds of which the last decide (SNIA, Solid State Storage Performance Test Specification
-/// 2.0.1, 2.1.24).
+/// The last rounds, of this number, decide about the steady state (SNIA, Solid State Storage
+/// Performance Test Specification 2.0.1, 2.1.24).
 const ROUNDS: usize = 5;
-/// Highest minus lowest of them, as a share of their mean.
+/// In the steady state, their highest and lowest rate differ by at most this share of the mean.
 const RANGE_MAX: f64 = 0.2;
-/// How much the line through them rises or falls, as a share of their mean.
+/// In the steady state, the line through them rises or falls by at most this share of the mean.
 const SLOPE_MAX: f64 = 0.1;
-/// A limit that was exceeded for at least one part in this many of the run explains a fall.
+/// A limit explains a fall if it was exceeded for at least one of this many parts of the run.
 const EXCEEDED_PARTS: u64 = 10;
-/// The share of a credit with whose use it counts as used up: requests outside of the measured time
-/// use some of it.
+/// A credit counts as used up once this share of it was seen to be used: requests outside of the
+/// measured time use some of it.
 const CREDIT_USED: f64 = 0.97;
-/// A pause that refilled this many times what the first second after it needs shows a credit.
+/// A pause tests for a credit if it refilled this many times the amount that the first second after
+/// it needs.
 const REFILL_SHOWN: f64 = 2.0;
-/// What a pause gives is known to this share: it is counted in steps.
+/// The amount that a pause gives is known to this share, because it is counted in steps.
 const REFILL_KNOWN: f64 = 0.3;
-/// The rate after a pause is that of the first second, or of this part of a shorter load.
+/// The rate after a pause is that of the first second.
 const FIRST_NS: u64 = 1_000_000_000;
+/// Of a shorter load it is that of one of this many parts.
 const FIRST_PARTS: u64 = 10;
 
 /// Reads and writes per second of each round.
@@ -45,8 +47,8 @@ fn round_rates(row: &Row) -> Vec<f64> {
         .collect()
 }
 
-/// The fall from the first rounds to the last, at the first round below the middle, or to rounds
-/// that are even until the end.
+/// A gradual fall from the first rounds to the last, dated to the first round below the middle, or
+/// a fall to rounds that are even until the end.
 fn fall_of_rounds(row: &Row) -> Option<LastingFall> {
     let rates = round_rates(row);
     let (rounds, before, after) = if is_gradual_fall(&rates) {
@@ -99,8 +101,8 @@ impl Spread {
     }
 }
 
-/// Whether rounds of this length with these rates reached the steady state. The last one moved so
-/// many bytes per second.
+/// Whether rounds of this length with these rates reached the steady state, and how much more it
+/// would take. `bytes_per_second` is that of the last round.
 fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) -> SteadyState {
     let mut reached_at = None;
     for (number, window) in rates.windows(ROUNDS).enumerate() {
@@ -137,8 +139,8 @@ fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) -> SteadySt
     }
 }
 
-/// What a sustained load found, with what the disks counted meanwhile; `None` of a run that
-/// sustained none, or that ended before it.
+/// The result of a sustained load, with what the disks counted meanwhile; `None` of a run without
+/// one, or that ended before it.
 pub(crate) fn sustain_record(record: &Record, counted: &[CountedDisk]) -> Option<SustainRecord> {
     let sustain = record.plan.sustain()?;
     let list = record.plan.workloads();
@@ -193,22 +195,22 @@ fn row_index(record: &Record, workload: &str) -> Option<usize> {
 
 /// Reads and writes of a row over the whole time.
 fn whole(row: &Row) -> MovedTotal {
-    let mut all = MovedTotal::default();
+    let mut moved = MovedTotal::default();
     for kind in [OpKind::Read, OpKind::Write] {
         if let Some(op) = row.data.ops.get(&kind) {
             let total = op.series.total();
-            all.requests += total.ops;
-            all.bytes += total.bytes;
+            moved.requests += total.ops;
+            moved.bytes += total.bytes;
         }
     }
-    all
+    moved
 }
 
 /// The fall of the load, the rate after pauses, and the limiter that explains both.
 #[derive(Default)]
 struct FoundDrop {
     drop: Option<RateDrop>,
-    /// A fall that may be of something else than the disk.
+    /// A fall that may not be due to the disk.
     doubtful: Option<RateDrop>,
     bucket: Option<BucketFigures>,
     recoveries: Vec<Recovery>,
@@ -279,8 +281,8 @@ impl FoundDrop {
     }
 }
 
-/// A fall while other programs used the disk, the processors were busy or the page cache answered:
-/// it is nobody's, but the load did not keep its rate either. `None` where there was none.
+/// A fall while other programs used the disk, the processors were busy or the page cache answered.
+/// It has no proven cause, but the load did not keep its rate either. `None` where there was none.
 fn doubtful_fall(record: &Record, index: usize) -> Option<RateDrop> {
     if rules::may_accuse_disk(record, index) {
         return None;
@@ -301,9 +303,9 @@ fn rate_after_fall(row: &Row, fall: &RateDrop) -> Option<Estimate> {
     Some(estimate::rate_after(&series, row.data.wall_ns, settling).ops)
 }
 
-/// Whether a limiter explains the fall and what followed it: each pause gave what it refilled.
-/// Where only writes used as much as the smallest write cache holds, a cache would look the same,
-/// so at least one pause has to show it.
+/// Whether a limiter explains the fall and what followed it: each pause gave as much as it
+/// refilled. If only writes used the credit, and as much as the smallest write cache holds, a cache
+/// would look the same; then at least one pause has to confirm the limiter.
 fn is_limiter(row: &Row, credit: &BurstCredit, drop: &RateDrop, recoveries: &[Recovery]) -> bool {
     let each = match credit.unit.as_str() {
         "B/s" => f64::from(row.data.workload.block_bytes),
@@ -344,8 +346,8 @@ fn rate_drop(record: &Record, index: usize, fall: &LastingFall, cause: DropCause
     }
 }
 
-/// The end of a credit in the measured time of the load: what was used beyond the refill has
-/// reached it, but for what the moments between rounds refill. Rates are in requests.
+/// The end of a credit within the measured time of the load: the use beyond the refill has reached
+/// it, apart from what the gaps between rounds refill. Rates are in requests.
 fn fall_of_credit(row: &Row, credit: &BurstCredit) -> Option<LastingFall> {
     let series = headline_series(row)?;
     let in_bytes = credit.unit == "B/s";
@@ -371,8 +373,8 @@ fn fall_of_credit(row: &Row, credit: &BurstCredit) -> Option<LastingFall> {
     })
 }
 
-/// What explains a fall without a credit: a control group whose limit is the rate after it, which
-/// a finding says, or what the disks counted.
+/// The cause of a fall without a credit: a control group whose limit is the rate after it, as a
+/// finding says, or what the disks counted.
 fn outer_cause(record: &Record, counted: &[CountedDisk], index: usize) -> DropCause {
     for finding in &record.findings {
         let is_of_group = finding.code == "rate-limited"
@@ -393,7 +395,7 @@ fn outer_cause(record: &Record, counted: &[CountedDisk], index: usize) -> DropCa
     exceeded_limit(record, counted)
 }
 
-/// The limit that an EBS volume or its instance reports for a good part of the run.
+/// The limit that an EBS volume or its instance reports as exceeded for a good part of the run.
 fn exceeded_limit(record: &Record, counted: &[CountedDisk]) -> DropCause {
     for disk in counted {
         let Some(exceeded) = disk.exceeded() else {
@@ -419,18 +421,18 @@ fn exceeded_limit(record: &Record, counted: &[CountedDisk]) -> DropCause {
 fn is_cache(drop: &RateDrop, row: &Row, recoveries: &[Recovery]) -> bool {
     only_writes(row)
         && drop.moved.bytes as f64 >= rules::CLIFF_BYTES_MIN
-        && recoveries.iter().any(|one| one.is_back)
+        && recoveries.iter().any(|recovery| recovery.is_back)
 }
 
-/// The figures of a credit with their intervals, which are unknown where too few cells lie on one
-/// side of its end. What the load moved is counted exactly, so that the credit is as uncertain as
-/// the refill meanwhile and the cell in which it ended.
+/// The figures of a credit with their intervals, which are unknown if too few cells lie on one side
+/// of its end. Counts of the load are exact, so the credit is as uncertain as the refill meanwhile
+/// and the cell in which it ended.
 fn bucket_figures(row: &Row, credit: &BurstCredit, drop: &RateDrop) -> BucketFigures {
     let series = headline_series(row).unwrap_or_else(|| TimeSeries::new(1));
     let cell_ns = series.interval_ns.max(1);
     let end = (drop.at_ns.saturating_sub(series.start_ns) / cell_ns) as usize;
     let burst_cells = series.cells.get(..end.saturating_sub(1));
-    // The end counts from where a little of the credit was left.
+    // The base rate counts from where a little of the credit was left.
     let left_ns = 2.0 * (1.0 - CREDIT_USED) * credit.burst_ns as f64;
     let left_cells = (left_ns / cell_ns as f64).ceil() as usize;
     let base_cells = series.cells.get(end + left_cells + 1..);
@@ -454,8 +456,8 @@ fn bucket_figures(row: &Row, credit: &BurstCredit, drop: &RateDrop) -> BucketFig
     }
 }
 
-/// Half of the 95 % interval of a rate of a limiter by the cells of a part of the load, and by how
-/// much their mean differs from the figure, which other cells have decided, too.
+/// Half of the 95 % interval of a limiter's rate by the cells of a part of the load, plus the
+/// difference between their mean and the figure, which other cells decided, too.
 fn width_of(cells: Option<&[Cell]>, cell_ns: u64, figure: f64, unit: &str) -> Option<f64> {
     let mut part = TimeSeries::new(cell_ns);
     part.cells = cells?.to_vec();
@@ -493,7 +495,8 @@ fn recovery(record: &Record, workload: &str, pause_ns: u64, drop: &RateDrop) -> 
     })
 }
 
-/// What was moved until a rate that was back fell below the middle again, in steps of so long.
+/// The requests until a rate that was back fell below the middle again, found in steps of
+/// `step_ns`.
 fn fall_again(series: &TimeSeries, wall_ns: u64, step_ns: u64, middle: f64) -> Option<MovedTotal> {
     let mut at_ns = step_ns;
     while at_ns + step_ns <= wall_ns {
@@ -514,7 +517,7 @@ fn headline_series(row: &Row) -> Option<TimeSeries> {
     estimate::summed(ops.iter().map(|(_, op)| &op.data.series))
 }
 
-/// What was written before the load.
+/// The bytes that were written before the load.
 fn precondition(
     record: &Record,
     counted: &[CountedDisk],
@@ -533,7 +536,8 @@ fn precondition(
     })
 }
 
-/// Bytes that the disks counted as written during the run; `None` where one does not count them.
+/// The bytes that the disks counted as written during the run; `None` where one does not count
+/// them.
 fn counted_bytes(counted: &[CountedDisk]) -> Option<u64> {
     let mut sum = 0;
     for disk in counted {
@@ -542,7 +546,7 @@ fn counted_bytes(counted: &[CountedDisk]) -> Option<u64> {
     if counted.is_empty() { None } else { Some(sum) }
 }
 
-/// The fall that the user allows, as a threshold of the run; `None` where it allows any.
+/// The fall that the user allows, judged as a threshold; `None` where the user allows any.
 pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
     let allowed = record.plan.sustain()?.stop_at_drop?;
     let mut expectation = Expectation {
@@ -557,17 +561,17 @@ pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
         objection: None,
         promise: None,
     };
-    let Some(found) = record.sustain() else {
+    let Some(sustained) = record.sustain() else {
         return Some(expectation);
     };
-    let index = row_index(record, &found.workload)?;
-    if let Some(drop) = found_share(&record.measurements[index], found) {
+    let index = row_index(record, &sustained.workload)?;
+    if let Some(drop) = fallen_share(&record.measurements[index], sustained) {
         expectation.observed = Some(percent(drop.share.max(0.0)));
         expectation.interval = Some([percent(drop.low()), percent(drop.high())]);
         expectation.met = drop.high() <= allowed;
         expectation.undecided = drop.low() <= allowed && drop.high() > allowed;
     }
-    if found.doubtful_drop.is_some() {
+    if sustained.doubtful_drop.is_some() {
         expectation.objection = Some("The fall may not be the disk's".to_owned());
         expectation.met = false;
         expectation.undecided = true;
@@ -575,12 +579,12 @@ pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
     Some(expectation)
 }
 
-/// How far the rate of the load fell, whatever explains it.
-fn found_share(row: &Row, found: &SustainRecord) -> Option<DropShare> {
-    let fall = found
+/// The share by which the rate of the load fell, whatever the cause.
+fn fallen_share(row: &Row, sustained: &SustainRecord) -> Option<DropShare> {
+    let fall = sustained
         .drop
         .as_ref()
-        .or(found.doubtful_drop.as_ref())
+        .or(sustained.doubtful_drop.as_ref())
         .map(|drop| LastingFall {
             at_ns: drop.at_ns,
             before: drop.before,

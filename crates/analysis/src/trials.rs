@@ -227,7 +227,7 @@ fn gain(pairs: &[TrialPair]) -> Option<TrialGain> {
         .iter()
         .map(|pair| (pair.candidate_rate / pair.default_rate).ln())
         .collect();
-    let difference = PairedDifference::of(&ratios)?;
+    let difference = PairedDifference::from_sample(&ratios)?;
     let half_width = difference.half_width(CONFIDENCE);
     Some(TrialGain {
         value: difference.mean.exp(),

@@ -1,6 +1,5 @@
-//! A record as a table for spreadsheets and plotting programs: one self-contained row per figure.
-//! Quoted as in RFC 4180, but with Unix line ends: every reader accepts them, while many Unix tools
-//! mishandle CR LF.
+//! A record as CSV: one self-contained row for each figure. Quoted as in RFC 4180, but with Unix
+//! line ends, which every reader accepts, while many Unix tools mishandle CR LF.
 
 use crate::describe::fleet::{figures as figures_of_fleet, median_of};
 use crate::text::clean;
@@ -16,7 +15,7 @@ use std::io::{self, Write};
 const HEADING: &str = "run_id,started,host,target,model,serial,workload,op,metric,value,\
                        half_width_95,n,unit,offset_bytes,distance_bytes,time_s,together_with";
 
-/// Writes all figures, single requests, then all points of curves, accesses, scans and of workloads
+/// Writes all figures and single requests, then all points of curves, accesses, scans and workloads
 /// over time.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{HEADING}")?;
@@ -65,7 +64,7 @@ fn row(record: &Record, figure: &Figure<'_>) -> String {
     .join(",")
 }
 
-/// A number as one cell, which is empty without it.
+/// A value as a cell; empty without a value.
 fn number<T: ToString>(value: Option<T>) -> String {
     match value {
         Some(value) => value.to_string(),
@@ -73,7 +72,7 @@ fn number<T: ToString>(value: Option<T>) -> String {
     }
 }
 
-/// The same; spreadsheets have no infinity.
+/// A finite number as a cell; empty otherwise, because spreadsheets have no infinity.
 fn finite(value: Option<f64>) -> String {
     number(value.filter(|value| value.is_finite()))
 }
@@ -120,8 +119,8 @@ const FLEET_HEADING: &str = "disk,host,rank,target,serial,model,state,workload,m
                              error,median,speed,t,p_value,p_adjusted,reason,\
                              half_width_95,slots,overlap";
 
-/// Writes a heading, a row for each figure of each disk, and a row for each figure of what hosts
-/// gave together, of which the state is `sum`.
+/// Writes a heading, a row for each figure of each disk, and a row for each figure of the sum of
+/// the hosts. The state of the latter is `sum`.
 pub(crate) fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{FLEET_HEADING}")?;
     for (row, value, metric) in figures_of_fleet(fleet) {
@@ -198,7 +197,11 @@ fn sum_rows(sum: &FleetSum, workload: &WorkloadSum) -> Vec<String> {
             &workload.throughput,
         ),
     ];
-    for point in workload.latencies.iter().flat_map(|one| &one.percentiles) {
+    for point in workload
+        .latencies
+        .iter()
+        .flat_map(|latencies| &latencies.percentiles)
+    {
         let latency = Estimate::new(0, point.latency_ns as f64, None, "ns");
         let metric = format!("{name}.p{}", point.percent);
         rows.push(sum_row(sum, workload, &metric, &latency));
@@ -229,9 +232,13 @@ fn fleet_row(
 ) -> String {
     let model = row.group.and_then(|group| fleet.groups.get(group));
     let distance = value.distance;
-    let mut reasons: Vec<&str> = row.reasons.iter().map(|one| one.text.as_str()).collect();
-    if let Some(reason) = &value.not_judged {
-        reasons.insert(0, &reason.why);
+    let mut reasons: Vec<&str> = row
+        .reasons
+        .iter()
+        .map(|reason| reason.text.as_str())
+        .collect();
+    if let Some(not_judged) = &value.not_judged {
+        reasons.insert(0, &not_judged.why);
     }
     [
         field(&row.name),
@@ -247,12 +254,12 @@ fn fleet_row(
         finite(Some(value.value)),
         finite(Some(value.error * value.value)),
         finite(median_of(metric)),
-        finite(distance.map(|one| one.speed)),
-        finite(distance.map(|one| one.t)),
-        finite(distance.map(|one| one.p_value)),
-        finite(distance.map(|one| one.p_adjusted)),
+        finite(distance.map(|distance| distance.speed)),
+        finite(distance.map(|distance| distance.t)),
+        finite(distance.map(|distance| distance.p_value)),
+        finite(distance.map(|distance| distance.p_adjusted)),
         field(&reasons.join("; ")),
-        // What only a sum has.
+        // Columns that only a sum has.
         String::new(),
         String::new(),
         String::new(),
@@ -261,6 +268,7 @@ fn fleet_row(
 }
 
 /// A text as one cell. Spreadsheets run text that begins with these signs as a formula (CWE-1236);
+
 /// an apostrophe prevents it.
 fn field(text: &str) -> String {
     let mut cell = clean(text);

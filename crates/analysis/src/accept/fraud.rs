@@ -1,29 +1,30 @@
-//! What a disk does with data beyond its real size, and that size: by which places came back wrong,
-//! and whether their addresses or the order of their writes explain it.
+//! The fraud of a disk that claims more than it has, and its real size. Both follow from the places
+//! that came back wrong, and from whether their addresses or the order of the writes explain them.
 
 use super::lowest::lowest_bad;
 use super::slow_end::{SlowEnd, slow_end};
 use diskproof_model::accept::{AcceptMeasurement, BadContent, Fraud, Piece, PieceState, Procedure};
 
-/// A border between right and wrong places leaves out at most this share of those beyond it.
+/// Beyond the end of a fraud, at least this share of the places is wrong.
 const BEYOND_SHARE: f64 = 0.97;
-/// Wrong bits do not hit every place.
+/// The same where bits are flipped: wrong bits do not hit every place.
 const FLIPPED_SHARE: f64 = 0.85;
-/// The order of the writes explains all places but for this share of the fewer ones: the wrong or
-/// the right.
+/// The order of the writes explains a result if it misses at most this share of the wrong places or
+/// of the right ones, whichever are fewer.
 const ORDER_MISSED: f64 = 0.05;
-/// And one, which lies where the flash was full.
+/// It may miss one place in any case: the one at which the flash was full.
 const ORDER_MISSED_MIN: f64 = 1.0;
-/// Fewer wrong places, or right ones, come last in that order by chance.
+/// Fewer wrong or right places may come last in that order by chance.
 const ORDER_PLACES_MIN: usize = 5;
-/// A lost tail of less than this is a defect.
+/// A lost tail of less than this is a defect, not a fraud.
 const TAIL_BYTES_MIN: u64 = 1 << 20;
-/// Wrong places of fewer bytes than this are a defect, whatever explains them.
+/// Wrong places are a defect, whatever explains them, if they are less than one of this many parts.
 const ORDER_PARTS: u64 = 100;
-/// Chance, as the exponent of e, that all places up to the first wrong one survived a wrap.
+/// Places before the first wrong one survive a wrap by chance with the probability of e to minus
+/// this. If it is smaller, only a part of the disk wraps.
 const SURVIVED: f64 = 25.0;
-/// Distances of addresses with one content have this divisor at least: smaller ones are no size of
-/// a disk.
+/// The common divisor of the distances must be at least this: a smaller one is not the size of a
+/// disk.
 const DIVISOR_MIN: u64 = 1 << 20;
 
 /// A fraud and its size.
@@ -31,7 +32,7 @@ const DIVISOR_MIN: u64 = 1 << 20;
 pub(super) struct FoundFraud {
     pub fraud: Fraud,
     pub real_bytes: u64,
-    /// Bytes of a cache that held the last writes.
+    /// The size of a cache that held the last writes; `None` without one.
     pub cache_bytes: Option<u64>,
 }
 
@@ -45,23 +46,23 @@ impl FoundFraud {
     }
 }
 
-/// What came back of the pieces, in the order of their writes.
+/// The results of an acceptance test, with its pieces in the order of their writes.
 pub(super) struct Places<'a> {
     pub measured: &'a AcceptMeasurement,
     pub pieces: Vec<Piece>,
 }
 
-/// How far the places beyond the lowest wrong one are wrong, too.
+/// The places beyond the lowest wrong one.
 struct Beyond {
     from_bytes: u64,
-    /// The share of those that are wrong, apart from those that a cache held.
+    /// The share of these that are wrong, apart from those that a cache held.
     bad_share: f64,
+    /// The bytes that came back from a cache.
     cached_bytes: u64,
 }
 
 impl Places<'_> {
-    /// The fraud that explains what came back; `None` where nothing is wrong, or only some places
-    /// are.
+    /// The fraud that explains the results; `None` where nothing is wrong, or only some places are.
     pub(super) fn fraud(&self) -> Option<FoundFraud> {
         let bad = self.measured.bad_bytes;
         if bad.sum() == 0 {
@@ -118,10 +119,10 @@ impl Places<'_> {
         matches!(self.measured.plan.procedure, Procedure::Probe { .. })
     }
 
-    /// The places beyond the lowest wrong one. Those that came back right, although nothing near
-    /// them did, and that were written last, lay in a cache.
+    /// Examines the places beyond the lowest wrong one. If a few of them came back right, and were
+    /// written last, they were in a cache.
     fn beyond(&self) -> Option<Beyond> {
-        let (from_bytes, _) = lowest_bad(&self.measured.bad)?;
+        let from_bytes = lowest_bad(&self.measured.bad)?.start_bytes;
         let mut right = Vec::new();
         let mut bad = Vec::new();
         for (piece, state) in self.pieces.iter().zip(&self.measured.states.0) {
@@ -135,7 +136,7 @@ impl Places<'_> {
             }
         }
         let count = right.len() + bad.len();
-        // As many of the last writes as came back, and a few more: a queue mixes neighbours.
+        // The last writes, as many as came back and a few more, because a queue mixes neighbours.
         let mut orders: Vec<u64> = right.iter().chain(&bad).map(|piece| piece.order).collect();
         orders.sort_unstable();
         let latest = orders
@@ -160,25 +161,26 @@ impl Places<'_> {
         })
     }
 
-    /// Whether the lowest fault reaches the end of its piece: a defect ends before.
+    /// Whether the lowest fault reaches the end of its piece: a defect ends before it.
     fn goes_on_to_end_of_piece(&self) -> bool {
-        let Some((from_bytes, end_bytes)) = lowest_bad(&self.measured.bad) else {
+        let Some(lowest) = lowest_bad(&self.measured.bad) else {
             return false;
         };
         for piece in &self.pieces {
             let piece_end = piece.offset_bytes + piece.length_bytes;
-            if (piece.offset_bytes..piece_end).contains(&from_bytes) {
-                return end_bytes >= piece_end;
+            if (piece.offset_bytes..piece_end).contains(&lowest.start_bytes) {
+                return lowest.end_bytes >= piece_end;
             }
         }
         // A place of the filler of a probe.
         self.is_probe()
     }
 
-    /// Other addresses came back, and their distances have one divisor.
+    /// A disk whose addresses wrap around: other addresses came back, with a common divisor of
+    /// their distances.
     fn wrap(&self, beyond: &Beyond) -> Option<FoundFraud> {
-        let found = self.measured.displacement?;
-        let divisor = found.divisor_bytes;
+        let displacement = self.measured.displacement?;
+        let divisor = displacement.divisor_bytes;
         if divisor < DIVISOR_MIN {
             return None;
         }
@@ -202,8 +204,8 @@ impl Places<'_> {
         Some(FoundFraud::new(Fraud::Wraps, real_bytes))
     }
 
-    /// Whether a place came back depends on when it was written, not on where it lies: the disk
-    /// stores any address until its flash is full, or keeps only what was written last.
+    /// A disk that stores any address until its flash is full, or keeps only the last writes:
+    /// whether a place came back depends on the time of its write, not on its address.
     fn thin(&self) -> Option<FoundFraud> {
         let size_bytes = self.measured.plan.size_bytes;
         let mut read = self.measured.states.0.clone();
@@ -217,7 +219,7 @@ impl Places<'_> {
         if fewer < ORDER_PLACES_MIN || (count - right) as u64 * ORDER_PARTS < count as u64 {
             return None;
         }
-        // With the first `n` right and all others wrong, or the other way round.
+        // The agreement if the first `n` are right and all others wrong, or the other way round.
         let mut agreeing = count - right;
         let mut best = 0;
         for state in read {
@@ -241,8 +243,9 @@ impl Places<'_> {
         Some(FoundFraud::new(Fraud::Thin, real_bytes))
     }
 
-    /// Bytes of the filler of a probe behind its oldest place that came back, where older ones did
-    /// not; `None` where all or none came back.
+    /// The bytes of a probe's filler from the oldest place that came back on, if older ones did
+    /// not;
+    /// `None` where all or none came back.
     fn filler_cache_bytes(&self) -> Option<u64> {
         let places = &self.measured.filler;
         let kept = places.iter().filter(|is_right| **is_right).count();
@@ -262,7 +265,7 @@ pub(super) struct DisplacedExample {
     pub from_bytes: u64,
 }
 
-/// The lowest such place.
+/// The lowest place that held the content of another address.
 pub(super) fn displaced_example(measured: &AcceptMeasurement) -> Option<DisplacedExample> {
     for range in &measured.bad {
         if let BadContent::Displaced { from_bytes, .. } = range.content {
@@ -272,9 +275,9 @@ pub(super) fn displaced_example(measured: &AcceptMeasurement) -> Option<Displace
             });
         }
     }
-    let found = measured.displacement?;
+    let displacement = measured.displacement?;
     Some(DisplacedExample {
-        at_bytes: found.at_bytes,
-        from_bytes: found.from_bytes,
+        at_bytes: displacement.at_bytes,
+        from_bytes: displacement.from_bytes,
     })
 }

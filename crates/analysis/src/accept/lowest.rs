@@ -1,9 +1,16 @@
-//! Where what came back wrong begins.
+//! The lowest address that came back wrong.
 
 use diskproof_model::accept::BadRange;
 
-/// The lowest address that came back wrong, and up to where that goes on without a gap.
-pub(super) fn lowest_bad(bad: &[BadRange]) -> Option<(u64, u64)> {
+/// Bytes that came back wrong without a gap between them.
+pub(super) struct BadStretch {
+    pub start_bytes: u64,
+    pub end_bytes: u64,
+}
+
+/// The stretch of wrong bytes at the lowest address; `None` where nothing is wrong. `bad` is
+/// sorted.
+pub(super) fn lowest_bad(bad: &[BadRange]) -> Option<BadStretch> {
     let first = bad.first()?;
     let mut end_bytes = first.end_bytes();
     for range in &bad[1..] {
@@ -12,5 +19,8 @@ pub(super) fn lowest_bad(bad: &[BadRange]) -> Option<(u64, u64)> {
         }
         end_bytes = end_bytes.max(range.end_bytes());
     }
-    Some((first.offset_bytes, end_bytes))
+    Some(BadStretch {
+        start_bytes: first.offset_bytes,
+        end_bytes,
+    })
 }

@@ -1,5 +1,5 @@
-//! Acceptance tests of disks: which pieces are written and read next, and what follows from what
-//! came back. Pure; the engine moves the pieces.
+//! Acceptance tests of disks: the pieces to write and read next, and the conclusions from the
+//! results. Pure; the engine moves the pieces.
 
 mod cells;
 mod fraud;

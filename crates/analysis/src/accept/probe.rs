@@ -10,43 +10,47 @@ use diskproof_model::accept::{
     PieceStates, salted, shuffled,
 };
 
+/// Units of the sizes below.
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// Limits of the part that is written whole. On a disk of 4 TB with 20 MB/s and 200 writes/s,
-/// 512 MiB and 1 GiB take the least time.
+/// The part that is written whole has at least this size. On a disk of 4 TB with 20 MB/s and 200
+/// writes/s, 512 MiB and 1 GiB take the least time.
 const WINDOW_MIN: u64 = 256 * MIB;
+/// It has at most this size.
 const WINDOW_MAX: u64 = 8 * GIB;
-/// Small devices have so many windows at least.
+/// A small device has at least this many windows.
 const WINDOWS_MIN: u64 = 16;
-/// The longest time that the filler takes, in seconds.
+/// The filler takes at most this time, in seconds.
 const FILLER_S: f64 = 215.0;
-/// The largest filler, in bytes.
+/// The filler has at most this size.
 const FILLER_MAX: u64 = 64 * GIB;
-/// The filler takes at most one of so many parts of the device.
+/// The filler takes at most one of this many parts of the device.
 const FILLER_PARTS: u64 = 20;
-/// Random blocks whose time says how fast the device writes single ones.
+/// The speed of single writes is measured with this many random blocks.
 const TRIED_BLOCKS: u64 = 64;
-/// Bytes whose time says how fast the device writes many.
+/// The speed of long writes is measured with this many bytes.
 const TRIED_BYTES: u64 = 16 * MIB;
-/// Places of the filler that are read.
+/// This many places of the filler are read.
 const FILLER_PLACES: u64 = 1000;
-/// Sizes of what is written at once; each is waited for.
+/// Writes have at least this size. The test waits for each.
 const WRITE_BYTES: u64 = MIB;
+/// They have at most this size.
 const WRITE_BYTES_MAX: u64 = 16 * MIB;
-/// Parts of the window and of the filler.
+/// The window is written in this many parts.
 const WINDOW_PARTS: u64 = 16;
-/// Blocks between the last right and the first wrong place: one in each MiB, and no more than this.
+/// The edge is searched in each MiB between the last right and the first wrong place, but with at
+/// most this many blocks.
 const EDGE_BLOCKS_MAX: u64 = 16_384;
-/// Pieces of one batch.
+/// A batch has at most this many pieces.
 const BATCH_PIECES: usize = 4096;
-/// Cells of the course of the filler.
+/// The rate of the filler is recorded in this many cells.
 const COURSE_CELLS: u64 = 64;
 
-/// Random numbers for the tried blocks begin here.
+/// Random numbers of the tried blocks begin here.
 const SALT_TRIED: u64 = 1 << 60;
-/// That of the phase of the giant steps.
+/// The random number of the giant steps' phase.
 const SALT_PHASE: u64 = 2 << 60;
-/// Those of the strata.
+/// Random numbers of the strata begin here.
 const SALT_STRATUM: u64 = 3 << 60;
 
 /// The steps of a probe, in order.
@@ -69,15 +73,17 @@ enum Step {
 pub(super) struct Probe {
     asked_filler_bytes: Option<u64>,
     step: Step,
-    /// What the step moves, and how much of it is done.
+    /// The pieces that the step moves.
     pieces: Vec<Piece>,
+    /// The number of these that were moved.
     done: usize,
-    /// The single blocks that were tried for the speed.
+    /// The single blocks by which the speed is measured.
     block_writes: MovedBytes,
-    /// The long write that was tried for it.
+    /// The long write by which it is measured.
     bulk_write: MovedBytes,
-    /// Blocks near the end of the capacity, and whether each was right.
+    /// Blocks near the end of the real capacity.
     edge_blocks: Vec<Piece>,
+    /// Whether each of these came back right.
     edge_right: Vec<bool>,
 }
 
@@ -123,7 +129,7 @@ impl Probe {
         })
     }
 
-    /// Begins the next step.
+    /// Begins the next step with pieces.
     fn advance(&mut self, measured: &mut AcceptMeasurement) {
         self.done = 0;
         self.step = match self.step {
@@ -166,7 +172,7 @@ impl Probe {
         }
     }
 
-    /// Chooses the sizes once the speed of the device is known.
+    /// Chooses the sizes of window and filler, now that the speed of the device is known.
     fn lay_out(&self, measured: &mut AcceptMeasurement) {
         let plan = measured.plan;
         let size_bytes = plan.size_bytes;
@@ -242,13 +248,13 @@ impl Probe {
     }
 }
 
-/// Bytes of the part that is written whole, which the measurement keeps as its chunk.
+/// The size of the window, which the measurement keeps as its chunk.
 fn window_bytes(measured: &AcceptMeasurement) -> u64 {
     measured.chunk_bytes
 }
 
-/// 2 to the rounded logarithm of the size at which writing the whole window and writing the giant
-/// steps take equally long.
+/// The size at which writing the whole window and writing the giant steps take equally long,
+/// rounded to a power of two.
 fn best_window_bytes(size_bytes: u64, rate: f64, blocks_per_s: f64) -> u64 {
     let best = (size_bytes as f64 * rate / blocks_per_s).sqrt();
     let rounded = 2f64.powf(best.max(1.0).log2().round()) as u64;
@@ -264,13 +270,13 @@ fn filler_bytes(size_bytes: u64, rate: f64, asked: Option<u64>) -> u64 {
     (wanted / WRITE_BYTES).max(1) * WRITE_BYTES
 }
 
-/// Where the filler begins, in whole MiB: it ends before the last block, so that it lies beyond the
-/// real end of a fake, or shows it.
+/// The offset of the filler, in whole MiB. It ends before the last block, so that it lies beyond
+/// the real end of a fake, or shows that end.
 fn filler_start(size_bytes: u64, filler_bytes: u64) -> u64 {
     (size_bytes - BLOCK_BYTES).saturating_sub(filler_bytes) / MIB * MIB
 }
 
-/// The blocks and bytes that were tried for the speed have the orders before this one.
+/// The first order number of the sample: the pieces by which the speed is measured come before it.
 fn first_order() -> u64 {
     TRIED_BLOCKS + 1
 }
@@ -284,28 +290,28 @@ fn tried_bytes(measured: &AcceptMeasurement) -> Vec<Piece> {
     }]
 }
 
-/// The size of one of so many parts of a range, in whole MiB.
+/// The size of one of `parts` parts of a range, in whole MiB.
 fn part_bytes(length_bytes: u64, parts: u64) -> u64 {
     let whole = length_bytes / parts / WRITE_BYTES * WRITE_BYTES;
     whole.clamp(WRITE_BYTES, WRITE_BYTES_MAX)
 }
 
-/// A range in pieces of a size, with order numbers from `first` on.
+/// A range in pieces of `size_bytes`, with order numbers from `first` on.
 fn pieces_of(start_bytes: u64, length_bytes: u64, size_bytes: u64, first: u64) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for index in 0..length_bytes.div_ceil(size_bytes) {
-        let at = index * size_bytes;
+        let distance_bytes = index * size_bytes;
         pieces.push(Piece {
-            offset_bytes: start_bytes + at,
-            length_bytes: size_bytes.min(length_bytes - at),
+            offset_bytes: start_bytes + distance_bytes,
+            length_bytes: size_bytes.min(length_bytes - distance_bytes),
             order: first + index,
         });
     }
     pieces
 }
 
-/// What is written and read: the window whole, then the single blocks in random order. Places that
-/// the filler overwrites are left out.
+/// The pieces of the sample: the whole window, then the single blocks in random order. Places that
+/// the filler overwrites are omitted.
 pub(super) fn sample(measured: &AcceptMeasurement) -> Vec<Piece> {
     let plan = measured.plan;
     let window = window_bytes(measured);
@@ -344,7 +350,7 @@ fn single_offsets(measured: &AcceptMeasurement) -> Vec<u64> {
     offsets
 }
 
-/// Random blocks of a probe, one in each stratum.
+/// The number of random blocks of a probe, one in each stratum.
 pub(super) fn random_blocks(measured: &AcceptMeasurement) -> u64 {
     let strata = measured.plan.size_bytes / window_bytes(measured).max(1);
     strata.saturating_sub(1)
@@ -361,7 +367,7 @@ fn filler(measured: &AcceptMeasurement) -> Vec<Piece> {
     )
 }
 
-/// The filler, without what would overwrite these blocks.
+/// The filler without the pieces that would overwrite these blocks.
 fn filler_outside(blocks: &[Piece], measured: &AcceptMeasurement) -> Vec<Piece> {
     let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
         return Vec::new();
@@ -374,7 +380,7 @@ fn filler_outside(blocks: &[Piece], measured: &AcceptMeasurement) -> Vec<Piece> 
     pieces
 }
 
-/// The window in order, then the single blocks in another random order than that of the writes.
+/// The window in order, then the single blocks in a random order other than that of the writes.
 fn in_reading_order(pieces: Vec<Piece>, measured: &AcceptMeasurement) -> Vec<Piece> {
     let all_bytes = window_bytes(measured);
     let size_bytes = part_bytes(all_bytes, WINDOW_PARTS);
@@ -395,8 +401,8 @@ fn filler_places(measured: &AcceptMeasurement) -> Vec<Piece> {
     let size_bytes = part_bytes(measured.filler_bytes, COURSE_CELLS);
     let mut places = Vec::new();
     for number in 0..count {
-        let at = (u128::from(blocks) * u128::from(number) / u128::from(count.max(1))) as u64;
-        let offset = at * BLOCK_BYTES;
+        let block = (u128::from(blocks) * u128::from(number) / u128::from(count.max(1))) as u64;
+        let offset = block * BLOCK_BYTES;
         let piece = pieces[(offset / size_bytes) as usize];
         places.push(Piece {
             offset_bytes: measured.filler_start_bytes + offset,
@@ -407,20 +413,20 @@ fn filler_places(measured: &AcceptMeasurement) -> Vec<Piece> {
     places
 }
 
-/// Blocks between the last right and the first wrong place, where a fraud has an end between them.
+/// Blocks between the last right and the first wrong place; empty where no fraud ends between them.
 fn edge_blocks(measured: &AcceptMeasurement) -> Vec<Piece> {
     let places = Places {
         measured,
         pieces: sample(measured),
     };
-    let Some(found) = places.fraud() else {
+    let Some(fraud) = places.fraud() else {
         return Vec::new();
     };
     let Some(lowest) = measured.bad.first().map(|range| range.offset_bytes) else {
         return Vec::new();
     };
     // A wrap that reaches the beginning has its size from the addresses.
-    if found.real_bytes != lowest {
+    if fraud.real_bytes != lowest {
         return Vec::new();
     }
     let mut right_to = 0;
@@ -450,7 +456,7 @@ fn edge_blocks(measured: &AcceptMeasurement) -> Vec<Piece> {
     blocks
 }
 
-/// The border between the blocks that were right and the first one that was not.
+/// The border between the right blocks and the first wrong one; `None` where all are right.
 fn edge(blocks: &[Piece], right: &[bool]) -> Option<Edge> {
     let first_bad = right.iter().position(|is_right| !is_right)?;
     let bad_from_bytes = blocks.get(first_bad)?.offset_bytes;

@@ -1,12 +1,12 @@
-//! How far an acceptance test is.
+//! The progress of an acceptance test.
 
-/// How far a test is.
+/// The progress of a test, for display.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TestProgress {
-    /// What is done now, such as `writing`.
+    /// The current step, such as `writing`.
     pub step: &'static str,
-    /// The share of all bytes that is done, 0 to 1.
+    /// The share of all bytes that were moved, 0 to 1.
     pub share: f64,
-    /// Bytes that are left.
+    /// The bytes that are still to be moved.
     pub left_bytes: u64,
 }

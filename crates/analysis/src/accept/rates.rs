@@ -5,24 +5,26 @@ use diskproof_model::accept::{
     AcceptMeasurement, MovedBytes, PositionCell, RateByPosition, SlowPart, WriteCliff,
 };
 
-/// A cliff: a fall by this factor.
+/// A cliff is a fall of the write rate by at least this factor.
 const CLIFF: f64 = 2.0;
-/// Nearly all writes before a cliff are faster by this factor than nearly all behind it.
+/// Nearly all values before a cliff are at least this many times those after it.
 const CLIFF_APART: f64 = 1.3;
-/// Values on each side of a border.
+/// A border has at least this many values on each side.
 const SIDE_MIN: usize = 4;
-/// A part that is slower than its neighbours by this factor is slow.
+/// A part is slow if its neighbours are faster by this factor.
 const SLOW_PART: f64 = 2.5;
-/// Neighbours on each side that say what is usual.
+/// The usual rate is that of so many neighbours on each side.
 const NEIGHBOURS: usize = 8;
-/// Slow parts that are kept.
+/// At most this many slow parts are kept.
 const SLOW_PARTS_MAX: usize = 20;
-/// A part takes so long at least, in nanoseconds: a pause of some milliseconds is no part of it.
+/// Moving a part takes at least this time, so that a pause of some milliseconds does not show.
 const PART_NS: u64 = 250_000_000;
+/// With fewer parts there is no slowest and fastest one.
 const PARTS_MIN: usize = 8;
+/// The device has at most this many parts.
 const PARTS_MAX: u64 = 100;
 
-/// The rates of one direction.
+/// The direction of the rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Write,
@@ -38,11 +40,11 @@ impl Direction {
     }
 }
 
-/// A border in a series: before and behind it the medians differ.
+/// A border in a series, between two levels with different medians.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Border {
-    /// The number of the first value behind it.
-    at: usize,
+    /// The index of the first value beyond it.
+    first_behind: usize,
     before: f64,
     behind: f64,
 }
@@ -50,23 +52,24 @@ struct Border {
 /// The border at which a series falls by the factor of a cliff, with nearly all values on each side
 /// apart.
 fn border(rates: &[f64]) -> Option<Border> {
-    let at = change_point(rates)?;
-    let (before, behind) = (sorted(&rates[..at]), sorted(&rates[at..]));
-    let found = Border {
-        at,
+    let first_behind = change_point(rates)?;
+    let (before, behind) = rates.split_at(first_behind);
+    let (before, behind) = (sorted(before), sorted(behind));
+    let border = Border {
+        first_behind,
         before: quantile(&before, 0.5),
         behind: quantile(&behind, 0.5),
     };
-    let is_steep = found.before >= CLIFF * found.behind;
+    let is_steep = border.before >= CLIFF * border.behind;
     let is_apart = quantile(&before, 0.1) >= CLIFF_APART * quantile(&behind, 0.9);
     if is_steep && is_apart {
-        Some(found)
+        Some(border)
     } else {
         None
     }
 }
 
-/// Where two constants describe the logarithms best.
+/// The index at which two constants describe the logarithms of a series best.
 fn change_point(rates: &[f64]) -> Option<usize> {
     if rates.len() < 2 * SIDE_MIN {
         return None;
@@ -74,7 +77,8 @@ fn change_point(rates: &[f64]) -> Option<usize> {
     let logs: Vec<f64> = rates.iter().map(|rate| rate.max(1.0).ln()).collect();
     let whole: f64 = logs.iter().sum();
     let count = logs.len() as f64;
-    let mut best = (0.0, None);
+    let mut most_explained = 0.0;
+    let mut best_index = None;
     let mut sum = 0.0;
     for (index, log) in logs.iter().enumerate() {
         sum += log;
@@ -85,11 +89,12 @@ fn change_point(rates: &[f64]) -> Option<usize> {
         }
         let difference = sum / before - (whole - sum) / (count - before);
         let explained = difference * difference * before * (count - before);
-        if explained > best.0 {
-            best = (explained, Some(index + 1));
+        if explained > most_explained {
+            most_explained = explained;
+            best_index = Some(index + 1);
         }
     }
-    best.1
+    best_index
 }
 
 pub(super) fn sorted(values: &[f64]) -> Vec<f64> {
@@ -104,7 +109,7 @@ pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted.get(place).copied().unwrap_or(0.0)
 }
 
-/// The rates of all cells; `None` unless every one has been moved.
+/// The rates of all cells; `None` unless every cell was moved.
 pub(super) fn cell_rates(measured: &AcceptMeasurement, direction: Direction) -> Option<Vec<f64>> {
     let mut rates = Vec::new();
     for cell in &measured.cells {
@@ -113,44 +118,44 @@ pub(super) fn cell_rates(measured: &AcceptMeasurement, direction: Direction) -> 
     Some(rates)
 }
 
-/// Average rate, and that of the slowest and of the fastest part.
+/// The average rate, and those of the slowest and the fastest part.
 pub(super) fn rate_by_position(
     measured: &AcceptMeasurement,
     direction: Direction,
 ) -> Option<RateByPosition> {
-    let mut all = MovedBytes::default();
+    let mut total = MovedBytes::default();
     for cell in &measured.cells {
         let moved = direction.moved(cell);
-        all.add(moved.bytes, moved.ns);
+        total.add(moved.bytes, moved.ns);
     }
-    let mut found = RateByPosition {
+    let mut summary = RateByPosition {
         min: None,
-        average: all.bytes_per_second()?,
+        average: total.bytes_per_second()?,
         max: None,
     };
     if let Some(parts) = parts(measured, direction) {
         let rates = sorted(&parts.rates);
-        found.min = rates.first().copied();
-        found.max = rates.last().copied();
+        summary.min = rates.first().copied();
+        summary.max = rates.last().copied();
     }
-    Some(found)
+    Some(summary)
 }
 
-/// Rates of neighbouring cells together.
+/// The rates of parts of the device, each of several neighbouring cells.
 struct Parts {
-    /// Cells of a part.
+    /// The number of cells in a part.
     cells: usize,
     rates: Vec<f64>,
 }
 
-/// The device in parts that are large enough for their rates to mean something; `None` where it has
-/// too few of them, or was not moved whole.
+/// The device in parts that are large enough for meaningful rates; `None` where there are too few,
+/// or the device was not moved whole.
 fn parts(measured: &AcceptMeasurement, direction: Direction) -> Option<Parts> {
-    let mut all_ns = 0;
+    let mut total_ns = 0;
     for cell in &measured.cells {
-        all_ns += direction.moved(cell).ns;
+        total_ns += direction.moved(cell).ns;
     }
-    let count = (all_ns / PART_NS).min(PARTS_MAX) as usize;
+    let count = (total_ns / PART_NS).min(PARTS_MAX) as usize;
     if count < PARTS_MIN {
         return None;
     }
@@ -159,36 +164,37 @@ fn parts(measured: &AcceptMeasurement, direction: Direction) -> Option<Parts> {
     for part in measured.cells.chunks(cells) {
         let mut moved = MovedBytes::default();
         for cell in part {
-            let one = direction.moved(cell);
-            one.bytes_per_second()?;
-            moved.add(one.bytes, one.ns);
+            let own = direction.moved(cell);
+            own.bytes_per_second()?;
+            moved.add(own.bytes, own.ns);
         }
         rates.push(moved.bytes_per_second()?);
     }
     Some(Parts { cells, rates })
 }
 
-/// Where the rate of the writes fell for good.
+/// The lasting fall of the write rate, if there is one. `course` has the writes in their order.
 pub(super) fn cliff(course: &[MovedBytes]) -> Option<WriteCliff> {
     let mut rates = Vec::new();
     for cell in course {
         rates.push(cell.bytes_per_second()?);
     }
-    let found = border(&rates)?;
+    let border = border(&rates)?;
+    let before = &course[..border.first_behind];
     Some(WriteCliff {
-        after_bytes: course[..found.at].iter().map(|cell| cell.bytes).sum(),
-        before: found.before,
-        behind: found.behind,
+        after_bytes: before.iter().map(|cell| cell.bytes).sum(),
+        before: border.before,
+        behind: border.behind,
     })
 }
 
-/// Parts that are read much more slowly than what lies beside them.
+/// The parts that are read much more slowly than their neighbours.
 pub(super) fn slow_parts(measured: &AcceptMeasurement) -> Vec<SlowPart> {
     let Some(parts) = parts(measured, Direction::Read) else {
         return Vec::new();
     };
     let rates = &parts.rates;
-    let mut found: Vec<SlowPart> = Vec::new();
+    let mut slow: Vec<SlowPart> = Vec::new();
     for (number, rate) in rates.iter().enumerate() {
         let usual = usual(rates, number);
         if rate * SLOW_PART >= usual {
@@ -196,12 +202,12 @@ pub(super) fn slow_parts(measured: &AcceptMeasurement) -> Vec<SlowPart> {
         }
         let offset_bytes = cell_offset(measured, number * parts.cells);
         let end_bytes = cell_offset(measured, (number + 1) * parts.cells);
-        match found.last_mut() {
+        match slow.last_mut() {
             Some(last) if last.offset_bytes + last.length_bytes == offset_bytes => {
                 last.length_bytes = end_bytes - last.offset_bytes;
                 last.bytes_per_second = last.bytes_per_second.min(*rate);
             }
-            _ => found.push(SlowPart {
+            _ => slow.push(SlowPart {
                 offset_bytes,
                 length_bytes: end_bytes - offset_bytes,
                 bytes_per_second: *rate,
@@ -209,11 +215,11 @@ pub(super) fn slow_parts(measured: &AcceptMeasurement) -> Vec<SlowPart> {
             }),
         }
     }
-    found.truncate(SLOW_PARTS_MAX);
-    found
+    slow.truncate(SLOW_PARTS_MAX);
+    slow
 }
 
-/// The median of a part and its neighbours.
+/// The median of a part and its neighbours: the rate that is usual there.
 fn usual(rates: &[f64], number: usize) -> f64 {
     let from = number.saturating_sub(NEIGHBOURS);
     let to = rates.len().min(number + NEIGHBOURS + 1);

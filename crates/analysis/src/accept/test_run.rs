@@ -1,15 +1,15 @@
-//! An acceptance test while it is carried out, whatever its procedure.
+//! An acceptance test in progress, whatever its procedure.
 
 use super::probe::Probe;
 use super::progress::TestProgress;
 use super::whole::WholePass;
 use diskproof_model::accept::{AcceptMeasurement, Batch, MovedPiece, Pass, Piece, Procedure};
 
-/// An acceptance test while it is carried out. It is a function of the plan's salt and of what came
-/// back so far, so that one that was stopped goes on.
+/// An acceptance test in progress. It depends only on the plan's salt and the results so far, so
+/// that a test that was stopped can go on.
 #[derive(Debug, Clone)]
 pub struct AcceptTest {
-    /// What came back so far.
+    /// The results so far.
     pub measured: AcceptMeasurement,
     steps: Steps,
 }
@@ -22,7 +22,7 @@ enum Steps {
 }
 
 impl AcceptTest {
-    /// A test that begins, or goes on from what was measured before.
+    /// A test that begins, or continues from earlier results.
     pub fn new(measured: AcceptMeasurement) -> Self {
         let mut own = measured;
         let steps = match own.plan.procedure {
@@ -35,7 +35,7 @@ impl AcceptTest {
         }
     }
 
-    /// The pieces that are moved next; `None` once the test is over.
+    /// The pieces to move next; `None` once the test is over.
     pub fn next_batch(&mut self) -> Option<Batch> {
         match &mut self.steps {
             Steps::Whole(pass) => pass.next_batch(&mut self.measured),
@@ -43,7 +43,7 @@ impl AcceptTest {
         }
     }
 
-    /// Takes what came back of the first pieces of the last batch.
+    /// Adds the results of the first pieces of a batch.
     pub fn add(&mut self, batch: &Batch, moved: &[MovedPiece]) {
         for (piece, result) in batch.pieces.iter().zip(moved) {
             self.measured.wall_ns += result.ns;
@@ -65,7 +65,7 @@ impl AcceptTest {
         }
     }
 
-    /// How far it is.
+    /// The progress, for display.
     pub fn progress(&self) -> TestProgress {
         match &self.steps {
             Steps::Whole(pass) => pass.progress(&self.measured),
@@ -73,8 +73,8 @@ impl AcceptTest {
         }
     }
 
-    /// Some of the places that were written, with their order numbers, for a run that goes on: what
-    /// they hold shows whether the disk still has the content of the test.
+    /// Some of the places that were written, with their order numbers. A run that continues the
+    /// test reads them to see whether the disk still has the content of the test.
     pub fn written_places(&self) -> Vec<Piece> {
         match &self.steps {
             Steps::Whole(pass) => pass.written_places(&self.measured),

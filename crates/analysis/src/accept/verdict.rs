@@ -1,4 +1,4 @@
-//! What an acceptance test says: accept, reject or undecided, with the reason.
+//! The verdict of an acceptance test: accept, reject or undecided, with the reason.
 
 use super::fraud::Places;
 use super::probe::{random_blocks, sample};
@@ -12,16 +12,16 @@ use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::target::TargetIdentity;
 
-/// The disk read at least so much of what was asked: the rest may have been in flight when the
-/// counters were read.
+/// The counters confirm the reads if the disk read at least this share of them: the rest may have
+/// been in flight when the counters were read.
 const READ_SHARE_MIN: f64 = 0.98;
-/// The filler of a probe fell by this factor: the flash behind a cache may be full.
+/// If the filler's rate fell by this factor, the flash behind a cache may be full.
 const FELL: f64 = 5.0;
-/// The chance that a probe of `n` blocks misses a larger share of bad ones is below 0.1 %:
-/// 1 - 0.001^(1/n).
+/// A probe of `n` blocks misses a larger share of bad blocks than 1 - this^(1/n) with this
+/// probability.
 const MISSED: f64 = 0.001;
 
-/// The record of a test, with what the disks reported about their health before it.
+/// The record of a test. `health_before` is the disks' health report before it.
 pub(crate) fn accept_record(
     data: &AcceptMeasurement,
     target: Option<&TargetIdentity>,
@@ -54,14 +54,20 @@ fn figures(
     } else {
         why_undecided(data, target, &health_changes)
     };
-    let verdict = match (undecided, data.plan.procedure) {
-        _ if is_bad => AcceptVerdict::Reject,
-        (Some(_), _) => AcceptVerdict::Undecided,
-        (None, Procedure::Whole) => AcceptVerdict::Accept,
-        (None, Procedure::Probe { .. }) => AcceptVerdict::NoFraudFound,
+    let verdict = if is_bad {
+        AcceptVerdict::Reject
+    } else if undecided.is_some() {
+        AcceptVerdict::Undecided
+    } else if let Procedure::Whole = data.plan.procedure {
+        AcceptVerdict::Accept
+    } else {
+        AcceptVerdict::NoFraudFound
     };
-    let (blocks, bad_share_max) = match data.plan.procedure {
-        Procedure::Whole => (None, None),
+    let probed = match data.plan.procedure {
+        Procedure::Whole => ProbedBlocks {
+            count: None,
+            bad_share_max: None,
+        },
         Procedure::Probe { .. } => probed(data),
     };
     AcceptFigures {
@@ -70,8 +76,8 @@ fn figures(
         fraud: fraud.map(|found| found.fraud),
         real_bytes: fraud.map(|found| found.real_bytes),
         cache_bytes: fraud.and_then(|found| found.cache_bytes),
-        bad_share_max,
-        blocks,
+        bad_share_max: probed.bad_share_max,
+        blocks: probed.count,
         write_rate: rate_by_position(data, Direction::Write),
         read_rate: rate_by_position(data, Direction::Read),
         cliff: cliff(&data.write_course),
@@ -80,18 +86,30 @@ fn figures(
     }
 }
 
-/// The number of blocks of a probe that came back right, and the share of bad ones that is the
-/// most, where none was bad.
-fn probed(data: &AcceptMeasurement) -> (Option<u64>, Option<f64>) {
+/// The blocks of a probe, and the share of bad ones that it may have missed.
+struct ProbedBlocks {
+    /// `None` of an unfinished probe.
+    count: Option<u64>,
+    /// `None` where a block was bad.
+    bad_share_max: Option<f64>,
+}
+
+fn probed(data: &AcceptMeasurement) -> ProbedBlocks {
     if !data.finished {
-        return (None, None);
+        return ProbedBlocks {
+            count: None,
+            bad_share_max: None,
+        };
     }
-    let count = random_blocks(data);
-    let mut share_max = None;
-    if data.bad_bytes.sum() == 0 && count > 0 {
-        share_max = Some(1.0 - MISSED.powf(1.0 / count as f64));
+    let random_count = random_blocks(data);
+    let mut bad_share_max = None;
+    if data.bad_bytes.sum() == 0 && random_count > 0 {
+        bad_share_max = Some(1.0 - MISSED.powf(1.0 / random_count as f64));
     }
-    (Some(data.states.0.len() as u64), share_max)
+    ProbedBlocks {
+        count: Some(data.states.0.len() as u64),
+        bad_share_max,
+    }
 }
 
 fn why_undecided(
@@ -132,7 +150,7 @@ fn why_undecided(
     }
 }
 
-/// What the disks count more of than before.
+/// The counters that rose during the test, for each disk that was examined before.
 fn health_changes(before: &[DiskHealth], after: &[DiskHealth]) -> Vec<HealthChange> {
     let mut changes = Vec::new();
     for disk in after {
@@ -155,7 +173,7 @@ fn health_changes(before: &[DiskHealth], after: &[DiskHealth]) -> Vec<HealthChan
     changes
 }
 
-/// A counter of a disk.
+/// A counter of the health report, and where the report has it.
 struct Counter {
     counter: HealthCounter,
     field: fn(&DiskHealth) -> Option<u64>,

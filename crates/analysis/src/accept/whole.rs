@@ -134,9 +134,10 @@ impl WholePass {
     /// What is left to do once everything was read: nothing, unless chunks beyond the first lost
     /// one came back, and those are few.
     fn settling_of(&self, measured: &AcceptMeasurement) -> Settling {
-        let Some((lowest_bad_bytes, _)) = lowest_bad(&measured.bad) else {
+        let Some(lowest_bad) = lowest_bad(&measured.bad) else {
             return Settling::Done;
         };
+        let lowest_bad_bytes = lowest_bad.start_bytes;
         let mut lost = Vec::new();
         let mut again = Vec::new();
         let mut again_bytes = 0;

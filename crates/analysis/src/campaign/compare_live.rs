@@ -363,7 +363,7 @@ fn ratio(of_workload: &[&MeasuredCell], side: usize) -> Option<PairedDifference>
     for (a, b) in std::iter::zip(baseline, other) {
         differences.push(b - a);
     }
-    PairedDifference::of(&differences)
+    PairedDifference::from_sample(&differences)
 }
 
 /// The logarithms of the rates of a side, by blocks.

@@ -14,14 +14,15 @@ use diskproof_model::plan::{Decide, Plan, Workload};
 use diskproof_model::shape::LatencyTarget;
 use diskproof_model::window::LateRequests;
 
-/// The depth that was found is measured so often, and so is one that just fails.
+/// A promised depth is measured in this many windows. So is one that misses by so little that one
+/// disturbance may explain it.
 const WINDOWS: usize = 3;
-/// Depths up to this are all tried.
+/// Every depth up to this one is tried.
 const EVERY_DEPTH_MAX: u32 = 16;
-/// Above it, so many between a power of two and the next.
+/// Above it, this many depths are tried between a power of two and the next.
 const DEPTHS_PER_DOUBLING: u32 = 8;
 
-/// The depths that a search may try, ascending, the greatest one among them.
+/// The depths that a search may try, ascending. The last one is `depth_max`.
 pub fn search_depths(depth_max: u32) -> Vec<u32> {
     let mut depths: Vec<u32> = (1..=depth_max.min(EVERY_DEPTH_MAX)).collect();
     let mut depth = EVERY_DEPTH_MAX;
@@ -34,48 +35,56 @@ pub fn search_depths(depth_max: u32) -> Vec<u32> {
     depths
 }
 
-/// The search.
+/// The campaign that searches the depth.
 #[derive(Debug, Clone)]
 pub struct LatencySearchCampaign {
     target: LatencyTarget,
-    /// One for each depth, ascending.
+    /// One workload for each depth, ascending.
     workloads: Vec<Workload>,
-    /// No window begins that would end later, in nanoseconds after the start of the first.
+    /// No window begins that would end later than this, in nanoseconds after the start of the
+    /// first.
     time_ns: Option<u64>,
-    /// The credit that ended, as the cells so far show it.
+    /// The burst credit that the cells so far show.
     credit: Option<SideCredit>,
     /// For each depth, the number of cells that were done when its windows began to count.
     counted_from: Vec<usize>,
-    /// How often the windows of each depth were dropped.
+    /// The number of times that the windows of each depth were dropped.
     drops: Vec<usize>,
-    /// The rows that were dropped since the program asked last.
+    /// Rows that were dropped since [`Campaign::take_dropped`] was last called.
     dropped: Vec<CampaignRow>,
 }
 
-/// The windows of a depth are dropped so often at most: a disk that keeps falling has no answer.
+/// The windows of a depth are dropped at most this often: a search on a disk that keeps becoming
+/// slower must still end.
 const DROPS_MAX: usize = 3;
-/// A promised depth whose rate falls by this factor is measured again.
+/// If the rate of the promised depth falls by this factor, it is measured again.
 const FALL_MIN: f64 = 1.1;
-/// Windows after a fall that show that it lasts.
+/// A fall lasts if this many windows after it are slower.
 const FALL_WINDOWS: usize = 2;
 
-/// Whether the latency is kept to at a depth.
+/// Standard deviations by which more late requests than allowed may be chance.
+const CHANCE_DEVIATIONS: f64 = 3.0;
+/// Pauses of the disk in a window that are not held against a depth. Each delays all requests in
+/// flight.
+const PAUSES: f64 = 2.0;
+
+/// Whether the requests at a depth meet the latency target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DepthState {
-    /// No window yet.
+    /// No window was measured yet.
     Unmeasured,
-    /// It is.
+    /// Enough requests meet it.
     Holds,
-    /// It is not, but by so little that one disturbance explains it.
+    /// Too many are late, but so few that one disturbance explains them.
     Open,
-    /// It is not.
+    /// Too many are late.
     Misses,
 }
 
 impl LatencySearchCampaign {
-    /// Of the workloads of a plan, which differ in their depth alone and ascend; `None` where they
-    /// are not decided by their latencies.
-    pub fn of(plan: &Plan) -> Option<Self> {
+    /// The search of a plan whose workloads differ in their depth alone and ascend; `None` where
+    /// the plan does not search a depth.
+    pub fn planned(plan: &Plan) -> Option<Self> {
         let workloads = plan.workload_task()?;
         if workloads.decide != Decide::Depth {
             return None;
@@ -100,12 +109,12 @@ impl LatencySearchCampaign {
         }
     }
 
-    /// The windows of a depth that count.
+    /// The windows of a depth that were not dropped.
     fn counted<'a>(&self, index: usize, done: &'a [MeasuredCell]) -> Vec<&'a MeasuredCell> {
         let depth = self.workloads[index].depth;
         done.iter()
             .skip(self.counted_from[index])
-            .filter(|one| one.cell.workload.depth == depth)
+            .filter(|measured| measured.cell.workload.depth == depth)
             .collect()
     }
 
@@ -124,14 +133,18 @@ impl LatencySearchCampaign {
 
     /// Drops the depths that were measured wholly or partly in a burst.
     fn drop_bursts(&mut self, done: &[MeasuredCell]) {
-        let names: Vec<String> = self.workloads.iter().map(|one| one.name.clone()).collect();
+        let names: Vec<String> = self
+            .workloads
+            .iter()
+            .map(|workload| workload.name.clone())
+            .collect();
         self.credit = SideCredit::shown(done, 0, &SideDisks::One, &names);
         let Some(credit) = self.credit.clone() else {
             return;
         };
         for index in 0..self.workloads.len() {
             let counted = self.counted(index, done);
-            if counted.iter().any(|one| credit.is_burst(one)) {
+            if counted.iter().any(|window| credit.is_burst(window)) {
                 self.drop_depth(index, done);
             }
         }
@@ -155,17 +168,17 @@ impl LatencySearchCampaign {
         }
     }
 
-    /// Whether the promised depth was measured without a pause for as long as the search before
+    /// Whether the promised depth was measured without a pause for as long as the search before it
     /// took, or runs at the rate that a limiter allows for ever.
     fn is_sustained(&self, promised: usize, done: &[MeasuredCell]) -> bool {
         if self.credit.is_some() {
             return true;
         }
         let depth = self.workloads[promised].depth;
-        let other = done
+        let last_other = done
             .iter()
-            .rposition(|one| one.cell.workload.depth != depth);
-        let Some(other) = other else {
+            .rposition(|measured| measured.cell.workload.depth != depth);
+        let Some(last_other) = last_other else {
             return true;
         };
         let (Some(first), Some(last)) = (done.first(), done.last()) else {
@@ -175,12 +188,12 @@ impl LatencySearchCampaign {
             .slice
             .start_ns
             .saturating_sub(first.cell.workload.warmup_ns);
-        let searched_ns = done[other].end_ns().saturating_sub(begin_ns);
-        let held_ns = last.end_ns().saturating_sub(done[other].end_ns());
+        let searched_ns = done[last_other].end_ns().saturating_sub(begin_ns);
+        let held_ns = last.end_ns().saturating_sub(done[last_other].end_ns());
         held_ns >= searched_ns
     }
 
-    /// The requests in each window of a depth so far.
+    /// The requests in each counted window of a depth.
     fn windows(&self, index: usize, done: &[MeasuredCell]) -> Vec<LateRequests> {
         let counted = self.counted(index, done);
         counted.into_iter().map(late_requests).collect()
@@ -194,10 +207,10 @@ impl LatencySearchCampaign {
         }
         let LateRequests { requests, late } = sum;
         let allowed = requests as f64 * (100.0 - self.target.percent) / 100.0;
-        // A disk that stands still once delays all that is in flight.
+        // A disk that pauses once delays all that is in flight.
         let workload = &self.workloads[index];
         let in_flight = f64::from(workload.depth) * f64::from(workload.workers);
-        let by_chance = 3.0 * allowed.sqrt() + 2.0 * in_flight;
+        let by_chance = CHANCE_DEVIATIONS * allowed.sqrt() + PAUSES * in_flight;
         match windows.len() {
             0 => DepthState::Unmeasured,
             _ if self.target.holds(requests, late) => DepthState::Holds,
@@ -225,7 +238,10 @@ impl LatencySearchCampaign {
             (None, Some(miss)) => Some(miss / 2),
             (Some(hold), None) if hold + 1 < count => {
                 let doubled = self.workloads[hold].depth.saturating_mul(2);
-                let deeper = self.workloads.iter().rposition(|one| one.depth <= doubled);
+                let deeper = self
+                    .workloads
+                    .iter()
+                    .rposition(|workload| workload.depth <= doubled);
                 deeper.map(|index| index.max(hold + 1))
             }
             (Some(hold), Some(miss)) if hold + 1 < miss => Some(hold.midpoint(miss)),
@@ -265,14 +281,14 @@ impl LatencySearchCampaign {
     }
 }
 
-/// Requests per second of a window.
-fn rate(one: &MeasuredCell) -> f64 {
-    rate_of_kinds(&one.slice, &[OpKind::Read, OpKind::Write])
+/// Requests per second of a window, reads and writes together.
+fn rate(window: &MeasuredCell) -> f64 {
+    rate_of_kinds(&window.slice, &[OpKind::Read, OpKind::Write])
 }
 
-/// The requests of a window, and how many of them were late.
-fn late_requests(one: &MeasuredCell) -> LateRequests {
-    timed_requests(|kind| one.slice.ops.get(&kind)?.late)
+/// The timed requests of a window, and how many of them were late.
+fn late_requests(window: &MeasuredCell) -> LateRequests {
+    timed_requests(|kind| window.slice.ops.get(&kind)?.late)
 }
 
 impl Campaign for LatencySearchCampaign {

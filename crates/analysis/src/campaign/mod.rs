@@ -26,8 +26,8 @@ pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};
 use diskproof_model::plan::{Decide, Plan};
 use diskproof_model::target::TargetIdentity;
 
-/// What decides which workload of a plan is measured next on these targets; `None` where the plan
-/// says it.
+/// The campaign that decides which workload of a plan is measured next on these targets; `None`
+/// where the plan itself lists them in order.
 pub fn planned_campaign(plan: &Plan, targets: &[TargetIdentity]) -> Option<Box<dyn Campaign>> {
     let workloads = plan.workload_task()?;
     match &workloads.decide {
@@ -37,7 +37,7 @@ pub fn planned_campaign(plan: &Plan, targets: &[TargetIdentity]) -> Option<Box<d
             Some(Box::new(Sweep::new(&setup)))
         }
         Decide::Depth => {
-            let search = LatencySearchCampaign::of(plan)?;
+            let search = LatencySearchCampaign::planned(plan)?;
             Some(Box::new(search))
         }
         Decide::Until(_) => {

@@ -1,6 +1,6 @@
-//! The search for the highest rate on a real target: turns the cells of the search into workloads,
-//! and what they gave into what the search learns. The same trials lead to the same answer, while
-//! it is measured as when a record is read again.
+//! The search for the highest rate on a real target. It turns the cells of the search into
+//! workloads, and their results into trials. Equal trials lead to the same answer, during the
+//! measurement and when a record is read again.
 
 use super::decision::{Campaign, CampaignCell, CellPurpose, MeasuredCell, RandomOrder};
 use super::rate_search::{
@@ -10,43 +10,45 @@ use diskproof_model::plan::{Workload, Workloads};
 use diskproof_model::rate::{RatePlan, RateTrial};
 use diskproof_model::shape::{Arrivals, EarlyEnds, LatencyTarget, LoadShape, StartTimes};
 
-/// A search of an hour has some 350 trials. Each is weighed with all before it, so that a record
-/// with many more would take minutes to read.
+/// A record with more trials than this has no answer. Each trial is weighed with all before it, so
+/// that many more would take minutes to read. A search of an hour has some 350.
 const TRIALS_MAX: usize = 1000;
-/// Share of the time for what lies between the cells: threads, queues, what is in flight at an end.
+/// The share of the time that is kept for gaps between cells: threads, queues, and what is in
+/// flight at the end of one.
 const BETWEEN_SHARE: f64 = 0.04;
 /// Times are whole cells of the series.
 const CELL_NS: f64 = 1e7;
-/// Rates that a record states in text differ from those of the search by no more than this share.
+/// The rate of a recorded trial may differ from that of the search by this share: records state
+/// rates as rounded text.
 const RATE_ROUNDING: f64 = 1e-9;
 
-/// The searches of a plan: one for each workload whose rate is searched, in random order, so that a
-/// target that changes meanwhile does not bend what they say together.
+/// The searches of a plan: one for each workload whose rate is searched. They run in random order,
+/// so that a target that changes meanwhile does not bend their common boundary.
 #[derive(Debug)]
 pub struct RateCampaign {
     workloads: Vec<Workload>,
     plan: RatePlan,
     seed: u64,
-    /// Places of the workloads that are still to be measured, the next one last.
+    /// Indices of the workloads that are still to be measured, the next one last.
     left: Vec<usize>,
-    /// The search that is measured now.
+    /// The search whose cells are measured now.
     current: Option<RunningSearch>,
 }
 
 /// The search of one workload while it is measured.
 #[derive(Debug)]
 struct RunningSearch {
-    /// The place of the workload in the plan.
-    place: usize,
+    /// The index of the workload in the plan.
+    index: usize,
     search: RateSearch,
-    /// The number of its first cell among all of the campaign.
+    /// The index of its first cell among all cells of the campaign.
     first_cell: usize,
-    /// The cell that is measured now.
+    /// The cell whose measurement comes next.
     asked: Option<RateCell>,
 }
 
 impl RunningSearch {
-    /// What comes after these cells of the campaign; `None` when it is over.
+    /// The next cell, from all measured cells of the campaign; `None` when the search is over.
     fn next(&mut self, done: &[MeasuredCell]) -> Option<RateCell> {
         let own = &done[self.first_cell..];
         let measured = match (self.asked.take(), own.first(), own.last()) {
@@ -67,14 +69,15 @@ impl RunningSearch {
 }
 
 impl RateCampaign {
-    /// Offers the workloads of a task at the rates that the searches ask for. Those with a time of
-    /// their own come first: the target is busy meanwhile, which uses up a short credit.
+    /// A campaign that offers the workloads of a task at the rates that the searches ask for.
+    /// Workloads with a time of their own come first: they keep the target busy, which uses up a
+    /// short credit.
     pub fn new(workloads: &Workloads, plan: RatePlan, seed: u64) -> Self {
-        let mut searched: Vec<usize> = workloads.searched().map(|(place, _)| place).collect();
+        let mut searched: Vec<usize> = workloads.searched().map(|(index, _)| index).collect();
         RandomOrder::new(seed).shuffle(&mut searched);
         let timed = (0..workloads.list.len()).rev();
         let mut left = searched.clone();
-        left.extend(timed.filter(|place| !searched.contains(place)));
+        left.extend(timed.filter(|index| !searched.contains(index)));
         Self {
             workloads: workloads.list.clone(),
             plan,
@@ -84,21 +87,21 @@ impl RateCampaign {
         }
     }
 
-    /// The next cell of the search that is measured now; `None` where there is none, or it is over.
+    /// The next cell of the current search; `None` where there is no search, or it is over.
     fn next_of_search(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
         let current = self.current.as_mut()?;
         let cell = current.next(done)?;
-        let place = current.place;
+        let index = current.index;
         Some(CampaignCell {
             side: 0,
-            workload: self.offered(place, &cell),
-            purpose: CellPurpose::Trial(place, cell.kind),
+            workload: self.offered(index, &cell),
+            purpose: CellPurpose::Trial(index, cell.kind),
         })
     }
 
-    /// What is offered in a cell of the search of a workload.
-    fn offered(&self, place: usize, cell: &RateCell) -> Workload {
-        let template = &self.workloads[place];
+    /// The workload that is offered in a cell of a search.
+    fn offered(&self, index: usize, cell: &RateCell) -> Workload {
+        let template = &self.workloads[index];
         let mut workload = Workload {
             name: cell.kind.row_name(&template.name),
             rate: Some(cell.rate),
@@ -133,14 +136,14 @@ impl Campaign for RateCampaign {
                 return Some(cell);
             }
             self.current = None;
-            let place = self.left.pop()?;
-            let workload = &self.workloads[place];
+            let index = self.left.pop()?;
+            let workload = &self.workloads[index];
             if workload.stop.time_ns.is_some() {
                 return Some(CampaignCell::row(0, workload.clone()));
             }
             self.current = Some(RunningSearch {
-                place,
-                search: search(&self.plan, self.seed, place),
+                index,
+                search: search(&self.plan, self.seed, index),
                 first_cell: done.len(),
                 asked: None,
             });
@@ -148,11 +151,11 @@ impl Campaign for RateCampaign {
     }
 }
 
-/// What these trials of a search say; of one that ended early, or whose trials are not those that
-/// it asks for, what the trials before that do.
-/// `place` is that of the workload in the plan.
-pub fn searched(plan: &RatePlan, seed: u64, place: usize, trials: &[RateTrial]) -> RateAnswer {
-    let mut search = search(plan, seed, place);
+/// The answer of a search by its trials. `index` is that of the workload in the plan. If the search
+/// ended early, or a trial is not the one that it asks for, the answer is unfinished and rests on
+/// the trials before that.
+pub fn searched(plan: &RatePlan, seed: u64, index: usize, trials: &[RateTrial]) -> RateAnswer {
+    let mut search = search(plan, seed, index);
     let mut measured = None;
     let mut left = trials.iter();
     let origin_ns = trials.first().map(begin_ns).unwrap_or_default();
@@ -178,8 +181,8 @@ fn is_trial_of(cell: &RateCell, trial: &RateTrial) -> bool {
     cell.kind == trial.kind && distance <= RATE_ROUNDING * cell.rate
 }
 
-/// The search of the workload at this place of a plan.
-fn search(plan: &RatePlan, seed: u64, place: usize) -> RateSearch {
+/// The search of the workload at this index of a plan.
+fn search(plan: &RatePlan, seed: u64, index: usize) -> RateSearch {
     let promise = RatePromise {
         late_share: plan.late_share(),
         limit_s: plan.limit_ns as f64 / 1e9,
@@ -190,15 +193,15 @@ fn search(plan: &RatePlan, seed: u64, place: usize) -> RateSearch {
         hold_s: plan.hold_ns as f64 / 1e9,
         ..usual
     };
-    RateSearch::new(promise, times, seed.wrapping_add(place as u64))
+    RateSearch::new(promise, times, seed.wrapping_add(index as u64))
 }
 
-/// When a trial began, its warm-up included, in nanoseconds after the start of the run.
+/// The start of a trial, its warm-up included, in nanoseconds after the start of the run.
 fn begin_ns(trial: &RateTrial) -> u64 {
     trial.start_ns.saturating_sub(trial.warmup_ns)
 }
 
-/// What the search learns from a trial; its time counts from `origin_ns` on.
+/// Converts a trial for the search. Its times count from `origin_ns` on.
 fn measured_rate(cell: RateCell, trial: &RateTrial, origin_ns: u64) -> MeasuredRate {
     let mut batches = Vec::new();
     for batch in &trial.batches {
@@ -221,7 +224,7 @@ fn measured_rate(cell: RateCell, trial: &RateTrial, origin_ns: u64) -> MeasuredR
     }
 }
 
-/// So many seconds in whole cells of the series, at least one, in nanoseconds.
+/// Rounds seconds to whole cells of the series, at least one, in nanoseconds.
 fn whole_cells(seconds: f64) -> u64 {
     ((seconds * 1e9 / CELL_NS).round().max(1.0) * CELL_NS) as u64
 }

@@ -11,11 +11,11 @@ use diskproof_model::plan::{Decide, Plan, Workload};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::sustain::SustainPlan;
 
-/// A load that is shorter than this part of a round shows nothing.
+/// A load shorter than this part of a round is not measured: it shows no rate.
 const LEAST_PARTS: u64 = 2;
 
-/// What follows a fall may end so much after the time of the load: the moments between rounds are
-/// not a part of the plan.
+/// The pauses and loads after a fall may end this much later than the planned time, because the
+/// gaps between rounds are not part of the plan.
 const OVERTIME_NS: u64 = 2_000_000_000;
 
 /// The decisions of a sustained load.
@@ -45,7 +45,7 @@ impl PlannedRecovery {
 }
 
 impl SustainCampaign {
-    /// The decisions of a plan; `None` where it sustains no load.
+    /// The campaign of a plan; `None` where it sustains no load.
     pub fn planned(plan: &Plan) -> Option<Self> {
         let workloads = plan.workload_task()?;
         let Decide::Until(sustain) = &workloads.decide else {
@@ -70,8 +70,8 @@ impl SustainCampaign {
         })
     }
 
-    /// The part of a workload that is measured next: a round at most, and no more bytes than are
-    /// left of the budget. `None` where the budget is used up.
+    /// The next part of a workload: at most a round, and no more bytes than the budget has left.
+    /// `None` where the budget is used up.
     fn cell(
         &self,
         workload: &Workload,
@@ -105,7 +105,7 @@ impl SustainCampaign {
         self.cell(&part, self.plan.round_ns, done)
     }
 
-    /// Whether the rate of the load fell by more than the user allows.
+    /// Whether the rate of the load surely fell by more than the user allows.
     fn has_dropped_too_far(&self, load: &[&MeasuredCell]) -> bool {
         let Some(allowed) = self.plan.stop_at_drop else {
             return false;
@@ -126,7 +126,7 @@ impl SustainCampaign {
         }
     }
 
-    /// Whether the rate of the load fell for good.
+    /// Whether the rate of the load fell for good, at once or gradually.
     fn has_fallen(&self, load: &[&MeasuredCell], done: &[MeasuredCell]) -> bool {
         let names = [self.load.name.clone()];
         if SideCredit::shown(done, 0, &SideDisks::One, &names).is_some() {
@@ -140,7 +140,7 @@ impl SustainCampaign {
         rate_fall(&series, time_ns(&series)).is_some()
     }
 
-    /// Time of the load so far, the moments between its rounds included.
+    /// The time of the load so far, gaps between its rounds included.
     fn spent_ns(load: &[&MeasuredCell]) -> u64 {
         match (load.first(), load.last()) {
             (Some(first), Some(last)) => last.end_ns().saturating_sub(first.slice.start_ns),
@@ -148,11 +148,11 @@ impl SustainCampaign {
         }
     }
 
-    /// The next pause with its workload, once the load is over.
+    /// The next pause with its workload; `None` where all of them were measured.
     fn next_recovery(&self, done: &[MeasuredCell]) -> Option<&PlannedRecovery> {
         self.recoveries
             .iter()
-            .find(|one| cells_of(&one.workload, done).next().is_none())
+            .find(|recovery| cells_of(&recovery.workload, done).next().is_none())
     }
 
     fn recovery_ns(&self) -> u64 {
@@ -175,7 +175,7 @@ impl Campaign for SustainCampaign {
         let is_recovering = self
             .recoveries
             .iter()
-            .any(|one| cells_of(&one.workload, done).next().is_some());
+            .any(|recovery| cells_of(&recovery.workload, done).next().is_some());
         if !is_recovering {
             if self.has_dropped_too_far(&load) {
                 return None;
@@ -213,16 +213,16 @@ impl Campaign for SustainCampaign {
     }
 }
 
-/// The cells of a workload so far.
+/// The measured cells of a workload.
 fn cells_of<'a>(
     workload: &'a Workload,
     done: &'a [MeasuredCell],
 ) -> impl Iterator<Item = &'a MeasuredCell> {
     done.iter()
-        .filter(|one| one.cell.workload.name == workload.name)
+        .filter(|measured| measured.cell.workload.name == workload.name)
 }
 
-/// Bytes that cells moved.
+/// The bytes that these cells read and wrote.
 fn moved_bytes<'a>(cells: impl IntoIterator<Item = &'a MeasuredCell>) -> u64 {
     let mut bytes = 0;
     for cell in cells {
@@ -233,25 +233,26 @@ fn moved_bytes<'a>(cells: impl IntoIterator<Item = &'a MeasuredCell>) -> u64 {
     bytes
 }
 
-/// Requests per second of a round.
-fn rate(one: &MeasuredCell) -> f64 {
-    rate_of_kinds(&one.slice, &[OpKind::Read, OpKind::Write])
+/// Requests per second of a round, reads and writes together.
+fn rate(round: &MeasuredCell) -> f64 {
+    rate_of_kinds(&round.slice, &[OpKind::Read, OpKind::Write])
 }
 
-/// What the rounds moved, one after the other.
+/// The series of all rounds in one, in the longest interval that one of them has.
 fn joined_series(cells: &[&MeasuredCell]) -> TimeSeries {
     let interval_ns = cells
         .iter()
         .map(|cell| cell.moved.interval_ns)
         .max()
         .unwrap_or(1);
-    let mut all = TimeSeries::new(interval_ns);
+    let mut joined = TimeSeries::new(interval_ns);
     for cell in cells {
         let factor = interval_ns / cell.moved.interval_ns.max(1);
-        all.cells
+        joined
+            .cells
             .extend(cell.moved.coarser(factor as usize).cells.iter());
     }
-    all
+    joined
 }
 
 fn time_ns(series: &TimeSeries) -> u64 {

@@ -18,63 +18,70 @@ use diskproof_model::sweep::SweepPlan;
 use diskproof_model::window::SLICES_MIN;
 use std::collections::VecDeque;
 
-/// Slices of each cell that the time is divided into: three for each, and as much again for those
-/// that are known worst.
+/// The time is divided into this many slices of each cell: three that every cell gets, and two more
+/// on average for the cells with the widest intervals.
 const SLICES: u64 = 5;
-/// The most slices of a cell: what varies so much is not known better by one more.
+/// The most slices of a cell: one more hardly narrows the interval of a rate that varies so much.
 const SLICES_MAX: usize = 12;
-/// Limits of a slice.
+/// The shortest slice: a shorter one holds too few cells of the series.
 const SLICE_NS_MIN: u64 = 100_000_000;
+/// The longest slice. Long slices leave no time for others.
 const SLICE_NS_MAX: u64 = 1_000_000_000;
-/// Share of the others that a slice of the first pass gets, so that a coarse matrix is there soon.
+/// A slice of the coarse matrix takes one of this many parts of a later one, so that the whole
+/// matrix is there soon.
 const COARSE_PARTS: u64 = 2;
-/// A slice holds this many latencies, as far as the time allows: fewer measure how a queue fills.
+/// A slice lasts for this many latencies where time allows: a shorter one measures how a queue
+/// fills.
 const LATENCIES: f64 = 4.0;
-/// The most of its share of the time that the slice of a slow cell takes.
+/// A slice of a slow cell takes at most this many times half of its share of the time left.
 const SLOW_PARTS: u64 = 4;
-/// The most of the time that is kept for the knees: one part in this many.
+/// At most one of this many parts of the time is kept for the knees.
 const KEPT_PARTS: u64 = 10;
-/// Between two slices, until it is known: threads, queues and counters.
+/// The assumed gap between two slices, for threads, queues and counters. Measured gaps replace it.
 const GAP_NS: u64 = 30_000_000;
-/// Processors and queues reach their pace within it.
+/// Within this time processors and queues reach their pace.
 const WARMUP_NS: u64 = 30_000_000;
 /// Cells with more bytes in flight come last in their pass: the largest of the default matrix have
 /// as many, and 64 blocks of 64 MiB take two seconds at 2 GB/s.
 const IN_FLIGHT_MAX: u64 = 256 << 20;
+/// A queue is warm after this multiple of the latency: one turn, and some more.
+const QUEUE_TURN: f64 = 1.1;
+/// Half-width of a 95 % interval in standard errors (normal distribution).
+const NORMAL_95: f64 = 1.96;
 /// Times are whole cells of the series.
 const CELL_NS: u64 = 10_000_000;
 
-/// What a sweep measures.
+/// The cells and limits of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SweepSetup {
-    /// The cells; the limits in bytes hold for all slices of one together.
+    /// The cells. A limit in bytes holds for all slices of a cell together.
     pub cells: Vec<SweepCellSetup>,
     /// When the last slice ends, in nanoseconds after the start of the run.
     pub time_ns: u64,
-    /// Relative half-width of the interval that ends a cell.
+    /// A cell is complete when the relative half-width of its 95 % interval reaches this.
     pub precision: f64,
-    /// Of the random order.
+    /// Seed of the random order.
     pub seed: u64,
 }
 
 /// Share of the time of a sweep that is left for what is in flight at the end, and for saving.
 const END_PARTS: u64 = 40;
-/// With fewer values of an axis all of them are coarse.
+/// An axis with fewer values belongs to the coarse matrix as a whole.
 const AXIS_MIN: usize = 4;
 
-/// When the last slice of a sweep of this time ends, in nanoseconds after its start.
+/// The time at which the last slice of a sweep ends, in nanoseconds after its start.
 fn sweep_end_ns(time_ns: u64) -> u64 {
     time_ns - time_ns / END_PARTS
 }
 
 impl SweepSetup {
-    /// The sweep of a plan, whose workloads are the cells.
+    /// The sweep of a plan. Each workload of `list` is a cell.
     pub fn planned(plan: &Plan, list: &[Workload], spec: &SweepPlan) -> Self {
         let mut cells = Vec::new();
         let mut precision = 0.0;
         for workload in list {
             cells.push(SweepCellSetup {
-                pass: SweepPass::of(workload, spec),
+                pass: SweepPass::of_cell(workload, spec),
                 workload: workload.clone(),
             });
             precision = workload.stop.precision.unwrap_or(precision);
@@ -89,18 +96,18 @@ impl SweepSetup {
 }
 
 impl SweepPass {
-    /// The pass of a cell: the coarse matrix has every second block size and depth. Spans and mixed
-    /// sizes come after it.
-    fn of(cell: &Workload, spec: &SweepPlan) -> Self {
+    /// The coarse matrix has every second block size and depth. All other cells are fine, spans and
+    /// mixed sizes included.
+    fn of_cell(cell: &Workload, spec: &SweepPlan) -> Self {
         let size = spec
             .block_bytes
             .iter()
-            .position(|one| *one == cell.block_bytes);
-        let depth = spec.depths.iter().position(|one| *one == cell.depth);
+            .position(|bytes| *bytes == cell.block_bytes);
+        let depth = spec.depths.iter().position(|depth| *depth == cell.depth);
         let is_of_matrix = spec
             .operations
             .iter()
-            .any(|one| cell.name == one.cell_name(cell.block_bytes, cell.depth));
+            .any(|operation| cell.name == operation.cell_name(cell.block_bytes, cell.depth));
         match (size, depth) {
             (Some(size), Some(depth))
                 if is_of_matrix
@@ -114,30 +121,30 @@ impl SweepPass {
     }
 }
 
-/// Whether a place on an axis belongs to the coarse matrix: every second one, from `first` on.
-fn is_coarse(place: usize, length: usize, first: usize) -> bool {
-    length < AXIS_MIN || place % 2 == first
+/// Whether an index on an axis belongs to the coarse matrix: every second one from `first` on does.
+fn is_coarse(index: usize, length: usize, first: usize) -> bool {
+    length < AXIS_MIN || index % 2 == first
 }
 
-/// A cell of a sweep.
+/// A cell of a sweep, before it is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SweepCellSetup {
-    /// What to run.
+    /// The workload with this cell's block size, depth and operation.
     pub workload: Workload,
-    /// Whether it belongs to the first pass.
+    /// The pass in which its first slice is measured.
     pub pass: SweepPass,
 }
 
-/// When a cell is measured first.
+/// The pass in which a cell is first measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepPass {
-    /// With the coarse matrix.
+    /// The first pass: a coarse matrix.
     Coarse,
-    /// After it.
+    /// The second pass: all other cells.
     Fine,
 }
 
-/// What is known of a cell.
+/// The slices of a cell so far.
 #[derive(Debug, Clone)]
 struct SweptCell {
     workload: Workload,
@@ -146,17 +153,18 @@ struct SweptCell {
     latency_ns: Option<f64>,
     left_bytes: Option<u64>,
     is_over: bool,
-    /// Whether a slice of it was that of a burst: it is measured again as soon as time allows.
+    /// A slice was measured in a burst. The cell is measured again as soon as time allows.
     is_burst: bool,
-    /// How often its slices were dropped.
+    /// The number of times that its slices were dropped.
     drops: usize,
 }
 
-/// The slices of a cell are dropped so often at most.
+/// The slices of a cell are dropped at most this often, so that a sweep of a disk whose rate keeps
+/// falling still ends.
 const DROPS_MAX: usize = 3;
 
 impl SweptCell {
-    fn of(setup: &SweepCellSetup) -> Self {
+    fn new(setup: &SweepCellSetup) -> Self {
         Self {
             left_bytes: setup.workload.stop.bytes,
             workload: setup.workload.clone(),
@@ -169,7 +177,7 @@ impl SweptCell {
         }
     }
 
-    /// Operations per second; 0 before the first slice.
+    /// Mean operations per second over its slices; 0 before the first.
     fn rate(&self) -> f64 {
         if self.rates.is_empty() {
             0.0
@@ -197,7 +205,7 @@ impl SweptCell {
         self.drops += 1;
     }
 
-    /// What the next slice may move, where the cell may move only so much.
+    /// The bytes that the next slice may move; `None` where the cell has no limit.
     fn slice_bytes(&self) -> Option<u64> {
         let left_bytes = self.left_bytes?;
         let missing = SLICES_MIN.saturating_sub(self.rates.len());
@@ -206,18 +214,18 @@ impl SweptCell {
         Some((left_bytes / slices / block).max(1) * block)
     }
 
-    /// How far its blocks are from a page, as a logarithm.
+    /// The distance of its block size from a page, as a logarithm.
     fn distance_to_page(&self) -> f64 {
         let size = f64::from(self.workload.block_bytes.max(1));
         (size / f64::from(PAGE_BYTES)).ln().abs()
     }
 
-    /// Throughput over response time, in no unit.
+    /// Kleinrock's power: throughput over response time. It is highest at the knee.
     fn power(&self) -> f64 {
         self.rate().powi(2) / f64::from(self.workload.depth.max(1))
     }
 
-    /// Whether its slices are too few for an interval.
+    /// Whether it has too few slices for an interval.
     fn lacks_interval(&self) -> bool {
         self.rates.len() < SLICES_MIN
     }
@@ -227,14 +235,14 @@ impl SweptCell {
         other.access == asked.access && other.streams == asked.streams
     }
 
-    /// Relative half-width of the 95 % interval of its rate. Before three slices it counts as
-    /// larger than any interval worth having, the fewer operations the larger.
+    /// Relative half-width of the 95 % interval of its rate. With too few slices, or in a burst, it
+    /// counts as larger than any useful interval, and the fewer operations the larger.
     fn error(&self) -> f64 {
         let count = self.rates.len() as f64;
         let rate = self.rate();
         let operations = self.operations.max(1) as f64;
         if self.lacks_interval() || self.is_burst || rate <= 0.0 {
-            return 1.0 + 1.96 / operations.sqrt();
+            return 1.0 + NORMAL_95 / operations.sqrt();
         }
         let half_width = multiple_95(count - 1.0) * (variance(&self.rates) / count).sqrt();
         (half_width / rate).max(1.0 / operations)
@@ -254,7 +262,7 @@ impl SweptCell {
             }
         }
         self.rates.push(rate);
-        // Of a slice without a completion it is known that they take longer.
+        // Without a completion, the latency is longer than the slice: twice its time is assumed.
         let unanswered_ns = 2.0 * measured.slice.wall_ns as f64;
         self.latency_ns = Some(latency_ns.unwrap_or(unanswered_ns));
         if let Some(left) = &mut self.left_bytes {
@@ -266,31 +274,32 @@ impl SweptCell {
     }
 }
 
-/// A sweep.
+/// The campaign of a sweep, with what its slices showed so far.
 #[derive(Debug, Clone)]
 pub struct Sweep {
     cells: Vec<SweptCell>,
     /// Cells of the two passes that have no slice yet.
     coarse: VecDeque<usize>,
     fine: VecDeque<usize>,
-    /// Whether there are cells alongside the coarse matrix.
+    /// Some cells are not part of the coarse matrix.
     has_fine: bool,
     time_ns: u64,
     precision: f64,
-    /// The cell of the slice that was asked for last.
+    /// The cell of the latest slice.
     latest: Option<usize>,
-    /// When the first slice began.
+    /// The start of the first slice, in nanoseconds after the start of the run.
     begin_ns: Option<u64>,
     /// The time between each two slices, in nanoseconds.
     gaps_ns: Vec<u64>,
     /// The credit that ended, as the slices so far show it.
+    /// The burst credit that the slices so far show.
     credit: Option<SideCredit>,
-    /// The rows that were dropped since the program asked last.
+    /// Rows that were dropped since [`Campaign::take_dropped`] was last called.
     dropped: Vec<CampaignRow>,
 }
 
 impl Sweep {
-    /// Nothing is measured yet.
+    /// Puts the cells of each pass into random order.
     pub fn new(setup: &SweepSetup) -> Self {
         let mut order: Vec<usize> = (0..setup.cells.len()).collect();
         RandomOrder::new(setup.seed).shuffle(&mut order);
@@ -300,7 +309,7 @@ impl Sweep {
             .into_iter()
             .partition(|index| setup.cells[*index].pass == SweepPass::Coarse);
         Self {
-            cells: setup.cells.iter().map(SweptCell::of).collect(),
+            cells: setup.cells.iter().map(SweptCell::new).collect(),
             has_fine: !fine.is_empty(),
             coarse,
             fine,
@@ -328,8 +337,8 @@ impl Sweep {
         self.mark_bursts(done);
     }
 
-    /// Marks the cells that a credit which ended made faster than they stay. At first those are all
-    /// so far, later the one that was just measured.
+    /// Marks the cells that a burst credit made faster than they stay. All cells are examined when
+    /// the credit first shows, later only the one that was just measured.
     fn mark_bursts(&mut self, done: &[MeasuredCell]) {
         let was_known = self.credit.is_some();
         let names: Vec<String> = self
@@ -342,21 +351,21 @@ impl Sweep {
             return;
         };
         let from = if was_known { done.len() - 1 } else { 0 };
-        for one in &done[from..] {
-            if !credit.is_burst(one) {
+        for slice in &done[from..] {
+            if !credit.is_burst(slice) {
                 continue;
             }
             let measured = self
                 .cells
                 .iter_mut()
-                .find(|cell| cell.workload.name == one.cell.workload.name);
+                .find(|cell| cell.workload.name == slice.cell.workload.name);
             if let Some(cell) = measured {
                 cell.mark_burst();
             }
         }
     }
 
-    /// Drops the slices of a cell of which the next one follows, where they were those of a burst.
+    /// Notes the cell of the next slice. Drops its earlier slices if they were measured in a burst.
     fn begin_slice(&mut self, index: usize) {
         self.latest = Some(index);
         if self.cells[index].is_burst {
@@ -368,7 +377,8 @@ impl Sweep {
         }
     }
 
-    /// The latency that a cell is expected to have, from the nearest one of the same operation.
+    /// The latency of a cell; before its first slice, the one expected from the nearest cell of the
+    /// same operation.
     fn latency_ns(&self, index: usize) -> f64 {
         let cell = &self.cells[index];
         if let Some(known_ns) = cell.latency_ns {
@@ -397,8 +407,8 @@ impl Sweep {
         expected_ns
     }
 
-    /// Time that passes after a slice of this cell before the next one begins: what is in flight
-    /// at its end completes, and the next one is prepared.
+    /// The time from the end of a slice of this cell to the start of the next slice: what is in
+    /// flight completes, and the next slice is prepared.
     fn end_ns(&self, index: usize) -> u64 {
         self.latency_ns(index) as u64 + GAP_NS
     }
@@ -433,8 +443,9 @@ impl Sweep {
         let cell = &self.cells[index];
         let latency_ns = self.latency_ns(index);
         let measured_ns = self.planned_measure_ns(index, now_ns);
-        // Once around the queue; the engine extends the warm-up where that takes longer.
-        let turn_ns = (latency_ns * 1.1) as u64 / CELL_NS * CELL_NS;
+        // One turn of the queue, and a tenth more. The engine extends the warm-up where that takes
+        // longer.
+        let turn_ns = (latency_ns * QUEUE_TURN) as u64 / CELL_NS * CELL_NS;
         let queue_ns = turn_ns.clamp(WARMUP_NS, (measured_ns / 2).max(WARMUP_NS));
         let spent_ns = match &self.credit {
             Some(credit) => credit.warmup_ns(),
@@ -454,7 +465,7 @@ impl Sweep {
         Some(CampaignCell::row(0, workload))
     }
 
-    /// How long a slice of a cell is measured.
+    /// The measured time of the next slice of a cell.
     fn planned_measure_ns(&self, index: usize, now_ns: u64) -> u64 {
         // A matrix that is coarse as a whole is measured at once.
         let is_coarse = self.has_fine && self.coarse.contains(&index);
@@ -464,14 +475,15 @@ impl Sweep {
         (wanted_ns / CELL_NS * CELL_NS).max(CELL_NS)
     }
 
-    /// The longest that a slice of a slow cell may take.
+    /// The longest time of a slice of a slow cell: half of its share of the time left, if at least
+    /// [`SLOW_PARTS`] cells are waiting.
     fn longest_ns(&self, now_ns: u64) -> u64 {
         let left_ns = self.time_ns.saturating_sub(now_ns);
         let waiting = (self.coarse.len() + self.fine.len()).max(1) as u64;
         left_ns / waiting.max(SLOW_PARTS) * SLOW_PARTS / 2
     }
 
-    /// The first of these cells of which a slice fits, with that slice.
+    /// The first of these cells whose next slice fits into the time left, with that slice.
     fn first_slice(&self, cells: Vec<usize>, now_ns: u64) -> Option<(usize, CampaignCell)> {
         for index in cells {
             if let Some(slice) = self.plan_slice(index, now_ns) {
@@ -481,7 +493,7 @@ impl Sweep {
         None
     }
 
-    /// The next cell of a pass that fits, in its order.
+    /// The next slice of a cell that has none yet, in the order of the passes.
     fn next_unmeasured(&mut self, now_ns: u64) -> Option<CampaignCell> {
         let waiting: Vec<usize> = self.coarse.iter().chain(&self.fine).copied().collect();
         let (index, cell) = self.first_slice(waiting, now_ns)?;
@@ -491,7 +503,8 @@ impl Sweep {
         Some(cell)
     }
 
-    /// Whether this cell is the knee of its operation, at the size nearest to a page.
+    /// Whether a cell is the knee of its operation: the one with the most power at the block size
+    /// nearest to a page.
     fn is_knee(&self, index: usize) -> bool {
         let cell = &self.cells[index];
         if cell.rate() <= 0.0 {
@@ -511,7 +524,7 @@ impl Sweep {
         true
     }
 
-    /// A knee without an interval, once the time left is needed for all of them.
+    /// A slice of a knee without an interval, once all of the time left is needed for such slices.
     fn next_knee(&mut self, now_ns: u64) -> Option<CampaignCell> {
         if !self.coarse.is_empty() {
             return None;
@@ -538,7 +551,7 @@ impl Sweep {
         Some(cell)
     }
 
-    /// The time of a slice of this cell, until the next one can begin.
+    /// The time from the start of a slice of this cell until the next one can begin.
     fn slice_cost_ns(&self, index: usize, now_ns: u64) -> u64 {
         let measured_ns = match self.plan_slice(index, now_ns) {
             Some(slice) => slice.workload.warmup_ns + slice.workload.stop.time_ns.unwrap_or(0),
@@ -547,7 +560,8 @@ impl Sweep {
         measured_ns + self.end_ns(index)
     }
 
-    /// The cell that is known worst, and not the one that was just measured, if there is another.
+    /// A slice of the cell with the widest interval. It is not the cell that was just measured,
+    /// unless no other is left.
     fn next_worst(&mut self, now_ns: u64) -> Option<CampaignCell> {
         let mut open: Vec<usize> = (0..self.cells.len()).collect();
         open.retain(|index| !self.cells[*index].is_over);
@@ -565,7 +579,7 @@ fn in_flight_bytes(workload: &Workload) -> u64 {
     u64::from(workload.block_bytes) * u64::from(workload.depth)
 }
 
-/// When a slice began, warm-up included.
+/// The start of a slice, warm-up included, in nanoseconds after the start of the run.
 fn start_ns(measured: &MeasuredCell) -> u64 {
     let warmup_ns = measured.cell.workload.warmup_ns;
     measured.slice.start_ns.saturating_sub(warmup_ns)

@@ -8,8 +8,11 @@ use diskproof_model::window::{LateRequests, SliceLatency, SliceOp, TimeSlice};
 use std::collections::BTreeMap;
 
 const CELL_NS: u64 = 10_000_000;
+/// A campaign with more cells than this never ends, and its test fails.
+const CELLS_MAX: usize = 5000;
 
-/// A volume whose requests take so long while the limiter lets them pass.
+/// A volume with a limiter. Rates are requests per second, and a request takes `service_ns` while
+/// the limiter lets it pass.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Volume {
     pub(super) service_ns: f64,
@@ -23,16 +26,16 @@ pub(super) struct Volumes {
     volumes: Vec<Volume>,
     tokens: Vec<f64>,
     now_ns: u64,
-    /// Latency of a late request.
+    /// A request that takes longer than this is late, in nanoseconds.
     late_ns: f64,
-    /// What counts at the end: the cells of rows that were not dropped since.
+    /// The cells of rows that were not dropped since.
     pub(super) kept: Vec<MeasuredCell>,
 }
 
 impl Volumes {
     pub(super) fn new(volumes: &[Volume], late_ns: f64) -> Self {
         Self {
-            tokens: volumes.iter().map(|one| one.credit).collect(),
+            tokens: volumes.iter().map(|volume| volume.credit).collect(),
             volumes: volumes.to_vec(),
             now_ns: 0,
             late_ns,
@@ -40,7 +43,7 @@ impl Volumes {
         }
     }
 
-    /// Carries out a campaign, and returns the time that it took.
+    /// Measures the cells of a campaign to its end, and returns the time that it took.
     pub(super) fn carry_out(&mut self, campaign: &mut dyn Campaign) -> u64 {
         let mut done = Vec::new();
         loop {
@@ -54,14 +57,15 @@ impl Volumes {
             let measured = self.measure(&cell);
             self.kept.push(measured.clone());
             done.push(measured);
-            assert!(done.len() < 5000, "it never ends");
+            assert!(done.len() < CELLS_MAX, "the campaign never ends");
         }
     }
 
     fn drop_row(&mut self, row: &CampaignRow) {
-        self.kept.retain(|one| !one.is_of(row));
+        self.kept.retain(|measured| !measured.is_of(row));
     }
 
+    /// Lets one cell of time pass; returns the requests that a side completed in it.
     fn pass(&mut self, side: usize, depth: f64) -> f64 {
         for (tokens, volume) in self.tokens.iter_mut().zip(&self.volumes) {
             *tokens = (*tokens + volume.base * CELL_NS as f64 / 1e9).min(volume.credit);
@@ -127,12 +131,21 @@ impl Volumes {
     }
 }
 
-/// Rates of the cells that count, by side and depth.
-pub(super) fn rates(kept: &[MeasuredCell]) -> Vec<(usize, u32, f64)> {
+/// The rate of a kept cell.
+#[derive(Debug)]
+pub(super) struct KeptRate {
+    pub(super) side: usize,
+    pub(super) depth: u32,
+    pub(super) iops: f64,
+}
+
+/// The rates of the kept cells, in the order in which they were measured.
+pub(super) fn rates(kept: &[MeasuredCell]) -> Vec<KeptRate> {
     kept.iter()
-        .map(|one| {
-            let iops = one.slice.ops[&OpKind::Read].iops;
-            (one.cell.side, one.cell.workload.depth, iops)
+        .map(|measured| KeptRate {
+            side: measured.cell.side,
+            depth: measured.cell.workload.depth,
+            iops: measured.slice.ops[&OpKind::Read].iops,
         })
         .collect()
 }

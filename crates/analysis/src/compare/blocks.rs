@@ -1,5 +1,5 @@
 //! Slices of two sides that followed each other in a live comparison. Each block holds one slice of
-//! either side, in random order: what changes over time is in both and cancels in their ratio.
+//! either side, in random order, so that slow changes affect both and cancel in their ratio.
 
 use super::comparable::Measured;
 use super::figures::SideEstimate;
@@ -32,7 +32,7 @@ struct BlockLogs {
 }
 
 impl<'a> Blocks<'a> {
-    /// Of two runs that were measured in alternation; `None` of others.
+    /// The blocks of two runs that were measured in alternation; `None` of other runs.
     pub(super) fn from_runs(a: &[Measured<'a>], b: &[Measured<'a>]) -> Option<Self> {
         let ([a], [b]) = (a, b) else {
             return None;
@@ -75,7 +75,8 @@ impl<'a> Blocks<'a> {
         if value > 0.0 { Some(value.ln()) } else { None }
     }
 
-    /// How well the ratio of a figure is known by its differences within the blocks. Rates and mean
+    /// Replaces the estimates of both sides by those of the blocks, and returns the difference of
+    /// the logarithms within the blocks. Rates and mean
     /// latencies of both sides become the geometric means of the slices, whose ratio is the mean
     /// ratio of the blocks; percentiles stay those of the merged latencies.
     pub(super) fn replace(
@@ -89,7 +90,7 @@ impl<'a> Blocks<'a> {
         for (log_a, log_b) in std::iter::zip(&logs.a, &logs.b) {
             differences.push(log_b - log_a);
         }
-        let difference = PairedDifference::of(&differences)?;
+        let difference = PairedDifference::from_sample(&differences)?;
         if matches!(figure, Figure::Iops | Figure::Throughput | Figure::Mean) {
             estimates.a = geometric_mean(logs.a, &estimates.a.estimate.unit);
             estimates.b = geometric_mean(logs.b, &estimates.b.estimate.unit);
@@ -100,7 +101,7 @@ impl<'a> Blocks<'a> {
 
 fn geometric_mean(logs: Vec<f64>, unit: &str) -> SideEstimate {
     let count = logs.len() as u64;
-    let sample = SideFigure::of_runs(mean(&logs).exp(), logs, Within::Unknown);
+    let sample = SideFigure::from_runs(mean(&logs).exp(), logs, Within::Unknown);
     SideEstimate::from_sample(sample, count, unit)
 }
 

@@ -1,6 +1,6 @@
-//! Whether two figures of a workload measure the same thing. What was asked, how it was carried out
-//! and what disturbed it must agree. The disk, the machine and the kernel may differ, as people
-//! compare those: see `differences`.
+//! Whether two figures of a workload measure the same thing. The requested workload, the way it was
+//! carried out and every disturbance must agree. The disk, the machine and the kernel may differ,
+//! as people compare those: see `differences`.
 
 use super::reasons::{
     Between, Compared, MeasuredSpan, Reasons, add_findings, cache_text, engine_text, kind_text,
@@ -17,19 +17,21 @@ use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes, format_rate};
 
-/// Share of a span that may be unwritten before reads of it say more about the filesystem than
+/// Up to this share of a span may be unwritten. With more, reads say more about the filesystem than
 /// about the disk.
 const UNWRITTEN_MAX: f64 = 0.01;
-/// Difference in the share of blocks that hold only zeros, from which on the content is not the
-/// same: a disk or a thin volume need not move zeros.
+/// From this difference in the share of zero blocks on, the content is not the same: a disk or a
+/// thin volume need not move zeros.
 const ZERO_SHARE_MAX: f64 = 0.1;
 
 /// A workload in one run.
 #[derive(Clone, Copy)]
 pub(super) struct Measured<'a> {
     /// `A`, `B`, or which of its runs: `A2`.
+    /// The side, or one of its runs: `A`, `B` or `A2`.
     pub name: &'a str,
     pub run: &'a Run<'a>,
+    /// The index of its row in the record.
     pub index: usize,
 }
 
@@ -106,7 +108,7 @@ impl Compared for Measured<'_> {
     }
 }
 
-/// What was asked, and how it was carried out.
+/// Compares the workloads themselves, and how they were carried out.
 fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     let mut pair = reasons.between(&a, &b);
     if let (Some(x), Some(y)) = (a.target(), b.target()) {
@@ -157,7 +159,7 @@ fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     content(&mut pair, a.measurement(), b.measurement());
 }
 
-/// What the span held: zeros and first writes are cheaper on many disks.
+/// Compares the content of the spans: zeros and first writes are cheaper on many disks.
 fn content(pair: &mut Between<'_>, x: &Row, y: &Row) {
     if let (Some(share_x), Some(share_y)) = (zero_share(x), zero_share(y))
         && (share_x - share_y).abs() > ZERO_SHARE_MAX
@@ -185,7 +187,7 @@ fn percent_text(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// Share of the blocks read that hold only zeros; `None` where none was examined.
+/// The share of the blocks read that hold only zeros; `None` where no block was examined.
 fn zero_share(measurement: &Row) -> Option<f64> {
     let zeros = measurement.data.zero_blocks;
     if zeros.sampled == 0 {
@@ -194,7 +196,7 @@ fn zero_share(measurement: &Row) -> Option<f64> {
     Some(zeros.zero as f64 / zeros.sampled as f64)
 }
 
-/// What ran at the same time must be the same by more than its name.
+/// Compares the workloads that ran at the same time: equal names are not enough.
 fn company(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     for name in &a.measurement().figures.together_with {
         if let (Some(x), Some(y)) = (a.companion(name), b.companion(name)) {
@@ -212,8 +214,8 @@ fn unwritten_share(measurement: &Row) -> Option<f64> {
     Some(measurement.data.unwritten_bytes? as f64 / measurement.data.span_bytes.max(1) as f64)
 }
 
-/// Equal, or on both sides all that there is of a device: disks of different sizes are compared as
-/// a whole.
+/// Whether both spans are equal, or both cover their whole device: disks of different sizes are
+/// compared as a whole.
 fn spans_agree(a: Measured<'_>, b: Measured<'_>) -> bool {
     span(a).is_like(span(b)) || (covers_device(a) && covers_device(b))
 }
@@ -254,9 +256,11 @@ fn access_text(access: &Access) -> String {
                 format!("random, normal {spread_percent} %")
             }
             Distribution::HotCold {
-                access_percent: share,
-                size_percent: of,
-            } => format!("random, {share} % of the operations on {of} % of the span"),
+                access_percent,
+                size_percent,
+            } => format!(
+                "random, {access_percent} % of the operations on {size_percent} % of the span"
+            ),
         },
         Access::Zoned { zones } => format!("random in {} zones", zones.len()),
     }

@@ -1,5 +1,5 @@
-//! What else is not the same on both sides, by name: the disk, its firmware, the machine, the
-//! kernel. It is often what the comparison is made for, so none of it keeps figures from being
+//! Differences between the sides apart from the workload: the disk, its firmware, the machine, the
+//! kernel. They are often the reason for the comparison, so they keep no figures from being
 //! compared.
 
 use super::sides::Run;
@@ -12,7 +12,7 @@ use diskproof_model::target::{HostFacts, Layer, LayerKind, Link, TargetIdentity,
 use diskproof_model::units::{counted, format_bytes};
 use std::collections::BTreeSet;
 
-/// Values that are reported where the runs of a side differ among themselves.
+/// At most this many values are shown where the runs of a side differ among themselves.
 const VALUES_MAX: usize = 3;
 
 /// A fact of a record, as text; empty where it is not known. There is one for each disk, target or
@@ -23,13 +23,13 @@ enum Fact {
     Target(fn(&TargetIdentity) -> Option<String>),
     Load(fn(&ObservedDevice) -> Option<String>),
     Host(fn(&HostFacts) -> Option<String>),
-    /// Also from what the disks report about themselves.
+    /// From the layers, else from the disks' own health reports.
     Health(fn(&Record, &[TargetIdentity]) -> Vec<String>),
     Record(fn(&Record) -> Vec<String>),
 }
 
 impl Fact {
-    /// The fact in one text, of these targets of a record.
+    /// The fact as one text, for these targets of a record.
     fn text(self, record: &Record, targets: &[TargetIdentity]) -> String {
         let texts: Vec<String> = match self {
             Self::Disk(say) => disks(targets).flat_map(say).collect(),
@@ -83,10 +83,10 @@ const FACTS: [(&str, Fact); 30] = [
     }),
     disk("disk", |d| Some(model_text(d))),
     health("serial", |r, targets| {
-        of_health(r, targets, |d| &d.serial, |h| &h.serial)
+        disk_texts(r, targets, |d| &d.serial, |h| &h.serial)
     }),
     health("firmware", |r, targets| {
-        of_health(r, targets, |d| &d.firmware, |h| &h.firmware)
+        disk_texts(r, targets, |d| &d.firmware, |h| &h.firmware)
     }),
     disk("disk size", |d| Some(format_bytes(d.size_bytes))),
     disk("link", |d| d.link.as_ref().map(link_text)),
@@ -117,8 +117,8 @@ const FACTS: [(&str, Fact); 30] = [
     record("diskproof", |r| vec![r.tool.version.clone()]),
 ];
 
-/// What differs between two sides. Where the runs of a side differ among themselves, all their
-/// values are reported.
+/// The facts in which two sides differ. Where the runs of a side differ among themselves, all their
+/// values are shown.
 pub(super) fn differences(a: &[Run<'_>], b: &[Run<'_>]) -> Vec<Difference> {
     let mut differences = Vec::new();
     for (what, fact) in FACTS {
@@ -163,7 +163,7 @@ pub(super) fn facts(record: &Record) -> Vec<String> {
         .collect()
 }
 
-/// Facts that tell rows of a fleet apart by their nature: no reason for a difference.
+/// Facts that identify a row of a fleet: they always differ, and explain no difference.
 const IDENTITY: [&str; 4] = ["serial", "path", "machine", "disk"];
 
 /// The facts of one target that may be a reason for its figures, each with its name.
@@ -180,8 +180,8 @@ pub(crate) fn facts_of_target(
     facts
 }
 
-/// The disks of a record in short: model and serial as far as they are known, else the kernel's
-/// name.
+/// The disks of a record by model and serial number. An unknown model is replaced by the kernel's
+/// name of the disk.
 pub(super) fn disk_names(record: &Record) -> Vec<String> {
     disks(&record.targets).map(disk_name).collect()
 }
@@ -200,7 +200,7 @@ fn prepare_commands(record: &Record) -> Vec<String> {
     }
 }
 
-/// Bytes of a request of one direction.
+/// The mean size of a request of one direction; `None` without requests.
 fn mean_size(load: &ObservedDevice, kind: OpKind) -> Option<String> {
     match load.ops.get(&kind) {
         Some(ops) if ops.count > 0 => Some(format_bytes(ops.bytes / ops.count)),
@@ -216,7 +216,8 @@ fn disks(targets: &[TargetIdentity]) -> impl Iterator<Item = &Layer> {
     targets.iter().flat_map(TargetIdentity::disks)
 }
 
-fn of_health(
+/// A text for each disk that has one: as the kernel states it, else as its health report does.
+fn disk_texts(
     record: &Record,
     targets: &[TargetIdentity],
     own: fn(&Layer) -> &Option<String>,
@@ -267,7 +268,7 @@ fn cache_text(cache: WriteCache) -> String {
     .to_owned()
 }
 
-/// Kinds of what lies above the disks, from the top.
+/// The layers of a target from the top, such as `partition on disk`.
 fn stack_text(target: &TargetIdentity) -> Option<String> {
     if target.layers.is_empty() {
         return None;
@@ -292,7 +293,7 @@ fn kind_text(layer: &Layer) -> &'static str {
 fn environment_text(host: &HostFacts) -> String {
     match (&host.hypervisor, &host.container) {
         (Some(hypervisor), Some(container)) => format!("{hypervisor}, {container}"),
-        (Some(one), None) | (None, Some(one)) => one.clone(),
+        (Some(name), None) | (None, Some(name)) => name.clone(),
         (None, None) => "no".to_owned(),
     }
 }

@@ -7,22 +7,22 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::row::OpRow;
 use diskproof_model::series::Cell;
 
-/// Share of the cells that may hold a latency beyond the threshold at which clusters are counted:
-/// where nearly all do, how they cluster cannot be seen.
+/// The threshold at which clusters are counted is so high that at most this share of the cells hold
+/// a latency beyond it. Clusters cannot be seen where nearly all cells do.
 const BUSY_CELLS_MAX: f64 = 0.9;
-/// The extremal index is not trusted below this: a hundred latencies that always come together.
+/// The lowest extremal index that is trusted: at this one, latencies come in groups of a hundred.
 const INDEX_MIN: f64 = 0.01;
-/// A step of the percentile curve is this many points to the next halving of what lies beyond.
+/// The percentile curve has this many points for each halving of the share beyond.
 const STEPS_A_HALVING: i32 = 4;
-/// The fewest latencies beyond a percentile that is reported.
+/// A percentile is reported if at least this many latencies lie beyond it.
 const BEYOND_MIN: f64 = 10.0;
 
 /// A latency distribution as its filled buckets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LatencyDistribution {
-    /// Upper end of each filled bucket, in nanoseconds.
+    /// The upper end of each filled bucket, in nanoseconds, ascending.
     uppers: Vec<u64>,
-    /// Latencies up to there.
+    /// The number of latencies up to each of these ends.
     cumulative: Vec<u64>,
     mean_ns: f64,
     /// Variance over the square of the mean.
@@ -42,14 +42,14 @@ impl LatencyDistribution {
     pub(super) fn merged<'a>(
         histograms: impl IntoIterator<Item = &'a LatencyHistogram>,
     ) -> Option<Self> {
-        let mut all = LatencyHistogram::new();
+        let mut merged = LatencyHistogram::new();
         for histogram in histograms {
-            all.merge(histogram);
+            merged.merge(histogram);
         }
-        let max_ns = all.max_ns();
+        let max_ns = merged.max_ns();
         let (mut seen, mut sum, mut squares) = (0, 0.0, 0.0);
         let mut result = Self::default();
-        for bucket in all.buckets() {
+        for bucket in merged.buckets() {
             let (low, width, n) = (bucket.low_ns, bucket.width_ns, bucket.count);
             seen += n;
             result.uppers.push((low + width - 1).min(max_ns.max(low)));
@@ -70,7 +70,7 @@ impl LatencyDistribution {
         Some(result)
     }
 
-    /// Number of latencies.
+    /// The number of latencies.
     pub(super) fn count(&self) -> u64 {
         self.cumulative.last().copied().unwrap_or(0)
     }
@@ -80,8 +80,8 @@ impl LatencyDistribution {
         self.dispersion
     }
 
-    /// The same for latencies between the 16th and 84th percentile alone, as if they were part of a
-    /// normal distribution: what varies among typical ones.
+    /// The dispersion of a normal distribution with the same 16th and 84th percentiles: it
+    /// describes typical latencies without the tail. At most [`Self::dispersion`].
     pub(super) fn typical_dispersion(&self) -> f64 {
         let (low, middle, high) = (
             self.quantile_ns(0.16),
@@ -101,7 +101,7 @@ impl LatencyDistribution {
         upper.copied().unwrap_or(0)
     }
 
-    /// The same, or `None` where fewer than ten lie beyond.
+    /// The quantile, or `None` where fewer than [`BEYOND_MIN`] latencies lie beyond it.
     pub(super) fn percentile(&self, quantile: f64) -> Option<u64> {
         let beyond = self.count() as f64 * (1.0 - quantile) + 1e-6;
         if beyond >= BEYOND_MIN {
@@ -111,7 +111,7 @@ impl LatencyDistribution {
         }
     }
 
-    /// Share of the latencies that are longer than `ns`.
+    /// The share of the latencies that are longer than `ns`.
     fn beyond(&self, ns: u64) -> f64 {
         let seen = match self.uppers.partition_point(|upper| *upper <= ns) {
             0 => 0,
@@ -120,14 +120,14 @@ impl LatencyDistribution {
         1.0 - seen as f64 / self.count() as f64
     }
 
-    /// Upper end of the bucket that holds `ns`: the histogram tells no finer.
+    /// The upper end of the bucket that holds `ns`: the histogram is no finer.
     fn bucket_end(&self, ns: u64) -> u64 {
         let index = self.uppers.partition_point(|upper| *upper < ns);
         self.uppers.get(index).copied().unwrap_or(ns)
     }
 
-    /// Points for a chart: evenly spaced as HdrHistogram plots them, as far as ten latencies lie
-    /// beyond.
+    /// The points of a percentile chart, spaced as HdrHistogram spaces them, up to the last
+    /// percentile that may be reported.
     pub(super) fn points(&self) -> Vec<PercentilePoint> {
         let mut points = Vec::new();
         for step in 0.. {
@@ -145,8 +145,7 @@ impl LatencyDistribution {
     }
 }
 
-/// Latencies that come in clusters tell less than as many independent ones: how many of them make
-/// one, at `quantile`.
+/// The number of clustered latencies that are worth one independent latency at `quantile`.
 ///
 /// A record keeps the longest latency of each cell of its series. Where latencies were independent,
 /// the share of cells with one beyond a threshold would follow from the histogram; where they
@@ -188,8 +187,8 @@ pub(super) fn cluster_size(
     (2.0 - index) / index * widening(&busy)
 }
 
-/// θ such that Σ (1 − (1 − share)^(θ n)) over the cells' operations n is the number of cells that
-/// were seen to have one.
+/// The θ at which Σ (1 − (1 − share)^(θ n)), over the operations n of each cell, is the number of
+/// cells `seen` beyond the threshold.
 fn extremal_index(cells: &[Cell], share: f64, seen: f64) -> f64 {
     let (mut low, mut high) = (INDEX_MIN, 1.0);
     if expected_busy(cells, share, high) <= seen {
@@ -207,7 +206,7 @@ fn extremal_index(cells: &[Cell], share: f64, seen: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The cells that have a latency beyond the threshold where θ is `index`.
+/// The expected number of cells with a latency beyond the threshold if θ is `index`.
 fn expected_busy(cells: &[Cell], share: f64, index: f64) -> f64 {
     cells
         .iter()

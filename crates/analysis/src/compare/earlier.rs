@@ -1,5 +1,5 @@
-//! Earlier runs of the same target and plan: they are compared with nothing, but show how much a
-//! figure varies from run to run, on the sides of a comparison or of a single run.
+//! Earlier runs of the same target and plan. They are not compared with anything, but show how much
+//! a figure varies from run to run, on the sides of a comparison or of a single run.
 //!
 //! Of a single run the interval is the one in which the next run lies: the mean of the logarithms ±
 //! t·s·√(1 + 1/n) (Hahn & Meeker 1991, 4.7). The slices of one run cannot show what changes from
@@ -19,14 +19,14 @@ use diskproof_model::row::Row;
 use diskproof_model::trend::RunToRun;
 use std::collections::BTreeMap;
 
-/// Groups of runs that differ in nothing that is known: one label, one state of disk and machine.
+/// Groups of earlier runs that agree in their label and in every known fact about disk and machine.
 pub(super) struct EarlierRuns<'a> {
     groups: Vec<Vec<&'a Run<'a>>>,
 }
 
 impl<'a> EarlierRuns<'a> {
-    /// Those of `history` (one group for each label) that began before the newest run of the
-    /// comparison, and repeat the plan of one of its runs on the same target.
+    /// The runs of `history` (one group for each label) that began before the newest run of the
+    /// comparison and repeat the plan of one of its runs on the same target.
     pub(super) fn from_history(history: &'a [RunGroup<'a>], sides: &Sides<'_>) -> Self {
         let mut groups = Vec::new();
         for group in history {
@@ -42,8 +42,8 @@ impl<'a> EarlierRuns<'a> {
         Self { groups }
     }
 
-    /// In each group, what `find` finds in its runs and repeats `first`. One run shows no
-    /// variation.
+    /// For each group, the figures that `find` finds in its runs, if they repeat `first`. Groups
+    /// with fewer than two are skipped, because one run shows no variation.
     pub(super) fn repeats_of<'s, T: Compared>(
         &'s self,
         first: T,
@@ -67,8 +67,8 @@ impl<'a> EarlierRuns<'a> {
     }
 }
 
-/// Whether a run that is none of the compared ones began before the newest of them, and repeats
-/// the plan of one.
+/// Whether a run began before the newest of the compared runs, repeats the plan of one of them, and
+/// is none of them.
 fn is_earlier(record: &Record, sides: &Sides<'_>) -> bool {
     let mut is_before = false;
     let mut is_repeated = false;
@@ -83,7 +83,7 @@ fn is_earlier(record: &Record, sides: &Sides<'_>) -> bool {
     is_before && is_repeated
 }
 
-/// Whether a run did the same on the same target: machine, paths, disks, verb and tasks.
+/// Whether a run repeats another: machine, paths, verb and tasks agree.
 pub(super) fn repeats(run: &Record, other: &Record) -> bool {
     run.plan.origin.verb == other.plan.origin.verb
         && run.host.name == other.host.name
@@ -91,30 +91,30 @@ pub(super) fn repeats(run: &Record, other: &Record) -> bool {
         && run.plan.tasks == other.plan.tasks
 }
 
-/// The fewest earlier runs: the interval of two runs is wider than nine standard deviations, that
-/// of three wider than four.
+/// With fewer earlier runs nothing is said: the interval from two runs is wider than nine standard
+/// deviations, that from three wider than four.
 const EARLIER_RUNS_MIN: usize = 3;
 
-/// Of every measurement of `record`, in their order; `None` where too few of the earlier runs
-/// repeat it.
+/// The variation of each measurement of `record` from run to run, in their order; `None` where too
+/// few earlier runs repeat it.
 pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunToRun>> {
-    let this = unnamed_run(record);
+    let own_run = unnamed_run(record);
     let own_facts = facts(record);
     let alike: Vec<Run<'_>> = earlier
         .iter()
         .filter(|other| repeats(record, other) && facts(other) == own_facts)
         .map(unnamed_run)
         .collect();
-    let mut found = Vec::new();
+    let mut variations = Vec::new();
     for index in 0..record.measurements.len() {
         let measured = Measured {
             name: "this run",
-            run: &this,
+            run: &own_run,
             index,
         };
-        found.push(of_workload(measured, &alike));
+        variations.push(variation(measured, &alike));
     }
-    found
+    variations
 }
 
 fn unnamed_run(record: &Record) -> Run<'_> {
@@ -124,13 +124,13 @@ fn unnamed_run(record: &Record) -> Run<'_> {
     }
 }
 
-fn of_workload(this: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
-    let measurement = this.measurement();
+fn variation(own: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
+    let measurement = own.measurement();
     let key = WorkloadKey::from_row(measurement);
     let mut rates = Vec::new();
     for run in runs {
         if let Some(other) = Measured::find("an earlier run", run, key)
-            && reasons::repeats(this, other)
+            && reasons::repeats(own, other)
         {
             rates.extend(rate(other));
         }
@@ -139,7 +139,7 @@ fn of_workload(this: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
         return None;
     }
     let mut logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
-    logs.push(rate(this)?.ln());
+    logs.push(rate(own)?.ln());
     let (centre, n) = (mean(&logs), logs.len() as f64);
     let squares: f64 = logs.iter().map(|log| (log - centre).powi(2)).sum();
     let deviation = (squares / (n - 1.0)).sqrt();
@@ -158,7 +158,8 @@ fn of_workload(this: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
     })
 }
 
-/// The half-widths of all kinds that count, which vary together.
+/// The half-width of the headline rate: half-widths of several kinds add up, as these vary
+/// together.
 fn within(measurement: &Row) -> Option<f64> {
     let ops = measurement.headline_ops();
     ops.iter()
@@ -166,7 +167,7 @@ fn within(measurement: &Row) -> Option<f64> {
         .sum()
 }
 
-/// Widens the intervals of a row to the variation between runs.
+/// Widens the intervals of a row's rates to the variation from run to run.
 pub(crate) fn widen(measurement: &mut Row) {
     let Some(runs) = measurement.run_to_run else {
         return;
@@ -179,7 +180,7 @@ pub(crate) fn widen(measurement: &mut Row) {
     }
 }
 
-/// Operations per second of all kinds that count.
+/// The headline rate in operations per second.
 fn rate(measured: Measured<'_>) -> Option<f64> {
     let rate = figures::rate(&[measured.measurement()], None, Figure::Iops)?;
     Some(rate.estimate.value)

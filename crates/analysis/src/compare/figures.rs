@@ -1,5 +1,5 @@
-//! The figures of a workload on one side of a comparison, each with its uncertainty. Takes
-//! comparability for granted.
+//! The figures of a workload on one side of a comparison, each with its uncertainty. Assumes that
+//! the runs are comparable.
 //!
 //! * A rate has the record's own interval: batch means of the finest series, widened for
 //!   correlation.
@@ -23,27 +23,27 @@ use diskproof_model::record::Estimate;
 use diskproof_model::row::{LatencySummary, OpRow, Row};
 use diskproof_model::window::SliceOp;
 
-/// A dispersion below this is that of one bucket: all latencies are alike.
+/// Below this dispersion all latencies are in one bucket of the histogram.
 const DISPERSION_MIN: f64 = 1e-9;
 
-/// Percentiles from here on are those of long latencies; below of typical ones.
+/// From this quantile on a percentile is about long latencies, below it about typical ones.
 const TAIL_FROM: f64 = 0.9;
 
-/// A cell of the series with less than this share of the usual number of operations is one in which
-/// the disk stalled.
+/// The disk stalled in a cell of the series with less than this share of the usual number of
+/// operations.
 const STALLED: f64 = 0.8;
 
 /// The same workload in every run of a side.
 pub(super) type Runs<'a> = [&'a Row];
 
-/// A figure, for the table and for the ratio.
+/// A figure of one side: rounded to what the table shows, and as the ratio needs it.
 pub(super) struct SideEstimate {
     pub estimate: Estimate,
     pub sample: SideFigure,
 }
 
 impl SideEstimate {
-    /// The estimate of `n` runs, or of one that is worth so many.
+    /// The estimate from `n` runs, or from one run with `n` independent values.
     pub(super) fn from_sample(sample: SideFigure, n: u64, unit: &str) -> Self {
         Self {
             estimate: estimate_of(&sample, n, unit),
@@ -58,11 +58,11 @@ pub(super) fn rate(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Optio
     for measurement in runs {
         estimates.push(rate_of(measurement, op, figure)?);
     }
-    of_estimates(&estimates)
+    from_estimates(&estimates)
 }
 
-/// A latency figure of one kind of operation; `None` where there is none or too few requests lie
-/// beyond it.
+/// A latency figure of one kind of operation; `None` where there are no such operations, or too few
+/// requests lie beyond it.
 pub(super) fn latency(runs: &Runs<'_>, op: OpKind, figure: Figure) -> Option<SideEstimate> {
     let mut op_runs = Vec::new();
     for measurement in runs {
@@ -71,7 +71,7 @@ pub(super) fn latency(runs: &Runs<'_>, op: OpKind, figure: Figure) -> Option<Sid
     match figure {
         Figure::Mean => {
             let means: Vec<Estimate> = op_runs.iter().map(OpRun::mean).collect();
-            of_estimates(&means)
+            from_estimates(&means)
         }
         Figure::P50 => percentile(&op_runs, 0.50),
         Figure::P99 => percentile(&op_runs, 0.99),
@@ -80,7 +80,7 @@ pub(super) fn latency(runs: &Runs<'_>, op: OpKind, figure: Figure) -> Option<Sid
     }
 }
 
-/// The latencies of all runs together.
+/// The latencies of all runs, merged.
 pub(super) fn distribution(runs: &Runs<'_>, op: OpKind) -> Option<LatencyDistribution> {
     let mut latencies = Vec::new();
     for measurement in runs {
@@ -91,24 +91,24 @@ pub(super) fn distribution(runs: &Runs<'_>, op: OpKind) -> Option<LatencyDistrib
 
 fn rate_of(measurement: &Row, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {
     match op {
-        Some(op) => Some(of_operation(measurement.op(op)?, figure)),
+        Some(op) => Some(rate_of_operation(measurement.op(op)?, figure)),
         None => total_rate(measurement, figure),
     }
 }
 
-fn of_operation(op: OpRow<'_>, figure: Figure) -> Estimate {
+fn rate_of_operation(op: OpRow<'_>, figure: Figure) -> Estimate {
     match figure {
         Figure::Throughput => op.figures.throughput.clone(),
         _ => op.figures.iops.clone(),
     }
 }
 
-/// The rate of all headline operations. Whether the next one reads or writes is drawn by lot, so
-/// reads and writes by themselves vary more than both together: the interval comes from the sum of
-/// their series. Where that is too short, their errors are taken to add up in full.
+/// The rate of all headline operations. Chance decides whether the next one reads or writes, so
+/// reads and writes by themselves vary more than their sum: the interval comes from the sum of
+/// their series. Where that is too short, their errors are added in full.
 fn total_rate(measurement: &Row, figure: Figure) -> Option<Estimate> {
     let ops = measurement.headline_ops();
-    let parts = ops.iter().map(|(_, op)| of_operation(*op, figure));
+    let parts = ops.iter().map(|(_, op)| rate_of_operation(*op, figure));
     let sum = estimate::sum_of(parts)?;
     let mut series = ops.first()?.1.data.shown_series();
     if series.interval_ns == 0 {
@@ -122,7 +122,11 @@ fn total_rate(measurement: &Row, figure: Figure) -> Option<Estimate> {
     for (_, op) in &ops[1..] {
         series.merge(&op.data.shown_series());
     }
-    let rates = estimate::rate_after(&series, measurement.data.wall_ns, Settling::of(measurement));
+    let rates = estimate::rate_after(
+        &series,
+        measurement.data.wall_ns,
+        Settling::of_row(measurement),
+    );
     let together = match figure {
         Figure::Throughput => rates.bytes,
         _ => rates.ops,
@@ -165,23 +169,29 @@ fn slice_rate(op: &SliceOp, figure: Figure) -> f64 {
     }
 }
 
-/// From the estimates of several runs, or of one.
-pub(super) fn of_estimates(estimates: &[Estimate]) -> Option<SideEstimate> {
+/// The figure of a side from the estimates of its runs; `None` where one of them is not positive.
+pub(super) fn from_estimates(estimates: &[Estimate]) -> Option<SideEstimate> {
     let first = estimates.first()?;
     if !estimates.iter().all(is_known) {
         return None;
     }
-    let logs: Vec<f64> = estimates.iter().map(|e| e.value.ln()).collect();
+    let logs: Vec<f64> = estimates
+        .iter()
+        .map(|estimate| estimate.value.ln())
+        .collect();
     let value = mean(&logs).exp();
     let errors: Option<Vec<f64>> = estimates.iter().map(relative_error).collect();
     let within = match errors {
-        Some(errors) => Within::Error {
-            error: errors.iter().map(|e| e * e).sum::<f64>().sqrt() / errors.len() as f64,
-            freedom: (first.n.max(2) - 1) as f64,
-        },
+        Some(errors) => {
+            let squares: f64 = errors.iter().map(|error| error * error).sum();
+            Within::Error {
+                error: squares.sqrt() / errors.len() as f64,
+                freedom: (first.n.max(2) - 1) as f64,
+            }
+        }
         None => Within::Unknown,
     };
-    let sample = SideFigure::of_runs(value, logs, within);
+    let sample = SideFigure::from_runs(value, logs, within);
     let n = match estimates.len() {
         1 => first.n,
         n => n as u64,
@@ -193,16 +203,16 @@ fn is_known(estimate: &Estimate) -> bool {
     estimate.value > 0.0 && estimate.value.is_finite()
 }
 
-/// Standard error over value.
+/// The standard error as a share of the value.
 fn relative_error(estimate: &Estimate) -> Option<f64> {
     Some(estimate.half_width_95? / multiple_95((estimate.n.max(2) - 1) as f64) / estimate.value)
 }
 
-/// For the table: the half-width is the longer arm.
+/// The estimate for the table. Its half-width is the longer arm of the interval.
 fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
     let multiple = multiple_95(sample.freedom());
     let longer = match sample.within {
-        // Exactly what the record says; by logarithms it would be a little more.
+        // This repeats the record; by logarithms it would be a little more.
         Within::Error { error, .. } if sample.spread.is_none() => error * multiple,
         _ => {
             let below = sample.arm(Arm::Below, multiple);
@@ -219,7 +229,8 @@ fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
     Estimate::new(n, sample.value, half_width_95, unit)
 }
 
-/// Under an offered load the time from the intended start counts, else that from the submission.
+/// The latency that counts: under an offered load from the intended start, else from the
+/// submission.
 fn latency_of(op: OpRow<'_>) -> &LatencySummary {
     op.figures
         .latency_intended
@@ -232,7 +243,7 @@ struct OpRun<'a> {
     op: OpRow<'a>,
     distribution: LatencyDistribution,
     is_open_loop: bool,
-    /// Rate and number of all operations that share the requests in flight.
+    /// Rate and number of all operations in flight together; `None` where these are the only ones.
     shared: Option<(Estimate, u64)>,
 }
 
@@ -260,7 +271,7 @@ impl<'a> OpRun<'a> {
         })
     }
 
-    /// The rate of everything in flight.
+    /// The rate of all operations in flight.
     fn rate(&self) -> &Estimate {
         match &self.shared {
             Some((rate, _)) => rate,
@@ -268,7 +279,8 @@ impl<'a> OpRun<'a> {
         }
     }
 
-    /// The rate's relative standard error; it says nothing of latencies where the load is offered.
+    /// The relative standard error of that rate; `None` under an offered load, whose rate says
+    /// nothing about latencies.
     fn rate_error(&self) -> Option<f64> {
         let rate = self.rate();
         if !self.is_open_loop && rate.value > 0.0 {
@@ -287,8 +299,8 @@ impl<'a> OpRun<'a> {
         (batches.max(2) - 1) as f64
     }
 
-    /// How many latencies make one independent one, at `quantile`; `None` where too little was
-    /// measured to tell.
+    /// The number of latencies that are worth one independent latency at `quantile`; `None` where
+    /// too little was measured.
     fn latencies_per_one(&self, quantile: f64) -> Option<f64> {
         let clusters = cluster_size(self.op, &self.distribution, quantile);
         if self.is_open_loop {
@@ -298,9 +310,8 @@ impl<'a> OpRun<'a> {
             return None;
         }
         // Independent latencies make the rate of a closed loop vary by their dispersion over their
-        // number (renewal theory). How typical ones wander is hidden behind the stalls of a
-        // few; so all that the rate varies is put down to the typical ones where one of them is
-        // asked for.
+        // number (renewal theory). A few stalls hide how typical latencies wander. Below the tail
+        // all variation of the rate is therefore attributed to the typical ones.
         let dispersion = if quantile < TAIL_FROM {
             self.distribution.typical_dispersion()
         } else {
@@ -319,14 +330,14 @@ impl<'a> OpRun<'a> {
         Some(per_one.max(1.0))
     }
 
-    /// How many independent latencies its own are worth, at `quantile`.
+    /// The number of independent latencies that its latencies are worth at `quantile`.
     fn independent_latencies(&self, quantile: f64) -> Option<f64> {
         Some(self.distribution.count() as f64 / self.latencies_per_one(quantile)?)
     }
 
-    /// How many make one if all in a cell of the series are alike, and cells as correlated as their
-    /// counts: it cannot be worse. Cells in which the disk stalled are looked at and looked
-    /// away from: a few of them hide how the others wander.
+    /// An upper limit of [`Self::latencies_per_one`]: all latencies in a cell of the series are
+    /// alike, and cells are as correlated as their counts. Counts are examined with and without the
+    /// cells in which the disk stalled, because a few of these hide how the others wander.
     fn latencies_per_cell(&self) -> f64 {
         let cells = &self.op.data.shown_series().cells;
         let counts: Vec<f64> = cells.iter().map(|cell| cell.ops as f64).collect();
@@ -338,11 +349,11 @@ impl<'a> OpRun<'a> {
         let usual = STALLED * sorted[sorted.len() / 2];
         let mut flowing = counts.clone();
         flowing.retain(|count| *count >= usual);
-        let of_flowing = match flowing.len() {
+        let flowing_widening = match flowing.len() {
             ..=1 => 1.0,
             _ => estimate::widening(&flowing),
         };
-        let wide = of_flowing.max(estimate::widening(&counts));
+        let wide = flowing_widening.max(estimate::widening(&counts));
         self.distribution.count() as f64 / counts.len() as f64 * wide
     }
 
@@ -357,7 +368,7 @@ impl<'a> OpRun<'a> {
                 .map(|per_one| independent * per_one.sqrt()),
         };
         let n = self.freedom() as u64 + 1;
-        let half_width = error.map(|e| e * multiple_95((n - 1) as f64) * value);
+        let half_width = error.map(|error| error * multiple_95((n - 1) as f64) * value);
         Estimate::new(n, value, half_width, "ns")
     }
 }
@@ -365,10 +376,10 @@ impl<'a> OpRun<'a> {
 fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<SideEstimate> {
     let merged = LatencyDistribution::merged(runs.iter().map(|run| run.op.seen_latencies()))?;
     let value = merged.percentile(quantile)? as f64;
-    let mut each = Vec::new();
+    let mut logs = Vec::new();
     for run in runs {
         let ns = run.distribution.quantile_ns(quantile).max(1) as f64;
-        each.push(ns.ln());
+        logs.push(ns.ln());
     }
     let effective: Option<f64> = runs
         .iter()
@@ -391,6 +402,6 @@ fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<SideEstimate> {
         (1, Some(effective)) => effective as u64,
         (n, _) => n as u64,
     };
-    let sample = SideFigure::of_runs(value.max(1.0), each, within);
+    let sample = SideFigure::from_runs(value.max(1.0), logs, within);
     Some(SideEstimate::from_sample(sample, n, "ns"))
 }

@@ -1,6 +1,6 @@
-//! The metrics of many small files: the rate of every step that both sides did, and whether a step
-//! measures the same in two runs. The number of rounds and the time may differ: rounds are
-//! repetitions.
+//! The metrics of many small files: the rate of each step that both sides did, and whether a step
+//! measures the same thing in two runs. The number of rounds and the time may differ, because
+//! rounds are repetitions.
 
 use super::earlier::EarlierRuns;
 use super::pair::{ComparedRow, Pair};
@@ -12,7 +12,7 @@ use diskproof_model::measurement::StopReason;
 use diskproof_model::record::{FileStepRow, FilesRecord, Record};
 use diskproof_model::units::{counted, format_bytes};
 
-/// A row for each step; those that only one side did go to `unmatched`.
+/// A row for each step that both sides did. Other steps are added to `unmatched`.
 pub(super) fn rows(
     sides: &Sides<'_>,
     earlier: &EarlierRuns<'_>,
@@ -31,15 +31,12 @@ pub(super) fn rows(
     rows
 }
 
-/// Files per second of a step.
+/// The row of a step: files per second.
 fn row(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<ComparedRow> {
     let estimates = pair.figures(|run| Some(run.step().figures.iops.clone()))?;
     let joined = estimates.joined();
-    let wall_ns = pair
-        .all()
-        .map(|run| run.step().data.wall_ns)
-        .max()
-        .unwrap_or(0);
+    let walls = pair.parts().map(|part| part.step().data.wall_ns);
+    let wall_ns = walls.max().unwrap_or(0);
     let mut row = ComparedRow::new(
         format!("{subject}.{}", Figure::Iops.as_str()),
         subject,
@@ -53,26 +50,26 @@ fn row(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<ComparedRow> {
     Some(row)
 }
 
-/// Every step of either side, the baseline's first.
+/// The steps of both sides, each once, the baseline's first.
 fn steps(sides: &Sides<'_>) -> Vec<FileStep> {
-    let mut all = Vec::new();
+    let mut steps = Vec::new();
     for named in sides.runs() {
         let Some(files) = named.run.record.files() else {
             continue;
         };
         for row in &files.steps {
-            if !all.contains(&row.data.step) {
-                all.push(row.data.step);
+            if !steps.contains(&row.data.step) {
+                steps.push(row.data.step);
             }
         }
     }
-    all
+    steps
 }
 
 /// A step in one run.
 #[derive(Clone, Copy)]
 pub(super) struct StepOfRun<'a> {
-    /// `A`, `B`, or which of its runs: `A2`.
+    /// The side, or one of its runs: `A`, `B` or `A2`.
     pub name: &'a str,
     pub run: &'a Run<'a>,
     pub plan: &'a FilesPlan,
@@ -121,18 +118,24 @@ impl Compared for StepOfRun<'_> {
         pair.add_if_different("threads-differ", x.threads, y.threads, threads_text);
         pair.add_if_different("fsync-differs", x.sync, y.sync, sync_text);
         pair.add_if_different("order-differs", &x.orders, &y.orders, order_text);
-        // A cache that one run emptied and the other did not.
-        let (x, y) = (&self.files.caches, &other.files.caches);
+        // One run may have emptied a cache that the other kept.
+        let (own_caches, other_caches) = (&self.files.caches, &other.files.caches);
         let operation = self.step().data.step.operation;
         if matches!(operation, FileOperation::Stat | FileOperation::Read) {
-            pair.add_if_different("cache-differs", x.names, y.names, |state| {
-                format!("names {}", state_text(*state))
-            });
+            pair.add_if_different(
+                "cache-differs",
+                own_caches.names,
+                other_caches.names,
+                |state| format!("names {}", state_text(*state)),
+            );
         }
         if operation == FileOperation::Read {
-            pair.add_if_different("cache-differs", x.pages, y.pages, |state| {
-                format!("content {}", state_text(*state))
-            });
+            pair.add_if_different(
+                "cache-differs",
+                own_caches.pages,
+                other_caches.pages,
+                |state| format!("content {}", state_text(*state)),
+            );
         }
     }
 

@@ -1,6 +1,6 @@
-//! Conditions on a comparison, which fail a build when a disk gets slower:
-//! `random-read-d32.iops<-5%`. Metrics have the names of `--expect`; the value is the change from
-//! the baseline. And why a comparison cannot be made.
+//! Conditions that make a comparison fail, such as `random-read-d32.iops<-5%`, to fail a build when
+//! a disk gets slower. Metrics have the names of `--expect`; the value is the change from the
+//! baseline. Also the errors of comparisons that cannot be made.
 
 use crate::expect::Relation;
 use diskproof_model::comparison::{
@@ -13,11 +13,11 @@ use std::str::FromStr;
 /// A condition under which a comparison counts as failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
-    /// As given.
+    /// The condition as the user wrote it.
     pub expression: String,
-    /// The metric to compare.
+    /// The metric, such as `random-read-d32.iops`.
     pub metric: String,
-    /// How the change must relate to the threshold.
+    /// The relation that fails the comparison, between the change and the threshold.
     pub relation: Relation,
     /// The threshold as a share: −0.05 is 5 % less than the baseline.
     pub change: f64,
@@ -26,16 +26,16 @@ pub struct Limit {
 /// A condition that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// No relation.
+    /// It has no relation.
     #[error(
         "'{0}' is not a comparison; write WORKLOAD.METRIC<CHANGE with <, >, <= or >=, such as \
          random-read-d32.iops<-5% or commit-fdatasync.p99>10%"
     )]
     Relation(String),
-    /// No metric.
+    /// It does not name a metric.
     #[error("'{0}' has no metric; write WORKLOAD.METRIC, such as random-read-d32.iops")]
     Metric(String),
-    /// No change in percent.
+    /// Its value is not a change in percent.
     #[error("'{0}' is not a change; write it in percent of the baseline, such as -5% or 10%")]
     Change(String),
 }
@@ -44,9 +44,9 @@ impl FromStr for Limit {
     type Err = LimitError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let text = text.trim();
-        let (metric, relation, change) =
-            Relation::split(text).ok_or_else(|| LimitError::Relation(text.to_owned()))?;
+        let expression = text.trim();
+        let (metric, relation, change) = Relation::split(expression)
+            .ok_or_else(|| LimitError::Relation(expression.to_owned()))?;
         if !metric.contains('.') || metric.starts_with('.') || metric.ends_with('.') {
             return Err(LimitError::Metric(metric.to_owned()));
         }
@@ -54,7 +54,7 @@ impl FromStr for Limit {
             return Err(LimitError::Change(change.to_owned()));
         };
         Ok(Self {
-            expression: text.to_owned(),
+            expression: expression.to_owned(),
             metric: metric.to_owned(),
             relation,
             change: percent / 100.0,
@@ -64,7 +64,7 @@ impl FromStr for Limit {
 
 fn parse_percent(text: &str) -> Option<f64> {
     let percent: f64 = text.strip_suffix('%')?.trim().parse().ok()?;
-    // Nothing loses more than all of itself.
+    // A loss of more than 100 % is impossible.
     if percent.is_finite() && percent >= -100.0 {
         Some(percent)
     } else {
@@ -90,7 +90,7 @@ impl Limit {
         self.metric == format!("{prefix}{subject}.{}.{figure}", op.as_str())
     }
 
-    /// Whether a candidate has the metric, or one side has what it is a figure of.
+    /// Whether a candidate has the metric, or one side has its subject.
     fn is_known_in(&self, candidate: &Candidate) -> bool {
         for metric in &candidate.metrics {
             if self.is_on(metric) || self.is_figure_of(&metric.subject) {
@@ -113,12 +113,11 @@ impl Limit {
         }
     }
 
-    /// Holds it against a comparison.
+    /// Evaluates the condition on a candidate.
     ///
-    /// It holds when the change lies beyond the threshold and, where no change at all would not be
-    /// beyond it, the 95 % interval excludes that there is none: noise alone must not fail a
-    /// build. A threshold of −5 % is therefore passed over by a change that lies beyond it but
-    /// might be chance.
+    /// It holds if the change lies beyond the threshold, and the 95 % interval excludes a change of
+    /// zero unless zero itself lies beyond the threshold: noise alone must not fail a build. So a
+    /// change beyond −5 % that may be chance does not fail the condition `<-5%`.
     pub(super) fn evaluate(&self, candidate: &Candidate) -> Condition {
         let metric = candidate.metrics.iter().find(|metric| self.is_on(metric));
         let (outcome, why) = match metric {
@@ -145,8 +144,8 @@ impl Limit {
 
     fn judge(&self, metric: &MetricComparison) -> (ConditionOutcome, String) {
         if metric.verdict == Verdict::NotComparable {
-            let why: Vec<&str> = metric.reasons.iter().map(|r| r.why.as_str()).collect();
-            let why = format!("not comparable: {}", why.join("; "));
+            let reasons: Vec<&str> = metric.reasons.iter().map(|r| r.why.as_str()).collect();
+            let why = format!("not comparable: {}", reasons.join("; "));
             return (ConditionOutcome::Unanswered, why);
         }
         let Some(ratio) = metric.ratio else {
@@ -186,21 +185,21 @@ fn interval_text(ratio: Ratio) -> String {
     }
 }
 
-/// `iops`, `read.p99`, `average`
+/// Whether a name is that of a figure, such as `iops`, `read.p99` or `average`.
 fn is_figure(name: &str) -> bool {
     let mut figure = name;
     for op in OpKind::ALL {
-        if let Some(rest) = name.strip_prefix(op.as_str())
-            && let Some(rest) = rest.strip_prefix('.')
+        if let Some(suffix) = name.strip_prefix(op.as_str())
+            && let Some(figure_name) = suffix.strip_prefix('.')
         {
-            figure = rest;
+            figure = figure_name;
         }
     }
     Figure::ALL.iter().any(|known| known.as_str() == figure)
 }
 
-/// A misspelt metric would pass every build: every limit must name a metric of at least one
-/// candidate, or a subject that one side has.
+/// Fails if a limit names neither a metric of a candidate nor a subject of a side: a misspelt
+/// metric would pass every build.
 pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), CompareError> {
     for limit in limits {
         if !candidates
@@ -217,7 +216,7 @@ pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), Comp
     Ok(())
 }
 
-/// The metrics that a limit may name.
+/// The metrics that a limit may name, for the error message.
 fn metrics_text(candidates: &[Candidate]) -> String {
     let known: BTreeSet<&str> = candidates
         .iter()
@@ -233,20 +232,20 @@ fn metrics_text(candidates: &[Candidate]) -> String {
 /// A comparison that cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
-    /// A margin outside of 0 % to 100 %.
+    /// The margin is outside of 0 % to 100 %.
     #[error("the margin {0} is not between 0 % and 100 %; use for example --margin 2%")]
     Margin(String),
-    /// A side without runs.
+    /// A side has no runs.
     #[error("{0}: no run to compare; name at least one")]
     Empty(String),
-    /// A condition on a metric that no run has.
+    /// A condition is on a metric that no run has.
     #[error("--fail-on '{expression}': no metric is named '{metric}'; use one of {known}")]
     Metric {
-        /// As given.
+        /// The condition as the user wrote it.
         expression: String,
-        /// What it names.
+        /// The metric in it.
         metric: String,
-        /// What there is.
+        /// The metrics that exist, separated by commas.
         known: String,
     },
 }

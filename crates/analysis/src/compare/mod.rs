@@ -2,13 +2,13 @@
 //! reason why they cannot be compared.
 //! docs/compare.md explains the statistics.
 //!
-//! * `pair`: what both sides have, and its metrics; `rows`: which metrics there are; `figures`,
-//!   `survey`, `files`, `observed`: their figures and errors; `distribution`: latencies.
-//! * `ratio`: how figures vary from run to run, intervals, p-values, verdicts. `comparable`: what
-//!   must agree; `differences`: what need not. `limit`: conditions of the user.
-//! * `own`: the figures that speak for one run, for the comparison of many.
-//! * `blocks`: what the slices of a live comparison show.
-//! * `earlier`: runs of the history that show how figures vary, of both sides or of a single run.
+//! * `pair`: parts that both sides have; `rows`: their metrics; `figures`, `survey`, `files`,
+//!   `observed`: figures and errors; `distribution`: latencies.
+//! * `ratio`: variation from run to run, intervals, p-values, verdicts. `comparable`: what must
+//!   agree; `differences`: what may differ. `limit`: conditions of the user.
+//! * `own`: the figures that represent one run, for the comparison of many.
+//! * `blocks`: the slices of a live comparison.
+//! * `earlier`: runs of the history that show how figures vary, for both sides or a single run.
 
 mod blocks;
 mod comparable;
@@ -47,26 +47,26 @@ use earlier::EarlierRuns;
 use pair::{ComparedRow, Pair};
 use sides::Sides;
 
-/// Figures that differ by less count as the same, unless the user sets another margin: 2 %. It is
-/// the precision to which `check` measures, and about what the same disk varies by from day to day.
-/// Less would call noise a change; more would hide a loss that a database notices.
+/// Figures that differ by at most this share count as the same, unless the user sets another
+/// margin. It is the precision to which `check` measures, and about what the same disk varies by
+/// from day to day. Less would call noise a change; more would hide a loss that a database notices.
 pub const MARGIN: f64 = 0.02;
 
-/// What is to be compared.
+/// The runs to compare, and the rules.
 #[derive(Debug, Clone)]
 pub struct Question<'a> {
-    /// The program that asks.
+    /// The program that compares, for the document.
     pub tool: Tool,
-    /// Share by which figures may differ and count as the same, above 0 and below 1.
+    /// Figures that differ by at most this share count as the same; above 0 and below 1.
     pub margin: f64,
-    /// What the others are compared with.
+    /// The side with which the candidates are compared.
     pub baseline: RunGroup<'a>,
-    /// The others.
+    /// The sides that are compared with it.
     pub candidates: Vec<RunGroup<'a>>,
-    /// Other runs of the history, one group for each label. Those of the same target and plan
-    /// show how much figures vary from run to run.
+    /// Other runs of the history, one group for each label. Those of the same target and plan show
+    /// how figures vary from run to run.
     pub history: Vec<RunGroup<'a>>,
-    /// Conditions on the outcome.
+    /// Conditions that fail the comparison.
     pub limits: Vec<Limit>,
 }
 
@@ -145,18 +145,18 @@ fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Can
         } else {
             String::new()
         };
-        let found = rows::of_workload(&prefix, &pair);
-        let comparable = !found.is_empty() && pair.reasons.is_empty();
+        let own_rows = rows::workload_rows(&prefix, &pair);
+        let comparable = !own_rows.is_empty() && pair.reasons.is_empty();
         percentiles.extend(rows::percentile_pairs(&pair, comparable));
-        rows.extend(found);
+        rows.extend(own_rows);
     }
     rows.extend(survey::rows(&sides, &earlier, &mut unmatched));
     rows.extend(files::rows(&sides, &earlier, &mut unmatched));
     rows.extend(observed::rows(&sides, &mut unmatched));
     let metrics = verdicts(rows, question.margin);
-    let (mut headline, mut all) = (Tally::default(), Tally::default());
+    let (mut headline, mut tally_of_all) = (Tally::default(), Tally::default());
     for metric in &metrics {
-        all.count(metric.verdict);
+        tally_of_all.count(metric.verdict);
         if metric.headline {
             headline.count(metric.verdict);
         }
@@ -164,7 +164,7 @@ fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Can
     Candidate {
         side: side(group),
         headline,
-        all,
+        all: tally_of_all,
         summary: summary::sentence(letter, question.margin, headline, &metrics),
         differences: differences::differences(&question.baseline.runs, &group.runs),
         notes: summary::notes(&question.baseline, group, &sides, letter, &metrics),
@@ -174,7 +174,7 @@ fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Can
     }
 }
 
-/// Why the side that lacks a workload skipped it, where a plan gives a reason.
+/// The reason why the side that lacks a workload skipped it; `None` where its plan gives none.
 fn why_skipped(sides: &Sides<'_>, workload: &str, only: Holder) -> Option<String> {
     let other = match only {
         Holder::A => &sides.b,
@@ -190,8 +190,8 @@ fn why_skipped(sides: &Sides<'_>, workload: &str, only: Holder) -> Option<String
     None
 }
 
-/// A verdict for each row. Headline metrics are one family of comparisons, all others another: the
-/// summary speaks for the first, and must not lose its power to details.
+/// Gives each row its verdict. Headline metrics and all others are two families of comparisons: the
+/// summary is about the first, and must not lose power because of details.
 fn verdicts(mut rows: Vec<ComparedRow>, margin: f64) -> Vec<MetricComparison> {
     for is_headline in [true, false] {
         let p_values: Vec<f64> = rows

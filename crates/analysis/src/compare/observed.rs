@@ -1,7 +1,7 @@
-//! The metrics of observed loads: rate, throughput and mean time of the reads and of the writes of
-//! each device that both sides observed.
+//! The metrics of observed loads: rate, throughput and mean time of reads and writes, for each
+//! device that both sides observed.
 
-use super::figures::{SideEstimate, of_estimates};
+use super::figures::{SideEstimate, from_estimates};
 use super::pair::{ComparedRow, PairEstimates};
 use super::sides::{NamedRun, Sides, only, unmatched};
 use diskproof_model::comparison::{Figure, Holder, Unmatched};
@@ -9,20 +9,23 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{ObservedDevice, ObservedOps};
 use diskproof_model::record::Estimate;
 
-/// A device in every run of both sides.
+/// A device in all runs of both sides.
 struct LoadPair<'a> {
-    /// `vda`, or `vda and sdb`.
+    /// The device names: `vda`, or `vda and sdb`.
     subject: String,
     a: Vec<&'a ObservedDevice>,
     b: Vec<&'a ObservedDevice>,
 }
 
-/// Rows for each device and direction; what only one side observed goes to `alone`.
+/// Rows for each device and direction. What only one side observed is added to `alone`.
 pub(super) fn rows(sides: &Sides<'_>, alone: &mut Vec<Unmatched>) -> Vec<ComparedRow> {
     let mut rows = Vec::new();
     for pair in pairs(sides, alone) {
         for kind in [OpKind::Read, OpKind::Write] {
-            let (a, b) = (directions(&pair.a, kind), directions(&pair.b, kind));
+            let (a, b) = (
+                direction_loads(&pair.a, kind),
+                direction_loads(&pair.b, kind),
+            );
             let subject = format!("{}s of {}", kind.as_str(), pair.subject);
             alone.extend(only(&subject, &a, &b));
             for figure in [Figure::Iops, Figure::Throughput, Figure::Mean] {
@@ -33,7 +36,7 @@ pub(super) fn rows(sides: &Sides<'_>, alone: &mut Vec<Unmatched>) -> Vec<Compare
     rows
 }
 
-/// Devices of the same name; the only device of each side, whatever its name.
+/// Pairs devices of the same name. The only device of each side is paired whatever its name.
 fn pairs<'a>(sides: &'a Sides<'a>, only: &mut Vec<Unmatched>) -> Vec<LoadPair<'a>> {
     let (a, b) = (names(&sides.a), names(&sides.b));
     if let ([one], [other]) = (a.as_slice(), b.as_slice()) {
@@ -91,16 +94,16 @@ fn observed<'a>(side: &'a [NamedRun<'a>]) -> impl Iterator<Item = &'a ObservedDe
         .flat_map(|observed| &observed.devices)
 }
 
-/// The requests of one direction, where there were any.
-fn directions<'a>(devices: &[&'a ObservedDevice], kind: OpKind) -> Vec<&'a ObservedOps> {
-    let mut found = Vec::new();
+/// The loads of one direction, without devices that had none.
+fn direction_loads<'a>(devices: &[&'a ObservedDevice], kind: OpKind) -> Vec<&'a ObservedOps> {
+    let mut loads = Vec::new();
     for device in devices {
         match device.ops.get(&kind) {
-            Some(ops) if ops.count > 0 => found.push(ops),
+            Some(ops) if ops.count > 0 => loads.push(ops),
             _ => {}
         }
     }
-    found
+    loads
 }
 
 fn row(
@@ -136,5 +139,5 @@ fn side_estimate(loads: &[&ObservedOps], figure: Figure) -> Option<SideEstimate>
             _ => Estimate::new(ops.count, ops.latency_mean_ns?, None, "ns"),
         });
     }
-    of_estimates(&estimates)
+    from_estimates(&estimates)
 }

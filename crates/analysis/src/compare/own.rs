@@ -1,11 +1,11 @@
-//! The figures that speak for the parts of one run, and whether another run measured the same:
-//! what many runs are compared by at once.
+//! The figures that represent the parts of one run, and whether another run measured the same: the
+//! basis for comparing many runs at once.
 
 use super::comparable::Measured;
-use super::figures::of_estimates;
+use super::figures::from_estimates;
 use super::files::StepOfRun;
 use super::reasons::{Compared, Reasons};
-use super::rows::leading_of_one;
+use super::rows::leading_row;
 use super::sides::Run;
 use super::sides::WorkloadKey;
 use super::survey::{Part, Surveyed, leading_figures};
@@ -14,12 +14,12 @@ use diskproof_model::files::FileStep;
 use diskproof_model::plan::Workload;
 use diskproof_model::record::{Estimate, Record};
 
-/// What sentences call the run in question.
+/// The name of the run in question, in sentences.
 const THIS: &str = "this run";
-/// What sentences call the runs that it is compared with.
+/// The name of the runs that it is compared with, in sentences.
 const OTHERS: &str = "the others";
 
-/// A part of a run, by what it is called in every run of the same plan.
+/// A part of a run, by the name that it has in every run of the same plan.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PartOfRun {
     Workload(String),
@@ -28,7 +28,7 @@ pub(crate) enum PartOfRun {
     Step(FileStep),
 }
 
-/// The figure that speaks for a part of a run.
+/// The figure that represents a part of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnFigure {
     pub part: PartOfRun,
@@ -44,7 +44,7 @@ pub(crate) struct OwnFigure {
     pub error: f64,
 }
 
-/// The figures that speak for the parts of a run, in their order.
+/// The figures that represent the parts of a run, in their order.
 pub(crate) fn own_figures(record: &Record) -> Vec<OwnFigure> {
     let run = Run {
         name: String::new(),
@@ -57,53 +57,73 @@ pub(crate) fn own_figures(record: &Record) -> Vec<OwnFigure> {
             run: &run,
             index,
         };
-        let Some(leading) = leading_of_one(measured) else {
+        let Some(leading) = leading_row(measured) else {
             continue;
         };
         let name = row.data.workload.name.clone();
-        let place = (PartOfRun::Workload(name.clone()), row.data.target);
-        let error = leading.side.sample.variance_within().sqrt();
-        let names = (leading.metric, name);
         let estimate = leading.side.estimate;
-        figures.extend(own_figure(place, names, leading.figure, &estimate, error));
+        figures.extend(own_figure(
+            FigureName {
+                part: PartOfRun::Workload(name.clone()),
+                target: row.data.target,
+                metric: leading.metric,
+                subject: name,
+                figure: leading.figure,
+            },
+            &estimate,
+            leading.side.sample.variance_within().sqrt(),
+        ));
     }
     for (part, metric, figure, estimate) in leading_figures(&run) {
         let target = record.surface().map_or(0, |surface| surface.data.target);
-        let place = match part {
+        let part_of_run = match part {
             Part::Access => PartOfRun::Access,
             Part::Curve | Part::Burst => PartOfRun::Curve,
         };
-        let names = (metric, part.subject().to_owned());
-        let error = relative_error(&estimate);
-        figures.extend(own_figure((place, target), names, figure, &estimate, error));
+        let name = FigureName {
+            part: part_of_run,
+            target,
+            metric,
+            subject: part.subject().to_owned(),
+            figure,
+        };
+        figures.extend(own_figure(name, &estimate, relative_error(&estimate)));
     }
     for row in record.files().iter().flat_map(|files| &files.steps) {
         let subject = row.data.step.name();
-        let names = (format!("{subject}.{}", Figure::Iops.as_str()), subject);
-        let place = (PartOfRun::Step(row.data.step), 0);
+        let name = FigureName {
+            part: PartOfRun::Step(row.data.step),
+            target: 0,
+            metric: format!("{subject}.{}", Figure::Iops.as_str()),
+            subject,
+            figure: Figure::Iops,
+        };
         let estimate = &row.figures.iops;
-        let error = relative_error(estimate);
-        figures.extend(own_figure(place, names, Figure::Iops, estimate, error));
+        figures.extend(own_figure(name, estimate, relative_error(estimate)));
     }
     figures
 }
 
-fn own_figure(
-    (part, target): (PartOfRun, usize),
-    (metric, subject): (String, String),
+/// The place and the name of a figure, without its value.
+struct FigureName {
+    part: PartOfRun,
+    target: usize,
+    metric: String,
+    subject: String,
     figure: Figure,
-    estimate: &Estimate,
-    error: f64,
-) -> Option<OwnFigure> {
+}
+
+/// The figure with this name; `None` where its value is not positive.
+fn own_figure(name: FigureName, estimate: &Estimate, error: f64) -> Option<OwnFigure> {
     if !(estimate.value > 0.0 && estimate.value.is_finite()) {
         return None;
     }
     Some(OwnFigure {
-        part,
-        target,
-        metric,
-        subject,
-        figure,
+        part: name.part,
+        target: name.target,
+        metric: name.metric,
+        subject: name.subject,
+        figure: name.figure,
         better: Direction::of_unit(&estimate.unit),
         unit: estimate.unit.clone(),
         value: estimate.value,
@@ -112,12 +132,12 @@ fn own_figure(
 }
 
 fn relative_error(estimate: &Estimate) -> f64 {
-    let sample = of_estimates(std::slice::from_ref(estimate));
+    let sample = from_estimates(std::slice::from_ref(estimate));
     sample.map_or(0.0, |side| side.sample.variance_within().sqrt())
 }
 
 impl PartOfRun {
-    /// What the plans or the conditions of two runs differ in, `other` being usual.
+    /// The differences between the plans or conditions of two runs. `other` is the usual one.
     pub(crate) fn differences(
         &self,
         record: &Record,
@@ -148,7 +168,7 @@ impl PartOfRun {
         reasons.0
     }
 
-    /// What speaks against the figures of this part.
+    /// The reasons why the figures of this part cannot be judged.
     pub(crate) fn faults(&self, record: &Record, target: usize) -> Vec<Reason> {
         let run = run_of(record);
         let mut reasons = Reasons::default();
@@ -166,8 +186,8 @@ impl PartOfRun {
         reasons.0
     }
 
-    /// Whether both plans ask for the same of this part, so that what differs came of the disk: a
-    /// span that was cut when its time was over, a depth or an engine that fell back.
+    /// Whether both plans ask for the same in this part, so that the disk caused the differences: a
+    /// span that was cut when its time was over, a depth or an engine that was not available.
     pub(crate) fn is_planned_alike(&self, record: &Record, other: &Record) -> bool {
         if record.plan.scratch != other.plan.scratch {
             return false;

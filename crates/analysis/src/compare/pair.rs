@@ -1,8 +1,8 @@
-//! A part that both sides have, whether workload, part of a survey or step on files, and a metric
-//! from its figures to its verdict.
+//! A part that both sides have (a workload, a part of a survey, or a step on files), and a metric
+//! of it, from its figures to its verdict.
 
 use super::earlier::EarlierRuns;
-use super::figures::{SideEstimate, of_estimates};
+use super::figures::{SideEstimate, from_estimates};
 use super::ratio;
 use super::ratio::{Joined, SideFigure};
 use super::reasons::{Compared, reasons_against_comparison};
@@ -14,19 +14,19 @@ use diskproof_model::record::Estimate;
 
 /// A metric before its verdict.
 pub(super) struct ComparedRow {
-    /// As it is reported; the verdict stands for none yet.
+    /// The metric for the document. Its verdict is a placeholder until [`Self::decide`].
     pub metric: MetricComparison,
-    /// Of the side with fewer runs.
+    /// The number of runs of the side with fewer runs.
     runs: usize,
     /// The longest that a run measured it, in nanoseconds.
     wall_ns: u64,
-    /// Of an observed load: neither side is better.
+    /// It is a metric of an observed load, of which neither side is better.
     pub is_load: bool,
     /// The ratio; `None` where the metric is not comparable, or too little was measured.
     joined: Option<Joined>,
 }
 
-/// A figure on both sides.
+/// A figure of both sides.
 pub(super) struct PairEstimates {
     pub a: SideEstimate,
     pub b: SideEstimate,
@@ -35,14 +35,14 @@ pub(super) struct PairEstimates {
 }
 
 impl PairEstimates {
-    /// The ratio of the figure, as well as all these runs tell it.
+    /// The ratio of the figure, with the uncertainty that all these runs show.
     pub(super) fn joined(&self) -> Option<Joined> {
         Joined::from_sides(&self.a.sample, &self.b.sample, &self.earlier)
     }
 }
 
 impl ComparedRow {
-    /// A row without a verdict yet, of a figure of the whole run on both sides.
+    /// A row without a verdict yet, for a figure of the whole run on both sides.
     pub(super) fn new(
         metric: String,
         subject: &str,
@@ -90,7 +90,8 @@ impl ComparedRow {
         row
     }
 
-    /// The verdict, with the adjusted p-value of a family of so many comparisons.
+    /// Gives the metric its verdict. `family` is the number of comparisons for which the p-value
+    /// was adjusted.
     pub(super) fn decide(&mut self, p_adjusted: Option<f64>, family: usize, margin: f64) {
         let metric = &mut self.metric;
         metric.p_adjusted = p_adjusted;
@@ -112,7 +113,7 @@ impl ComparedRow {
         };
     }
 
-    /// What `times` as much comes to.
+    /// The advice to measure `times` as much, in time or in runs.
     fn needed(&self, times: f64) -> Needed {
         let (measure_ns, runs) = match self.metric.basis {
             Basis::BetweenRuns => {
@@ -130,18 +131,18 @@ impl ComparedRow {
     }
 }
 
-/// A part that both sides have, in their runs and in groups of earlier ones.
+/// A part that both sides have, in their runs and in groups of earlier runs.
 pub(super) struct Pair<T> {
     pub a: Vec<T>,
     pub b: Vec<T>,
     earlier: Vec<Vec<T>>,
-    /// Why its figures do not compare.
+    /// The reasons why its figures are not comparable.
     pub reasons: Vec<Reason>,
 }
 
 impl<T: Compared> Pair<T> {
-    /// What `find` finds in the runs by what these are called. `None` where a side lacks it, which
-    /// goes to `unmatched` where the other one does not.
+    /// Finds a part in all runs, with the function `find` of a run's name and the run. `None` where
+    /// a side lacks it; if the other side has it, it is added to `unmatched`.
     pub(super) fn find<'s>(
         sides: &'s Sides<'s>,
         earlier: &'s EarlierRuns<'s>,
@@ -149,8 +150,8 @@ impl<T: Compared> Pair<T> {
         unmatched: &mut Vec<Unmatched>,
         find: impl Fn(&'s str, &'s Run<'s>) -> Option<T>,
     ) -> Option<Self> {
-        let a = found_in(&sides.a, &find);
-        let b = found_in(&sides.b, &find);
+        let a = parts_of_side(&sides.a, &find);
+        let b = parts_of_side(&sides.b, &find);
         unmatched.extend(only(subject, &a, &b));
         if b.is_empty() {
             return None;
@@ -164,8 +165,8 @@ impl<T: Compared> Pair<T> {
         })
     }
 
-    /// A part that is compared with nothing yet: it stands on both sides.
-    pub(super) fn of_one(part: T) -> Self {
+    /// A pair with the same part on both sides, to get the figures of one run.
+    pub(super) fn with_itself(part: T) -> Self {
         Self {
             a: vec![part],
             b: vec![part],
@@ -174,8 +175,8 @@ impl<T: Compared> Pair<T> {
         }
     }
 
-    /// The runs of both sides.
-    pub(super) fn all(&self) -> impl Iterator<Item = &T> {
+    /// The part in each run of both sides.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &T> {
         self.a.iter().chain(&self.b)
     }
 
@@ -186,8 +187,8 @@ impl<T: Compared> Pair<T> {
     ) -> Option<PairEstimates> {
         let mut earlier = Vec::new();
         for group in &self.earlier {
-            if let Some(found) = estimate(group) {
-                earlier.push(found.sample);
+            if let Some(side_estimate) = estimate(group) {
+                earlier.push(side_estimate.sample);
             }
         }
         Some(PairEstimates {
@@ -197,23 +198,23 @@ impl<T: Compared> Pair<T> {
         })
     }
 
-    /// The same of a figure that each run has.
+    /// The same for a figure that each run has by itself.
     pub(super) fn figures(&self, figure: impl Fn(&T) -> Option<Estimate>) -> Option<PairEstimates> {
         self.side_estimates(|runs| {
             let estimates: Option<Vec<Estimate>> = runs.iter().map(&figure).collect();
-            of_estimates(&estimates?)
+            from_estimates(&estimates?)
         })
     }
 }
 
-/// What `find` finds in the runs of a side, by what these are called.
-fn found_in<'s, T>(
+/// The part in each run of a side that has it.
+fn parts_of_side<'s, T>(
     side: &'s [NamedRun<'s>],
     find: impl Fn(&'s str, &'s Run<'s>) -> Option<T>,
 ) -> Vec<T> {
-    let mut found = Vec::new();
+    let mut parts = Vec::new();
     for named in side {
-        found.extend(find(&named.name, named.run));
+        parts.extend(find(&named.name, named.run));
     }
-    found
+    parts
 }

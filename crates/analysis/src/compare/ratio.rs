@@ -1,121 +1,123 @@
-//! The ratio of two figures: its interval, how likely chance alone would make it, and what it comes
-//! to. Works on logarithms, so that B over A and A over B are exact inverses in everything.
+//! The ratio of two figures: its interval, its p-value and its verdict. Works on logarithms, so
+//! that B over A and A over B are exact inverses in everything.
 //!
 //! Intervals of the two sides are joined by the method of variance estimates recovery (Zou & Donner
 //! 2008), which keeps their asymmetry; for symmetric ones this is Student's or Welch's t. The
 //! degrees of freedom are those of the variance between runs, or as Satterthwaite has them.
 //! P-values are made from the same intervals and adjusted as Holm (1979) does.
 //!
-//! How much a figure varies from run to run follows from the runs of both sides and earlier runs of
-//! the same target and plan, pooled. Each group of runs has its own mean, as it may be another disk
-//! or setting. The squares about the means over the runs less one of each group are the pooled
-//! variance, with as many degrees of freedom (Student 1908; Snedecor & Cochran 1989, 6.7). It holds
-//! what varies within the runs, too; what is left without that is the component between runs
-//! (one-way analysis of variance, Snedecor & Cochran 1989, 13.3).
+//! The variation of a figure from run to run follows from the runs of both sides and earlier runs
+//! of the same target and plan, pooled. Each group of runs has its own mean, as it may be another
+//! disk or setting. The pooled variance is the sum of squares about the group means, divided by its
+//! degrees of freedom: the runs less one for each group (Student 1908; Snedecor & Cochran 1989,
+//! 6.7). It contains the variation within runs; the rest is the component between runs (one-way
+//! analysis of variance, Snedecor & Cochran 1989, 13.3).
 
 use super::distribution::LatencyDistribution;
 use crate::estimate::{PairedDifference, mean, student};
 use diskproof_model::comparison::{Basis, Direction, Needed, Ratio, RunVariation, Verdict};
 use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
 
-/// Error that a verdict of better or worse may have by chance, over all metrics that are looked at
-/// together.
+/// The probability that chance alone gives any of the metrics that are compared together a verdict
+/// of better or worse.
 pub(super) const ALPHA: f64 = 0.05;
-/// Intervals narrower than this share of the margin decide by their middle: a ratio that lies just
-/// on the margin would else stay undecided however long one measures.
+/// Intervals narrower than this share of the margin decide by their middle: a ratio just on the
+/// margin would otherwise stay undecided however long one measures.
 const NARROW: f64 = 0.1;
-/// Standard errors that the advice how much longer to measure has in hand, so that a verdict then
-/// comes in four of five cases (the 80 % point of the normal distribution): what is aimed at just
-/// so is missed every second time.
+/// The advice how much longer to measure includes so many standard errors in reserve, so that four
+/// of five such measurements decide (80 % quantile of the normal distribution). Without it, every
+/// second one would miss.
 const SPARE: f64 = 0.84;
-/// What decides where one run a side is known and nothing of how runs vary.
+/// The advice where each side has one run, and the variation between runs is unknown.
 pub(super) const RUNS_NEEDED: Needed = Needed {
     times: 3.0,
     measure_ns: None,
     runs: Some(3),
 };
-/// Multiples of a standard error beyond which a probability is zero for every purpose.
+/// A statistic beyond this many standard errors counts as certain.
 const MULTIPLES_MAX: f64 = 1e6;
 
-/// A figure of one side, and its uncertainty. Errors are those of the natural logarithm: relative
-/// ones, as long as they are small.
+/// A figure of one side, and its uncertainty. Errors are those of its natural logarithm, which are
+/// relative errors as long as they are small.
 #[derive(Debug, Clone)]
 pub(super) struct SideFigure {
-    /// The figure; above zero.
+    /// The figure; positive.
     pub value: f64,
-    /// Logarithm of the figure in each run.
+    /// The logarithm of the figure in each run.
     pub logs: Vec<f64>,
-    /// How it varies from run to run; `None` of one run.
+    /// Its variation from run to run; `None` of a single run.
     pub spread: Option<RunSpread>,
-    /// What the runs themselves tell.
+    /// The uncertainty that the runs themselves show.
     pub within: Within,
 }
 
-/// How well a figure is known from within its runs.
+/// The uncertainty of a figure from within its runs.
 #[derive(Debug, Clone)]
 pub(super) enum Within {
-    /// By a standard error.
+    /// A standard error.
     Error {
-        /// Of the logarithm.
+        /// Standard error of the logarithm.
         error: f64,
         /// Degrees of freedom.
         freedom: f64,
     },
-    /// By the ranks of a distribution.
+    /// The ranks of a distribution.
     Ranks {
-        /// The distribution.
+        /// The latencies of all runs.
         distribution: LatencyDistribution,
-        /// Which quantile the figure is.
+        /// The quantile that is the figure.
         quantile: f64,
-        /// Independent latencies that it is worth.
+        /// The number of independent latencies that they are worth.
         effective: f64,
-        /// Degrees of freedom of what told that.
+        /// Degrees of freedom of that number.
         freedom: f64,
     },
-    /// Not at all: too short.
+    /// Unknown: the runs were too short.
     Unknown,
 }
 
-/// One arm of an interval.
+/// One of the two arms of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arm {
-    /// Downwards.
+    /// From the figure down to the lower end.
     Below,
-    /// Upwards.
+    /// From the figure up to the upper end.
     Above,
 }
 
 impl SideFigure {
-    /// Of runs whose figures have these logarithms.
-    pub(super) fn of_runs(value: f64, logs: Vec<f64>, within: Within) -> Self {
+    /// A figure from runs in which it has these logarithms.
+    pub(super) fn from_runs(value: f64, logs: Vec<f64>, within: Within) -> Self {
         let mut figure = Self {
             value,
             logs,
             spread: None,
             within,
         };
-        figure.spread = of_one(figure.repetitions());
+        figure.spread = spread_of_side(figure.repetitions());
         figure
     }
 
-    /// Length of an arm of the interval at `multiple` standard errors, in logarithms; infinite
+    /// The length of an arm of the interval at `multiple` standard errors, in logarithms; infinite
     /// where nothing bounds it.
     pub(super) fn arm(&self, arm: Arm, multiple: f64) -> f64 {
         let Some(spread) = self.spread else {
             return self.within_arm(arm, multiple);
         };
         let root = (self.logs.len() as f64).sqrt();
-        let all = multiple * spread.deviation / root;
+        let between_runs = multiple * spread.deviation / root;
         if matches!(self.within, Within::Unknown) {
-            return all;
+            return between_runs;
         }
-        // What varies from run to run is added to what varies within them. Never less than the
-        // figures of the runs show: an interval of one run may be too wide or too narrow by chance.
-        let between = multiple * spread.component / root;
-        between.hypot(self.within_arm(arm, multiple)).max(all)
+        // The variation between runs is added to that within them. The arm is never shorter than
+        // the figures of the runs suggest: the interval of one run may be too narrow by chance.
+        let component = multiple * spread.component / root;
+        component
+            .hypot(self.within_arm(arm, multiple))
+            .max(between_runs)
     }
 
-    /// The same from within the runs alone.
+    /// The arm by the uncertainty within the runs alone.
     fn within_arm(&self, arm: Arm, multiple: f64) -> f64 {
         match &self.within {
             Within::Error { error, .. } => multiple * error,
@@ -128,7 +130,7 @@ impl SideFigure {
                 let (low, high) = rank_bounds(*quantile, *effective, multiple);
                 let bound = match arm {
                     Arm::Below => distribution.quantile_ns(low),
-                    // The longest latency seen bounds nothing: another run has a longer one.
+                    // The longest latency bounds nothing, because another run has a longer one.
                     Arm::Above if (1.0 - high) * distribution.count() as f64 >= 1.0 => {
                         distribution.quantile_ns(high)
                     }
@@ -140,7 +142,7 @@ impl SideFigure {
         }
     }
 
-    /// Its runs, as far as they show how it varies from one to the next.
+    /// Its runs, as repetitions that show its variation.
     pub(super) fn repetitions(&self) -> Repetitions<'_> {
         Repetitions {
             logs: &self.logs,
@@ -148,7 +150,7 @@ impl SideFigure {
         }
     }
 
-    /// Variance of one run's figure by what varies within it; 0 where that is unknown.
+    /// The variance of one run's figure due to variation within it; 0 where that is unknown.
     pub(super) fn variance_within(&self) -> f64 {
         let below = self.within_arm(Arm::Below, 1.0);
         let above = self.within_arm(Arm::Above, 1.0);
@@ -164,7 +166,7 @@ impl SideFigure {
         }
     }
 
-    /// Degrees of freedom of its error.
+    /// The degrees of freedom of its error.
     pub(super) fn freedom(&self) -> f64 {
         match (&self.within, self.spread) {
             (_, Some(spread)) => spread.freedom,
@@ -178,7 +180,7 @@ impl SideFigure {
     }
 }
 
-/// Wilson's interval (1927) of a share that was `quantile` among `n`.
+/// Wilson's interval (1927) for a share of which `quantile` was observed among `n`.
 fn rank_bounds(quantile: f64, n: f64, multiple: f64) -> (f64, f64) {
     let square = multiple * multiple;
     let scale = 1.0 + square / n;
@@ -187,21 +189,21 @@ fn rank_bounds(quantile: f64, n: f64, multiple: f64) -> (f64, f64) {
     ((centre - half).max(0.0), (centre + half).min(1.0))
 }
 
-/// Two figures joined.
+/// The ratio of a figure on two sides.
 #[derive(Debug, Clone)]
 pub(super) struct Joined {
     a: SideFigure,
     b: SideFigure,
-    /// Logarithm of B over A.
+    /// The logarithm of B over A.
     log: f64,
     freedom: f64,
-    /// Standard error of the logarithm by the blocks of a live comparison.
-    of_blocks: Option<f64>,
+    /// Standard error of that logarithm by the blocks of a live comparison; `None` of other runs.
+    block_error: Option<f64>,
 }
 
 impl Joined {
-    /// Joins the figures of two sides; `None` where one of them is not known or zero. `earlier` are
-    /// groups of earlier runs, which show how much such a figure varies from run to run.
+    /// Joins the figures of two sides; `None` where one of them is unknown or zero. `earlier` are
+    /// groups of earlier runs, which show the variation from run to run.
     pub(super) fn from_sides(
         a: &SideFigure,
         b: &SideFigure,
@@ -217,21 +219,21 @@ impl Joined {
             return None;
         }
         let freedom = pooled.map_or_else(|| satterthwaite(&a, &b), |spread| spread.freedom);
-        // A difference, not the logarithm of a ratio: exactly the opposite when the sides are
-        // swapped. Histograms make distances that are equal to the last bit, and a bit of
-        // rounding would then decide on the p-value.
+        // A difference of logarithms, not the logarithm of a ratio, is exactly reversed when the
+        // sides are swapped. Figures from histograms may be equal to the last bit, and a rounding
+        // error would then decide the p-value.
         let log = b.value.ln() - a.value.ln();
         Some(Self {
             a,
             b,
             log,
             freedom,
-            of_blocks: None,
+            block_error: None,
         })
     }
 
-    /// Of a live comparison, whose blocks tell the uncertainty of the ratio.
-    pub(super) fn of_blocks(
+    /// Joins the figures of a live comparison, whose blocks show the uncertainty of the ratio.
+    pub(super) fn from_blocks(
         a: &SideFigure,
         b: &SideFigure,
         difference: PairedDifference,
@@ -242,25 +244,28 @@ impl Joined {
         Some(Self {
             log: b.value.ln() - a.value.ln(),
             freedom: difference.freedom,
-            of_blocks: Some(difference.error),
+            block_error: Some(difference.error),
             a: a.clone(),
             b: b.clone(),
         })
     }
 
-    /// Distance of an end of the interval at `multiple` standard errors from the ratio.
+    /// The distance from the ratio to an end of the interval at `multiple` standard errors.
     fn reach(&self, arm: Arm, multiple: f64) -> f64 {
-        if let Some(error) = self.of_blocks {
+        if let Some(error) = self.block_error {
             return multiple * error;
         }
-        let (of_a, of_b) = match arm {
-            Arm::Below => (Arm::Above, Arm::Below),
-            Arm::Above => (Arm::Below, Arm::Above),
+        // The ratio is low where B is low and A is high.
+        let opposite = match arm {
+            Arm::Below => Arm::Above,
+            Arm::Above => Arm::Below,
         };
-        self.a.arm(of_a, multiple).hypot(self.b.arm(of_b, multiple))
+        self.a
+            .arm(opposite, multiple)
+            .hypot(self.b.arm(arm, multiple))
     }
 
-    /// Both arms of the 95 % interval.
+    /// The lengths of the lower and the upper arm of the 95 % interval.
     pub(super) fn arms_95(&self) -> (f64, f64) {
         let multiple = student::quantile(1.0 - ALPHA / 2.0, self.freedom);
         (
@@ -269,7 +274,8 @@ impl Joined {
         )
     }
 
-    /// Standard errors between the ratio and 1: at which multiple the interval begins to hold 1.
+    /// The distance between the ratio and 1 in standard errors: the multiple at which the interval
+    /// begins to contain 1.
     pub(super) fn statistic(&self) -> f64 {
         let arm = if self.log > 0.0 {
             Arm::Below
@@ -280,7 +286,7 @@ impl Joined {
         if self.log == 0.0 || self.reach(arm, high) < self.log.abs() {
             return if self.log == 0.0 { 0.0 } else { high };
         }
-        // Sixty halvings of a million leave less than any double tells apart.
+        // Sixty halvings of a million leave less than the precision of a double.
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
             if self.reach(arm, middle) < self.log.abs() {
@@ -292,12 +298,12 @@ impl Joined {
         low
     }
 
-    /// Probability of a ratio this far from 1, either way, where the truth is 1.
+    /// The probability of a ratio this far from 1 in either direction, if the truth is 1.
     pub(super) fn p_value(&self) -> f64 {
         student::two_sided(self.statistic(), self.freedom)
     }
 
-    /// For the record.
+    /// The ratio with its 95 % interval.
     pub(super) fn ratio(&self) -> Ratio {
         let (below, above) = self.arms_95();
         Ratio {
@@ -307,21 +313,21 @@ impl Joined {
         }
     }
 
-    /// Where the interval comes from.
+    /// The source of the interval.
     pub(super) fn basis(&self) -> Basis {
-        match (self.of_blocks, self.a.spread) {
+        match (self.block_error, self.a.spread) {
             (Some(_), _) => Basis::Blocks,
             (None, Some(_)) => Basis::BetweenRuns,
             (None, None) => Basis::WithinRuns,
         }
     }
 
-    /// How the figure varies from run to run, as far as that is known.
+    /// The variation of the figure from run to run; `None` where it is unknown.
     pub(super) fn variation(&self) -> Option<RunVariation> {
-        if self.of_blocks.is_some() {
+        if self.block_error.is_some() {
             return None;
         }
-        // Where the sides vary differently, that of the side that varies more.
+        // If the sides vary differently, the larger variation is reported.
         let (a, b) = (self.a.spread?, self.b.spread?);
         let spread = if b.deviation > a.deviation { b } else { a };
         Some(RunVariation {
@@ -333,22 +339,23 @@ impl Joined {
     }
 }
 
+/// The degrees of freedom of the ratio after Satterthwaite, at least those of the weaker side.
 fn satterthwaite(a: &SideFigure, b: &SideFigure) -> f64 {
-    let (fa, fb) = (a.freedom(), b.freedom());
-    let (va, vb) = (
-        a.arm(Arm::Below, 1.0).powi(2),
-        b.arm(Arm::Below, 1.0).powi(2),
-    );
-    let least = fa.min(fb);
-    if va + vb > 0.0 {
-        ((va + vb).powi(2) / (va * va / fa + vb * vb / fb)).max(least)
+    let (freedom_a, freedom_b) = (a.freedom(), b.freedom());
+    let variance_a = a.arm(Arm::Below, 1.0).powi(2);
+    let variance_b = b.arm(Arm::Below, 1.0).powi(2);
+    let variance = variance_a + variance_b;
+    let least = freedom_a.min(freedom_b);
+    if variance > 0.0 {
+        let squares = variance_a * variance_a / freedom_a + variance_b * variance_b / freedom_b;
+        (variance.powi(2) / squares).max(least)
     } else {
         least
     }
 }
 
-/// Holm's adjusted p-values: the error over all of them stays below [`ALPHA`] however they depend
-/// on each other (rates and latencies do).
+/// Holm's adjusted p-values: the probability of any false one stays below [`ALPHA`], whatever the
+/// dependence among them (rates and latencies depend on each other).
 pub(crate) fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|i, j| p_values[*i].total_cmp(&p_values[*j]));
@@ -366,9 +373,10 @@ fn finite(value: f64) -> Option<f64> {
     if value.is_finite() { Some(value) } else { None }
 }
 
-/// What a ratio comes to. Better or worse: beyond the margin, and surely not 1. Same: all of the
-/// interval within the margin. One run a side shows that for this pair only, where nothing is known
-/// of how runs vary.
+/// The verdict on a ratio, and how many times as much measuring would decide it; `None` where it is
+/// decided. Better or worse: beyond the margin, and surely not 1. Same: the whole interval is
+/// within the margin. If each side has one run and the variation between runs is unknown, a
+/// difference holds for these two runs only.
 pub(super) fn judge(
     joined: &Joined,
     p_adjusted: f64,
@@ -376,26 +384,30 @@ pub(super) fn judge(
     better: Direction,
     family: usize,
 ) -> (Verdict, Option<f64>) {
-    let (margin, distance) = ((1.0 + margin).ln(), joined.log.abs());
+    let (margin_log, distance) = ((1.0 + margin).ln(), joined.log.abs());
     let (below, above) = joined.arms_95();
     let longer = below.max(above);
-    if distance <= margin {
+    if distance <= margin_log {
         let (low, high) = (joined.log - below, joined.log + above);
-        if low.abs().max(high.abs()) <= margin || longer <= NARROW * margin {
+        if low.abs().max(high.abs()) <= margin_log || longer <= NARROW * margin_log {
             return (Verdict::Same, None);
         }
-        let room = (margin - distance).max(NARROW * margin);
+        let room = (margin_log - distance).max(NARROW * margin_log);
         let multiple = student::quantile(1.0 - ALPHA / 2.0, joined.freedom);
         let times = (longer / room * (1.0 + SPARE / multiple)).powi(2);
         return (Verdict::Undecided, finite(times));
     }
     if p_adjusted < ALPHA {
         let is_better = (joined.log > 0.0) == (better == Direction::Higher);
-        let verdict = match (joined.basis(), is_better) {
-            (Basis::BetweenRuns | Basis::Blocks, true) => Verdict::Better,
-            (Basis::BetweenRuns | Basis::Blocks, false) => Verdict::Worse,
-            (_, true) => Verdict::FasterOnce,
-            (_, false) => Verdict::SlowerOnce,
+        let is_proven = matches!(joined.basis(), Basis::BetweenRuns | Basis::Blocks);
+        let verdict = if is_proven && is_better {
+            Verdict::Better
+        } else if is_proven {
+            Verdict::Worse
+        } else if is_better {
+            Verdict::FasterOnce
+        } else {
+            Verdict::SlowerOnce
         };
         return (verdict, None);
     }
@@ -405,32 +417,32 @@ pub(super) fn judge(
     (Verdict::Undecided, finite(times))
 }
 
-/// The fewest degrees of freedom that earlier runs alone must give: with one, an interval is 12.7
-/// standard errors wide and tells less than that nothing is known.
+/// Earlier runs alone must give at least this many degrees of freedom. With one, an interval is
+/// 12.7 standard errors wide, which is worse than no statement.
 const EARLIER_FREEDOM_MIN: usize = 2;
-/// Sides whose runs vary differently with a probability of chance below this keep their own
-/// variance each.
+/// Each side keeps its own variance if chance makes two variances so different with less than this
+/// probability.
 const UNEQUAL: f64 = 0.05;
 
-/// How a figure varies from run to run. Standard deviations of its logarithm.
+/// The variation of a figure from run to run, as standard deviations of its logarithm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RunSpread {
-    /// Of a run's figure.
+    /// Standard deviation of a run's figure.
     pub deviation: f64,
-    /// Of the part that the intervals of the runs do not explain.
+    /// The part of it that the intervals of the runs do not explain.
     pub component: f64,
-    /// Degrees of freedom.
+    /// Degrees of freedom of both.
     pub freedom: f64,
-    /// Earlier runs among those that show it.
+    /// The number of earlier runs among those that show it.
     pub earlier_runs: u64,
 }
 
 /// The figures of runs that repeat one experiment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Repetitions<'a> {
-    /// Logarithm of the figure in each run.
+    /// The logarithm of the figure in each run.
     pub logs: &'a [f64],
-    /// Variance of one of them by what varies within it.
+    /// The variance of one of them due to variation within the run.
     pub variance_within: f64,
 }
 
@@ -448,25 +460,25 @@ impl Repetitions<'_> {
     }
 }
 
-/// Of one side alone; `None` of one run.
-pub(super) fn of_one(runs: Repetitions<'_>) -> Option<RunSpread> {
-    of_groups(&[runs])
+/// The variation on one side alone; `None` of a single run.
+pub(super) fn spread_of_side(runs: Repetitions<'_>) -> Option<RunSpread> {
+    spread_of_groups(&[runs])
 }
 
-/// Of both sides and groups of earlier runs together. `None` where nothing tells it, and where the
-/// sides vary differently.
+/// The variation on both sides and in groups of earlier runs together. `None` where too few runs
+/// repeat, and where the sides vary differently.
 pub(super) fn pooled(
     a: Repetitions<'_>,
     b: Repetitions<'_>,
     earlier: &[Repetitions<'_>],
 ) -> Option<RunSpread> {
-    let of_sides = a.freedom() + b.freedom();
-    let of_earlier: usize = earlier.iter().map(|group| group.freedom()).sum();
-    if (of_sides == 0 && of_earlier < EARLIER_FREEDOM_MIN) || differ(a, b) {
+    let side_freedom = a.freedom() + b.freedom();
+    let earlier_freedom: usize = earlier.iter().map(|group| group.freedom()).sum();
+    if (side_freedom == 0 && earlier_freedom < EARLIER_FREEDOM_MIN) || differ(a, b) {
         return None;
     }
     let groups: Vec<Repetitions<'_>> = [a, b].into_iter().chain(earlier.iter().copied()).collect();
-    let mut spread = of_groups(&groups)?;
+    let mut spread = spread_of_groups(&groups)?;
     for group in earlier {
         if group.freedom() > 0 {
             spread.earlier_runs += group.logs.len() as u64;
@@ -475,7 +487,7 @@ pub(super) fn pooled(
     Some(spread)
 }
 
-fn of_groups(groups: &[Repetitions<'_>]) -> Option<RunSpread> {
+fn spread_of_groups(groups: &[Repetitions<'_>]) -> Option<RunSpread> {
     let freedom: usize = groups.iter().map(|group| group.freedom()).sum();
     if freedom == 0 {
         return None;
@@ -499,13 +511,14 @@ fn differ(a: Repetitions<'_>, b: Repetitions<'_>) -> bool {
     if a.freedom() == 0 || b.freedom() == 0 {
         return false;
     }
-    let (fa, fb) = (a.freedom() as f64, b.freedom() as f64);
-    let (va, vb) = (a.squares() / fa, b.squares() / fb);
-    if va == 0.0 || vb == 0.0 {
-        return va != vb;
+    let (freedom_a, freedom_b) = (a.freedom() as f64, b.freedom() as f64);
+    let (variance_a, variance_b) = (a.squares() / freedom_a, b.squares() / freedom_b);
+    if variance_a == 0.0 || variance_b == 0.0 {
+        return variance_a != variance_b;
     }
-    let distribution = FisherSnedecor::new(fa, fb).expect("degrees of freedom are positive");
-    let below = distribution.cdf(va / vb);
+    let distribution =
+        FisherSnedecor::new(freedom_a, freedom_b).expect("degrees of freedom are positive");
+    let below = distribution.cdf(variance_a / variance_b);
     2.0 * below.min(1.0 - below) < UNEQUAL
 }
 
@@ -523,14 +536,14 @@ mod tests {
     }
 
     fn single(value: f64, error: f64, freedom: f64) -> SideFigure {
-        SideFigure::of_runs(value, vec![value.ln()], Within::Error { error, freedom })
+        SideFigure::from_runs(value, vec![value.ln()], Within::Error { error, freedom })
     }
 
     fn several(values: [f64; 3], error: f64) -> SideFigure {
         let logs = values.map(f64::ln).to_vec();
         let value = (logs.iter().sum::<f64>() / 3.0).exp();
         let freedom = 30.0;
-        SideFigure::of_runs(value, logs, Within::Error { error, freedom })
+        SideFigure::from_runs(value, logs, Within::Error { error, freedom })
     }
 
     /// 100 known to 2 % with 19 degrees of freedom, and 110 known to 3 % with 9.
@@ -622,7 +635,7 @@ mod tests {
 
     #[test]
     fn figures_without_an_error_are_joined_by_their_runs_alone() {
-        let unknown = |logs: Vec<f64>| SideFigure::of_runs(100.0, logs, Within::Unknown);
+        let unknown = |logs: Vec<f64>| SideFigure::from_runs(100.0, logs, Within::Unknown);
         let one = unknown(vec![1.0]);
         assert!(Joined::from_sides(&one, &pair().a, &[]).is_none());
         assert!(Joined::from_sides(&pair().a, &one, &[]).is_none());
@@ -651,7 +664,7 @@ mod tests {
                 effective: 100.0,
                 freedom: 9.0,
             };
-            SideFigure::of_runs(2000.0, vec![2000.0_f64.ln()], within)
+            SideFigure::from_runs(2000.0, vec![2000.0_f64.ln()], within)
         };
         let near = |value: f64| (value - 2.0_f64.ln()).abs() < 1e-3;
         let many = figure(10);
@@ -675,7 +688,7 @@ mod tests {
             effective: 100.0,
             freedom: 9.0,
         };
-        let percentile = SideFigure::of_runs(2000.0, vec![2000.0_f64.ln()], within);
+        let percentile = SideFigure::from_runs(2000.0, vec![2000.0_f64.ln()], within);
         let statistic = |value: f64| {
             let other = single(value, 0.0, 9.0);
             Joined::from_sides(&other, &percentile, &[])
@@ -696,7 +709,7 @@ mod tests {
         };
         let of = |a: f64, b: f64| {
             let sides = [a, b].map(|value| single(value, 0.5, 19.0));
-            Joined::of_blocks(&sides[0], &sides[1], difference)
+            Joined::from_blocks(&sides[0], &sides[1], difference)
         };
         for (joined, sign) in [(of(100.0, 103.0), 1.0), (of(103.0, 100.0), -1.0)] {
             let joined = joined.unwrap();
@@ -819,8 +832,8 @@ mod spread_tests {
     #[test]
     fn variation_is_unknown_from_single_runs() {
         let one = runs(&[1.0], 0.0);
-        assert_eq!(of_one(one), None);
-        assert_eq!(of_one(runs(&[], 0.0)), None);
+        assert_eq!(spread_of_side(one), None);
+        assert_eq!(spread_of_side(runs(&[], 0.0)), None);
         assert_eq!(pooled(one, one, &[one, one]), None);
         // One degree of freedom: of a side it counts, of earlier runs alone it does not.
         let two = runs(&[1.0, 2.0], 0.0);

@@ -1,5 +1,5 @@
-//! Reasons why two figures do not compare, and what workloads and surveys share of them: method,
-//! load, spans, findings.
+//! Reasons why two figures are not comparable, and the checks that workloads and surveys share:
+//! method, load, spans, findings.
 
 use super::sides::is_live_pair;
 use crate::words::uncapitalised;
@@ -8,9 +8,9 @@ use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetKind;
 
-/// Spans that differ by less are taken as equal: a scratch file is cut to what a disk wrote in its
-/// time. Seek times grow with the root of the span at most, so this moves a figure by 1 %, half of
-/// the default margin.
+/// Spans that differ by at most this share count as equal: a scratch file is cut to what a disk
+/// wrote in its time. Seek times grow at most with the root of the span, so this changes a figure
+/// by 1 %, half of the default margin.
 const SPAN_TOLERANCE: f64 = 0.02;
 
 /// Collects reasons, each once.
@@ -27,7 +27,7 @@ impl Reasons {
         }
     }
 
-    /// Begins to compare two runs. A difference of the measuring method is added at once.
+    /// Begins the comparison of two runs. A difference in the measuring method is added at once.
     pub(super) fn between<'r, T: Compared>(&'r mut self, a: &'r T, b: &'r T) -> Between<'r> {
         let mut pair = Between {
             reasons: self,
@@ -44,7 +44,7 @@ impl Reasons {
     }
 }
 
-/// What two runs differ in.
+/// Adds the differences between two runs as reasons.
 pub(super) struct Between<'r> {
     pub reasons: &'r mut Reasons,
     a: &'r str,
@@ -72,23 +72,23 @@ impl Between<'_> {
     }
 }
 
-/// A part of a run that is compared with the same part of other runs.
+/// A part of a run that can be compared with the same part of other runs.
 pub(super) trait Compared: Copy {
-    /// What its run is called: `A`, `B`, or which of its runs, `A2`.
+    /// The name of its side or run: `A`, `B` or `A2`.
     fn name(&self) -> &str;
 
-    /// The record of its run.
+    /// The record that contains it.
     fn record(&self) -> &Record;
 
-    /// Adds how its plan and its course differ from those of another one.
+    /// Adds the differences between its plan and course and those of another one.
     fn add_differences(self, other: Self, reasons: &mut Reasons);
 
-    /// Adds what disturbed it. Findings with a code in `harmless` do not count.
+    /// Adds its disturbances. Findings with a code in `harmless` are ignored.
     fn add_faults(self, harmless: &[&str], reasons: &mut Reasons);
 }
 
-/// Why the figures of these runs do not compare: every run is compared with the first, and examined
-/// by itself.
+/// The reasons why the figures of these runs are not comparable: every run is compared with the
+/// first one, and examined by itself.
 pub(super) fn reasons_against_comparison(runs: &[impl Compared]) -> Vec<Reason> {
     let mut reasons = Reasons::default();
     if let Some((first, others)) = runs.split_first() {
@@ -104,7 +104,7 @@ pub(super) fn reasons_against_comparison(runs: &[impl Compared]) -> Vec<Reason> 
     reasons.0
 }
 
-/// Whether `other` measured the same as `first`, without a fault.
+/// Whether `other` measured the same as `first`, without faults.
 pub(super) fn repeats<T: Compared>(first: T, other: T) -> bool {
     let mut reasons = Reasons::default();
     first.add_differences(other, &mut reasons);
@@ -112,13 +112,13 @@ pub(super) fn repeats<T: Compared>(first: T, other: T) -> bool {
     reasons.0.is_empty()
 }
 
-/// Load average of the last minute before a run.
+/// The load average of the last minute before a run.
 pub(super) fn load(record: &Record) -> Option<f64> {
     let load = record.host.load_average.as_ref()?;
     load.split_whitespace().next()?.parse().ok()
 }
 
-/// What other programs do meanwhile meets both sides of a live comparison alike.
+/// The code of the finding on other programs, which disturb both sides of a live comparison alike.
 const SHARED_DISTURBANCE: &str = "disturbed";
 
 /// Whether other programs used the disk during a run that is a side of a live comparison.
@@ -130,7 +130,7 @@ pub(super) fn is_shared_disturbance(record: &Record) -> bool {
             .any(|finding| finding.code == SHARED_DISTURBANCE)
 }
 
-/// Findings that say nothing against a comparison of these two.
+/// The codes of findings that do not keep these two runs from being compared.
 fn harmless(records: &[&Record]) -> &'static [&'static str] {
     match records {
         [a, b] if is_live_pair(a, b) => &[SHARED_DISTURBANCE],
@@ -138,7 +138,7 @@ fn harmless(records: &[&Record]) -> &'static [&'static str] {
     }
 }
 
-/// Adds what the findings say against everything below these places.
+/// Adds the serious findings whose evidence lies below these places.
 pub(super) fn add_findings(
     reasons: &mut Reasons,
     name: &str,
@@ -170,12 +170,12 @@ pub(super) struct MeasuredSpan {
 }
 
 impl MeasuredSpan {
-    /// Whether it omits no more of a target of this size than what does not fill a block.
+    /// Whether it covers a target of this size, apart from a rest that does not fill a block.
     pub(super) fn covers(self, size: u64, block_bytes: u32) -> bool {
         self.start == 0 && self.length.saturating_add(u64::from(block_bytes)) > size
     }
 
-    /// Whether two spans are so much alike that the same figures are expected.
+    /// Whether two spans are so similar that the same figures are expected.
     pub(super) fn is_like(self, other: Self) -> bool {
         let room = SPAN_TOLERANCE * self.length.max(other.length) as f64;
         self.length.abs_diff(other.length) as f64 <= room

@@ -1,5 +1,4 @@
-//! Which metrics of a workload are compared, what they are called, and which one of them speaks for
-//! it.
+//! The metrics of a workload: their names, and the one that represents it.
 
 use super::blocks::Blocks;
 use super::comparable::Measured;
@@ -11,6 +10,7 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncPolicy;
 use diskproof_model::row::Row;
 
+/// The figures of a kind of operation that are compared, in the order of the table.
 const FIGURES: [Figure; 6] = [
     Figure::Iops,
     Figure::Throughput,
@@ -20,16 +20,16 @@ const FIGURES: [Figure; 6] = [
     Figure::P99_9,
 ];
 
-/// The metrics of a workload that both sides measured.
-pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<ComparedRow> {
+/// The metrics of a workload that both sides measured. `prefix` names the target where there are
+/// several.
+pub(super) fn workload_rows(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<ComparedRow> {
     let Some(first) = pair.a.first().map(|leader| leader.measurement()) else {
         return Vec::new();
     };
-    let wall_ns = pair
-        .all()
-        .map(|measured| measured.measurement().data.wall_ns)
-        .max()
-        .unwrap_or(0);
+    let walls = pair
+        .parts()
+        .map(|measured| measured.measurement().data.wall_ns);
+    let wall_ns = walls.max().unwrap_or(0);
     let subject = &first.data.workload.name;
     let ops = common_ops(pair);
     let is_mix = ops.iter().filter(|op| **op != OpKind::Sync).count() > 1;
@@ -54,7 +54,7 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Compar
             };
             let joined = match difference {
                 Some(difference) => {
-                    Joined::of_blocks(&estimates.a.sample, &estimates.b.sample, difference)
+                    Joined::from_blocks(&estimates.a.sample, &estimates.b.sample, difference)
                 }
                 None => estimates.joined(),
             };
@@ -76,7 +76,8 @@ pub(super) fn of_workload(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Compar
     rows
 }
 
-/// What stands before the figure in the name of a metric.
+/// The kind of operation before the figure in the name of a metric: `read.`, or nothing where the
+/// workload has only one kind.
 fn kind_prefix(op: Option<OpKind>, is_mix: bool) -> String {
     match op {
         Some(op) if is_mix || op == OpKind::Sync => format!("{}.", op.as_str()),
@@ -84,16 +85,16 @@ fn kind_prefix(op: Option<OpKind>, is_mix: bool) -> String {
     }
 }
 
-/// The figure that speaks for a workload of one run.
+/// The figure that represents a workload in one run.
 pub(super) struct LeadingFigure {
     pub metric: String,
     pub figure: Figure,
     pub side: SideEstimate,
 }
 
-/// The figure that speaks for a workload; `None` where it has none.
-pub(super) fn leading_of_one(measured: Measured<'_>) -> Option<LeadingFigure> {
-    let pair = Pair::of_one(measured);
+/// The figure that represents a workload in one run; `None` where it has none.
+pub(super) fn leading_row(measured: Measured<'_>) -> Option<LeadingFigure> {
+    let pair = Pair::with_itself(measured);
     let ops = common_ops(&pair);
     let row = measured.measurement();
     let LeadMetric { op, figure } = lead_metric(row, &ops, &pair);
@@ -106,7 +107,7 @@ pub(super) fn leading_of_one(measured: Measured<'_>) -> Option<LeadingFigure> {
     })
 }
 
-/// A figure of one side; reads and writes together have no latency.
+/// A figure of one side. Reads and writes together have no latency.
 fn side_figure(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<SideEstimate> {
     if matches!(figure, Figure::Iops | Figure::Throughput) {
         return rate(runs, op, figure);
@@ -114,7 +115,7 @@ fn side_figure(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<Si
     latency(runs, op?, figure)
 }
 
-/// The metric that speaks for a workload.
+/// The metric that represents a workload.
 #[derive(PartialEq, Eq)]
 struct LeadMetric {
     /// `None` for all operations together.
@@ -122,8 +123,8 @@ struct LeadMetric {
     figure: Figure,
 }
 
-/// The one metric that speaks for the workload: its rate, of reads and writes together where there
-/// are both; under an offered load, which fixes the rate, a latency that users feel.
+/// Chooses the metric that represents the workload: its rate, of reads and writes together where
+/// there are both. Under an offered load, which fixes the rate, it is a latency that users feel.
 fn lead_metric(row: &Row, ops: &[OpKind], pair: &Pair<Measured<'_>>) -> LeadMetric {
     let op = ops.first().copied();
     if row.data.workload.rate.is_some() {
@@ -154,10 +155,10 @@ fn has_latency(side: &[Measured<'_>], op: Option<OpKind>, figure: Figure) -> boo
     }
 }
 
-/// The kinds of operation that every run has: what a reader looks at, and syncs where they come
-/// every few writes.
+/// The kinds of operation that every run has: the headline kinds, and syncs where each follows
+/// several writes.
 fn common_ops(pair: &Pair<Measured<'_>>) -> Vec<OpKind> {
-    let Some(first) = pair.all().next().map(|measured| measured.measurement()) else {
+    let Some(first) = pair.parts().next().map(|measured| measured.measurement()) else {
         return Vec::new();
     };
     let mut ops = Vec::new();
@@ -171,7 +172,7 @@ fn common_ops(pair: &Pair<Measured<'_>>) -> Vec<OpKind> {
         ops.push(OpKind::Sync);
     }
     ops.retain(|op| {
-        pair.all().all(|measured| {
+        pair.parts().all(|measured| {
             measured
                 .measurement()
                 .op(*op)
@@ -185,10 +186,10 @@ fn measurements<'a>(runs: &[Measured<'a>]) -> Vec<&'a Row> {
     runs.iter().map(|measured| measured.measurement()).collect()
 }
 
-/// The latency distributions of both sides.
+/// The latency distributions of both sides, for each kind of operation.
 pub(super) fn percentile_pairs(pair: &Pair<Measured<'_>>, comparable: bool) -> Vec<PercentilePair> {
     let (a, b) = (measurements(&pair.a), measurements(&pair.b));
-    let Some(first) = pair.all().next().map(|measured| measured.measurement()) else {
+    let Some(first) = pair.parts().next().map(|measured| measured.measurement()) else {
         return Vec::new();
     };
     let mut pairs = Vec::new();

@@ -8,22 +8,22 @@ use std::collections::BTreeSet;
 /// A run, as the user named it.
 #[derive(Debug, Clone)]
 pub struct Run<'a> {
-    /// An id, a file, a label.
+    /// As the user wrote it: an id, a file or a label.
     pub name: String,
-    /// What it recorded.
+    /// The record of the run.
     pub record: &'a Record,
 }
 
 /// Runs that count as repetitions of one experiment.
 #[derive(Debug, Clone)]
 pub struct RunGroup<'a> {
-    /// What they are called together.
+    /// The common name of the runs.
     pub label: String,
     /// At least one.
     pub runs: Vec<Run<'a>>,
 }
 
-/// Each run once: one that is named twice does not count as a repetition.
+/// The runs of a group, each once: a run that is named twice is not a repetition.
 pub(super) fn distinct<'a, 'r>(group: &'r RunGroup<'a>) -> Vec<&'r Run<'a>> {
     let mut seen = BTreeSet::new();
     let mut runs = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn distinct<'a, 'r>(group: &'r RunGroup<'a>) -> Vec<&'r Run<'a>> {
     runs
 }
 
-/// Whether two runs are sides of one live comparison: their slices followed each other alternately.
+/// Whether two runs are sides of one live comparison, with alternating slices.
 pub(super) fn is_live_pair(a: &Record, b: &Record) -> bool {
     match (a.campaign(), b.campaign()) {
         (Some(a), Some(b)) => a.id == b.id && a.side != b.side,
@@ -45,12 +45,12 @@ pub(super) fn is_live_pair(a: &Record, b: &Record) -> bool {
 
 /// A run of a side.
 pub(super) struct NamedRun<'a> {
-    /// What sentences call it: `A`, or `A1`, `A2` where its side has several.
+    /// Its name in sentences: `A`, or `A1` and `A2` where its side has several runs.
     pub(super) name: String,
     pub(super) run: &'a Run<'a>,
 }
 
-/// Both sides.
+/// The two sides of a comparison.
 pub(super) struct Sides<'a> {
     pub(super) a: Vec<NamedRun<'a>>,
     pub(super) b: Vec<NamedRun<'a>>,
@@ -69,7 +69,7 @@ impl<'a> Sides<'a> {
         self.a.iter().chain(&self.b)
     }
 
-    /// Every workload of either side, in the order of their plans, the baseline's first.
+    /// The workloads of both sides, each once, in the order of their plans, the baseline's first.
     pub(super) fn workloads(&self) -> Vec<WorkloadKey<'a>> {
         let mut keys = Vec::new();
         for named in self.runs() {
@@ -84,10 +84,10 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// What a workload is recognised by in several runs.
+/// The identity of a workload in several runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WorkloadKey<'a> {
-    /// The index of its target.
+    /// The index of its target in the run.
     pub target: usize,
     pub name: &'a str,
 }
@@ -116,16 +116,18 @@ fn named_runs<'a>(group: &'a RunGroup<'a>, letter: &str) -> Vec<NamedRun<'a>> {
     named
 }
 
-/// What one side alone has; `None` where both or neither have it.
+/// The entry for a subject that only one side has; `None` where both or neither have it.
 pub(super) fn only<T>(subject: &str, a: &[T], b: &[T]) -> Option<Unmatched> {
-    match (a.is_empty(), b.is_empty()) {
-        (false, true) => Some(unmatched(subject, Holder::A)),
-        (true, false) => Some(unmatched(subject, Holder::B)),
-        _ => None,
+    if !a.is_empty() && b.is_empty() {
+        Some(unmatched(subject, Holder::A))
+    } else if a.is_empty() && !b.is_empty() {
+        Some(unmatched(subject, Holder::B))
+    } else {
+        None
     }
 }
 
-/// Of a subject that only this side has.
+/// The entry for a subject that only this side has.
 pub(super) fn unmatched(subject: &str, only: Holder) -> Unmatched {
     Unmatched {
         subject: subject.to_owned(),

@@ -1,5 +1,5 @@
-//! A comparison in a sentence or two, and what a reader has to know alongside it. Said here once,
-//! so that every printer says the same.
+//! A comparison in a sentence or two, and the notes that a reader needs with it. All printers show
+//! these texts.
 
 use super::reasons::{is_shared_disturbance, load};
 use super::sides::{NamedRun, RunGroup, Sides, WorkloadKey};
@@ -10,14 +10,14 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::units::format_duration;
 use std::collections::BTreeSet;
 
-/// Metrics named one by one in a sentence; more are counted only.
+/// A sentence names up to this many metrics; more are only counted.
 const NAMED_MAX: usize = 3;
-/// Runs of which one measured a workload this many times as long as another may have seen another
-/// disk: a cache that was still filling, credits that were not yet spent.
+/// If one run measured a workload this many times as long as another, they may have seen different
+/// disks: a cache that was still filling, credits that were not yet spent.
 const WALL_RATIO_MAX: f64 = 4.0;
 
-/// `B is better in 5 of 8 workloads, worse in 1, same within 2 % in 2.` And what the details say
-/// against it.
+/// `B is better in 5 of 8 workloads, worse in 1, same within 2 % in 2.` Details that contradict it
+/// follow.
 pub(super) fn sentence(
     letter: &str,
     margin: f64,
@@ -51,7 +51,7 @@ pub(super) fn sentence(
     sentences.join(" ")
 }
 
-/// How often each verdict was given to a headline.
+/// The number of headlines with each verdict.
 fn headline_sentence(
     letter: &str,
     margin: f64,
@@ -84,7 +84,7 @@ fn headline_sentence(
     }
 }
 
-/// Loads that were observed have no verdict.
+/// The sentence on observed loads, which have no verdict.
 fn loads(letter: &str, metrics: &[MetricComparison]) -> String {
     let mut rates = Vec::new();
     for metric in metrics {
@@ -109,13 +109,13 @@ fn loads(letter: &str, metrics: &[MetricComparison]) -> String {
     )
 }
 
-/// `2.1`, `14`, `0.35`.
+/// Two significant digits, such as `2.1`, `14` or `0.35`.
 fn two_digits(value: f64) -> String {
     let digits = 1 - value.max(1e-9).log10().floor() as i32;
     format!("{value:.*}", digits.clamp(0, 9) as usize)
 }
 
-/// Details that go the other way than every headline.
+/// The details with a verdict that no headline has.
 fn against(metrics: &[MetricComparison], verdict: Verdict) -> Option<String> {
     let names: Vec<&str> = metrics
         .iter()
@@ -144,7 +144,7 @@ fn has_reason(metric: &MetricComparison, why: &str) -> bool {
     metric.reasons.iter().any(|reason| reason.why == why)
 }
 
-/// The reason that most metrics have.
+/// The reason that most metrics have; of equally frequent ones the last.
 fn common_reason(metrics: &[MetricComparison]) -> String {
     let mut common = "";
     let mut most = 0;
@@ -166,7 +166,7 @@ fn percent(share: f64) -> String {
     format!("{} %", (share * 1e4).round() / 1e2)
 }
 
-/// What a reader has to know alongside the verdicts.
+/// Sentences that a reader needs in addition to the verdicts.
 pub(super) fn notes(
     baseline: &RunGroup<'_>,
     group: &RunGroup<'_>,
@@ -219,7 +219,7 @@ fn run_ids<'a>(side: &[NamedRun<'a>]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// What a side showed of a burst credit, or for how long it was tested.
+/// The burst credits that a side showed, or the time for which it was tested.
 fn burst(named: &NamedRun<'_>) -> Vec<String> {
     let (name, record) = (&named.name, named.run.record);
     let mut notes = Vec::new();
@@ -245,7 +245,7 @@ fn burst(named: &NamedRun<'_>) -> Vec<String> {
     notes
 }
 
-/// Where the variation from run to run comes from, or that it is unknown.
+/// The source of the variation from run to run, or that it is unknown.
 fn variation(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
     if let Some(note) = blocks(sides, metrics) {
         return Some(note);
@@ -278,7 +278,7 @@ fn variation(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> 
     Some(text.to_owned())
 }
 
-/// How a live comparison was measured.
+/// The number of blocks of a live comparison, and its disturbances; `None` of other comparisons.
 fn blocks(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
     let counts: Vec<u64> = metrics
         .iter()
@@ -306,8 +306,8 @@ fn blocks(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
     ))
 }
 
-/// A machine with more to do than processors: what waits for one looks like a slow disk, and
-/// differs from run to run by more than any interval tells.
+/// Runs on a machine with more to do than it has processors: waits for a processor look like a slow
+/// disk, and vary from run to run by more than any interval shows.
 fn busy(sides: &Sides<'_>) -> Option<String> {
     let mut busy = Vec::new();
     for named in sides.runs() {
@@ -321,8 +321,8 @@ fn busy(sides: &Sides<'_>) -> Option<String> {
     }
     let busiest = largest_by(&busy, |run| run.load)?;
     let names = if busy.len() <= NAMED_MAX {
-        let names: Vec<&str> = busy.iter().map(|run| run.name).collect();
-        names.join(", ")
+        let all_names: Vec<&str> = busy.iter().map(|run| run.name).collect();
+        all_names.join(", ")
     } else {
         format!("{} of {} runs", busy.len(), sides.runs().count())
     };
@@ -356,15 +356,15 @@ fn unsettled(sides: &Sides<'_>) -> Option<String> {
     if names.is_empty() {
         return None;
     }
-    let names = names.join(", ");
     Some(format!(
-        "The rate had not settled at the end: {names}. Use longer runs."
+        "The rate had not settled at the end: {}. Use longer runs.",
+        names.join(", ")
     ))
 }
 
-/// Workloads that one side measured much longer than the other.
+/// The workloads that one side measured much longer than the other.
 fn lengths(sides: &Sides<'_>) -> Option<String> {
-    let mut found = Vec::new();
+    let mut workloads = Vec::new();
     for key in sides.workloads() {
         let (Some(a), Some(b)) = (longest_ns(&sides.a, key), longest_ns(&sides.b, key)) else {
             continue;
@@ -372,15 +372,15 @@ fn lengths(sides: &Sides<'_>) -> Option<String> {
         let ratio = a.max(b) as f64 / a.min(b).max(1) as f64;
         if ratio > WALL_RATIO_MAX {
             let (a, b) = (format_duration(a), format_duration(b));
-            found.push(format!("{} ({a} and {b})", key.name));
+            workloads.push(format!("{} ({a} and {b})", key.name));
         }
     }
-    if found.is_empty() {
+    if workloads.is_empty() {
         return None;
     }
     Some(format!(
         "The measured times differ widely: {}. Caches and burst credits may cause the difference.",
-        found.join(", ")
+        workloads.join(", ")
     ))
 }
 

@@ -1,10 +1,10 @@
 //! The metrics of a survey: rates by position, the burst rate, access times; and whether two
 //! surveys measure the same thing, part by part.
 //!
-//! What a curve looks like is no error of it. The average has the record's own interval, which
-//! knows that. The slowest and the fastest point are known as well as any point is: by how much the
-//! ratio of the two curves differs between neighbouring positions (von Neumann 1941), in which
-//! their shapes cancel.
+//! The shape of a curve is not an error. The average has the record's own interval, which takes the
+//! shape into account. The slowest and the fastest point have the uncertainty of any point. It
+//! follows from the ratio of the two curves at neighbouring positions (von Neumann 1941), in which
+//! the shapes cancel.
 
 use super::earlier::EarlierRuns;
 use super::pair::{ComparedRow, Pair, PairEstimates};
@@ -23,12 +23,12 @@ use diskproof_model::surface::{Coverage, SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_bytes;
 
-/// The fewest positions that say how a curve varies.
+/// With fewer positions the variation of a curve is unknown.
 const POSITIONS_MIN: usize = 10;
-/// The fewest accesses that say how long one takes.
+/// With fewer accesses the variation of their times is unknown.
 const ACCESSES_MIN: usize = 10;
 
-/// Every metric that both sides have; what only one has goes to `unmatched`.
+/// The metrics that both sides have. Those of only one side are added to `unmatched`.
 pub(super) fn rows(
     sides: &Sides<'_>,
     earlier: &EarlierRuns<'_>,
@@ -51,37 +51,38 @@ pub(super) fn rows(
     rows
 }
 
-/// The runs of both sides that have a part of a survey.
+/// A part of a survey in the runs of both sides.
 type SurveyPair<'a> = Pair<Surveyed<'a>>;
 
 fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
-    let of_a_point = match (pair.a.as_slice(), pair.b.as_slice()) {
+    let error_of_point = match (pair.a.as_slice(), pair.b.as_slice()) {
         ([a], [b]) => point_error(a, b),
         _ => None,
     };
-    let wall_ns = pair
-        .all()
-        .map(|s| s.surface.data.curve_ns)
-        .max()
-        .unwrap_or(0);
+    let curve_times = pair.parts().map(|surveyed| surveyed.surface.data.curve_ns);
+    let wall_ns = curve_times.max().unwrap_or(0);
     let mut rows = Vec::new();
     for figure in [Figure::CurveAverage, Figure::CurveMin, Figure::CurveMax] {
-        let estimates = pair.figures(|s| of_catalogue(s, figure::Part::Curve, figure));
+        let estimates = pair.figures(|s| catalogued(s, figure::Part::Curve, figure));
         let Some(mut estimates) = estimates else {
             continue;
         };
         let headline = figure == Figure::CurveAverage;
-        if let Some(PointError { error, freedom }) = of_a_point
+        if let Some(PointError { error, freedom }) = error_of_point
             && !headline
         {
-            // The error belongs to the pair; half of its square to each side.
-            let error = error / std::f64::consts::SQRT_2;
-            estimates.a.sample.within = Within::Error { error, freedom };
-            estimates.b.sample.within = Within::Error { error, freedom };
+            // The error belongs to the pair: each side gets half of its square.
+            let side_error = error / std::f64::consts::SQRT_2;
+            for side in [&mut estimates.a, &mut estimates.b] {
+                side.sample.within = Within::Error {
+                    error: side_error,
+                    freedom,
+                };
+            }
         }
         let mut metric_row = row(pair, figure.as_str(), figure, estimates, wall_ns);
         metric_row.metric.headline = headline;
-        if of_a_point.is_some() && metric_row.metric.variation.is_none() {
+        if error_of_point.is_some() && metric_row.metric.variation.is_none() {
             metric_row.metric.basis = Basis::Positions;
         }
         rows.push(metric_row);
@@ -89,9 +90,9 @@ fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
     rows
 }
 
-/// The figures that speak for the survey of one run.
+/// The figures that represent the survey of one run, each with its part and the name of its metric.
 pub(super) fn leading_figures(run: &Run<'_>) -> Vec<(Part, String, Figure, Estimate)> {
-    let mut found = Vec::new();
+    let mut figures = Vec::new();
     for part in [Part::Curve, Part::Access] {
         let Some(surveyed) = Surveyed::find("", run, part) else {
             continue;
@@ -103,20 +104,20 @@ pub(super) fn leading_figures(run: &Run<'_>) -> Vec<(Part, String, Figure, Estim
             }
             Part::Curve | Part::Burst => {
                 let figure = Figure::CurveAverage;
-                (figure, of_catalogue(&surveyed, figure::Part::Curve, figure))
+                (figure, catalogued(&surveyed, figure::Part::Curve, figure))
             }
         };
         if let Some(estimate) = estimate {
             let metric = format!("{}.{}", part.subject(), figure.as_str());
-            found.push((part, metric, figure, estimate));
+            figures.push((part, metric, figure, estimate));
         }
     }
-    found
+    figures
 }
 
 fn burst(pair: &SurveyPair<'_>) -> Option<ComparedRow> {
     let figure = Figure::Throughput;
-    let estimates = pair.figures(|s| of_catalogue(s, figure::Part::Burst, figure))?;
+    let estimates = pair.figures(|s| catalogued(s, figure::Part::Burst, figure))?;
     Some(row(pair, figure.as_str(), figure, estimates, 0))
 }
 
@@ -159,7 +160,8 @@ fn row(
     row
 }
 
-fn of_catalogue(s: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<Estimate> {
+/// The estimate of a figure of the catalogue; `None` where the run does not have it.
+fn catalogued(s: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<Estimate> {
     Some(part_figure(s.run.record, part, figure.as_str())?.estimate())
 }
 
@@ -170,8 +172,8 @@ struct PointError {
     freedom: f64,
 }
 
-/// The error at one position; `None` where two curves do not have the same number of positions, or
-/// too few.
+/// The error at one position; `None` where the curves have different numbers of positions, or too
+/// few.
 fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<PointError> {
     let (curve_a, curve_b) = (a.run.record.curve(), b.run.record.curve());
     let mut logs = Vec::new();
@@ -185,17 +187,19 @@ fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<PointError> {
         return None;
     }
     let steps = (logs.len() - 1) as f64;
-    let squares: f64 = logs.windows(2).map(|w| (w[1] - w[0]).powi(2)).sum();
-    // From successive differences it is worth two thirds of the degrees of freedom of the usual
-    // one.
+    let squares: f64 = logs
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).powi(2))
+        .sum();
+    // A variance from successive differences has two thirds of the usual degrees of freedom.
     Some(PointError {
         error: (squares / (2.0 * steps)).sqrt(),
         freedom: steps * 2.0 / 3.0,
     })
 }
 
-/// Mean access time of a pattern, from its accesses in their order: where they are alike for a
-/// while, they tell less.
+/// The mean access time of a pattern. Its interval is widened where successive accesses are alike,
+/// because such accesses carry less information.
 fn access_estimate(s: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimate> {
     let mean = &s.surface.figures.seeks.get(&seek)?.mean;
     let mut latencies = Vec::new();
@@ -227,7 +231,7 @@ pub(super) struct Surveyed<'a> {
 }
 
 impl<'a> Surveyed<'a> {
-    /// `None` where the run does not have this part.
+    /// The part in a run; `None` where the run does not have it.
     pub(super) fn find(name: &'a str, run: &'a Run<'a>, part: Part) -> Option<Self> {
         let surface = run.record.surface()?;
         let is_there = match part {
@@ -335,7 +339,7 @@ impl Compared for Surveyed<'_> {
     }
 }
 
-/// What only one part of a survey has.
+/// Compares the conditions that only one part of a survey has.
 fn part_conditions(pair: &mut Between<'_>, a: Surveyed<'_>, b: Surveyed<'_>) {
     match a.part {
         Part::Curve => {
@@ -375,7 +379,7 @@ fn span_text(surface: &SurfaceRecord) -> String {
     )
 }
 
-/// Whether the curve was to read all of the span; `None` where the plan has no curve.
+/// Whether the curve was planned to read the whole span; `None` where the plan has no curve.
 fn is_full(s: Surveyed<'_>) -> Option<bool> {
     let curve = s.run.record.plan.survey()?.curve.as_ref()?;
     Some(curve.coverage == Coverage::Full)

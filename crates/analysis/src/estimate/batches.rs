@@ -1,26 +1,26 @@
-//! A mean and its interval: of counts per cell by batch means with Student's t (Law & Carson 1979),
-//! widened for correlation, and of single values, such as latencies of requests that followed each
-//! other.
+//! A mean and its interval. Counts per cell have batch means with Student's t (Law & Carson 1979),
+//! widened for correlation. Single values are latencies of requests that followed each other, or
+//! rates.
 
 use super::stats::{mean, sorted, variance};
 use super::student::{self, PairedDifference};
 use diskproof_model::record::Estimate;
 
-/// The fewest batches for a warm-up test or an interval.
+/// With fewer batches there is neither a warm-up test nor an interval.
 pub(crate) const BATCHES_MIN: usize = 10;
-/// Batches to begin with. More than this gains 2 % of width and costs protection against slow
-/// swings.
+/// The number of batches to begin with. More would narrow the interval by 2 %, and cost protection
+/// against slow swings.
 const BATCHES_FIRST: usize = 64;
-/// The largest correlation for which an interval is widened: ten values with this correlation carry
+/// An interval is widened for at most this correlation. Ten values that are so correlated carry
 /// little information about their mean, and increase its variance 50 times.
 const CORRELATION_MAX: f64 = 0.95;
 
 /// A mean per cell and its uncertainty.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BatchMeans {
-    /// Batches.
+    /// The number of batches.
     pub n: usize,
-    /// Cells used.
+    /// The number of cells in them.
     pub cells: usize,
     /// Mean per cell.
     pub mean: f64,
@@ -28,11 +28,11 @@ pub(super) struct BatchMeans {
     pub half_width: f64,
 }
 
-/// Batch means: batches grow until the lag-1 autocorrelation of their means is within one standard
-/// deviation, 1/√n, of none (Bartlett 1946).
+/// Batch means. Batches grow until the lag-1 autocorrelation of their means is within one standard
+/// deviation, 1/√n, of zero (Bartlett 1946).
 ///
 /// The usual test at two standard deviations lets a correlation of 0.4 pass unseen with 25 batches,
-/// and the interval is then a third too narrow. What correlation is left widens the interval as
+/// and the interval is then a third too narrow. The remaining correlation widens the interval as
 /// that of a first-order process would: [`widening`].
 pub(super) fn batch_means(values: &[f64]) -> Option<BatchMeans> {
     if values.len() < BATCHES_MIN {
@@ -58,27 +58,29 @@ pub(super) fn batch_means(values: &[f64]) -> Option<BatchMeans> {
     }
 }
 
-/// How much the variance of a mean grows by the correlation of what it is made of, at least 1: (1 +
-/// ρ)/(1 − ρ) of many values of a first-order process.
+/// The factor by which correlation increases the variance of a mean; at least 1. For many values of
+/// a first-order process it is (1 + ρ)/(1 − ρ).
 ///
 /// Few values that swing slowly look too much alike: part of their swing is in their mean, about
-/// which they are taken to vary. So the share V of the variance that the mean of n of them has
-/// (Priestley 1981, 5.3.5) is compared with the 1 − V that is left to be seen. Of pairs of runs of
-/// equal disks that wander for a fifth of a run, 9 % instead of 4 % seem to differ at the level of
-/// 5 % without that; for a half, 21 % instead of 10 %.
+/// which their variance is taken. So the share V of the variance that the mean of n of them has
+/// (Priestley 1981, 5.3.5) is compared with the remaining 1 − V. Without that, 9 % instead of 4 %
+/// of pairs of runs on equal disks that wander for a fifth of a run seem to differ at the level of
+/// 5 %;
+
+/// for a half of a run, 21 % instead of 10 %.
 pub(crate) fn widening(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     // The estimate of a correlation ρ from n values is too low by about (1 + 3ρ)/n (Marriott & Pope
     // 1954), which is solved for ρ here.
     let rho = ((autocorrelation(values) + 1.0 / n) / (1.0 - 3.0 / n).max(0.25))
         .clamp(0.0, CORRELATION_MAX);
-    let of_mean = ((1.0 + rho) / (1.0 - rho)
+    let share_of_mean = ((1.0 + rho) / (1.0 - rho)
         - 2.0 * rho / n * (1.0 - rho.powi(values.len() as i32)) / (1.0 - rho).powi(2))
         / n;
-    ((n - 1.0) * of_mean / (1.0 - of_mean)).max(1.0)
+    ((n - 1.0) * share_of_mean / (1.0 - share_of_mean)).max(1.0)
 }
 
-/// Lag-1 autocorrelation; 0 where nothing varies.
+/// The lag-1 autocorrelation; 0 where nothing varies.
 fn autocorrelation(values: &[f64]) -> f64 {
     let centre = mean(values);
     let squares: f64 = values.iter().map(|v| (v - centre).powi(2)).sum();
@@ -93,9 +95,9 @@ fn autocorrelation(values: &[f64]) -> f64 {
     }
 }
 
-/// How much more a full cell holds than an empty one: where requests that began together stay
-/// together, all of a queue, and the edges of the measured time decide whether one such convoy more
-/// or less is counted.
+/// The difference between a full cell and an empty one. Requests that begin together may stay
+/// together as a convoy, and the edges of the measured time decide whether one more convoy is
+/// counted.
 pub(super) fn burst(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;
@@ -105,33 +107,49 @@ pub(super) fn burst(values: &[f64]) -> f64 {
     ascending[last * 95 / 100] - ascending[last * 5 / 100]
 }
 
-/// From this many values on their correlation can be seen, and widens the interval.
+/// From this many values on their correlation is known well enough to widen the interval.
 const CORRELATED_FROM: usize = 4 * BATCHES_MIN;
 
-/// Half the width of the 95 % interval of the mean of values in the order in which they were
-/// measured, and the number of independent batches behind it. `None` of fewer than three.
-fn half_width(values: &[f64]) -> Option<(f64, usize)> {
+/// An interval of a mean.
+struct MeanInterval {
+    /// Half of the 95 % interval.
+    half_width: f64,
+    /// The number of independent batches, or of values.
+    n: usize,
+}
+
+/// The interval of the mean of values in the order in which they were measured; `None` of fewer
+/// than three.
+fn mean_interval(values: &[f64]) -> Option<MeanInterval> {
     if values.len() >= CORRELATED_FROM
         && let Some(means) = batch_means(values)
     {
-        return Some((means.half_width, means.n));
+        return Some(MeanInterval {
+            half_width: means.half_width,
+            n: means.n,
+        });
     }
-    let mean = PairedDifference::of(values)?;
-    Some((mean.half_width(0.95), values.len()))
+    let differences = PairedDifference::from_sample(values)?;
+    Some(MeanInterval {
+        half_width: differences.half_width(0.95),
+        n: values.len(),
+    })
 }
 
-/// Latencies in nanoseconds, in order; `mean_ns` is the mean of these and perhaps of others before
-/// them.
+/// The estimate of a mean latency from latencies in nanoseconds, in their order. `mean_ns` is their
+/// mean, perhaps together with earlier latencies.
 pub(crate) fn mean_latency(values: &[f64], mean_ns: f64) -> Estimate {
-    match half_width(values) {
-        Some((half_width, n)) => Estimate::new(n as u64, mean_ns, Some(half_width), "ns"),
+    match mean_interval(values) {
+        Some(interval) => {
+            Estimate::new(interval.n as u64, mean_ns, Some(interval.half_width), "ns")
+        }
         None => Estimate::new(values.len() as u64, mean_ns, None, "ns"),
     }
 }
 
-/// Rates of measurements that lie apart in time, per second.
+/// The mean of rates per second that were measured apart in time.
 pub(crate) fn mean_rate(rates: &[f64]) -> Estimate {
-    let half_width = PairedDifference::of(rates).map(|known| known.half_width(0.95));
+    let half_width = PairedDifference::from_sample(rates).map(|known| known.half_width(0.95));
     Estimate::new(rates.len() as u64, mean(rates), half_width, "1/s")
 }
 

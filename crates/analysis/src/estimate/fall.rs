@@ -1,36 +1,40 @@
-//! One lasting fall: burst credit that is used up, or a cache that is full. What follows it is
-//! level to the end, so that the figures may begin there, however late it came. A drift, a pause or
-//! a fall shortly before the end is none. And whether a rate is more even than a medium is: a
-//! limiter, or a disk that is simulated. A token bucket that is not used up yet is even, too, and
-//! its rate promises nothing of what follows. Works on counts per cell.
+//! Lasting falls of a rate, and suspiciously even rates. Works on counts per cell.
+//!
+//! A fall is the end of a burst credit, or a cache that is full. The rate after it is level to the
+//! end, so that figures may begin there, however late it came. A drift, a pause, and a fall shortly
+//! before the end do not count. A rate that is more even than any medium comes from a limiter or a
+//! simulated disk. A token bucket with credit left is even, too, and its rate promises nothing
+//! about the later one.
 
 use super::batches::BATCHES_MIN;
 use super::stats::{mean, sorted, variance};
 
-/// Cells per batch, as in the warm-up statistic.
+/// Cells per batch, as in the warm-up statistic (MSER-5).
 const BATCH_CELLS: usize = 5;
-/// Least level before over that after. Disks that wander, and other programs that come and go, stay
-/// below that mostly.
+/// A fall divides the rate by at least this. Disks that wander, and other programs that come and
+/// go, mostly stay below it.
 pub(super) const FALL_MIN: f64 = 1.5;
-/// The same where the level after the fall is as even as a limiter's: nothing wanders there.
+/// The same if the level after the fall is as even as a limiter's, because nothing wanders there.
 /// Neighbouring zones of a rotating disk, which are even, too, differ by less.
 const LIMITER_FALL_MIN: f64 = 1.1;
-/// Fewest batches of the part after such a fall: a second at the finest.
+/// The part after such a fall has at least this many batches: a second in the finest cells.
 const LIMITER_TAIL_BATCHES_MIN: usize = 20;
-/// The part after the fall is at least one part in this many of the run.
+/// The part after a fall is at least one of this many parts of the run.
 const TAIL_PARTS: usize = 4;
-/// The fewest batches of the part after it, and of the part before.
+/// The parts before and after a fall have at least this many batches each.
 const PART_BATCHES_MIN: usize = BATCHES_MIN;
-/// Smallest share of the batches after a fall that lie on its side of the middle between both
-/// levels.
+/// At least this share of the batches after a fall is below the middle between both levels.
 const APART: f64 = 0.95;
-/// The same of the part before a fall: what disturbs a fast disk makes it slower, not faster.
+/// At least this share of the batches before a fall is above the middle. It is smaller, because
+/// disturbances make a fast disk slower, not faster.
 const HEAD_APART: f64 = 0.85;
-/// Near the fall each part is still, or already, this near to its level: a share of the difference.
-/// A slope is not.
+/// Near the fall, each part is within this share of the difference from its own level. A slope is
+/// not.
 const EDGE: f64 = 0.2;
+/// One of this many parts on each side lies near the fall.
+const EDGE_PARTS: usize = 5;
 
-/// The first cell after the fall, in a series whose rest is level.
+/// The index of the first cell after the fall, in a series that is level from there on.
 pub(super) fn last_fall(values: &[f64]) -> Option<usize> {
     let batches: Vec<f64> = values.chunks_exact(BATCH_CELLS).map(mean).collect();
     let tail_min = PART_BATCHES_MIN.max(batches.len() / TAIL_PARTS);
@@ -49,12 +53,12 @@ pub(super) fn last_fall(values: &[f64]) -> Option<usize> {
     }
 }
 
-/// The first cell after a fall in this batch, which belongs to neither side.
+/// The first cell after a fall within this batch. The batch itself belongs to neither side.
 fn first_after(cut: usize) -> usize {
     (cut + 1) * BATCH_CELLS
 }
 
-/// The least fall to a part with these counts that is no chance.
+/// The smallest fall to a part with these counts that is not chance, as a factor.
 pub(super) fn least_fall(tail: &[f64]) -> f64 {
     if is_of_limiter(tail) {
         LIMITER_FALL_MIN
@@ -63,7 +67,8 @@ pub(super) fn least_fall(tail: &[f64]) -> f64 {
     }
 }
 
-/// Where one step explains most of the variance, with at least this many values on either side.
+/// The index at which one step explains most of the variance, with at least so many values on
+/// either side.
 pub(super) fn largest_step(values: &[f64], head_min: usize, tail_min: usize) -> Option<usize> {
     let (n, centre) = (values.len(), mean(values));
     if n < head_min + tail_min {
@@ -105,25 +110,25 @@ pub(super) fn falls(values: &[f64], cut: usize, least: f64) -> bool {
         && mean(tail_begin) <= low + margin
 }
 
-/// How many values of a part lie near the fall.
+/// The number of values of a part that lie near the fall.
 fn edge_length(part: &[f64]) -> usize {
-    (part.len() / 5).max(2).min(part.len())
+    (part.len() / EDGE_PARTS).max(2).min(part.len())
 }
 
-/// Fewest operations of a cell, or of several together, in which a step is looked for.
+/// A step is searched in cells, or in groups of cells, with at least this many operations.
 const STEP_OPS_MIN: f64 = 16.0;
 
 /// The parts of a series before and after one step down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StepDown {
-    /// Cells before it.
+    /// The number of cells before the step.
     pub(crate) head: usize,
-    /// The first cell of the lower level.
+    /// The index of the first cell of the lower level.
     pub(crate) tail: usize,
 }
 
-/// The step down by a factor of at least `least` to a level that lasts to the end, for at least
-/// `tail_min` cells.
+/// The step down by at least the factor `least`, to a level that lasts to the end for at least
+/// `tail_min` cells; `None` where there is no such step.
 pub(crate) fn step_down(values: &[f64], tail_min: usize, least: f64) -> Option<StepDown> {
     if values.is_empty() {
         return None;
@@ -141,15 +146,15 @@ pub(crate) fn step_down(values: &[f64], tail_min: usize, least: f64) -> Option<S
     })
 }
 
-/// Cells per batch: 100 ms at the finest. Requests that complete together spread over less.
+/// Cells per batch: 100 ms in the finest cells. Requests that complete together spread over less.
 const EVEN_BATCH_CELLS: usize = 10;
-/// The fewest batches that tell.
+/// With fewer batches evenness may be chance.
 const EVEN_BATCHES_MIN: usize = 10;
-/// Standard deviation over mean, below which a rate is suspiciously even. Flash and rotating disks
-/// scatter by 1 to 10 % from one tenth of a second to the next.
+/// A rate is suspiciously even if its standard deviation is at most this share of its mean. Flash
+/// and rotating disks vary by 1 to 10 % from one tenth of a second to the next.
 const EVEN: f64 = 0.004;
 
-/// Whether the counts are suspiciously even.
+/// Whether the rate is more even than a medium's.
 pub(super) fn is_even(values: &[f64]) -> bool {
     let batches: Vec<f64> = values.chunks_exact(EVEN_BATCH_CELLS).map(mean).collect();
     if batches.len() < EVEN_BATCHES_MIN {
@@ -161,13 +166,13 @@ pub(super) fn is_even(values: &[f64]) -> bool {
     mean(&batches) > 0.0 && scatter <= EVEN * mean(&batches)
 }
 
-/// The fewest operations in a batch of [`scatter`]: one more or less is then 1.6 %.
+/// Batches of [`scatter`] have at least this many operations: one more or less is then 1.6 %.
 const SCATTER_OPS_MIN: f64 = 64.0;
-/// The fewest batches of it.
+/// With fewer batches the scatter is unknown.
 const SCATTER_BATCHES_MIN: usize = 6;
 
-/// Standard deviation over mean of the counts in batches that hold enough operations to tell;
-/// `None` of too few. What the grain of counting explains is taken off.
+/// The standard deviation over the mean of counts, in batches that hold enough operations; `None`
+/// of too few batches. The part that counting whole operations explains is subtracted.
 pub(crate) fn scatter(values: &[f64]) -> Option<f64> {
     let per_cell = mean(values);
     if values.is_empty() || per_cell <= 0.0 {
@@ -184,10 +189,10 @@ pub(crate) fn scatter(values: &[f64]) -> Option<f64> {
     Some((trimmed_variance(&batches) - 1.0).max(0.0).sqrt() / mean(&batches))
 }
 
-/// Fewest batches of counts that are a limiter's: six are even by chance now and then.
+/// Fewer batches than this are not attributed to a limiter: six are even by chance now and then.
 const LIMITER_BATCHES_MIN: usize = 12;
 
-/// Whether counts vary as little as those of a limiter, in enough batches to exclude chance.
+/// Whether counts vary as little as a limiter's, in enough batches to exclude chance.
 pub(crate) fn is_of_limiter(values: &[f64]) -> bool {
     let batches = (values.iter().sum::<f64>() / SCATTER_OPS_MIN) as usize;
     if batches.min(values.len()) < LIMITER_BATCHES_MIN {
@@ -199,7 +204,7 @@ pub(crate) fn is_of_limiter(values: &[f64]) -> bool {
     }
 }
 
-/// The variance without the tenth of the batches that is farthest off on either side: the machine
+/// The variance without the highest and the lowest tenth of the batches, because the machine
 /// interrupts a limiter, too.
 fn trimmed_variance(batches: &[f64]) -> f64 {
     let ascending = sorted(batches);

@@ -1,4 +1,4 @@
-//! Rates with an honest 95 % interval: where the warm-up ends, what the rate is after it, its
+//! Rates with an honest 95 % interval: the end of the warm-up, the rate after it, and its
 //! uncertainty. Works on counts per cell of time.
 
 mod batches;
@@ -22,41 +22,40 @@ use settle::{begins_off, settle, settle_slices};
 use slow::SlowChanges;
 use std::borrow::Borrow;
 
-/// When a rate counts as known: the widest relative half-width of its 95 % interval. Beyond it two
-/// measurements of the same disk may differ by more than half. What grades a disk, advises a
-/// setting or accuses a disk uses it.
+/// A rate counts as known if the relative half-width of its 95 % interval is at most this. Beyond
+/// it, two measurements of the same disk may differ by more than half. Grades, advice and
+/// accusations of a disk need a known rate.
 pub(crate) const HALF_WIDTH_MAX: f64 = 0.25;
-/// The stopping rule wants the settling to be at most one part in this many of what was measured: a
-/// slow ramp is only seen to be over well after its end.
+/// A run may stop early if the warm-up was at most one of this many parts of it: the end of a slow
+/// ramp is only seen well after it.
 const SETTLING_PARTS_MIN: usize = 3;
-/// The fewest batches that the stopping rule trusts. With fewer, correlation hides in the noise and
-/// a run stops at the first lucky moment: ten instead of twenty cover 82 % instead of 92 % of noise
-/// with ρ = 0.9 at a goal of 5 % (simulated as in the tests).
+/// A run may stop early with at least this many batches. With fewer, correlation hides in the noise
+/// and a run stops at the first lucky moment: ten instead of twenty cover 82 % instead of 92 % of
+/// noise with ρ = 0.9 at a goal of 5 % (simulated as in the tests).
 const STOP_BATCHES_MIN: usize = 20;
 
 /// A run that lasted so long may end as soon as its rate is known, see [`may_end`].
 pub const LONG_ENOUGH_NS: u64 = 7_500_000_000;
-/// A run whose rate is suspiciously even may not end before this, or its whole time: a limiter that
-/// still has credit is even, and what follows it is unknown.
+/// A run whose rate is suspiciously even may not end before this, or before its whole time: a
+/// limiter that still has credit is even, and the rate after it is unknown.
 pub const EVEN_LONG_ENOUGH_NS: u64 = 30_000_000_000;
 /// A run with less time in all may end after this share of it: its user accepted the risk.
 const LONG_ENOUGH_SHARE: f64 = 0.25;
 
-/// How fast operations and bytes went.
+/// The rates of operations and bytes after the warm-up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateEstimate {
     /// Operations per second, unit `1/s`.
     pub ops: Estimate,
     /// Bytes per second, unit `B/s`.
     pub bytes: Estimate,
-    /// Prefix that was skipped because the rate had not settled, in nanoseconds after the start
-    /// of the measured time.
+    /// The warm-up that was skipped, in nanoseconds after the start of the measured time.
     pub settling_ns: u64,
-    /// Whether the rate settled; `None` when there was too little to tell.
+    /// Whether the rate settled; `None` when too little was measured to tell.
     pub settled: Option<bool>,
 }
 
-/// The sum of several series; `None` where there is none.
+/// The sum of several series, cell by cell; `None` where there is none.
 pub(crate) fn summed<T: Borrow<TimeSeries>>(
     all: impl IntoIterator<Item = T>,
 ) -> Option<TimeSeries> {
@@ -70,17 +69,17 @@ pub(crate) fn summed<T: Borrow<TimeSeries>>(
     sum
 }
 
-/// Where the steady part of a run begins.
+/// The end of the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settling {
-    /// Prefix to skip, in nanoseconds after the start of the measured time.
+    /// The warm-up to skip, in nanoseconds after the start of the measured time.
     pub settling_ns: u64,
-    /// Whether the rate settled; `None` when there was too little to tell.
+    /// Whether the rate settled; `None` when too little was measured to tell.
     pub settled: Option<bool>,
 }
 
 impl Settling {
-    /// Of what counts as a whole, without a warm-up.
+    /// A measurement that counts as a whole, without a warm-up.
     pub(crate) const WHOLE: Self = Self::new(0, None);
 
     pub(crate) const fn new(settling_ns: u64, settled: Option<bool>) -> Self {
@@ -90,13 +89,13 @@ impl Settling {
         }
     }
 
-    /// That of a row.
-    pub(crate) fn of(m: &Row) -> Self {
+    /// The warm-up that a row already skipped.
+    pub(crate) fn of_row(m: &Row) -> Self {
         Self::new(m.figures.settling_ns, m.figures.settled)
     }
 }
 
-/// The sum of rates that vary together, such as those of a mix: their half-widths add up.
+/// The sum of rates that vary together, such as those of a mix: their half-widths are added.
 pub(crate) fn sum_of(estimates: impl IntoIterator<Item = Estimate>) -> Option<Estimate> {
     let mut estimates = estimates.into_iter();
     let mut sum = estimates.next()?;
@@ -116,7 +115,7 @@ pub fn rate(series: &TimeSeries, wall_ns: u64) -> RateEstimate {
     rate_after(series, wall_ns, settling(series, wall_ns))
 }
 
-/// Where the operation rate of a series settles.
+/// The end of the warm-up, judged by the operation rate of a series.
 pub fn settling(series: &TimeSeries, wall_ns: u64) -> Settling {
     let (dropped, settled) = settle(&per_cell(series, wall_ns, |cell| cell.ops));
     let settling_ns = match dropped {
@@ -126,9 +125,9 @@ pub fn settling(series: &TimeSeries, wall_ns: u64) -> Settling {
     Settling::new(settling_ns, settled)
 }
 
-/// Where the operation rate of a workload in slices apart in time settles. A lasting fall counts at
-/// its cell, all else by whole slices, of which there are the rates, and the ends in nanoseconds of
-/// the measured time.
+/// The end of the warm-up of a workload in slices that lie apart in time. After a lasting fall it
+/// is the cell of the fall, otherwise the end of a slice. `rates` has the rate of each slice, and
+/// `ends_ns` their ends in the measured time.
 pub(crate) fn settling_of_slices(
     series: &TimeSeries,
     wall_ns: u64,
@@ -147,8 +146,8 @@ pub(crate) fn settling_of_slices(
     }
 }
 
-/// The rates of a series beyond a settling time that was found on a wider one (reads and writes of
-/// a mix settle together).
+/// The rates of a series after a warm-up that was found on another series: reads and writes of a
+/// mix settle together.
 pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> RateEstimate {
     let dropped = settling
         .settling_ns
@@ -169,17 +168,17 @@ pub fn rate_after(series: &TimeSeries, wall_ns: u64, settling: Settling) -> Rate
     }
 }
 
-/// The cells of a series beyond the settling time.
+/// The cells of a series after the warm-up.
 struct SteadyCells<'a> {
     series: &'a TimeSeries,
     wall_ns: u64,
-    /// Cells before the first of them.
+    /// The number of cells before the first of these.
     dropped: usize,
 }
 
 impl SteadyCells<'_> {
-    /// What was done over the time that it took, the end of the last cell included; whole cells
-    /// tell its uncertainty. `one` is the number of units in one operation.
+    /// The count over the time that it took, the end of the last cell included. Whole cells give
+    /// its uncertainty. `one` is the number of units in one operation.
     fn estimate(&self, count: fn(&Cell) -> u64, one: f64, unit: &str) -> Estimate {
         let value = self.per_second(count);
         let counts = per_cell(self.series, self.wall_ns, count);
@@ -189,9 +188,8 @@ impl SteadyCells<'_> {
         let has_rate = total.ops > 1 && count(&total) > 0;
         match batch_means(steady) {
             Some(means) if has_rate => {
-                // Counting cannot tell the rate better than to one operation more or less, or to
-                // one burst where they complete in bursts, even where every batch holds the same
-                // number.
+                // A rate is known at best to one operation, or to one burst where operations
+                // complete in bursts, even if every batch holds the same number.
                 let grain = one.max(burst(steady)) / means.cells as f64;
                 let scale = 1e9 / self.series.interval_ns as f64;
                 let half_width = means.half_width.max(grain) * scale;
@@ -213,7 +211,7 @@ impl SteadyCells<'_> {
     }
 }
 
-/// What slow changes make of the operation rate after the settling time.
+/// The effect of slow changes on the operation rate after the warm-up; `None` of too few cells.
 pub(crate) fn slow_changes(
     series: &TimeSeries,
     wall_ns: u64,
@@ -227,12 +225,12 @@ pub(crate) fn slow_changes(
 /// Whether a workload that has run for `elapsed_ns` of at most `time_ns` may end because its rate
 /// is known to `goal`.
 ///
-/// A perfectly even disk is known to 2 % within a second, and so is one that has merely not shown
-/// yet what disturbs it: only time tells them apart. In per cent of 120 simulated runs of at most
-/// 30 s each, how many were ended within them by a goal of 2 % with an error beyond it, had they
-/// been allowed to end from the given second on, and behind `of` how many were ended at all
-/// (benches/stopping_study.rs, which says how to repeat it). A cell is 10 ms long, and a disk
-/// that falls counts against its rate at the end:
+/// A perfectly even disk is known to 2 % within a second, and so is a disk that has merely not
+/// shown its disturbances yet: only time distinguishes them. The table is from 120 simulated runs
+/// of at most 30 s each (benches/stopping_study.rs, which says how to repeat it). Runs were allowed
+/// to end from the given second on. `a of b`: b per cent of the runs were ended by a goal of 2 %,
+/// and a per cent were ended with a larger error. A cell is 10 ms long, and a disk that falls is
+/// judged by its rate at the end:
 ///
 /// | disk | 1 s | 2 s | 3 s | 5 s | 7.5 s |
 /// |---|---|---|---|---|---|
@@ -270,12 +268,12 @@ pub fn may_end(series: &TimeSeries, elapsed_ns: u64, time_ns: Option<u64>, goal:
         && (elapsed_ns >= EVEN_LONG_ENOUGH_NS || !is_suspiciously_even(series))
 }
 
-/// Whether the rate is more even than a medium's, by the cells that are full.
+/// Whether the rate is more even than a medium's. The last cell, which may not be full, is ignored.
 pub fn is_suspiciously_even(series: &TimeSeries) -> bool {
     fall::is_even(&full_cells(series))
 }
 
-/// The operations of every cell but the last, which may still fill.
+/// The operations of every cell but the last, which may not be full.
 fn full_cells(series: &TimeSeries) -> Vec<f64> {
     let full = series.cells.len().saturating_sub(1);
     series.cells[..full].iter().map(|c| c.ops as f64).collect()
@@ -284,7 +282,7 @@ fn full_cells(series: &TimeSeries) -> Vec<f64> {
 /// A lasting fall of a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LastingFall {
-    /// When it fell, in nanoseconds after the start of the measured time.
+    /// The moment of the fall, in nanoseconds after the start of the measured time.
     pub(crate) at_ns: u64,
     /// Operations per second before it.
     pub(crate) before: f64,
@@ -292,21 +290,21 @@ pub(crate) struct LastingFall {
     pub(crate) after: f64,
 }
 
-/// The least rate before a part of the measured time over that in it that makes a fall: less where
-/// the part is as even as a limiter's.
+/// The smallest factor between the rate before a part of the measured time and the rate in it that
+/// counts as a fall: less where the part is as even as a limiter's.
 pub(crate) fn least_fall_to(series: &TimeSeries, start_ns: u64, wall_ns: u64) -> f64 {
     let skipped = start_ns.saturating_sub(series.start_ns) / series.interval_ns.max(1);
     let values = per_cell(series, wall_ns, |cell| cell.ops);
     fall::least_fall(values.get(skipped as usize..).unwrap_or_default())
 }
 
-/// A fall lasts when the rate stays low for so long.
+/// A fall lasts if the rate stays low for at least this time.
 const FALL_TAIL_NS: u64 = 1_000_000_000;
-/// The largest coefficient of variation of the rate after a fall.
+/// The rate after a fall varies by at most this share (standard deviation over mean).
 const FALL_TAIL_SCATTER: f64 = 0.15;
 
-/// Whether the rate fell once and then kept its lower level for at least a second to the end, in a
-/// series that need not have settled: also shortly before the end of a run.
+/// The fall of a rate that then kept its lower level for at least a second to the end. The series
+/// need not have settled: the fall may be shortly before the end of a run.
 pub(crate) fn lasting_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingFall> {
     let values = per_cell(series, wall_ns, |cell| cell.ops);
     let tail_min = FALL_TAIL_NS.div_ceil(series.interval_ns.max(1)).max(5) as usize;
@@ -325,16 +323,16 @@ pub(crate) fn lasting_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingF
     })
 }
 
-/// The fall of a rate to the level that lasts: one step, or a slope down to where it settled.
+/// The fall of a rate to the level that lasts: one step, or a slope down to it.
 pub(crate) fn rate_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingFall> {
     if let Some(fall) = lasting_fall(series, wall_ns) {
         return Some(fall);
     }
-    let found = settling(series, wall_ns);
-    if found.settling_ns == 0 || found.settled != Some(true) {
+    let warmup = settling(series, wall_ns);
+    if warmup.settling_ns == 0 || warmup.settled != Some(true) {
         return None;
     }
-    let at_ns = found.settling_ns;
+    let at_ns = warmup.settling_ns;
     let before = per_second(series, 0, at_ns);
     let after = per_second(series, at_ns, wall_ns);
     let least = least_fall_to(series, at_ns, wall_ns);
@@ -355,11 +353,12 @@ pub(crate) fn per_second(series: &TimeSeries, from_ns: u64, to_ns: u64) -> f64 {
     ops as f64 * 1e9 / to_ns.saturating_sub(from_ns).max(1) as f64
 }
 
-/// Whether a running workload is known well enough to end it: settled long ago, and the relative
-/// half-width of its operation rate at most `goal`. Fast enough to be asked several times a second.
+/// Whether the rate of a running workload is known well enough to end it: the warm-up ended long
+/// ago, and the relative half-width of the rate is at most `goal`. Fast enough for several calls a
+/// second.
 ///
-/// A rule that looks often stops at the first lucky moment, and the interval then covers too
-/// seldom. So the first half of the run must have promised the same already: √2 times the goal, as
+/// A rule that is evaluated often stops at the first lucky moment, and the interval then covers the
+/// truth too seldom. So the first half of the run must have reached √2 times the goal already, as
 /// the half-width falls with the root of time.
 pub fn precise_enough(series: &TimeSeries, goal: f64) -> bool {
     // The last cell is still being filled.
@@ -370,7 +369,7 @@ pub fn precise_enough(series: &TimeSeries, goal: f64) -> bool {
         && is_precise(half, settled_max, goal * std::f64::consts::SQRT_2)
 }
 
-/// Whether counts settle within so many cells, and their mean is known to `goal`.
+/// Whether counts settle within so many cells, and their mean is then known to `goal`.
 fn is_precise(counts: &[f64], settled_max: usize, goal: f64) -> bool {
     let (dropped, settled) = settle(counts);
     if settled != Some(true) || dropped > settled_max {
@@ -380,15 +379,15 @@ fn is_precise(counts: &[f64], settled_max: usize, goal: f64) -> bool {
     let Some(means) = batch_means(steady) else {
         return false;
     };
-    // Of a disk that does nothing, one operation is more than any share.
+    // On a disk that does nothing, one operation is more than any share.
     let grain = burst(steady).max(1.0) / means.cells as f64;
     means.n >= STOP_BATCHES_MIN
         && means.half_width.max(grain) <= goal * means.mean
         && !begins_off(steady)
 }
 
-/// Counts of the cells that `wall_ns` covers fully. Cells that are not there because nothing
-/// completed in them count as zero.
+/// The counts of the cells that `wall_ns` covers fully. A cell that is missing, because nothing
+/// completed in it, counts as zero.
 fn per_cell(series: &TimeSeries, wall_ns: u64, count: impl Fn(&Cell) -> u64) -> Vec<f64> {
     let full = wall_ns.saturating_sub(series.start_ns) / series.interval_ns;
     let counts = series.cells.iter().map(|c| count(c) as f64);

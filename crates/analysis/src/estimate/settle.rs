@@ -1,7 +1,7 @@
-//! Where the warm-up of a series ends, and whether its rate settles at all: MSER-5 (White 1997;
-//! White, Cobb & Spratt 2000) with tests for drifts, steps and slow ramps, on counts per cell. And
-//! the same of a workload in slices apart in time, on one rate per slice: within such a series the
-//! level changes from slice to slice by chance, which a test on its cells would take for a drift.
+//! The end of the warm-up of a series, and whether its rate settles at all: MSER-5 (White 1997;
+//! White, Cobb & Spratt 2000) with tests for drifts, steps and slow ramps, on counts per cell. A
+//! workload in slices that lie apart in time has one rate per slice instead: its level changes from
+//! slice to slice by chance, which a test on cells would take for a drift.
 
 use super::batches::{BATCHES_MIN, widening};
 use super::fall::last_fall;
@@ -10,48 +10,48 @@ use super::student;
 
 /// Cells per batch of the warm-up statistic: the 5 of MSER-5.
 const WARMUP_BATCH_CELLS: usize = 5;
-/// The fewest batches that may be left as the steady tail: the variance of fewer is small by chance
-/// too often (Hoad, Robinson & Davies 2010).
+/// The steady tail has at least this many batches: the variance of fewer is too often small by
+/// chance (Hoad, Robinson & Davies 2010).
 const TAIL_BATCHES_MIN: usize = 5;
-/// Parts of a run, or slices, that differ by less than this share of their mean count as alike,
+/// Parts of a run, or slices, count as alike if they differ by less than this share of their mean,
 /// however sure the difference is.
 const DRIFT_MIN: f64 = 0.01;
-/// A beginning that differs from the rest by less than this share of it needs no cut, however sure
-/// the difference is: on a disk that does exactly as many operations in every cell, one more or
-/// less is "significant", and what makes the variance smallest is chance.
+/// A beginning is not cut if it differs from the rest by less than this share, however sure the
+/// difference is. On a disk that does exactly as many operations in every cell, one more or less is
+/// "significant", and chance decides where the variance is smallest.
 const LEVEL_MIN: f64 = 0.001;
-/// Where most cells of time are empty, a beginning that holds no more than so many full cells above
-/// or below the rest is chance.
+/// Where most cells are empty, a beginning is chance if it holds at most this many full cells more
+/// or less than the rest.
 const SPARSE_CELLS: f64 = 2.0;
-/// Batches of the test whether a tail still begins off its level: a first fifth of four, a last
-/// half of ten.
+/// Batches of the test whether a tail still begins off its level: four in the first fifth, ten in
+/// the last half.
 const LEVEL_BATCHES: usize = 20;
-/// Standard errors that make a step. More than the two or three of an ordinary test, as the place
-/// where the step looks largest is chosen from the data (Hawkins 1977) and correlated noise
-/// wanders; at 4 fewer than 3 % of the steady runs in the tests count as unsettled.
+/// A step is larger than this many standard errors. That is more than the two or three of an
+/// ordinary test, because the largest step is chosen from the data (Hawkins 1977) and correlated
+/// noise wanders. At 4, fewer than 3 % of the steady runs in the tests count as unsettled.
 const STEP_ERRORS: f64 = 4.0;
-/// A warm-up is at most one part in this many of a run.
+/// A warm-up is at most one of this many parts of a run.
 const WARMUP_PARTS_MIN: usize = 3;
-/// Parts of a run, or slices, that differ by less than this share are the same pace.
+/// Parts of a run, or slices, that differ by less than this share have the same pace.
 const ALIKE: f64 = 0.05;
-/// Steps in which the cut moves on while the tail begins off.
+/// The cut moves in steps of one of this many parts while the tail begins off.
 const CUT_STEPS: usize = 20;
 
-/// MSER-5: the cells to drop, and whether the rate settled.
+/// The number of cells to drop (MSER-5), and whether the rate settled.
 ///
-/// A minimum in the second half means no steady tail, but only where the rate drifts or steps
-/// there: on counts the statistic is also smallest where a few batches happen to be equal. Where it
-/// does not, the best cut in the first half holds.
+/// A minimum in the second half means that there is no steady tail, but only if the rate drifts or
+/// steps there: on counts, the statistic is also smallest where a few batches happen to be equal.
+/// Otherwise the best cut in the first half is used.
 ///
 /// MSER balances bias against variance, so it cuts a slow ramp too early for an interval that must
-/// cover: the cut moves on while the tail begins off its later level, and then half as far again,
-/// because the end of a ramp hides in the noise.
+/// cover. The cut therefore moves on while the tail begins off its later level, and then half as
+/// far again, because the end of a ramp hides in the noise.
 pub(super) fn settle(values: &[f64]) -> (usize, Option<bool>) {
     let batches: Vec<f64> = values.chunks_exact(WARMUP_BATCH_CELLS).map(mean).collect();
     if batches.len() < BATCHES_MIN {
         return (0, None);
     }
-    // However late a disk fell to its lasting level, that level is its rate.
+    // The lasting level of a disk is its rate, however late the disk fell to it.
     if let Some(cut) = last_fall(values) {
         return (cut, Some(true));
     }
@@ -68,11 +68,11 @@ pub(super) fn settle(values: &[f64]) -> (usize, Option<bool>) {
     if cut == 0 || (mean(head) - mean(tail)).abs() <= LEVEL_MIN * mean(tail) {
         return (0, Some(true));
     }
-    // A disk that does nothing any more has not warmed up.
+    // A disk that stops doing anything has not warmed up.
     if mean(tail) == 0.0 {
         return (0, Some(false));
     }
-    // Where most cells are empty, a cell more or less is no level.
+    // If most cells are empty, a single cell more or less is not another level.
     if median(values) == 0.0
         && (mean(head) - mean(tail)).abs() * head.len() as f64 <= SPARSE_CELLS * largest(values)
     {
@@ -81,9 +81,9 @@ pub(super) fn settle(values: &[f64]) -> (usize, Option<bool>) {
     if cut <= batches.len() / WARMUP_PARTS_MIN {
         return (half.min(cut + cut / 2) * WARMUP_BATCH_CELLS, Some(true));
     }
-    // That much is no warm-up. Where what would be dropped is like the rest, nothing needs
-    // dropping; where it is not, the disk (or what else uses it) changed its pace in the middle
-    // of the run, and the calmer part alone would flatter it.
+    // So much is not a warm-up. If the head is like the rest, nothing needs to be dropped.
+    // Otherwise the disk, or another user of it, changed its pace in the middle of the run, and
+    // the calmer part alone would flatter it.
     let alike = (mean(head) - mean(tail)).abs() <= ALIKE * mean(tail);
     (0, Some(alike))
 }
@@ -116,7 +116,7 @@ fn smallest(values: &[f64]) -> usize {
     best
 }
 
-/// Whether the first and the second half of a run have different means: by more than [`DRIFT_MIN`],
+/// Whether the means of the first and the second half of a run differ by more than [`DRIFT_MIN`],
 /// and significantly at 1 % (Welch's t on five batches each).
 fn halves_differ(values: &[f64]) -> bool {
     let size = values.len() / BATCHES_MIN;
@@ -129,9 +129,9 @@ fn halves_differ(values: &[f64]) -> bool {
         && difference > student::quantile(0.995, (BATCHES_MIN - 2) as f64) * error
 }
 
-/// Whether the level steps in the second half, where the step looks largest: by more than
-/// [`DRIFT_MIN`], and by more than [`STEP_ERRORS`] standard errors of the residuals, widened for
-/// their correlation. Finds a cliff near the end, which hardly moves the mean of its half.
+/// Whether the largest step lies in the second half and is real: larger than [`DRIFT_MIN`], and
+/// than [`STEP_ERRORS`] standard errors of the residuals, widened for their correlation. This finds
+/// a cliff near the end, which hardly changes the mean of its half.
 fn steps(batches: &[f64]) -> bool {
     let (n, centre) = (batches.len() as f64, mean(batches));
     let mut sum = 0.0;
@@ -174,14 +174,15 @@ pub(super) fn begins_off(values: &[f64]) -> bool {
         && difference > student::multiple_95((last.len() - 1) as f64) * error
 }
 
-/// The fewest slices that tell a trend from chance.
+/// With fewer slices a trend may be chance.
 const SETTLING_SLICES_MIN: usize = 5;
-/// A fall is found to a batch of 50 ms and the batch after it.
+/// The moment of a fall is known to a batch of 50 ms and the next batch.
 const FALL_EDGE_NS: u64 = 100_000_000;
-/// Both tests err in one of a hundred steady runs.
+/// The quantile of both slice tests: each errs in one of a hundred steady runs.
 const SLICE_PROBABILITY: f64 = 0.995;
 
-/// The slices to drop at the beginning, and whether the rate settled; `None` of too few.
+/// The number of slices to drop at the beginning, and whether the rate settled; `None` of too few
+/// slices.
 pub(super) fn settle_slices(rates: &[f64]) -> (usize, Option<bool>) {
     if rates.len() < SETTLING_SLICES_MIN {
         return (0, None);
@@ -195,7 +196,7 @@ pub(super) fn settle_slices(rates: &[f64]) -> (usize, Option<bool>) {
 }
 
 /// Whether a fall at `at_ns` of the measured time may be chance: it lies between two slices, and
-/// the level before it or after it is that of a single slice. `ends_ns` are the ends of all slices.
+/// the level before or after it is that of a single slice. `ends_ns` has the ends of all slices.
 pub(crate) fn falls_by_chance(at_ns: u64, ends_ns: &[u64]) -> bool {
     let Some((_, [first, .., last])) = ends_ns.split_last() else {
         return ends_ns.len() > 1;
@@ -204,7 +205,7 @@ pub(crate) fn falls_by_chance(at_ns: u64, ends_ns: &[u64]) -> bool {
     ends.any(|end| at_ns.abs_diff(*end) <= FALL_EDGE_NS)
 }
 
-/// Whether the first slice lies outside of what the others predict for one more.
+/// Whether the first slice lies outside of the range that the others predict for one more slice.
 fn first_slice_is_off(rates: &[f64]) -> bool {
     let Some((first, others)) = rates.split_first() else {
         return false;
@@ -215,7 +216,7 @@ fn first_slice_is_off(rates: &[f64]) -> bool {
     differ(*first, mean(others), most)
 }
 
-/// Whether the first half of the slices has another mean than the second (Student's t).
+/// Whether the two halves of the slices have different means (Student's t).
 fn slice_halves_differ(rates: &[f64]) -> bool {
     let size = rates.len() / 2;
     let (first, second) = (&rates[..size], &rates[rates.len() - size..]);
@@ -225,7 +226,7 @@ fn slice_halves_differ(rates: &[f64]) -> bool {
     differ(mean(first), mean(second), most)
 }
 
-/// Whether two levels differ by more than `error` and by more than counts as alike.
+/// Whether two levels differ by more than `error`, and by more than alike levels may.
 fn differ(a: f64, b: f64, error: f64) -> bool {
     (a - b).abs() > error && (a - b).abs() > DRIFT_MIN * b
 }

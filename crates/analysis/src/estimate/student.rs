@@ -51,7 +51,7 @@ pub(crate) struct PairedDifference {
 
 impl PairedDifference {
     /// Of these differences; `None` where they are too few, or one of them is not a number.
-    pub(crate) fn of(differences: &[f64]) -> Option<Self> {
+    pub(crate) fn from_sample(differences: &[f64]) -> Option<Self> {
         let count = differences.len() as f64;
         let is_finite = differences.iter().all(|difference| difference.is_finite());
         if differences.len() < PAIRS_MIN || !is_finite {
@@ -99,7 +99,7 @@ mod paired_tests {
     /// error is √(14/3/4) = 1.080123. scipy.stats.t.ppf(0.975, 3) = 3.182446: 3.437434.
     #[test]
     fn paired_difference_is_the_one_computed_by_hand() {
-        let difference = PairedDifference::of(&[1.0, 2.0, 3.0, 6.0]).unwrap();
+        let difference = PairedDifference::from_sample(&[1.0, 2.0, 3.0, 6.0]).unwrap();
         assert_eq!((difference.mean, difference.freedom), (3.0, 3.0));
         assert!((difference.error - 1.080_123_449_7).abs() < 1e-9);
         assert!((difference.half_width(0.95) - 3.437_434_5).abs() < 1e-6);
@@ -107,8 +107,11 @@ mod paired_tests {
 
     #[test]
     fn paired_difference_needs_three_numbers() {
-        assert_eq!(PairedDifference::of(&[1.0, 2.0]), None);
-        assert_eq!(PairedDifference::of(&[1.0, 2.0, f64::NEG_INFINITY]), None);
-        assert!(PairedDifference::of(&[1.0, 2.0, 3.0]).is_some());
+        assert_eq!(PairedDifference::from_sample(&[1.0, 2.0]), None);
+        assert_eq!(
+            PairedDifference::from_sample(&[1.0, 2.0, f64::NEG_INFINITY]),
+            None
+        );
+        assert!(PairedDifference::from_sample(&[1.0, 2.0, 3.0]).is_some());
     }
 }

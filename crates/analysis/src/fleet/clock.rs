@@ -77,7 +77,7 @@ impl RunClock {
     }
 
     /// A time after the start of the run, in nanoseconds since 1970 on this clock.
-    pub(super) fn at(&self, ns: u64) -> i128 {
+    pub(super) fn unix_ns(&self, ns: u64) -> i128 {
         self.started_ns + i128::from(ns)
     }
 
@@ -109,8 +109,8 @@ impl RunClock {
         let (mut least_ns, mut most_ns) = (i128::MIN, i128::MAX);
         let mut compared_ns = None;
         for (own, others) in self.fences.iter().zip(&other.fences) {
-            least_ns = least_ns.max(other.at(others.entered_ns) - self.at(own.left_ns));
-            most_ns = most_ns.min(other.at(others.left_ns) - self.at(own.entered_ns));
+            least_ns = least_ns.max(other.unix_ns(others.entered_ns) - self.unix_ns(own.left_ns));
+            most_ns = most_ns.min(other.unix_ns(others.left_ns) - self.unix_ns(own.entered_ns));
             compared_ns = Some(own.left_ns);
         }
         // Fences of different launches contradict each other.

@@ -1,6 +1,6 @@
-//! Who is like whom. Disks of one kind form a group: kind of target, rotation, model, size. Within
-//! it, each metric is of the rows that measured it under the same conditions. Neither uses a hash
-//! of the plan: seeds, paths and free space differ on every host.
+//! Which rows are compared. Disks of one kind form a group: kind of target, rotation, model, size.
+//! Within a group, each metric belongs to the rows that measured it under the same conditions.
+//! Neither uses a hash of the plan: seeds, paths and free space differ on every host.
 
 use super::spread::Sample;
 use crate::compare::{OwnFigure, PartOfRun, facts_of_target, own_figures};
@@ -14,16 +14,16 @@ use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::collections::BTreeMap;
 
-/// Disks whose sizes differ by less are of one kind.
+/// Disks are of one kind if their sizes differ by at most this share.
 const SIZE_TOLERANCE: f64 = 0.01;
-/// Most sets of conditions under which one metric is compared. Rows beyond them have a plan of
-/// their own each, which is no fleet.
+/// One metric is compared under at most this many sets of conditions. Rows beyond them each have a
+/// plan of their own, which is no fleet.
 const CONDITIONS_MAX: usize = 50;
 
-/// Differences that are symptoms where both plans ask for the same: the disk was too slow for its
-/// span, or did not take the depth or the engine.
+/// Codes of differences that are symptoms of a disk if both plans ask for the same: it was too slow
+/// for its span, or did not take the depth or the engine.
 const SYMPTOMS: [&str; 3] = ["span-differs", "depth-differs", "engine-differs"];
-/// Reasons that mean that the disk failed.
+/// Codes of reasons that mean that the disk failed.
 const FAILURES: [&str; 2] = ["io-errors", "hung"];
 
 /// All rows, and the groups that they form.
@@ -31,26 +31,27 @@ const FAILURES: [&str; 2] = ["io-errors", "hung"];
 pub(super) struct Groups {
     pub kinds: Vec<Kind>,
     pub rows: Vec<Row>,
-    /// Records whose workloads define the conditions of metrics, with their figures alone.
+    /// Records whose workloads define the conditions of metrics, reduced to their figures.
     pub examples: Vec<Record>,
-    places: BTreeMap<RowKey, usize>,
+    /// The index in `rows` of each key.
+    row_indices: BTreeMap<RowKey, usize>,
     likeness: Likeness,
 }
 
-/// Which targets are compared with each other.
+/// The rule by which targets are compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Likeness {
     /// Disks of one kind.
     #[default]
     SameKind,
-    /// What hosts mount of one storage, whatever they call it and whatever part of it they have.
+    /// The mounts of one storage, whatever path and part of it each host has.
     SameStorage,
-    /// Whatever the user compares.
+    /// Any targets that the user compares.
     Everything,
 }
 
-/// What tells rows apart. Of sides that the user compares only their names do: their runs are
-/// repetitions, wherever they ran.
+/// The identity of a row. Sides that the user compares are identified by their names alone: their
+/// runs are repetitions, wherever they ran.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct RowKey {
     host: String,
@@ -70,7 +71,7 @@ pub(super) struct Kind {
     pub metrics: Vec<Metric>,
 }
 
-/// A figure of the rows that measured it under the same conditions.
+/// A figure, and the rows that measured it under the same conditions.
 #[derive(Debug)]
 pub(super) struct Metric {
     pub part: PartOfRun,
@@ -79,7 +80,8 @@ pub(super) struct Metric {
     pub figure: Figure,
     pub better: Direction,
     pub unit: String,
-    /// Index of the record that defines its conditions; `None`: of a reference that keeps none.
+    /// Index of the record that defines its conditions; `None`: it comes from a reference that
+    /// keeps no examples.
     pub example: Option<usize>,
     /// Index of the target in that record.
     pub target: usize,
@@ -97,7 +99,7 @@ pub(super) struct Row {
     pub runs: Vec<RunOfRow>,
 }
 
-/// One run of a row.
+/// One run of a row, with the figures of the row's target only.
 #[derive(Debug)]
 pub(super) struct RunOfRow {
     pub run: FleetRun,
@@ -106,7 +108,7 @@ pub(super) struct RunOfRow {
     pub findings: Vec<FindingOfRow>,
 }
 
-/// A finding, in short.
+/// The parts of a finding that explain a row.
 #[derive(Debug, Clone)]
 pub(super) struct FindingOfRow {
     pub code: String,
@@ -118,20 +120,23 @@ pub(super) struct FindingOfRow {
 /// A figure of one run.
 #[derive(Debug)]
 pub(super) struct Value {
-    /// Index of the metric in the kind; `None` where it has no conditions to be compared under.
+    /// Index of the metric in the kind; `None` where too many conditions are compared already.
     pub metric: Option<usize>,
     pub value: f64,
-    /// The logarithm, so that more is faster.
+    /// The logarithm of the figure, negative for times, so that more is faster.
     pub speed: f64,
+    /// The standard error of `speed`.
     pub error: f64,
+    /// Differences from the usual conditions that the disk itself caused.
     pub symptoms: Vec<Reason>,
+    /// Why the figure cannot be judged.
     pub fault: Option<Reason>,
     pub latencies: Vec<(OpKind, StoredLatencies)>,
 }
 
 impl Groups {
-    /// Without a row.
-    pub(super) fn of(likeness: Likeness) -> Self {
+    /// Groups without a row.
+    pub(super) fn new(likeness: Likeness) -> Self {
         Self {
             likeness,
             ..Self::default()
@@ -156,17 +161,17 @@ impl Groups {
         self.examples.clone_from(&reference.examples);
     }
 
-    /// Makes one row of all targets of a host's rank: their figures are averaged. Their disks tell
-    /// nothing apart, as they lie on one storage.
+    /// Makes one row of all targets of a host's rank, and averages their figures. The disks of such
+    /// rows are dropped: they lie on one storage, and identify nothing.
     pub(super) fn join_targets(&mut self) {
         let mut joined: Vec<Row> = Vec::new();
-        let mut places: BTreeMap<(String, Option<u32>, usize), usize> = BTreeMap::new();
+        let mut indices: BTreeMap<(String, Option<u32>, usize), usize> = BTreeMap::new();
         for row in std::mem::take(&mut self.rows) {
             let key = (row.host.clone(), row.rank, row.kind);
-            match places.get(&key) {
-                Some(place) => joined[*place].runs.extend(row.runs),
+            match indices.get(&key) {
+                Some(index) => joined[*index].runs.extend(row.runs),
                 None => {
-                    places.insert(key, joined.len());
+                    indices.insert(key, joined.len());
                     joined.push(Row {
                         disks: Vec::new(),
                         serials: Vec::new(),
@@ -178,13 +183,16 @@ impl Groups {
         self.rows = joined;
     }
 
-    /// Adds each target of a record as a row of this name; false where it has no figure.
+    /// Adds each target of a record as a row of this name. False where the record has no figure.
     pub(super) fn add(&mut self, host: &str, record: &Record) -> bool {
         let figures = own_figures(record);
         let mut is_example = false;
         let mut has_figures = false;
         for (index, target) in record.targets.iter().enumerate() {
-            let own: Vec<&OwnFigure> = figures.iter().filter(|one| one.target == index).collect();
+            let own: Vec<&OwnFigure> = figures
+                .iter()
+                .filter(|figure| figure.target == index)
+                .collect();
             if own.is_empty() {
                 continue;
             }
@@ -213,6 +221,7 @@ impl Groups {
         has_figures
     }
 
+    /// The index of the target's kind, which is added where it is new.
     fn kind_of(&mut self, target: &TargetIdentity) -> usize {
         let (rotational, model, disk_bytes) = match self.likeness {
             Likeness::SameKind => {
@@ -221,14 +230,14 @@ impl Groups {
             }
             Likeness::SameStorage | Likeness::Everything => (None, String::new(), 0),
         };
-        let found = self.kinds.iter().position(|kind| {
+        let known = self.kinds.iter().position(|kind| {
             kind.kind == target.kind
                 && (self.likeness == Likeness::SameStorage
                     || kind.rotational == rotational
                         && kind.model == model
                         && are_like(kind.disk_bytes, disk_bytes))
         });
-        if let Some(index) = found {
+        if let Some(index) = known {
             return index;
         }
         self.kinds.push(Kind {
@@ -241,8 +250,8 @@ impl Groups {
         self.kinds.len() - 1
     }
 
-    /// The metric of a figure, and symptoms of its conditions. A new one where none has the same;
-    /// the record is then an example, which comes last.
+    /// The index of the metric with the conditions of a figure, and symptoms. A metric is added
+    /// where none has these conditions; the record then becomes an example, which is kept later.
     fn metric_of(
         &mut self,
         kind: usize,
@@ -256,8 +265,9 @@ impl Groups {
                 continue;
             }
             count += 1;
-            // The record itself, where it has two targets of one kind, is an example not yet kept.
-            let example = metric.example.map(|place| self.examples.get(place));
+            // If the record has two targets of one kind, it is itself an example that is not kept
+            // yet.
+            let example = metric.example.map(|index| self.examples.get(index));
             let usual = match example {
                 Some(Some(kept)) => kept,
                 Some(None) => record,
@@ -292,7 +302,7 @@ impl Groups {
         (Some(metrics.len() - 1), Vec::new())
     }
 
-    /// The row of a target. The name of a host alone is none: pods and clones share names.
+    /// The row of a target. The name of a host does not identify it: pods and clones share names.
     fn row_of(
         &mut self,
         host: &str,
@@ -315,7 +325,10 @@ impl Groups {
                 .flat_map(|disk| disk.serial.clone())
                 .collect();
         }
-        let index = *self.places.entry(key.clone()).or_insert(self.rows.len());
+        let index = *self
+            .row_indices
+            .entry(key.clone())
+            .or_insert(self.rows.len());
         if index == self.rows.len() {
             self.rows.push(Row {
                 host: key.host,
@@ -330,25 +343,26 @@ impl Groups {
         &mut self.rows[index]
     }
 
-    /// The rows of a kind.
+    /// The rows of a kind, with their indices.
     pub(super) fn rows_of(&self, kind: usize) -> impl Iterator<Item = (usize, &Row)> {
         let rows = self.rows.iter().enumerate();
         rows.filter(move |(_, row)| row.kind == kind)
     }
 
-    /// The values of each metric of a kind, one a row.
+    /// For each metric of a kind, the values of its rows.
     pub(super) fn columns(&self, kind: usize) -> Vec<Vec<Sample>> {
         let mut columns = vec![Vec::new(); self.kinds[kind].metrics.len()];
-        for (row, found) in self.rows_of(kind) {
+        for (row, own_row) in self.rows_of(kind) {
             for (metric, column) in columns.iter_mut().enumerate() {
-                column.extend(found.sample(row, metric));
+                column.extend(own_row.sample(row, metric));
             }
         }
         columns
     }
 
-    /// Spread of the runs of one row, over all rows of a kind that have several; `None` where none
-    /// has.
+    /// The standard deviation of the runs of one row, over all rows of a kind that have several
+    /// runs;
+    /// `None` where none has.
     pub(super) fn repeats(&self, kind: usize) -> Option<f64> {
         let (mut squares, mut freedom) = (0.0, 0);
         for (_, row) in self.rows_of(kind) {
@@ -373,13 +387,13 @@ impl Groups {
 }
 
 impl Row {
-    /// The values of a metric that can be judged, run by run.
+    /// The values of a metric without a fault, run by run.
     pub(super) fn judged(&self, metric: usize) -> impl Iterator<Item = &Value> {
         let values = self.runs.iter().flat_map(|run| &run.values);
         values.filter(move |value| value.metric == Some(metric) && value.fault.is_none())
     }
 
-    /// The mean of the runs; `None` where none can be judged.
+    /// The mean of the runs; `None` where no value can be judged.
     pub(super) fn sample(&self, row: usize, metric: usize) -> Option<Sample> {
         let (mut count, mut speed, mut squares) = (0.0, 0.0, 0.0);
         for value in self.judged(metric) {
@@ -397,7 +411,7 @@ impl Row {
         })
     }
 
-    /// Why a disk counts as failed; `None` where it does not.
+    /// The reason why a disk counts as failed; `None` where it does not.
     pub(super) fn failure(&self) -> Option<Reason> {
         for run in &self.runs {
             for value in &run.values {
@@ -436,7 +450,7 @@ fn metric_of_reference(metric: &FleetMetric, examples: &[Record]) -> Metric {
 fn part_of_reference(metric: &FleetMetric, examples: &[Record]) -> PartOfRun {
     let step: Option<FileStep> = metric
         .example
-        .and_then(|place| examples.get(place)?.files())
+        .and_then(|index| examples.get(index)?.files())
         .and_then(|files| {
             let mut steps = files.steps.iter().map(|row| row.data.step);
             steps.find(|step| step.name() == metric.subject)
@@ -490,7 +504,7 @@ fn latencies(figure: &OwnFigure, record: &Record) -> Vec<(OpKind, StoredLatencie
     parts
 }
 
-/// The findings of a target: those that concern none of the other targets' workloads alone.
+/// The findings of a target: those that do not concern other targets' workloads alone.
 fn findings_of_target(record: &Record, target: usize) -> Vec<FindingOfRow> {
     let mut findings = Vec::new();
     for finding in &record.findings {
@@ -523,11 +537,11 @@ fn concerns_target(record: &Record, finding: &Finding, target: usize) -> bool {
     own || !others
 }
 
-fn are_like(one: u64, other: u64) -> bool {
-    one.abs_diff(other) as f64 <= SIZE_TOLERANCE * one.max(other) as f64
+fn are_like(bytes: u64, other_bytes: u64) -> bool {
+    bytes.abs_diff(other_bytes) as f64 <= SIZE_TOLERANCE * bytes.max(other_bytes) as f64
 }
 
-/// Vendor and model of the disks, each once; of what lies on no disk the type of its filesystem.
+/// Vendor and model of the disks, each once. A target without disks has the type of its filesystem.
 fn model_text(target: &TargetIdentity) -> String {
     let mut models: Vec<String> = Vec::new();
     for disk in target.disks() {

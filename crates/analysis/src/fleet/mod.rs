@@ -1,12 +1,13 @@
-//! Many hosts: which disk is not like the others, and why. Records come one after the other, and of
-//! each only its figures, facts and latencies stay, so that memory grows with the number of rows.
+//! Many hosts: which disk differs from the others, and why. Records are added one after the other.
+//! Of each, only figures, facts and latencies are kept, so that memory grows with the number of
+//! rows.
 //!
-//! * `groups`: who is like whom: kinds of disks, and conditions of their workloads.
+//! * `groups`: kinds of disks, and conditions of their workloads.
 //! * `spread`: how far a row lies from the others, and how surely; `verdicts`: which rows differ.
-//! * `sum`: what hosts that measured at the same instants gave together; `clock`: how their clocks
-//!   lie to each other.
-//! * `reasons`: what most of the others do not have. `names`: what rows are called. `result`: the
-//!   document; `summary`: its sentence. `tested`: acceptance tests.
+//! * `sum`: the sum of hosts that measured at the same instants; `clock`: the offsets of their
+//!   clocks.
+//! * `reasons`: what a row has and most others do not; `names`: the names of rows; `result`: the
+//!   document; `summary`: its sentence; `tested`: acceptance tests.
 
 mod clock;
 mod groups;
@@ -31,26 +32,26 @@ use std::collections::BTreeSet;
 use sum::TogetherRuns;
 use tested::TestedDisks;
 
-/// Rows that differ by less count as alike, unless the user sets another margin: 10 %.
+/// Rows that differ by at most this share are alike, unless the user sets another margin.
 pub const MARGIN: f64 = 0.10;
 
-/// Collects the records of many hosts.
+/// Collects the records of many hosts, and judges them.
 #[derive(Debug, Default)]
 pub struct Fleet {
     groups: Groups,
     together: TogetherRuns,
     tested: TestedDisks,
-    /// Ids of the runs that were added.
+    /// The ids of the runs that were added.
     seen: BTreeSet<String>,
     reference: Option<Box<FleetRecord>>,
-    /// Whether the hosts share their storage, where the user says so.
+    /// The user's word on whether the hosts share their storage.
     storage: Option<SumStorage>,
 }
 
-/// What came of adding a record.
+/// The outcome of adding a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
-    /// It counts.
+    /// The record counts.
     Counted,
     /// The same run was added before.
     Again,
@@ -59,10 +60,11 @@ pub enum Added {
 }
 
 impl Fleet {
-    /// Without a record yet; the user may say whether the hosts share their storage.
+    /// A fleet without records. `storage` is the user's word on whether the hosts share their
+    /// storage.
     pub fn new(storage: Option<SumStorage>) -> Self {
         Self {
-            groups: Groups::of(match storage {
+            groups: Groups::new(match storage {
                 Some(SumStorage::Shared) => Likeness::SameStorage,
                 Some(SumStorage::Separate) | None => Likeness::SameKind,
             }),
@@ -71,8 +73,8 @@ impl Fleet {
         }
     }
 
-    /// Of which the records are judged by a saved fleet. Its rows are hosts or disks, unless the
-    /// user says otherwise.
+    /// A fleet that is judged by a saved one. Its rows are hosts or disks as in that one, unless
+    /// the user says otherwise.
     pub fn with_reference(reference: FleetRecord, storage: Option<SumStorage>) -> Self {
         let asked = match (storage, reference.rows_are) {
             (None, RowUnit::Hosts) => Some(SumStorage::Shared),
@@ -84,7 +86,7 @@ impl Fleet {
         fleet
     }
 
-    /// Adds a record, each run once.
+    /// Adds a record. Each run counts once.
     pub fn add(&mut self, record: &Record) -> Added {
         if !self.seen.insert(record.run_id.clone()) {
             return Added::Again;
@@ -111,7 +113,7 @@ impl Fleet {
             .collect()
     }
 
-    /// Judges the rows.
+    /// Judges the rows by each other or by the reference.
     pub fn judge(mut self, question: FleetQuestion) -> FleetRecord {
         let sum = self.together.sum(self.storage);
         let rows_are = row_unit(self.storage, sum.as_ref());
@@ -125,8 +127,9 @@ impl Fleet {
     }
 }
 
-/// Whether rows are disks, or hosts: where all use one storage, by the user's word or by what the
-/// hosts that measured together have mounted.
+/// The unit of a row: a host where all use one storage, else a disk. `asked` is the user's word;
+
+/// without it the mounts of hosts that measured together decide.
 fn row_unit(asked: Option<SumStorage>, sum: Option<&FleetSum>) -> RowUnit {
     let storage = asked.or_else(|| sum.map(|sum| sum.storage));
     match storage {
@@ -135,10 +138,10 @@ fn row_unit(asked: Option<SumStorage>, sum: Option<&FleetSum>) -> RowUnit {
     }
 }
 
-/// Many sides of a comparison as rows: which of them are not like the others. The runs of a side
-/// are averaged. It is no reference for further records, so it keeps none as an example.
+/// The sides of a comparison as rows of a fleet. The runs of a side are averaged. The result is no
+/// reference for further records, so it keeps no examples.
 pub fn fleet_of_sides(tool: Tool, sides: &[RunGroup<'_>]) -> FleetRecord {
-    let mut groups = Groups::of(Likeness::Everything);
+    let mut groups = Groups::new(Likeness::Everything);
     for side in sides {
         for run in &side.runs {
             groups.add(&side.label, run.record);

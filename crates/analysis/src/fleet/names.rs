@@ -1,30 +1,30 @@
-//! What rows are called: the host, and of the rest what tells it from others of the same name.
+//! The names of rows: the host, and what distinguishes rows of one host.
 
 use super::groups::Row;
 use diskproof_model::target::TargetKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name of each row; no two are the same.
+/// The name of each row; all are different.
 pub(super) fn names(rows: &[Row], kinds: &[TargetKind]) -> Vec<String> {
     let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate() {
         hosts.entry(&row.host).or_default().push(index);
     }
     let mut names = vec![String::new(); rows.len()];
-    for of_host in hosts.values() {
-        for way in NAMES {
-            let mut found = BTreeSet::new();
-            for index in of_host {
-                found.insert(way(&rows[*index], kinds[*index]));
+    for row_indices in hosts.values() {
+        for name_of in NAMES {
+            let mut distinct = BTreeSet::new();
+            for index in row_indices {
+                distinct.insert(name_of(&rows[*index], kinds[*index]));
             }
-            if found.len() == of_host.len() {
-                for index in of_host {
-                    names[*index] = way(&rows[*index], kinds[*index]);
+            if distinct.len() == row_indices.len() {
+                for index in row_indices {
+                    names[*index] = name_of(&rows[*index], kinds[*index]);
                 }
                 break;
             }
         }
-        for (number, index) in of_host.iter().enumerate() {
+        for (number, index) in row_indices.iter().enumerate() {
             if names[*index].is_empty() {
                 names[*index] = format!("{} ({})", rows[*index].host, number + 1);
             }

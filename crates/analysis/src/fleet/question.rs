@@ -1,17 +1,17 @@
-//! What is asked of a fleet.
+//! The user's part in judging a fleet: the margin, and what is known to be missing.
 
 use diskproof_model::fleet::{MissingRow, RefusedInput};
 use diskproof_model::record::Tool;
 
-/// What is asked of a fleet.
+/// The margin by which a fleet is judged, and the inputs that gave no record.
 #[derive(Debug, Clone)]
 pub struct FleetQuestion {
-    /// The program that asks.
+    /// The program that judges, for the document.
     pub tool: Tool,
     /// Rows that differ by less than this share are alike.
     pub margin: f64,
     /// Hosts and ranks without a record.
     pub missing: Vec<MissingRow>,
-    /// Inputs that are no usable record.
+    /// Inputs that are not usable records.
     pub refused: Vec<RefusedInput>,
 }

@@ -1,5 +1,5 @@
 //! Why a row differs: findings that fewer than half of the like rows have, facts in which it
-//! deviates from most of them, and what its own run shows, such as a span that was cut.
+//! deviates from most of them, and symptoms in its own run, such as a span that was cut.
 
 use super::groups::{FindingOfRow, Row};
 use crate::words::uncapitalised;
@@ -7,7 +7,7 @@ use diskproof_model::finding::Severity;
 use diskproof_model::fleet::{FleetReason, UsualFact, UsualFinding};
 use std::collections::BTreeMap;
 
-/// What most of a group have.
+/// The facts and findings of most rows of a group.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Usual {
     pub rows: usize,
@@ -16,8 +16,9 @@ pub(super) struct Usual {
 }
 
 impl Usual {
-    /// Of these rows.
-    pub(super) fn of(rows: &[&Row]) -> Self {
+    /// Counts the facts and findings of these rows. A fact is usual if more than half of them have
+    /// it.
+    pub(super) fn from_rows(rows: &[&Row]) -> Self {
         let mut values: BTreeMap<&'static str, BTreeMap<&str, usize>> = BTreeMap::new();
         let mut order = Vec::new();
         let mut findings: BTreeMap<&str, usize> = BTreeMap::new();
@@ -60,7 +61,7 @@ impl Usual {
         usual
     }
 
-    /// What tells this row from them, the likeliest reason first.
+    /// The differences of a row from the usual, the likeliest reason first.
     pub(super) fn reasons(&self, row: &Row) -> Vec<FleetReason> {
         let mut reasons = Vec::new();
         let mut notes = Vec::new();
@@ -103,7 +104,7 @@ impl Usual {
     /// `link SATA 3.0 Gbps, SATA 6.0 Gbps on 197`.
     fn deviation(&self, what: &str, value: &str) -> Option<FleetReason> {
         let usual = self.facts.iter().find(|fact| fact.what == what)?;
-        // What one of both does not know is no difference.
+        // A fact that is unknown on either side is no difference.
         if usual.value == value || value.is_empty() || usual.value.is_empty() {
             return None;
         }
@@ -113,9 +114,12 @@ impl Usual {
         })
     }
 
+    /// The number of usual rows that have this finding.
     fn rows_with(&self, code: &str) -> usize {
-        let found = self.findings.iter().find(|finding| finding.code == code);
-        found.map_or(0, |finding| finding.rows)
+        match self.findings.iter().find(|finding| finding.code == code) {
+            Some(finding) => finding.rows,
+            None => 0,
+        }
     }
 }
 

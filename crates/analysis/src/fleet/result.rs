@@ -1,4 +1,4 @@
-//! The document of a fleet: rows, groups, and what they come to.
+//! The document of a fleet: its rows, its groups, and the verdicts on them.
 
 use super::groups::{Groups, Kind, Metric, Row};
 use super::names::names;
@@ -23,10 +23,10 @@ use diskproof_model::op::OpKind;
 use diskproof_model::target::TargetKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rows of a fleet, judged.
+/// The verdicts on the rows of a fleet.
 struct JudgedRows {
     basis: FleetBasis,
-    /// One for each kind.
+    /// One for each kind of disk.
     groups: Vec<JudgedGroup>,
     tests: Vec<Test>,
 }
@@ -96,15 +96,15 @@ fn by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
     }
 }
 
-/// Each row by the scales of a saved fleet.
+/// Judges each row by the scales of a saved fleet.
 fn by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> JudgedRows {
     let mut measures = Vec::new();
     for (group, saved) in reference.groups.iter().enumerate() {
-        for (row, found) in groups.rows_of(group) {
+        for (row, own_row) in groups.rows_of(group) {
             let mut distances = BTreeMap::new();
             for (metric, saved_metric) in saved.metrics.iter().enumerate() {
                 if let (Some(scale), Some(sample)) =
-                    (&saved_metric.scale, found.sample(row, metric))
+                    (&saved_metric.scale, own_row.sample(row, metric))
                 {
                     distances.insert(metric, judge_by(scale, sample));
                 }
@@ -134,7 +134,7 @@ fn by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> Judged
     }
 }
 
-/// The mean distance of a row that has all metrics of this mean.
+/// The distance of a row's mean over these metrics; `None` where the row lacks one of them.
 fn overall_by(
     overall: &FleetOverall,
     row: usize,
@@ -158,8 +158,8 @@ fn overall_by(
     })
 }
 
-/// The suspects of a saved fleet by others of it that were measured again together with them;
-/// `None` where no suspect was, or too few others.
+/// Judges the suspects of a saved fleet by other rows of it that were measured again together with
+/// them; `None` where no suspect was measured again, or too few others.
 fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<JudgedRows> {
     let mut suspects = BTreeSet::new();
     let mut others = BTreeSet::new();
@@ -177,11 +177,11 @@ fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<
                 continue;
             };
             let (mut own, mut controls) = (Vec::new(), Vec::new());
-            for (row, found) in groups.rows_of(group) {
+            for (row, own_row) in groups.rows_of(group) {
                 if suspects.contains(&row) {
-                    own.extend(found.sample(row, metric));
+                    own.extend(own_row.sample(row, metric));
                 } else if others.contains(&row) {
-                    controls.extend(found.sample(row, metric));
+                    controls.extend(own_row.sample(row, metric));
                 }
             }
             if controls.len() < ROWS_MIN {
@@ -206,23 +206,23 @@ fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<
     })
 }
 
-/// What a saved fleet says of a row. Its rank counts only where other rows have the same names: the
-/// next launch gives other ranks.
+/// The state of a row in a saved fleet. The rank counts only where several rows have the same
+/// names: the next launch gives other ranks.
 fn saved_state(row: &Row, reference: &FleetRecord) -> Option<RowState> {
-    let mut found = Vec::new();
+    let mut matches = Vec::new();
     for saved in &reference.rows {
         let is_same = saved.host == row.host
             && saved.target == row.target
             && saved.serials == row.serials
             && saved.group == Some(row.kind);
         if is_same {
-            found.push(saved);
+            matches.push(saved);
         }
     }
-    if found.len() > 1 {
-        found.retain(|saved| saved.rank == row.rank);
+    if matches.len() > 1 {
+        matches.retain(|saved| saved.rank == row.rank);
     }
-    match found.as_slice() {
+    match matches.as_slice() {
         [saved] => Some(saved.state),
         _ => None,
     }
@@ -278,7 +278,8 @@ fn rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
     rows
 }
 
-/// What the tests of a row come to: of several, what weighs most. Imprecise ones come to nothing.
+/// The state of a row by its tests: the weightiest one counts. If all are imprecise, the row is not
+/// judged.
 fn state(tests: &[&Test]) -> RowState {
     let has = |weight: Weight, is_wanted: fn(f64) -> bool| {
         tests
@@ -309,10 +310,13 @@ fn distance_of(test: &Test) -> FleetDistance {
 
 fn values(groups: &Groups, index: usize, row: &Row, tests: &[&Test]) -> Vec<FleetValue> {
     let mut values = Vec::new();
-    for (metric, of_kind) in groups.kinds[row.kind].metrics.iter().enumerate() {
+    for (metric, metric_of_kind) in groups.kinds[row.kind].metrics.iter().enumerate() {
         let test = tests.iter().find(|test| test.metric == Some(metric));
-        let all = row.runs.iter().flat_map(|run| &run.values);
-        let mut of_metric = all.filter(|value| value.metric == Some(metric));
+        let mut of_metric = row
+            .runs
+            .iter()
+            .flat_map(|run| &run.values)
+            .filter(|value| value.metric == Some(metric));
         let Some(sample) = row.sample(index, metric) else {
             if let Some(value) = of_metric.next() {
                 values.push(FleetValue {
@@ -327,7 +331,7 @@ fn values(groups: &Groups, index: usize, row: &Row, tests: &[&Test]) -> Vec<Flee
             }
             continue;
         };
-        let value = match of_kind.better {
+        let value = match metric_of_kind.better {
             Direction::Higher => sample.value.exp(),
             Direction::Lower => (-sample.value).exp(),
         };
@@ -356,8 +360,8 @@ fn imprecise() -> Reason {
     }
 }
 
-/// Why a metric is not judged although nothing speaks against the figure: few rows measured it
-/// under the same conditions.
+/// The reason why a metric of a faultless row is not judged: few rows measured it under the same
+/// conditions.
 fn few_alike(groups: &Groups, kind: usize, metric: usize) -> Reason {
     let metrics = &groups.kinds[kind].metrics;
     let own = &metrics[metric];
@@ -384,7 +388,7 @@ fn difference(groups: &Groups, own: &Metric, others: &Metric) -> Option<Reason> 
     differences.into_iter().next()
 }
 
-/// Why nothing of a row was judged.
+/// The reason why nothing of a row was judged.
 fn why_not(row: &FleetRow, like_rows: usize, basis: FleetBasis) -> Reason {
     let first = row.values.iter().find_map(|value| value.not_judged.clone());
     let fault = first.filter(|reason| reason.code != "few-alike");
@@ -408,7 +412,8 @@ fn why_not(row: &FleetRow, like_rows: usize, basis: FleetBasis) -> Reason {
     }
 }
 
-/// What the like rows of each kind have in common; of a reference, what its rows had.
+/// The usual facts and findings of each kind: those of its like rows, or those that a reference
+/// states.
 fn usual_of_kinds(
     groups: &Groups,
     rows: &[FleetRow],
@@ -425,14 +430,14 @@ fn usual_of_kinds(
             },
             None => {
                 let like = groups.rows_of(kind).filter(|(row, _)| is_like(&rows[*row]));
-                Usual::of(&like.map(|(_, row)| row).collect::<Vec<&Row>>())
+                Usual::from_rows(&like.map(|(_, row)| row).collect::<Vec<&Row>>())
             }
         });
     }
     usual
 }
 
-/// Whether a row shows what is usual.
+/// Whether a row counts among those that define what is usual.
 fn is_like(row: &FleetRow) -> bool {
     matches!(row.state, RowState::Alike | RowState::Suspect)
 }
@@ -522,22 +527,25 @@ fn metric_records(
     records
 }
 
+/// Minimum, quartiles and maximum; empty without values.
 fn five_numbers(ordered: &[f64]) -> Vec<f64> {
     let Some(last) = ordered.len().checked_sub(1) else {
         return Vec::new();
     };
-    let at = |share: f64| {
-        let place = last as f64 * share;
-        let (low, high) = (
-            ordered[place.floor() as usize],
-            ordered[place.ceil() as usize],
-        );
-        low + (high - low) * place.fract()
-    };
-    [0.0, 0.25, 0.5, 0.75, 1.0].map(at).to_vec()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+        .map(|share| interpolated(ordered, last as f64 * share))
+        .to_vec()
 }
 
-/// Each run of a row once: one that measured several targets of a host gave several to its row.
+/// The value at a fractional index, between its two neighbours.
+fn interpolated(ordered: &[f64], index: f64) -> f64 {
+    let low = ordered[index.floor() as usize];
+    let high = ordered[index.ceil() as usize];
+    low + (high - low) * index.fract()
+}
+
+/// The runs of a row, each once. A run that measured several targets of a host appears several
+/// times in its row.
 fn runs_of(row: &Row) -> Vec<FleetRun> {
     let mut runs: Vec<FleetRun> = Vec::new();
     for run in &row.runs {
@@ -548,7 +556,7 @@ fn runs_of(row: &Row) -> Vec<FleetRun> {
     runs
 }
 
-/// The latencies of a metric's workload over these rows.
+/// The latencies of a metric's workload, merged over these rows.
 fn merged_latencies(rows: &[&Row], metric: usize) -> Vec<FleetLatencies> {
     let mut merged: BTreeMap<OpKind, LatencyHistogram> = BTreeMap::new();
     for row in rows {
@@ -567,7 +575,7 @@ fn merged_latencies(rows: &[&Row], metric: usize) -> Vec<FleetLatencies> {
     latencies
 }
 
-/// A judgement by a saved fleet is about that fleet's rows.
+/// Restores the scales of a saved fleet: a judgement by it is about its rows.
 fn keep_scales(fleet: &mut FleetRecord, reference: &FleetRecord) {
     for (group, saved) in fleet.groups.iter_mut().zip(&reference.groups) {
         group.spread = saved.spread;
@@ -580,7 +588,7 @@ fn keep_scales(fleet: &mut FleetRecord, reference: &FleetRecord) {
     }
 }
 
-/// Keeps the examples of metrics that have a scale: only they judge another row.
+/// Drops the examples of metrics without a scale, which judge no other row, and renumbers the rest.
 fn drop_unused(fleet: &mut FleetRecord) {
     let mut used = BTreeMap::new();
     for group in &mut fleet.groups {
@@ -594,14 +602,14 @@ fn drop_unused(fleet: &mut FleetRecord) {
             }
         }
     }
-    let mut examples: Vec<_> = std::mem::take(&mut fleet.examples)
+    let mut kept: Vec<_> = std::mem::take(&mut fleet.examples)
         .into_iter()
         .map(Some)
         .collect();
-    let mut places: Vec<(usize, usize)> = used.into_iter().collect();
-    places.sort_by_key(|(_, new)| *new);
-    for (old, _) in places {
-        fleet.examples.extend(examples[old].take());
+    let mut numbers: Vec<(usize, usize)> = used.into_iter().collect();
+    numbers.sort_by_key(|(_, new)| *new);
+    for (old, _) in numbers {
+        fleet.examples.extend(kept[old].take());
     }
     for group in &mut fleet.groups {
         for metric in &mut group.metrics {
@@ -612,7 +620,8 @@ fn drop_unused(fleet: &mut FleetRecord) {
     }
 }
 
-/// Rows that differ come first, those furthest from the others at their head.
+/// Sorts rows: those that differ come first, and among these the slowest. Steps of ten keep the
+/// states apart, because speeds are between 0 and 1.
 fn rank_of(row: &FleetRow) -> f64 {
     match row.state {
         RowState::Slower => -1e9 + slowest(row),

@@ -1,44 +1,50 @@
-//! How far each row lies from the others, and how surely: one formula from 3 rows to thousands.
+//! The distance of each row from the others, and its certainty: one formula from 3 rows to
+//! thousands.
 //!
 //! The distance of a logarithm from the median of the other rows is divided by their spread. The
 //! spread is the median absolute deviation, moderated by a prior (Smyth 2004), so that three rows
-//! that happen to agree do not make it nothing. From thirty rows on, the tails of the faster side
-//! decide how many degrees of freedom Student's t may have: faults are on the slower one.
+//! that happen to agree do not make it zero. From thirty rows on, the tails of the faster side
+//! decide how many degrees of freedom Student's t may have: faults are on the slower side.
 //! docs/cluster.md explains it and cites the simulations.
 
 use crate::estimate::student;
 use diskproof_model::fleet::FleetScale;
 use std::collections::BTreeMap;
 
-/// Rows that are fewer than this are not judged.
+/// Fewer rows than this are not judged.
 pub(super) const ROWS_MIN: usize = 3;
-/// Spread below which no fleet is believed to be, as a logarithm.
+/// The smallest spread that is believed of a fleet, as a logarithm.
 const FLOOR: f64 = 0.05;
 /// Degrees of freedom of the prior spread.
 const PRIOR_FREEDOM: f64 = 4.0;
 /// Degrees of freedom of a fleet's spread where its suspects are measured again.
 const SECOND_LOOK_FREEDOM: f64 = 20.0;
-/// The share of the rows that the spread's degrees of freedom come to: the efficiency of the median
+/// The degrees of freedom of the spread, as a share of the rows: the efficiency of the median
 /// absolute deviation (Rousseeuw & Croux 1993).
 const EFFICIENCY: f64 = 0.37;
-/// Variance of a median over that of a mean, for normal values: π/2.
+/// The variance of a median over that of a mean, for normal values: π/2.
 const MEDIAN_VARIANCE: f64 = 1.57;
-/// From this many rows on the median and the spread of all are as good as those of the others.
+/// From this many rows on, median and spread of all rows are as good as those of the others alone.
 const ALL_ROWS_FROM: usize = 31;
-/// From this many rows on their tails show.
+/// From this many rows on, the tails can be seen.
 const TAIL_ROWS_MIN: usize = 30;
-/// The tails are taken a little heavier than they look.
+/// The tails are assumed to be heavier than they look, by this much in the ratio of far to near.
 const TAIL_CAUTION: f64 = 0.10;
-/// Degrees of freedom that tails may have; the last ones are those of normal values.
+/// Candidates for the degrees of freedom of the tails. The last one is practically normal.
 const TAIL_FREEDOMS: [f64; 10] = [4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 60.0, 1000.0];
 /// The upper quartile of normal values.
 const NORMAL_QUARTILE: f64 = 0.6745;
-/// Half the rate of the others, as a logarithm: what is not seen at this distance is not alike.
+/// Half the rate of the others, as a logarithm. A row whose error hides such a distance cannot
+/// count as alike.
 const HALF_THE_RATE: f64 = std::f64::consts::LN_2;
-/// The probability by chance below which one distance of one row is seen.
+/// One distance of one row is seen if chance alone makes it with less than this probability.
 const SEEN: f64 = 0.05;
-/// Fewer rows than these do not show how they spread: only the floor counts.
+/// Fewer rows than this do not show their spread: the floor is used.
 const SPREAD_ROWS_MIN: usize = 5;
+/// Keeps a ratio of distances finite where all rows are equal.
+const DISTANCE_MIN: f64 = 1e-9;
+/// The median absolute deviation times this is the standard deviation, for normal values.
+const DEVIATION_PER_MAD: f64 = 1.4826;
 
 /// A value of one row: the logarithm of a rate, or minus that of a time, so that more is faster.
 #[derive(Debug, Clone, Copy)]
@@ -49,32 +55,32 @@ pub(super) struct Sample {
     pub error: f64,
 }
 
-/// How far one row lies from the others.
+/// The distance of one row from the others in a metric.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Distance {
     pub row: usize,
-    /// From the median of the others, as a logarithm.
+    /// From the median of the others, as a logarithm: positive is faster.
     pub distance: f64,
     pub t: f64,
-    /// Two-sided, for this one row and metric.
+    /// Two-sided, for this row and metric alone.
     pub p_value: f64,
-    /// Whether the row's own error alone hides even half the rate of the others.
+    /// The row's own error alone hides even half the rate of the others.
     pub is_imprecise: bool,
 }
 
-/// A metric of a group of like rows.
+/// A metric of a group of like rows: the scale, and the distance of each row.
 #[derive(Debug, Clone)]
 pub(super) struct JudgedColumn {
     pub scale: FleetScale,
     pub rows: Vec<Distance>,
 }
 
-/// What a group comes to.
+/// The judged metrics of a group.
 #[derive(Debug, Clone, Default)]
 pub(super) struct JudgedGroup {
-    /// In the order of the metrics; `None` where too few rows have one.
+    /// In the order of the metrics; `None` where too few rows have the metric.
     pub columns: Vec<Option<JudgedColumn>>,
-    /// The mean of all metrics, for each set of rows that have the same ones.
+    /// The mean over the metrics, for each set of rows that have the same ones.
     pub overall: Vec<OverallColumn>,
 }
 
@@ -85,8 +91,8 @@ pub(super) struct OverallColumn {
     pub judged: JudgedColumn,
 }
 
-/// Judges the metrics of a group of like rows. `repeats` is the spread of the runs of one row,
-/// where some have several.
+/// Judges the metrics of a group of like rows. `repeats` is the spread of the runs of one row;
+/// `None` where no row has several.
 pub(super) fn judge(columns: &[Vec<Sample>], repeats: Option<f64>) -> JudgedGroup {
     let mut places = Vec::new();
     for column in columns {
@@ -95,7 +101,7 @@ pub(super) fn judge(columns: &[Vec<Sample>], repeats: Option<f64>) -> JudgedGrou
     let tail = tail_of_faster(&places);
     let common = common_spread(&places);
     let mut judged = JudgedGroup::default();
-    for (samples, found) in columns.iter().zip(&places) {
+    for (samples, own_places) in columns.iter().zip(&places) {
         if samples.len() < ROWS_MIN {
             judged.columns.push(None);
             continue;
@@ -111,7 +117,7 @@ pub(super) fn judge(columns: &[Vec<Sample>], repeats: Option<f64>) -> JudgedGrou
         };
         judged
             .columns
-            .push(Some(judged_column(samples, found, prior, tail)));
+            .push(Some(judged_column(samples, own_places, prior, tail)));
     }
     judged.overall = overall(&judged.columns, tail);
     judged
@@ -136,8 +142,8 @@ pub(super) fn judge_by(scale: &FleetScale, sample: Sample) -> Distance {
     )
 }
 
-/// Judges suspects by others that were measured together with them. The fleet's spread is the
-/// prior: the suspects were chosen by another measurement.
+/// Judges suspects by others that were measured together with them. The prior is the fleet's
+/// spread, because the suspects were chosen by another measurement.
 pub(super) fn judge_again(
     scale: &FleetScale,
     suspects: &[Sample],
@@ -156,10 +162,10 @@ pub(super) fn judge_again(
         .collect()
 }
 
-/// How heavy the tails of a fleet are.
+/// The tails of the distribution of a fleet's rows.
 #[derive(Debug, Clone, Copy)]
 struct Tail {
-    /// Of the Student t that has such tails.
+    /// Degrees of freedom of the Student t with such tails.
     freedom: f64,
     /// Its upper quartile, which the median absolute deviation estimates.
     upper_quartile: f64,
@@ -178,7 +184,7 @@ impl Tail {
     }
 }
 
-/// The scale that rows without the odd ones have; of fewer than two values the one of all stays.
+/// The scale of these values, without the odd rows. Fewer than two values leave the scale as it is.
 pub(super) fn scale_without_odd(scale: FleetScale, values: Vec<f64>) -> FleetScale {
     if values.len() < 2 {
         return scale;
@@ -193,21 +199,21 @@ pub(super) fn scale_without_odd(scale: FleetScale, values: Vec<f64>) -> FleetSca
     }
 }
 
-/// A spread that is assumed before any row is looked at, and how firmly.
+/// A spread that is assumed before any row is seen, and its weight in degrees of freedom.
 #[derive(Debug, Clone, Copy)]
 struct Prior {
     spread: f64,
     freedom: f64,
 }
 
-/// Distance of a value from the median of the others, and their spread.
+/// The distance of a value from the median of the others, and their spread.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     distance: f64,
     spread: f64,
 }
 
-/// The moderated spread of the other rows.
+/// The moderated spread of the other rows, by which a distance is judged.
 struct Yardstick {
     variance: f64,
     freedom: f64,
@@ -245,11 +251,11 @@ impl Yardstick {
     }
 }
 
-fn judged_column(samples: &[Sample], found: &[Place], prior: Prior, tail: Tail) -> JudgedColumn {
+fn judged_column(samples: &[Sample], places: &[Place], prior: Prior, tail: Tail) -> JudgedColumn {
     let others = samples.len() - 1;
     let error_squared = median(&sorted(samples.iter().map(|sample| sample.error.powi(2))));
     let mut rows = Vec::new();
-    for (sample, place) in samples.iter().zip(found) {
+    for (sample, place) in samples.iter().zip(places) {
         let excess = (sample.error.powi(2) - error_squared).max(0.0);
         rows.push(Yardstick::new(place.spread, prior, others, tail).distance(
             sample.row,
@@ -271,7 +277,8 @@ fn judged_column(samples: &[Sample], found: &[Place], prior: Prior, tail: Tail) 
     }
 }
 
-/// The mean of t over the metrics, judged like one more metric: of rows that have the same ones.
+/// Judges the mean of t over the metrics like one more metric, among rows that have the same
+/// metrics.
 fn overall(columns: &[Option<JudgedColumn>], tail: Tail) -> Vec<OverallColumn> {
     let mut distances: BTreeMap<usize, Vec<(usize, Distance)>> = BTreeMap::new();
     for (metric, column) in columns.iter().enumerate() {
@@ -281,13 +288,18 @@ fn overall(columns: &[Option<JudgedColumn>], tail: Tail) -> Vec<OverallColumn> {
         }
     }
     let mut sets: BTreeMap<Vec<usize>, Vec<Distance>> = BTreeMap::new();
-    for (row, found) in distances {
-        let metrics = found.iter().map(|(metric, _)| *metric).collect();
-        let count = found.len() as f64;
+    for (row, own_distances) in distances {
+        let metrics = own_distances.iter().map(|(metric, _)| *metric).collect();
+        let count = own_distances.len() as f64;
+        let (mut distance_sum, mut t_sum) = (0.0, 0.0);
+        for (_, own) in &own_distances {
+            distance_sum += own.distance;
+            t_sum += own.t;
+        }
         sets.entry(metrics).or_default().push(Distance {
             row,
-            distance: found.iter().map(|(_, one)| one.distance).sum::<f64>() / count,
-            t: found.iter().map(|(_, one)| one.t).sum::<f64>() / count,
+            distance: distance_sum / count,
+            t: t_sum / count,
             p_value: 1.0,
             is_imprecise: false,
         });
@@ -319,7 +331,7 @@ fn overall(columns: &[Option<JudgedColumn>], tail: Tail) -> Vec<OverallColumn> {
     overall
 }
 
-/// For each row its distance from the others and their spread.
+/// The distance of each row from the others, and the spread of the others; empty for too few rows.
 fn places_of(samples: &[Sample]) -> Vec<Place> {
     if samples.len() < ROWS_MIN {
         return Vec::new();
@@ -346,7 +358,8 @@ fn places_of(samples: &[Sample]) -> Vec<Place> {
     places
 }
 
-/// The spread of the middle metric, each by the rows whose others agree best.
+/// The spread of the median metric. That of each metric is the lower quartile over its rows, which
+/// an odd row among the others does not widen.
 fn common_spread(columns: &[Vec<Place>]) -> f64 {
     let mut spreads = Vec::new();
     for places in columns {
@@ -358,7 +371,7 @@ fn common_spread(columns: &[Vec<Place>]) -> f64 {
     median(&sorted(spreads))
 }
 
-/// The Student t that has the tails of the faster side.
+/// The Student t with the tails of the faster side.
 fn tail_of_faster(columns: &[Vec<Place>]) -> Tail {
     let mut faster = Vec::new();
     for places in columns {
@@ -367,7 +380,7 @@ fn tail_of_faster(columns: &[Vec<Place>]) -> Tail {
         }
         for place in places {
             if place.distance > 0.0 {
-                faster.push(place.distance / place.spread.max(1e-9));
+                faster.push(place.distance / place.spread.max(DISTANCE_MIN));
             }
         }
     }
@@ -375,8 +388,9 @@ fn tail_of_faster(columns: &[Vec<Place>]) -> Tail {
         return Tail::normal();
     }
     let ordered = sorted(faster);
+    // The 95 % and 50 % quantiles of one side are the 97.5 % and 75 % quantiles of both.
     let far = ordered[ordered.len() * 95 / 100];
-    let near = ordered[ordered.len() / 2].max(1e-9);
+    let near = ordered[ordered.len() / 2].max(DISTANCE_MIN);
     let ratio = far / near + TAIL_CAUTION;
     for freedom in TAIL_FREEDOMS.into_iter().rev() {
         let tail = Tail::new(freedom);
@@ -387,15 +401,15 @@ fn tail_of_faster(columns: &[Vec<Place>]) -> Tail {
     Tail::new(TAIL_FREEDOMS[0])
 }
 
-/// The median, and the median absolute deviation from it as a standard deviation.
+/// The median, and the standard deviation that the median absolute deviation suggests.
 fn median_and_spread(ordered: &[f64]) -> (f64, f64) {
     let center = median(ordered);
     let deviations = sorted(ordered.iter().map(|value| (value - center).abs()));
-    let spread = 1.4826 * correction(ordered.len()) * median(&deviations);
+    let spread = DEVIATION_PER_MAD * correction(ordered.len()) * median(&deviations);
     (center, spread)
 }
 
-/// Makes 1.4826 MAD unbiased for so many normal values (Croux & Rousseeuw 1992).
+/// Makes the deviation unbiased for so many normal values (Croux & Rousseeuw 1992).
 fn correction(count: usize) -> f64 {
     match count {
         0 | 1 => 1.0,
@@ -411,7 +425,7 @@ fn correction(count: usize) -> f64 {
     }
 }
 
-/// Of values in order; 0 of none.
+/// The median of values in ascending order; 0 without values.
 pub(super) fn median(ordered: &[f64]) -> f64 {
     match ordered.len() {
         0 => 0.0,

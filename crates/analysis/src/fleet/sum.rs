@@ -1,6 +1,6 @@
-//! What hosts that measured at the same instants gave together: slots that overlap after both ends
-//! are shortened by what the clocks may be wrong, rates from the cells within, latencies of whole
-//! slots.
+//! The sum of hosts that measured at the same instants. Slots are compared after both ends are
+//! shortened by the possible error of the clocks. Rates come from the cells within the common
+//! time, latencies from whole slots.
 
 use super::clock::{ClockPlace, RunClock};
 use crate::compare::percentile_points;
@@ -22,10 +22,10 @@ use diskproof_model::units::{counted, format_duration, format_percent};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// A run is in the sum where its slots overlap with those of the first member by at least this
-/// part.
+/// A run is part of the sum if its slots overlap with those of the first member by at least this
+/// share on average.
 const OVERLAP_MIN: f64 = 0.5;
-/// Filesystems of other machines.
+/// Filesystem types whose storage is on other machines, as /proc/mounts spells them.
 const SHARED_KINDS: [&str; 8] = [
     "nfs",
     "nfs4",
@@ -37,30 +37,33 @@ const SHARED_KINDS: [&str; 8] = [
     "beegfs",
 ];
 
-/// The runs of a fleet that measured together with others.
+/// The runs of a fleet that measured in common slots.
 #[derive(Debug, Default)]
 pub(super) struct TogetherRuns {
     runs: Vec<RunInSlots>,
 }
 
-/// A run that measured together with others: of its figures only cells and latencies stay.
+/// A run that measured in common slots. Only cells and latencies of its rows are kept, so that a
+/// fleet of many runs fits into memory.
 #[derive(Debug)]
 struct RunInSlots {
     name: String,
     run_id: String,
-    /// What equal plans have in common.
+    /// A hash that is equal in runs of equal plans; see [`plan_hash`].
     plan: u64,
     clock: RunClock,
     together: TogetherRecord,
     ended_early: Option<String>,
-    /// How many ranks the launcher started, where it told.
+    /// The number of ranks that the launcher started, where it said so.
     ranks: Option<u32>,
     storages: BTreeSet<String>,
     rows: Vec<SlottedRow>,
+    /// The share of the disk's counters that the run accounts for; of several rows, the share that
+    /// is farthest from 1.
     accounted: Option<f64>,
 }
 
-/// A workload on a target.
+/// What one workload measured on one target.
 #[derive(Debug)]
 struct SlottedRow {
     workload: String,
@@ -68,21 +71,22 @@ struct SlottedRow {
     ops: BTreeMap<OpKind, SlottedOp>,
 }
 
-/// A slot as a run measured it, in nanoseconds after the start of the run.
+/// A slot as a run measured it. Times are nanoseconds after the start of the run.
 #[derive(Debug, Clone, Copy)]
 struct MeasuredSlot {
     number: u32,
     began_ns: u64,
     start_ns: u64,
     wall_ns: u64,
-    /// The measured time before it, where its cells begin.
+    /// The measured time of earlier slots: cells hold measured time only, so the slot's cells begin
+    /// here.
     cells_from_ns: u64,
 }
 
 #[derive(Debug)]
 struct SlottedOp {
     interval_ns: u64,
-    /// Operations and bytes of each cell.
+    /// One for each interval of measured time.
     cells: Vec<CellCount>,
     latencies: StoredLatencies,
 }
@@ -93,20 +97,20 @@ struct CellCount {
     bytes: u64,
 }
 
-/// Rates in a part of a slot.
+/// Rates of one kind of operation in a part of a slot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rates {
     iops: f64,
     bytes_per_second: f64,
 }
 
-/// A run with the place of its clock by that of the first member.
+/// A run, with the offset of its clock from that of the first member.
 struct Member<'r> {
     run: &'r RunInSlots,
     place: ClockPlace,
 }
 
-/// A time on the clock of the first member.
+/// A stretch of time on the clock of the first member.
 #[derive(Debug, Clone, Copy)]
 struct Time {
     from_ns: i128,
@@ -127,7 +131,7 @@ impl Time {
 }
 
 impl TogetherRuns {
-    /// Takes what a record measured in slots; nothing of a run by itself.
+    /// Keeps what a record measured in common slots. A run without such slots is skipped.
     pub(super) fn add(&mut self, record: &Record) {
         if let Some(together) = record.together()
             && let Ok(started) = record.started.parse::<jiff::Timestamp>()
@@ -136,7 +140,8 @@ impl TogetherRuns {
         }
     }
 
-    /// What the runs gave together; `None` where fewer than two measured together with others.
+    /// The sum; `None` where fewer than two runs measured in common slots. `asked` overrides what
+    /// the storages of the runs suggest.
     pub(super) fn sum(&self, asked: Option<SumStorage>) -> Option<FleetSum> {
         if self.runs.len() < 2 {
             return None;
@@ -209,7 +214,7 @@ impl RunInSlots {
         }
     }
 
-    /// Why the run cannot be in the sum, whatever its clock is.
+    /// The reason why the run cannot be in the sum, whatever its clock is.
     fn objection(&self, plan: u64) -> Option<Reason> {
         if self.plan != plan {
             return Some(reason(
@@ -224,7 +229,8 @@ impl RunInSlots {
         Some(self.why_late(measured))
     }
 
-    /// Why the run measured few slots.
+    /// The reason why the run measured only `measured` slots: it ended early, came late, or filled
+    /// its scratch file late.
     fn why_late(&self, measured: usize) -> Reason {
         let slots = self.together.slots;
         if let Some(why) = &self.ended_early {
@@ -264,7 +270,7 @@ impl RunInSlots {
         )
     }
 
-    /// Numbers of the slots that it measured on all its targets.
+    /// The numbers of the slots that it measured on any of its targets.
     fn numbers(&self) -> BTreeSet<u32> {
         let mut numbers = BTreeSet::new();
         for row in &self.rows {
@@ -278,19 +284,19 @@ impl RunInSlots {
         slots.find(|slot| slot.number == number)
     }
 
-    /// A time after the start of the run on the clock of the first member.
-    fn at(&self, place: &ClockPlace, ns: u64) -> i128 {
-        self.clock.at(ns) + place.offset_ns
+    /// Converts a time after the start of the run to the clock of the first member.
+    fn shared_time_ns(&self, place: &ClockPlace, ns: u64) -> i128 {
+        self.clock.unix_ns(ns) + place.offset_ns
     }
 
-    /// The measured time of a slot on the clock of the first member, shortened at both ends by what
-    /// the clocks may be wrong.
+    /// The measured time of a slot on the clock of the first member, shortened at both ends by the
+    /// possible error of the clocks.
     fn sure_time(&self, place: &ClockPlace, slot: &MeasuredSlot) -> Time {
         let end_ns = slot.start_ns.saturating_add(slot.wall_ns);
         let bound_ns = i128::from(place.bound_at(end_ns));
         Time {
-            from_ns: self.at(place, slot.start_ns) + bound_ns,
-            until_ns: self.at(place, end_ns) - bound_ns,
+            from_ns: self.shared_time_ns(place, slot.start_ns) + bound_ns,
+            until_ns: self.shared_time_ns(place, end_ns) - bound_ns,
         }
     }
 }
@@ -356,7 +362,7 @@ impl SlottedOp {
     }
 }
 
-/// What is the same in equal plans: neither targets nor paths are.
+/// A hash of the parts of a plan that equal plans share. Targets and paths may differ.
 fn plan_hash(record: &Record) -> u64 {
     let mut hasher = DefaultHasher::new();
     let plan = &record.plan;
@@ -366,13 +372,12 @@ fn plan_hash(record: &Record) -> u64 {
     hasher.finish()
 }
 
-/// The plan of most runs.
+/// The plan of most runs; of equally frequent ones that of the first run.
 fn usual_plan(runs: &[RunInSlots]) -> u64 {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
     for run in runs {
         *counts.entry(run.plan).or_default() += 1;
     }
-    // Of equal counts, that of the first run.
     let mut usual = runs[0].plan;
     for run in runs {
         if counts[&run.plan] > counts[&usual] {
@@ -382,15 +387,15 @@ fn usual_plan(runs: &[RunInSlots]) -> u64 {
     usual
 }
 
-/// The runs whose slots overlap with those of the first member. The others are named.
+/// The runs whose slots overlap with those of the first member, which comes first. The others are
+/// added to `left_out` with the reason.
 fn members<'r>(candidates: &[&'r RunInSlots], left_out: &mut Vec<LeftOut>) -> Vec<Member<'r>> {
     let Some(first) = first_member(candidates) else {
         return Vec::new();
     };
     let mut members = Vec::new();
     for run in candidates {
-        let found = place_in_sum(first, run);
-        match found {
+        match place_in_sum(first, run) {
             Ok(place) => members.push(Member { run, place }),
             Err(reason) => left_out.push(LeftOut {
                 name: run.name.clone(),
@@ -398,18 +403,19 @@ fn members<'r>(candidates: &[&'r RunInSlots], left_out: &mut Vec<LeftOut>) -> Ve
             }),
         }
     }
-    // The clock that the others are compared with stands first.
-    if let Some(at) = members
+    // Members are placed by the clock of the first one.
+    if let Some(index) = members
         .iter()
         .position(|member| member.run.run_id == first.run_id)
     {
-        members[..=at].rotate_right(1);
+        members[..=index].rotate_right(1);
     }
     members
 }
 
-/// The run whose clock the others are compared with: the one with the quickest fence, else the one
-/// that began its slots in the middle of all whose wall clock is known best.
+/// The run whose clock all others are compared with: the one with the quickest fence. Without
+/// fences, it is the one that began its slots in the middle among those whose wall clock has at
+/// most twice the smallest known error.
 fn first_member<'r>(candidates: &[&'r RunInSlots]) -> Option<&'r RunInSlots> {
     let with_fences = candidates
         .iter()
@@ -428,7 +434,7 @@ fn first_member<'r>(candidates: &[&'r RunInSlots]) -> Option<&'r RunInSlots> {
     ordered.get(ordered.len() / 2).copied()
 }
 
-/// The place of a run's clock by that of the first member, or why the run is not in the sum.
+/// The offset of a run's clock from that of the first member, or why the run is not in the sum.
 fn place_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockPlace, Reason> {
     if run.run_id == first.run_id {
         return Ok(ClockPlace::OWN);
@@ -450,18 +456,17 @@ fn place_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockPlace, Reas
         let reference = first.sure_time(&ClockPlace::OWN, theirs);
         let overlap_ns = run.sure_time(&place, ours).within(reference).length_ns();
         sure.push(overlap_ns as f64 / longest_ns);
-        let told = run.sure_time(&place.without_bound(), ours);
-        let told_ns = told.within(reference).length_ns();
-        shared.push(told_ns as f64 / longest_ns);
-        let distance_ns =
-            run.at(&place, ours.start_ns) - first.at(&ClockPlace::OWN, theirs.start_ns);
+        let stated = run.sure_time(&place.without_bound(), ours);
+        let stated_ns = stated.within(reference).length_ns();
+        shared.push(stated_ns as f64 / longest_ns);
+        let distance_ns = run.shared_time_ns(&place, ours.start_ns)
+            - first.shared_time_ns(&ClockPlace::OWN, theirs.start_ns);
         apart_ns = Some(apart_ns.map_or(distance_ns, |other: i128| other.min(distance_ns)));
     }
-    let enough = |shares: &[f64]| !shares.is_empty() && mean(shares) >= OVERLAP_MIN;
-    if enough(&sure) {
+    if is_enough(&sure) {
         return Ok(place);
     }
-    Err(if enough(&shared) {
+    Err(if is_enough(&shared) {
         let bound = format_duration(place.bound_ns);
         reason(
             "clock-bound",
@@ -489,6 +494,11 @@ fn place_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockPlace, Reas
     })
 }
 
+/// Whether slots overlap by enough on average. `shares` has one value for each slot.
+fn is_enough(shares: &[f64]) -> bool {
+    !shares.is_empty() && mean(shares) >= OVERLAP_MIN
+}
+
 fn member_record(member: &Member<'_>) -> SumMember {
     let numbers = member.run.numbers();
     SumMember {
@@ -504,6 +514,7 @@ fn member_record(member: &Member<'_>) -> SumMember {
 }
 
 /// The slots that all members measured, each with the time in which surely all of them did.
+/// The slots that all members measured, each with the time in which all of them surely did.
 fn common_slots(members: &[Member<'_>]) -> BTreeMap<u32, Time> {
     let mut common = BTreeMap::new();
     let Some(first) = members.first() else {
@@ -533,7 +544,7 @@ fn common_slots(members: &[Member<'_>]) -> BTreeMap<u32, Time> {
     common
 }
 
-/// The sums of all workloads, in the order of the first member.
+/// The sums of all workloads, in the order in which the first member ran them.
 fn workload_sums(members: &[Member<'_>]) -> Vec<WorkloadSum> {
     let common = common_slots(members);
     let mut names: Vec<&str> = Vec::new();
@@ -606,9 +617,9 @@ fn workload_sum(
     })
 }
 
-/// The rates of a member in a time on the clock of the first one.
+/// The rates of a member in `time`, which is on the clock of the first member.
 fn rates_of(member: &Member<'_>, slot: &MeasuredSlot, op: &SlottedOp, time: Time) -> Option<Rates> {
-    let start_ns = member.run.at(&member.place, slot.start_ns);
+    let start_ns = member.run.shared_time_ns(&member.place, slot.start_ns);
     let from_ns = u64::try_from((time.from_ns - start_ns).max(0)).ok()?;
     let until_ns = u64::try_from((time.until_ns - start_ns).max(0)).ok()?;
     op.rates(
@@ -618,7 +629,7 @@ fn rates_of(member: &Member<'_>, slot: &MeasuredSlot, op: &SlottedOp, time: Time
     )
 }
 
-/// Mean and interval over the slots.
+/// The mean over the slots. Its interval takes the slots as independent (Student's t).
 fn over_slots(values: &[f64], unit: &str) -> Estimate {
     let count = values.len();
     let half_width = if count < 2 {
@@ -654,14 +665,14 @@ fn merged_histogram(members: &[Member<'_>], name: &str, kind: OpKind) -> Latency
     merged
 }
 
-/// How far the slots of the members began apart.
+/// The time between the first and the last member's start of a common slot.
 fn start_spread(members: &[Member<'_>]) -> Option<StartSpread> {
     let mut spreads = Vec::new();
     for number in common_slots(members).into_keys() {
         let mut starts = Vec::new();
         for member in members {
             if let Some(slot) = member.run.slot(number) {
-                starts.push(member.run.at(&member.place, slot.began_ns));
+                starts.push(member.run.shared_time_ns(&member.place, slot.began_ns));
             }
         }
         if let (Some(first), Some(last)) = (starts.iter().min(), starts.iter().max()) {
@@ -701,7 +712,7 @@ fn storages_of(record: &Record) -> BTreeSet<String> {
     storages
 }
 
-/// What is mounted, of a filesystem of other machines.
+/// The mounted source of a network filesystem, such as `server:/export`; `None` of a local one.
 fn network_source(target: &TargetIdentity) -> Option<String> {
     let filesystem = target.filesystem.as_ref()?;
     if SHARED_KINDS.contains(&filesystem.kind.as_str()) {
@@ -711,7 +722,7 @@ fn network_source(target: &TargetIdentity) -> Option<String> {
     }
 }
 
-/// Whether all members lie on one storage.
+/// Takes the storage for shared if all members name the same storages.
 fn storage_of(members: &[Member<'_>]) -> SumStorage {
     let Some(first) = members.first() else {
         return SumStorage::Separate;
@@ -736,10 +747,11 @@ fn reason(code: &str, why: &str) -> Reason {
     }
 }
 
-/// Workloads in the sentence; the table has all.
+/// The summary names this many workloads; the table has all.
 const NAMED_MAX: usize = 3;
 
-/// `3 hosts together: random-read-d32 9,000/s ± 0.4 %; …`, of so many that were started.
+/// `3 hosts together: random-read-d32 9,000/s ± 0.4 %; …`. `total` is the number of hosts that were
+/// started.
 fn summary(sum: &FleetSum, total: usize) -> String {
     if sum.workloads.is_empty() {
         return match sum.left_out.first() {

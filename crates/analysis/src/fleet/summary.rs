@@ -1,19 +1,18 @@
-//! The outcome of a fleet in a sentence: how many are alike, and who differs in what, with the
-//! likeliest reason.
+//! The outcome of a fleet in a sentence: how many rows are alike, and which ones differ in what,
+//! with the likeliest reason.
 
 use super::tested;
 use diskproof_model::fleet::{FleetBasis, FleetDistance, FleetRecord, FleetRow, RowState};
 use diskproof_model::units::counted;
 
-/// Rows in the sentence; the table has all that differ.
+/// The sentence names this many rows; the table has all that differ.
 const NAMED_MAX: usize = 3;
-/// A speed below this is shown as a number of times, above as percent.
+/// A speed up to this is shown as a factor (`2.1 times slower`), a smaller change as percent.
 const TIMES_FROM: f64 = 0.5;
 
 /// `197 of 200 disks alike (± 4 %); 3 differ: db17 fsync-commit 9.1 times slower …`.
 pub(super) fn sentence(fleet: &FleetRecord) -> String {
-    let count = |state: RowState| fleet.rows.iter().filter(|row| row.state == state).count();
-    let alike = count(RowState::Alike) + count(RowState::Suspect);
+    let alike = rows_in_state(fleet, RowState::Alike) + rows_in_state(fleet, RowState::Suspect);
     let total = fleet.rows.len();
     let mut clauses = Vec::new();
     clauses.extend(tested::clause(&fleet.tested));
@@ -47,8 +46,8 @@ pub(super) fn sentence(fleet: &FleetRecord) -> String {
         clauses.push(format!("{} {verb}: {}", differing.len(), texts.join("; ")));
     }
     for (number, what) in [
-        (count(RowState::Suspect), "suspect"),
-        (count(RowState::NotJudged), "not judged"),
+        (rows_in_state(fleet, RowState::Suspect), "suspect"),
+        (rows_in_state(fleet, RowState::NotJudged), "not judged"),
         (fleet.missing.len(), "missing"),
         (fleet.refused.len(), "refused"),
     ] {
@@ -77,6 +76,10 @@ fn rows_clause(fleet: &FleetRecord, alike: usize) -> String {
     )
 }
 
+fn rows_in_state(fleet: &FleetRecord, state: RowState) -> usize {
+    fleet.rows.iter().filter(|row| row.state == state).count()
+}
+
 fn alike_word(basis: FleetBasis) -> &'static str {
     match basis {
         FleetBasis::EachOther | FleetBasis::SecondLook => "alike",
@@ -84,10 +87,11 @@ fn alike_word(basis: FleetBasis) -> &'static str {
     }
 }
 
-/// The spread of the largest group.
+/// ` (± 4.0 %)`: the spread of the largest group; empty where none is known.
 fn spread_text(fleet: &FleetRecord) -> String {
-    let groups = fleet.groups.iter();
-    let largest = groups
+    let largest = fleet
+        .groups
+        .iter()
         .filter(|group| group.spread.is_some())
         .max_by_key(|group| group.rows);
     match largest.and_then(|group| group.spread) {
@@ -107,7 +111,7 @@ fn row_text(fleet: &FleetRecord, row: &FleetRow) -> String {
     text
 }
 
-/// In what a row differs most, and by how much.
+/// The metric in which a row differs most, and by how much.
 pub(super) fn difference_text(fleet: &FleetRecord, row: &FleetRow) -> String {
     if let (RowState::Errors, Some(reason)) = (row.state, &row.not_judged) {
         return reason.why.clone();
@@ -124,7 +128,7 @@ pub(super) fn difference_text(fleet: &FleetRecord, row: &FleetRow) -> String {
             differing.push((metrics[value.metric].subject.as_str(), distance));
         }
     }
-    differing.sort_by(|one, other| furthest(other.1).total_cmp(&furthest(one.1)));
+    differing.sort_by(|one, other| abs_log(other.1).total_cmp(&abs_log(one.1)));
     match (differing.as_slice(), &row.overall) {
         ([], Some(overall)) => format!("{} over all workloads", speed_text(overall.speed)),
         ([], None) => row.state.as_str().to_owned(),
@@ -139,7 +143,7 @@ pub(super) fn difference_text(fleet: &FleetRecord, row: &FleetRow) -> String {
     }
 }
 
-fn furthest(distance: &FleetDistance) -> f64 {
+fn abs_log(distance: &FleetDistance) -> f64 {
     distance.speed.ln().abs()
 }
 

@@ -1,24 +1,26 @@
 //! Which rows differ: Holm's correction over rows and metrics, the margin, and the suspects, for
-//! which the correction was too strict.
+//! which the correction may be too strict.
 
 use super::spread::{Distance, JudgedGroup};
 use crate::compare::holm;
 
-/// The probability with which any row of a healthy fleet is named.
+/// The probability with which any row of a healthy fleet is named: the usual 5 %.
 const ALPHA: f64 = 0.05;
 
-/// How far a row lies from the others in one metric, or in the mean of several.
+/// The distance of a row from the others, in one metric or in the mean of several, with its weight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Test {
+    /// The index of the group.
     pub group: usize,
-    /// `None`: the mean over its metrics.
+    /// The index of the metric; `None`: the mean over the row's metrics.
     pub metric: Option<usize>,
     pub distance: Distance,
+    /// The p-value after Holm's correction over all tests.
     pub p_adjusted: f64,
     pub weight: Weight,
 }
 
-/// What a distance comes to.
+/// How much a distance proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weight {
     /// Within the margin, or by chance.
@@ -27,10 +29,12 @@ pub(super) enum Weight {
     Imprecise,
     /// Slower, but not beyond what one of so many rows is by chance.
     Suspect,
+    /// Beyond the margin, and not by chance among so many rows.
     Differs,
 }
 
-/// All tests of these groups, with Holm's correction over all of them.
+/// Tests every distance of these groups, with Holm's correction over all of them. `margin` is the
+/// share by which alike rows may differ.
 pub(super) fn tests(groups: &[JudgedGroup], margin: f64) -> Vec<Test> {
     let mut tests = Vec::new();
     for (group, judged) in groups.iter().enumerate() {
@@ -56,7 +60,8 @@ pub(super) struct Measure {
     pub distance: Distance,
 }
 
-/// The same of such distances. None is a suspect: they were not searched for among many.
+/// The same for these distances. None becomes a suspect, because these rows were not searched for
+/// among many.
 pub(super) fn tests_of_measures(measures: Vec<Measure>, margin: f64) -> Vec<Test> {
     let mut tests = Vec::new();
     for measure in measures {
@@ -76,7 +81,7 @@ fn test(group: usize, metric: Option<usize>, distance: Distance) -> Test {
     }
 }
 
-/// The number of metrics that each row of a group is judged by.
+/// The number of metrics that each row of a group is judged by, the mean over them included.
 fn metrics_of(judged: &JudgedGroup) -> usize {
     let own = judged.columns.iter().flatten().count();
     if judged.overall.is_empty() {
@@ -86,6 +91,8 @@ fn metrics_of(judged: &JudgedGroup) -> usize {
     }
 }
 
+/// Sets the weight of each test. A suspect has to be unlikely among the metrics of its own row
+/// alone.
 fn weigh(tests: &mut [Test], margin: f64, metrics_of_row: impl Fn(&Test) -> usize) {
     let p_values: Vec<f64> = tests.iter().map(|test| test.distance.p_value).collect();
     let reach = margin.ln_1p();

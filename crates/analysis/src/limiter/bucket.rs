@@ -6,7 +6,7 @@
 
 use crate::estimate::{is_of_limiter, mean, scatter, step_down};
 
-/// What a limiter counts.
+/// The unit in which a limiter counts its credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Reads and writes.
@@ -16,10 +16,10 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// Both.
+    /// Every unit, for searches that try each.
     pub(crate) const ALL: [Self; 2] = [Self::Requests, Self::Bytes];
 
-    /// The unit of a rate in it.
+    /// The unit of a rate, as figures spell it.
     pub(crate) fn per_second(self) -> &'static str {
         match self {
             Self::Requests => "1/s",
@@ -28,7 +28,7 @@ impl Unit {
     }
 }
 
-/// What a stretch can show of a limiter.
+/// What the rate of a stretch can show about a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Measured, and the next request waits for nothing but the disk.
@@ -39,30 +39,30 @@ pub(crate) enum Role {
     Unmeasured,
 }
 
-/// Time without a break in which one row ran.
+/// A time without a break in which one row ran, with what it moved in equal cells.
 #[derive(Debug, Clone)]
 pub(crate) struct Stretch {
     /// The number of the row; several stretches may belong to one.
     pub(crate) row: usize,
-    /// Rows that differ in their depth alone have the same family.
+    /// Equal in rows that differ only in the number of requests in flight.
     pub(crate) family: String,
-    /// Requests in flight.
+    /// Requests in flight over all workers.
     pub(crate) depth: f64,
-    /// Whether writes are.
+    /// Whether the row writes or syncs: a full write cache then looks like a limiter.
     pub(crate) writes: bool,
-    /// Bytes of a request.
+    /// The block size.
     pub(crate) block_bytes: f64,
-    /// What it can show.
+    /// Decides whether the stretch can show a base rate or only use credit.
     pub(crate) role: Role,
     /// Whether the figures of its row count it: not a warm-up, nor a slice that was dropped.
     pub(crate) is_in_row: bool,
     /// In nanoseconds after the start of the run.
     pub(crate) start_ns: f64,
-    /// Length of a cell.
+    /// The length of each cell, in nanoseconds.
     pub(crate) cell_ns: f64,
-    /// Requests in each cell.
+    /// Reads and writes of each cell.
     pub(crate) requests: Vec<f64>,
-    /// Bytes in each cell.
+    /// Their bytes, one value for each cell.
     pub(crate) bytes: Vec<f64>,
 }
 
@@ -82,7 +82,7 @@ impl Stretch {
         self.start_ns + self.length_ns()
     }
 
-    /// Per second, over all of it.
+    /// The mean rate per second over the whole stretch.
     fn rate(&self, unit: Unit) -> f64 {
         per_second(self.moved(unit), self.cell_ns)
     }
@@ -95,32 +95,32 @@ fn per_second(cells: &[f64], cell_ns: f64) -> f64 {
     mean(cells) * 1e9 / cell_ns
 }
 
-/// A limiter whose credit was seen to end.
+/// A limiter whose credit was seen to end. Amounts are in `unit`, rates in `unit` per second.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bucket {
-    /// What it counts.
+    /// The unit of the limit.
     pub(crate) unit: Unit,
-    /// What it lets pass for ever, per second.
+    /// The rate that is allowed without credit.
     pub(crate) base: f64,
-    /// The highest rate while there was credit, per second.
+    /// The highest rate while there was credit.
     pub(crate) burst: f64,
-    /// The credit that was used beyond what was refilled meanwhile.
+    /// The credit that was used, beyond what was refilled meanwhile.
     pub(crate) credit: f64,
-    /// When it was spent first, in nanoseconds after the start of the run.
+    /// The moment at which it was first used up, in nanoseconds after the start of the run.
     pub(crate) spent_ns: f64,
     /// The rows that ran at the base rate, ascending.
     pub(crate) rows: Vec<usize>,
-    /// Whether one of them only reads. Where none does, a full write cache looks the same.
+    /// Whether one of these rows only reads. Where none does, a full write cache looks the same.
     pub(crate) has_reads: bool,
 }
 
 impl Bucket {
-    /// How long the highest rate lasts with all of the credit.
+    /// The time for which a full credit allows the highest rate, in nanoseconds.
     pub(crate) fn burst_ns(&self) -> f64 {
         self.credit / (self.burst - self.base) * 1e9
     }
 
-    /// How long it takes to refill the credit.
+    /// The time in which the credit refills while nothing is moved, in nanoseconds.
     pub(crate) fn refill_ns(&self) -> f64 {
         self.credit / self.base * 1e9
     }
@@ -131,44 +131,48 @@ impl Bucket {
     }
 }
 
-/// A rate that is so many times the base uses credit.
+/// A rate above this multiple of the base uses credit. Counting and the noise of the machine
+/// explain less.
 const ABOVE: f64 = 1.02;
-/// Plateaus of one limiter differ by less than this share, or by what counting explains.
+/// Plateaus of one limiter differ by less than this share, or by two requests.
 const ALIKE: f64 = 0.01;
-/// Standard deviation over mean of a plateau: a medium scatters more.
+/// A plateau is even up to this standard deviation over its mean: a medium scatters more.
 const EVEN: f64 = 0.004;
-/// Requests without which even cells are chance.
+/// With fewer requests even cells may be chance.
 const REQUESTS_MIN: f64 = 40.0;
-/// Of few requests, in which range their count may lie around a straight line.
+/// If cells are too few for a deviation, their running count may lie in a range of so many requests
+/// around a straight line.
 const LINE_REQUESTS: f64 = 2.0;
-/// Least rate before a fall over the plateau after it.
+/// A fall: the rate before it is at least this multiple of the plateau after it.
 const FALL_MIN: f64 = 1.1;
-/// The same where the earlier rate is that of fewer requests in flight: a disk may answer a deeper
-/// queue a little slower.
+/// The same where the earlier rate had fewer requests in flight: a disk may answer a deeper queue a
+/// little slower.
 const SHALLOWER_FALL_MIN: f64 = 1.3;
-/// Standard errors of a count by which two stretches of one rate may differ.
+/// Two stretches of one rate may differ by this many standard errors of their counts.
 const CHANCE_ERRORS: f64 = 3.0;
-/// Least time of all plateaus together.
+/// All plateaus together must last at least this long, or one of them where they are all of one
+/// row.
 const PLATEAUS_NS_MIN: f64 = 1e9;
-/// The shortest plateau.
+/// A shorter even end of a stretch is not a plateau.
 const PLATEAU_NS_MIN: f64 = 200e6;
-/// A bucket may be overdrawn by what it refills in this time: rates are known to a cell.
+/// A bucket may be overdrawn by what it refills in this time: the end of its credit is known to a
+/// cell only.
 const OVERDRAWN_NS: f64 = 100e6;
-/// Or by this many requests: some complete together.
+/// It may also be overdrawn by this many requests, because some complete together.
 const OVERDRAWN_REQUESTS: f64 = 16.0;
-/// The shortest time that shows a rate.
+/// A shorter stretch does not show a rate.
 const RATE_NS_MIN: f64 = 100e6;
 
-/// The even end of a stretch.
+/// The even end of a stretch: the rate of the limiter once its credit is used up.
 #[derive(Debug, Clone)]
 struct Plateau<'a> {
     stretch: &'a Stretch,
-    /// Its first cell.
+    /// The index of the plateau's first cell.
     from: usize,
-    /// Per second.
+    /// The mean rate per second.
     level: f64,
     requests: f64,
-    /// The rate before it in the same stretch.
+    /// The rate before it in the same stretch; `None` where all of it is even.
     before: Option<f64>,
 }
 
@@ -186,59 +190,76 @@ impl Plateau<'_> {
     }
 }
 
-/// The limiter with a credit that what a target moved shows, in the order of time; `None` where
-/// none was seen to end.
+/// The limiter with a credit that best explains what a target moved; `None` where no credit was
+/// seen to end. `stretches` are in the order of time.
 pub(crate) fn bucket(stretches: &[Stretch]) -> Option<Bucket> {
-    let mut best: Option<(Bucket, f64)> = None;
+    let mut best: Option<Candidate> = None;
     for unit in Unit::ALL {
-        for (found, weight) in candidates(stretches, unit) {
+        for candidate in candidates(stretches, unit) {
             let is_better = match &best {
                 None => true,
-                Some((_, other)) => weight > *other,
+                Some(other) => candidate.weight > other.weight,
             };
             if is_better {
-                best = Some((found, weight));
+                best = Some(candidate);
             }
         }
     }
-    best.map(|(found, _)| found)
+    best.map(|candidate| candidate.bucket)
 }
 
-/// Each base rate that the plateaus allow, with how much speaks for it: rows and time.
-fn candidates(stretches: &[Stretch], unit: Unit) -> Vec<(Bucket, f64)> {
+/// A bucket that would explain some plateaus.
+struct Candidate {
+    bucket: Bucket,
+    /// Larger for a bucket that more rows and more time share.
+    weight: f64,
+}
+
+/// A row counts this much more in the unit that volumes usually limit for its block size: requests
+/// for small blocks, bytes for large ones. Each other row of a plateau still outweighs that.
+const USUAL_UNIT_WEIGHT: f64 = 1.5;
+/// Plateau time in nanoseconds that weighs as much as a row: seconds only decide between candidates
+/// with equally many rows.
+const ROW_WEIGHT_NS: f64 = 1e12;
+
+/// A bucket for each base rate that the plateaus allow.
+fn candidates(stretches: &[Stretch], unit: Unit) -> Vec<Candidate> {
     let plateaus: Vec<Plateau<'_>> = stretches
         .iter()
         .filter_map(|stretch| plateau(stretch, unit))
         .collect();
-    let mut levels: Vec<f64> = plateaus.iter().map(|one| one.level).collect();
+    let mut levels: Vec<f64> = plateaus.iter().map(|plateau| plateau.level).collect();
     levels.sort_by(f64::total_cmp);
-    let mut found = Vec::new();
+    let mut candidates = Vec::new();
     let mut last = 0.0;
     for level in levels {
         if level <= last * (1.0 + ALIKE) {
             continue;
         }
         last = level;
-        let members: Vec<&Plateau<'_>> = plateaus.iter().filter(|one| one.is_at(level)).collect();
-        if let Some(one) = of_plateaus(stretches, &members, unit) {
-            let ns: f64 = members.iter().map(|member| member.length_ns()).sum();
-            // Where both units fit, the one that more rows share counts; of one size that of its
-            // own: bandwidth limits large blocks.
-            let usual = match (unit, members[0].stretch.block_bytes >= LARGE_BYTES) {
-                (Unit::Requests, false) | (Unit::Bytes, true) => 1.5,
-                _ => 1.0,
+        let members: Vec<&Plateau<'_>> = plateaus
+            .iter()
+            .filter(|plateau| plateau.is_at(level))
+            .collect();
+        if let Some(bucket) = bucket_of_plateaus(stretches, &members, unit) {
+            let total_ns: f64 = members.iter().map(|member| member.length_ns()).sum();
+            let is_large = members[0].stretch.block_bytes >= LARGE_BYTES;
+            let row_weight = if is_large == (unit == Unit::Bytes) {
+                USUAL_UNIT_WEIGHT
+            } else {
+                1.0
             };
-            let weight = one.rows.len() as f64 * usual + ns / 1e12;
-            found.push((one, weight));
+            let weight = bucket.rows.len() as f64 * row_weight + total_ns / ROW_WEIGHT_NS;
+            candidates.push(Candidate { bucket, weight });
         }
     }
-    found
+    candidates
 }
 
 /// From this block size on, bandwidth is what volumes limit.
 const LARGE_BYTES: f64 = 262_144.0;
 
-/// The even end of a stretch, or all of it.
+/// The even end of a stretch, or all of it; `None` where it does not end evenly.
 fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
     if stretch.role != Role::Closed {
         return None;
@@ -246,9 +267,9 @@ fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
     // The last cell may not be full.
     let full = stretch.requests.len().checked_sub(1)?;
     let requests = &stretch.requests[..full];
-    let least = (PLATEAU_NS_MIN / stretch.cell_ns).ceil() as usize;
-    // First of all the step: a short burst hardly makes the whole uneven.
-    let step = step_down(requests, least.max(2), FALL_MIN)
+    let cells_min = (PLATEAU_NS_MIN / stretch.cell_ns).ceil() as usize;
+    // The step comes first: a short burst hardly makes the whole uneven.
+    let step = step_down(requests, cells_min.max(2), FALL_MIN)
         .filter(|step| is_even(&requests[step.tail..], stretch.cell_ns));
     let (from, before) = match step {
         Some(step) => {
@@ -259,7 +280,7 @@ fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
         None => return None,
     };
     let own = &requests[from..];
-    // A burst that is left of a pause may hide in the first cells of an even whole.
+    // The rest of a burst after a pause may hide in the first fifth of an even whole.
     let settled = from + own.len() / 5;
     Some(Plateau {
         stretch,
@@ -268,10 +289,10 @@ fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
         requests: own.iter().sum(),
         before,
     })
-    .filter(|one| one.level > 0.0)
+    .filter(|plateau| plateau.level > 0.0)
 }
 
-/// Whether requests passed more evenly than a medium answers them.
+/// Whether requests completed more evenly than any medium answers them.
 fn is_even(requests: &[f64], cell_ns: f64) -> bool {
     let total: f64 = requests.iter().sum();
     if total < REQUESTS_MIN || (requests.len() as f64) * cell_ns < PLATEAU_NS_MIN {
@@ -291,47 +312,51 @@ fn is_even(requests: &[f64], cell_ns: f64) -> bool {
     high - low <= LINE_REQUESTS
 }
 
-/// The bucket whose base these plateaus are.
-fn of_plateaus(stretches: &[Stretch], members: &[&Plateau<'_>], unit: Unit) -> Option<Bucket> {
-    let total_ns: f64 = members.iter().map(|one| one.length_ns()).sum();
+/// The bucket whose base rate these plateaus show; `None` where they do not prove a limiter.
+fn bucket_of_plateaus(
+    stretches: &[Stretch],
+    members: &[&Plateau<'_>],
+    unit: Unit,
+) -> Option<Bucket> {
+    let total_ns: f64 = members.iter().map(|member| member.length_ns()).sum();
     let base = members
         .iter()
-        .map(|one| one.level * one.length_ns())
+        .map(|member| member.level * member.length_ns())
         .sum::<f64>()
         / total_ns;
     let fallen: Vec<&&Plateau<'_>> = members
         .iter()
-        .filter(|one| has_fallen(stretches, one, base, unit))
+        .filter(|member| has_fallen(stretches, member, base, unit))
         .collect();
-    let mut rows: Vec<usize> = members.iter().map(|one| one.stretch.row).collect();
+    let mut rows: Vec<usize> = members.iter().map(|member| member.stretch.row).collect();
     rows.sort_unstable();
     rows.dedup();
-    let is_sure = rows.len() > 1 || fallen.iter().any(|one| is_long(one));
+    let is_sure = rows.len() > 1 || fallen.iter().any(|member| is_long(member));
     if fallen.is_empty() || total_ns < PLATEAUS_NS_MIN || !is_sure {
         return None;
     }
-    let first = members
+    let spent_ns = members
         .iter()
-        .map(|one| one.start_ns())
+        .map(|member| member.start_ns())
         .fold(f64::INFINITY, f64::min);
     if !is_paid(stretches, members, base, unit) {
         return None;
     }
-    let credit = spent_before(stretches, first, base, unit);
-    let burst = burst(stretches, base, unit)?;
+    let credit = spent_before(stretches, spent_ns, base, unit);
+    let burst = highest_rate(stretches, base, unit)?;
     (credit > 0.0).then(|| Bucket {
         unit,
         base,
         burst,
         credit,
-        spent_ns: first,
+        spent_ns,
         rows,
-        has_reads: members.iter().any(|one| !one.stretch.writes),
+        has_reads: members.iter().any(|member| !member.stretch.writes),
     })
 }
 
-/// Whether the rate was higher before a plateau: in its stretch, or when the same ran earlier with
-/// as many requests in flight, or fewer.
+/// Whether the rate was higher before a plateau: earlier in its stretch, or in an earlier stretch
+/// of the same family with at most as many requests in flight.
 fn has_fallen(stretches: &[Stretch], plateau: &Plateau<'_>, base: f64, unit: Unit) -> bool {
     if plateau
         .before
@@ -358,33 +383,34 @@ fn has_fallen(stretches: &[Stretch], plateau: &Plateau<'_>, base: f64, unit: Uni
         })
 }
 
-/// Whether a plateau is even for longer than by chance.
+/// Whether a plateau is even for longer than chance explains.
 fn is_long(plateau: &Plateau<'_>) -> bool {
     let own = &plateau.stretch.requests[plateau.from..];
     plateau.length_ns() >= PLATEAUS_NS_MIN
         && (is_of_limiter(own) || scatter(own).is_none() && plateau.requests >= REQUESTS_MIN)
 }
 
-/// A cell in the order of time.
+/// A cell of any stretch, in the order of time.
 #[derive(Clone, Copy)]
 struct PlacedCell {
     start_ns: f64,
     moved: f64,
-    /// Whether it is one of a plateau, where the bucket is empty.
+    /// Whether it belongs to a plateau, during which the bucket is empty.
     is_empty: bool,
 }
 
+/// All cells of the stretches in the order of time; those of plateaus are marked as empty.
 fn placed(stretches: &[Stretch], members: &[&Plateau<'_>], unit: Unit) -> Vec<PlacedCell> {
     let mut cells = Vec::new();
     for stretch in stretches {
-        let plateau = members
+        let own_plateau = members
             .iter()
-            .find(|one| std::ptr::eq(one.stretch, stretch));
+            .find(|plateau| std::ptr::eq(plateau.stretch, stretch));
         for (number, moved) in stretch.moved(unit).iter().enumerate() {
             cells.push(PlacedCell {
                 start_ns: stretch.start_ns + number as f64 * stretch.cell_ns,
                 moved: *moved,
-                is_empty: plateau.is_some_and(|one| number >= one.from),
+                is_empty: own_plateau.is_some_and(|plateau| number >= plateau.from),
             });
         }
     }
@@ -392,13 +418,14 @@ fn placed(stretches: &[Stretch], members: &[&Plateau<'_>], unit: Unit) -> Vec<Pl
     cells
 }
 
-/// Whether all that passed after the first plateau fits a bucket that was empty there.
+/// Whether a bucket that was empty at the first plateau could have paid for all that passed
+/// afterwards.
 fn is_paid(stretches: &[Stretch], members: &[&Plateau<'_>], base: f64, unit: Unit) -> bool {
     let each = match unit {
         Unit::Requests => 1.0,
         Unit::Bytes => members
             .iter()
-            .map(|one| one.stretch.block_bytes)
+            .map(|member| member.stretch.block_bytes)
             .fold(0.0, f64::max)
             .min(LARGE_BYTES),
     };
@@ -426,7 +453,8 @@ fn is_paid(stretches: &[Stretch], members: &[&Plateau<'_>], base: f64, unit: Uni
     true
 }
 
-/// What was used beyond the refill until a moment, by a bucket that was full at first.
+/// The credit that was used beyond the refill until a moment. The bucket is assumed to be full at
+/// first.
 pub(crate) fn spent_before(stretches: &[Stretch], until_ns: f64, base: f64, unit: Unit) -> f64 {
     let (mut used, mut last_ns) = (0.0f64, None);
     for cell in placed(stretches, &[], unit) {
@@ -441,14 +469,15 @@ pub(crate) fn spent_before(stretches: &[Stretch], until_ns: f64, base: f64, unit
     (used - left_ns * base / 1e9).max(0.0)
 }
 
-/// The most that a bucket can have refilled at a moment, which was empty when it was spent first.
+/// The most credit that can have been refilled by a moment. The bucket was empty when it was first
+/// used up.
 pub(crate) fn tokens(stretches: &[Stretch], bucket: &Bucket, now_ns: f64) -> f64 {
     let mut members = Vec::new();
     for stretch in stretches {
-        if let Some(found) = plateau(stretch, bucket.unit)
-            && found.is_at(bucket.base)
+        if let Some(plateau) = plateau(stretch, bucket.unit)
+            && plateau.is_at(bucket.base)
         {
-            members.push(found);
+            members.push(plateau);
         }
     }
     let members: Vec<&Plateau<'_>> = members.iter().collect();
@@ -470,22 +499,26 @@ pub(crate) fn tokens(stretches: &[Stretch], bucket: &Bucket, now_ns: f64) -> f64
     tokens.min(bucket.credit)
 }
 
-/// The highest rate above the base, of a stretch or of its part before its plateau.
-fn burst(stretches: &[Stretch], base: f64, unit: Unit) -> Option<f64> {
+/// The highest rate above the base, of a stretch or of its part before its plateau; `None` where no
+/// rate is clearly above it.
+fn highest_rate(stretches: &[Stretch], base: f64, unit: Unit) -> Option<f64> {
     let mut highest = 0.0f64;
-    for stretch in stretches.iter().filter(|one| one.role == Role::Closed) {
+    for stretch in stretches
+        .iter()
+        .filter(|stretch| stretch.role == Role::Closed)
+    {
         let cells = stretch.moved(unit);
-        let least = (RATE_NS_MIN / stretch.cell_ns).ceil().max(1.0) as usize;
+        let cells_min = (RATE_NS_MIN / stretch.cell_ns).ceil().max(1.0) as usize;
         let fast = cells
             .iter()
             .take_while(|cell| **cell * 1e9 / stretch.cell_ns > (ABOVE * base))
             .count();
-        let length = fast.max(least).min(cells.len());
-        if length >= least {
+        let length = fast.max(cells_min).min(cells.len());
+        if length >= cells_min {
             highest = highest.max(per_second(&cells[..length], stretch.cell_ns));
         }
         highest = highest.max(match plateau(stretch, unit) {
-            Some(found) => found.before.unwrap_or(0.0),
+            Some(plateau) => plateau.before.unwrap_or(0.0),
             None => stretch.rate(unit),
         });
     }
@@ -495,24 +528,24 @@ fn burst(stretches: &[Stretch], base: f64, unit: Unit) -> Option<f64> {
 /// A rate that was kept without a pause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Held {
-    /// Per second.
+    /// In the unit that was asked for, per second.
     pub(crate) rate: f64,
-    /// For so long, in nanoseconds.
+    /// The time for which it was kept, in nanoseconds.
     pub(crate) ns: f64,
 }
 
-/// Cells of a rate that is held are at least this share of it.
+/// A rate counts as kept while every stretch reaches at least this share of it.
 const HELD_SHARE: f64 = 0.9;
-/// Two stretches follow each other at once if no more time passes between them.
+/// Two stretches follow each other without a pause if at most this time passes between them.
 const PAUSE_NS_MAX: f64 = 50e6;
 
-/// The highest rate of a stretch, and the longest time without a pause in which about that rate was
-/// kept: no other time excludes a credit, because each slower one refills it.
+/// The highest rate of a stretch, and the longest time without a pause for which about that rate
+/// was kept. Only such a time excludes a credit, because slower times refill it.
 pub(crate) fn held(stretches: &[Stretch], unit: Unit) -> Option<Held> {
     let rate = stretches
         .iter()
-        .filter(|one| one.role != Role::Unmeasured && one.length_ns() >= RATE_NS_MIN)
-        .map(|one| one.rate(unit))
+        .filter(|stretch| stretch.role != Role::Unmeasured && stretch.length_ns() >= RATE_NS_MIN)
+        .map(|stretch| stretch.rate(unit))
         .fold(0.0, f64::max);
     if rate <= 0.0 {
         return None;
@@ -520,7 +553,7 @@ pub(crate) fn held(stretches: &[Stretch], unit: Unit) -> Option<Held> {
     // A slower stretch between two others makes a pause.
     let mut fast: Vec<&Stretch> = stretches
         .iter()
-        .filter(|one| one.rate(unit) >= HELD_SHARE * rate)
+        .filter(|stretch| stretch.rate(unit) >= HELD_SHARE * rate)
         .collect();
     fast.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
     let (mut longest_ns, mut begin_ns, mut end_ns) = (0.0f64, 0.0, f64::NEG_INFINITY);
@@ -537,25 +570,25 @@ pub(crate) fn held(stretches: &[Stretch], unit: Unit) -> Option<Held> {
     })
 }
 
-/// Batches in which a row is compared with the base.
+/// A row is compared with the base in batches of this length: one cell holds too few requests.
 const BATCH_NS: f64 = 100e6;
-/// What is left of a row after its last burst is at least so much.
+/// The part of a row after its last burst counts from this length on.
 const LEFT_NS_MIN: f64 = 500e6;
 
-/// The measured time of a row after which it used no credit, in nanoseconds: its figures are those
-/// of the base from there on. `None` where it never did, or where too little is left.
+/// The measured time of a row after which it used no credit, in nanoseconds. From there on its
+/// figures are those of the base. `None` where it never used any, or where too little is left.
 pub(crate) fn sustained_from_ns(stretches: &[Stretch], row: usize, bucket: &Bucket) -> Option<f64> {
     let (mut offset_ns, mut last_ns) = (0.0, None);
     let own = stretches
         .iter()
-        .filter(|one| one.row == row && one.is_in_row);
+        .filter(|stretch| stretch.row == row && stretch.is_in_row);
     for stretch in own {
         let cells = stretch.moved(bucket.unit);
         let size = (BATCH_NS / stretch.cell_ns).ceil().max(1.0) as usize;
         for (number, batch) in cells.chunks(size).enumerate() {
-            let grain = stretch_grain(stretch, bucket.unit) * 1e9 / BATCH_NS;
+            let one_request = request_amount(stretch, bucket.unit) * 1e9 / BATCH_NS;
             let rate = per_second(batch, stretch.cell_ns);
-            if batch.len() == size && rate > ABOVE * bucket.base + 2.0 * grain {
+            if batch.len() == size && rate > ABOVE * bucket.base + 2.0 * one_request {
                 let end = (number + 1) * size;
                 last_ns = Some(offset_ns + end as f64 * stretch.cell_ns);
             }
@@ -565,8 +598,8 @@ pub(crate) fn sustained_from_ns(stretches: &[Stretch], row: usize, bucket: &Buck
     last_ns.filter(|last_ns| offset_ns - last_ns >= LEFT_NS_MIN)
 }
 
-/// One request, in the unit.
-fn stretch_grain(stretch: &Stretch, unit: Unit) -> f64 {
+/// The amount of one request in the unit: 1, or its bytes.
+fn request_amount(stretch: &Stretch, unit: Unit) -> f64 {
     match unit {
         Unit::Requests => 1.0,
         Unit::Bytes => stretch.block_bytes,

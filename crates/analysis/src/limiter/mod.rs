@@ -17,16 +17,18 @@ use diskproof_model::plan::{Plan, SyncPolicy, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::slice::WARMUP_PARTS;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::window::TimeSlice;
 use std::collections::BTreeSet;
 
-/// Later slices spend this part of their measured time on their warm-up before it.
-const LATER_WARMUP_PARTS: u64 = 9;
-/// Cells of a slice that show the rate of its warm-up.
+/// A later slice spends a ninth of its measured time on the warm-up before it: one tenth of its
+/// whole time. The first slice has the whole warm-up of the workload.
+const LATER_WARMUP_PARTS: u64 = WARMUP_PARTS - 1;
+/// A warm-up has no series of its own. The first cells after it, up to this many, give its rate.
 const WARMUP_CELLS: usize = 10;
 
-/// A credit that a target showed, with what it moved.
+/// A credit that was seen to end on a target, and all that moved on that target's disk.
 pub(crate) struct FoundCredit {
     pub(crate) target: usize,
     pub(crate) bucket: Bucket,
@@ -39,7 +41,8 @@ impl FoundCredit {
         sustained_from_ns(&self.stretches, row, &self.bucket).map(|ns| ns as u64)
     }
 
-    /// What a record says of it, by the figures of its rows.
+    /// The credit as records store it. `rows` are all rows of the run: those above the base rate
+    /// are listed as `in_burst`.
     pub(crate) fn record(&self, rows: &[Row]) -> BurstCredit {
         let bucket = &self.bucket;
         let is_in_burst = |row: &usize| {
@@ -61,7 +64,7 @@ impl FoundCredit {
     }
 }
 
-/// The rate of all requests of a row.
+/// Reads and writes of a row per second, in requests or in bytes.
 fn rate_of(m: &Row, unit: Unit) -> f64 {
     let requests = [OpKind::Read, OpKind::Write];
     let ops = requests.iter().filter_map(|kind| m.op(*kind));
@@ -71,25 +74,25 @@ fn rate_of(m: &Row, unit: Unit) -> f64 {
     }
 }
 
-/// The credits that what a run measured shows.
+/// The burst credits that were seen to end, at most one for each measured target.
 pub(crate) fn found_credits(
     data: &RunData,
     plan: &Plan,
     targets: &[TargetIdentity],
 ) -> Vec<FoundCredit> {
     let measured: BTreeSet<usize> = data.measurements.iter().map(|m| m.target).collect();
-    let mut found = Vec::new();
+    let mut credits = Vec::new();
     for target in measured {
         let stretches = stretches_of(data, plan, &TargetsOfDisk::new(target, targets));
         if let Some(bucket) = bucket(&stretches) {
-            found.push(FoundCredit {
+            credits.push(FoundCredit {
                 target,
                 bucket,
                 stretches,
             });
         }
     }
-    found
+    credits
 }
 
 /// A target, and those that lie on the same disk: they use one credit.
@@ -103,7 +106,7 @@ impl<'a> TargetsOfDisk<'a> {
         Self { target, targets }
     }
 
-    fn has(&self, other: usize) -> bool {
+    fn is_on_disk(&self, other: usize) -> bool {
         if other == self.target {
             return true;
         }
@@ -113,7 +116,8 @@ impl<'a> TargetsOfDisk<'a> {
         }
     }
 
-    /// What a row shows of the limiter. Those of other targets may wait for something else.
+    /// The [`Role`] of a row. A row of another target may wait for something else, so it only uses
+    /// credit.
     fn role_of(&self, m: &Measurement, plan: &Plan) -> Role {
         if m.target == self.target {
             role_of(&m.workload, plan)
@@ -123,11 +127,12 @@ impl<'a> TargetsOfDisk<'a> {
     }
 }
 
-/// What a run moved on the disk of a target, in the order of time.
+/// The reads and writes on the disk of a target in the order of time: warm-ups, the filling of
+/// scratch files and dropped slices included, since all of them use credit.
 fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<Stretch> {
-    let mut all = Vec::new();
+    let mut stretches = Vec::new();
     for (row, m) in data.measurements.iter().enumerate() {
-        if !disk.has(m.target) {
+        if !disk.is_on_disk(m.target) {
             continue;
         }
         let series = requests_of(m);
@@ -139,24 +144,24 @@ fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<St
             slices: &m.slices,
             warmup_ns: planned.map_or(0, |w| w.warmup_ns),
         };
-        all.extend(kind.stretches(&parts, &series));
+        stretches.extend(kind.stretches(&parts, &series));
         if let Some(filled) = m.laid_out {
-            all.extend(kind.filling(filled, m.start_ns.saturating_sub(parts.warmup_ns)));
+            stretches.extend(kind.filling(filled, m.start_ns.saturating_sub(parts.warmup_ns)));
         }
         for slice in &data.dropped {
             if slice.target == m.target && slice.workload == m.workload.name {
-                all.extend(kind.dropped(slice));
+                stretches.extend(kind.dropped(slice));
             }
         }
     }
     for moved in &data.beside {
-        all.push(beside(moved));
+        stretches.push(stretch_beside(moved));
     }
-    in_order(all)
+    in_order(stretches)
 }
 
-/// What another side moved, as one cell.
-fn beside(moved: &MovedBeside) -> Stretch {
+/// The slices of another side of a comparison as one cell: nothing finer is recorded.
+fn stretch_beside(moved: &MovedBeside) -> Stretch {
     Stretch {
         row: OTHER_SIDE,
         family: String::new(),
@@ -172,11 +177,11 @@ fn beside(moved: &MovedBeside) -> Stretch {
     }
 }
 
-/// The row of what no row of a record shows.
+/// Stands for the number of a row where no row of the record shows what moved.
 const OTHER_SIDE: usize = usize::MAX;
 
-/// What a side of a comparison moved, slice by slice with the warm-ups, for the record of another
-/// side on the same disk. `data` holds all sides, as its targets.
+/// The reads and writes of one side of a comparison, slice by slice with the warm-ups, for the
+/// record of another side on the same disk. `data` holds all sides as its targets.
 pub fn moved_by_side(data: &RunData, side: usize, plan: &Plan) -> Vec<MovedBeside> {
     stretches_of(data, plan, &TargetsOfDisk::new(side, &[]))
         .iter()
@@ -189,26 +194,26 @@ pub fn moved_by_side(data: &RunData, side: usize, plan: &Plan) -> Vec<MovedBesid
         .collect()
 }
 
-/// What a cell of a campaign moved.
+/// The traffic of one cell of a campaign.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MovedInCell<'a> {
-    /// The workload.
+    /// Names the row, and tells its depth, block size and warm-up.
     pub(crate) workload: &'a Workload,
-    /// When it was measured.
+    /// Start and length of the measured time.
     pub(crate) slice: &'a TimeSlice,
-    /// Reads and writes over its measured time.
+    /// Reads and writes over the measured time.
     pub(crate) moved: &'a TimeSeries,
     /// Whether it is a cell of the side in question, not of another one on the same disk.
     pub(crate) is_own: bool,
 }
 
-/// What the cells of a campaign moved on the disk of a side. The row is the place of the workload
-/// in `names`.
+/// The reads and writes of a campaign's cells on the disk of a side, in the order of time. The row
+/// is the index of the workload in `names`; cells of other workloads are skipped.
 pub(crate) fn stretches_of_cells<'a>(
     cells: impl Iterator<Item = MovedInCell<'a>>,
     names: &[String],
 ) -> Vec<Stretch> {
-    let mut all = Vec::new();
+    let mut stretches = Vec::new();
     for cell in cells {
         let Some(row) = names.iter().position(|name| *name == cell.workload.name) else {
             continue;
@@ -224,18 +229,18 @@ pub(crate) fn stretches_of_cells<'a>(
         } else {
             Role::Shared
         };
-        let mut stretches = RowKind::new(row, cell.workload, role).stretches(&parts, cell.moved);
-        for stretch in &mut stretches {
+        let mut own = RowKind::new(row, cell.workload, role).stretches(&parts, cell.moved);
+        for stretch in &mut own {
             stretch.is_in_row &= cell.is_own;
         }
-        all.extend(stretches);
+        stretches.extend(own);
     }
-    in_order(all)
+    in_order(stretches)
 }
 
-fn in_order(mut all: Vec<Stretch>) -> Vec<Stretch> {
-    all.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
-    all
+fn in_order(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
+    stretches.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
+    stretches
 }
 
 /// Reads and writes of a measurement over time, without their latencies.
@@ -270,7 +275,7 @@ fn role_of(workload: &Workload, plan: &Plan) -> Role {
     }
 }
 
-/// When a row ran.
+/// The times at which a row ran.
 struct Parts<'a> {
     start_ns: u64,
     wall_ns: u64,
@@ -279,7 +284,7 @@ struct Parts<'a> {
     warmup_ns: u64,
 }
 
-/// What all stretches of a row have in common.
+/// The properties that all stretches of a row share.
 struct RowKind {
     row: usize,
     family: String,
@@ -320,16 +325,15 @@ impl RowKind {
         }
     }
 
-    /// Each part of the row, with the warm-up before it.
+    /// One stretch for each slice of the row, and one for the warm-up before it.
     fn stretches(&self, parts: &Parts<'_>, series: &TimeSeries) -> Vec<Stretch> {
-        let mut all = Vec::new();
-        let whole = [(parts.start_ns, parts.wall_ns)];
+        let mut stretches = Vec::new();
         let mut placed: Vec<(u64, u64)> = Vec::new();
         for slice in parts.slices {
             placed.push((slice.start_ns, slice.wall_ns));
         }
         if placed.is_empty() {
-            placed.extend(whole);
+            placed.push((parts.start_ns, parts.wall_ns));
         }
         let cell_ns = series.interval_ns.max(1);
         let mut offset_ns: u64 = 0;
@@ -337,23 +341,29 @@ impl RowKind {
             let first = offset_ns.saturating_sub(series.start_ns).div_ceil(cell_ns) as usize;
             offset_ns += wall_ns;
             let end = (offset_ns.saturating_sub(series.start_ns) / cell_ns) as usize;
-            let end = end.min(series.cells.len());
-            let Some(cells) = series.cells.get(first..end).filter(|own| !own.is_empty()) else {
+            let last = end.min(series.cells.len());
+            let Some(cells) = series.cells.get(first..last).filter(|own| !own.is_empty()) else {
                 continue;
             };
             let warmup_ns = match number {
                 0 => parts.warmup_ns,
                 _ => parts.warmup_ns.min(wall_ns / LATER_WARMUP_PARTS),
             };
-            all.extend(self.warmup(start_ns, warmup_ns, cell_ns, cells));
-            all.push(self.stretch(self.role, start_ns as f64, cell_ns as f64, cells));
+            stretches.extend(self.warmup(start_ns, warmup_ns, cell_ns, cells));
+            stretches.push(self.stretch(self.role, start_ns as f64, cell_ns as f64, cells));
         }
-        all
+        stretches
     }
 
-    /// A warm-up at the rate of the cells after it.
-    fn warmup(&self, end_ns: u64, warmup_ns: u64, cell_ns: u64, after: &[Cell]) -> Option<Stretch> {
-        let warmup_ns = warmup_ns.min(end_ns);
+    /// A warm-up, assumed to run at the rate of the cells after it; `None` where it takes no time.
+    fn warmup(
+        &self,
+        end_ns: u64,
+        planned_ns: u64,
+        cell_ns: u64,
+        after: &[Cell],
+    ) -> Option<Stretch> {
+        let warmup_ns = planned_ns.min(end_ns);
         let first = &after[..after.len().min(WARMUP_CELLS)];
         let ops: u64 = first.iter().map(|cell| cell.ops).sum();
         let bytes: u64 = first.iter().map(|cell| cell.bytes).sum();
@@ -367,7 +377,7 @@ impl RowKind {
         (warmup_ns > 0).then(|| self.stretch(Role::Unmeasured, start_ns, warmup_ns as f64, &[cell]))
     }
 
-    /// The filling of the scratch file, until the row begins.
+    /// The filling of the scratch file, from the start of the run until the row begins.
     fn filling(&self, filled: MovedTotal, end_ns: u64) -> Option<Stretch> {
         let cell = Cell {
             ops: filled.requests,
@@ -377,26 +387,26 @@ impl RowKind {
         (end_ns > 0).then(|| self.stretch(Role::Unmeasured, 0.0, end_ns as f64, &[cell]))
     }
 
-    /// A slice that does not count in the row any more.
-    fn dropped(&self, one: &DroppedSlice) -> Vec<Stretch> {
+    /// A slice that no longer counts in the row, and its warm-up. It still used credit.
+    fn dropped(&self, slice: &DroppedSlice) -> Vec<Stretch> {
         let parts = Parts {
-            start_ns: one.start_ns,
-            wall_ns: one.moved.cells.len() as u64 * one.moved.interval_ns,
+            start_ns: slice.start_ns,
+            wall_ns: slice.moved.cells.len() as u64 * slice.moved.interval_ns,
             slices: &[],
-            warmup_ns: one.warmup_ns,
+            warmup_ns: slice.warmup_ns,
         };
-        let mut all = self.stretches(&parts, &one.moved);
-        for stretch in &mut all {
+        let mut stretches = self.stretches(&parts, &slice.moved);
+        for stretch in &mut stretches {
             stretch.is_in_row = false;
         }
-        all
+        stretches
     }
 }
 
-/// The longest time without a pause for which a run kept about its highest rate on a target: by
-/// the slices of its rows.
+/// The highest rate of a run on a target, and the longest time without a pause for which it kept
+/// about that rate. One slice is one cell. `None` where nothing ran in a closed loop.
 pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option<Held> {
-    let mut all = Vec::new();
+    let mut stretches = Vec::new();
     for (row, m) in record.measurements.iter().enumerate() {
         let is_closed = m.data.workload.rate.is_none() && m.figures.ping.is_none();
         if m.data.target != target || !is_closed {
@@ -415,7 +425,7 @@ pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option
                 None => rate_of(m, unit),
             };
             let moved = vec![per_second * wall_ns as f64 / 1e9];
-            all.push(Stretch {
+            stretches.push(Stretch {
                 row,
                 family: String::new(),
                 depth: 0.0,
@@ -430,7 +440,7 @@ pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option
             });
         }
     }
-    held(&all, unit)
+    held(&stretches, unit)
 }
 
 fn slice_rate(slice: &TimeSlice, unit: Unit) -> f64 {
@@ -442,10 +452,11 @@ fn slice_rate(slice: &TimeSlice, unit: Unit) -> f64 {
     }
 }
 
-/// What a run used of a credit in requests on the target of a row, until it ended in that row.
+/// The requests that a run used beyond the refill on the target of row `fallen`, until a moment in
+/// that row at which its credit is assumed to have ended.
 pub(crate) fn credit_before(record: &Record, fallen: usize, moment_ns: f64, base: f64) -> f64 {
     let target = record.measurements[fallen].data.target;
-    let mut all = Vec::new();
+    let mut stretches = Vec::new();
     for (row, m) in record.measurements.iter().enumerate() {
         if m.data.target != target {
             continue;
@@ -455,8 +466,8 @@ pub(crate) fn credit_before(record: &Record, fallen: usize, moment_ns: f64, base
         let Some(series) = estimate::summed(ops.map(|op| op.data.shown_series())) else {
             continue;
         };
-        let planned = record.plan.workloads().iter();
-        let planned = planned.clone().find(|w| w.name == m.data.workload.name);
+        let mut workloads = record.plan.workloads().iter();
+        let planned = workloads.find(|w| w.name == m.data.workload.name);
         let kind = RowKind {
             row,
             family: String::new(),
@@ -471,14 +482,14 @@ pub(crate) fn credit_before(record: &Record, fallen: usize, moment_ns: f64, base
             slices: &m.data.slices,
             warmup_ns: planned.map_or(0, |w| w.warmup_ns),
         };
-        all.extend(kind.stretches(&parts, &series));
+        stretches.extend(kind.stretches(&parts, &series));
         if let Some(filled) = m.data.laid_out {
-            all.extend(kind.filling(filled, m.data.start_ns.saturating_sub(parts.warmup_ns)));
+            stretches.extend(kind.filling(filled, m.data.start_ns.saturating_sub(parts.warmup_ns)));
         }
     }
-    // What was not over by then ran at the same time, if at all.
-    all.retain(|one| one.row == fallen || one.end_ns() <= moment_ns);
-    spent_before(&in_order(all), moment_ns, base, Unit::Requests)
+    // A row that had not ended by then ran at the same time, if at all.
+    stretches.retain(|stretch| stretch.row == fallen || stretch.end_ns() <= moment_ns);
+    spent_before(&in_order(stretches), moment_ns, base, Unit::Requests)
 }
 
 #[cfg(test)]

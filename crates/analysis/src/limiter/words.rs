@@ -1,4 +1,4 @@
-//! What sentences say of a limiter with a credit, and the command that tests for one.
+//! Texts about limiters with a burst credit, and the command that tests for one.
 
 use super::{Unit, held_by_rows};
 use diskproof_model::digits::{figure_text, rounded};
@@ -8,12 +8,13 @@ use diskproof_model::shell::quoted;
 use diskproof_model::units::format_duration;
 use std::collections::BTreeSet;
 
-/// The rate of a bucket is known to this share.
-const KNOWN: f64 = 0.01;
+/// The uncertainty to which rates of a limiter are rounded, as a share of them: plateaus of one
+/// limiter may differ by this much.
+const RATE_ERROR: f64 = 0.01;
 
-/// The rate of a limiter.
+/// `1500/s`: the rate of a limiter, rounded to its uncertainty. `unit` is `1/s` or `B/s`.
 pub(crate) fn limit_text(rate: f64, unit: &str) -> String {
-    figure_text(rate, Some(rate * KNOWN), unit)
+    figure_text(rate, Some(rate * RATE_ERROR), unit)
 }
 
 /// `1500/s for ever; 3000/s for 13 s after a pause of 13 s`
@@ -27,8 +28,8 @@ pub(crate) fn credit_text(credit: &BurstCredit) -> String {
     )
 }
 
-/// `The disk of /data allows 1500/s for ever; …` of each credit, with the paths where the run had
-/// several targets.
+/// `The disk of /data allows 1500/s for ever; …`: a sentence for each credit. It names the target
+/// where the run had several.
 pub(crate) fn allowed_text(record: &Record, credits: &[&BurstCredit]) -> String {
     let mut sentences = Vec::new();
     for credit in credits {
@@ -41,7 +42,7 @@ pub(crate) fn allowed_text(record: &Record, credits: &[&BurstCredit]) -> String 
     sentences.join(" ")
 }
 
-/// `20,000 requests`
+/// `20,000 requests` or `1.3 GB`: the size of the credit.
 pub(crate) fn amount_text(credit: &BurstCredit) -> String {
     match credit.unit.as_str() {
         "B/s" => format!("{} GB", rounded(credit.credit / 1e9, None)),
@@ -49,25 +50,30 @@ pub(crate) fn amount_text(credit: &BurstCredit) -> String {
     }
 }
 
-/// A run that tests for a credit.
+/// A run that is long enough to use up the largest documented credit.
 pub(crate) struct CreditTest {
+    /// A complete command line of diskproof.
     pub(crate) command: String,
+    /// The measured time of that run.
     pub(crate) ns: u64,
 }
 
-/// The largest credit of a volume that is documented: that of EBS gp2, in requests.
+/// The largest documented credit of a volume, in requests: that of EBS gp2.
 const CREDIT_MAX: f64 = 5_400_000.0;
-/// Of a credit in bytes as many requests of this size are assumed.
+/// Providers document credits in requests. One in bytes is assumed to be the same number of
+/// requests of 16 KiB.
 const CREDIT_REQUEST_BYTES: f64 = 16_384.0;
-/// The refill makes a credit last longer by this.
-const REFILL_SHARE: f64 = 1.25;
-/// Times are whole tens of minutes, from half an hour to a day.
+/// The test takes this many times as long as the credit alone lasts, because the bucket refills
+/// while the test runs.
+const REFILL_FACTOR: f64 = 1.25;
+/// Test times are whole steps of ten minutes.
 const STEP_MINUTES: f64 = 10.0;
+/// The shortest and the longest test: half an hour and a day.
 const MINUTES: std::ops::RangeInclusive<f64> = 30.0..=1440.0;
 
 impl CreditTest {
-    /// Of a target that reaches this rate, by reads alone.
-    pub(crate) fn of(record: &Record, target: usize, unit: Unit, rate: f64) -> Self {
+    /// A test for a target that reaches `rate` in `unit` per second. It only reads.
+    pub(crate) fn new(record: &Record, target: usize, unit: Unit, rate: f64) -> Self {
         let (credit, load) = match unit {
             Unit::Requests => (CREDIT_MAX, "--rw randread --bs 8k --depth 32"),
             Unit::Bytes => (
@@ -75,13 +81,13 @@ impl CreditTest {
                 "--rw read --bs 1M --depth 8",
             ),
         };
-        let minutes = credit / rate.max(1.0) * REFILL_SHARE / 60.0;
-        let minutes = (minutes / STEP_MINUTES).ceil() * STEP_MINUTES;
-        let minutes = minutes.clamp(*MINUTES.start(), *MINUTES.end()) as u64;
+        let credit_minutes = credit / rate.max(1.0) * REFILL_FACTOR / 60.0;
+        let whole_steps = (credit_minutes / STEP_MINUTES).ceil() * STEP_MINUTES;
+        let minutes = whole_steps.clamp(*MINUTES.start(), *MINUTES.end()) as u64;
         let path = record
             .targets
             .get(target)
-            .map_or("TARGET", |one| one.path.as_str());
+            .map_or("TARGET", |identity| identity.path.as_str());
         Self {
             command: format!("diskproof run {} {load} --time {minutes}m", quoted(path)),
             ns: minutes * 60_000_000_000,
@@ -97,11 +103,11 @@ pub(crate) struct Untested {
     pub(crate) command: String,
 }
 
-/// The highest rates of each target of a run, and for how long it kept them without a pause.
-/// Targets that kept them long enough for every documented credit are left out.
+/// The highest rates of each target, with the time for which the run kept them without a pause.
+/// Skips targets that kept them long enough to exhaust every documented credit.
 pub(crate) fn untested(record: &Record) -> Vec<Untested> {
     let targets: BTreeSet<usize> = record.measurements.iter().map(|m| m.data.target).collect();
-    let mut found = Vec::new();
+    let mut all_untested = Vec::new();
     for target in &targets {
         let Some(mut untested) = untested_target(record, *target) else {
             continue;
@@ -111,9 +117,9 @@ pub(crate) fn untested(record: &Record) -> Vec<Untested> {
         {
             untested.kept.push_str(&format!(" on {}", identity.path));
         }
-        found.push(untested);
+        all_untested.push(untested);
     }
-    found
+    all_untested
 }
 
 fn untested_target(record: &Record, target: usize) -> Option<Untested> {
@@ -123,7 +129,7 @@ fn untested_target(record: &Record, target: usize) -> Option<Untested> {
         let Some(held) = held_by_rows(record, target, unit) else {
             continue;
         };
-        let test = CreditTest::of(record, target, unit, held.rate);
+        let test = CreditTest::new(record, target, unit, held.rate);
         if held.ns < test.ns as f64 {
             let rate = figure_text(held.rate, None, unit.per_second());
             kept.push(format!("{rate} for {}", format_duration(held.ns as u64)));

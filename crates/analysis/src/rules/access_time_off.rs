@@ -208,7 +208,7 @@ fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Contradiction> {
     if promised <= 0.0 || !begins_outside(record, surface) {
         return None;
     }
-    let shape = Shape::of(record.curve(), reach(record, surface))?;
+    let shape = Shape::from_curve(record.curve(), reach(record, surface))?;
     // Not the highest of all: one sample may be too fast by chance.
     let fastest = largest_by(&shape.levels, |level| level.ln_rate)?;
     let index = shape.points[*fastest.members.first()?].index;

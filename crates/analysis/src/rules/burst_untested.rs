@@ -33,7 +33,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         _ => Unit::Requests,
     };
     let held = held_by_rows(record, plateau.target, unit)?;
-    let test = CreditTest::of(record, plateau.target, unit, plateau.rate);
+    let test = CreditTest::new(record, plateau.target, unit, plateau.rate);
     if held.ns >= test.ns as f64 {
         return None;
     }

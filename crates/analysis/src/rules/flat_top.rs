@@ -92,7 +92,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         return None;
     }
     let reach = reach(record, surface);
-    let shape = Shape::of(record.curve(), reach)?;
+    let shape = Shape::from_curve(record.curve(), reach)?;
     let plateau = plateau(&shape, reach, measured_mechanics(record, surface))?;
     if mechanics::mechanics(record) == Mechanics::Solid {
         return None;

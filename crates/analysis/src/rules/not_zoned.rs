@@ -33,7 +33,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     {
         return None;
     }
-    let shape = Shape::of(record.curve(), Reach::Part)?;
+    let shape = Shape::from_curve(record.curve(), Reach::Part)?;
     let mut rates: Vec<f64> = Vec::new();
     for point in &shape.points {
         rates.push(point.ln_rate.exp());

@@ -77,7 +77,7 @@ pub(super) fn is_curve_ragged(record: &Record) -> bool {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface()?;
-    let shape = Shape::of(record.curve(), reach(record, surface))?;
+    let shape = Shape::from_curve(record.curve(), reach(record, surface))?;
     let mechanics = mechanics(record);
     if !is_ragged(&shape, mechanics) {
         return None;

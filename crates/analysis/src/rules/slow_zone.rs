@@ -75,7 +75,7 @@ impl SlowZone<'_> {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface()?;
-    let shape = Shape::of(record.curve(), reach(record, surface))?;
+    let shape = Shape::from_curve(record.curve(), reach(record, surface))?;
     let mechanics = mechanics(record);
     if shape.scatter > SCATTER_MAX || (mechanics != Mechanics::Solid && is_uneven(&shape)) {
         return None;

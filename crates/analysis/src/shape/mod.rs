@@ -28,6 +28,7 @@ const BUSY_NS_MIN: u64 = 5_000_000;
 /// A point during which the program waited for a processor for this share of the time says more of
 /// the machine than of the disk.
 const LATE_SHARE: f64 = 0.05;
+
 /// A curve made ready to be judged.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Shape {
@@ -48,7 +49,7 @@ pub(crate) struct Shape {
 impl Shape {
     /// The shape of a curve; `None` of too few good points. `reach` says how much of the surface
     /// the curve covers.
-    pub(crate) fn of(curve: &[CurvePoint], reach: Reach) -> Option<Self> {
+    pub(crate) fn from_curve(curve: &[CurvePoint], reach: Reach) -> Option<Self> {
         let points = good_points(curve);
         if points.len() < POINTS_MIN {
             return None;

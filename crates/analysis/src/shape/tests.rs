@@ -6,7 +6,7 @@ use crate::fixture::surveyed::{SurveyedDisk, rotating};
 use crate::fixture::test_rng::TestRng;
 
 fn shape(disk: &SurveyedDisk) -> Shape {
-    Shape::of(&disk.survey(1).curve, Reach::Whole).unwrap()
+    Shape::from_curve(&disk.survey(1).curve, Reach::Whole).unwrap()
 }
 
 #[test]
@@ -68,12 +68,12 @@ fn failed_points_and_nonsense_are_ignored_and_few_points_have_no_shape() {
     curve[5].bytes_per_second = f64::NAN;
     curve[6].bytes_per_second = f64::INFINITY;
     curve.reverse();
-    let shape = Shape::of(&curve, Reach::Whole).unwrap();
+    let shape = Shape::from_curve(&curve, Reach::Whole).unwrap();
     assert!(shape.points.len() == 16 && shape.points.is_sorted_by_key(|p| p.offset_bytes));
     assert_eq!(curve[shape.points[0].index].offset_bytes, 0);
     curve.truncate(11);
-    assert_eq!(Shape::of(&curve, Reach::Whole), None);
-    assert_eq!(Shape::of(&[], Reach::Part), None);
+    assert_eq!(Shape::from_curve(&curve, Reach::Whole), None);
+    assert_eq!(Shape::from_curve(&[], Reach::Part), None);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn pauses_of_the_machine_break_no_level_and_are_no_dips() {
         point.latency_max_ns += busy_ns.saturating_sub(point.busy_ns);
         (point.bytes_per_second, point.busy_ns) = (point.bytes_per_second * factor, busy_ns);
     }
-    let shape = Shape::of(&survey.curve, Reach::Whole).unwrap();
+    let shape = Shape::from_curve(&survey.curve, Reach::Whole).unwrap();
     assert_eq!((shape.dips.len(), shape.rises(0.01)), (0, 0));
     assert!(shape.levels[0].members.len() >= 20, "{:?}", shape.levels[0]);
 }

@@ -1,5 +1,5 @@
-//! Rates over time: with the longest latency over the measured time of each measurement, and those
-//! of an observed load.
+//! Charts over time: rate and longest latency of each measurement, and the rates of an observed
+//! load.
 
 use super::types::{Axis, AxisSide, Chart, Guide, Series, SeriesMark, latency_unit, slug, subject};
 use diskproof_model::finding::Finding;
@@ -11,10 +11,10 @@ use diskproof_model::series::Cell;
 use diskproof_model::summary::CellOverTime;
 use diskproof_model::units::format_duration;
 
-/// Of more measurements, only those in which something changes have a picture: the others would
-/// hide them.
+/// With more measurements than this, only those that change over time have a chart: the others
+/// would hide them.
 const ALL_MAX: usize = 16;
-/// Findings on what happens over time.
+/// Codes of findings about changes over time.
 const OVER_TIME: [&str; 3] = ["burst-exhausted", "ragged", "stalled"];
 
 const CAPTION: &str = "Line: rate in each cell of the measured time; dots: longest latency in it \
@@ -25,8 +25,8 @@ const CAPTION: &str = "Line: rate in each cell of the measured time; dots: longe
 const OTHERS: &str = "Of the many workloads of this run the first has a picture, and each that \
                       changes while it is measured.";
 
-/// One chart for each measurement with more than one cell. The rate of single requests is the
-/// user's.
+/// One chart for each measurement with more than one cell. Pings have none, because the user sets
+/// their rate.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let are_few = record.measurements.len() <= ALL_MAX;
     let caption = if are_few {
@@ -66,7 +66,7 @@ fn is_change_at(finding: &Finding, place: &str) -> bool {
             .any(|evidence| evidence.path.starts_with(place))
 }
 
-/// The rate of a workload that a reader looks at, in the unit of its axis.
+/// The rate by which a workload is judged, in the unit of its axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RateUnit {
     Operations,
@@ -96,7 +96,7 @@ impl RateUnit {
         }
     }
 
-    /// Operations or bytes per second in this unit.
+    /// Converts operations or bytes per second to this unit.
     fn scaled(self, per_second: f64) -> f64 {
         match self {
             Self::Operations => per_second,
@@ -113,12 +113,12 @@ impl RateUnit {
     }
 }
 
-/// How the operations of a workload are drawn over its time.
+/// The scales that all operations of a workload share in a chart.
 struct Drawing {
     rate: RateUnit,
-    /// The unit of latencies, in nanoseconds.
+    /// One unit of latency, in nanoseconds.
     unit_ns: f64,
-    /// How many neighbouring cells a point joins.
+    /// The number of neighbouring cells that become one point.
     cells_per_point: usize,
 }
 
@@ -183,18 +183,18 @@ fn rate_text(estimate: &Estimate) -> String {
     }
 }
 
-/// From the start to the end of the measured time.
+/// An axis over the whole measured time.
 fn time_axis(wall_ns: u64) -> Axis {
     Axis::new("time", "s").between(Some(0.0), Some(wall_ns as f64 / 1e9))
 }
 
 /// A rate over fewer operations is mostly noise: of this many it has a standard error of 20 %.
 const OPERATIONS_PER_POINT: u64 = 25;
-/// Fewer points show no course.
+/// Cells are not merged to fewer points than these, which would show no course.
 const POINTS_LEAST: usize = 4;
 
-/// How many neighbouring cells a point joins: the same number everywhere, so that a pause stays
-/// a pause.
+/// The number of neighbouring cells that become one point. It is the same everywhere, so that a
+/// pause remains visible.
 fn cells_per_point(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> usize {
     let mut most = 1;
     for (_, op) in ops {
@@ -206,8 +206,8 @@ fn cells_per_point(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> usize {
     most
 }
 
-/// The points of the chart: stretches of neighbouring cells, each as one. A rest of less than half
-/// a point belongs to the one before.
+/// The points of a chart, each from several neighbouring cells. A remainder of less than half a
+/// point belongs to the last one.
 fn joined_points(cells: &[CellOverTime], cells_per_point: usize) -> Vec<CellOverTime> {
     let rest = cells.len() % cells_per_point;
     let mut whole = cells.len() - rest;
@@ -225,16 +225,16 @@ fn joined_points(cells: &[CellOverTime], cells_per_point: usize) -> Vec<CellOver
 fn joined(cells: &[CellOverTime]) -> CellOverTime {
     let mut length_s = 0.0;
     let mut weighted = 0.0;
-    let mut all = Cell::default();
+    let mut merged = Cell::default();
     for cell in cells {
         length_s += cell.length_s;
         weighted += cell.middle_s * cell.length_s;
-        all.merge(&cell.cell);
+        merged.merge(&cell.cell);
     }
     CellOverTime {
         middle_s: weighted / length_s,
         length_s,
-        cell: all,
+        cell: merged,
     }
 }
 
@@ -264,7 +264,7 @@ fn op_series(cells: &[CellOverTime], prefix: &str, drawing: &Drawing) -> [Series
     ]
 }
 
-/// Fewer steps show no course.
+/// Fewer steps show no course, and get no chart.
 const STEPS_LEAST: usize = 3;
 
 const LOAD_CAPTION: &str = "Each point is one step. The load shows what programs request, not what \
@@ -315,7 +315,7 @@ fn observed_chart(device: &ObservedDevice, rate: RateUnit) -> Option<Chart> {
     })
 }
 
-/// The rate of each step at its middle.
+/// The rate of each step, at the middle of its time.
 fn steps(ops: &ObservedOps, rate: RateUnit) -> Vec<(f64, f64)> {
     let start_ns = ops.series.start_ns as f64;
     let step_ns = ops.series.interval_ns as f64;

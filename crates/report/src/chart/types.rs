@@ -6,15 +6,15 @@ use diskproof_model::row::Row;
 use diskproof_model::target::TargetIdentity;
 use serde::Serialize;
 
-/// A picture of a record.
+/// A picture of one aspect of a record.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Chart {
     /// Stable name, such as `curve` or `latency-percentiles-random-read-d32`: part of file names
     /// and anchors.
     pub id: String,
-    /// What it shows, with the main figures.
+    /// The subject and, after a colon, the main figures.
     pub title: String,
-    /// One sentence: how to read it.
+    /// A sentence that tells how to read it.
     pub caption: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -22,7 +22,7 @@ pub struct Chart {
     pub y: Axis,
     /// The right axis, if some series have another unit.
     pub y_right: Option<Axis>,
-    /// What is drawn.
+    /// The data, in the order in which it is drawn and named.
     pub series: Vec<Series>,
     /// Marked values, drawn as thin lines across the picture.
     pub guides: Vec<Guide>,
@@ -32,12 +32,12 @@ pub struct Chart {
 pub(super) const PERCENTILE_LINES: usize = 5;
 
 impl Chart {
-    /// What it shows, and the main figures.
+    /// The two parts of the title: the subject and the main figures.
     pub(crate) fn headline(&self) -> (&str, &str) {
         self.title.split_once(": ").unwrap_or((&self.title, ""))
     }
 
-    /// How many series are drawn until the reader chooses others.
+    /// The number of series that are drawn until the reader chooses others.
     pub(crate) fn shown_at_first(&self) -> usize {
         match self.x.scale {
             Scale::Percentile => PERCENTILE_LINES.min(self.series.len()),
@@ -49,7 +49,7 @@ impl Chart {
 /// A marked value, such as the knee, an average or a limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Guide {
-    /// Its name and figure.
+    /// Name and figure, such as `average 180 MB/s`.
     pub label: String,
     /// The axis of the value; the line of a horizontal one is vertical.
     pub axis: AxisSide,
@@ -62,26 +62,27 @@ impl Guide {
         Self { label, axis, at }
     }
 
-    /// Whether its line stands upright.
+    /// Whether it is drawn as a vertical line.
     pub(crate) fn is_vertical(&self) -> bool {
         self.axis == AxisSide::X
     }
 }
 
-/// An axis.
+/// An axis, with its unit and range.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Axis {
-    /// What it measures, such as `position`.
+    /// The quantity on the axis, such as `position`.
     pub label: String,
-    /// Its unit as printed, such as `GB`, `MB/s`, `ms`; values are in it.
+    /// The unit of the values as printed, such as `GB`, `MB/s` or `ms`.
     pub unit: String,
-    /// Its scale.
+    /// The spacing of values.
     pub scale: Scale,
-    /// Its start; `None`: the smallest value.
+    /// The start; `None`: the smallest value.
     pub min: Option<f64>,
-    /// Its end; `None`: the largest value.
+    /// The end; `None`: the largest value.
     pub max: Option<f64>,
-    /// Positions of labels if only some values make sense (measured depths); empty: round values.
+    /// Positions of labels where only some values make sense, such as measured depths. Empty: round
+    /// values.
     pub ticks: Vec<f64>,
 }
 
@@ -125,14 +126,14 @@ impl Axis {
     }
 }
 
-/// The scale of an axis.
+/// The spacing of values along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Linear.
+    /// Equal differences are equally far apart.
     #[default]
     Linear,
-    /// Logarithmic.
+    /// Equal ratios are equally far apart.
     Log,
     /// Percentiles as HdrHistogram plots them, by 1/(1−p): 90 %, 99 % and 99.9 % are equally far
     /// apart. Values are in percent.
@@ -142,11 +143,11 @@ pub enum Scale {
 /// Points that belong together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Its name in the legend.
+    /// The name in the legend.
     pub name: String,
-    /// How it is drawn.
+    /// Line, dots or bars.
     pub mark: SeriesMark,
-    /// Its vertical axis.
+    /// The vertical axis of its values.
     pub side: AxisSide,
     /// (x, y) in the units of the axes, x ascending for lines.
     pub points: Vec<(f64, f64)>,
@@ -198,15 +199,15 @@ impl Series {
     }
 }
 
-/// How a series is drawn.
+/// The kind of mark of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SeriesMark {
-    /// A line.
+    /// A line through all points.
     Line,
-    /// Dots.
+    /// Single dots.
     Dots,
-    /// Bars.
+    /// Bars from the axis up to the points.
     Bars,
 }
 
@@ -222,7 +223,7 @@ pub enum AxisSide {
     Right,
 }
 
-/// A unit and its size in the unit of the record.
+/// A unit for an axis, and its size in the unit of the record.
 pub(crate) type Unit = (&'static str, f64);
 
 /// A name as a part of ids and file names: lower-case letters, digits and single hyphens.

@@ -1,5 +1,5 @@
-//! An acceptance test in words: what it does, what came back, the rates, and what the disk says of
-//! itself afterwards.
+//! An acceptance test in words: the plan, wrong content, the rates, and changes in the disk's
+//! health report.
 
 use crate::text::glue;
 use diskproof_model::accept::{
@@ -11,12 +11,12 @@ use diskproof_model::units::{
     SECTOR_BYTES, format_bytes, format_duration, format_percent, format_throughput,
 };
 
-/// Bad ranges that a page names.
+/// A page lists at most this many bad ranges.
 const RANGES: usize = 8;
 const RATES: &str = " | slowest part | average | fastest part";
 const BAD: &str = "wrong | from block | bytes | what came back";
 
-/// Says what a test will do.
+/// Describes a test that is still to run.
 pub(crate) fn plan_text(accept: &AcceptPlan) -> String {
     let size = format_bytes(accept.size_bytes);
     match accept.procedure {
@@ -29,7 +29,7 @@ pub(crate) fn plan_text(accept: &AcceptPlan) -> String {
     }
 }
 
-/// Everything that came back.
+/// The result of a test.
 pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
     let (data, figures) = (&accept.data, &accept.figures);
     let mut blocks = vec![
@@ -117,7 +117,7 @@ fn content_text(data: &AcceptMeasurement) -> String {
     }
 }
 
-/// What the counters of the disks say of the reads of this run.
+/// Whether the disks' own counters confirm the reads of this run.
 fn proof_text(data: &AcceptMeasurement) -> String {
     if let Some(why) = &data.device.unresolved {
         return format!("no counter of a disk confirms the reads ({why})");

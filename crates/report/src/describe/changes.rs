@@ -1,5 +1,5 @@
-//! The short page of a comparison: a sentence with names and figures, then one line a workload. Of
-//! many sides the page of a fleet: which of them are not like the others, and why.
+//! The short page of a comparison: a sentence with names and figures, then one line for each
+//! workload. Many sides have the page of a fleet: which of them differ from the others, and why.
 
 use super::comparison::{
     change_text, conditions, figure_name, half_width, letter, look, needed_text, percent_text,
@@ -15,14 +15,14 @@ use diskproof_model::units::counted;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// Workloads on the short page.
+/// The short page lists at most this many workloads.
 const ROWS_MAX: usize = 10;
-/// Notes and reasons on the short page.
+/// The short page has at most this many notes and reasons.
 const NOTES_MAX: usize = 2;
-/// Sides on the short page with a line each, whether they differ or not.
+/// Up to this many sides each have a line on the short page, whether they differ or not.
 const SIDE_ROWS_MAX: usize = 20;
 
-/// The page for a terminal.
+/// The blocks of the short page, with its legend.
 pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
     let mut blocks = answer_blocks(comparison, FleetDetail::Differing);
     let legend = if comparison.fleet.is_some() {
@@ -36,7 +36,7 @@ pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
     blocks
 }
 
-/// The answer in a sentence, which comes first, and the figures that it rests on.
+/// The answer in a sentence, then the figures on which it rests.
 pub(crate) fn answer_blocks(comparison: &Comparison, detail: FleetDetail) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(fleet) = &comparison.fleet {
@@ -77,7 +77,7 @@ fn candidate_blocks(comparison: &Comparison, candidate: &Candidate, letter: &str
     blocks
 }
 
-/// The metrics that speak for their workloads.
+/// The metrics that represent their workloads.
 fn headline_metrics(candidate: &Candidate) -> Vec<&MetricComparison> {
     candidate
         .metrics
@@ -86,7 +86,7 @@ fn headline_metrics(candidate: &Candidate) -> Vec<&MetricComparison> {
         .collect()
 }
 
-/// The first notes, and reasons why figures are not comparable.
+/// Reasons why figures are not comparable, and notes, up to the most that a short page has.
 fn notes(baseline: &Side, candidate: &Candidate) -> Vec<Block> {
     let mut reasons = BTreeSet::new();
     for metric in headline_metrics(candidate) {
@@ -153,8 +153,8 @@ fn outcome_text(candidate: &Candidate) -> &str {
     }
 }
 
-/// The metric that changed most of those with the firmest verdict; without one, the commits or the
-/// first.
+/// The metric with the largest change among those with the firmest verdict. Without a firm verdict,
+/// that of the commits, or the first.
 fn leading_metric(candidate: &Candidate) -> Option<&MetricComparison> {
     let metrics = headline_metrics(candidate);
     let largest = metrics
@@ -184,7 +184,7 @@ fn firmness(verdict: Verdict) -> u8 {
     }
 }
 
-/// The distance of the ratio from one, so that half and double are equally far.
+/// The absolute logarithm of the ratio, so that half and double are changes of equal size.
 fn size_of_change(metric: &MetricComparison) -> f64 {
     match metric.ratio {
         Some(ratio) => ratio.value.ln().abs(),
@@ -192,7 +192,7 @@ fn size_of_change(metric: &MetricComparison) -> f64 {
     }
 }
 
-/// The disks below both sides, where they are the same and the targets are not.
+/// The disks below both sides, where the disks are the same and the targets are not.
 fn shared_disks(a: &Side, b: &Side) -> Option<String> {
     let disks = disks_of_hosts(a);
     if disks.is_empty() || disks != disks_of_hosts(b) {
@@ -252,7 +252,7 @@ fn metric_row(metric: &MetricComparison) -> TableRow {
     }
 }
 
-/// Says how long a measurement would decide every workload; `None` where all are decided.
+/// The measurement that would decide every workload; `None` where all are decided.
 fn needed_for_all(metrics: &[&MetricComparison]) -> Option<String> {
     let longest = metrics
         .iter()
@@ -272,8 +272,8 @@ fn needed_times(metric: &MetricComparison) -> f64 {
     }
 }
 
-/// Which of many sides are not like the others, then a line for each. Of very many sides the short
-/// page has those that differ alone.
+/// The sides that differ from the others, then a line for each side. With very many sides, the
+/// short page lists only those that differ.
 pub(crate) fn sides_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
     let mut blocks = vec![Block::text(Tone::Bold, fleet.summary.clone())];
     blocks.extend(fleet::answer_blocks(fleet, detail));

@@ -14,7 +14,7 @@ use diskproof_model::comparison::{
 use diskproof_model::digits::{digits_of, figure_to_digits, rounded, to_digits};
 use diskproof_model::units::{counted, format_duration, format_percent};
 
-/// Selects the metrics that are shown.
+/// Which metrics are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricDetail {
     /// Independent metrics: in a closed loop the mean latency and the other rate follow from the
@@ -24,8 +24,8 @@ pub enum MetricDetail {
     All,
 }
 
-/// The parts of a comparison below its summary: the sides, what differs, the metrics, what would
-/// decide, the conditions to fail on.
+/// The parts of a comparison below its summary: the sides, their differences, the metrics, what
+/// would decide open ones, the conditions to fail on.
 pub(crate) fn blocks(comparison: &Comparison, detail: MetricDetail) -> Vec<Block> {
     let mut blocks = side("A", &comparison.baseline);
     for (index, candidate) in comparison.candidates.iter().enumerate() {
@@ -147,7 +147,7 @@ fn metric_row(metric: &MetricComparison, reach: f64, margin: f64) -> TableRow {
     }
 }
 
-/// The role of a verdict, and a sign for readers who do not see the colour.
+/// The colour of a verdict, and a sign for readers who do not see the colour.
 pub(crate) fn look(verdict: Verdict) -> (Tone, &'static str) {
     match verdict {
         Verdict::Better => (Tone::Good, "▲"),
@@ -161,7 +161,7 @@ pub(crate) fn look(verdict: Verdict) -> (Tone, &'static str) {
     }
 }
 
-/// Says what would decide open metrics; those with the same answer share an entry.
+/// What would decide the open metrics. Metrics with the same answer share an entry.
 fn open_metrics(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
     let mut needs = Vec::new();
     for metric in &candidate.metrics {
@@ -177,7 +177,7 @@ fn open_metrics(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
     Block::headed("what would decide", blocks)
 }
 
-/// The metrics that only one of the two sides has, a fact a side.
+/// The metrics that only one of the two sides has: a fact for each side.
 fn unmatched_facts(letter: &str, unmatched: &[Unmatched]) -> Vec<Block> {
     let mut facts = Vec::new();
     for (holder, name) in [(Holder::A, "A"), (Holder::B, letter)] {
@@ -230,9 +230,9 @@ fn legend(comparison: &Comparison) -> String {
     )
 }
 
-/// A measurement this many times as long is not worth suggesting.
+/// A measurement of more than this many times the length is not suggested.
 const TIMES_MAX: f64 = 1000.0;
-/// A shorter time prints as 0 ms.
+/// A shorter measured time would print as 0 ms.
 const SHORTEST_NS: u64 = 1_000_000;
 
 /// A run with the facts that identify it.
@@ -257,7 +257,7 @@ fn run_text(run: &RunReference) -> String {
     facts.join(" · ")
 }
 
-/// Whether a page of this detail shows the metric.
+/// Whether pages of this detail show the metric.
 pub(crate) fn is_shown(
     metric: &MetricComparison,
     detail: MetricDetail,
@@ -293,7 +293,7 @@ pub(crate) fn subject_text(metric: &MetricComparison) -> String {
     }
 }
 
-/// Returns what follows the workload's name: `iops`, `read p99`.
+/// The part of the metric's name after the workload: `iops`, `read p99`.
 pub(crate) fn figure_name(metric: &MetricComparison) -> String {
     let suffix = match metric.metric.split_once(metric.subject.as_str()) {
         Some((_, suffix)) => suffix,
@@ -308,11 +308,11 @@ pub(crate) fn figure_name(metric: &MetricComparison) -> String {
     }
 }
 
-/// Most digits of the two figures of a row.
+/// The two figures of a row have at most this many digits.
 const DIGITS_MAX: i32 = 6;
 
-/// The figures of both sides: as many digits as the intervals support, and as many more as the
-/// change needs to follow from the printed figures.
+/// The figures of both sides, with the digits that the intervals support, and as many more as
+/// readers need to recompute the printed change.
 pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
     let (a, b) = (&metric.a, &metric.b);
     let Some(ratio) = metric.ratio else {
@@ -328,13 +328,13 @@ pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
     [a, b].map(|side| figure_to_digits(side.value, digits, &side.unit))
 }
 
-/// Whether the change follows from the two figures when so many digits of them are printed.
+/// Whether the printed change follows from the two figures at this number of digits.
 fn is_change_visible(a: f64, b: f64, digits: i32, ratio: Ratio) -> bool {
     let printed_ratio = to_digits(b, digits) / to_digits(a, digits);
     percent_text(printed_ratio, half_width(ratio)) == change_text(ratio)
 }
 
-/// The ratio with the digits that its interval supports, and those from which the change follows.
+/// The ratio with the digits that its interval supports, or those that the printed change needs.
 fn ratio_text(ratio: Ratio) -> String {
     let half = half_width(ratio);
     let text = rounded(ratio.value, Some(half));
@@ -351,8 +351,8 @@ pub(crate) fn change_text(ratio: Ratio) -> String {
     percent_text(ratio.value, half_width(ratio))
 }
 
-/// The last digit is that of the half-width's first one, as in `rounded`, also where the change is
-/// smaller than the half-width.
+/// The decimals of a change: its last digit is the first one of the half-width, as in `rounded`,
+/// even where the change is smaller than the half-width.
 fn percent_decimals(half_width: f64) -> usize {
     (-(half_width * 100.0).log10().floor()).clamp(0.0, 2.0) as usize
 }
@@ -371,8 +371,11 @@ pub(crate) fn percent_text(ratio: f64, half_width: f64) -> String {
     glue(&format!("{sign}{digits} %"))
 }
 
-/// Half the width of a picture's scale, as the logarithm of a ratio: all intervals fit, up to a
-/// factor of four.
+/// A scale of ratios reaches at most to this factor, so that one wide interval does not flatten the
+/// others.
+const REACH_FACTOR_MAX: f64 = 4.0;
+
+/// Half of a scale of ratios, as a logarithm. All intervals fit, up to that factor.
 pub(crate) fn reach(metrics: &[&MetricComparison], margin: f64) -> f64 {
     let mut reach = 2.0 * margin;
     for metric in metrics {
@@ -385,11 +388,10 @@ pub(crate) fn reach(metrics: &[&MetricComparison], margin: f64) -> f64 {
             }
         }
     }
-    reach.min(4.0_f64.ln())
+    reach.min(REACH_FACTOR_MAX.ln())
 }
 
-/// The place of a ratio on a picture's scale, from −1 to 1, so that half and double lie equally far
-/// from one.
+/// The position of a ratio on that scale, from −1 to 1. Half and double are equally far from one.
 pub(crate) fn place(ratio: f64, reach: f64) -> f64 {
     if ratio > 0.0 {
         (ratio.ln() / reach).clamp(-1.0, 1.0)
@@ -417,7 +419,7 @@ pub(crate) fn half_width(ratio: Ratio) -> f64 {
     }
 }
 
-/// Says what would decide an undecided metric.
+/// What would decide an undecided metric, such as `4.0 times as long, 12 s per side`.
 pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     if metric.ratio.is_none() {
         return "no interval: measured too briefly; measure for at least 2 s".to_owned();

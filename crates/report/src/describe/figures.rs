@@ -1,5 +1,5 @@
-//! The table of workloads: every figure with its interval, its conditions and the remarks on it. Of
-//! a search by latency, the table of depths.
+//! The table of workloads: every figure with its interval, its conditions and remarks. A search by
+//! latency has a table of depths.
 
 use super::remarks::{self, RemarkKind};
 use crate::labels;
@@ -18,9 +18,9 @@ use diskproof_model::row::{LatencySummary, OpRow, Row};
 use diskproof_model::target::WriteCache;
 use diskproof_model::units::{counted, format_latency, format_percent};
 
-/// Methods whose rates are known no better than this cannot be compared.
+/// From this relative half-width on, the rate of a method is too uncertain to compare.
 const NOISY_WIDTH: f64 = 0.4;
-/// Fewer rows compare no methods.
+/// With fewer rows, the table is not one that compares methods.
 const NOISY_ROWS_MIN: usize = 5;
 
 /// Block size, depth, span and cache mode: a figure has no meaning without them.
@@ -84,8 +84,8 @@ pub(crate) fn shown_ops(measurement: &Row) -> Vec<(OpKind, OpRow<'_>)> {
     ops
 }
 
-/// Under an offered load the latency of a request begins at its intended start, not when a free
-/// slot admitted it (coordinated omission).
+/// The latency to show. Under an offered load it begins at the intended start of the request, not
+/// when a free slot admitted it (coordinated omission).
 pub(crate) fn shown_latency(op: OpRow<'_>) -> &LatencySummary {
     match &op.figures.latency_intended {
         Some(intended) => intended,
@@ -93,7 +93,7 @@ pub(crate) fn shown_latency(op: OpRow<'_>) -> &LatencySummary {
     }
 }
 
-/// The first rows of a table, and how many more there are.
+/// The first rows of a table, and the number of hidden ones.
 pub(crate) fn digest(mut table: Table, rows_max: usize) -> Vec<Block> {
     let hidden = table.rows.len().saturating_sub(rows_max) as u64;
     table.rows.truncate(rows_max);
@@ -105,7 +105,9 @@ pub(crate) fn digest(mut table: Table, rows_max: usize) -> Vec<Block> {
     blocks
 }
 
-/// In place of rows that compare methods: that most of their rates are too uncertain for that.
+/// A warning that replaces rows that compare methods, where most of their rates are too uncertain;
+
+/// `None` where they are not.
 pub(crate) fn too_noisy<'e>(
     rates: impl Iterator<Item = &'e Estimate>,
     what: &str,
@@ -128,7 +130,7 @@ pub(crate) fn too_noisy<'e>(
     Some(Block::text(Tone::Warning, text))
 }
 
-/// The table of workloads of one target.
+/// The table of the workloads of one target.
 pub(crate) struct Figures<'r> {
     measurements: Vec<&'r Row>,
     unit: LatencyUnit,
@@ -136,7 +138,7 @@ pub(crate) struct Figures<'r> {
 }
 
 impl<'r> Figures<'r> {
-    /// The table of a target's selected measurements; `None` without any.
+    /// The table of those measurements of a target that are listed; `None` without any.
     pub(crate) fn for_target(
         record: &'r Record,
         target: usize,
@@ -171,7 +173,7 @@ impl<'r> Figures<'r> {
         })
     }
 
-    /// The rows, the remarks on them, and the meaning of the signs.
+    /// The table, the remarks on its rows, and the legend of its signs.
     pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut blocks = vec![Block::Table(self.table.clone())];
         blocks.extend(remarks::notes(&self.measurements, |_| true));
@@ -185,14 +187,15 @@ impl<'r> Figures<'r> {
         blocks
     }
 
-    /// At most so many remarks on what failed, and on what was verified.
+    /// The remarks on failures and verification, at most so many.
     pub(crate) fn urgent_notes(&self, notes_max: usize) -> Vec<Block> {
         let mut notes = remarks::notes(&self.measurements, RemarkKind::is_urgent);
         notes.truncate(notes_max);
         notes
     }
 
-    /// So many rows and the notes. Rows of methods that the noise hides are left out.
+    /// The first rows and the notes. Rows that compare methods are replaced by a warning where
+    /// noise hides the differences.
     pub(crate) fn digest(self, rows_max: usize, notes: Vec<Block>) -> Vec<Block> {
         let mut commit_rates = Vec::new();
         for measurement in &self.measurements {
@@ -229,7 +232,7 @@ fn group(record: &Record, index: usize, measurement: &Row) -> Group {
     }
 }
 
-/// Columns of the table.
+/// The columns of the table, with their alignment and where they are shown.
 const COLUMNS: [(&str, Align, Place); 17] = [
     ("op", Align::Left, Always),
     ("block", Align::Left, Roomy(9)),
@@ -251,8 +254,8 @@ const COLUMNS: [(&str, Align, Place); 17] = [
 ];
 const REMARKS_COLUMN: usize = COLUMNS.len() - 2;
 
-/// A row for each operation of a measurement, or one that says that it was not measured. What is
-/// true of all operations stands in the first row.
+/// A row for each operation of a measurement, or one that says that it was not measured. Values
+/// that all operations share are in the first row.
 fn measurement_rows(measurement: &Row, unit: LatencyUnit) -> Vec<TableRow> {
     let mut rows = Vec::new();
     for (kind, op) in shown_ops(measurement) {
@@ -316,7 +319,7 @@ fn figure_cells(kind: OpKind, op: OpRow<'_>, workload: &Workload, unit: LatencyU
     cells
 }
 
-/// All latencies of a page have one unit: µs if the longest median is shorter than this, else ms.
+/// All latencies of a page have one unit: µs if the longest median is below this, else ms.
 const MICROSECONDS_BELOW_NS: u64 = 100_000;
 
 /// States the conditions that the rows of all tables share, and the meaning of their columns.
@@ -340,7 +343,7 @@ pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
     Some(text)
 }
 
-/// The unit of all latencies of a page.
+/// The unit of all latencies of a page, and its length in nanoseconds.
 #[derive(Clone, Copy)]
 struct LatencyUnit {
     name: &'static str,
@@ -379,8 +382,7 @@ impl LatencyUnit {
     }
 }
 
-/// Says where the intervals of a table come from: a single run cannot know how the next one
-/// differs.
+/// The source of a table's intervals: a single run cannot know how the next one differs.
 fn basis(measurements: &[&Row]) -> String {
     let mut earlier_runs = None;
     let mut is_sliced = false;
@@ -395,7 +397,7 @@ fn basis(measurements: &[&Row]) -> String {
     }
 }
 
-/// Which signs occur in a table.
+/// The signs that occur in a table and need an explanation.
 #[derive(Default)]
 struct Signs {
     no_interval: bool,
@@ -452,7 +454,7 @@ fn has_pair_without_cache(measurements: &[&Row]) -> bool {
     false
 }
 
-/// The workloads for which the write cache was switched to this state.
+/// The workloads that were measured with the write cache in this state.
 fn names_by_cache<'r>(measurements: &[&'r Row], state: WriteCache) -> Vec<&'r str> {
     let mut names = Vec::new();
     for row in measurements {
@@ -472,7 +474,7 @@ pub(crate) fn limited_by_text(limited: &LimitedBy) -> String {
     }
 }
 
-/// A row for each depth that was measured, under its heading.
+/// A table with a row for each measured depth, under a heading.
 pub(crate) fn depth_trials(record: &Record, search: &LatencySearch) -> Vec<Block> {
     let heading = format!(
         "latency target: {} % within {}, up to depth {}",

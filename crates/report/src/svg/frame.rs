@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 /// Width of a picture. At full page width its smallest text has the size of a footnote.
 pub(super) const WIDTH: f64 = 960.0;
-/// Room around everything.
+/// Free space around everything.
 pub(super) const EDGE: f64 = 20.0;
 
 /// Colours for a dark background. All others are attributes of the elements, because not every
@@ -24,7 +24,7 @@ const STYLE: &str = concat!(
     "}",
 );
 
-/// A whole picture.
+/// A whole picture. Sizes are user units, which a browser shows as CSS pixels.
 pub(super) struct Picture<'a> {
     pub(super) width: f64,
     pub(super) height: f64,
@@ -33,7 +33,7 @@ pub(super) struct Picture<'a> {
     pub(super) content: Markup,
 }
 
-/// The fonts of systems' own text.
+/// The fonts in which systems show their own text, so that no font has to be embedded.
 const FONTS: &str = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
 
 impl Picture<'_> {
@@ -112,14 +112,15 @@ impl Font {
     }
 }
 
-/// A line of text. The anchor (`start`, `middle` or `end`) is the part of it at this position.
-pub(super) fn text(at: Point, anchor: &str, font: Font, content: &str) -> Markup {
+/// One line of text. The anchor (`start`, `middle` or `end`) is the part of the text at this
+/// position.
+pub(super) fn text(position: Point, anchor: &str, font: Font, content: &str) -> Markup {
     let weight = match font.tone {
         Tone::Strong => Some("600"),
         Tone::Plain | Tone::Faint => None,
     };
     html! {
-        text class=(font.tone.class()) x=(px(at.x)) y=(px(at.y)) text-anchor=(anchor)
+        text class=(font.tone.class()) x=(px(position.x)) y=(px(position.y)) text-anchor=(anchor)
             font-size=(font.size) font-weight=[weight] fill=(font.tone.color())
         {
             (allowed(content))
@@ -127,7 +128,7 @@ pub(super) fn text(at: Point, anchor: &str, font: Font, content: &str) -> Markup
     }
 }
 
-/// A tenth of a unit is finer than any screen shows.
+/// A length as SVG text. A tenth of a unit is finer than any screen shows.
 pub(crate) fn px(value: f64) -> String {
     let mut text = format!("{value:.1}");
     text.truncate(text.trim_end_matches(".0").len());
@@ -164,8 +165,8 @@ impl Tone {
     }
 }
 
-/// The text without characters that XML 1.0 forbids even as references (section 2.2): hidden ones
-/// spelled out, noncharacters replaced.
+/// Replaces characters that XML 1.0 forbids even as references (section 2.2): hidden characters are
+/// spelled out, noncharacters become U+FFFD.
 pub(super) fn allowed(text: &str) -> String {
     clean(text).replace(is_noncharacter, "\u{fffd}")
 }
@@ -174,16 +175,15 @@ fn is_noncharacter(c: char) -> bool {
     matches!(u32::from(c) & 0xffff, 0xfffe | 0xffff)
 }
 
-/// Draws a path from point to point: relative, in tenths of a unit, which are finer than any screen
-/// shows.
+/// Draws a path from point to point in relative steps, in tenths of a unit.
 #[derive(Default)]
 pub(super) struct Pen {
     path: String,
-    /// Where it is, in tenths. Positions are rounded and not distances, so that errors do not add
-    /// up.
+    /// The current position, in tenths. Positions are rounded and not distances, so that errors do
+    /// not add up.
     x: i64,
     y: i64,
-    /// Whether numbers alone continue the path as a line.
+    /// A number without a letter before it continues the path as a line.
     is_line: bool,
 }
 
@@ -219,18 +219,18 @@ impl Pen {
         self.line_to(to);
     }
 
-    /// Draws something that ends where it begins.
+    /// Appends an outline that ends where it begins, such as a dot.
     pub(super) fn stamp(&mut self, outline: &str) {
         self.path.push_str(outline);
         self.is_line = false;
     }
 
-    /// The path.
+    /// The finished path, for the attribute `d`.
     pub(super) fn path(self) -> String {
         self.path
     }
 
-    /// Writes the way to a point.
+    /// Writes the relative step to a point.
     fn step(&mut self, point: Point) {
         self.push_number(tenths(point.x) - self.x);
         self.push_number(tenths(point.y) - self.y);
@@ -263,18 +263,20 @@ fn number(tenths: i64) -> String {
     }
 }
 
-/// Width of a column over the size of its letters, in the widest usual font (DejaVu Sans).
+/// The width of a column as a share of the font size, in the widest usual font (DejaVu Sans).
 const EM_PER_COLUMN: f64 = 0.585;
+/// The distance between baselines as a multiple of the font size.
+const LINE_HEIGHT: f64 = 1.4;
 
-/// Longer names are cut; so many of the widest letters fit.
+/// Longer names are cut: this many of the widest letters fit the picture.
 const NAME_COLUMNS_MAX: usize = 84;
 
-/// The width of a text on one line.
+/// The estimated width of a text on one line.
 pub(super) fn text_width(text: &str, size: f64) -> f64 {
     columns(text) as f64 * size * EM_PER_COLUMN
 }
 
-/// The text, cut where it is longer than the room.
+/// The text, cut with an ellipsis where it is wider than the room.
 pub(super) fn shortened(text: &str, room: f64, size: f64) -> String {
     let most = ((room / (size * EM_PER_COLUMN)) as usize).min(NAME_COLUMNS_MAX);
     text::shortened(text, most)
@@ -294,7 +296,7 @@ pub(super) fn text_block(content: &str, font: Font, width: f64, corner: Point) -
     } else {
         wrap(&text::glue_units(&allowed(content)), columns, columns)
     };
-    let line_height = font.size * 1.4;
+    let line_height = font.size * LINE_HEIGHT;
     let markup = html! {
         @for (index, line) in lines.iter().enumerate() {
             @let baseline = corner.y + index as f64 * line_height + font.size;

@@ -1,4 +1,5 @@
-//! Marks: lines, dots, bars and error bars. Colour and shape or dashes distinguish the series.
+//! Marks of series: lines, dots, bars and error bars. Series differ in colour, and in shape or
+//! dashes.
 
 use super::frame::{Frame, Pen, Point, px};
 use crate::chart::{Chart, Series, SeriesMark};
@@ -9,7 +10,7 @@ use maud::{Markup, html};
 pub(crate) const COLORS: [&str; 8] = [
     "#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260",
 ];
-/// Dashes of lines, so that they stay apart in print.
+/// Dashes distinguish lines where colours do not, as in print.
 const DASHES: [Option<&str>; 6] = [
     None,
     Some("9 4"),
@@ -18,10 +19,27 @@ const DASHES: [Option<&str>; 6] = [
     Some("5 3"),
     Some("15 4 5 4"),
 ];
-/// A line with at most so many points marks each of them.
+/// The points of a line are marked if they are at most this many.
 const POINTS_SHOWN: usize = 40;
-/// Many dots are drawn small and see-through, so that their density shows.
+/// With more dots than this, they are small and translucent, so that their density shows.
 const DOTS_MANY: usize = 150;
+/// Looks of dots: on a line, alone, and where there are many.
+const LINE_DOT: DotLook = DotLook::new(3.2, 1.0);
+const SINGLE_DOT: DotLook = DotLook::new(4.0, 0.9);
+const CROWDED_DOT: DotLook = DotLook::new(2.4, 0.65);
+
+/// The radius and the opacity of dots.
+#[derive(Debug, Clone, Copy)]
+struct DotLook {
+    radius: f64,
+    opacity: f64,
+}
+
+impl DotLook {
+    const fn new(radius: f64, opacity: f64) -> Self {
+        Self { radius, opacity }
+    }
+}
 
 fn color(index: usize) -> &'static str {
     COLORS[index % COLORS.len()]
@@ -31,7 +49,7 @@ fn class(kind: char, index: usize) -> String {
     format!("{kind}{}", index % COLORS.len())
 }
 
-/// A series. A single line gets a tint down to the axis.
+/// Draws a series. A single line gets a tint down to the axis.
 pub(super) fn mark(chart: &Chart, index: usize, frame: &Frame) -> Markup {
     let series = &chart.series[index];
     let mut points = Vec::new();
@@ -45,13 +63,13 @@ pub(super) fn mark(chart: &Chart, index: usize, frame: &Frame) -> Markup {
                     (tint(&points, index, frame.bottom))
                 }
                 (line(&points, index, dashes(chart, index)))
-                @if points.len() <= POINTS_SHOWN { (dots(&points, index, 3.2, 1.0)) }
+                @if points.len() <= POINTS_SHOWN { (dots(&points, index, LINE_DOT)) }
             }
             SeriesMark::Dots => {
                 @if dots_in(&chart.series) > DOTS_MANY {
-                    (dots(&points, index, 2.4, 0.65))
+                    (dots(&points, index, CROWDED_DOT))
                 } @else {
-                    (dots(&points, index, 4.0, 0.9))
+                    (dots(&points, index, SINGLE_DOT))
                 }
             }
             SeriesMark::Bars => { (bars(series, index, frame, chart.bar_width().unwrap_or(1.0))) }
@@ -60,16 +78,17 @@ pub(super) fn mark(chart: &Chart, index: usize, frame: &Frame) -> Markup {
     }
 }
 
-fn lines_in(all: &[Series]) -> usize {
-    all.iter()
+fn lines_in(series: &[Series]) -> usize {
+    series
+        .iter()
         .filter(|series| series.mark == SeriesMark::Line)
         .count()
 }
 
 /// The number of dots that all series have together.
-fn dots_in(all: &[Series]) -> usize {
+fn dots_in(all_series: &[Series]) -> usize {
     let mut dots = 0;
-    for series in all {
+    for series in all_series {
         if series.mark == SeriesMark::Dots {
             dots += series.points.len();
         }
@@ -86,9 +105,9 @@ pub(super) fn sample(chart: &Chart, index: usize, start: Point, width: f64) -> M
         @match series.mark {
             SeriesMark::Line => {
                 (line(&[start, end], index, dashes(chart, index)))
-                @if series.points.len() <= POINTS_SHOWN { (dots(&[middle], index, 3.2, 1.0)) }
+                @if series.points.len() <= POINTS_SHOWN { (dots(&[middle], index, LINE_DOT)) }
             }
-            SeriesMark::Dots => { (dots(&[middle], index, 4.0, 1.0)) }
+            SeriesMark::Dots => { (dots(&[middle], index, DotLook::new(4.0, 1.0))) }
             SeriesMark::Bars => {
                 rect class=(class('f', index)) x=(px(middle.x - 7.0)) y=(px(middle.y - 6.0))
                     width="14" height="12" fill=(color(index)) fill-opacity="0.6" {}
@@ -97,12 +116,12 @@ pub(super) fn sample(chart: &Chart, index: usize, start: Point, width: f64) -> M
     }
 }
 
-/// Counts only lines, so that the first line is solid.
+/// The dashes of a line. Only lines are counted, so that the first line is solid.
 pub(crate) fn dashes(chart: &Chart, index: usize) -> Option<&'static str> {
     DASHES[lines_in(&chart.series[..index]) % DASHES.len()]
 }
 
-fn through(points: &[Point]) -> Pen {
+fn polyline(points: &[Point]) -> Pen {
     let mut pen = Pen::default();
     for (index, point) in points.iter().enumerate() {
         if index == 0 {
@@ -116,7 +135,7 @@ fn through(points: &[Point]) -> Pen {
 
 fn line(points: &[Point], index: usize, dashes: Option<&str>) -> Markup {
     html! {
-        path class=(class('s', index)) d=(through(points).path()) fill="none" stroke=(color(index))
+        path class=(class('s', index)) d=(polyline(points).path()) fill="none" stroke=(color(index))
             stroke-width="2.2" stroke-linejoin="round" stroke-linecap="round"
             stroke-dasharray=[dashes] {}
     }
@@ -125,16 +144,17 @@ fn line(points: &[Point], index: usize, dashes: Option<&str>) -> Markup {
 fn tint(points: &[Point], index: usize, ground: f64) -> Markup {
     let first = points[0];
     let last = points[points.len() - 1];
-    let mut pen = through(points);
+    let mut pen = polyline(points);
     pen.line_to(Point::new(last.x, ground));
     pen.line_to(Point::new(first.x, ground));
     let path = pen.path() + "z";
     html! { path class=(class('f', index)) d=(path) fill=(color(index)) fill-opacity="0.1" {} }
 }
 
-fn dots(points: &[Point], index: usize, radius: f64, opacity: f64) -> Markup {
+fn dots(points: &[Point], index: usize, look: DotLook) -> Markup {
+    let DotLook { radius, opacity } = look;
     if index.is_multiple_of(SHAPES) {
-        return discs(points, index, radius, opacity);
+        return discs(points, index, look);
     }
     let outline = Outline::new(index, radius);
     let mut pen = Pen::default();
@@ -147,8 +167,9 @@ fn dots(points: &[Point], index: usize, radius: f64, opacity: f64) -> Markup {
     }
 }
 
-/// Circles as the round ends of lines without length, in a third of the bytes of outlines.
-fn discs(points: &[Point], index: usize, radius: f64, opacity: f64) -> Markup {
+/// Circles as round ends of lines without length, which take a third of the bytes of outlines.
+fn discs(points: &[Point], index: usize, look: DotLook) -> Markup {
+    let DotLook { radius, opacity } = look;
     let mut pen = Pen::default();
     for point in points {
         pen.move_to(*point);
@@ -176,20 +197,21 @@ pub(crate) fn dot(index: usize, middle: Point, radius: f64) -> String {
     format!("M{} {}{}", px(corner.x), px(corner.y), outline.path)
 }
 
-/// Circle, square, triangle, diamond and inverted triangle.
+/// The number of shapes: circle, square, triangle, diamond and inverted triangle.
 const SHAPES: usize = 5;
 
-/// A square, triangle, diamond or inverted triangle of about the area of the first series' circle.
+/// The shape of the dots of a series. All shapes have about the area of the first one, a circle.
 struct Outline {
-    /// One of its corners, from the middle of the shape.
+    /// The offset of one of its corners from the middle of the shape.
     right: f64,
     down: f64,
-    /// The path from that corner back to it. Short, because a picture has thousands of them.
+    /// The path from that corner back to it. It is short, because a picture has thousands of dots.
     path: String,
 }
 
 impl Outline {
     fn new(index: usize, radius: f64) -> Self {
+        // The factors make the areas of the shapes about that of the circle, πr².
         let side = radius * 1.76;
         let tip = radius * 1.3;
         let half = radius * 1.2;
@@ -204,7 +226,7 @@ impl Outline {
         Self { right, down, path }
     }
 
-    /// Where the path begins for a dot with this middle.
+    /// The corner at which the path of a dot with this middle begins.
     fn corner(&self, middle: Point) -> Point {
         Point::new(middle.x + self.right, middle.y + self.down)
     }

@@ -20,10 +20,10 @@ pub(crate) use ratios::write_comparison;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// In a file name, replaced by the name of a chart: each chart then gets its own file.
+/// In a file name, this is replaced by the name of a chart, so that each chart gets its own file.
 const EACH: char = '%';
 
-/// The pictures of a record.
+/// The SVG files of a record: one for all charts, or one for each.
 pub(crate) fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
     let charts = chart::charts(record);
     let origin = chart::origin(record);
@@ -43,13 +43,13 @@ fn sheet_file<'a>(path: &Path, charts: Vec<Chart>, origin: String) -> OutputFile
     OutputFile::new(path, move |out| write_sheet(&charts, &origin, out))
 }
 
-/// Height of the plot. Between 16:9 and 5:2, slopes and steps are both easy to see.
+/// The height of the plot. Between 16:9 and 5:2, slopes and steps are both easy to see.
 const PLOT_HEIGHT: f64 = 380.0;
-/// Room next to the plot for labels.
+/// The space next to the plot for labels.
 const SIDE_LABELS: f64 = 76.0;
-/// Room on a side without labels, for the last label below.
+/// The space on a side without labels, for half of the last label below.
 const SIDE_FREE: f64 = 28.0;
-/// Room below the data for the labels and the name of the axis.
+/// The space below the plot for the labels and the name of the axis.
 const BELOW: f64 = 48.0;
 
 /// From this number of charts on, two share a row, so that a sheet fits a screen or a page.
@@ -98,7 +98,7 @@ pub fn write_sheet(charts: &[Chart], origin: &str, out: &mut dyn Write) -> io::R
     picture.write(out)
 }
 
-/// A chart with its texts.
+/// A chart with its title, figures, legend and caption.
 fn draw_panel(chart: &Chart, left: f64, top: f64) -> Drawn {
     let room = WIDTH - 2.0 * EDGE;
     let (title, title_figures) = chart.headline();
@@ -124,7 +124,7 @@ fn draw_panel(chart: &Chart, left: f64, top: f64) -> Drawn {
     Drawn { markup, height: y }
 }
 
-/// The data and its axes, for a page with its own title, legend, caption and colours.
+/// The plot and its axes, for a page with its own title, legend, caption and colours.
 pub(crate) fn inline(chart: &Chart) -> Markup {
     let frame = place_frame(chart, EDGE + guide_room(chart), EDGE + PLOT_HEIGHT);
     let height = frame.bottom + BELOW;
@@ -137,7 +137,7 @@ pub(crate) fn inline(chart: &Chart) -> Markup {
     }
 }
 
-/// The place of the data, with room next to it for the labels.
+/// Places the plot between two heights, with space next to it for the labels.
 fn place_frame(chart: &Chart, top: f64, bottom: f64) -> Frame {
     let right_room = match chart.y_right {
         Some(_) => SIDE_LABELS,
@@ -152,7 +152,7 @@ fn place_frame(chart: &Chart, top: f64, bottom: f64) -> Frame {
     }
 }
 
-/// The data and its axes.
+/// The grid, the series and the guides.
 fn plot(chart: &Chart, frame: &Frame) -> Markup {
     // Lines last, so that dots do not hide them.
     let mut order: Vec<usize> = (0..chart.shown_at_first()).collect();
@@ -168,7 +168,7 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
     }
 }
 
-/// Thin lines at the labels of the left axis and of the horizontal one, and all labels.
+/// Thin lines at the labels of the left and the horizontal axis, and the labels of all axes.
 fn grid(frame: &Frame) -> Markup {
     let columns = uncrowded(frame);
     let left = Point::new(frame.left - 8.0, 4.0);
@@ -199,20 +199,20 @@ fn shares_lines(ranges: &Ranges) -> bool {
     }
 }
 
-/// The lines of the grid, drawn to and fro, which is shorter.
+/// The path of the grid. It runs to and fro, which takes fewer bytes.
 fn grid_path(columns: &[f64], frame: &Frame) -> String {
     let mut pen = Pen::default();
-    let mut ends = [frame.left, frame.right];
+    let mut row_ends = [frame.left, frame.right];
     for tick in &frame.ranges.y.ticks {
         let y = frame.y(AxisSide::Left, *tick);
-        pen.line(Point::new(ends[0], y), Point::new(ends[1], y));
-        ends.reverse();
+        pen.line(Point::new(row_ends[0], y), Point::new(row_ends[1], y));
+        row_ends.reverse();
     }
-    let mut ends = [frame.top, frame.bottom];
+    let mut column_ends = [frame.top, frame.bottom];
     for tick in columns {
         let x = frame.x(*tick);
-        pen.line(Point::new(x, ends[0]), Point::new(x, ends[1]));
-        ends.reverse();
+        pen.line(Point::new(x, column_ends[0]), Point::new(x, column_ends[1]));
+        column_ends.reverse();
     }
     pen.path()
 }
@@ -251,7 +251,7 @@ fn labels_below(columns: &[f64], frame: &Frame) -> Vec<AxisLabel> {
     labels
 }
 
-/// Draws the labels of an axis, from an origin on; what they share is written once.
+/// Draws the labels of an axis. Their attributes are written once, on the group.
 fn labels(anchor: &str, origin: Point, labels: &[AxisLabel]) -> Markup {
     let shift = format!("translate({} {})", px(origin.x), px(origin.y));
     html! {
@@ -325,12 +325,12 @@ fn dashed(pen: Pen) -> Markup {
     }
 }
 
-/// Height of a line of guide labels.
+/// The height of a line of guide labels.
 const GUIDE_ROW: f64 = 18.0;
-/// The piece of a dashed line before the names of the level lines.
+/// The length of the dashed line before the names of the level guides.
 const GUIDE_SAMPLE: f64 = 28.0;
 
-/// Room above the plot for the labels of guides, where they cover no data.
+/// The space above the plot for the labels of guides, where these cover no data.
 fn guide_room(chart: &Chart) -> f64 {
     let mut room = vertical_guide_room(chart);
     if !chart.guides.iter().all(Guide::is_vertical) {
@@ -347,7 +347,7 @@ fn vertical_guide_room(chart: &Chart) -> f64 {
     }
 }
 
-/// Labels of vertical guides stand above them, those of level lines in a line above that.
+/// The labels of vertical guides stand above them. Those of level guides share a line above that.
 fn guide_labels(chart: &Chart, frame: &Frame) -> Markup {
     let mut level = Vec::new();
     let mut vertical = Vec::new();
@@ -371,7 +371,7 @@ fn guide_labels(chart: &Chart, frame: &Frame) -> Markup {
     }
 }
 
-/// The names of the level lines at the right, behind a piece of their line.
+/// The names of the level guides at the right, after a piece of their dashed line.
 fn level_labels(names: &str, baseline: f64, frame: &Frame) -> Markup {
     let room = frame.right - frame.left - GUIDE_SAMPLE;
     let names = shortened(names, room, LABEL.size);
@@ -391,10 +391,12 @@ fn level_labels(names: &str, baseline: f64, frame: &Frame) -> Markup {
     }
 }
 
+/// The height of a line of the legend.
 const LEGEND_ROW: f64 = 20.0;
+/// The width of a mark in the legend, with the gap before its name.
 const LEGEND_SAMPLE: f64 = 34.0;
 
-/// The marks of the series with their names from a corner on, as many side by side as fit.
+/// Draws the marks of the series with their names, as many side by side as fit.
 fn draw_legend(chart: &Chart, room: f64, corner: Point) -> Drawn {
     let mut entries = Vec::new();
     let mut taken = 0.0;

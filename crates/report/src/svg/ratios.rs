@@ -9,14 +9,17 @@ use diskproof_model::comparison::{Comparison, MetricComparison, Ratio, Verdict};
 use maud::{Markup, html};
 use std::io::{self, Write};
 
+/// The height of a row of text.
 const ROW: f64 = 24.0;
-/// Where the columns of text end, and where the scale begins and ends.
+/// The right ends of the columns of figures.
 const RIGHT_A: f64 = 380.0;
 const RIGHT_B: f64 = 470.0;
 const RIGHT_CHANGE: f64 = 550.0;
+/// The ends of the scale of ratios; a ratio of one is in the middle.
 const LEFT_PLOT: f64 = 575.0;
 const RIGHT_PLOT: f64 = 790.0;
 const MIDDLE_PLOT: f64 = f64::midpoint(LEFT_PLOT, RIGHT_PLOT);
+/// The left end of the column of verdicts.
 const LEFT_VERDICT: f64 = 810.0;
 
 const SUMMARY: Font = Font::new(15.0, Tone::Strong);
@@ -24,7 +27,7 @@ const HEADING: Font = Font::new(12.0, Tone::Faint);
 const FIGURE: Font = Font::new(13.0, Tone::Plain);
 const CHANGE: Font = Font::new(13.0, Tone::Strong);
 
-/// Writes the picture.
+/// Writes the picture, with one table for each candidate.
 pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let mut top = EDGE + ROW;
     let mut rows = Vec::new();

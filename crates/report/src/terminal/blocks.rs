@@ -12,10 +12,11 @@ use diskproof_model::block::{Block, Fact};
 use diskproof_model::finding::Finding;
 use diskproof_model::record::Record;
 
-/// A longer label moves the first line of its text.
+/// A longer label does not widen the common indent; its text then starts further right.
 const INDENT_MAX: usize = 24;
 
-/// Writes the blocks; what begins a group of them follows an empty line. Charts need the record.
+/// Writes blocks. An empty line precedes each group of them. Charts are drawn from the record, and
+/// skipped without one.
 pub(super) fn write_blocks(page: &mut Page<'_>, record: Option<&Record>, blocks: &[Block]) {
     let mut before = None;
     for (index, block) in blocks.iter().enumerate() {
@@ -46,7 +47,8 @@ pub(super) fn write_blocks(page: &mut Page<'_>, record: Option<&Record>, blocks:
     }
 }
 
-/// Texts and facts follow what is before them; a heading stands close to what it names.
+/// Whether an empty line precedes a block. Texts and facts follow what is before them, and a
+/// heading is close to its block.
 fn begins_group(before: Option<&Block>, block: &Block) -> bool {
     match (before, block) {
         (None, _) | (Some(Block::Heading(_)), _) => false,
@@ -57,7 +59,7 @@ fn begins_group(before: Option<&Block>, block: &Block) -> bool {
     }
 }
 
-/// Facts that follow each other have one indent.
+/// The indent of a fact's text. Consecutive facts have a common one.
 fn indent(blocks: &[Block], index: usize) -> usize {
     let mut indent = INDENT;
     for fact in facts_around(blocks, index) {
@@ -101,7 +103,7 @@ fn write_finding(page: &mut Page<'_>, finding: &Finding) {
     }
 }
 
-/// Writes what a terminal draws in its own way.
+/// Writes a chart, a ping or a scan.
 fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) {
     match block {
         Block::Chart(id) => {

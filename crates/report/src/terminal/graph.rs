@@ -5,20 +5,26 @@ use crate::chart::{Axis, AxisSide, Chart, Range, Ranges, SeriesMark};
 use crate::page::{Page, StyledText, TextStyle, push_piece};
 use crate::text::{columns, glue};
 
-/// Dots of a braille character (U+2800), by column and row.
+/// The bits of the dots of a braille character, by column and row.
 const BRAILLE: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+/// A braille character has two columns of dots.
 const DOTS_ACROSS: usize = 2;
+/// It has four rows of dots.
 const DOTS_UPWARD: usize = 4;
-/// Points of the second and further series of dots.
+/// The braille character without dots. The dots are bits that are added to it.
+const BRAILLE_BLANK: u32 = 0x2800;
+/// The marks of series of dots, in turn.
 const POINTS: [char; 3] = ['•', 'x', '+'];
 /// Width over height at which steep and flat curves are easiest to read; a character is twice as
 /// high as wide.
 const COLUMNS_PER_ROW: usize = 6;
-/// Rows of a graph.
+/// The least and the most rows of a graph.
 const ROWS: std::ops::RangeInclusive<usize> = 10..=24;
+/// A graph has at least this many columns, even if it then exceeds the page.
+const COLUMNS_MIN: usize = 20;
 
-/// Writes a chart as wide as the page: the legend, then the graph. Draws every line, and of dots
-/// the lowest and the highest in each column.
+/// Writes a chart as wide as the page: the legend, then the graph. Every line is drawn. Of dots,
+/// the lowest and the highest of each column are drawn.
 pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) {
     let ranges = chart.ranges();
     let left = widest_label(&ranges.y).max(columns(&chart.y.unit));
@@ -26,7 +32,10 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) {
         Some(range) => widest_label(range) + 2,
         None => 0,
     };
-    let width = page.width().saturating_sub(left + 2 + right).max(20);
+    let width = page
+        .width()
+        .saturating_sub(left + 2 + right)
+        .max(COLUMNS_MIN);
     let height = (width / COLUMNS_PER_ROW).clamp(*ROWS.start(), *ROWS.end());
     let mut canvas = Canvas::new(width, height);
     canvas.draw(chart, &ranges);
@@ -55,13 +64,13 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) {
     write_ground(page, &ranges.x, &chart.x, Margin { left, width });
 }
 
-/// The columns before a graph, and those of the graph.
+/// The columns to the left of a graph, and those of the graph itself.
 struct Margin {
     left: usize,
     width: usize,
 }
 
-/// Columns of the widest label of an axis.
+/// The width of the widest label of an axis, in columns.
 fn widest_label(range: &Range) -> usize {
     let mut widest = 0;
     for tick in &range.ticks {
@@ -70,7 +79,7 @@ fn widest_label(range: &Range) -> usize {
     widest
 }
 
-/// The legend.
+/// The names of all series, each with its mark.
 fn legend(chart: &Chart) -> String {
     let mut points = POINTS.iter().cycle();
     let mut has_extremes = false;
@@ -139,8 +148,7 @@ fn write_ground(page: &mut Page<'_>, x: &Range, axis: &Axis, margin: Margin) {
     page.pieces(&[TextStyle::Dim.of(format!("{:left$}  {text}", ""))]);
 }
 
-/// A place on a graph, from left to right and from the bottom to the top; the graph reaches from 0
-/// to 1.
+/// A position on a graph: from left to right and from bottom to top, each from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Place {
     x: f64,
@@ -152,16 +160,17 @@ impl Place {
         Self { x, y }
     }
 
-    /// The place at this part of the way to another one.
-    fn towards(self, to: Self, part: f64) -> Self {
+    /// The position at a share of the way to another one.
+    fn towards(self, end: Self, share: f64) -> Self {
         Self {
-            x: self.x + (to.x - self.x) * part,
-            y: self.y + (to.y - self.y) * part,
+            x: self.x + (end.x - self.x) * share,
+            y: self.y + (end.y - self.y) * share,
         }
     }
 }
 
-/// The number, from 0 to `last`, of what lies at a share of the whole; beyond the ends, of the end.
+/// The index, from 0 to `last`, that is nearest to a share of the whole. Shares beyond the ends get
+/// the index of that end.
 fn nearest(share: f64, last: usize) -> usize {
     (share.clamp(0.0, 1.0) * last as f64).round() as usize
 }
@@ -173,13 +182,13 @@ struct Extremes {
     high: f64,
 }
 
-/// The grid of characters.
+/// The characters of a graph.
 struct Canvas {
     width: usize,
     height: usize,
-    /// Dots of lines.
+    /// The braille dots of each character.
     lines: Vec<u8>,
-    /// Single points.
+    /// The mark of each character that has one, drawn in place of its dots.
     points: Vec<Option<char>>,
 }
 
@@ -213,7 +222,7 @@ impl Canvas {
         }
     }
 
-    /// Draws straight from point to point; a single point is a dot.
+    /// Draws straight lines from point to point. A single point is a dot.
     fn polyline(&mut self, places: &[Place]) {
         if let [place] = places {
             self.line(*place, *place);
@@ -282,39 +291,45 @@ impl Canvas {
         self.points[row * self.width + column] = Some(mark);
     }
 
-    /// A row in pieces of one style.
+    /// A row as pieces of one style each.
     fn row(&self, row: usize) -> Vec<StyledText<'static>> {
         let mut pieces = Vec::new();
         for index in row * self.width..(row + 1) * self.width {
-            let (style, c) = match (self.lines[index], self.points[index]) {
-                (0, None) => (TextStyle::Plain, ' '),
-                (0, Some(mark)) if mark == POINTS[0] => (TextStyle::Dot, mark),
-                (0, Some(mark)) => (TextStyle::Error, mark),
-                (dots, _) => {
-                    let braille = char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' ');
-                    (TextStyle::Plain, braille)
-                }
-            };
+            let (style, c) = self.character(index);
             push_piece(&mut pieces, style, c.encode_utf8(&mut [0; 4]));
         }
         pieces
     }
+    /// The character at an index. Lines hide single points.
+    fn character(&self, index: usize) -> (TextStyle, char) {
+        let dots = self.lines[index];
+        if dots != 0 {
+            let braille = char::from_u32(BRAILLE_BLANK + u32::from(dots)).unwrap_or(' ');
+            return (TextStyle::Plain, braille);
+        }
+        match self.points[index] {
+            None => (TextStyle::Plain, ' '),
+            Some(mark) if mark == POINTS[0] => (TextStyle::Dot, mark),
+            Some(mark) => (TextStyle::Error, mark),
+        }
+    }
 }
 
 /// The part of a line that lies within the unit square, by Liang and Barsky (ACM TOG 3, 1984);
+
 /// `None` where no part does.
 fn clipped(from: Place, to: Place) -> Option<(Place, Place)> {
     let (mut start, mut end) = (0.0_f64, 1.0_f64);
     for (first, last) in [(from.x, to.x), (from.y, to.y)] {
-        let way = last - first;
-        if way == 0.0 {
+        let distance = last - first;
+        if distance == 0.0 {
             if !(0.0..=1.0).contains(&first) {
                 return None;
             }
             continue;
         }
-        let at_low_side = -first / way;
-        let at_high_side = (1.0 - first) / way;
+        let at_low_side = -first / distance;
+        let at_high_side = (1.0 - first) / distance;
         start = start.max(at_low_side.min(at_high_side));
         end = end.min(at_low_side.max(at_high_side));
     }

@@ -1,5 +1,6 @@
 //! Tables of a terminal page: columns as wide as their widest cell, as far apart as the page
-//! allows; of blocks as many columns as fit, and a list where the page is too narrow.
+//! allows. Of blocks, as many columns are shown as fit; a table becomes a list where the page is
+//! too narrow.
 
 use super::sparkline::sparkline;
 use crate::page::{Page, StyledText, TextStyle, push_piece};
@@ -9,25 +10,25 @@ use diskproof_model::block::{
 };
 use std::borrow::Cow;
 
-/// Column at which the figures of a row begin where the table does not fit.
+/// The figures of a row are indented by this much where the table becomes a list.
 const INDENT: usize = 4;
-/// From the lowest to the highest value, in even steps.
+/// The shades of a heat map, from the lowest to the highest value in even steps.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
-/// Columns between the table and the graphs next to it.
+/// The gap between the table and the graphs next to it, in columns.
 const GRAPH_GAP: usize = 3;
-/// A wider graph is hard to compare at a glance.
+/// Graphs are at most this wide: a wider one is hard to compare at a glance.
 const GRAPH_COLUMNS_MAX: usize = 100;
-/// Fewer values show no course.
+/// A graph of fewer values shows no course.
 const VALUES_LEAST: usize = 4;
 
-/// The cells of a row, and what they are about.
+/// A row of the grid. The course is the series that is drawn next to it.
 struct Line<'t> {
     group: Option<&'t Group>,
     cells: Vec<StyledText<'t>>,
     course: &'t [f64],
 }
 
-/// A table without what a terminal cannot draw.
+/// A table reduced to what a terminal can draw.
 struct Grid<'t> {
     columns: Vec<Column>,
     lines: Vec<Line<'t>>,
@@ -62,7 +63,7 @@ impl<'t> Grid<'t> {
         grid
     }
 
-    /// Makes the titles of groups a column.
+    /// Turns the titles of groups into the first column.
     fn insert_titles(&mut self, name: &str) {
         self.columns.insert(0, Column::new(name, Align::Left));
         for line in &mut self.lines {
@@ -75,7 +76,7 @@ impl<'t> Grid<'t> {
         }
     }
 
-    /// The names of these columns.
+    /// The headings of these columns.
     fn names(&self, shown: &[usize]) -> Vec<String> {
         shown
             .iter()
@@ -83,7 +84,8 @@ impl<'t> Grid<'t> {
             .collect()
     }
 
-    /// Selects the columns that fit; the ones with the highest number give way.
+    /// Selects the columns that fit; those with the highest rank are dropped first. `None` where
+    /// even the others do not fit.
     fn fit(&self, mut shown: Vec<usize>, width: usize) -> Option<Fitted> {
         loop {
             let aligns: Vec<Align> = shown
@@ -102,8 +104,9 @@ impl<'t> Grid<'t> {
         }
     }
 
-    /// Returns which of these columns gives way first, the last of several with the same number;
-    /// `None` where none does.
+    /// The position of the column to drop first: that with the highest rank, and the last of
+    /// several.
+    /// `None` where none may be dropped.
     fn first_to_give_way(&self, shown: &[usize]) -> Option<usize> {
         let mut first = None;
         let mut highest_rank = 0;
@@ -137,7 +140,7 @@ impl<'t> Grid<'t> {
         }
     }
 
-    /// A graph a line, next to the columns; empty where there is no room or no course.
+    /// A graph for each line, next to the columns; empty where there is no space or no course.
     fn course_graphs(&self, width: usize, columns: &Columns) -> Vec<String> {
         let room = width.saturating_sub(columns.total() + GRAPH_GAP);
         let has_room = !self.graphs.is_empty() && room >= crate::text::columns(self.graphs);
@@ -152,7 +155,7 @@ impl<'t> Grid<'t> {
         graphs
     }
 
-    /// Writes as many columns as fit, then the others.
+    /// Writes as many columns as fit, then the others below.
     fn write_parts(&self, page: &mut Page<'_>) {
         let mut start = 1;
         while start < self.columns.len() {
@@ -171,7 +174,7 @@ impl<'t> Grid<'t> {
         }
     }
 
-    /// Writes two cells of a row as a title, and the others below it.
+    /// Writes two cells of a row as a title, and the others below them.
     fn write_entries(&self, page: &mut Page<'_>) {
         for line in &self.lines {
             let title = TextStyle::Bold.of(format!("  {}", line.cells[0].text));
@@ -183,7 +186,7 @@ impl<'t> Grid<'t> {
         }
     }
 
-    /// Writes `naming` cells of a row as a title, and the others as a list below it.
+    /// Writes the first `naming` cells of a row as a title, and the others as a list below it.
     fn write_titled(&self, page: &mut Page<'_>, naming: usize) {
         for line in &self.lines {
             let (names, rest) = line.cells.split_at(naming.min(line.cells.len()));
@@ -193,7 +196,7 @@ impl<'t> Grid<'t> {
         }
     }
 
-    /// Writes each row as its name, and below that each figure with the name of its column.
+    /// Writes the name of each row, and below it each figure with the name of its column.
     fn write_stacked(&self, page: &mut Page<'_>) {
         for line in &self.lines {
             write_title(page, line.group);
@@ -215,9 +218,9 @@ impl<'t> Grid<'t> {
     }
 }
 
-/// Columns of a grid that fit the page.
+/// The columns of a grid that fit the page.
 struct Fitted {
-    /// Their indices in the grid.
+    /// Their indices in the grid, ascending.
     shown: Vec<usize>,
     columns: Columns,
 }
@@ -268,7 +271,7 @@ fn line<'t>(row: &'t TableRow, used: &[usize]) -> Line<'t> {
     }
 }
 
-/// The text of a cell in its own role, or in that of its row.
+/// The text of a cell in its own style, or in that of its row.
 fn styled(cell: &Cell, row_tone: TextStyle) -> StyledText<'_> {
     match cell.tone {
         TextStyle::Plain => row_tone.of(shaded(cell)),
@@ -283,7 +286,7 @@ fn texts(line: &Line<'_>, shown: &[usize]) -> Vec<String> {
         .collect()
 }
 
-/// The text of a cell behind its shade.
+/// The text of a cell after its shade.
 fn shaded(cell: &Cell) -> Cow<'_, str> {
     let Mark::Heat(share) = cell.mark else {
         return Cow::from(&cell.text);
@@ -317,7 +320,7 @@ fn write_line(
     page.pieces(&pieces);
 }
 
-/// Writes the table.
+/// Writes a table in the widest form that fits the page.
 pub(super) fn write_grid(page: &mut Page<'_>, table: &Table) {
     let grid = Grid::new(table);
     if grid.lines.is_empty() {
@@ -326,8 +329,8 @@ pub(super) fn write_grid(page: &mut Page<'_>, table: &Table) {
     if table.narrow == Narrow::Entries {
         return grid.write_entries(page);
     }
-    let all = (0..grid.columns.len()).collect();
-    if let Some(fitted) = grid.fit(all, page.width()) {
+    let every_column = (0..grid.columns.len()).collect();
+    if let Some(fitted) = grid.fit(every_column, page.width()) {
         return grid.write(page, &fitted);
     }
     match table.narrow {
@@ -337,7 +340,7 @@ pub(super) fn write_grid(page: &mut Page<'_>, table: &Table) {
     }
 }
 
-/// The largest and the smallest gap between two columns of a table.
+/// The gaps between two columns of a table that are tried, in this order.
 const GAPS: [usize; 2] = [2, 1];
 
 /// The columns of a table that fits its page.
@@ -375,17 +378,17 @@ impl Columns {
         None
     }
 
-    /// The width of a row.
+    /// The width of a row, gaps included.
     pub(super) fn total(&self) -> usize {
         self.widths.iter().sum::<usize>() + self.gap * self.widths.len().saturating_sub(1)
     }
 
-    /// The columns between two of them.
+    /// The gap between two columns.
     pub(super) fn gap(&self) -> usize {
         self.gap
     }
 
-    /// The cells of a row, each as wide as its column and the gap behind it.
+    /// The cells of a row, each padded to the width of its column and the gap after it.
     pub(super) fn cells(&self, row: &[String]) -> Vec<String> {
         let mut padded = Vec::new();
         for (index, text) in row.iter().enumerate() {
@@ -400,7 +403,7 @@ impl Columns {
         padded
     }
 
-    /// One row as a line.
+    /// A row as one line, without spaces at its end.
     pub(super) fn line(&self, row: &[String]) -> String {
         let mut line = self.cells(row).concat();
         line.truncate(line.trim_end().len());

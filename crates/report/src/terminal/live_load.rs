@@ -13,37 +13,37 @@ use std::io::{self, Write};
 const SECOND_NS: f64 = 1e9;
 const MINUTE_S: f64 = 60.0;
 const HOUR_S: f64 = 3600.0;
-/// With more of a unit than this, the axis has the next larger one.
+/// Above this many of a unit, the axis changes to the next larger unit.
 const UNITS_MAX: f64 = 3.0;
 
-/// What the page shows.
+/// The state of a load at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveLoad {
-    /// What is loaded with what, such as `sustain /data`.
+    /// The command and its target, such as `sustain /data`.
     pub title: String,
-    /// What is done now: `load`, `pause`, the name of a workload.
+    /// The current step: `load`, `pause`, or the name of a workload.
     pub phase: String,
     /// Time since the start, in nanoseconds.
     pub elapsed_ns: u64,
     /// The most time left, in nanoseconds; `None` where nothing limits it.
     pub left_ns: Option<u64>,
-    /// What was moved so far, in bytes.
+    /// Bytes that were read and written so far.
     pub moved_bytes: u64,
     /// Operations per second now; `None` where none were measured yet.
     pub iops: Option<f64>,
     /// Bytes per second now.
     pub bytes_per_second: f64,
-    /// The longest latency of the last moments, in nanoseconds; `None` where nothing ended.
+    /// The longest latency of the last moments, in nanoseconds; `None` where no request completed.
     pub latency_max_ns: Option<u64>,
     /// The temperature of the disk in °C; `None` where it is unknown.
     pub temperature_celsius: Option<f64>,
-    /// What needs attention, such as a silence.
+    /// Sentences on what needs attention, such as a disk that has stopped answering.
     pub remarks: Vec<String>,
     /// Operations per second over time.
     pub rates: Vec<RateAt>,
 }
 
-/// A rate at a time.
+/// The rate at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateAt {
     /// Time since the start, in nanoseconds.
@@ -52,7 +52,7 @@ pub struct RateAt {
     pub iops: f64,
 }
 
-/// Writes the page.
+/// Writes the page. It is redrawn as a whole.
 pub fn write_live_load(load: &LiveLoad, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
     page.text(TextStyle::Bold.of(load.title.clone()));

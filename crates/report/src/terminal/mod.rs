@@ -29,12 +29,13 @@ pub use watch::{
 
 use crate::text::{clean, columns, glue_units, wrap};
 
-/// A message with hidden characters spelled out and lines wider than `width` columns broken between
-/// words. Without a width, for files and pipes, lines stay whole.
+/// Prepares a message for a terminal. Hidden characters are spelled out, and lines wider than
+/// `width` columns are broken between words. Without a width, as for files and pipes, lines stay
+/// whole.
 pub fn message(text: &str, width: Option<usize>) -> String {
     let mut lines = Vec::new();
-    for line in text.lines() {
-        let line = clean(line);
+    for raw_line in text.lines() {
+        let line = clean(raw_line);
         match width {
             Some(width) if columns(&line) > width => {
                 lines.extend(wrap(&glue_units(&line), width, width));

@@ -1,5 +1,5 @@
-//! Pages that are blocks only: the result of a run, a comparison, what `info` found, a plan that is
-//! not run, the list of saved runs, the commands of a record.
+//! Pages that consist of blocks only: the result of a run, a comparison, the identity of a target,
+//! a plan, the list of saved runs, the commands of a record.
 
 use super::blocks::write_blocks;
 use crate::Examined;
@@ -23,16 +23,16 @@ use diskproof_model::saved::SavedRun;
 use diskproof_model::target::TargetIdentity;
 use std::io::{self, Write};
 
-/// Selects how much of a result is printed.
+/// How much of a result is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// What a reader decides by.
+    /// The answer, the headline figures and what needs attention.
     Short,
     /// Everything.
     Whole,
 }
 
-/// Writes blocks that need no record.
+/// Writes blocks without drawings, which need no record.
 fn write_only(blocks: &[Block], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
     write_blocks(page, None, blocks);
@@ -47,16 +47,16 @@ pub fn write_record(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let page = &mut Page::new(style, out);
-    let other = match detail {
+    let wanted = match detail {
         Detail::Short => Shown::Short,
         Detail::Whole => Shown::Whole,
     };
     let is_brief = detail == Detail::Short && describe::is_brief(record);
     for section in describe::sections(record) {
-        if section.shown != Shown::Always && section.shown != other {
+        if section.shown != Shown::Always && section.shown != wanted {
             continue;
         }
-        // One screen has no line for the space between the title and the answer.
+        // A brief page has to fit one screen, which has no line between the title and the answer.
         let is_close = is_brief && section.id == "verdict";
         if !is_close && !matches!(section.id, "title" | "notes") {
             page.blank();
@@ -101,7 +101,7 @@ pub fn write_comparison(
     page.finish()
 }
 
-/// Writes the rows of a fleet that differ, or all.
+/// Writes the answer about a fleet, and the rows that differ or all of them.
 pub fn write_fleet(
     fleet: &FleetRecord,
     detail: FleetDetail,
@@ -111,7 +111,7 @@ pub fn write_fleet(
     write_only(&fleet::blocks(fleet, detail), style, out)
 }
 
-/// Writes all facts, layer by layer from the target down to the disks, then their health and the
+/// Writes the facts layer by layer from the target down to the disks, then their health and the
 /// findings. Unknown values have no line, unless their absence matters.
 pub fn write_identity(
     examined: &Examined<'_>,
@@ -135,9 +135,9 @@ pub fn write_plan(
     write_only(&plan::blocks(plan, identities), style, out)
 }
 
-/// Writes the runs in the order given.
-pub fn write_runs(all: &[SavedRun], style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    write_only(&saved_runs(all), style, out)
+/// Writes the saved runs in the given order.
+pub fn write_runs(runs: &[SavedRun], style: &Style, out: &mut dyn Write) -> io::Result<()> {
+    write_only(&saved_runs(runs), style, out)
 }
 
 /// Writes a comment with the name, then the command, for every figure and every finding that has

@@ -1,6 +1,6 @@
 //! The decisions of live comparisons of disks with known properties.
 
-use super::super::volume::{Volume, Volumes, rates};
+use super::super::volume::{KeptRate, Volume, Volumes, rates};
 use super::*;
 use crate::fixture::test_rng::TestRng;
 use diskproof_model::plan::Stop;
@@ -290,8 +290,8 @@ fn blocks_of_a_burst_are_measured_again() {
     volumes.carry_out(&mut campaign);
     let kept = rates(&volumes.kept);
     assert!(kept.len() >= 2 * BLOCKS_MIN as usize, "{kept:?}");
-    for (side, _, rate) in kept {
+    for KeptRate { side, iops, .. } in kept {
         let lasting = [1000.0, 1500.0][side];
-        assert!((rate / lasting - 1.0).abs() < 0.05, "side {side}: {rate}");
+        assert!((iops / lasting - 1.0).abs() < 0.05, "side {side}: {iops}");
     }
 }

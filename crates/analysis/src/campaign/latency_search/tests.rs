@@ -230,8 +230,8 @@ fn assert_promise(volume: Volume) {
     let promised = search.promised(&kept);
     let own: Vec<f64> = rates(&kept)
         .into_iter()
-        .filter(|(_, depth, _)| promised.is_some_and(|p| search.workloads[p].depth == *depth))
-        .map(|(_, _, rate)| rate)
+        .filter(|kept| promised.is_some_and(|p| search.workloads[p].depth == kept.depth))
+        .map(|kept| kept.iops)
         .collect();
     // How long the burst lasts without a pause.
     let burst_ns = volume.credit / (volume.burst - volume.base) * 1e9;

@@ -1,5 +1,5 @@
-//! What a search answers, and what it says of itself: drift, and the credit that would not have
-//! shown.
+//! The answer of a search, and its reservations: a drift while it was measured, and the credit that
+//! would not have shown.
 
 use super::cell::MeasuredRate;
 use super::fit::{Evidence, RateInterval};
@@ -7,23 +7,25 @@ use super::{RateAnswer, RateSearch, SATURATION_TIMES};
 use diskproof_model::rate::{LoadOutcome, RateCellKind};
 use std::ops::Range;
 
-/// The interval that is printed is no narrower than this, over the rate, on each side.
+/// On each side, the printed interval is at least this share of the rate.
 const PRINTED_SHARE: f64 = 0.015;
-/// Below this share of what is served when saturated, a rate may be none.
+/// If the lower end is below this share of the saturated rate, perhaps no rate keeps the promise.
 const NO_RATE_SHARE: f64 = 0.12;
-/// Independent late episodes below which nothing is promised.
+/// With fewer independent late episodes nothing is promised.
 pub(super) const EPISODES_MIN: f64 = 6.0;
-/// Cells in which a change of the rate can be seen.
+/// With fewer cells a drift cannot be seen.
 const DRIFT_CELLS_MIN: usize = 6;
-/// A change by so many standard errors is no chance.
+/// A change of more standard errors than this is not chance.
 const DRIFT_ERRORS: f64 = 2.3;
-/// The lowest rate that half of the cells may give, over that of all.
+/// Half-width of a 95 % interval in standard errors (normal distribution).
+const NORMAL_95: f64 = 1.96;
+/// The rate of each half of the cells is searched from this multiple of the answer on.
 const DRIFT_RATE_MIN: f64 = 0.6;
-/// The highest one.
+/// The rate of each half is searched up to this multiple of the answer.
 const DRIFT_RATE_MAX: f64 = 1.6;
 
 impl RateSearch {
-    /// What the cells so far say, where the search does not go on.
+    /// The answer by the cells so far, for a search that does not go on.
     pub fn unfinished(&self) -> RateAnswer {
         let interval = self.fit.interval;
         let is_known = self.near_cells > 0;
@@ -88,7 +90,8 @@ impl RateSearch {
         }
     }
 
-    /// The change between the first and the second half of the cells, where it is no chance.
+    /// The change between the first and the second half of the near cells; `None` where chance
+    /// explains it.
     pub(super) fn drift(&self) -> Option<Drift> {
         let near: Vec<usize> = self
             .fit
@@ -113,7 +116,7 @@ impl RateSearch {
         let later = self.interval_of(second, lowest..highest);
         let share = later.rate / earlier.rate - 1.0;
         let widths = (later.high - later.low).hypot(earlier.high - earlier.low);
-        let error = widths / (2.0 * 1.96) / rate;
+        let error = widths / (2.0 * NORMAL_95) / rate;
         if share.abs() > DRIFT_ERRORS * error && share.abs() > PRINTED_SHARE {
             Some(Drift { share, later })
         } else {
@@ -121,23 +124,25 @@ impl RateSearch {
         }
     }
 
+    /// The interval that these cells alone allow, between two rates.
     pub(super) fn interval_of(&self, used: &[usize], rates: Range<f64>) -> RateInterval {
         let cells: Vec<MeasuredRate> = used
             .iter()
             .map(|number| self.cells[*number].clone())
             .collect();
-        let all: Vec<usize> = (0..cells.len()).collect();
+        let own_numbers: Vec<usize> = (0..cells.len()).collect();
         let known = self.known();
         Evidence {
             cells: &cells,
-            used: &all,
+            used: &own_numbers,
             known: &known,
             dispersion: self.fit.dispersion,
         }
         .interval(rates.start, rates.end)
     }
 
-    /// What all cells used of a credit over a base, in the order of time.
+    /// The most credit over a base rate that was in use at any time: a larger one would not have
+    /// shown.
     pub(super) fn unseen_credit(&self, base: f64) -> f64 {
         let mut used: f64 = 0.0;
         for cell in &self.served_cells {
@@ -149,7 +154,7 @@ impl RateSearch {
 
 /// A change of the rate while it was measured.
 pub(super) struct Drift {
-    /// By this share.
+    /// The later rate over the earlier one, minus one.
     share: f64,
     /// The interval of the second half.
     later: RateInterval,

@@ -1,17 +1,17 @@
-//! A rate that is offered for a while, and what the target makes of it.
+//! A rate that is offered for a while, and the late requests that it caused.
 
 use diskproof_model::rate::RateCellKind;
 
 /// A rate to offer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateCell {
-    /// What it is for.
+    /// The step of the search that asked for it.
     pub kind: RateCellKind,
     /// Requests per second, at random times.
     pub rate: f64,
-    /// Time before it counts, in seconds.
+    /// The time before requests count, in seconds.
     pub warmup_s: f64,
-    /// Time that counts, in seconds.
+    /// The time during which requests count, in seconds.
     pub time_s: f64,
     /// Length of the batches in which late requests are counted, in seconds.
     pub batch_s: f64,
@@ -19,25 +19,25 @@ pub struct RateCell {
     pub give_up_s: f64,
 }
 
-/// Requests of one batch.
+/// The requests of one batch. A cell is divided into batches to see clusters of late requests.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Batch {
-    /// All that were to start in it.
+    /// Requests that were to start in the batch.
     pub requests: f64,
     /// Those that were late.
     pub late: f64,
 }
 
-/// A cell, and what it gave.
+/// A cell with its measured batches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredRate {
-    /// What was offered.
+    /// The rate that was offered.
     pub cell: RateCell,
-    /// The batches of its time that counts.
+    /// The batches of the counted time.
     pub batches: Vec<Batch>,
     /// Requests per second that were served.
     pub served: f64,
-    /// Whether a request had waited for too long.
+    /// The cell ended early, because a request waited for longer than `give_up_s`.
     pub is_over: bool,
     /// When it began, in seconds after the start of the search.
     pub start_s: f64,
@@ -45,12 +45,16 @@ pub struct MeasuredRate {
     pub end_s: f64,
 }
 
-/// A share of late requests that no slope explains: at least this, or ten times the promise.
+/// From this share of late requests on a cell is saturated in any case.
 const SATURATED_SHARE: f64 = 0.1;
+/// A share of late requests must be this many times the promised one, or no slope explains it.
 const SATURATED_TIMES: f64 = 10.0;
-/// Late requests spread over this share of the batches are no single cluster.
+/// Late requests in at least this share of the batches are not a single cluster.
 const SPREAD: f64 = 0.4;
+/// With fewer late requests their spread is not judged.
 const SPREAD_LATE_MIN: f64 = 100.0;
+/// A batch is late if its share of late requests exceeds the promised one so many times.
+const LATE_BATCH_TIMES: f64 = 3.0;
 
 impl MeasuredRate {
     pub(super) fn rate(&self) -> f64 {
@@ -65,7 +69,7 @@ impl MeasuredRate {
         self.batches.iter().map(|batch| batch.late).sum()
     }
 
-    /// Whether it was paced to find the limit, and not to exceed it.
+    /// Whether its rate was chosen to find the limit, and not to exceed it.
     pub(super) fn measures_the_limit(&self) -> bool {
         match self.cell.kind {
             RateCellKind::Curve
@@ -77,8 +81,8 @@ impl MeasuredRate {
         }
     }
 
-    /// Whether it is so far above the promise that it only says where the limit is not: many
-    /// requests were late, and not all in one cluster.
+    /// Whether it is so far above the limit that it only bounds the answer: many requests were
+    /// late, and not all in one cluster.
     pub(super) fn is_saturated(&self, late_share: f64) -> bool {
         let (late, requests) = (self.late(), self.requests());
         let many = SATURATED_TIMES * late_share;
@@ -88,7 +92,7 @@ impl MeasuredRate {
         let late_batches = self
             .batches
             .iter()
-            .filter(|batch| batch.late > 3.0 * late_share * batch.requests)
+            .filter(|batch| batch.late > LATE_BATCH_TIMES * late_share * batch.requests)
             .count();
         late > many * requests
             && late >= SPREAD_LATE_MIN

@@ -1,4 +1,4 @@
-//! The first steps of a search: the rate doubles until it is not served, more than is served is
+//! The first steps of a search: the rate doubles until it is not served, then more than that is
 //! offered, and a coarse curve gives a first guess.
 
 use super::cell::{MeasuredRate, RateCell};
@@ -6,44 +6,45 @@ use super::fit::{FIRST_SLOPE, RateInterval};
 use super::{BATCH_S, Phase, RateSearch, SATURATION_TIMES, SERVED_MIN, SearchStep, WARMUP_S};
 use diskproof_model::rate::RateCellKind;
 
-/// The first rate of the doubling, and the one at which it ends in any case, per second.
+/// The first rate of the doubling, per second.
 const FIRST_RATE: f64 = 20.0;
-/// See [`FIRST_RATE`].
+/// The doubling ends at this rate in any case, per second.
 const LAST_RATE: f64 = 300_000.0;
-/// Length of a cell of the doubling.
+/// The length of a cell of the doubling, in seconds.
 const DOUBLING_S: f64 = 2.0;
-/// A shorter cell has so many requests at least.
+/// A cell of the doubling may be shorter if it still has this many requests.
 const DOUBLING_REQUESTS: f64 = 40.0;
-/// Fewer arrivals than intended are allowed by so many standard deviations of a Poisson process.
+/// By chance, arrivals may be fewer by this many standard deviations of a Poisson process.
 const DOUBLING_DEVIATIONS: f64 = 2.0;
-/// A rate of which less is served is too high, unless [`GAIN_MIN`] times as much is served as
-/// before.
+/// A rate is too high if less than this share of it is served, and less than [`GAIN_MIN`] times the
+/// best rate that was served before.
 const SERVED_SHARE: f64 = 0.9;
 /// See [`SERVED_SHARE`].
 const GAIN_MIN: f64 = 1.05;
-/// Length of a saturated cell.
+/// The length of a saturated cell, in seconds.
 const SATURATION_S: f64 = 10.0;
 /// Two saturated cells: the first uses up short credits.
 const SATURATIONS: u32 = 2;
 /// What is served when saturated is at least this share of the best of the doubling.
 const SATURATED_SHARE_MIN: f64 = 0.1;
-/// Rates of a round of the curve, evenly up to what is served when saturated.
+/// A round of the curve has this many rates, evenly spaced up to the saturated rate.
 const CURVE_POINTS: u32 = 10;
-/// Rounds of the curve.
+/// The number of rounds of the curve.
 const CURVE_ROUNDS: u32 = 2;
-/// Length of a cell of the curve.
+/// The length of a cell of the curve, in seconds.
 const CURVE_S: f64 = 2.0;
 /// Its length where fewer than [`CURVE_SLOW_RATE`] requests per second are served.
 const CURVE_SLOW_S: f64 = 4.0;
 /// See [`CURVE_SLOW_S`].
 const CURVE_SLOW_RATE: f64 = 250.0;
-/// Late share below the first guess, over the promised one.
+/// The assumed late share below the first guess, as a multiple of the promised one.
 const FEW_LATE: f64 = 1.0 / 3.0;
-/// Late share above the first guess, over the promised one.
+/// The assumed late share above the first guess, as a multiple of the promised one.
 const MANY_LATE: f64 = 5.0;
-/// The most that [`MANY_LATE`] may make of it.
+/// The late share above the first guess is at most this.
 const MANY_LATE_MAX: f64 = 0.5;
-/// The first guess where even the lowest rate of the curve was too high, over the saturated rate.
+/// If even the lowest rate of the curve was too high, the first guess is this share of the
+/// saturated rate.
 const GUESS_SHARE_MIN: f64 = 0.08;
 
 impl RateSearch {
@@ -142,7 +143,7 @@ impl RateSearch {
         self.next_of_curve(left)
     }
 
-    /// The rate at which the curve changes most probably from few late requests to many.
+    /// The rate at which the curve most probably changes from few late requests to many.
     pub(super) fn first_guess(&self) -> f64 {
         let mut curve: Vec<&MeasuredRate> = self
             .cells
@@ -152,18 +153,20 @@ impl RateSearch {
         curve.sort_by(|a, b| a.rate().total_cmp(&b.rate()));
         let few = self.promise.late_share * FEW_LATE;
         let many = (self.promise.late_share * MANY_LATE).min(MANY_LATE_MAX);
-        let mut best = (f64::NEG_INFINITY, 0);
+        let mut best_log_likelihood = f64::NEG_INFINITY;
+        let mut best_change = 0;
         for change in 0..=curve.len() {
             let mut log_likelihood = 0.0;
-            for (place, cell) in curve.iter().enumerate() {
-                let share = if place < change { few } else { many };
+            for (index, cell) in curve.iter().enumerate() {
+                let share = if index < change { few } else { many };
                 log_likelihood += cell.late() * share.ln() - cell.requests().max(1.0) * share;
             }
-            if log_likelihood > best.0 {
-                best = (log_likelihood, change);
+            if log_likelihood > best_log_likelihood {
+                best_log_likelihood = log_likelihood;
+                best_change = change;
             }
         }
-        match best.1 {
+        match best_change {
             0 => GUESS_SHARE_MIN * self.saturated,
             last if last == curve.len() => self.saturated,
             change => (curve[change - 1].rate() * curve[change].rate()).sqrt(),

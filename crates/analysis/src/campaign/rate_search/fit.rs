@@ -1,6 +1,6 @@
-//! What the cells of a rate search say together: the rate at which the promised share of requests
-//! is late, with its 95 % interval. A grid of rates and slopes is weighed by the likelihood of the
-//! late requests, which are over-dispersed, because lateness comes in clusters.
+//! The fit of a rate search: the rate at which the promised share of requests is late, with its
+//! 95 % interval. The likelihood of the late requests weighs a grid of rates and slopes. Late
+//! requests come in clusters, so their counts are over-dispersed.
 
 use super::cell::MeasuredRate;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use std::ops::Range;
 /// ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dispersion {
-    /// Of cells at or below the wanted rate.
+    /// In cells at or below the border.
     pub(super) below: f64,
-    /// Of cells above it.
+    /// In cells above the border.
     pub(super) above: f64,
-    /// What was seen below it, without what heavy traffic alone explains.
+    /// In cells below the border, without the addition for heavy traffic.
     pub(super) seen: f64,
-    /// The rate that parts them.
+    /// Just above the guess of the wanted rate.
     pub(super) border: f64,
 }
 
@@ -47,23 +47,24 @@ pub(super) struct RateInterval {
     pub(super) rate: f64,
     /// Upper end.
     pub(super) high: f64,
-    /// The derivative of the logarithm of the late share by that of the rate.
+    /// The elasticity of the late share: the derivative of its logarithm by the logarithm of the
+    /// rate.
     pub(super) slope: f64,
 }
 
-/// What is known after some cells.
+/// The result of a fit to some cells.
 #[derive(Debug, Clone)]
 pub(super) struct Fit {
     pub(super) interval: RateInterval,
     pub(super) dispersion: Dispersion,
-    /// Numbers of the cells that lie near enough to measure the slope.
+    /// Indices of the cells that are near enough to the wanted rate to show the slope.
     pub(super) used: Vec<usize>,
-    /// Independent late episodes in them.
+    /// The number of independent late episodes in these cells.
     pub(super) episodes: f64,
 }
 
 impl Fit {
-    /// Before the first cell.
+    /// The state before the first cell.
     pub(super) fn unknown() -> Self {
         Self {
             interval: RateInterval {
@@ -87,39 +88,50 @@ impl Fit {
 /// The slope until cells show one.
 pub(super) const FIRST_SLOPE: f64 = 10.0;
 
-/// What a search knows before a fit.
+/// The inputs of a fit besides the cells.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known {
     /// The share of requests that may be late.
     pub(super) late_share: f64,
-    /// What the target served when it was saturated, per second.
+    /// The rate that the target served when it was saturated, per second.
     pub(super) saturated: f64,
     /// The first guess of the wanted rate.
     pub(super) rate: f64,
-    /// And of the slope.
+    /// The first guess of the slope.
     pub(super) slope: f64,
 }
 
-/// Cells within this over the slope of the guess measure it; the others only say above or below.
+/// Cells within this multiple of 1/slope around the guess show the slope. The others only show
+/// that the wanted rate is above or below theirs.
 const NEAR: f64 = 1.6;
+/// The width of that range is at least this share of the rate.
 const NEAR_MIN: f64 = 0.01;
+/// It is at most this share of the rate.
 const NEAR_MAX: f64 = 0.28;
-/// Fits in turn, each from the guess of the one before.
+/// The fit is repeated this often, each time from the guess of the one before.
 const ROUNDS: usize = 3;
-/// Of what is seen just above the wanted rate, at least this share is assumed below it.
+/// The dispersion below the wanted rate is at least this share of that just above it.
 const SEEN_ABOVE: f64 = 0.5;
 /// Any queue clusters its late requests by this over the square of its idle share near saturation,
 /// found by simulation of M/M/c, M/D/c and M/G/c (1.4 to 2.3).
 const HEAVY_TRAFFIC: f64 = 1.5;
-/// A use of the target beyond which it counts as saturated.
+/// A target with a higher use counts as saturated.
 const USE_MAX: f64 = 0.985;
-/// Few independent episodes widen the interval, as Student's t does.
+/// The interval is wider by this over the number of independent episodes, similar to Student's t.
 const STUDENT: f64 = 2.0;
+/// The grid begins at this share of the saturated rate.
+const GRID_FROM: f64 = 0.03;
+/// It ends above the saturated rate by this many standard deviations of a count of one second.
+const GRID_TO_DEVIATIONS: f64 = 0.3;
+/// Cells up to this multiple of the guess count as below it.
+const BORDER: f64 = 1.005;
+/// Cells above the guess are just above it up to this multiple of the promised late share.
+const JUST_ABOVE_TIMES: f64 = 4.0;
 
-/// The rate that these cells allow.
+/// Fits the wanted rate to these cells.
 pub(super) fn fit(cells: &[MeasuredRate], known: Known) -> Fit {
-    let lowest = 0.03 * known.saturated;
-    let highest = known.saturated * (1.0 + 0.3 / known.saturated.sqrt());
+    let lowest = GRID_FROM * known.saturated;
+    let highest = known.saturated * (1.0 + GRID_TO_DEVIATIONS / known.saturated.sqrt());
     let mut guess = known;
     let mut used = Vec::new();
     let mut dispersion = Dispersion {
@@ -158,7 +170,7 @@ fn near_cells(cells: &[MeasuredRate], guess: &Known) -> Vec<usize> {
 }
 
 fn dispersion_of(cells: &[MeasuredRate], used: &[usize], guess: &Known) -> Dispersion {
-    let border = 1.005 * guess.rate;
+    let border = BORDER * guess.rate;
     let (mut below, mut above, mut just_above) = (Vec::new(), Vec::new(), Vec::new());
     for number in used {
         let cell = &cells[*number];
@@ -170,7 +182,7 @@ fn dispersion_of(cells: &[MeasuredRate], used: &[usize], guess: &Known) -> Dispe
             continue;
         }
         above.push(cell);
-        if cell.late() <= 4.0 * guess.late_share * cell.requests() {
+        if cell.late() <= JUST_ABOVE_TIMES * guess.late_share * cell.requests() {
             just_above.push(cell);
         }
     }
@@ -185,11 +197,11 @@ fn dispersion_of(cells: &[MeasuredRate], used: &[usize], guess: &Known) -> Dispe
     }
 }
 
-/// Late requests with which a variance is known.
+/// With fewer late requests their variance is unknown.
 const LATE_MIN: f64 = 3.0;
 
-/// The variance of the late requests of batches over that of independent ones, of batches of one,
-/// two and four together: the largest; at least 1.
+/// The variance of late requests in batches over that of independent ones; at least 1. Batches are
+/// taken singly, in twos and in fours, and the largest ratio counts.
 pub(super) fn over_dispersion(cells: &[&MeasuredRate]) -> f64 {
     let mut largest: f64 = 1.0;
     for merged in [1, 2, 4] {
@@ -219,7 +231,8 @@ pub(super) fn over_dispersion(cells: &[&MeasuredRate]) -> f64 {
     largest
 }
 
-/// How much worse the cells fit than chance explains, and the number of independent late episodes.
+/// How many times worse the cells fit than chance explains, and the number of independent late
+/// episodes.
 fn misfit(
     cells: &[MeasuredRate],
     used: &[usize],
@@ -249,12 +262,12 @@ fn misfit(
     (misfit, episodes / misfit)
 }
 
-/// The finer grid begins at this share of the lower end of the coarse interval.
+/// The finer grid begins at this multiple of the lower end of the coarse interval.
 const FINER_FROM: f64 = 0.8;
-/// It ends at this over the upper end.
+/// It ends at this multiple of the upper end.
 const FINER_TO: f64 = 1.25;
 
-/// The interval on the whole range of rates, then once more on a finer grid around it.
+/// The interval on the whole range of rates, then on a finer grid around the result.
 fn refined(
     cells: &[MeasuredRate],
     used: &[usize],
@@ -275,28 +288,32 @@ fn refined(
     )
 }
 
-/// Rates and slopes of the grid.
+/// Rates of the grid.
 const RATES: usize = 161;
+/// Slopes of the grid.
 const SLOPES: usize = 31;
+/// The lowest slope of the grid: lateness that hardly grows with the rate.
 const SLOPE_MIN: f64 = 0.15;
+/// The highest slope of the grid: lateness that begins at a step.
 const SLOPE_MAX: f64 = 600.0;
-/// The prior of the slope: that of a queue, which grows with its use, within so many e-folds.
+/// The prior expects this multiple of the slope of a queue, which grows with the use of the target.
 const SLOPE_PRIOR: f64 = 0.65;
+/// The standard deviation of that prior, in e-folds.
 const SLOPE_SPREAD: f64 = 0.6;
-/// What a cell far from the wanted rate says counts no more than this, in natural logarithms.
+/// A cell far from the wanted rate weighs at most this much, in natural logarithms.
 const FAR_MAX: f64 = 8.0;
 
-/// Cells, with what is assumed of them.
+/// The cells of a fit, with what is assumed about them.
 pub(super) struct Evidence<'a> {
     pub(super) cells: &'a [MeasuredRate],
-    /// Numbers of the cells that measure the slope.
+    /// Indices of the cells that show the slope.
     pub(super) used: &'a [usize],
     pub(super) known: &'a Known,
     pub(super) dispersion: Dispersion,
 }
 
 impl Evidence<'_> {
-    /// The posterior interval of the wanted rate between two rates.
+    /// The posterior 95 % interval of the wanted rate between two rates.
     pub(super) fn interval(&self, lowest: f64, highest: f64) -> RateInterval {
         let rates = log_spaced(lowest, highest, RATES);
         let slopes = log_spaced(SLOPE_MIN, SLOPE_MAX, SLOPES);
@@ -312,10 +329,10 @@ impl Evidence<'_> {
         let best = grid.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut by_rate = vec![0.0; RATES];
         let mut by_slope = vec![0.0; SLOPES];
-        for (place, log_weight) in grid.iter().enumerate() {
+        for (index, log_weight) in grid.iter().enumerate() {
             let weight = (log_weight - best).exp();
-            by_rate[place / SLOPES] += weight;
-            by_slope[place % SLOPES] += weight;
+            by_rate[index / SLOPES] += weight;
+            by_slope[index % SLOPES] += weight;
         }
         RateInterval {
             low: rates[quantile(&by_rate, 0.025)],
@@ -331,7 +348,7 @@ impl Evidence<'_> {
         rate.ln() - 0.5 * ((slope / usual).ln() / SLOPE_SPREAD).powi(2)
     }
 
-    /// The cells that measure the slope, each added up once for the whole grid.
+    /// The cells that show the slope, each added up once for the whole grid.
     fn near(&self) -> Vec<WeighedCell> {
         let mut near = Vec::new();
         for number in self.used {
@@ -344,7 +361,7 @@ impl Evidence<'_> {
         near
     }
 
-    /// The other cells: those that ended early, and those that measure no slope.
+    /// The other cells: those that ended early, and those that show no slope.
     fn far(&self) -> Vec<WeighedCell> {
         let mut far = Vec::new();
         for (number, cell) in self.cells.iter().enumerate() {
@@ -355,7 +372,7 @@ impl Evidence<'_> {
         far
     }
 
-    /// Of the late requests of the cells near the wanted rate.
+    /// The log-likelihood of the late requests in the cells near the wanted rate.
     fn likelihood(&self, near: &[WeighedCell], rate: f64, slope: f64) -> f64 {
         let mut sum = 0.0;
         for cell in near {
@@ -366,7 +383,7 @@ impl Evidence<'_> {
         sum
     }
 
-    /// What the other cells say: that the wanted rate is above theirs, or below.
+    /// The log-weight of the other cells, which show that the wanted rate is above or below theirs.
     fn sides(&self, far: &[WeighedCell], rate: f64) -> f64 {
         let mut sum = 0.0;
         for cell in far {
@@ -400,7 +417,7 @@ struct WeighedCell {
     rate: f64,
     requests: f64,
     late: f64,
-    /// How much more its late requests vary than if they were independent.
+    /// The over-dispersion of its late requests.
     phi: f64,
     is_over: bool,
 }
@@ -420,18 +437,18 @@ impl WeighedCell {
 fn log_spaced(lowest: f64, highest: f64, count: usize) -> Vec<f64> {
     let step = (highest / lowest).ln() / (count - 1) as f64;
     (0..count)
-        .map(|place| lowest * (step * place as f64).exp())
+        .map(|index| lowest * (step * index as f64).exp())
         .collect()
 }
 
-/// The first place up to which this share of the weights lies.
+/// The first index up to which at least this share of the weights lies.
 fn quantile(weights: &[f64], share: f64) -> usize {
     let total: f64 = weights.iter().sum();
     let mut sum = 0.0;
-    for (place, weight) in weights.iter().enumerate() {
+    for (index, weight) in weights.iter().enumerate() {
         sum += weight;
         if sum >= share * total {
-            return place;
+            return index;
         }
     }
     weights.len() - 1

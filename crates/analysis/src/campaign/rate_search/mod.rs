@@ -25,29 +25,29 @@ pub use cell::{Batch, MeasuredRate, RateCell};
 use diskproof_model::rate::{LoadOutcome, RateCellKind};
 use fit::{Fit, Known, fit};
 
-/// What is promised.
+/// The promise that the rate has to keep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatePromise {
-    /// The share of requests that may be late: 0.01 of a p99.
+    /// The share of requests that may be late: 0.01 promises a 99th percentile.
     pub late_share: f64,
-    /// A request is late that takes longer than this, in seconds.
+    /// Requests that take longer than this are late, in seconds.
     pub limit_s: f64,
 }
 
-/// How long a search takes.
+/// The lengths of a search and its cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateSearchTimes {
-    /// Everything, in seconds.
+    /// The whole search, in seconds.
     pub total_s: f64,
-    /// The hold at the lower end.
+    /// The hold at the lower end of the interval, in seconds.
     pub hold_s: f64,
-    /// The length of every other cell over its usual one.
+    /// The length of every other cell as a multiple of its usual length; at most 1.
     pub pace: f64,
 }
 
 /// The time for which the lengths of the cells were fixed, in seconds.
 const USUAL_TOTAL_S: f64 = 420.0;
-/// The hold in it.
+/// The length of the hold in a search of that time, in seconds.
 const USUAL_HOLD_S: f64 = 60.0;
 
 impl RateSearchTimes {
@@ -69,37 +69,38 @@ impl Default for RateSearchTimes {
     }
 }
 
-/// What comes next.
+/// The next step of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SearchStep {
-    /// This is to be measured.
+    /// Measure this cell next.
     Cell(RateCell),
-    /// The search is over.
+    /// The search is over, with this answer.
     Answer(RateAnswer),
 }
 
-/// What a search found.
+/// The answer of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateAnswer {
-    /// How reliable the rate is.
+    /// Whether the rate is proven, and if not, why.
     pub outcome: LoadOutcome,
     /// Lower end of the 95 % interval, per second.
     pub low: f64,
     /// The rate at which exactly the promised share is late.
     pub rate: f64,
-    /// Upper end.
+    /// Upper end of the 95 % interval, per second.
     pub high: f64,
-    /// What the target served when it was offered more than it could, per second.
+    /// The rate that the target served when it was offered more, per second.
     pub saturated: f64,
-    /// The derivative of the logarithm of the late share by that of the rate.
+    /// The elasticity of the late share: the derivative of its logarithm by the logarithm of the
+    /// rate.
     pub slope: f64,
     /// Independent late episodes that the interval rests on.
     pub episodes: f64,
-    /// The control; `None` where nothing above the interval can be told from it.
+    /// The control; `None` where no control was measured.
     pub control: Option<RateControl>,
-    /// By which share the rate changed while it was measured, where that is no chance.
+    /// The change of the rate during the search, as a share; `None` where chance explains it.
     pub drift: Option<f64>,
-    /// How often the target fell for good, as when a credit is used up.
+    /// The number of times that the target became slower for good, as when a credit is used up.
     pub falls: u32,
     /// A credit of more requests than this, over a base of half the rate, would not have shown.
     pub unseen_credit: f64,
@@ -108,34 +109,34 @@ pub struct RateAnswer {
 /// A rate above the interval, at which the promise must break.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateControl {
-    /// Over the rate of the answer.
+    /// Its rate as a multiple of the rate of the answer.
     pub factor: f64,
-    /// Share of late requests there; `None` where a request waited for too long.
+    /// The share of late requests; `None` where a request waited for too long.
     pub late_share: Option<f64>,
-    /// Whether the promise broke.
+    /// Whether the promise broke, as it should.
     pub failed: bool,
 }
 
-/// Length of a batch, in a search of the usual time.
+/// The length of a batch, in a search of the usual time.
 const BATCH_S: f64 = 1.0;
-/// Length of a warm-up, in a search of the usual time.
+/// The length of a warm-up, in a search of the usual time.
 const WARMUP_S: f64 = 0.5;
-/// Batch, warm-up and the longest wait last so many times the limit at least.
+/// Batch, warm-up and the longest wait last at least this many times the latency limit.
 const LIMITS: f64 = 10.0;
-/// A request waits for so long before a cell gives up.
+/// A cell ends when a request has waited for this long, in seconds.
 const GIVE_UP_S: f64 = 1.0;
-/// What is offered to saturate, over the best that was served.
+/// To saturate the target, this multiple of the best served rate is offered.
 const SATURATION_TIMES: f64 = 1.3;
-/// A target that answers nothing counts as one that answers so many a second.
+/// A target that answers nothing counts as one that answers this many requests per second.
 const SERVED_MIN: f64 = 0.001;
-/// The lowest rate near the limit, over what is served when saturated.
+/// The lowest rate near the limit, as a share of the saturated rate.
 const NEAR_RATE_MIN: f64 = 0.05;
-/// Cells of a control.
+/// The most cells of a control.
 const CONTROLS_MAX: usize = 3;
-/// Length of one.
+/// The length of such a cell, in seconds.
 const CONTROL_S: f64 = 12.0;
 
-/// Where a search stands: what it measures now.
+/// The step that a search measures now.
 #[derive(Debug, Clone)]
 enum Phase {
     Doubling,
@@ -146,9 +147,9 @@ enum Phase {
         left: Vec<f64>,
     },
     Near,
-    /// A rate below the interval was too high: once more.
+    /// A rate below the interval was too high, and is measured once more.
     Repeated,
-    /// It was too high again: the target is slower now.
+    /// It was too high again: the target became slower.
     Fallen,
     Hold,
     Control {
@@ -156,38 +157,38 @@ enum Phase {
     },
 }
 
-/// A search.
+/// A search, driven by [`RateSearch::next`].
 #[derive(Debug, Clone)]
 pub struct RateSearch {
     promise: RatePromise,
     times: RateSearchTimes,
     order: RandomOrder,
     phase: Phase,
-    /// Cells that count.
+    /// Cells that the fit uses; those from before a fall are dropped.
     cells: Vec<MeasuredRate>,
-    /// What every cell served, for the credit that would not have shown.
+    /// The served rate of every cell, for the credit that would not have shown.
     served_cells: Vec<ServedCell>,
     /// Seconds since the start of the search.
     now_s: f64,
-    /// The longest time between two cells: what was in flight at the end of the one before, and
-    /// what it takes to begin another.
+    /// The longest gap between two cells.
     between_s: f64,
-    /// The most that was served while the rate doubled.
+    /// The highest rate that was served while the rate doubled.
     best_served: f64,
     saturated: f64,
     fit: Fit,
-    /// Near cells since the target fell last, and at the last hold.
+    /// Near cells since the target last became slower.
     near_cells: usize,
+    /// The same number at the last hold.
     near_cells_at_hold: usize,
     holds: u32,
-    /// The rate of the last hold, where that did not break the promise.
+    /// The rate of the last hold, unless that hold broke the promise.
     held: Option<f64>,
     falls: u32,
     control_factor: Option<f64>,
     control: Option<RateControl>,
 }
 
-/// What a cell served, for how long.
+/// The rate that a cell served, and for how long.
 #[derive(Debug, Clone, Copy)]
 struct ServedCell {
     served: f64,
@@ -195,7 +196,7 @@ struct ServedCell {
 }
 
 impl RateSearch {
-    /// Nothing is measured yet.
+    /// A search before its first cell. `seed` decides the order of the curve.
     pub fn new(promise: RatePromise, times: RateSearchTimes, seed: u64) -> Self {
         Self {
             promise,
@@ -219,7 +220,8 @@ impl RateSearch {
         }
     }
 
-    /// What comes after the cell that was asked for last; `None` before the first.
+    /// Takes the measurement of the cell that was last asked for, and returns the next step. The
+    /// first call passes `None`.
     pub fn next(&mut self, measured: Option<MeasuredRate>) -> SearchStep {
         let Some(measured) = measured else {
             return SearchStep::Cell(self.first_cell());
@@ -242,13 +244,12 @@ impl RateSearch {
         }
     }
 
-    /// So many seconds in a search of the usual time.
+    /// Scales a length that was fixed for a search of the usual time.
     fn scaled_s(&self, usual_s: f64) -> f64 {
         self.times.pace * usual_s
     }
 
-    /// A batch is at least a second of a search of the usual time, so that it holds several
-    /// requests.
+    /// The length of a batch. It has to hold several requests.
     fn batch_s(&self) -> f64 {
         (LIMITS * self.promise.limit_s).max(self.scaled_s(BATCH_S))
     }
@@ -257,7 +258,7 @@ impl RateSearch {
         (LIMITS * self.promise.limit_s).max(self.scaled_s(WARMUP_S))
     }
 
-    /// A request that waits for so long shows that more is offered than is served.
+    /// A request that waits for this long shows that more is offered than is served.
     fn give_up_s(&self) -> f64 {
         (LIMITS * self.promise.limit_s).max(GIVE_UP_S)
     }

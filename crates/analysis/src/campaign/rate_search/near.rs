@@ -8,45 +8,45 @@ use super::{
 };
 use diskproof_model::rate::RateCellKind;
 
-/// Length of a cell near the limit.
+/// The length of a cell near the limit, in seconds.
 pub(super) const NEAR_S: f64 = 10.0;
-/// Where near cells lie, in units of the distance that the slope allows.
+/// The rates of near cells around the current answer, in units of 1/slope.
 const NEAR_PLACES: [f64; 6] = [-0.8, 0.8, 0.0, 0.8, -0.8, 0.0];
-/// That distance is at least this share of the rate.
+/// One unit is at least this share of the rate.
 const DISTANCE_MIN: f64 = 0.005;
-/// And at most this one.
+/// One unit is at most this share of the rate.
 const DISTANCE_MAX: f64 = 0.18;
-/// The highest rate of a near cell, over what is served when saturated.
+/// The highest rate of a near cell, as a multiple of the saturated rate.
 const NEAR_RATE_MAX: f64 = 1.2;
-/// Near cells before the first hold.
+/// At least this many near cells come before the first hold.
 const NEAR_MIN: usize = 8;
-/// Near cells between a hold that failed and the next one.
+/// At least this many near cells come between a failed hold and the next one.
 const NEAR_AGAIN_MIN: usize = 4;
-/// Half of the interval over the rate that is narrow enough.
+/// An interval is narrow enough if half of it is below this share of the rate.
 const NARROW_SHARE: f64 = 0.015;
-/// A near cell that gave up below the interval is repeated once so many have been measured.
+/// A near cell that gave up below the interval is repeated, but only after this many near cells.
 const REPEATED_AFTER: usize = 2;
-/// Length of a repeated cell.
+/// The length of a repeated cell, in seconds.
 const REPEATED_S: f64 = 5.0;
-/// No more is served when saturated than this over a rate at which a request gave up.
+/// After a request gave up at a rate, at most this multiple of that rate counts as saturated.
 const OVER_TIMES: f64 = 1.02;
-/// Rates from this share of another one on count as the same.
+/// Another rate counts as the same from this share of it on.
 const SAME_RATE_SHARE: f64 = 0.995;
-/// Length of the cell that saturates a target which became slower.
+/// The length of the cell that saturates a target which became slower, in seconds.
 const FALLEN_S: f64 = 6.0;
-/// Its warm-up.
+/// The warm-up of that cell, in seconds.
 const FALLEN_WARMUP_S: f64 = 2.0;
-/// It ends when a request has waited for so long.
+/// That cell ends when a request has waited for this long, in seconds.
 const FALLEN_GIVE_UP_S: f64 = 4.0;
-/// What is offered in it, over what was served before.
+/// It offers this multiple of the rate that was served before.
 const FALLEN_TIMES: f64 = 1.1;
-/// What is served then is at least this share of what was served before.
+/// The rate that it serves counts as at least this share of the earlier one.
 const FALLEN_SHARE_MIN: f64 = 0.01;
-/// The guess after it, over what is served then.
+/// The guess after it, as a share of the rate that it served.
 const FALLEN_GUESS_SHARE: f64 = 0.85;
 
 impl RateSearch {
-    /// What the hold and the control need.
+    /// The time that the hold and the control need, in seconds.
     pub(super) fn reserve_s(&self) -> f64 {
         let between_s = (CONTROLS_MAX + 1) as f64 * self.between_s;
         self.times.hold_s
@@ -88,7 +88,8 @@ impl RateSearch {
         self.learn_near()
     }
 
-    /// Takes the last near cell into account. What passed at such a rate before was credit or luck.
+    /// Refits with the last near cell. If that cell is saturated, cells that kept the promise at
+    /// such a rate were due to credit or luck, and are dropped.
     pub(super) fn learn_near(&mut self) -> SearchStep {
         let promised = self.promise.late_share;
         let last_near = self
@@ -114,13 +115,13 @@ impl RateSearch {
         self.refit();
         self.near_cells += 1;
         let interval = &self.fit.interval;
-        let least = if self.holds == 0 {
+        let cells_min = if self.holds == 0 {
             NEAR_MIN
         } else {
             self.near_cells_at_hold + NEAR_AGAIN_MIN
         };
         let is_narrow = (interval.high - interval.low) / 2.0 / interval.rate < NARROW_SHARE;
-        if self.near_cells >= least && is_narrow {
+        if self.near_cells >= cells_min && is_narrow {
             return self.hold();
         }
         self.next_near()
@@ -146,7 +147,7 @@ impl RateSearch {
         })
     }
 
-    /// The target is slower than it was: forgets all that was before.
+    /// Forgets all cells from before the target became slower.
     pub(super) fn after_fallen(&mut self, measured: MeasuredRate) -> SearchStep {
         self.saturated = measured
             .served

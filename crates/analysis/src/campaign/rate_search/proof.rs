@@ -1,5 +1,5 @@
-//! The end of a search: the lower end of the interval is held, and above the upper one a control
-//! must break the promise.
+//! The end of a search: a hold at the lower end of the interval, and above the upper end a control
+//! that must break the promise.
 
 use super::cell::MeasuredRate;
 use super::fit::over_dispersion;
@@ -7,25 +7,28 @@ use super::near::NEAR_S;
 use super::{CONTROL_S, CONTROLS_MAX, NEAR_RATE_MIN, Phase, RateControl, RateSearch, SearchStep};
 use diskproof_model::rate::RateCellKind;
 
-/// Holds of a search.
+/// The most holds of a search.
 const HOLDS_MAX: u32 = 2;
-/// A hold at less than this share of the lower end, as it is known afterwards, is repeated there.
+/// A hold is repeated if its rate was less than this share of the lower end as known afterwards.
 const HELD_SHARE: f64 = 0.95;
-/// In a hold, more requests are late than promised from so many standard deviations on.
+/// A hold breaks the promise if late requests exceed the promised share by this many standard
+/// deviations: 99 % one-sided.
 const HOLD_DEVIATIONS: f64 = 2.33;
-/// A hold with so many times the promised share did not hold, whatever chance explains.
+/// A hold also breaks it with this many times the promised share, whatever chance explains.
 const HOLD_SHARE_TIMES: f64 = 3.0;
-/// Time for what lies between the cells of a second hold and its controls.
+/// The time for gaps between the cells of a second hold and its controls, in seconds.
 const SPARE_S: f64 = 4.0;
-/// Rates of the control, over that of the answer.
+/// The rates of a control, as multiples of the rate of the answer.
 const CONTROL_FACTORS: [f64; 5] = [1.15, 1.3, 1.5, 2.0, 3.0];
-/// In a control, more requests are late than promised from so many standard deviations on.
+/// A control breaks the promise if late requests exceed the promised share by this many standard
+/// deviations: 95 % one-sided.
 const CONTROL_DEVIATIONS: f64 = 1.64;
-/// A control at this over the saturated rate shows in any case.
+/// A control at this multiple of the saturated rate breaks the promise in any case.
 const ABOVE_SATURATED_TIMES: f64 = 1.08;
-/// A control shows where it makes more requests late by so many standard deviations.
+/// A control is worth measuring if it should make more requests late by this many standard
+/// deviations.
 const SHOWN_DEVIATIONS: f64 = 2.5;
-/// The logarithm of what lateness grows by is no more than this.
+/// Lateness is assumed to grow by at most e to this power.
 const GROWTH_LN_MAX: f64 = 5.0;
 
 impl RateSearch {
@@ -58,7 +61,8 @@ impl RateSearch {
         self.begin_control()
     }
 
-    /// Whether more requests of these cells are late than promised, by so many standard deviations.
+    /// Whether more requests of these cells are late than promised, beyond so many standard
+    /// deviations.
     pub(super) fn more_are_late(
         &self,
         cells: &[&MeasuredRate],
@@ -71,7 +75,8 @@ impl RateSearch {
         late - deviations * (late.max(1.0) * phi).sqrt() > requests * self.promise.late_share
     }
 
-    /// The smallest factor above the interval that must show within the controls.
+    /// Chooses the smallest factor above the interval at which the controls should break the
+    /// promise.
     pub(super) fn begin_control(&mut self) -> SearchStep {
         let interval = self.fit.interval;
         for factor in CONTROL_FACTORS {

@@ -1,57 +1,57 @@
-//! Targets with known truth for the tests of the search: a station of servers that is fed at random
-//! times, in virtual time, one loop a request.
+//! Targets with known truth for the tests of the search: a station of servers with random arrivals,
+//! in virtual time.
 
 use super::{Batch, MeasuredRate, RateAnswer, RateCell, RateCellKind, RateSearch, SearchStep};
 use crate::fixture::test_rng::TestRng;
 
-/// How long a server takes.
+/// The distribution of service times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
-    /// Exponentially distributed.
+    /// Exponential.
     Exponential,
-    /// Always the same.
+    /// Every service takes the same time.
     Constant,
-    /// Lognormally, with a standard deviation of 0.7 in the logarithm.
+    /// Lognormal, with a standard deviation of 0.7 in the logarithm.
     HeavyTailed,
 }
 
-/// Times in which nothing is answered.
+/// Recurring times during which no request is served.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stalls {
-    /// Length of one, in seconds.
+    /// The length of one, in seconds.
     pub length_s: f64,
-    /// From the start of one to that of the next, on average.
+    /// The average time from the start of one to that of the next, in seconds.
     pub every_s: f64,
 }
 
 /// A limiter with a credit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Credit {
-    /// Requests per second that pass for ever.
+    /// Requests per second that always pass.
     pub base: f64,
-    /// Requests beyond them.
+    /// The requests beyond them that pass from a full credit.
     pub requests: f64,
 }
 
-/// What a target is.
+/// The properties of a target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Station {
     /// Requests that are served at the same time.
     pub servers: usize,
     /// Requests per second that all servers together can serve.
     pub capacity: f64,
-    /// How long a server takes.
+    /// The distribution of the service times.
     pub service: Service,
-    /// When nothing is answered.
+    /// The stalls, if it has any.
     pub stalls: Option<Stalls>,
-    /// What limits it.
+    /// The limiter, if it has one.
     pub credit: Option<Credit>,
-    /// By which share a second it becomes slower.
+    /// It becomes slower by this share of its capacity a second.
     pub slower_per_second: f64,
 }
 
 impl Station {
-    /// Without stalls, limiter and drift.
+    /// A station without stalls, limiter and drift.
     pub fn new(servers: usize, capacity: f64, service: Service) -> Self {
         Self {
             servers,
@@ -64,22 +64,22 @@ impl Station {
     }
 }
 
-/// A target at work.
+/// A station at work, in virtual time.
 pub struct Busy {
     station: Station,
     rng: TestRng,
     now_s: f64,
-    /// When each server is free again.
+    /// The time at which each server is free again.
     free_s: Vec<f64>,
     stall_start_s: f64,
     stall_end_s: f64,
-    /// When the limiter would let the next request pass without a credit.
+    /// The time at which the limiter would let the next request pass without a credit.
     limiter_s: f64,
     limit_s: f64,
 }
 
 impl Busy {
-    /// Idle so far; a request is late after `limit_s` seconds.
+    /// An idle station. Requests that take longer than `limit_s` are late.
     pub fn new(station: Station, limit_s: f64, seed: u64) -> Self {
         let mut rng = TestRng(seed);
         let first_s = match station.stalls {
@@ -98,7 +98,7 @@ impl Busy {
         }
     }
 
-    /// Carries out a search to its answer.
+    /// Measures the cells of a search to its answer.
     pub fn carry_out(&mut self, mut search: RateSearch) -> RateAnswer {
         let mut measured = None;
         loop {
@@ -122,7 +122,7 @@ impl Busy {
         measured.late() / measured.requests()
     }
 
-    /// Is idle for a while.
+    /// Stays idle for a while.
     #[cfg(test)]
     pub(super) fn wait(&mut self, time_s: f64) {
         self.now_s += time_s;
@@ -146,8 +146,8 @@ impl Busy {
             let (start_s, done_s) = self.serve(arrival_s);
             requests += 1;
             if arrival_s >= counted_from_s {
-                let place = ((arrival_s - counted_from_s) / cell.batch_s) as usize;
-                let batch = &mut batches[place.min(count - 1)];
+                let batch_number = ((arrival_s - counted_from_s) / cell.batch_s) as usize;
+                let batch = &mut batches[batch_number.min(count - 1)];
                 batch.requests += 1.0;
                 if done_s - arrival_s > self.limit_s {
                     batch.late += 1.0;
@@ -174,7 +174,7 @@ impl Busy {
         }
     }
 
-    /// When a request of this moment starts to be served, and when it is answered.
+    /// The times at which a request of this moment starts to be served, and is answered.
     fn serve(&mut self, arrival_s: f64) -> (f64, f64) {
         let mut server = 0;
         for (number, free_s) in self.free_s.iter().enumerate() {
@@ -210,7 +210,8 @@ impl Busy {
     }
 }
 
-/// The rate at which this share of requests is late in the long run.
+/// The rate at which this share of requests is late in the long run, by bisection over simulations
+/// of so many requests each.
 pub fn true_rate(station: Station, limit_s: f64, late_share: f64, requests: f64) -> f64 {
     let unlimited = Station {
         credit: None,

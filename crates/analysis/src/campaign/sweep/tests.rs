@@ -286,7 +286,7 @@ fn cells_of_a_burst_are_measured_again() {
     let kept = rates(&volumes.kept);
     let lasting = kept
         .iter()
-        .filter(|(_, _, rate)| (rate / 1000.0 - 1.0).abs() < 0.05)
+        .filter(|kept| (kept.iops / 1000.0 - 1.0).abs() < 0.05)
         .count();
     assert!(
         lasting == kept.len(),

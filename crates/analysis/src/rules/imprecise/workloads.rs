@@ -255,7 +255,7 @@ fn judged_width(row: &Row, op: OpRow<'_>) -> f64 {
 /// How well the rate of all kinds of operation together is known.
 fn width_of_mix(row: &Row) -> Option<f64> {
     let series = headline_series(row)?;
-    let rate = estimate::rate_after(&series, row.data.wall_ns, Settling::of(row));
+    let rate = estimate::rate_after(&series, row.data.wall_ns, Settling::of_row(row));
     rate.ops.relative_half_width()
 }
 
