@@ -647,7 +647,8 @@ fn parts_in_files(
         whole => whole,
     };
     let mut parts = Vec::new();
-    // As in fio, all copies take a percentage of the file as it was found, or as the first makes it.
+    // As in fio, all copies take a percentage of the file as it was found, or as the first one
+    // makes it.
     let percent_of = root.found_bytes.or(known).or(job.extent.new_file_bytes());
     for copy in job.first_in_section..job.first_in_section + job.numjobs {
         if let Some(bytes) = job.kept_bytes() {
