@@ -651,7 +651,8 @@ fn parts_in_files(
         whole => whole,
     };
     let mut parts = Vec::new();
-    // As in fio, all copies take a percentage of the file as it was found, or as the first makes it.
+    // As in fio, all copies take a percentage of the file as it was found, or as the first one
+    // makes it.
     let percent_of = root
         .found_bytes
         .or(file_bytes)

@@ -1,5 +1,5 @@
-//! The lines of a tool about blocks that were read back wrong, where a target has several files. The
-//! record knows their places among all files together; a user looks for them in one file.
+//! The lines of a tool about blocks that were read back wrong, where a target has several files.
+//! The record knows their places among all files together; a user looks for them in one file.
 
 use crate::plan_file::KeptFile;
 use crate::tool_lines::SharedPrinter;
