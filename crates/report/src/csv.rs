@@ -268,7 +268,6 @@ fn fleet_row(
 }
 
 /// A text as one cell. Spreadsheets run text that begins with these signs as a formula (CWE-1236);
-
 /// an apostrophe prevents it.
 fn field(text: &str) -> String {
     let mut cell = clean(text);

@@ -128,7 +128,6 @@ impl Fleet {
 }
 
 /// The unit of a row: a host where all use one storage, else a disk. `asked` is the user's word;
-
 /// without it the mounts of hosts that measured together decide.
 fn row_unit(asked: Option<SumStorage>, sum: Option<&FleetSum>) -> RowUnit {
     let storage = asked.or_else(|| sum.map(|sum| sum.storage));

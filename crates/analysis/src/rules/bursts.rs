@@ -149,7 +149,6 @@ fn slowed_workloads(record: &Record) -> Vec<SlowedWorkload<'_>> {
 }
 
 /// The fall of a workload to a rate that lasts, as the rules on bursts see it, or down a slope;
-
 /// `None` where there was none, or where the disk may not be what fell.
 pub(crate) fn lasting_fall_of(record: &Record, index: usize) -> Option<LastingFall> {
     if !may_accuse_disk(record, index) {

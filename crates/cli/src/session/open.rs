@@ -23,6 +23,7 @@ use diskproof_device::{
     Admission, GuardedWriteCache, MachineCpuTime, OpenError, OpenTarget, PartOfFile, host_facts,
 };
 use diskproof_engine::{RunError, Session, measure_clock};
+use diskproof_model::budget::Budget;
 use diskproof_model::fleet::Hello;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::Plan;
@@ -90,14 +91,8 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     let facts = Arc::new(session_facts(
         &session, plan, identities, note, health, flags,
     ));
-    let journal = RunJournal::start(&flags.history, &facts, &flags.expected);
-    interrupt::end_cleanly();
-    let mut sink = Sink::new(&facts, &budget, journal, verbosity);
+    let mut sink = open_sink(&facts, &budget, &shown, view, flags).map_err(Failure::Run)?;
     let cpu_time = MachineCpuTime::now();
-    start_lines(&mut sink, &facts, &shown, flags).map_err(Failure::Run)?;
-    if view == ProgressView::Screen {
-        sink.progress.show_screen();
-    }
     if flags.prints_pieces() {
         announce(&facts)?;
     }
@@ -127,6 +122,25 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         stall_timeout,
         cpu_time,
     })
+}
+
+/// The place of the results of a run, with its journal, its lines and its screen. From now on
+/// Ctrl-C ends the run and keeps what is known.
+fn open_sink(
+    facts: &Arc<RunFacts>,
+    budget: &Arc<Budget>,
+    shown: &Shown,
+    view: ProgressView,
+    flags: &MeasuringFlags,
+) -> Result<Sink, RunError> {
+    let journal = RunJournal::start(&flags.history, facts, &flags.expected);
+    interrupt::end_cleanly();
+    let mut sink = Sink::new(facts, budget, journal, flags.verbosity());
+    start_lines(&mut sink, facts, shown, flags)?;
+    if view == ProgressView::Screen {
+        sink.progress.show_screen();
+    }
+    Ok(sink)
 }
 
 /// Announces the run on stdout, so that one which dies is known.

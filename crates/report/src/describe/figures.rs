@@ -106,7 +106,6 @@ pub(crate) fn digest(mut table: Table, rows_max: usize) -> Vec<Block> {
 }
 
 /// A warning that replaces rows that compare methods, where most of their rates are too uncertain;
-
 /// `None` where they are not.
 pub(crate) fn too_noisy<'e>(
     rates: impl Iterator<Item = &'e Estimate>,

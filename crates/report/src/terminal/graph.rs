@@ -316,7 +316,6 @@ impl Canvas {
 }
 
 /// The part of a line that lies within the unit square, by Liang and Barsky (ACM TOG 3, 1984);
-
 /// `None` where no part does.
 fn clipped(from: Place, to: Place) -> Option<(Place, Place)> {
     let (mut start, mut end) = (0.0_f64, 1.0_f64);
