@@ -39,8 +39,8 @@ use diskproof_model::trend::RunToRun;
 /// 6: every finding says what it means for the figures. Figures that are not the disk's decide no
 /// threshold, and trust is about the figures alone, not about how good the disk is.
 ///
-/// 7: a slow end of an accepted disk is told from noise by where its fast parts lie, and a figure of
-/// a search is no better than the rows that it follows from.
+/// 7: a slow end of an accepted disk is told from noise by where its fast parts lie, and a figure
+/// of a search is no better than the rows that it follows from.
 pub const JUDGING_VERSION: u32 = 7;
 
 /// Everything about a run that is not a measurement.
