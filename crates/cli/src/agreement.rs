@@ -43,7 +43,7 @@ pub(crate) fn agree(
     let mut answer = String::new();
     // An answer that cannot be read is no consent.
     let _ = io::stdin().read_line(&mut answer);
-    if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+    if answer.trim().eq_ignore_ascii_case("yes") {
         Ok(())
     } else {
         Err(Failure::Unconfirmed("nothing was changed".to_owned()))

@@ -182,8 +182,8 @@ fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &m
                     errno_name(errno)
                 ),
                 match errno {
-                    Errno::MFILE | Errno::NFILE => "raise the limit on open files (ulimit -n)",
-                    _ => "run as a user with access to them",
+                    Errno::MFILE | Errno::NFILE => "Raise the limit on open files (ulimit -n).",
+                    _ => "Run as a user with access to them.",
                 },
             );
         }

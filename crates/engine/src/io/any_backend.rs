@@ -24,7 +24,7 @@ pub enum AnyBackend {
     Null(NullBackend),
 }
 
-/// Size and use of the queue of an [`AnyBackend`].
+/// Size and use of the queue of a backend.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueConfig {
     /// Requests in flight.
