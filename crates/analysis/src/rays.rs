@@ -277,32 +277,14 @@ fn bend_text(bend: Option<RayBend>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::rate::{BreakCause, BreakLimit, LoadOutcome};
+    use crate::fixture::searched::answer;
+    use diskproof_model::rate::LoadOutcome;
 
     /// A ray whose rate is known to this share.
     fn ray(read_share: f64, rate: f64, half: f64, outcome: LoadOutcome) -> RayFigures {
         RayFigures {
             read_share,
-            load: LoadFigures {
-                outcome,
-                low: rate * (1.0 - half),
-                rate,
-                high: rate * (1.0 + half),
-                saturated: 1.1 * rate,
-                slope: 10.0,
-                episodes: 20.0,
-                held: None,
-                control: None,
-                drift: None,
-                falls: 0,
-                unseen_credit: 0.0,
-                generator_share: None,
-                generator_late_share: 0.0,
-                cause: BreakCause {
-                    limit: BreakLimit::Unknown,
-                    why: String::new(),
-                },
-            },
+            load: answer(outcome, rate, half),
         }
     }
 

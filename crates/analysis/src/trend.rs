@@ -244,6 +244,7 @@ pub fn outcome(limit: &Limit, trend: &Trend) -> ConditionOutcome {
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::fixture::searched::answer;
     use diskproof_model::figure::named;
     use diskproof_model::measurement::OpKind;
     use diskproof_model::rate::{
@@ -415,30 +416,10 @@ mod tests {
     /// A search with this answer.
     fn searched(outcome: LoadOutcome) -> Record {
         let mut record = fixture::record();
-        let figures = LoadFigures {
-            outcome,
-            low: 990.0,
-            rate: 1000.0,
-            high: 1010.0,
-            saturated: 1200.0,
-            slope: 10.0,
-            episodes: 20.0,
-            held: None,
-            control: None,
-            drift: None,
-            falls: 0,
-            unseen_credit: 0.0,
-            generator_share: None,
-            generator_late_share: 0.0,
-            cause: BreakCause {
-                limit: BreakLimit::Unknown,
-                why: String::new(),
-            },
-        };
         record.plan.origin.verb = "load".to_owned();
         record.results = vec![TaskResult::Load(Box::new(LoadRecord {
             data: LoadData::default(),
-            figures,
+            figures: answer(outcome, 1000.0, 0.01),
         }))];
         record
     }
