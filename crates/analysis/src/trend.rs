@@ -247,9 +247,7 @@ mod tests {
     use crate::fixture::searched::answer;
     use diskproof_model::figure::named;
     use diskproof_model::measurement::OpKind;
-    use diskproof_model::rate::{
-        BreakCause, BreakLimit, LoadData, LoadFigures, LoadOutcome, LoadRecord,
-    };
+    use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord};
     use diskproof_model::record::TaskResult;
 
     fn run(day: u32, values: &[(&str, f64)]) -> SavedRun {

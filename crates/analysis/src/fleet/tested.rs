@@ -84,9 +84,14 @@ impl TestedDisks {
     }
 
     /// The share of the usual rate that a disk reaches, in the direction in which it is slower;
-    /// `None` where it is like the others of its model, or too few of them are known.
+    /// `None` where it is like the others of its model, or too few of them are known. A test that
+    /// decided nothing has rates that may not be the disk's: they are not judged, and nothing is
+    /// judged by them.
     fn slower(&self, index: usize, margin: f64) -> Option<f64> {
         let disk = &self.disks[index];
+        if disk.verdict == AcceptVerdict::Undecided {
+            return None;
+        }
         let mut slowest: Option<f64> = None;
         for rate_of in [write_rate, read_rate] {
             let Some(rate) = rate_of(disk) else {
@@ -94,7 +99,7 @@ impl TestedDisks {
             };
             let mut rates = Vec::new();
             for other in &self.disks {
-                if is_same_model(disk, other) {
+                if is_same_model(disk, other) && other.verdict != AcceptVerdict::Undecided {
                     rates.extend(rate_of(other));
                 }
             }
@@ -291,6 +296,20 @@ mod tests {
         assert_eq!(outcome(&disks), Some(FleetOutcome::Differs));
         // Two do not tell which one is odd.
         assert_eq!(outcome(&judged(&records[2..4])), Some(FleetOutcome::Alike));
+    }
+
+    #[test]
+    fn rates_of_a_test_that_decided_nothing_accuse_no_disk() {
+        let mut records: Vec<Record> = (1..=6).map(|one| record(one, Fault::None)).collect();
+        for result in &mut records[3].results {
+            if let diskproof_model::record::TaskResult::Accept(accept) = result {
+                accept.figures.read_rate.as_mut().unwrap().average *= 0.7;
+                accept.figures.verdict = AcceptVerdict::Undecided;
+            }
+        }
+        let disks = judged(&records);
+        assert!(disks.iter().all(|disk| disk.slower.is_none()));
+        assert_eq!(outcome(&disks), Some(FleetOutcome::Undecided));
     }
 
     #[test]
