@@ -15,7 +15,6 @@ use diskproof_model::window::{Window, WindowLatency, joined};
 pub(crate) struct SteadyPart<'a> {
     measurement: &'a Measurement,
     pub(crate) settling: Settling,
-    /// The windows before the steady part, and that part; `None` where the row covers the whole.
     /// The windows before the steady part, and that part as one window; `None` where the row covers
     /// the whole measured time.
     parts: Option<(&'a [Window], Window)>,

@@ -244,8 +244,7 @@ impl Places<'_> {
     }
 
     /// The bytes of a probe's filler from the oldest place that came back on, if older ones did
-    /// not;
-    /// `None` where all or none came back.
+    /// not; `None` where all or none came back.
     fn filler_cache_bytes(&self) -> Option<u64> {
         let places = &self.measured.filler;
         let kept = places.iter().filter(|is_right| **is_right).count();

@@ -17,8 +17,8 @@ use diskproof_model::target::TargetIdentity;
 const READ_SHARE_MIN: f64 = 0.98;
 /// If the filler's rate fell by this factor, the flash behind a cache may be full.
 const FELL: f64 = 5.0;
-/// A probe of `n` blocks misses a larger share of bad blocks than 1 - this^(1/n) with this
-/// probability.
+/// A probe of `n` blocks misses a larger share of bad blocks than 1 - this^(1/n) with less than
+/// this probability.
 const MISSED: f64 = 0.001;
 
 /// The record of a test. `health_before` is the disks' health report before it.
@@ -90,7 +90,7 @@ fn figures(
 struct ProbedBlocks {
     /// `None` of an unfinished probe.
     count: Option<u64>,
-    /// `None` where a block was bad.
+    /// `None` of an unfinished probe, and where a block was bad.
     bad_share_max: Option<f64>,
 }
 

@@ -291,7 +291,6 @@ pub struct Sweep {
     begin_ns: Option<u64>,
     /// The time between each two slices, in nanoseconds.
     gaps_ns: Vec<u64>,
-    /// The credit that ended, as the slices so far show it.
     /// The burst credit that the slices so far show.
     credit: Option<SideCredit>,
     /// Rows that were dropped since [`Campaign::take_dropped`] was last called.

@@ -76,9 +76,9 @@ impl<'a> Blocks<'a> {
     }
 
     /// Replaces the estimates of both sides by those of the blocks, and returns the difference of
-    /// the logarithms within the blocks. Rates and mean
-    /// latencies of both sides become the geometric means of the slices, whose ratio is the mean
-    /// ratio of the blocks; percentiles stay those of the merged latencies.
+    /// the logarithms within the blocks. Rates and mean latencies of both sides become the
+    /// geometric means of the slices, whose ratio is the mean ratio of the blocks; percentiles
+    /// stay those of the merged latencies.
     pub(super) fn replace(
         &self,
         op: Option<OpKind>,

@@ -27,7 +27,6 @@ const ZERO_SHARE_MAX: f64 = 0.1;
 /// A workload in one run.
 #[derive(Clone, Copy)]
 pub(super) struct Measured<'a> {
-    /// `A`, `B`, or which of its runs: `A2`.
     /// The side, or one of its runs: `A`, `B` or `A2`.
     pub name: &'a str,
     pub run: &'a Run<'a>,

@@ -1,6 +1,5 @@
-//! Compares runs metric by metric: a ratio with its interval and a verdict, or the
-//! reason why they cannot be compared.
-//! docs/compare.md explains the statistics.
+//! Compares runs metric by metric: a ratio with its interval and a verdict, or the reason why they
+//! cannot be compared. docs/compare.md explains the statistics.
 //!
 //! * `pair`: parts that both sides have; `rows`: their metrics; `figures`, `survey`, `files`,
 //!   `observed`: figures and errors; `distribution`: latencies.

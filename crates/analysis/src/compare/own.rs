@@ -113,7 +113,7 @@ struct FigureName {
     figure: Figure,
 }
 
-/// The figure with this name; `None` where its value is not positive.
+/// The figure with this name; `None` where its value is not positive and finite.
 fn own_figure(name: FigureName, estimate: &Estimate, error: f64) -> Option<OwnFigure> {
     if !(estimate.value > 0.0 && estimate.value.is_finite()) {
         return None;

@@ -374,9 +374,10 @@ fn finite(value: f64) -> Option<f64> {
 }
 
 /// The verdict on a ratio, and how many times as much measuring would decide it; `None` where it is
-/// decided. Better or worse: beyond the margin, and surely not 1. Same: the whole interval is
-/// within the margin. If each side has one run and the variation between runs is unknown, a
-/// difference holds for these two runs only.
+/// decided, or where no amount is known. Better or worse: beyond the margin, and surely not 1.
+/// Same: the whole interval is within the margin, or so narrow that its middle decides. If each
+/// side has one run and the variation between runs is unknown, a difference holds for these two
+/// runs only.
 pub(super) fn judge(
     joined: &Joined,
     p_adjusted: f64,

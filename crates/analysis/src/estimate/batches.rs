@@ -65,8 +65,7 @@ pub(super) fn batch_means(values: &[f64]) -> Option<BatchMeans> {
 /// which their variance is taken. So the share V of the variance that the mean of n of them has
 /// (Priestley 1981, 5.3.5) is compared with the remaining 1 − V. Without that, 9 % instead of 4 %
 /// of pairs of runs on equal disks that wander for a fifth of a run seem to differ at the level of
-/// 5 %;
-/// for a half of a run, 21 % instead of 10 %.
+/// 5 %; for a half of a run, 21 % instead of 10 %.
 pub(crate) fn widening(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     // The estimate of a correlation ρ from n values is too low by about (1 + 3ρ)/n (Marriott & Pope

@@ -361,8 +361,7 @@ impl Groups {
     }
 
     /// The standard deviation of the runs of one row, over all rows of a kind that have several
-    /// runs;
-    /// `None` where none has.
+    /// runs; `None` where none has.
     pub(super) fn repeats(&self, kind: usize) -> Option<f64> {
         let (mut squares, mut freedom) = (0.0, 0);
         for (_, row) in self.rows_of(kind) {

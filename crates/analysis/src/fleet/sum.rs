@@ -513,7 +513,6 @@ fn member_record(member: &Member<'_>) -> SumMember {
     }
 }
 
-/// The slots that all members measured, each with the time in which surely all of them did.
 /// The slots that all members measured, each with the time in which all of them surely did.
 fn common_slots(members: &[Member<'_>]) -> BTreeMap<u32, Time> {
     let mut common = BTreeMap::new();

@@ -131,8 +131,7 @@ impl Bucket {
     }
 }
 
-/// A rate above this multiple of the base uses credit. Counting and the noise of the machine
-/// explain less.
+/// A rate above this multiple of the base uses credit.
 const ABOVE: f64 = 1.02;
 /// Plateaus of one limiter differ by less than this share, or by two requests.
 const ALIKE: f64 = 0.01;
@@ -150,8 +149,8 @@ const FALL_MIN: f64 = 1.1;
 const SHALLOWER_FALL_MIN: f64 = 1.3;
 /// Two stretches of one rate may differ by this many standard errors of their counts.
 const CHANCE_ERRORS: f64 = 3.0;
-/// All plateaus together must last at least this long, or one of them where they are all of one
-/// row.
+/// All plateaus together must last at least this long. Where they are all of one row, one of them
+/// must.
 const PLATEAUS_NS_MIN: f64 = 1e9;
 /// A shorter even end of a stretch is not a plateau.
 const PLATEAU_NS_MIN: f64 = 200e6;
@@ -216,7 +215,7 @@ struct Candidate {
 }
 
 /// A row counts this much more in the unit that volumes usually limit for its block size: requests
-/// for small blocks, bytes for large ones. Each other row of a plateau still outweighs that.
+/// for small blocks, bytes for large ones.
 const USUAL_UNIT_WEIGHT: f64 = 1.5;
 /// Plateau time in nanoseconds that weighs as much as a row: seconds only decide between candidates
 /// with equally many rows.
@@ -570,7 +569,7 @@ pub(crate) fn held(stretches: &[Stretch], unit: Unit) -> Option<Held> {
     })
 }
 
-/// A row is compared with the base in batches of this length: one cell holds too few requests.
+/// A row is compared with the base in batches of this length.
 const BATCH_NS: f64 = 100e6;
 /// The part of a row after its last burst counts from this length on.
 const LEFT_NS_MIN: f64 = 500e6;

@@ -105,8 +105,7 @@ impl<'t> Grid<'t> {
     }
 
     /// The position of the column to drop first: that with the highest rank, and the last of
-    /// several.
-    /// `None` where none may be dropped.
+    /// several. `None` where none may be dropped.
     fn first_to_give_way(&self, shown: &[usize]) -> Option<usize> {
         let mut first = None;
         let mut highest_rank = 0;
