@@ -161,12 +161,29 @@ fn read_record(path: &Path) -> Result<LeftRecord, HistoryError> {
     let Some(file) = open_own(path, File::options().read(true))? else {
         return Ok(LeftRecord::Nothing);
     };
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     file.take(DOCUMENT_BYTES_MAX as u64)
-        .read_to_string(&mut text)
+        .read_to_end(&mut bytes)
         .with_path(path)?;
-    Ok(match Record::from_json(&text) {
+    // A power cut may leave any bytes.
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        return Ok(LeftRecord::Damaged);
+    };
+    Ok(match Record::from_json(text) {
         Ok(record) => LeftRecord::Record(Box::new(record)),
         Err(_) => LeftRecord::Damaged,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn journal_of_any_bytes_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        std::fs::write(&path, b"{\"schema\": \"\xff").unwrap();
+        assert!(matches!(read_record(&path), Ok(LeftRecord::Damaged)));
+    }
 }
