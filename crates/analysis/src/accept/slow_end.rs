@@ -23,9 +23,10 @@ const SIDE_MIN: usize = 4;
 const FAST_BEYOND_MAX: f64 = 0.1;
 /// The share of the parts that show what a region can do.
 const FASTEST: f64 = 0.9;
-/// A border is certain where chance puts all fast parts on one side in one of e^12 orders, and is
-/// not excluded from one of e^7 on: of a thousand borders that are looked at, chance makes one.
+/// A border is certain from this evidence on: chance puts the fast parts so in one of e^12 orders.
 const CERTAIN: f64 = 12.0;
+/// A border is not excluded from this evidence on: chance puts the fast parts so in one of e^7
+/// orders, about one of a thousand.
 const POSSIBLE: f64 = 7.0;
 /// Where fewer of all parts are nearly as fast as the fastest, the slow ones could all lie beyond a
 /// border.
@@ -235,7 +236,8 @@ fn border_of_ranks(rates: &[f64]) -> Option<usize> {
         ranks[index] = rank as f64;
     }
     let count = rates.len() as f64;
-    let mut best = (RANKS_DIFFER, None);
+    let mut most_distance = RANKS_DIFFER;
+    let mut first_beyond = None;
     let mut sum = 0.0;
     for (index, rank) in ranks.iter().enumerate() {
         sum += rank;
@@ -247,11 +249,12 @@ fn border_of_ranks(rates: &[f64]) -> Option<usize> {
         let expected = before * (count - 1.0) / 2.0;
         let deviation = (before * beyond * (count + 1.0) / 12.0).sqrt();
         let distance = (sum - expected) / deviation;
-        if distance > best.0 {
-            best = (distance, Some(index + 1));
+        if distance > most_distance {
+            most_distance = distance;
+            first_beyond = Some(index + 1);
         }
     }
-    best.1
+    first_beyond
 }
 
 /// How many parts are fast, of how many.

@@ -1,22 +1,17 @@
 //! Acceptance tests among the records of many hosts: what each disk came to, and which one is
 //! slower than the others of its model.
 
+use super::spread::{Sample, judge};
+use super::verdicts::{Weight, tests};
 use crate::accept::words::{capacity_text, headline};
 use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::fleet::{FleetOutcome, TestedDisk};
 use diskproof_model::record::Record;
 use diskproof_model::units::{counted, format_percent};
+use std::collections::BTreeMap;
 
-/// Fewer disks of a model do not tell which of them is odd.
-const DISKS_MIN: usize = 3;
 /// Sizes of one model differ by this share at most.
 const SIZE_SHARE: f64 = 0.01;
-/// A disk is odd where it lies so many spreads from the median of its model.
-const ODD_SPREADS: f64 = 4.0;
-/// The spread of few disks is at least this share: a pass of hours repeats within it.
-const SPREAD_MIN: f64 = 0.01;
-/// The median absolute deviation of a normal distribution, over its standard deviation.
-const DEVIATION: f64 = 1.4826;
 /// Disks in the sentence; the table has all.
 const NAMED_MAX: usize = 3;
 
@@ -73,8 +68,8 @@ impl TestedDisks {
     /// The tests: those that are not accepted first, then by name. Disks that differ from the
     /// others of their model by less than the margin are alike.
     pub(super) fn judge(mut self, margin: f64) -> Vec<TestedDisk> {
-        for index in 0..self.disks.len() {
-            self.disks[index].slower = self.slower(index, margin);
+        for (index, speed) in self.slower_disks(margin) {
+            self.disks[index].slower = Some(speed);
         }
         self.disks.sort_by(|one, other| {
             let order = place_of(one).cmp(&place_of(other));
@@ -83,33 +78,58 @@ impl TestedDisks {
         self.disks
     }
 
-    /// The share of the usual rate that a disk reaches, in the direction in which it is slower;
-    /// `None` where it is like the others of its model, or too few of them are known. A test that
-    /// decided nothing has rates that may not be the disk's: they are not judged, and nothing is
-    /// judged by them.
-    fn slower(&self, index: usize, margin: f64) -> Option<f64> {
-        let disk = &self.disks[index];
-        if disk.verdict == AcceptVerdict::Undecided {
-            return None;
+    /// The disks that are slower than the others of their model by the test of all fleets, each
+    /// with the share of the usual rate that it reaches in its slower direction.
+    fn slower_disks(&self, margin: f64) -> BTreeMap<usize, f64> {
+        let mut judged = Vec::new();
+        for model in self.models() {
+            let columns = [write_rate, read_rate].map(|rate_of| self.samples(&model, rate_of));
+            judged.push(judge(&columns, None));
         }
-        let mut slowest: Option<f64> = None;
-        for rate_of in [write_rate, read_rate] {
-            let Some(rate) = rate_of(disk) else {
-                continue;
-            };
-            let mut rates = Vec::new();
-            for other in &self.disks {
-                if is_same_model(disk, other) && other.verdict != AcceptVerdict::Undecided {
-                    rates.extend(rate_of(other));
-                }
+        let mut slower = BTreeMap::new();
+        for test in tests(&judged, margin) {
+            let speed = test.distance.distance.exp();
+            if test.weight == Weight::Differs && speed < 1.0 {
+                let slowest = slower.entry(test.distance.row).or_insert(speed);
+                *slowest = speed.min(*slowest);
             }
-            let speed = odd_speed(rate, rates, margin);
-            slowest = match (slowest, speed) {
-                (Some(known), Some(found)) => Some(known.min(found)),
-                (known, found) => known.or(found),
-            };
         }
-        slowest
+        slower
+    }
+
+    /// The disks of each model, by index. A test that decided nothing has rates that may not be the
+    /// disk's: they are not judged, and nothing is judged by them.
+    fn models(&self) -> Vec<Vec<usize>> {
+        let mut models: Vec<Vec<usize>> = Vec::new();
+        for (index, disk) in self.disks.iter().enumerate() {
+            if disk.verdict == AcceptVerdict::Undecided {
+                continue;
+            }
+            let same = models
+                .iter_mut()
+                .find(|model| is_same_model(&self.disks[model[0]], disk));
+            match same {
+                Some(model) => model.push(index),
+                None => models.push(vec![index]),
+            }
+        }
+        models
+    }
+
+    fn samples(&self, model: &[usize], rate_of: fn(&TestedDisk) -> Option<f64>) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        for index in model {
+            if let Some(rate) = rate_of(&self.disks[*index])
+                && rate > 0.0
+            {
+                samples.push(Sample {
+                    row: *index,
+                    value: rate.ln(),
+                    error: 0.0,
+                });
+            }
+        }
+        samples
     }
 }
 
@@ -125,28 +145,6 @@ fn read_rate(disk: &TestedDisk) -> Option<f64> {
 fn is_same_model(one: &TestedDisk, other: &TestedDisk) -> bool {
     let (size, other_size) = (one.claimed_bytes as f64, other.claimed_bytes as f64);
     one.model == other.model && (size - other_size).abs() <= SIZE_SHARE * size
-}
-
-/// A rate over the median of all, where it lies clearly below.
-fn odd_speed(rate: f64, mut rates: Vec<f64>, margin: f64) -> Option<f64> {
-    if rates.len() < DISKS_MIN {
-        return None;
-    }
-    let usual = median(&mut rates);
-    let mut deviations: Vec<f64> = rates.iter().map(|one| (one - usual).abs()).collect();
-    let spread = (DEVIATION * median(&mut deviations)).max(SPREAD_MIN * usual);
-    let is_odd = rate < usual * (1.0 - margin) && usual - rate > ODD_SPREADS * spread;
-    if is_odd { Some(rate / usual) } else { None }
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len().is_multiple_of(2) {
-        (values[middle - 1] + values[middle]) / 2.0
-    } else {
-        values[middle]
-    }
 }
 
 /// What a reader has to act on comes first.
@@ -296,6 +294,19 @@ mod tests {
         assert_eq!(outcome(&disks), Some(FleetOutcome::Differs));
         // Two do not tell which one is odd.
         assert_eq!(outcome(&judged(&records[2..4])), Some(FleetOutcome::Alike));
+    }
+
+    #[test]
+    fn three_disks_that_vary_as_disks_do_are_alike() {
+        let mut records: Vec<Record> = (1..=3).map(|one| record(one, Fault::None)).collect();
+        for (record, speed) in records.iter_mut().zip([1.0, 1.005, 0.88]) {
+            for result in &mut record.results {
+                if let diskproof_model::record::TaskResult::Accept(accept) = result {
+                    accept.figures.read_rate.as_mut().unwrap().average *= speed;
+                }
+            }
+        }
+        assert_eq!(outcome(&judged(&records)), Some(FleetOutcome::Alike));
     }
 
     #[test]
