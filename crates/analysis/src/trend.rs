@@ -147,10 +147,13 @@ fn plans(record: &Record, named: &Named<'_>) -> bool {
 
 /// The name of a headline figure in conditions.
 fn headline_metric(figure: &Headline) -> &'static str {
-    match (figure.workload.as_str(), figure.unit.as_str()) {
-        ("load", _) => "rate",
-        (_, "B/s") => "throughput",
-        (_, "ns") => "mean",
+    // The answer of a search is of no kind of operation; a workload may have the same name.
+    if figure.workload == "load" && figure.operation.is_empty() {
+        return "rate";
+    }
+    match figure.unit.as_str() {
+        "B/s" => "throughput",
+        "ns" => "mean",
         _ => "iops",
     }
 }

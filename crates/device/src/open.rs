@@ -703,10 +703,10 @@ impl OpenTarget {
         };
         match result {
             Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => Ok(Some(errno)),
-            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => Err(self
-                .failed("write the first block of the scratch file")(
-                errno
-            )),
+            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => {
+                let failed = self.failed("write the first block of the scratch file");
+                Err(failed(errno))
+            }
             _ => Ok(None),
         }
     }

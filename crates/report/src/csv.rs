@@ -3,7 +3,6 @@
 
 use crate::describe::fleet::{figures as figures_of_fleet, median_of};
 use crate::text::clean;
-use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::comparison::{Comparison, MetricComparison};
 use diskproof_model::figure::{Figure, figures, points};
 use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue, TestedDisk};
@@ -164,7 +163,7 @@ fn tested_rows(disk: &TestedDisk) -> Vec<String> {
         cells[3] = field(&disk.target);
         cells[4] = field(&disk.serials.join("; "));
         cells[5] = field(&disk.model);
-        cells[6] = verdict_word(disk.verdict).to_owned();
+        cells[6] = disk.verdict.as_str().to_owned();
         cells[7] = "accept".to_owned();
         cells[8] = metric.to_owned();
         cells[9] = unit.to_owned();
@@ -174,15 +173,6 @@ fn tested_rows(disk: &TestedDisk) -> Vec<String> {
         rows.push(cells.join(","));
     }
     rows
-}
-
-fn verdict_word(verdict: AcceptVerdict) -> &'static str {
-    match verdict {
-        AcceptVerdict::Accept => "accept",
-        AcceptVerdict::Reject => "reject",
-        AcceptVerdict::NoFraudFound => "no fraud found",
-        AcceptVerdict::Undecided => "undecided",
-    }
 }
 
 /// Rates and percentiles of a workload's sum. Latencies are of whole slots, and have no interval.

@@ -401,6 +401,18 @@ pub enum AcceptVerdict {
     Undecided,
 }
 
+impl AcceptVerdict {
+    /// The word used in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Reject => "reject",
+            Self::NoFraudFound => "no fraud found",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
 /// The behaviour of a disk that claims more than its real size, beyond that size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
