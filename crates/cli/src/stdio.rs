@@ -242,8 +242,6 @@ pub(crate) fn ignore_closed_pipe(printed: Result<()>) -> Result<()> {
     }
 }
 
-/// Assumed for terminals that report no width, or less than this.
-const COLUMNS_MIN: usize = 40;
 /// A progress line is redrawn no more often than this.
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 /// `^C` and the cursor.
@@ -358,9 +356,9 @@ impl ProgressLine {
     }
 }
 
-/// Columns of a progress line.
+/// Columns of a progress line. Longer lines wrap, and then only their last row is erased.
 pub(crate) fn progress_columns() -> usize {
-    stderr_columns() - COLUMNS_FOR_ECHO
+    stderr_columns().saturating_sub(COLUMNS_FOR_ECHO)
 }
 
 /// The beginning of a text that fits the columns and ends before a comma: half a figure would be
@@ -377,11 +375,11 @@ fn whole_figures(text: &str, columns: usize) -> String {
     }
 }
 
-/// Width of the terminal on stderr.
-pub(crate) fn stderr_columns() -> usize {
+/// Columns of the terminal on stderr.
+fn stderr_columns() -> usize {
     match tcgetwinsize(io::stderr()) {
-        Ok(size) => COLUMNS_MIN.max(usize::from(size.ws_col)),
-        Err(_) => COLUMNS_MIN,
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => COLUMNS_DEFAULT,
     }
 }
 

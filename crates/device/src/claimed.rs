@@ -1,5 +1,5 @@
-//! The mark of a directory of ours, and its removal: by the run that made it, or by a later one
-//! that finds what a crash or kill -9 left.
+//! The claim of a directory of ours, a file in it, and the removal of the directory: by the run that
+//! made it, or by a later one that finds what a crash or kill -9 left.
 
 use crate::failure::OpenError;
 use crate::own_files::{OwnFiles, open_own};
@@ -18,30 +18,45 @@ pub(crate) const CLAIM: &str = "claim";
 pub(crate) const UNFINISHED: &str = "unfinished";
 /// The second name of the first file, which tries the filesystem.
 pub(crate) const TRIAL: &str = "trial";
-const CLAIM_TEXT: &str = "This directory belongs to diskproof, which removes it.\n";
-const SIZES: [&str; 2] = ["Its files have at most ", " bytes.\n"];
-/// A mark is read up to here; none is longer.
+/// The claim is read up to here; none is longer.
 const CLAIM_BYTES_MAX: u64 = 256;
+/// The first line of each claim.
+const CLAIM_LINE: &str = "This directory belongs to diskproof, which removes it.\n";
+/// The beginning and the end of the second line, around the number of bytes.
+const SIZE_LINE: [&str; 2] = ["Its files have at most ", " bytes.\n"];
 const TAKE_OVER: &str = "take over the remains of an earlier run";
 
-/// The text of the mark in a directory whose files have at most so many bytes.
-pub(crate) fn text(file_bytes_max: Option<u64>) -> String {
-    let [before, after] = SIZES;
-    match file_bytes_max {
-        Some(bytes) => format!("{CLAIM_TEXT}{before}{bytes}{after}"),
-        None => CLAIM_TEXT.to_owned(),
-    }
+/// The content of the file [`CLAIM`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ClaimContent {
+    /// The largest size of the files in the directory, in bytes; `None` where it is not limited.
+    pub file_bytes_max: Option<u64>,
 }
 
-/// The largest size that a mark names; the outer `None`: it is not one of ours.
-fn file_bytes_max(text: &str) -> Option<Option<u64>> {
-    let sizes = text.strip_prefix(CLAIM_TEXT)?;
-    if sizes.is_empty() {
-        return Some(None);
+impl ClaimContent {
+    /// The text of the file.
+    pub(crate) fn to_text(self) -> String {
+        let [before, after] = SIZE_LINE;
+        match self.file_bytes_max {
+            Some(bytes) => format!("{CLAIM_LINE}{before}{bytes}{after}"),
+            None => CLAIM_LINE.to_owned(),
+        }
     }
-    let [before, after] = SIZES;
-    let bytes = sizes.strip_prefix(before)?.strip_suffix(after)?;
-    bytes.parse().ok().map(Some)
+
+    /// The content with this text; `None` where diskproof did not write it.
+    fn parse(text: &str) -> Option<Self> {
+        let size_line = text.strip_prefix(CLAIM_LINE)?;
+        if size_line.is_empty() {
+            return Some(Self {
+                file_bytes_max: None,
+            });
+        }
+        let [before, after] = SIZE_LINE;
+        let bytes = size_line.strip_prefix(before)?.strip_suffix(after)?;
+        Some(Self {
+            file_bytes_max: Some(bytes.parse().ok()?),
+        })
+    }
 }
 
 /// True for the names that a file has before it gets its own.
@@ -59,8 +74,8 @@ pub(crate) struct OwnDirectory {
 }
 
 impl OwnDirectory {
-    /// Removes what `is_ours` accepts, then the mark, then the directory. Where something stays,
-    /// the mark stays, too: once that is moved away, a later run removes the directory.
+    /// Removes what `is_ours` accepts, then the claim, then the directory. Where something stays,
+    /// the claim stays, too: once that is moved away, a later run removes the directory.
     pub(crate) fn remove(
         &self,
         path: &str,
@@ -80,7 +95,7 @@ impl OwnDirectory {
         }
     }
 
-    /// Removes what `is_ours` accepts, then the mark; returns what stays.
+    /// Removes what `is_ours` accepts, then the claim; returns what stays.
     fn remove_content(&self, is_ours: &dyn Fn(&Entry<'_>) -> bool) -> Result<Foreign, Errno> {
         let directory = self.directory.as_fd();
         let foreign = walk(directory, WalkAction::Remove, CLAIM, &|entry| {
@@ -131,7 +146,7 @@ fn stays(path: &str, what: &str) -> OpenError {
     }
 }
 
-/// A marked directory, found again under its name and locked.
+/// A directory with a claim, found again under its name. Its claim is locked.
 #[derive(Debug)]
 pub struct ClaimedDirectory {
     own: OwnDirectory,
@@ -144,7 +159,7 @@ pub struct ClaimedDirectory {
 
 impl ClaimedDirectory {
     /// The directory `name` in `parent`; `None` where there is none. What a crash left before the
-    /// directory was marked is removed: it holds nothing.
+    /// directory had a claim is removed: it holds nothing.
     pub fn claim(parent: &Path, name: &str) -> Result<Option<Self>, OpenError> {
         let path = parent.join(name).display().to_string();
         let parent =
@@ -175,7 +190,7 @@ impl ClaimedDirectory {
         let claim = match open_own(directory.as_fd(), CLAIM) {
             Ok(claim) => File::from(claim),
             Err(Errno::NOENT) => {
-                remove_unmarked(parent, name, directory.as_fd(), path)?;
+                remove_unclaimed(parent, name, directory.as_fd(), path)?;
                 return Ok(None);
             }
             Err(Errno::LOOP) => {
@@ -183,7 +198,7 @@ impl ClaimedDirectory {
             }
             Err(errno) => return Err(take_over_failed(path, errno)),
         };
-        let Some(mark) = read_claim(&claim, stat.st_uid) else {
+        let Some(read) = read_claim(&claim, stat.st_uid) else {
             let what = format!("its file '{CLAIM}' was not written by diskproof");
             return Err(not_ours(path, &what));
         };
@@ -192,13 +207,13 @@ impl ClaimedDirectory {
             parent: open_folder(parent, ".").map_err(|errno| take_over_failed(path, errno))?,
             directory,
             name: name.to_owned(),
-            own_files: mark.own_files,
+            own_files: read.own_files,
         };
         Ok(Some(Self {
             own,
             path: path.to_owned(),
             claim,
-            file_bytes_max: mark.file_bytes_max,
+            file_bytes_max: read.content.file_bytes_max,
         }))
     }
 
@@ -219,7 +234,7 @@ impl ClaimedDirectory {
             .map_err(|errno| OpenError::from_errno(name, "enter it", errno))
     }
 
-    /// Removes it with its mark and with what `is_ours` accepts in it, and releases the lock.
+    /// Removes it with its claim and with what `is_ours` accepts in it, and releases the lock.
     /// Anything else stays, and the directory with it: [`OpenError::Stays`].
     pub fn remove(self, is_ours: &dyn Fn(&Entry<'_>) -> bool) -> Result<(), OpenError> {
         let removed = self.own.remove(&self.path, is_ours);
@@ -232,8 +247,9 @@ impl ClaimedDirectory {
     }
 }
 
-/// Removes a directory that a crash left before it was marked.
-fn remove_unmarked(
+/// Removes a directory that a crash left before it had a claim. A run that is about to write its
+/// claim holds the directory locked ([`lock_new`]).
+fn remove_unclaimed(
     parent: BorrowedFd<'_>,
     name: &str,
     directory: BorrowedFd<'_>,
@@ -243,6 +259,10 @@ fn remove_unmarked(
     if !names.iter().all(|name| begins_claim(directory, name)) {
         return Err(not_ours(path, &format!("it lacks the file '{CLAIM}'")));
     }
+    // Where directories cannot be locked, no other run has locked this one.
+    if let Err(error @ OpenError::InUse { .. }) = lock(directory, path) {
+        return Err(error);
+    }
     for file in &names {
         unlinkat(directory, file.as_c_str(), AtFlags::empty())
             .map_err(|errno| take_over_failed(path, errno))?;
@@ -250,7 +270,7 @@ fn remove_unmarked(
     remove_emptied(parent, name, directory).map_err(|errno| take_over_failed(path, errno))
 }
 
-/// True for the file in which the mark was being written.
+/// True for the file in which the claim was being written.
 fn begins_claim(directory: BorrowedFd<'_>, name: &CString) -> bool {
     if !is_first_name(name.as_bytes()) {
         return false;
@@ -261,10 +281,18 @@ fn begins_claim(directory: BorrowedFd<'_>, name: &CString) -> bool {
     }
 }
 
-/// The process that uses the directory holds this lock.
-pub(crate) fn lock(claim: impl AsFd, path: &str) -> Result<(), OpenError> {
+/// Locks a new directory until its descriptor is closed, so that no other run takes it for one that
+/// a crash left before its claim was written. NFS locks no directories; there the claim follows some
+/// milliseconds later.
+pub(crate) fn lock_new(directory: BorrowedFd<'_>) {
+    let _ = flock(directory, FlockOperation::NonBlockingLockExclusive);
+}
+
+/// Takes the lock that a process holds while it uses a directory: that of the claim, or of the
+/// directory itself before there is one.
+pub(crate) fn lock(file: impl AsFd, path: &str) -> Result<(), OpenError> {
     let path = path.to_owned();
-    match flock(claim, FlockOperation::NonBlockingLockExclusive) {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => Err(OpenError::InUse { path }),
         // Without locks it is unknown whether a process uses it.
@@ -284,12 +312,11 @@ fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// A mark that was read.
+/// A claim that was read.
 struct Claim {
     /// The criteria for files of the run that wrote it.
     own_files: OwnFiles,
-    /// The largest size of these files, where the mark names one.
-    file_bytes_max: Option<u64>,
+    content: ClaimContent,
 }
 
 /// Reads the file that proves its directory to be ours, as one of this user; `None` where it does
@@ -300,14 +327,13 @@ fn read_claim(file: &File, owner: u32) -> Option<Claim> {
     if !own_files.accept(&stat) || stat.st_uid != owner {
         return None;
     }
-    let text = own_text(file)?;
     Some(Claim {
         own_files,
-        file_bytes_max: file_bytes_max(&text)?,
+        content: ClaimContent::parse(&own_text(file)?)?,
     })
 }
 
-/// True for a mark that was being written when its process ended.
+/// True for a claim that was being written when its process ended.
 fn is_part_of_claim(file: &File) -> bool {
     let Ok(stat) = fstat(file) else {
         return false;
@@ -316,7 +342,7 @@ fn is_part_of_claim(file: &File) -> bool {
         return false;
     }
     match own_text(file) {
-        Some(text) => CLAIM_TEXT.starts_with(&text) || text.starts_with(CLAIM_TEXT),
+        Some(text) => CLAIM_LINE.starts_with(&text) || text.starts_with(CLAIM_LINE),
         None => false,
     }
 }
@@ -340,7 +366,7 @@ mod tests {
     use crate::probe;
 
     #[test]
-    fn marked_directory_is_claimed_once_and_removed_with_its_tree() {
+    fn directory_with_claim_is_taken_over_once_and_removed_with_its_tree() {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
         let claim = || ClaimedDirectory::claim(place.path(), "kept");
         assert!(claim().unwrap().is_none());
@@ -354,15 +380,31 @@ mod tests {
         std::fs::write(deep.join("file"), "x").unwrap();
         std::fs::write(place.path().join("mine"), "x").unwrap();
         std::os::unix::fs::symlink(place.path().join("mine"), deep.join("link")).unwrap();
-        // No mark yet.
+        // No claim yet.
         assert!(matches!(claim(), Err(OpenError::NotOurs { .. })));
-        kept.mark().unwrap();
+        kept.write_claim().unwrap();
         drop(kept);
         let claimed = claim().unwrap().unwrap();
         assert!(matches!(claim(), Err(OpenError::InUse { .. })));
         claimed.remove(&|_| true).unwrap();
         assert!(claim().unwrap().is_none());
         assert!(place.path().join("mine").exists(), "links are not followed");
+    }
+
+    #[test]
+    fn new_directory_of_a_running_process_stays() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let identity = probe(place.path()).unwrap();
+        let size_bytes = 1 << 20;
+        let admitted = admit(identity, Intent::Scratch { size_bytes }).unwrap();
+        let kept = KeptDirectory::create(admitted, "kept").unwrap();
+        let claim = || ClaimedDirectory::claim(place.path(), "kept");
+        assert!(matches!(claim(), Err(OpenError::InUse { .. })));
+        assert!(kept.path().exists());
+        // As after kill -9.
+        drop(kept);
+        assert!(claim().unwrap().is_none());
+        assert!(!place.path().join("kept").exists());
     }
 
     #[test]
@@ -378,7 +420,7 @@ mod tests {
         assert!(matches!(claim(), Err(OpenError::NotOurs { .. })));
         assert!(kept.join("claim").exists());
         std::fs::remove_file(kept.join("claim")).unwrap();
-        // A crash before it was marked.
+        // A crash before the claim was written.
         assert!(claim().unwrap().is_none() && !kept.exists());
     }
 }

@@ -96,7 +96,7 @@ impl FileTree {
             KeptDirectory::create_in(admission, FILES_DIRECTORY, |parent| {
                 remove_leftover(parent, FILES_DIRECTORY, &path)
             })?;
-        let lock = match kept.mark_as_used(file_bytes_max) {
+        let lock = match kept.claim_while_used(file_bytes_max) {
             Ok(lock) => lock,
             Err(error @ OpenError::InUse { .. }) => return Err(error),
             Err(error) => {

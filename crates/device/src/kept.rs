@@ -2,7 +2,7 @@
 //! many small files. It is made inside an admitted directory, and every file in it is a new one.
 
 use crate::admit::{Admission, Consent, Grant, Intent, Overwriting, Permit, admit};
-use crate::claimed::{self, CLAIM, OwnDirectory, TRIAL, UNFINISHED, remove_emptied};
+use crate::claimed::{self, CLAIM, ClaimContent, OwnDirectory, TRIAL, UNFINISHED, remove_emptied};
 use crate::failure::OpenError;
 use crate::held::changed;
 use crate::open::{FurtherFiles, OpenTarget, PartOfFile, open_directory};
@@ -56,6 +56,7 @@ impl KeptDirectory {
             .map_err(|errno| OpenError::from_errno(path, "make a directory in it", errno))?;
         let directory = open_new(parent.as_fd(), name)
             .map_err(|errno| OpenError::from_errno(path, "open the new directory in it", errno))?;
+        claimed::lock_new(directory.as_fd());
         let making = match prepare(&directory, &parent, path) {
             Ok(making) => making,
             Err(error) => {
@@ -183,20 +184,24 @@ impl KeptDirectory {
     /// again after a crash.
     ///
     /// [`ClaimedDirectory`]: crate::ClaimedDirectory
-    pub fn mark(&self) -> Result<(), OpenError> {
-        self.mark_with(claimed::text(None))
+    pub fn write_claim(&self) -> Result<(), OpenError> {
+        self.write_claim_with(ClaimContent {
+            file_bytes_max: None,
+        })
     }
 
-    fn mark_with(&self, text: String) -> Result<(), OpenError> {
-        self.replace_file(CLAIM, text.as_bytes())?;
+    fn write_claim_with(&self, content: ClaimContent) -> Result<(), OpenError> {
+        self.replace_file(CLAIM, content.to_text().as_bytes())?;
         self.sync()
     }
 
-    /// As [`Self::mark`], and shows until the result is closed that this process uses the
+    /// As [`Self::write_claim`], and shows until the result is closed that this process uses the
     /// directory. Where the filesystem has no locks, a later run refuses to remove the directory.
     /// Its files have at most `file_bytes_max` bytes.
-    pub(crate) fn mark_as_used(&self, file_bytes_max: u64) -> Result<OwnedFd, OpenError> {
-        self.mark_with(claimed::text(Some(file_bytes_max)))?;
+    pub(crate) fn claim_while_used(&self, file_bytes_max: u64) -> Result<OwnedFd, OpenError> {
+        self.write_claim_with(ClaimContent {
+            file_bytes_max: Some(file_bytes_max),
+        })?;
         let claim = open_own(self.own.directory.as_fd(), CLAIM).map_err(self.failed("lock it"))?;
         match claimed::lock(&claim, &self.path().display().to_string()) {
             Err(error @ OpenError::InUse { .. }) => Err(error),
@@ -229,7 +234,7 @@ impl KeptDirectory {
         fsync(&self.own.directory).map_err(self.failed("sync the directory"))
     }
 
-    /// Removes it with its mark and with what `is_ours` accepts in it. Anything else stays, and the
+    /// Removes it with its claim and with what `is_ours` accepts in it. Anything else stays, and the
     /// directory with it: [`OpenError::Stays`].
     pub fn remove(&self, is_ours: &dyn Fn(&Entry<'_>) -> bool) -> Result<(), OpenError> {
         self.own.remove(&self.path().display().to_string(), is_ours)

@@ -6,15 +6,19 @@ use crate::error::{HistoryError, WithPath as _, folder_of};
 use crate::place::{HistoryPlace, open_own, with_suffix};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
 use diskproof_model::record::Record;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Follows the name of the history in the names of its journals; the id of the run comes behind it.
 const INFIX: &str = ".run-";
 /// Ends the name of the file that the run holds locked: a free lock shows that it was killed.
 const LOCK: &str = ".lock";
+/// Ends the name of the lock's file until it is locked.
+const NEW_LOCK: &str = ".lock-new";
 /// Ends the name of the file with the record so far.
 const RECORD: &str = ".json";
 /// Ends the name of the file that takes the record's place once it is complete.
@@ -50,16 +54,24 @@ pub enum LeftRecord {
 }
 
 impl Journal {
-    /// Begins the journal of the run with this id.
+    /// Begins the journal of the run with this id. Its lock is taken before it gets the name by
+    /// which other processes find it: to them a free lock means that the run was killed.
     pub fn start(place: &HistoryPlace, run_id: &str) -> Result<Self, HistoryError> {
         let base = with_suffix(&place.resolved()?, &format!("{INFIX}{run_id}"));
         let path = with_suffix(&base, LOCK);
-        let lock = new_file(&path).with_path(&path)?;
+        let unnamed = with_suffix(&base, NEW_LOCK);
+        let lock = new_file(&unnamed).with_path(&unnamed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { base, _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(HistoryError::Busy(path)),
-            Err(TryLockError::Error(error)) => Err(HistoryError::kernel(&path, error)),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(HistoryError::Busy(unnamed)),
+            Err(TryLockError::Error(error)) => return Err(HistoryError::kernel(&unnamed, error)),
         }
+        if let Err(error) = std::fs::rename(&unnamed, &path) {
+            // The first error is the one that matters.
+            let _ = std::fs::remove_file(&unnamed);
+            return Err(HistoryError::kernel(&path, error));
+        }
+        Ok(Self { base, _lock: lock })
     }
 
     /// Replaces what the journal holds.
@@ -87,8 +99,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes over what a run that was killed has left here; `None` where the run goes on.
-    fn left(base: PathBuf, run_id: String) -> Result<Option<LeftRun>, HistoryError> {
+    /// Takes over what a run that was killed has left here; `None` where the run goes on, or
+    /// another process has just taken it over.
+    fn take_over(base: PathBuf, run_id: String) -> Result<Option<LeftRun>, HistoryError> {
         let path = with_suffix(&base, LOCK);
         let Some(lock) = open_own(&path, File::options().read(true))? else {
             return Ok(None);
@@ -97,6 +110,10 @@ impl Journal {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(HistoryError::kernel(&path, error)),
+        }
+        // The lock became free, too, when the other process had removed the journal.
+        if !is_still_named(&lock, &path).with_path(&path)? {
+            return Ok(None);
         }
         let measured = read_record(&with_suffix(&base, RECORD))?;
         let journal = Self { base, _lock: lock };
@@ -124,20 +141,38 @@ pub fn runs_left_behind(place: &HistoryPlace) -> Result<Vec<LeftRun>, HistoryErr
     let (Some(folder), Some(history_name)) = (history.parent(), history.file_name()) else {
         return Ok(Vec::new());
     };
-    let prefix = format!("{}{INFIX}", history_name.to_string_lossy());
+    let mut prefix = history_name.to_owned();
+    prefix.push(INFIX);
     let entries = std::fs::read_dir(folder).with_path(folder)?;
     let mut left = Vec::new();
     for entry in entries {
-        let file_name = entry.with_path(folder)?.file_name();
-        let name = file_name.to_string_lossy();
-        let Some(stem) = name.strip_suffix(LOCK) else {
-            continue;
-        };
-        if let Some(run_id) = stem.strip_prefix(&prefix) {
-            left.extend(Journal::left(folder.join(stem), run_id.to_owned())?);
+        let name = entry.with_path(folder)?.file_name();
+        if let Some(run_id) = run_of_lock(&name, &prefix) {
+            let base = with_suffix(&history, &format!("{INFIX}{run_id}"));
+            left.extend(Journal::take_over(base, run_id)?);
         }
     }
     Ok(left)
+}
+
+/// The id of the run whose lock has this name; `None` for other files. The name of the history may
+/// be any bytes.
+fn run_of_lock(name: &OsStr, prefix: &OsString) -> Option<String> {
+    let run_id = name
+        .as_bytes()
+        .strip_prefix(prefix.as_bytes())?
+        .strip_suffix(LOCK.as_bytes())?;
+    String::from_utf8(run_id.to_vec()).ok()
+}
+
+/// True if the path leads to the open file: nobody has removed or replaced it.
+fn is_still_named(file: &File, path: &Path) -> io::Result<bool> {
+    let opened = file.metadata()?;
+    match std::fs::symlink_metadata(path) {
+        Ok(named) => Ok(named.dev() == opened.dev() && named.ino() == opened.ino()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// A new file that only this user may read; an error where there is one already.
@@ -178,6 +213,53 @@ fn read_record(path: &Path) -> Result<LeftRecord, HistoryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::Folders;
+
+    fn place_in(folder: &Path, name: &OsStr) -> HistoryPlace {
+        HistoryPlace {
+            path: folder.join(name),
+            folders: Folders::Expected,
+        }
+    }
+
+    #[test]
+    fn journal_is_found_by_its_lock_only_after_its_run_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        // A name may be any bytes.
+        for name in [OsStr::new("history.db"), OsStr::from_bytes(b"h\xff.db")] {
+            let place = place_in(folder.path(), name);
+            let journal = Journal::start(&place, "1234").unwrap();
+            assert!(runs_left_behind(&place).unwrap().is_empty());
+            // What the kernel does when a process is killed.
+            drop(journal);
+            let left = runs_left_behind(&place).unwrap();
+            assert_eq!(left.len(), 1);
+            assert_eq!(left[0].run_id, "1234");
+            assert!(runs_left_behind(&place).unwrap().is_empty(), "taken over");
+            left[0].end().unwrap();
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn journal_without_a_locked_name_yet_is_nobodys() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place_in(folder.path(), OsStr::new("history.db"));
+        std::fs::write(folder.path().join("history.db.run-1234.lock-new"), "").unwrap();
+        assert!(runs_left_behind(&place).unwrap().is_empty());
+    }
+
+    #[test]
+    fn lock_of_a_removed_journal_is_no_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let file = new_file(&path).unwrap();
+        assert!(is_still_named(&file, &path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert!(!is_still_named(&file, &path).unwrap());
+        let _other = new_file(&path).unwrap();
+        assert!(!is_still_named(&file, &path).unwrap());
+    }
 
     #[test]
     fn journal_of_any_bytes_is_damaged() {

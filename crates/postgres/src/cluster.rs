@@ -229,7 +229,7 @@ fn make_directory(
 }
 
 fn make_data(directory: &KeptDirectory, user: Option<ServerUser>) -> Result<OwnedFd, OpenError> {
-    directory.mark()?;
+    directory.write_claim()?;
     directory.create_directory(DATA_NAME, user.map(|user| (user.uid, user.gid)))
 }
 

@@ -4,6 +4,7 @@
 
 mod depth;
 mod files;
+mod inserts;
 mod layers;
 mod observed;
 mod survey;
@@ -99,8 +100,7 @@ pub(crate) fn result_words(record: &Record, result: &TaskResult) -> ResultWords 
         TaskResult::Rays(rays) => rays_clause(record, rays),
         TaskResult::Files(files) => files::files_clause(files),
         TaskResult::Layers(layers) => layers::layers_clause(record, layers),
-        // The commits of the run itself are the answer, and the server's stand in the table.
-        TaskResult::Inserts(_) => None,
+        TaskResult::Inserts(server) => inserts::insert_clause(record, server),
         // The comparison, or the sum, has the answer.
         TaskResult::Compared(_) | TaskResult::Together(_) => None,
     };

@@ -319,7 +319,10 @@ fn select_rows(
             Some(flag) => selected.skip(row, flag, SkipCause::User),
         }
     }
-    if selected.rows.is_empty() {
+    let has_inserts = inserts
+        .iter()
+        .any(|name| selection.excludes(name).is_none());
+    if selected.rows.is_empty() && !has_inserts {
         return Err(Failure::Usage(
             "nothing is left to measure; select at least one row".to_owned(),
         ));

@@ -53,9 +53,10 @@ impl SideRuns {
 /// Finds all runs that `reference` names. Splits at commas only when the whole reference names
 /// nothing: a label or a file name may hold a comma.
 fn find_side(reference: String, history: Option<&Path>) -> Result<SideRuns, Failure> {
+    let is_file = Path::new(&reference).exists();
     let runs = match load_named(&reference, history) {
         Ok(runs) => runs,
-        Err(_) if reference.contains(',') => {
+        Err(Failure::Usage(_)) if reference.contains(',') && !is_file => {
             let mut runs = Vec::new();
             for part in reference.split(',') {
                 runs.extend(load_named(part, history)?);

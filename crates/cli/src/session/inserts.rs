@@ -38,15 +38,35 @@ const TRIAL_TIME_DIVISOR: u64 = 4;
 pub(super) struct InsertsRun<'p> {
     plan: &'p PostgresPlan,
     seed: u64,
-    /// The running server; why there is none on a disk that is too slow for one.
-    server: Result<ServerBench, String>,
-    /// The rounds of INSERTs so far.
+    server: Server,
+    /// The rounds of INSERTs so far, of both halves.
     rounds: u64,
     between: WorkloadsRun<'p>,
-    /// Whether the workloads have been measured.
+    /// The workloads have been measured.
     has_workloads: bool,
     /// When the removal of the cluster is waited for no longer.
     removal_end: Option<Instant>,
+}
+
+/// The temporary server of a run.
+enum Server {
+    /// It runs.
+    Started(ServerBench),
+    /// The disk is too slow for one, as the words say. The workloads are measured without it.
+    TooSlow(String),
+}
+
+/// The parts of the measurement, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Half of the rounds of INSERTs.
+    FirstHalf,
+    /// The workloads of the plan.
+    Workloads,
+    /// The other rounds of INSERTs.
+    SecondHalf,
+    /// Settings that the server tries, where the plan has some.
+    Settings,
 }
 
 impl<'p> InsertsRun<'p> {
@@ -63,9 +83,9 @@ impl<'p> InsertsRun<'p> {
         let server = match too_slow(&inserts.server, bench, sink)? {
             Some(why) => {
                 sink.verbosity.note(&why);
-                Err(why)
+                Server::TooSlow(why)
             }
-            None => Ok(start_server(&inserts.server, removal_end, bench, sink)?),
+            None => Server::Started(start_server(&inserts.server, removal_end, bench, sink)?),
         };
         Ok(Self {
             plan: &inserts.server,
@@ -76,6 +96,20 @@ impl<'p> InsertsRun<'p> {
             has_workloads: false,
             removal_end,
         })
+    }
+
+    /// The part to which the next step belongs.
+    fn part(&self) -> Part {
+        let half = u64::from(self.plan.rounds);
+        if self.rounds < half {
+            Part::FirstHalf
+        } else if !self.has_workloads {
+            Part::Workloads
+        } else if self.rounds < 2 * half {
+            Part::SecondHalf
+        } else {
+            Part::Settings
+        }
     }
 }
 
@@ -142,39 +176,40 @@ fn start_cluster(
 
 impl Running for InsertsRun<'_> {
     fn step(&mut self, bench: &mut Bench, sink: &mut Sink) -> Result<Stepped, EarlyEnd> {
-        let half = u64::from(self.plan.rounds);
+        let part = self.part();
         let server = match &mut self.server {
-            Ok(server) => server,
-            Err(why) => {
+            Server::Started(server) => server,
+            Server::TooSlow(why) => {
                 return match self.between.step(bench, sink)? {
                     Stepped::More => Ok(Stepped::More),
                     Stepped::Over => Err(why.clone().into()),
                 };
             }
         };
-        if self.rounds < half || self.has_workloads && self.rounds < 2 * half {
-            sink.begin_step("the INSERTs of PostgreSQL");
-            let mut random = Random::new(self.seed, ORDER_STREAM + self.rounds);
-            let measured = measure_round(server, self.plan, &mut random, sink);
-            server.line.clear();
-            measured.map_err(|error| early_end(server, error, "INSERTs of PostgreSQL"))?;
-            self.rounds += 1;
-            if self.rounds.is_multiple_of(half) {
-                note_end(bench, sink);
+        match part {
+            Part::FirstHalf | Part::SecondHalf => {
+                let mut random = Random::new(self.seed, ORDER_STREAM + self.rounds);
+                measure_round(server, self.plan, &mut random, sink)?;
+                self.rounds += 1;
+                if self.part() != part {
+                    note_end(bench, sink);
+                }
+                Ok(Stepped::More)
             }
-            return Ok(Stepped::More);
-        }
-        if !self.has_workloads {
-            if self.between.step(bench, sink)? == Stepped::Over {
-                self.has_workloads = true;
-                sink.progress.finish();
+            Part::Workloads => {
+                if self.between.step(bench, sink)? == Stepped::Over {
+                    self.has_workloads = true;
+                    sink.progress.finish();
+                }
+                Ok(Stepped::More)
             }
-            return Ok(Stepped::More);
+            Part::Settings => {
+                if let Some(trial) = &self.plan.trial {
+                    try_settings(trial, server, self.seed, bench, sink)?;
+                }
+                Ok(Stepped::Over)
+            }
         }
-        if let Some(trial) = &self.plan.trial {
-            try_settings(trial, server, self.seed, bench, sink)?;
-        }
-        Ok(Stepped::Over)
     }
 
     /// Removes the cluster.
@@ -184,7 +219,7 @@ impl Running for InsertsRun<'_> {
         _: &mut Bench,
         sink: &mut Sink,
     ) -> Result<(), EarlyEnd> {
-        let Ok(server) = self.server else {
+        let Server::Started(server) = self.server else {
             return ended;
         };
         sink.progress.finish();
@@ -267,7 +302,7 @@ fn too_slow(
         .slow_write_ns(INITDB_BYTES, target, &mut sink.progress);
     let time = match slow_ns {
         // The run itself reports these errors.
-        Ok(Some(u64::MAX)) | Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => {
+        Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => {
             "longer than the run".to_owned()
         }
         Ok(Some(ns)) if ns > plan.time_ns() => format!("about {}", format_duration(ns)),
@@ -341,6 +376,19 @@ fn early_end(server: &ServerBench, error: PostgresError, missing: &str) -> Early
 
 /// Measures one slice of each load, in random order.
 fn measure_round(
+    server: &mut ServerBench,
+    plan: &PostgresPlan,
+    random: &mut Random,
+    sink: &mut Sink,
+) -> Result<(), EarlyEnd> {
+    sink.begin_step("the INSERTs of PostgreSQL");
+    let measured = measure_loads(server, plan, random, sink);
+    server.line.clear();
+    measured.map_err(|error| early_end(server, error, "INSERTs of PostgreSQL"))
+}
+
+/// Empties the table and recycles the log's segments, then measures one slice of each load.
+fn measure_loads(
     server: &mut ServerBench,
     plan: &PostgresPlan,
     random: &mut Random,

@@ -286,6 +286,16 @@ fn compare_decides_a_pair_by_earlier_runs_of_the_history() {
 }
 
 #[test]
+fn compare_reports_a_damaged_file_whose_name_has_a_comma() {
+    let records = Records::new();
+    let other = records.save_d8("other.json", 3, 1.0, 1);
+    let damaged = records.path("a,b.json");
+    std::fs::write(&damaged, "{").unwrap();
+    let ran = records.compared(&format!("{damaged} {other}"));
+    ran.exits(2).tells("a,b.json");
+}
+
+#[test]
 fn compare_fails_a_build_on_its_conditions() {
     let records = Records::new();
     let sides = records.save_two().map(|side| side.join(",")).join(" ");

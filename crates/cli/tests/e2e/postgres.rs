@@ -109,6 +109,26 @@ fn complete_record(target: &Path) -> Record {
 }
 
 #[test]
+fn inserts_alone_are_an_answer() {
+    if server("inserts_alone_are_an_answer").is_none() {
+        return;
+    }
+    let here = place();
+    let target = here.path().display().to_string();
+    let line = "--postgres --only insert-fdatasync-c1 --quick --size 16M --no-history -q --time";
+    let words = ["commit", &target].into_iter().chain(argv(line));
+    let ran = run(words.clone().chain(["20s", "--json"]));
+    ran.exits(0);
+    let record = ran.record();
+    assert!(record.measurements.is_empty());
+    assert_eq!(record.postgres().unwrap().loads.len(), 1);
+    assert!(record.verdict.headline.contains("INSERTs/s"));
+    let nothing = run(words.chain(["20s", "--skip", "insert-fdatasync-c1"]));
+    nothing.exits(2);
+    assert!(names(here.path()).is_empty());
+}
+
+#[test]
 fn server_and_its_directory_vanish_when_diskproof_is_killed() {
     if server("server_and_its_directory_vanish_when_diskproof_is_killed").is_none() {
         return;

@@ -91,7 +91,7 @@ impl Session {
         let cache = set_cache(&reads, target)?;
         let slow = find_slow(&reads, target, self.stall_timeout, watch)?;
         let requests = in_flight_max(Group::alone(&reads), 1);
-        let (engine, _) = select(&reads, cache.used, target, requests, slow)?;
+        let engine = select(&reads, cache.used, target, requests, slow)?.engine;
         Ok(AcceptDevice {
             engine: engine.used,
             cache,

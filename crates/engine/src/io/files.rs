@@ -158,22 +158,25 @@ impl TargetFiles {
         self.sync_written(sync)
     }
 
-    /// Syncs by the number of the file, or through its own description.
+    /// Syncs by the number of the file, or through its own description. A file whose sync failed
+    /// is synced again the next time.
     fn sync_written_by_number(&mut self, sync: impl Fn(usize, BorrowedFd<'_>) -> i32) -> i32 {
         if self.further.is_empty() {
             return sync(0, self.first.as_fd());
         }
-        let mut result = 0;
+        let mut first_error = 0;
         for index in 0..self.unsynced.len() {
-            if !std::mem::take(&mut self.unsynced[index]) {
+            if !self.unsynced[index] {
                 continue;
             }
             let synced = sync(index, self.file(index).as_fd());
-            if result == 0 {
-                result = synced;
+            if synced == 0 {
+                self.unsynced[index] = false;
+            } else if first_error == 0 {
+                first_error = synced;
             }
         }
-        result
+        first_error
     }
 
     /// True where the target has more than one file.
@@ -298,6 +301,8 @@ mod tests {
             synced.borrow_mut().push(fd.as_raw_fd());
             sync(fd.as_raw_fd(), SyncCall::Fdatasync)
         };
+        assert_eq!(files.sync_written(|_| -5), -5);
+        // What failed is synced again.
         assert_eq!(files.sync_written(count), 0);
         assert_eq!(*synced.borrow(), [numbers[0], numbers[2]]);
         assert_eq!(files.sync_written(|_| -5), 0, "all are synced");

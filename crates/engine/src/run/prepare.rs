@@ -46,6 +46,8 @@ pub(crate) fn check_writable(workload: &Workload, target: &OpenTarget) -> Result
 /// Chooses span and I/O engine on a target whose content and page cache are ready. All workloads
 /// that run together keep up to `in_flight_max` requests in flight on all targets; `seed` is that
 /// of the write journal.
+///
+/// What the workload alone rules out is refused before the file is prepared and engines are tried.
 pub(crate) fn prepare_target(
     workload: &Workload,
     target: &mut OpenTarget,
@@ -59,49 +61,36 @@ pub(crate) fn prepare_target(
         _ => target.usable_bytes(),
     };
     let extent = extent_of(workload.span, limit);
-    let block_bytes = largest_block(workload);
-    check_span(workload, target, block_bytes.into(), extent.length)?;
-    if workload.writes() && cache.used == CachePolicy::Direct {
-        target.lengthen(extent.end());
-    }
-    if appends_records(workload, cache.used) {
-        target.reserve(extent.end());
-    }
-    if matches!(workload.access, Access::Sequential) {
-        target.advise_sequential()
-    } else {
-        target.advise_random()
-    }
-    let mut unwritten_bytes = None;
-    if workload.reads() {
-        unwritten_bytes = target.unwritten_bytes(extent.start, extent.length);
-    }
+    check_span(
+        workload,
+        target,
+        u64::from(largest_block(workload)),
+        extent.length,
+    )?;
     let calls = checked_calls(workload, target)?;
-    let (engine, punted) = select(workload, cache.used, target, in_flight_max, slow)?;
-    let parts = parts_of(workload, engine.used);
-    if extent.length / u64::from(block_bytes) < parts {
-        let why = format!(
-            "divides the span into {parts} parts of at least {block_bytes} bytes each, but the \
-             span has {}. Use a larger span, or smaller --jobs and --depth",
-            extent.length
-        );
-        return Err(unsuitable(workload, target, why));
-    }
     let transaction_span = split_for(workload, extent, target)?;
     let journal = journal_for(workload, extent, target, seed)?;
-    if workload.checks_reads() && engine.used == EngineKind::Mmap {
-        return Err(unverifiable(
-            workload,
-            target,
-            "a memory mapping has no buffers to check; use another engine",
-        ));
+
+    make_room(workload, cache.used, extent, target);
+    advise(workload, target);
+    let unwritten_bytes = if workload.reads() {
+        target.unwritten_bytes(extent.start, extent.length)
+    } else {
+        None
+    };
+
+    let selected = select(workload, cache.used, target, in_flight_max, slow)?;
+    check_parts(workload, selected.engine.used, extent, target)?;
+    if workload.checks_reads() && selected.engine.used == EngineKind::Mmap {
+        let why = "a memory mapping has no buffers to check; use another engine";
+        return Err(unverifiable(workload, target, why));
     }
     let span = (extent.start, extent.length);
     Ok(PreparedTarget {
         known: Measurement {
             unwritten_bytes,
-            punted,
-            ..Measurement::unmeasured(workload.clone(), span, engine, cache)
+            punted: selected.is_punted,
+            ..Measurement::unmeasured(workload.clone(), span, selected.engine, cache)
         },
         extent,
         transaction_span,
@@ -109,6 +98,45 @@ pub(crate) fn prepare_target(
         skip_bytes: 0,
         calls,
     })
+}
+
+/// Gives a scratch file the length or the blocks that a server would give it before such writes.
+fn make_room(workload: &Workload, cache: CachePolicy, extent: Extent, target: &OpenTarget) {
+    if workload.writes() && cache == CachePolicy::Direct {
+        target.lengthen(extent.end());
+    }
+    if appends_records(workload, cache) {
+        target.reserve(extent.end());
+    }
+}
+
+/// Tells the kernel in which order the workload reads: only a sequential one gains by read-ahead.
+fn advise(workload: &Workload, target: &mut OpenTarget) {
+    if matches!(workload.access, Access::Sequential) {
+        target.advise_sequential()
+    } else {
+        target.advise_random()
+    }
+}
+
+/// Refuses a span that is too short to be divided among the workers.
+fn check_parts(
+    workload: &Workload,
+    engine: EngineKind,
+    extent: Extent,
+    target: &OpenTarget,
+) -> Result<(), RunError> {
+    let block_bytes = largest_block(workload);
+    let parts = parts_of(workload, engine);
+    if extent.length / u64::from(block_bytes) >= parts {
+        return Ok(());
+    }
+    let why = format!(
+        "divides the span into {parts} parts of at least {block_bytes} bytes each, but the span \
+         has {}. Use a larger span, or smaller --jobs and --depth",
+        extent.length
+    );
+    Err(unsuitable(workload, target, why))
 }
 
 /// True for a workload that appends records to a new file and makes them durable as it goes: a log,
@@ -190,6 +218,33 @@ fn split_for(
     }
 }
 
+/// Says why no read can tell whether a workload's blocks came back; `None` where it can.
+fn why_unverifiable(workload: &Workload) -> Option<&'static str> {
+    let block = workload.block_bytes;
+    let order = &workload.shape.order;
+    let content_is_known = workload.shape.content.known.is_some();
+    let is_unaligned = order.align_bytes.is_some_and(|bytes| bytes != block);
+    if is_unaligned || order.random_run.is_some() {
+        return Some("offsets must be multiples of the block, each chosen independently");
+    }
+    if workload.checks_reads() && content_is_known {
+        return None;
+    }
+    let has_other_sizes =
+        !workload.block_mix.is_empty() || !workload.streams.other_sizes().is_empty();
+    // The header of a signed block has 5 words of 8 bytes, and there must be something that it signs.
+    let has_no_room = !block.is_multiple_of(8) || block < 64;
+    if has_other_sizes || (!content_is_known && has_no_room) {
+        return Some("blocks must have one size, at least 64 bytes and a multiple of 8");
+    }
+    match workload.access {
+        Access::Stride { stride_bytes } if stride_bytes % u64::from(block) != 0 => {
+            Some("a stride that is not a multiple of the block makes blocks overlap")
+        }
+        _ => None,
+    }
+}
+
 /// The journal of a workload that signs what it writes; `None` for others.
 fn journal_for(
     workload: &Workload,
@@ -200,40 +255,21 @@ fn journal_for(
     if workload.verify == Verify::Off {
         return Ok(None);
     }
-    let block = workload.block_bytes;
-    let order = &workload.shape.order;
-    let known = &workload.shape.content.known;
-    let why = if order.align_bytes.is_some_and(|bytes| bytes != block) || order.random_run.is_some()
-    {
-        Some("offsets must be multiples of the block, each chosen independently")
-    } else if workload.checks_reads() && known.is_some() {
-        None
-    } else if !workload.block_mix.is_empty()
-        || !workload.streams.other_sizes().is_empty()
-        || (known.is_none() && (!block.is_multiple_of(8) || block < 64))
-    {
-        Some("blocks must have one size, at least 64 bytes and a multiple of 8")
-    } else if let Access::Stride { stride_bytes } = workload.access
-        && stride_bytes % u64::from(block) != 0
-    {
-        Some("a stride that is not a multiple of the block makes blocks overlap")
-    } else {
-        None
-    };
-    if let Some(why) = why {
+    if let Some(why) = why_unverifiable(workload) {
         return Err(unverifiable(workload, target, why));
     }
     if workload.checks_reads() {
         return Ok(None);
     }
+    let block = workload.block_bytes;
     if extent.length / u64::from(block) > BLOCKS_MAX {
         let why = format!(
             "the span has more than {BLOCKS_MAX} blocks; use a smaller --span or a larger block"
         );
         return Err(unverifiable(workload, target, &why));
     }
-    let journal =
-        WriteJournal::new(seed, extent.start, extent.length, block).with_pattern(known.clone());
+    let journal = WriteJournal::new(seed, extent.start, extent.length, block)
+        .with_pattern(workload.shape.content.known.clone());
     Ok(Some(Arc::new(journal)))
 }
 

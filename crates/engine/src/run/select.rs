@@ -47,34 +47,45 @@ fn candidates(
     Ok(engines.to_vec())
 }
 
+/// The I/O engine that was selected for a workload.
+pub(crate) struct SelectedEngine {
+    pub engine: EngineUse,
+    /// True if io_uring hands, or would hand, this target's I/O to kernel worker threads; `None`
+    /// where that was not tested or is unknown.
+    pub is_punted: Option<bool>,
+}
+
 /// Selects the I/O engine for one workload on one target. All workloads of the run together keep up
-/// to `in_flight_max` requests in flight. A slow target gets no further request. The second result
-/// is true if io_uring hands, or would hand, this target's I/O to kernel worker threads; `None`
-/// where that was not tested or is unknown.
+/// to `in_flight_max` requests in flight. A slow target gets no further request.
 pub(crate) fn select(
     workload: &Workload,
     cache: CachePolicy,
     target: &OpenTarget,
     in_flight_max: u64,
     slow: Option<SlowTarget>,
-) -> Result<(EngineUse, Option<bool>), RunError> {
+) -> Result<SelectedEngine, RunError> {
     let engines = candidates(workload, cache, target)?;
     let aio_fits = in_flight_max <= aio_left(Path::new(AIO_LIMITS));
     let mut fallbacks = Vec::new();
     let depth = reduced_depth(workload, slow);
+    let trial_read = match slow {
+        None => TrialRead::Sent,
+        Some(_) => TrialRead::Omitted,
+    };
     for kind in engines.iter().copied() {
         let tried = match kind {
             EngineKind::Aio if !aio_fits => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
-            _ => try_out(kind, workload, cache, target, slow.is_none()),
+            _ => try_out(kind, workload, cache, target, trial_read),
         };
         match tried {
             Ok(()) => {
                 // On a slow target, the I/O engine makes no difference.
-                let mut punted = None;
-                if kind == EngineKind::Uring && slow.is_none() {
-                    punted = is_punted(workload, target);
-                }
-                let mut chosen = EngineUse {
+                let is_punted = if kind == EngineKind::Uring && slow.is_none() {
+                    test_punting(workload, target)
+                } else {
+                    None
+                };
+                let mut engine = EngineUse {
                     asked: workload.engine,
                     used: kind,
                     fallbacks,
@@ -82,19 +93,19 @@ pub(crate) fn select(
                     depth,
                     done_before_wait: None,
                 };
-                if punted == Some(true)
+                if is_punted == Some(true)
                     && engines.contains(&EngineKind::Aio)
                     && aio_fits
                     && let Some(why) = aio_is_faster(workload, cache, target)
                 {
-                    chosen.used = EngineKind::Aio;
-                    chosen.fallbacks.push(Fallback {
+                    engine.used = EngineKind::Aio;
+                    engine.fallbacks.push(Fallback {
                         from: EngineKind::Uring,
                         cause: FallbackCause::Slower,
                         why,
                     });
                 }
-                return Ok((chosen, punted));
+                return Ok(SelectedEngine { engine, is_punted });
             }
             Err(error) if engines.len() > 1 => fallbacks.push(refused(kind, &error)),
             Err(error) => return Err(unusable(kind, target, refused(kind, &error).why)),
@@ -205,26 +216,37 @@ fn read_number(path: &Path) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Sets the I/O engine up and reads a block with it where there is data and `reads` says so.
+/// A read by which an I/O engine is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TrialRead {
+    /// Reads a block, where there is data.
+    Sent,
+    /// The target is slow, so no request is spent on a trial.
+    Omitted,
+}
+
+/// Sets the I/O engine up and sends what shows that it works here.
 fn try_out(
     kind: EngineKind,
     workload: &Workload,
     cache: CachePolicy,
     target: &OpenTarget,
-    reads: bool,
+    trial_read: TrialRead,
 ) -> io::Result<()> {
     let batched = SubmitPolicy::Batched;
     let block = tried_bytes(workload, target);
-    let is_readable = reads && workload.reads() && target.usable_bytes() >= u64::from(block);
+    let reads = trial_read == TrialRead::Sent
+        && workload.reads()
+        && target.usable_bytes() >= u64::from(block);
     match kind {
         EngineKind::Uring => {
             let fd = target.fd().try_clone_to_owned()?;
             let buffers = Buffers::new(1, block as usize)?;
             let mut backend = UringBackend::new(fd, buffers, 1, cache, batched)?;
             if let Some(call) = device_call(workload, target) {
-                try_call(&mut backend, call, is_punted(workload, target))?;
+                try_call(&mut backend, call, test_punting(workload, target))?;
             }
-            if is_readable {
+            if reads {
                 read_one(backend, block)?;
             }
             Ok(())
@@ -233,7 +255,7 @@ fn try_out(
             let fd = target.fd().try_clone_to_owned()?;
             let buffers = Buffers::new(1, block as usize)?;
             let backend = AioBackend::new(fd, buffers, 1, batched)?;
-            if is_readable {
+            if reads {
                 read_one(backend, block)?;
             }
             Ok(())
@@ -294,7 +316,7 @@ fn send_one(backend: &mut impl Backend, op: Op, len: u32) -> io::Result<i32> {
 
 /// True where io_uring hands every request to a worker thread: it first tries each without
 /// blocking, and this file does not take RWF_NOWAIT. `None` where that is unknown.
-fn is_punted(workload: &Workload, target: &OpenTarget) -> Option<bool> {
+fn test_punting(workload: &Workload, target: &OpenTarget) -> Option<bool> {
     let block = tried_bytes(workload, target);
     if target.usable_bytes() < u64::from(block) {
         return None;

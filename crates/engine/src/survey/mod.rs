@@ -193,7 +193,7 @@ fn select_engine(
     slow: Option<SlowTarget>,
 ) -> Result<EngineKind, RunError> {
     let requests = in_flight_max(Group::alone(workload), 1);
-    let (engine, _) = select(workload, cache, target, requests, slow)?;
+    let engine = select(workload, cache, target, requests, slow)?.engine;
     Ok(engine.used)
 }
 

@@ -143,7 +143,12 @@ fn figures(record: &Record) -> Vec<Section> {
     for target in 0..target_count(record) {
         page.extend(target_figures(record, target));
     }
-    if record.measurements.is_empty() && record.surface().is_none() {
+    let has_figures = record
+        .results
+        .iter()
+        .filter_map(|result| result.outcome().own_requests())
+        .any(|own| own.has_figures);
+    if record.measurements.is_empty() && !has_figures {
         let text = Block::text(Tone::Error, "nothing was measured");
         page.push(figures_section(Always, vec![text]));
     }
