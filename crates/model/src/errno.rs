@@ -7,6 +7,8 @@ type Entry = (&'static [&'static str], &'static str, &'static str);
 const DISK: &str = "the disk or the path to it is failing: save the data, see the kernel log \
                     (dmesg) and smartctl -a, and do not rely on the figures";
 const GONE: &str = "see the kernel log (dmesg) for the reason, and check the cable and the power";
+const RESERVED: &str = "stop the other host's use of the device, or release its reservation \
+                        (sg_persist)";
 const READ_ONLY: &str = "see the kernel log (dmesg) for why the filesystem became read-only, \
                          usually a disk failure; save the data before you check the filesystem";
 const FULL: &str = "the disk is full: free space, or use a smaller --size";
@@ -18,10 +20,17 @@ const BLOCK: &str = "use a block size that is a multiple of the device's logical
 
 const TABLE: &[Entry] = &[
     (&["EIO"], "the medium or the path to it failed", DISK),
+    (&["ENODATA"], "the medium failed at this place", DISK),
+    (&["ENOLINK"], "the path to the device failed", DISK),
     (&["EREMOTEIO"], "the device refused the request", DISK),
     (&["EILSEQ", "EBADMSG"], "a checksum did not match", DISK),
-    (&["ETIMEDOUT"], "the device did not answer in time", DISK),
+    (
+        &["ETIMEDOUT", "ETIME"],
+        "the device did not answer in time",
+        DISK,
+    ),
     (&["ENODEV", "ENXIO"], "the device went away", GONE),
+    (&["EBADE"], "another host has reserved the device", RESERVED),
     (&["EROFS"], "the filesystem became read-only", READ_ONLY),
     (&["ENOSPC"], "no space left", FULL),
     (&["EDQUOT"], "the quota is used up", QUOTA),
@@ -113,6 +122,13 @@ fn entry(errno: &str) -> &'static Entry {
         .iter()
         .find(|(names, ..)| names.contains(&errno))
         .unwrap_or(&OTHER)
+}
+
+/// True for an error that a disk, or the path to it, answers a request with: the kernel's
+/// translation of block statuses (`blk_errors` in block/blk-core.c). It says nothing about the way
+/// in which the request was sent.
+pub fn is_of_disk(errno: &str) -> bool {
+    [DISK, GONE, RESERVED].contains(&entry(errno).2)
 }
 
 /// The meaning of an error as a clause: `no space left`.

@@ -122,7 +122,7 @@ fn inserts_alone_are_an_answer() {
     let record = ran.record();
     assert!(record.measurements.is_empty());
     assert_eq!(record.postgres().unwrap().loads.len(), 1);
-    assert!(record.verdict.headline.contains("INSERTs/s"));
+    assert!(record.verdict.unwrap().headline.contains("INSERTs/s"));
     let nothing = run(words.chain(["20s", "--skip", "insert-fdatasync-c1"]));
     nothing.exits(2);
     assert!(names(here.path()).is_empty());

@@ -32,6 +32,15 @@ pub(crate) enum PingEvent {
     Failed(usize, io::Error),
 }
 
+impl PingEvent {
+    /// The index of the target.
+    fn target(&self) -> usize {
+        match self {
+            Self::Answer(target, _) | Self::Done(target, ..) | Self::Failed(target, _) => *target,
+        }
+    }
+}
+
 /// A target whose pinger is followed.
 pub(crate) struct FollowedTarget<'a> {
     open: &'a OpenTarget,
@@ -132,16 +141,17 @@ impl Follower<'_> {
         supervisor: &mut Supervisor,
         watch: &mut impl PingWatch,
     ) -> Result<(), RunError> {
-        match event {
+        if !self.targets[event.target()].is_running {
             // A report after the timeout is too late.
-            PingEvent::Answer(target, _)
-            | PingEvent::Done(target, ..)
-            | PingEvent::Failed(target, _)
-                if !self.targets[target].is_running => {}
+            return Ok(());
+        }
+        match event {
             PingEvent::Answer(target, answer) => {
                 let request = self.targets[target].log.add(answer);
                 watch.request(target, request);
-                self.obey(watch.ending());
+                if let Some(why) = watch.ending() {
+                    self.stop_all(why);
+                }
             }
             PingEvent::Done(target, ending, interruptions) => {
                 self.targets[target].log.end(ending, interruptions);
@@ -156,16 +166,15 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Tells all pingers to end, for this reason.
-    fn obey(&mut self, why: Option<StopReason>) {
-        let Some(why) = why else {
-            return;
-        };
+    /// Tells all pingers that still run to end. The first reason counts.
+    fn stop_all(&mut self, why: StopReason) {
         if self.is_stopping() {
             return;
         }
         for target in &mut self.targets {
-            target.log.stop(why);
+            if target.is_running {
+                target.log.stop(why);
+            }
             target.signals.stop();
         }
     }
@@ -213,11 +222,13 @@ impl Follower<'_> {
                 .collect();
             watch.results_so_far(elapsed_ns, &so_far);
         }
-        let why = match control {
+        let ending = match control {
             Control::Interrupt => Some(StopReason::Interrupted),
             Control::Continue | Control::Enough => watch.ending(),
         };
-        self.obey(why);
+        if let Some(why) = ending {
+            self.stop_all(why);
+        }
         if control == Control::Interrupt {
             supervisor.cut_short(self.stall_timeout.ended().limits_of_each_operation(), now);
         }
@@ -226,7 +237,8 @@ impl Follower<'_> {
         }
     }
 
-    /// Waits no longer for a target that has not answered for too long, and ends the others.
+    /// Waits no longer for a target that has not answered for too long, and ends the others: they
+    /// were measured beside it.
     fn leave_hung(&mut self, overdue: Overdue) {
         let kind = if self.workload.reads() {
             OpKind::Read
@@ -240,9 +252,7 @@ impl Follower<'_> {
         }
         target.open.leave_open();
         target.is_running = false;
-        for target in &self.targets {
-            target.signals.stop();
-        }
+        self.stop_all(StopReason::Companion);
     }
 }
 
@@ -360,7 +370,8 @@ impl PingLog {
         self.measured.stopped = why;
     }
 
-    /// Ends a pinger whose request in flight since `since_ns` was not answered for so long.
+    /// Ends a pinger whose request was not answered within the time limit. A hang that may only be
+    /// a slow request (`hang.late`) adds no error.
     pub(crate) fn time_out(&mut self, kind: OpKind, hang: Hang) {
         self.measured.hang = Some(since(hang, self.origin_ns));
         self.measure_ns.get_or_insert(hang.since_ns);

@@ -207,7 +207,7 @@ impl PingWatch for Patient {
 }
 
 #[test]
-fn report_of_a_target_that_timed_out_is_ignored() {
+fn hung_target_ends_the_other_and_its_late_report_is_ignored() {
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     let open = || {
         let size_bytes = 1 << 20;
@@ -236,11 +236,11 @@ fn report_of_a_target_that_timed_out_is_ignored() {
         }
         let error = std::io::Error::from_raw_os_error(libc::EIO);
         sender.send(PingEvent::Failed(0, error)).unwrap();
-        let ending = PingEvent::Done(1, EndReason::Budget, Vec::new());
+        let ending = PingEvent::Done(1, EndReason::Stopped, Vec::new());
         sender.send(ending).unwrap();
     });
     let measured = follower.follow(&events, &ActiveClock::new(), &mut Patient);
     let stopped: Vec<StopReason> = measured.unwrap().iter().map(|one| one.stopped).collect();
-    assert_eq!(stopped, [StopReason::Hung, StopReason::Ops]);
+    assert_eq!(stopped, [StopReason::Hung, StopReason::Companion]);
     reports.join().unwrap();
 }

@@ -122,13 +122,13 @@ fn system_call(thread: i32, streams: &Streams) -> Option<OpKind> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
     match text.split_whitespace().next()?.parse().ok()? {
         libc::SYS_pread64 => Some(OpKind::Read),
-        libc::SYS_pwrite64 | libc::SYS_sync_file_range => Some(OpKind::Write),
+        libc::SYS_pwrite64 | libc::SYS_pwritev2 | libc::SYS_sync_file_range => Some(OpKind::Write),
         libc::SYS_ioctl | libc::SYS_fallocate => streams
             .iter()
             .flat_map(|stream| &stream.does)
             .copied()
             .find(|kind| !kind.moves_data()),
-        libc::SYS_fsync | libc::SYS_fdatasync => Some(OpKind::Sync),
+        libc::SYS_fsync | libc::SYS_fdatasync | libc::SYS_msync => Some(OpKind::Sync),
         _ => None,
     }
 }

@@ -11,6 +11,7 @@ use crate::run::calibrate::{measure_rate, random_reads};
 use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, SlowTarget};
 use diskproof_device::OpenTarget;
+use diskproof_model::errno;
 use diskproof_model::measurement::{EngineUse, Fallback, FallbackCause};
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
 use std::io;
@@ -26,7 +27,7 @@ fn candidates(
     let makes_calls = calls_of(workload, target).is_some();
     let engines: &[EngineKind] = match workload.engine {
         EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap)) if makes_calls => {
-            // Done in the submission, one at a time, trims would have no depth.
+            // Neither can send a trim: it would be a call of its own, and the next one would wait.
             let name = match kind {
                 EngineKind::Aio => "Linux AIO",
                 _ => "a memory mapping",
@@ -74,7 +75,7 @@ pub(crate) fn select(
     };
     for kind in engines.iter().copied() {
         let tried = match kind {
-            EngineKind::Aio if !aio_fits => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+            EngineKind::Aio if !aio_fits => Err(TrialError::setup_errno(libc::EAGAIN)),
             _ => try_out(kind, workload, cache, target, trial_read),
         };
         match tried {
@@ -96,7 +97,7 @@ pub(crate) fn select(
                 if is_punted == Some(true)
                     && engines.contains(&EngineKind::Aio)
                     && aio_fits
-                    && let Some(why) = aio_is_faster(workload, cache, target)
+                    && let Some(why) = reason_for_aio(workload, cache, target)
                 {
                     engine.used = EngineKind::Aio;
                     engine.fallbacks.push(Fallback {
@@ -107,8 +108,8 @@ pub(crate) fn select(
                 }
                 return Ok(SelectedEngine { engine, is_punted });
             }
-            Err(error) if engines.len() > 1 => fallbacks.push(refused(kind, &error)),
-            Err(error) => return Err(unusable(kind, target, refused(kind, &error).why)),
+            Err(error) if engines.len() > 1 => fallbacks.push(fallback_after(kind, &error)),
+            Err(error) => return Err(unusable(kind, target, fallback_after(kind, &error).why)),
         }
     }
     let tried: Vec<String> = fallbacks.into_iter().map(|tried| tried.why).collect();
@@ -142,12 +143,32 @@ pub(crate) fn refuse_mapping(engine: EngineChoice, target: &OpenTarget) -> Resul
     Err(unusable(EngineKind::Mmap, target, why))
 }
 
+/// The reason why an I/O engine does not work here.
+#[derive(Debug)]
+enum TrialError {
+    /// It could not be set up.
+    Setup(io::Error),
+    /// Its first request failed, and not for an error of the disk.
+    Request(io::Error),
+}
+
+impl TrialError {
+    fn setup_errno(errno: i32) -> Self {
+        Self::Setup(io::Error::from_raw_os_error(errno))
+    }
+}
+
 /// Says why an I/O engine cannot be used.
-fn refused(from: EngineKind, error: &io::Error) -> Fallback {
-    let (name, setup) = match from {
-        EngineKind::Uring => ("io_uring", "io_uring_setup"),
-        EngineKind::Aio => ("Linux AIO", "io_setup"),
-        _ => (from.as_str(), "a read"),
+fn fallback_after(from: EngineKind, failed: &TrialError) -> Fallback {
+    let name = match from {
+        EngineKind::Uring => "io_uring",
+        EngineKind::Aio => "Linux AIO",
+        EngineKind::Sync | EngineKind::Mmap | EngineKind::Null => from.as_str(),
+    };
+    let (step, error) = match failed {
+        TrialError::Request(error) => ("the first request", error),
+        TrialError::Setup(error) if from == EngineKind::Uring => ("io_uring_setup", error),
+        TrialError::Setup(error) => ("io_setup", error),
     };
     let errno = match error.raw_os_error() {
         Some(errno) => errno_name(errno),
@@ -187,11 +208,11 @@ fn refused(from: EngineKind, error: &io::Error) -> Fallback {
         // io_uring_setup(2): locked memory on kernels before 5.12, and descriptors.
         Some(libc::ENOMEM | libc::EMFILE | libc::ENFILE) => (
             FallbackCause::Exhausted,
-            format!("no memory or descriptors are left for {name} ({setup}: {errno})"),
+            format!("no memory or descriptors are left for {name} ({step}: {errno})"),
         ),
         _ => (
             FallbackCause::Unusable,
-            format!("{name} does not work on this target ({setup}: {errno})"),
+            format!("{name} does not work on this target ({step}: {errno})"),
         ),
     };
     Fallback { from, cause, why }
@@ -232,7 +253,7 @@ fn try_out(
     cache: CachePolicy,
     target: &OpenTarget,
     trial_read: TrialRead,
-) -> io::Result<()> {
+) -> Result<(), TrialError> {
     let batched = SubmitPolicy::Batched;
     let block = tried_bytes(workload, target);
     let reads = trial_read == TrialRead::Sent
@@ -240,23 +261,31 @@ fn try_out(
         && target.usable_bytes() >= u64::from(block);
     match kind {
         EngineKind::Uring => {
-            let fd = target.fd().try_clone_to_owned()?;
-            let buffers = Buffers::new(1, block as usize)?;
-            let mut backend = UringBackend::new(fd, buffers, 1, cache, batched)?;
+            let fd = target
+                .fd()
+                .try_clone_to_owned()
+                .map_err(TrialError::Setup)?;
+            let buffers = Buffers::new(1, block as usize).map_err(TrialError::Setup)?;
+            let mut backend =
+                UringBackend::new(fd, buffers, 1, cache, batched).map_err(TrialError::Setup)?;
             if let Some(call) = device_call(workload, target) {
-                try_call(&mut backend, call, test_punting(workload, target))?;
+                try_call(&mut backend, call, test_punting(workload, target))
+                    .map_err(TrialError::Request)?;
             }
             if reads {
-                read_one(backend, block)?;
+                read_one(backend, block).map_err(TrialError::Request)?;
             }
             Ok(())
         }
         EngineKind::Aio => {
-            let fd = target.fd().try_clone_to_owned()?;
-            let buffers = Buffers::new(1, block as usize)?;
-            let backend = AioBackend::new(fd, buffers, 1, batched)?;
+            let fd = target
+                .fd()
+                .try_clone_to_owned()
+                .map_err(TrialError::Setup)?;
+            let buffers = Buffers::new(1, block as usize).map_err(TrialError::Setup)?;
+            let backend = AioBackend::new(fd, buffers, 1, batched).map_err(TrialError::Setup)?;
             if reads {
-                read_one(backend, block)?;
+                read_one(backend, block).map_err(TrialError::Request)?;
             }
             Ok(())
         }
@@ -272,11 +301,12 @@ fn tried_bytes(workload: &Workload, target: &OpenTarget) -> u32 {
 }
 
 fn read_one(mut backend: impl Backend, len: u32) -> io::Result<()> {
-    match send_one(&mut backend, Op::Read, len)? {
-        // An I/O error comes from the disk, not from the I/O engine: the run will count it.
-        result if result < 0 && -result != libc::EIO => Err(io::Error::from_raw_os_error(-result)),
-        _ => Ok(()),
+    let result = send_one(&mut backend, Op::Read, len)?;
+    // An error of the disk is none of the I/O engine: the run will count it.
+    if result < 0 && !errno::is_of_disk(&errno_name(-result)) {
+        return Err(io::Error::from_raw_os_error(-result));
     }
+    Ok(())
 }
 
 /// Fails where io_uring lacks this call of a device; it has discards only. The answer to a discard
@@ -386,7 +416,7 @@ fn best_of_each(
 /// Compares both interfaces where io_uring hands every request to a worker thread: Linux AIO may be
 /// faster (a device that completes in the submission) or far slower (a filesystem that blocks in
 /// it). Both run a few milliseconds of random reads. Returns the reason where AIO wins.
-fn aio_is_faster(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Option<String> {
+fn reason_for_aio(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Option<String> {
     let trial = EngineTrial {
         reads: random_reads(workload),
         depth: workload.depth,
@@ -456,8 +486,12 @@ mod tests {
             (Uring, libc::EAGAIN, FallbackCause::Unusable),
             (Aio, libc::EINVAL, FallbackCause::Unusable),
         ] {
-            let error = io::Error::from_raw_os_error(errno);
-            assert_eq!(refused(engine, &error).cause, cause, "{engine:?} {errno}");
+            let error = TrialError::setup_errno(errno);
+            assert_eq!(
+                fallback_after(engine, &error).cause,
+                cause,
+                "{engine:?} {errno}"
+            );
         }
     }
 
