@@ -86,11 +86,11 @@ impl FigureText<'_> {
     }
 
     fn bytes_per_second(&self) -> Result<f64, String> {
-        let has_unit = self.0.ends_with(['B', 's']);
         // Many data sheets omit "per second".
         let size = self.0.strip_suffix("/s").unwrap_or(self.0);
+        // Without a `B`, a number would mean bytes, and an M MiB.
         match parse_size(size) {
-            Ok(bytes) if has_unit && bytes > 0 => Ok(bytes as f64),
+            Ok(bytes) if size.ends_with('B') && bytes > 0 => Ok(bytes as f64),
             _ => Err(self.wrong_form(RATE_FORM)),
         }
     }
@@ -159,6 +159,8 @@ mod tests {
             ("seek=11", " 11ms"),
             ("seek=5m", " 11ms"),
             ("rate=92", " 92MB/s"),
+            ("rate=92/s", " 92MB/s"),
+            ("rate=3500M/s", " 92MB/s"),
             ("rate=0MB/s", " 92MB/s"),
             ("cache=8MB", "'cache'"),
             ("rpm=7200,rpm=5400", "twice"),

@@ -1,7 +1,7 @@
 //! Ctrl-C and its relatives. While a run measures, the first signal asks for a clean end. Within a
 //! second of it further signals are the same request: GNU timeout signals its child and then the
-//! whole group. A later one ends the program at once. Before and after a run the first one ends it
-//! at once: there is nothing to print or save. No file is left behind in any case, because the
+//! whole group. A later one ends the program at once. Before a run, and once its record is saved, the
+//! first one ends it at once. No file is left behind in any case, because the
 //! scratch file has no name. A signal that was ignored at the start stays ignored.
 
 use crate::failure::Failure;
@@ -37,10 +37,10 @@ pub(crate) fn catch_harmless() {
 /// The first signal that came; 0 before it. Signals are sent to the process, so it has one.
 static SIGNAL: AtomicU8 = AtomicU8::new(0);
 
-/// Whether the next signal ends the program.
+/// True while the first signal ends the program.
 static ENDS_AT_ONCE: AtomicBool = AtomicBool::new(true);
 
-/// Whether the handlers were installed. They stay until the program ends.
+/// True once the handlers were installed. They stay until the program ends.
 static LISTENS: Mutex<bool> = Mutex::new(false);
 
 /// Catches the signals; each still ends the program at once, with the exit code of a shell.
@@ -74,7 +74,7 @@ fn follow(signals: &mut Signals) {
             signal_hook::low_level::exit(SIGNAL_CODE + number);
         }
         if first.is_none() {
-            SIGNAL.store(number as u8, Ordering::SeqCst);
+            note_first(number);
             first = Some(now);
         }
     }
@@ -83,9 +83,12 @@ fn follow(signals: &mut Signals) {
 /// Ends the run as SIGPIPE would end another tool: nobody reads its output any more. The Rust
 /// runtime ignores the signal itself.
 pub(crate) fn end_without_reader() {
-    let number = SIGPIPE as u8;
-    // A signal that came before has ended the run.
-    let _ = SIGNAL.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
+    note_first(SIGPIPE);
+}
+
+/// Keeps a signal as the one that ended the run, unless another one did before.
+fn note_first(number: i32) {
+    let _ = SIGNAL.compare_exchange(0, number as u8, Ordering::SeqCst, Ordering::SeqCst);
 }
 
 /// From now on the first signal asks for a clean end.
@@ -93,7 +96,8 @@ pub(crate) fn end_cleanly() {
     ENDS_AT_ONCE.store(false, Ordering::SeqCst);
 }
 
-/// From now on the next signal ends the program.
+/// From now on the first signal ends the program; after an earlier one, the next that comes a second
+/// later, as before.
 pub(crate) fn end_at_once() {
     ENDS_AT_ONCE.store(true, Ordering::SeqCst);
 }
@@ -106,7 +110,7 @@ pub(crate) fn signal() -> Option<u8> {
     }
 }
 
-/// Whether a signal that comes now is another request than the `first` one.
+/// True if a signal that comes now is another request than the `first` one.
 fn is_new_request(first: Instant, now: Instant) -> bool {
     now.duration_since(first) >= SAME_REQUEST
 }

@@ -18,6 +18,8 @@ use diskproof_analysis::fleet::{Added, Fleet, FleetQuestion};
 use diskproof_model::document::AnyDocument;
 use diskproof_model::fleet::{FleetOutcome, FleetRecord, Hello, MissingRow, RefusedInput};
 use diskproof_model::fleet_sum::SumStorage;
+use diskproof_model::record::Record;
+use diskproof_model::units::format_bytes;
 use diskproof_report::formats::format_of;
 use diskproof_report::json;
 use diskproof_report::terminal::FleetDetail;
@@ -44,7 +46,7 @@ const HELP: &str = concat!(
     "\n",
     "Exit codes: 0 alike, 1 a disk is slower, has errors, is missing or was rejected, or a host\n",
     "is not in the sum, 2 usage, 4 a file cannot be written, 5 too few disks to judge and no\n",
-    "sum, or a test was undecided.\n",
+    "sum, hosts that measured together without a common slot, or a test was undecided.\n",
     "\n",
     "'diskproof help cluster.md' has recipes for launchers, and explains the test.\n",
     "\n",
@@ -172,15 +174,15 @@ impl MergeFlags {
     }
 }
 
-/// The exit code of a fleet. Hosts that measured together are enough where their sum is known, and
-/// one that is not in it is missing.
+/// The exit code of a fleet. Hosts that measured together are enough where their sum is known, one
+/// that is not in it is missing, and a sum without a common slot answers nothing.
 fn exit_of(fleet: &FleetRecord) -> Exit {
-    let is_by_sum = match fleet.outcome {
+    let can_sum_decide = match fleet.outcome {
         FleetOutcome::Alike | FleetOutcome::TooFew => true,
         FleetOutcome::Differs | FleetOutcome::Undecided => false,
     };
     if let Some(sum) = &fleet.sum
-        && is_by_sum
+        && can_sum_decide
     {
         return if !sum.left_out.is_empty() {
             Exit::ThresholdMissed
@@ -318,7 +320,7 @@ impl Collected {
             Source::File(path) => self.read_file(path),
             Source::History(reference) => {
                 for record in load_all_whole(reference, history)? {
-                    self.fleet.add(&record);
+                    self.add(reference, &record);
                 }
             }
         }
@@ -353,8 +355,13 @@ impl Collected {
     fn read_page(&mut self, name: &str, reader: BufReader<File>) {
         let mut text = String::new();
         let bytes_max = diskproof_model::limits::DOCUMENT_BYTES_MAX as u64;
-        if let Err(error) = reader.take(bytes_max).read_to_string(&mut text) {
-            self.lose(name, error.to_string());
+        if let Err(error) = reader.take(bytes_max + 1).read_to_string(&mut text) {
+            self.lose(name, format!("cannot read the page: {error}"));
+            return;
+        }
+        if text.len() as u64 > bytes_max {
+            let limit = format_bytes(bytes_max);
+            self.lose(name, format!("the page has more than {limit}"));
             return;
         }
         match read_page(&text) {
@@ -388,13 +395,7 @@ impl Collected {
                 is_lost,
             }),
             Streamed::Document(document) => match *document {
-                AnyDocument::Record(record) => {
-                    let record = judged_record(*record);
-                    if self.fleet.add(&record) == Added::NoFigures {
-                        let why = "the record has no figure of a workload";
-                        self.refuse(name_of_part(name, &record.host.name), why);
-                    }
-                }
+                AnyDocument::Record(record) => self.add(name, &judged_record(*record)),
                 AnyDocument::Comparison(_) => {
                     self.refuse(name.to_owned(), "this is a comparison; name its runs");
                 }
@@ -402,6 +403,14 @@ impl Collected {
                     self.refuse(name.to_owned(), "this is a fleet; use it with --reference");
                 }
             },
+        }
+    }
+
+    /// Adds a record from an input of this name.
+    fn add(&mut self, name: &str, record: &Record) {
+        if self.fleet.add(record) == Added::NoFigures {
+            let why = "the record has no figure of a workload";
+            self.refuse(name_of_part(name, &record.host.name), why);
         }
     }
 

@@ -16,8 +16,8 @@ use diskproof_model::plan::Plan;
 use diskproof_model::units::{format_duration, parse_duration};
 use diskproof_report::terminal::Detail;
 use std::path::PathBuf;
-use steps::{WatchSession, named_devices};
-use view::{LiveView, RequestedView};
+use steps::{ObservedLoad, WatchedKernel, named_devices};
+use view::{LiveView, RequestedView, ViewReader, ViewWait};
 
 /// The shortest step: reading the counters of a thousand processes takes some milliseconds.
 const INTERVAL_NS_MIN: u64 = SECOND / 10;
@@ -132,13 +132,13 @@ impl WatchFlags {
         }
     }
 
-    /// Whether the load is saved in the history.
-    fn keeps(&self) -> bool {
+    /// True if the load is saved in the history.
+    fn is_saved(&self) -> bool {
         self.record || self.history.label.is_some()
     }
 
-    /// Whether the watch is over after this many steps. The next one would end with the interval
-    /// `next_end`, counted from 1.
+    /// True if the watch is over after this many steps. `next_end` is the number of the interval, from
+    /// 1, at whose end the next step would end.
     fn is_over(&self, steps: u64, next_end: u64) -> bool {
         if let Some(count) = self.count
             && steps >= count
@@ -169,7 +169,7 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
                     FILE.json";
         return Err(Failure::Usage(text.to_owned()).into());
     }
-    if watch.keeps() {
+    if watch.is_saved() {
         refuse_foreign_history(&watch.history)?;
     }
     let devices = named_devices(&watch.devices, watch.verbosity())?;
@@ -178,18 +178,22 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     interrupt::listen()?;
     interrupt::end_cleanly();
     crate::inspection::end();
-    let mut session = WatchSession::start(
+    let mut kernel = WatchedKernel::start(
         devices,
         watch.interval,
         watch.postgres.as_deref(),
         watch.history.history.clone(),
         watch.verbosity(),
     )?;
-    let exit = follow(watch, &mut session)?;
-    interrupt::end_at_once();
-    if watch.keeps() || watch.prints_json() || !outputs.is_empty() {
-        conclude(watch, session, &outputs)?;
-    }
+    // What was watched is kept, however the watch ended.
+    let followed = follow(watch, &mut kernel);
+    let concluded = if watch.is_saved() || watch.prints_json() || !outputs.is_empty() {
+        conclude(watch, kernel, &outputs)
+    } else {
+        Ok(())
+    };
+    let exit = followed?;
+    concluded?;
     match interrupt::signal() {
         Some(signal) => Ok(Exit::Signal(signal)),
         None => Ok(exit),
@@ -197,24 +201,24 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
 }
 
 /// Shows step after step, until the end or until no device is left, which is a failure.
-fn follow(watch: &WatchFlags, session: &mut WatchSession) -> anyhow::Result<Exit> {
+fn follow(watch: &WatchFlags, kernel: &mut WatchedKernel) -> anyhow::Result<Exit> {
     let mut view = LiveView::start(watch.requested_view(), watch.color)?;
     let mut steps = 0;
     loop {
-        let next_end = session.next_end();
+        let next_end = kernel.next_end();
         if watch.is_over(steps, next_end) {
             break;
         }
-        let due = session.due(next_end);
-        if !view.wait_until(due, || session.collect()) {
+        let due = kernel.due(next_end);
+        if view.wait_until(due, || kernel.collect()) == ViewWait::EndedByUser {
             break;
         }
         steps += 1;
-        let step = session.step()?;
-        if !view.show(&step, &session.facts, &session.named)? {
+        let step = kernel.step()?;
+        if view.show(&step, &kernel.facts, &kernel.named)? == ViewReader::Gone {
             break;
         }
-        if session.is_over() {
+        if kernel.is_over() {
             drop(view);
             watch.verbosity().note("no watched device is left");
             return Ok(Exit::Failed);
@@ -225,9 +229,12 @@ fn follow(watch: &WatchFlags, session: &mut WatchSession) -> anyhow::Result<Exit
 
 /// Makes, saves and prints the record of the load. Saves before it prints: a reader that goes away
 /// must not cost the record.
-fn conclude(watch: &WatchFlags, session: WatchSession, outputs: &[Output]) -> anyhow::Result<()> {
-    let started = session.started_wall;
-    let (observed, targets) = session.finish();
+fn conclude(watch: &WatchFlags, kernel: WatchedKernel, outputs: &[Output]) -> anyhow::Result<()> {
+    let started = kernel.started_wall();
+    let ObservedLoad {
+        record: observed,
+        targets,
+    } = kernel.finish();
     let data = RunData {
         observed: Some(observed),
         ..RunData::default()
@@ -242,11 +249,13 @@ fn conclude(watch: &WatchFlags, session: WatchSession, outputs: &[Output]) -> an
     let record = diskproof_analysis::judge::judge(facts, &data, &[]);
     let saved = save_records(&record, outputs, watch.verbosity());
     let page = record_page(&record, Detail::Whole);
-    let notes = if watch.keeps() {
+    let notes = if watch.is_saved() {
         keep(&record, &page, &watch.history)
     } else {
         Vec::new()
     };
+    // A reader of stdout that stopped reading holds the rest up.
+    interrupt::end_at_once();
     let printed = to_stdout(|out| {
         if watch.prints_json() {
             diskproof_report::json::write_record(&record, out)

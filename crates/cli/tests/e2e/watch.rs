@@ -19,6 +19,24 @@ fn watch_prints_steps_and_states_its_method() {
     ran.shows(" time device    read/s");
 }
 
+#[test]
+fn load_is_saved_even_if_the_view_cannot_be_written() {
+    let here = place();
+    let file = here.path().join("load.json");
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let ended = program(["watch", "--plain", "-i", "100ms", "-c", "2", "-o"])
+        .arg(&file)
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(4));
+    let is_observed = |result: &TaskResult| matches!(result, TaskResult::Observed(_));
+    assert!(record_of(&file).results.iter().any(is_observed));
+}
+
 /// Three programs with long names write: the line that names them has more than 80 columns.
 #[test]
 fn plain_lines_in_a_file_are_whole() {

@@ -19,8 +19,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Everything that is read, step by step.
-pub(super) struct WatchSession {
+/// The load of others while it is watched: what the kernel and a server said so far.
+pub(super) struct WatchedKernel {
     observer: Observer,
     /// The devices that were named; empty where all are watched.
     pub named: Vec<String>,
@@ -37,14 +37,26 @@ pub(super) struct WatchSession {
     interval_ns: u64,
     /// Whole devices that had a size. A detached loop device keeps its name and loses its size.
     sized: BTreeSet<String>,
-    started: Instant,
-    /// The same instant on the wall clock.
-    pub started_wall: SystemTime,
+    started: WatchStart,
     /// When the counters were read last, which is the end of the newest step.
     read_at: Instant,
 }
 
-impl WatchSession {
+/// The instant from which on the steps count, by both clocks.
+#[derive(Debug, Clone, Copy)]
+struct WatchStart {
+    monotonic: Instant,
+    wall: SystemTime,
+}
+
+/// The load that was watched, and the devices that had it.
+pub(super) struct ObservedLoad {
+    pub record: ObservedRecord,
+    /// The devices that were named or had requests.
+    pub targets: Vec<TargetIdentity>,
+}
+
+impl WatchedKernel {
     /// Begins with the counters of the devices, and of the server where one is named. Without named
     /// devices all whole ones are watched, also those that appear later.
     pub(super) fn start(
@@ -65,51 +77,57 @@ impl WatchSession {
         } else {
             named_devices
         };
-        let (trace, untraced) = match RequestTrace::start(&disks) {
+        let (mut trace, untraced) = match RequestTrace::start(&disks) {
             Ok(trace) => (Some(trace), None),
             Err(why) => (None, Some(why)),
         };
-        let server = match postgres {
+        let mut server = match postgres {
             Some(text) => {
                 let interval = Duration::from_nanos(interval_ns);
                 Some(ServerWatch::connect(text, interval, &named, verbosity)?)
             }
             None => None,
         };
-        let now = Instant::now();
-        let mut session = Self {
+        let mut processes = ProcessActivity::start();
+        let mut facts = WatchFacts {
+            untraced,
+            hidden_processes: processes.step().hidden,
+            ..WatchFacts::default()
+        };
+        let readings = read_counters()?;
+        let started = WatchStart {
+            monotonic: Instant::now(),
+            wall: StartInstant::now().wall,
+        };
+        // Connecting to a server may have taken a while; these requests belong to no step.
+        if let Some(trace) = &mut trace {
+            trace.read();
+        }
+        if let Some(server) = &mut server {
+            server.begin(started.monotonic);
+            facts.server = server.facts();
+        }
+        let mut watched = Self {
             observer: Observer::new(interval_ns),
             named,
             targets: Vec::new(),
             trace,
-            processes: ProcessActivity::start(),
-            facts: WatchFacts {
-                untraced,
-                ..WatchFacts::default()
-            },
+            processes,
+            facts,
             server,
             history,
             interval_ns,
             sized: whole_devices().into_iter().collect(),
-            started: now,
-            started_wall: StartInstant::now().wall,
-            read_at: now,
+            started,
+            read_at: started.monotonic,
         };
-        session.facts.hidden_processes = session.processes.step().hidden;
-        let readings = read_counters()?;
-        session.read_at = Instant::now();
-        session.started = session.read_at;
-        session.started_wall = StartInstant::now().wall;
-        // Connecting to a server may have taken a while; these requests belong to no step.
-        if let Some(trace) = &mut session.trace {
-            trace.read();
-        }
-        if let Some(server) = &mut session.server {
-            server.begin(session.started);
-            session.facts.server = server.facts();
-        }
-        session.add(devices, &readings);
-        Ok(session)
+        watched.add(devices, &readings);
+        Ok(watched)
+    }
+
+    /// The instant on the wall clock from which on the steps count.
+    pub(super) fn started_wall(&self) -> SystemTime {
+        self.started.wall
     }
 
     /// Watches these devices from now on.
@@ -141,13 +159,16 @@ impl WatchSession {
     /// The number of the interval, from 1, at whose end the next step ends. Late steps do not move
     /// the later ones.
     pub(super) fn next_end(&self) -> u64 {
-        let read_ns = self.read_at.duration_since(self.started).as_nanos() as u64;
-        next_end(read_ns, self.interval_ns)
+        let read_ns = self
+            .read_at
+            .duration_since(self.started.monotonic)
+            .as_nanos() as u64;
+        next_interval_end(read_ns, self.interval_ns)
     }
 
     /// The instant at which the interval of this number ends.
     pub(super) fn due(&self, interval: u64) -> Instant {
-        self.started + Duration::from_nanos(self.interval_ns.saturating_mul(interval))
+        self.started.monotonic + Duration::from_nanos(self.interval_ns.saturating_mul(interval))
     }
 
     /// Takes the traced requests out of the kernel's buffers before these are full.
@@ -157,7 +178,9 @@ impl WatchSession {
         }
     }
 
-    /// Ends a step now: reads the kernel, and returns what happened since the step before.
+    /// Ends a step now: reads the kernel, and returns what happened since the step before. The
+    /// counters are read before the trace: a request between both counts in the next step and is
+    /// traced in this one.
     pub(super) fn step(&mut self) -> anyhow::Result<WatchStep> {
         let mut readings = read_counters()?;
         let now = Instant::now();
@@ -171,8 +194,7 @@ impl WatchSession {
             is_incomplete = batch.is_incomplete;
         }
         let whole: BTreeSet<String> = whole_devices().into_iter().collect();
-        readings
-            .retain(|reading| whole.contains(&reading.name) || !self.sized.contains(&reading.name));
+        readings.retain(|reading| !self.is_detached(&reading.name, &whole));
         let active = self.processes.step();
         self.facts.hidden_processes = active.hidden;
         let input = StepInput {
@@ -194,6 +216,11 @@ impl WatchSession {
         Ok(step)
     }
 
+    /// True for a device that had a size and is none of the `whole` devices that have one now.
+    fn is_detached(&self, name: &str, whole: &BTreeSet<String>) -> bool {
+        self.sized.contains(name) && !whole.contains(name)
+    }
+
     /// Watches the devices that have appeared since the last step.
     fn add_new(&mut self, whole: &BTreeSet<String>, readings: &[DiskReading]) {
         let names: Vec<&String> = whole
@@ -206,13 +233,13 @@ impl WatchSession {
         }
     }
 
-    /// Whether all named devices have vanished.
+    /// True if all named devices have vanished.
     pub(super) fn is_over(&self) -> bool {
         !self.named.is_empty() && !self.observer.has_devices()
     }
 
-    /// The load so far, of the devices that were named or had requests, and these devices.
-    pub(super) fn finish(self) -> (ObservedRecord, Vec<TargetIdentity>) {
+    /// The load so far, of the devices that were named or had requests.
+    pub(super) fn finish(self) -> ObservedLoad {
         let mut targets = Vec::new();
         let mut devices: Vec<ObservedDevice> = Vec::new();
         for device in self.observer.observed() {
@@ -228,7 +255,7 @@ impl WatchSession {
             hidden.push(format!("seeks: {}", seek_method_text(Some(why))));
         }
         hidden.extend(hidden_processes_text(self.facts.hidden_processes));
-        let observed = ObservedRecord {
+        let record = ObservedRecord {
             interval_ns: self.interval_ns,
             devices,
             hidden,
@@ -237,7 +264,7 @@ impl WatchSession {
                 None => None,
             },
         };
-        (observed, targets)
+        ObservedLoad { record, targets }
     }
 }
 
@@ -307,7 +334,7 @@ fn devices_below(path: &Path, verbosity: Verbosity) -> Result<Vec<WatchedDevice>
 /// The number of the interval whose end follows a reading, which was `read_ns` after the start.
 /// Where the reading was late, as after Ctrl-Z, ends are skipped: few requests in a short step
 /// would give a wrong rate.
-fn next_end(read_ns: u64, interval_ns: u64) -> u64 {
+fn next_interval_end(read_ns: u64, interval_ns: u64) -> u64 {
     read_ns.saturating_add(interval_ns / 2) / interval_ns.max(1) + 1
 }
 
@@ -317,7 +344,7 @@ fn read_counters() -> anyhow::Result<Vec<DiskReading>> {
 
 #[cfg(test)]
 mod tests {
-    use super::next_end;
+    use super::next_interval_end as next_end;
 
     #[test]
     fn step_after_a_late_one_is_at_least_half_an_interval_long() {

@@ -32,11 +32,28 @@ pub(super) enum RequestedView {
     Screen,
 }
 
+/// The end of a wait for the next step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ViewWait {
+    /// The step is due.
+    Due,
+    /// The user ended the view, by a key or a signal.
+    EndedByUser,
+}
+
+/// The reader of a view after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ViewReader {
+    /// It got the step.
+    There,
+    /// It has closed stdout.
+    Gone,
+}
+
 /// Shows the steps.
 pub(super) struct LiveView {
     style: Style,
-    /// The number of steps so far.
-    shown: u64,
+    steps_shown: u64,
     kind: ViewKind,
 }
 
@@ -58,48 +75,48 @@ impl LiveView {
         };
         Ok(Self {
             style: style(color),
-            shown: 0,
+            steps_shown: 0,
             kind,
         })
     }
 
-    /// Waits, and meanwhile calls `work` repeatedly; false where the user ends the view.
-    pub(super) fn wait_until(&mut self, due: Instant, mut work: impl FnMut()) -> bool {
+    /// Waits for the instant, and meanwhile calls `work` repeatedly.
+    pub(super) fn wait_until(&mut self, due: Instant, mut work: impl FnMut()) -> ViewWait {
         while interrupt::signal().is_none() {
             work();
             let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return true;
+                return ViewWait::Due;
             }
             std::thread::sleep(left.min(LOOK_EVERY));
             if let ViewKind::Screen(screen) = &self.kind
                 && screen.has_quit()
             {
-                return false;
+                return ViewWait::EndedByUser;
             }
         }
-        false
+        ViewWait::EndedByUser
     }
 
-    /// Shows a step; false where the reader of stdout has gone.
+    /// Shows a step.
     pub(super) fn show(
         &mut self,
         step: &WatchStep,
         facts: &WatchFacts,
         named: &[String],
-    ) -> anyhow::Result<bool> {
+    ) -> anyhow::Result<ViewReader> {
         let style = self.style;
-        let shown = self.shown;
-        self.shown += 1;
+        let steps_before = self.steps_shown;
+        self.steps_shown += 1;
         let written = match &mut self.kind {
             ViewKind::Silent => Ok(()),
             ViewKind::Screen(screen) => draw(screen, step, facts, named, style),
             ViewKind::Lines => to_stdout(|out| {
                 write_in_locale(out, |page| {
-                    if shown == 0 {
+                    if steps_before == 0 {
                         write_watch_facts(facts, &style, page)?;
                     }
-                    if shown.is_multiple_of(HEADING_EVERY) {
+                    if steps_before.is_multiple_of(HEADING_EVERY) {
                         write_watch_heading(&style, page)?;
                     }
                     write_watch_step(step, named, &style, page)
@@ -107,8 +124,8 @@ impl LiveView {
             }),
         };
         match written {
-            Ok(()) => Ok(true),
-            Err(error) if is_closed_stdout(&error) => Ok(false),
+            Ok(()) => Ok(ViewReader::There),
+            Err(error) if is_closed_stdout(&error) => Ok(ViewReader::Gone),
             Err(error) => Err(error),
         }
     }
