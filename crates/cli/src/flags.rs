@@ -101,7 +101,7 @@ pub struct MeasuringFlags {
 
 impl MeasuringFlags {
     /// What goes to stderr: what `--quiet` or `--verbose` asks for, else what stderr can show.
-    pub fn verbosity(&self) -> Verbosity {
+    pub(crate) fn verbosity(&self) -> Verbosity {
         if self.quiet {
             Verbosity::Quiet
         } else if self.verbose {
