@@ -99,11 +99,9 @@ pub(crate) struct ProgressDisplay {
     /// The start of the run.
     started: Instant,
     /// When the announced time is clearly over. The time of a layout without limit is not part of
-    /// it.
+    /// it, nor is that of the user's commands: both move it.
     deadline: SharedDeadline,
-    /// When the announced time is clearly over; does not move.
-    pub announced_end: Option<Instant>,
-    /// The time for which scratch files were filled.
+    /// The time for which scratch files were filled since the last measurement.
     filled: Duration,
     /// The last look at the deadline.
     looked: Instant,
@@ -121,6 +119,13 @@ pub(crate) struct ProgressDisplay {
     heartbeat: Heartbeat,
     /// The tool whose text is printed after each workload.
     pub tool: Option<ToolLines>,
+}
+
+/// The deadline of a run while its announced time stands still.
+#[must_use]
+pub(crate) struct PausedDeadline {
+    end: Option<Instant>,
+    since: Instant,
 }
 
 /// The state of workloads after one of their slices.
@@ -169,7 +174,6 @@ impl ProgressDisplay {
             budget,
             started: now,
             deadline: Arc::new(Mutex::new(end)),
-            announced_end: end,
             filled: Duration::ZERO,
             looked: now,
             is_late: false,
@@ -253,10 +257,30 @@ impl ProgressDisplay {
     /// The time until the announced end of the run, in nanoseconds; `None` where it has none.
     fn run_left_ns(&self) -> Option<u64> {
         let left = self
-            .announced_end?
+            .announced_end()?
             .saturating_duration_since(Instant::now());
         let grace_ns = late_ns(self.facts.plan.groups().count() as u64);
         Some((left.as_nanos() as u64).saturating_sub(grace_ns))
+    }
+
+    /// When the announced time is clearly over, as it is known now; `None` for a run without one.
+    pub(crate) fn announced_end(&self) -> Option<Instant> {
+        *lock_deadline(&self.deadline)
+    }
+
+    /// Stops the announced time, for what is not part of it and may take any time. Until
+    /// [`Self::resume_deadline`] nothing ends the run as late.
+    pub(crate) fn pause_deadline(&mut self) -> PausedDeadline {
+        PausedDeadline {
+            end: lock_deadline(&self.deadline).take(),
+            since: Instant::now(),
+        }
+    }
+
+    /// Lets the announced time go on.
+    pub(crate) fn resume_deadline(&mut self, paused: PausedDeadline) {
+        let passed = paused.since.elapsed();
+        *lock_deadline(&self.deadline) = paused.end.map(|end| end + passed);
     }
 
     /// Moves the deadline by a time that is not part of the announced one.
@@ -283,7 +307,7 @@ impl ProgressDisplay {
     }
 
     fn is_announced_time_over(&self) -> bool {
-        match self.announced_end {
+        match self.announced_end() {
             Some(end) => Instant::now() >= end,
             None => false,
         }
@@ -321,11 +345,15 @@ impl ProgressDisplay {
         {
             self.extend_deadline(passed);
             self.filled += passed;
-            // The targets are filled in turn. A survey fills without a limit of its own.
+            // The targets are filled in turn. A survey fills without a limit of its own; a target
+            // that is opened again is filled again.
             let targets_ns = target_ns.saturating_mul(self.facts.plan.targets.len() as u64);
             if self.filled > Duration::from_nanos(targets_ns).saturating_add(JUDGE_EVERY) {
                 self.end_late();
             }
+        }
+        if phase != Phase::Layout {
+            self.filled = Duration::ZERO;
         }
         if let Some(end) = *lock_deadline(&self.deadline) {
             self.is_late |= self.looked >= end;

@@ -33,16 +33,17 @@ impl AcceptJournal {
         &self.path
     }
 
-    /// The text that was written last; `None` where there is no journal.
+    /// The text that was written last; `None` where there is no journal. Of damaged bytes it has
+    /// replacement characters, which no test has written.
     pub fn read(&self) -> Result<Option<String>, HistoryError> {
         let Some(file) = open_own(&self.path, File::options().read(true))? else {
             return Ok(None);
         };
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         file.take(DOCUMENT_BYTES_MAX as u64)
-            .read_to_string(&mut text)
+            .read_to_end(&mut bytes)
             .with_path(&self.path)?;
-        Ok(Some(text))
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     /// Replaces what it holds. Where that fails, it holds what it did before.
@@ -93,6 +94,8 @@ mod tests {
         assert_eq!(journal.read().unwrap().as_deref(), Some("two"));
         let other = AcceptJournal::of_disk(&place, "S2-1000").unwrap();
         assert_eq!(other.read().unwrap(), None);
+        std::fs::write(journal.path(), b"on\xffe").unwrap();
+        assert_eq!(journal.read().unwrap().as_deref(), Some("on\u{fffd}e"));
         journal.end().unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }

@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure};
 use crate::saved::{
     HistoryFileFlag, empty_text, history_place, import, load_file, open, open_if_there,
-    parse_label, print_notes, recover_killed_runs, run_id, saved_record, short,
+    parse_label, print_notes, recover_unsaved_runs, run_id, saved_record, short,
 };
 use crate::stdio::{ColorWhen, Presentation, Verbosity, eprint_line, print_document, style};
 use diskproof_analysis::compare::Limit;
@@ -189,7 +189,7 @@ pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
 
 fn list_runs(list: &List) -> anyhow::Result<Exit> {
     let place = history_place(list.history_file.file())?;
-    for note in recover_killed_runs(&place)? {
+    for note in recover_unsaved_runs(&place)? {
         eprint_line(&note);
     }
     let history = open_if_there(&place)?;

@@ -86,6 +86,11 @@ pub(crate) enum SaveNote {
     Warning(String),
 }
 
+/// True if the notes of a save say that the run is in the history.
+pub(crate) fn is_saved(notes: &[SaveNote]) -> bool {
+    notes.iter().any(|note| matches!(note, SaveNote::Saved(_)))
+}
+
 /// Prints the notes of a save on stderr, each behind `prefix`; warnings also with `--quiet`.
 pub(crate) fn print_notes(prefix: &str, notes: &[SaveNote], verbosity: Verbosity) {
     for note in notes {
@@ -193,8 +198,9 @@ pub(crate) fn test_journal(
     TestJournal::beside(&reached(place)?, identity).map(Some)
 }
 
-/// Adds the runs that were killed to the history, as far as they got. Returns notes for the user.
-pub(crate) fn recover_killed_runs(place: &HistoryPlace) -> Result<Vec<String>, Failure> {
+/// Adds the runs that were killed, or could not be saved at their end, to the history as far as they
+/// got. Returns notes for the user.
+pub(crate) fn recover_unsaved_runs(place: &HistoryPlace) -> Result<Vec<String>, Failure> {
     let mut notes = Vec::new();
     for left in history_answer(place, runs_left_behind)? {
         let id = short(&left.run_id).to_owned();
@@ -206,8 +212,8 @@ pub(crate) fn recover_killed_runs(place: &HistoryPlace) -> Result<Vec<String>, F
             }
             LeftRecord::Damaged => {
                 notes.push(format!(
-                    "run {id} was killed, and what it had measured cannot be read: its journal \
-                     beside the history is damaged. Remove it"
+                    "run {id} had not been saved at its end, and what it had measured cannot be \
+                     read: its journal beside the history is damaged. Remove it"
                 ));
                 continue;
             }
@@ -224,7 +230,7 @@ pub(crate) fn recover_killed_runs(place: &HistoryPlace) -> Result<Vec<String>, F
             left.end()
         })?;
         notes.push(format!(
-            "run {id} was killed; what it had measured is saved"
+            "run {id} had not been saved at its end; what it had measured is saved now"
         ));
     }
     Ok(notes)

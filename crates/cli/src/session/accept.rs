@@ -33,14 +33,14 @@ pub(super) struct AcceptRun {
     /// The bytes that this run has requested.
     asked: ByteCount,
     journal: Option<TestJournal>,
-    saved: SavedState,
+    saved: JournalState,
     /// Whether the user knows that the journal cannot be written.
     has_warned: bool,
 }
 
 /// The part of this test that the journal holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SavedState {
+enum JournalState {
     /// Nothing: a later run begins anew.
     Nothing,
     /// Everything up to the last step.
@@ -68,7 +68,7 @@ impl AcceptRun {
             Procedure::Probe { .. } => None,
         };
         let mut measured = AcceptMeasurement::new(*plan);
-        let mut saved_state = SavedState::Nothing;
+        let mut saved_state = JournalState::Nothing;
         if let Some(journal) = &journal
             && let Some(saved) = journal.read()?
             && saved.plan == *plan
@@ -78,7 +78,7 @@ impl AcceptRun {
                 run_ns: 0,
                 ..saved
             };
-            saved_state = SavedState::Everything;
+            saved_state = JournalState::Everything;
         }
         measured.start_ns = bench.session.elapsed_ns();
         measured.engine = device.engine;
@@ -134,7 +134,7 @@ impl AcceptRun {
             return;
         };
         match journal.keep(&self.test.measured) {
-            Ok(()) => self.saved = SavedState::Everything,
+            Ok(()) => self.saved = JournalState::Everything,
             Err(error) => {
                 if !self.has_warned {
                     self.has_warned = true;
@@ -143,8 +143,8 @@ impl AcceptRun {
                          known to the next run: {error}"
                     ));
                 }
-                if self.saved == SavedState::Everything {
-                    self.saved = SavedState::Earlier;
+                if self.saved == JournalState::Everything {
+                    self.saved = JournalState::Earlier;
                 }
             }
         }
@@ -174,9 +174,9 @@ impl AcceptRun {
     /// The reason why the test ends early; `None` where it goes on.
     fn early_end(&self, moved: &MovedBatch, path: &str) -> Option<EarlyEnd> {
         let remedy = match self.saved {
-            SavedState::Everything => "; the same command goes on from here",
-            SavedState::Earlier => "; the same command goes on from where it was saved last",
-            SavedState::Nothing => "",
+            JournalState::Everything => "; the same command goes on from here",
+            JournalState::Earlier => "; the same command goes on from where it was saved last",
+            JournalState::Nothing => "",
         };
         if let Some(hang) = &moved.hang {
             let lasted = format_duration(hang.lasted_ns);
@@ -228,10 +228,12 @@ impl Running for AcceptRun {
         self.test.add(&batch, &moved.moved);
         self.count(&batch, &moved);
         self.test.measured.hang = moved.hang;
-        let is_flushed = moved.control == Control::Continue && moved.lost.is_none();
-        // What was written since the last flush may be lost.
-        if batch.pass == Pass::Read || is_flushed {
+        // What was written since the last flush may be lost: pieces of it would come back wrong, and
+        // the disk would be rejected.
+        if batch.pass == Pass::Read || moved.is_durable() {
             self.keep(sink);
+        } else if self.saved == JournalState::Everything {
+            self.saved = JournalState::Earlier;
         }
         let early = self.early_end(&moved, &target.identity().path);
         if early.is_some() {

@@ -145,7 +145,10 @@ impl Running for CampaignRun {
         }
         // After Ctrl-C nothing may delay the end.
         if ended.is_ok() && !self.counters.is_empty() {
-            sink.results().data.counted = counted_since(self.counters, &bench.facts);
+            let paused = sink.progress.pause_deadline();
+            let counted = counted_since(self.counters, &bench.facts);
+            sink.progress.resume_deadline(paused);
+            sink.results().data.counted = counted;
         }
         ended
     }
@@ -340,9 +343,9 @@ impl PreparedCells<'_> {
     /// Runs a command of the user, whose time does not count.
     fn run_prepare_command(&mut self, command: &str) -> Result<(), EarlyEnd> {
         let heartbeat = self.sink.progress.heartbeat();
-        let begin = Instant::now();
+        let paused = self.sink.progress.pause_deadline();
         let end = prepare_command::run("--prepare", command, SignalHandling::Ends, &heartbeat);
-        self.sink.progress.extend_deadline(begin.elapsed());
+        self.sink.progress.resume_deadline(paused);
         match end {
             CommandEnd::Done => Ok(()),
             CommandEnd::Interrupted => Err(EarlyEnd::interrupted()),

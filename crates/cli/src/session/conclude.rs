@@ -9,7 +9,7 @@ use crate::flags::{MeasuringFlags, UndecidedMeans};
 use crate::interrupt;
 use crate::output_files::{Output, save_record, temporary_path};
 use crate::pieces::write_pieces;
-use crate::saved::{self, HistoryOptions, RunKey, SaveNote};
+use crate::saved::{self, HistoryOptions, RunKey, SaveNote, is_saved};
 use crate::stdio::{
     Verbosity, close_stdout, commands_page, eprint_line, eprint_text, ignore_closed_pipe,
     is_closed_stdout, record_page, to_stdout, write_record_page,
@@ -148,7 +148,11 @@ pub(super) fn conclude<'a>(
     };
     let page = page_for_flags(&record, flags);
     let printed = save_and_print(&record, &page, outputs, flags, &stdout, &wait);
-    end.end_journal();
+    if printed.is_in_history {
+        end.end_journal();
+    } else {
+        end.leave_in_journal(&record);
+    }
     MeasuredRun {
         record,
         printed: tool_saved.and(printed.outcome),
@@ -196,8 +200,9 @@ struct PrintedRecord {
     outcome: Result<()>,
     /// Files on filesystems that hang.
     hung: Vec<String>,
-    /// Whether a save was not done in time.
+    /// A save was not done in time.
     is_incomplete: bool,
+    is_in_history: bool,
 }
 
 /// The text that a tool prints at the end of its run.
@@ -405,6 +410,7 @@ fn save_and_print(
         outcome: saved.outcome.and(print_outcome),
         hung: saved.hung,
         is_incomplete: saved.is_incomplete,
+        is_in_history: saved.is_in_history,
     }
 }
 
@@ -416,9 +422,10 @@ struct SavedRecord {
     notes: Vec<SaveNote>,
     /// Files on filesystems that hang.
     hung: Vec<String>,
-    /// Whether the record can be read later, from a file or from the history.
+    /// The record can be read later, from a file or from the history.
     is_kept: bool,
-    /// Whether a save was not done in time.
+    is_in_history: bool,
+    /// A save was not done in time.
     is_incomplete: bool,
 }
 
@@ -441,6 +448,7 @@ fn save(
         notes: Vec::new(),
         hung: Vec::new(),
         is_kept: false,
+        is_in_history: false,
         is_incomplete: false,
     };
     for (output, file_save) in file_saves {
@@ -500,9 +508,8 @@ impl SavedRecord {
     }
 
     fn add_history(&mut self, notes: Vec<SaveNote>) {
-        for note in &notes {
-            self.is_kept |= matches!(note, SaveNote::Saved(_));
-        }
+        self.is_in_history = is_saved(&notes);
+        self.is_kept |= self.is_in_history;
         self.notes = notes;
     }
 

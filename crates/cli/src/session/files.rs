@@ -150,8 +150,8 @@ impl Running for FilesRun<'_> {
             match tree.remove() {
                 Ok(()) => {}
                 Err(error @ OpenError::Stays { .. }) => eprint_line(&format!("warning: {error}")),
-                Err(error) => sink.verbosity.note(&format!(
-                    "cannot remove {path} ({error}); the next 'diskproof files' removes it"
+                Err(error) => eprint_line(&format!(
+                    "warning: cannot remove {path} ({error}); the next 'diskproof files' removes it"
                 )),
             }
             sink.results().leftover = None;

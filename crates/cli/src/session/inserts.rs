@@ -3,7 +3,7 @@
 
 use super::bench::Bench;
 use super::running::{Running, Stepped};
-use super::sink::{EarlyEnd, LATE, Leftover, Sink, and_left};
+use super::sink::{EarlyEnd, LATE, Leftover, Sink, end_with_leftover};
 use super::trials::{self, ServerBench, Trials};
 use super::workloads::WorkloadsRun;
 use crate::interrupt;
@@ -78,8 +78,10 @@ impl<'p> InsertsRun<'p> {
         bench: &mut Bench,
         sink: &mut Sink,
     ) -> Result<Self, EarlyEnd> {
-        let announced_end = sink.progress.announced_end;
-        let removal_end = announced_end.map(|end| end + REMOVAL_AFTER_END);
+        let removal_end = sink
+            .progress
+            .announced_end()
+            .map(|end| end + REMOVAL_AFTER_END);
         let server = match too_slow(&inserts.server, bench, sink)? {
             Some(why) => {
                 sink.verbosity.note(&why);
@@ -124,7 +126,7 @@ fn start_server(
         .note("starting a temporary PostgreSQL server");
     sink.begin_step("the start of PostgreSQL");
     sink.results().leftover = Some(Leftover::Server);
-    let stop = stop_check(sink.progress.announced_end);
+    let stop = stop_check(sink.progress.announced_end());
     let cluster = match start_cluster(plan, &stop, removal_end, bench, sink) {
         Ok(cluster) => cluster,
         Err(error) => return Err(not_started(error, sink)),
@@ -232,7 +234,7 @@ impl Running for InsertsRun<'_> {
                 warn_of_rest(&error);
                 ended
             }
-            Err(error) => and_left(ended, &error),
+            Err(error) => end_with_leftover(ended, &error),
         }
     }
 }
@@ -346,7 +348,7 @@ fn try_settings(
     sink: &Sink,
 ) -> Result<(), EarlyEnd> {
     let mut plan = planned.clone();
-    if let Some(end) = sink.progress.announced_end {
+    if let Some(end) = sink.progress.announced_end() {
         // What came before may have taken longer than planned.
         let left = end.saturating_duration_since(Instant::now());
         let left_ns = (left.as_nanos() as u64).max(plan.time_ns / TRIAL_TIME_DIVISOR);

@@ -4,7 +4,7 @@
 use super::journal::RunJournal;
 use crate::failure::Failure;
 use crate::progress_display::ProgressDisplay;
-use crate::stdio::Verbosity;
+use crate::stdio::{Verbosity, eprint_line};
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{OpenError, WriteCacheError};
 use diskproof_engine::RunError;
@@ -104,11 +104,17 @@ impl From<Failure> for EarlyEnd {
 }
 
 /// How a run ended, together with why its cluster stays, which is no less important.
-pub(super) fn and_left(ended: Result<(), EarlyEnd>, left: &PostgresError) -> Result<(), EarlyEnd> {
+pub(super) fn end_with_leftover(
+    ended: Result<(), EarlyEnd>,
+    left: &PostgresError,
+) -> Result<(), EarlyEnd> {
     Err(match ended {
         Ok(()) => left.to_string().into(),
         Err(EarlyEnd::Reason(why)) => format!("{why}. {left}").into(),
-        Err(error) => error,
+        Err(error @ (EarlyEnd::Error(_) | EarlyEnd::NotStarted(_))) => {
+            eprint_line(&format!("warning: {left}"));
+            error
+        }
     })
 }
 

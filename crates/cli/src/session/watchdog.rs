@@ -6,7 +6,7 @@ use super::bench::Bench;
 use super::drive::drive;
 use super::open::OpenRun;
 use super::sink::{
-    EarlyEnd, INTERRUPTED, LATE, Leftover, RunResults, SharedResults, Sink, and_left,
+    EarlyEnd, INTERRUPTED, LATE, Leftover, RunResults, SharedResults, Sink, end_with_leftover,
 };
 use crate::failure::Failure;
 use crate::flags::SECOND;
@@ -17,7 +17,7 @@ use diskproof_device::{GuardedWriteCache, MachineCpuTime, OpenTarget, start_file
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, SignsOfLife, Waited};
 use diskproof_history::Journal;
-use diskproof_model::record::Stalled;
+use diskproof_model::record::{Record, Stalled};
 use diskproof_model::target::TargetIdentity;
 use diskproof_postgres::PostgresError;
 use std::path::Path;
@@ -35,9 +35,9 @@ const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
 const AFTER_END_MAX: Duration = Duration::from_millis(4600);
 /// The first note about a silence; each further one comes after twice the time.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
-/// The longest wait for the marks of files: an extended attribute takes microseconds.
+/// The longest wait for the length and the marks of files, which take microseconds.
 const MARKED_WITHIN: Duration = Duration::from_secs(1);
-/// The longest wait for the end of the journal: removing a few files takes microseconds.
+/// The longest wait for the end of the journal: writing or removing a few files takes milliseconds.
 const JOURNAL_ENDED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A run that has ended.
@@ -55,12 +55,23 @@ pub(crate) struct EndedRun {
 }
 
 impl EndedRun {
-    /// Removes what was saved meanwhile: the run is in the history now, or is not to be there.
+    /// Removes what was saved meanwhile: the run is in the history now.
     pub(crate) fn end_journal(&self) {
         if let Some(journal) = self.journal.clone() {
             // What stays is found by the next reader of the history, which knows the run.
             let ending = Deferred::start_or_run("diskproof-journal", move || journal.end());
             let _ = ending.wait(JOURNAL_ENDED_WITHIN);
+        }
+    }
+
+    /// Leaves the whole record of a run that could not be saved in its journal: the next reader of
+    /// the history saves it.
+    pub(crate) fn leave_in_journal(&self, record: &Arc<Record>) {
+        if let Some(journal) = self.journal.clone() {
+            let record = Arc::clone(record);
+            let keeping =
+                Deferred::start_or_run("diskproof-journal", move || journal.keep(&record));
+            let _ = keeping.wait(JOURNAL_ENDED_WITHIN);
         }
     }
 }
@@ -158,7 +169,7 @@ fn leave_behind(
         }
         Some(Leftover::Server) => {
             let left = PostgresError::removed_later(Path::new(&targets[0].path));
-            and_left(ended, &left)
+            end_with_leftover(ended, &left)
         }
         None => ended,
     }
@@ -177,27 +188,23 @@ fn stalled_in_request(ended: &Result<(), EarlyEnd>) -> Option<Stalled> {
     }
 }
 
-/// Marks files of this program as such. Those of other tools get their whole length first, as these
-/// tools make them: their jobs may write to a part only.
+/// Marks files as made by this program. Those of other tools get their whole length first, as these
+/// tools make them: their jobs may write to a part only. A target that hangs keeps its files
+/// unmarked, and later runs refuse to overwrite them.
 fn finish_own_files(files: Vec<OpenTarget>, facts: &RunFacts) {
-    if let Some(scratch) = &facts.plan.scratch
-        && !scratch.sizes_bytes.is_empty()
-    {
-        for file in &files {
-            file.lengthen(file.capacity_bytes());
-        }
-    }
-    mark_own(files);
-}
-
-/// Marks files as made by this program. A target that hangs keeps its files unmarked, and later
-/// runs refuse to overwrite them.
-fn mark_own(files: Vec<OpenTarget>) {
     if files.is_empty() {
         return;
     }
+    let is_of_tool = match &facts.plan.scratch {
+        Some(scratch) => !scratch.sizes_bytes.is_empty(),
+        None => false,
+    };
+    // A write that hangs may hold the lock of the file's inode.
     let marking = Deferred::start_or_run("diskproof-mark", move || {
         for file in &files {
+            if is_of_tool {
+                file.lengthen(file.capacity_bytes());
+            }
             file.mark_own();
         }
     });

@@ -492,6 +492,36 @@ fn killed_once_kept(here: &Here, line: &str) -> Record {
 }
 
 #[test]
+fn run_that_cannot_be_saved_stays_whole_in_its_journal() {
+    let here = Here::new();
+    let child = here
+        .with_history(&mut program(argv("run --rw randread --time 4s --size 1M")))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let has_journal = || {
+        names(here.place.path())
+            .iter()
+            .any(|name| name.starts_with("history.db.run-"))
+    };
+    while !has_journal() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let history = here.place.path().join("history.db");
+    std::fs::write(&history, "a file of another program").unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(told.contains("was not saved"), "{told}");
+    std::fs::remove_file(&history).unwrap();
+    let runs = here.line("history --json").exits(0).json();
+    assert_eq!(runs.as_array().unwrap().len(), 1);
+    assert_eq!(runs[0]["partial"], false);
+    assert!(!has_journal());
+}
+
+#[test]
 fn run_that_ends_leaves_no_journal() {
     let here = Here::new();
     here.line("run --rw randread --time 2s --size 1M").exits(0);

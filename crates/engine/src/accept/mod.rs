@@ -70,6 +70,14 @@ pub struct MovedBatch {
     pub hang: Option<Hang>,
 }
 
+impl MovedBatch {
+    /// True if the flush that ends what was written was answered: only a batch that came to its end
+    /// has one.
+    pub fn is_durable(&self) -> bool {
+        self.control == Control::Continue && self.lost.is_none() && self.hang.is_none()
+    }
+}
+
 impl Session {
     /// Makes a device ready: direct I/O where it can be had, and the best I/O engine.
     pub fn prepare_accept(

@@ -7,7 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, scratch_file_bytes};
 use crate::interrupt;
 use crate::provenance::run_id;
-use crate::saved::{self, HistoryOptions, SaveNote, names_run, print_notes};
+use crate::saved::{self, HistoryOptions, SaveNote, is_saved, names_run, print_notes};
 use crate::session::{self, Agreed, EarlyEnd, EndedRun, MeasuringJob, SettingCommands};
 use crate::standard_workloads::{
     WORKLOAD_PARTS, of_all_sides, share_among_sides, standard_workloads,
@@ -450,24 +450,31 @@ fn conclude(
         plan,
         run,
     );
-    interrupt::end_at_once();
     if !run.results.hung.is_empty() {
         verbosity.note(&session::process_may_stay(&run.results.hung, plan));
     }
     let early_exit = exit_of_early_end(run);
     let is_unmeasured = records.iter().any(|record| record.measurements.is_empty());
     if is_unmeasured {
+        run.end_journal();
         eprint_line("nothing to compare: at least one side was not measured");
         return Ok(LiveOutcome {
             comparison: None,
             early_exit: early_exit.or(Some(Exit::Failed)),
         });
     }
+    let mut are_saved = true;
     for (index, record) in records.iter().enumerate() {
         let notes = save(record, measuring.history.clone());
+        are_saved &= is_saved(&notes);
         print_notes(&format!("{}: ", side_letter(index)), &notes, verbosity);
     }
-    run.end_journal();
+    // From the journal of a run whose sides could not be saved, the next reader of the history
+    // takes what is there.
+    if are_saved {
+        run.end_journal();
+    }
+    interrupt::end_at_once();
     let mut groups = Vec::new();
     for (index, record) in records.iter().enumerate() {
         let name = saved::short(&record.run_id);
