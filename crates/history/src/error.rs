@@ -99,7 +99,7 @@ pub enum HistoryError {
     /// Its content makes no sense.
     #[error(
         "the history {path} is damaged ({what}). The next saved run renames it and starts a new \
-         history with every run that can still be read"
+         one; the sqlite3 program's .recover may still read old runs"
     )]
     Damaged {
         /// The file.

@@ -61,37 +61,51 @@ impl Journal {
         let path = with_suffix(&base, LOCK);
         let unnamed = with_suffix(&base, NEW_LOCK);
         let lock = new_file(&unnamed).with_path(&unnamed)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(HistoryError::Busy(unnamed)),
-            Err(TryLockError::Error(error)) => return Err(HistoryError::kernel(&unnamed, error)),
-        }
-        if let Err(error) = std::fs::rename(&unnamed, &path) {
+        if let Err(error) = lock_and_rename(&lock, &unnamed, &path) {
             // The first error is the one that matters.
             let _ = std::fs::remove_file(&unnamed);
-            return Err(HistoryError::kernel(&path, error));
+            return Err(error);
         }
         Ok(Self { base, _lock: lock })
     }
 
-    /// Replaces what the journal holds.
+    /// Replaces what the journal holds. Where that fails, it holds what it did before.
     pub fn keep(&self, record: &Record) -> Result<(), HistoryError> {
         let next = with_suffix(&self.base, NEXT);
-        self.replace_record(&next, record).with_path(&next)
+        let kept = self.replace_record(&next, record);
+        if kept.is_err() {
+            // The error of the write says why. A part of the record is of no use.
+            let _ = remove_if_there(&next);
+        }
+        kept.with_path(&next)
     }
 
-    /// Writes the record to the file `next`, which then takes the place of the last one.
+    /// Leaves the record of a run that could not be saved to the next reader of the history. A
+    /// journal that holds nothing is removed.
+    pub fn leave(&self, record: &Record) -> Result<(), HistoryError> {
+        let kept = self.keep(record);
+        if !with_suffix(&self.base, RECORD).exists() {
+            self.end()?;
+        }
+        kept
+    }
+
+    /// Writes the record to the file `next`, which then takes the place of the last one. A record
+    /// that no reader would take is an error.
     fn replace_record(&self, next: &Path, record: &Record) -> io::Result<()> {
         remove_if_there(next)?;
         let mut file = BufWriter::new(new_file(next)?);
         serde_json::to_writer(&mut file, record)?;
         file.flush()?;
+        if file.get_ref().metadata()?.len() > DOCUMENT_BYTES_MAX as u64 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         std::fs::rename(next, with_suffix(&self.base, RECORD))
     }
 
     /// Removes the journal: the run is in the history, or is not to be there.
     pub fn end(&self) -> Result<(), HistoryError> {
-        // The lock goes last: without it the others would seem to be left behind.
+        // The lock goes last: without it nobody would find the other files.
         for end in [NEXT, RECORD, LOCK] {
             let path = with_suffix(&self.base, end);
             remove_if_there(&path).with_path(&path)?;
@@ -126,30 +140,57 @@ impl Journal {
 }
 
 impl LeftRun {
+    /// The file with what the run had measured, which need not exist.
+    pub fn path(&self) -> PathBuf {
+        with_suffix(&self.journal.base, RECORD)
+    }
+
     /// Removes what was left: the run is in the history now.
     pub fn end(&self) -> Result<(), HistoryError> {
         self.journal.end()
     }
 }
 
+/// Locks a new file, then gives it the name of a lock.
+fn lock_and_rename(lock: &File, unnamed: &Path, path: &Path) -> Result<(), HistoryError> {
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(HistoryError::Busy(unnamed.to_owned())),
+        Err(TryLockError::Error(error)) => return Err(HistoryError::kernel(unnamed, error)),
+    }
+    std::fs::rename(unnamed, path).with_path(path)
+}
+
+/// The journals that lie beside a history.
+#[derive(Debug, Default)]
+pub struct LeftRuns {
+    /// Those of runs that were killed or could not be saved.
+    pub runs: Vec<LeftRun>,
+    /// The errors of those that cannot be taken over.
+    pub errors: Vec<HistoryError>,
+}
+
 /// The runs that were killed, whose journals lie beside this history.
-pub fn runs_left_behind(place: &HistoryPlace) -> Result<Vec<LeftRun>, HistoryError> {
+pub fn runs_left_behind(place: &HistoryPlace) -> Result<LeftRuns, HistoryError> {
+    let mut left = LeftRuns::default();
     if !folder_of(&place.path).is_dir() {
-        return Ok(Vec::new());
+        return Ok(left);
     }
     let history = place.resolved()?;
     let (Some(folder), Some(history_name)) = (history.parent(), history.file_name()) else {
-        return Ok(Vec::new());
+        return Ok(left);
     };
     let mut prefix = history_name.to_owned();
     prefix.push(INFIX);
     let entries = std::fs::read_dir(folder).with_path(folder)?;
-    let mut left = Vec::new();
     for entry in entries {
         let name = entry.with_path(folder)?.file_name();
         if let Some(run_id) = run_of_lock(&name, &prefix) {
             let base = with_suffix(&history, &format!("{INFIX}{run_id}"));
-            left.extend(Journal::take_over(base, run_id)?);
+            match Journal::take_over(base, run_id) {
+                Ok(run) => left.runs.extend(run),
+                Err(error) => left.errors.push(error),
+            }
         }
     }
     Ok(left)
@@ -229,13 +270,16 @@ mod tests {
         for name in [OsStr::new("history.db"), OsStr::from_bytes(b"h\xff.db")] {
             let place = place_in(folder.path(), name);
             let journal = Journal::start(&place, "1234").unwrap();
-            assert!(runs_left_behind(&place).unwrap().is_empty());
+            assert!(runs_left_behind(&place).unwrap().runs.is_empty());
             // What the kernel does when a process is killed.
             drop(journal);
-            let left = runs_left_behind(&place).unwrap();
+            let left = runs_left_behind(&place).unwrap().runs;
             assert_eq!(left.len(), 1);
             assert_eq!(left[0].run_id, "1234");
-            assert!(runs_left_behind(&place).unwrap().is_empty(), "taken over");
+            assert!(
+                runs_left_behind(&place).unwrap().runs.is_empty(),
+                "taken over"
+            );
             left[0].end().unwrap();
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         }
@@ -246,7 +290,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = place_in(folder.path(), OsStr::new("history.db"));
         std::fs::write(folder.path().join("history.db.run-1234.lock-new"), "").unwrap();
-        assert!(runs_left_behind(&place).unwrap().is_empty());
+        assert!(runs_left_behind(&place).unwrap().runs.is_empty());
     }
 
     #[test]

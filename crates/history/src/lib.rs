@@ -19,7 +19,7 @@ mod store;
 
 pub use accept_journal::AcceptJournal;
 pub use error::HistoryError;
-pub use journal::{Journal, LeftRecord, LeftRun, runs_left_behind};
+pub use journal::{Journal, LeftRecord, LeftRun, LeftRuns, runs_left_behind};
 pub use migrations::SCHEMA_VERSION;
 pub use ours::refuse_foreign;
 pub use place::{Folders, HistoryPlace};

@@ -13,8 +13,8 @@ use crate::stdio::{Verbosity, eprint_line, record_page};
 pub(crate) use anonymous::anonymous;
 use diskproof_analysis::again::judged_quietly;
 use diskproof_history::{
-    History, HistoryError, HistoryPlace, Journal, LeftRecord, NewRun, SaveOutcome, SaveReport,
-    StoredRun, refuse_foreign, runs_left_behind, save,
+    History, HistoryError, HistoryPlace, Journal, LeftRecord, LeftRun, NewRun, SaveOutcome,
+    SaveReport, StoredRun, refuse_foreign, runs_left_behind, save,
 };
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
@@ -199,41 +199,67 @@ pub(crate) fn test_journal(
 }
 
 /// Adds the runs that were killed, or could not be saved at their end, to the history as far as they
-/// got. Returns notes for the user.
+/// got. Returns notes for the user: a run that cannot be added hides no other one.
 pub(crate) fn recover_unsaved_runs(place: &HistoryPlace) -> Result<Vec<String>, Failure> {
+    let left = history_answer(place, runs_left_behind)?;
     let mut notes = Vec::new();
-    for left in history_answer(place, runs_left_behind)? {
-        let id = short(&left.run_id).to_owned();
-        let stored = match &left.measured {
-            LeftRecord::Record(stored) => Record::clone(stored),
-            LeftRecord::Nothing => {
-                history_answer(place, move |_| left.end())?;
-                continue;
-            }
-            LeftRecord::Damaged => {
+    for error in left.errors {
+        notes.push(format!("a run that had not been saved stays: {error}"));
+    }
+    for run in left.runs {
+        let id = short(&run.run_id).to_owned();
+        let journal = run.path();
+        let why = match recover(place, run) {
+            Ok(Recovered::Nothing) => continue,
+            Ok(Recovered::Saved) => {
                 notes.push(format!(
-                    "run {id} had not been saved at its end, and what it had measured cannot be \
-                     read: its journal beside the history is damaged. Remove it"
+                    "run {id} had not been saved at its end; what it had measured is saved now"
                 ));
                 continue;
             }
+            Ok(Recovered::Damaged) => "it is damaged. Remove it".to_owned(),
+            Err(error) => error.to_string(),
         };
-        let record = judged_quietly(stored);
-        let page = record_page(&record, Detail::Whole);
-        history_answer(place, move |place| {
-            let run = NewRun {
-                record: &record,
-                page: Some(&page),
-                label: None,
-            };
-            save(place, &run)?;
-            left.end()
-        })?;
         notes.push(format!(
-            "run {id} had not been saved at its end; what it had measured is saved now"
+            "run {id} had not been saved at its end, and what it had measured stays in {}: {why}",
+            journal.display()
         ));
     }
     Ok(notes)
+}
+
+/// What a run that had not been saved left.
+enum Recovered {
+    /// It had not measured anything.
+    Nothing,
+    /// The run is in the history now.
+    Saved,
+    /// Its journal cannot be read.
+    Damaged,
+}
+
+/// Adds a run to the history, and removes its journal.
+fn recover(place: &HistoryPlace, run: LeftRun) -> Result<Recovered, Failure> {
+    let stored = match &run.measured {
+        LeftRecord::Record(stored) => Record::clone(stored),
+        LeftRecord::Damaged => return Ok(Recovered::Damaged),
+        LeftRecord::Nothing => {
+            history_answer(place, move |_| run.end())?;
+            return Ok(Recovered::Nothing);
+        }
+    };
+    let record = judged_quietly(stored);
+    let page = record_page(&record, Detail::Whole);
+    history_answer(place, move |place| {
+        let new = NewRun {
+            record: &record,
+            page: Some(&page),
+            label: None,
+        };
+        save(place, &new)?;
+        run.end()
+    })?;
+    Ok(Recovered::Saved)
 }
 
 /// Saves a record from another machine. Returns whether it was new, and a warning where a damaged

@@ -232,8 +232,6 @@ impl Running for AcceptRun {
         // the disk would be rejected.
         if batch.pass == Pass::Read || moved.is_durable() {
             self.keep(sink);
-        } else if self.saved == JournalState::Everything {
-            self.saved = JournalState::Earlier;
         }
         let early = self.early_end(&moved, &target.identity().path);
         if early.is_some() {

@@ -70,7 +70,7 @@ impl EndedRun {
         if let Some(journal) = self.journal.clone() {
             let record = Arc::clone(record);
             let keeping =
-                Deferred::start_or_run("diskproof-journal", move || journal.keep(&record));
+                Deferred::start_or_run("diskproof-journal", move || journal.leave(&record));
             let _ = keeping.wait(JOURNAL_ENDED_WITHIN);
         }
     }
