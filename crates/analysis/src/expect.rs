@@ -372,7 +372,11 @@ impl Expected {
     }
 
     fn is_longest_latency(&self) -> bool {
-        matches!(self.quantity, Quantity::Figure(metric) if metric.threshold == "max")
+        // A curve has a `max`, too: its fastest rate.
+        matches!(
+            self.quantity,
+            Quantity::Figure(metric) if metric.threshold == "max" && metric.unit == "ns"
+        )
     }
 
     /// The figure on each target.
@@ -586,10 +590,14 @@ pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFi
         if seen.spread == Uncertainty::AtLeast {
             continue;
         }
+        // A threshold of CPU time is written in percent, the figure is a share.
+        let scale = if is_cpu(named.metric) { 0.01 } else { 1.0 };
         let estimate = Estimate {
             n: 1,
-            value: seen.value,
-            half_width_95: seen.interval().map(|[low, high]| (high - low) / 2.0),
+            value: seen.value * scale,
+            half_width_95: seen
+                .interval()
+                .map(|[low, high]| scale * (high - low) / 2.0),
             unit: named.metric.unit.to_owned(),
         };
         return Some(NamedFigure {

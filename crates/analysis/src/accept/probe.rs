@@ -282,7 +282,9 @@ fn first_order() -> u64 {
 }
 
 fn tried_bytes(measured: &AcceptMeasurement) -> Vec<Piece> {
-    let bytes = TRIED_BYTES.min(measured.plan.size_bytes / WINDOWS_MIN);
+    // Whole blocks: direct I/O refuses others, and the disk would get the blame.
+    let window_bytes = measured.plan.size_bytes / WINDOWS_MIN / BLOCK_BYTES * BLOCK_BYTES;
+    let bytes = TRIED_BYTES.min(window_bytes);
     vec![Piece {
         offset_bytes: 0,
         length_bytes: bytes,

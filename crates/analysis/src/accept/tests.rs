@@ -269,6 +269,40 @@ const FAKES: [(Kind, Fraud); 6] = [
     (Kind::Slow(20), Fraud::Slow),
 ];
 
+/// Direct I/O refuses what is no multiple of a sector, and the disk would get the blame.
+#[test]
+fn pieces_are_whole_blocks_within_a_disk_of_any_size() {
+    let sizes = (0..40).map(|odd: u64| 8 * MIB + odd * 37 * BLOCK).chain([
+        24_415 * BLOCK,
+        100 * MIB + BLOCK,
+        300 * MIB + 3 * BLOCK,
+    ]);
+    for size_bytes in sizes {
+        for procedure in [PROBE, Procedure::Whole] {
+            let mut disk = SimulatedDisk::new(Kind::Honest, size_bytes, size_bytes, 7);
+            let plan = AcceptPlan {
+                procedure,
+                size_bytes,
+                salt: 1,
+            };
+            let mut test = AcceptTest::new(AcceptMeasurement::new(plan));
+            while let Some(batch) = test.next_batch() {
+                for piece in &batch.pieces {
+                    let is_whole = piece.offset_bytes.is_multiple_of(BLOCK)
+                        && piece.length_bytes.is_multiple_of(BLOCK);
+                    let is_within = piece.offset_bytes + piece.length_bytes <= size_bytes;
+                    assert!(
+                        is_whole && is_within,
+                        "{size_bytes} {procedure:?} {piece:?}"
+                    );
+                }
+                let moved = disk.carry_out(&batch);
+                test.add(&batch, &moved);
+            }
+        }
+    }
+}
+
 #[test]
 fn whole_pass_finds_each_fake_and_its_size() {
     for (kind, fraud) in FAKES {

@@ -29,6 +29,11 @@ struct JudgedRows {
     /// One for each kind of disk.
     groups: Vec<JudgedGroup>,
     tests: Vec<Test>,
+    /// Rows that a saved fleet calls alike, with which its suspects were compared: they have no test
+    /// of their own.
+    controls: BTreeSet<usize>,
+    /// Suspects of a saved fleet.
+    suspects: BTreeSet<usize>,
 }
 
 pub(super) fn fleet_record(
@@ -93,14 +98,35 @@ fn by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
         basis: FleetBasis::EachOther,
         tests: tests(&judged, margin),
         groups: judged,
+        controls: BTreeSet::new(),
+        suspects: BTreeSet::new(),
     }
 }
 
 /// Judges each row by the scales of a saved fleet.
 fn by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> JudgedRows {
+    let measures = measures_by_reference(groups, reference, &BTreeSet::new());
+    JudgedRows {
+        basis: FleetBasis::Reference,
+        groups: vec![JudgedGroup::default(); groups.kinds.len()],
+        tests: tests_of_measures(measures, margin),
+        controls: BTreeSet::new(),
+        suspects: BTreeSet::new(),
+    }
+}
+
+/// The distances of each row, but the `excluded` ones, by the scales of a saved fleet.
+fn measures_by_reference(
+    groups: &Groups,
+    reference: &FleetRecord,
+    excluded: &BTreeSet<usize>,
+) -> Vec<Measure> {
     let mut measures = Vec::new();
     for (group, saved) in reference.groups.iter().enumerate() {
         for (row, own_row) in groups.rows_of(group) {
+            if excluded.contains(&row) {
+                continue;
+            }
             let mut distances = BTreeMap::new();
             for (metric, saved_metric) in saved.metrics.iter().enumerate() {
                 if let (Some(scale), Some(sample)) =
@@ -127,11 +153,7 @@ fn by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> Judged
             }
         }
     }
-    JudgedRows {
-        basis: FleetBasis::Reference,
-        groups: vec![JudgedGroup::default(); groups.kinds.len()],
-        tests: tests_of_measures(measures, margin),
-    }
+    measures
 }
 
 /// The distance of a row's mean over these metrics; `None` where the row lacks one of them.
@@ -158,15 +180,16 @@ fn overall_by(
     })
 }
 
-/// Judges the suspects of a saved fleet by other rows of it that were measured again together with
-/// them; `None` where no suspect was measured again, or too few others.
+/// Judges the suspects of a saved fleet by its like rows that were measured again together with
+/// them, and any further row by the scales of the fleet; `None` where no suspect was measured again,
+/// or too few others.
 fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<JudgedRows> {
     let mut suspects = BTreeSet::new();
-    let mut others = BTreeSet::new();
+    let mut controls = BTreeSet::new();
     for (index, row) in groups.rows.iter().enumerate() {
         match saved_state(row, reference) {
             Some(RowState::Suspect) => suspects.insert(index),
-            Some(RowState::Alike) => others.insert(index),
+            Some(RowState::Alike) => controls.insert(index),
             _ => false,
         };
     }
@@ -176,18 +199,19 @@ fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<
             let Some(scale) = &saved_metric.scale else {
                 continue;
             };
-            let (mut own, mut controls) = (Vec::new(), Vec::new());
+            let mut suspect_samples = Vec::new();
+            let mut control_samples = Vec::new();
             for (row, own_row) in groups.rows_of(group) {
                 if suspects.contains(&row) {
-                    own.extend(own_row.sample(row, metric));
-                } else if others.contains(&row) {
-                    controls.extend(own_row.sample(row, metric));
+                    suspect_samples.extend(own_row.sample(row, metric));
+                } else if controls.contains(&row) {
+                    control_samples.extend(own_row.sample(row, metric));
                 }
             }
-            if controls.len() < ROWS_MIN {
+            if control_samples.len() < ROWS_MIN {
                 continue;
             }
-            for distance in judge_again(scale, &own, &controls) {
+            for distance in judge_again(scale, &suspect_samples, &control_samples) {
                 measures.push(Measure {
                     group,
                     metric: Some(metric),
@@ -199,10 +223,14 @@ fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<
     if measures.is_empty() {
         return None;
     }
+    let compared: BTreeSet<usize> = suspects.union(&controls).copied().collect();
+    measures.extend(measures_by_reference(groups, reference, &compared));
     Some(JudgedRows {
         basis: FleetBasis::SecondLook,
         groups: vec![JudgedGroup::default(); groups.kinds.len()],
         tests: tests_of_measures(measures, margin),
+        controls,
+        suspects,
     })
 }
 
@@ -263,11 +291,15 @@ fn rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
             reasons: Vec::new(),
             not_judged: None,
         };
-        if judged.basis == FleetBasis::SecondLook && tests.is_empty() {
+        if judged.controls.contains(&index) {
             row.state = RowState::Alike;
         }
         if row.state == RowState::NotJudged {
-            row.not_judged = Some(why_not(&row, counts[draft.kind], judged.basis));
+            row.not_judged = Some(if judged.suspects.contains(&index) {
+                few_controls()
+            } else {
+                why_not(&row, counts[draft.kind], judged.basis)
+            });
         }
         if let Some(failure) = draft.failure() {
             row.state = RowState::Errors;
@@ -388,13 +420,25 @@ fn difference(groups: &Groups, own: &Metric, others: &Metric) -> Option<Reason> 
     differences.into_iter().next()
 }
 
+/// The code of a suspect that still is one.
+const FEW_CONTROLS: &str = "few-controls";
+
+/// The reason why a suspect of a saved fleet was not judged again.
+fn few_controls() -> Reason {
+    Reason {
+        code: FEW_CONTROLS.to_owned(),
+        why: "still a suspect: fewer than three like disks of its kind were measured with it"
+            .to_owned(),
+    }
+}
+
 /// The reason why nothing of a row was judged.
 fn why_not(row: &FleetRow, like_rows: usize, basis: FleetBasis) -> Reason {
     let first = row.values.iter().find_map(|value| value.not_judged.clone());
     let fault = first.filter(|reason| reason.code != "few-alike");
     match (fault, basis) {
         (Some(reason), _) => reason,
-        (None, FleetBasis::Reference) => Reason {
+        (None, FleetBasis::Reference | FleetBasis::SecondLook) => Reason {
             code: "not-in-reference".to_owned(),
             why: "the saved fleet has no disk of this kind that measured the same".to_owned(),
         },
@@ -639,6 +683,14 @@ fn slowest(row: &FleetRow) -> f64 {
     speeds.fold(1.0, f64::min)
 }
 
+/// True for a suspect of a saved fleet that was measured again with too few others.
+fn is_still_suspect(row: &FleetRow) -> bool {
+    match &row.not_judged {
+        Some(reason) => reason.code == FEW_CONTROLS,
+        None => false,
+    }
+}
+
 fn outcome(fleet: &FleetRecord) -> FleetOutcome {
     let is_wrong = |row: &FleetRow| matches!(row.state, RowState::Slower | RowState::Errors);
     let has_lost = fleet.refused.iter().any(|refused| refused.is_lost);
@@ -646,10 +698,10 @@ fn outcome(fleet: &FleetRecord) -> FleetOutcome {
         return FleetOutcome::Differs;
     }
     let is_judged = |row: &FleetRow| row.state != RowState::NotJudged;
-    let rows = if fleet.rows.iter().any(is_judged) {
-        FleetOutcome::Alike
-    } else {
+    let rows = if !fleet.rows.iter().any(is_judged) || fleet.rows.iter().any(is_still_suspect) {
         FleetOutcome::TooFew
+    } else {
+        FleetOutcome::Alike
     };
     match tested::outcome(&fleet.tested) {
         None => rows,

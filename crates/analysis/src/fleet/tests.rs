@@ -297,6 +297,44 @@ fn suspects_of_a_saved_fleet_are_decided_by_runs_of_their_own() {
 }
 
 #[test]
+fn second_look_says_nothing_of_a_suspect_without_enough_like_disks() {
+    let of_another_model = |number: usize| {
+        let mut other = record(number);
+        disk(&mut other).model = Some("ANOTHER".to_owned());
+        other
+    };
+    let mut all = records(30);
+    for number in 30..60 {
+        all.push(of_another_model(number));
+    }
+    let mut saved = judged(&all);
+    for row in &mut saved.rows {
+        if row.name == "db07" || row.name == "db37" {
+            row.state = RowState::Suspect;
+        }
+    }
+    let mut fleet = Fleet::with_reference(saved, None);
+    for number in [7, 11, 12, 13, 37, 41, 42, 61] {
+        let mut again = if (30..60).contains(&number) {
+            of_another_model(number)
+        } else {
+            record(number)
+        };
+        again.run_id = format!("{:032x}", 1000 + number);
+        if number == 61 {
+            // A host that the saved fleet does not have.
+            scale(&mut again, 0.5);
+        }
+        fleet.add(&again);
+    }
+    let judged = fleet.judge(question());
+    assert_eq!(judged.basis, FleetBasis::SecondLook);
+    assert_eq!(names(&judged, RowState::NotJudged), ["db37"]);
+    assert_eq!(names(&judged, RowState::Slower), ["db61"]);
+    assert_eq!(row(&judged, "db07").state, RowState::Alike);
+}
+
+#[test]
 fn imprecise_figure_is_not_called_alike() {
     let mut all = records(5);
     scale_workload(&mut all[3], 0, 0.33);
