@@ -38,6 +38,8 @@ pub(crate) fn agree(
             "this run needs your word; add --yes to agree. {notice}"
         )));
     }
+    // The user may think for longer than an inspection may take; the gate begins its time anew.
+    crate::inspection::end();
     eprint_line(notice);
     eprint_line(&format!("{question} Type 'yes' to agree."));
     let mut answer = String::new();

@@ -77,10 +77,22 @@ pub(crate) struct PieceJoiner {
 /// A document of which pieces are missing.
 #[derive(Debug)]
 struct Incomplete {
-    /// The texts of its pieces in order; `None` for those that are missing.
-    pieces: Vec<Option<String>>,
+    /// The number of its pieces, as the first one says.
+    count: usize,
+    /// The texts of the pieces that came, by their number from 1.
+    pieces: BTreeMap<usize, String>,
     /// The text before its first piece: the name that a launcher gave the process.
     label: String,
+}
+
+impl Incomplete {
+    /// The joined texts of all pieces; `None` while some are missing.
+    fn whole_text(&self) -> Option<String> {
+        if self.pieces.len() < self.count {
+            return None;
+        }
+        Some(self.pieces.values().map(String::as_str).collect())
+    }
 }
 
 /// The result of joining the pieces of a document.
@@ -133,19 +145,19 @@ impl PieceJoiner {
         }
         let name = piece.id.to_owned();
         let incomplete = self.incomplete.entry(name).or_insert_with(|| Incomplete {
-            pieces: vec![None; piece.count],
+            count: piece.count,
+            pieces: BTreeMap::new(),
             label: shown_label(label),
         });
-        let slot = incomplete.pieces.get_mut(piece.number - 1)?;
-        // A copy that was cut must not replace a whole one.
-        if slot
-            .as_ref()
-            .is_none_or(|kept| kept.len() < piece.text.len())
-        {
-            *slot = Some(piece.text.to_owned());
+        if piece.number > incomplete.count {
+            return None;
         }
-        let text: Option<String> = incomplete.pieces.iter().cloned().collect();
-        let joined = match document(piece.id, &text?) {
+        let kept = incomplete.pieces.entry(piece.number).or_default();
+        // A copy that was cut must not replace a whole one.
+        if kept.len() < piece.text.len() {
+            piece.text.clone_into(kept);
+        }
+        let joined = match document(piece.id, &incomplete.whole_text()?) {
             Ok(json) => Joined::Document(json),
             // A whole copy of a piece that was cut may still come.
             Err(_) => return None,
@@ -160,18 +172,15 @@ impl PieceJoiner {
     pub(crate) fn finish(self) -> Vec<Joined> {
         let mut damaged = Vec::new();
         for (id, incomplete) in self.incomplete {
-            let count = incomplete.pieces.len();
-            let missing = incomplete
-                .pieces
-                .iter()
-                .filter(|piece| piece.is_none())
-                .count();
-            let why = match (missing, incomplete.pieces.into_iter().collect()) {
-                (0, Some::<String>(text)) => match document(&id, &text) {
+            let why = match incomplete.whole_text() {
+                Some(text) => match document(&id, &text) {
                     Ok(_) => continue,
                     Err(why) => why,
                 },
-                _ => format!("{missing} of its {count} pieces are missing"),
+                None => {
+                    let missing = incomplete.count - incomplete.pieces.len();
+                    format!("{missing} of its {} pieces are missing", incomplete.count)
+                }
             };
             let name = match incomplete.label.as_str() {
                 "" => format!("record {id}"),

@@ -118,7 +118,8 @@ pub struct CommitFlags {
     pub time: Option<u64>,
     /// Decide whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the
     /// path of a profile with limits; measures only its workloads (diskproof help fitness)
-    #[arg(long = "for", value_name = "PROFILE", conflicts_with_all = ["only", "skip", "rewrite"])]
+    #[arg(long = "for", value_name = "PROFILE",
+        conflicts_with_all = ["only", "skip", "rewrite", "pg_version"])]
     pub fit_for: Option<String>,
     /// What is measured.
     #[command(flatten)]

@@ -23,6 +23,7 @@ use diskproof_model::plan::{Decide, LivePlan, METHOD_VERSION, Origin, Plan, Side
 use diskproof_model::record::Record;
 use diskproof_report::formats::format_of;
 use diskproof_report::terminal::MetricDetail;
+use live::LiveOutcome;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -108,8 +109,8 @@ fn earlier_groups(earlier: &[StoredRun]) -> Vec<RunGroup<'_>> {
 /// Compares: measures where the arguments name targets, else reads saved runs. The exit code says
 /// how the `--fail-on` conditions came out.
 pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
-    if let Some(exit) = run_live(compare)? {
-        return Ok(exit);
+    if let Some(targets) = live::live_targets(compare)? {
+        return run_live(compare, &targets);
     }
     if let Some(flag) = compare.live.first_given() {
         return Err(Failure::Usage(format!(
@@ -228,28 +229,29 @@ pub(crate) fn repeat(
     }
     let outputs = open_named_outputs(compare)?;
     let outcome = live::measure_sides(compare, flags, &labels, identities, &side_plan)?;
-    let exit = match outcome.comparison {
-        Some(comparison) => present(compare, &comparison, &outputs)?,
-        None => Exit::Done,
-    };
-    Ok(outcome.early_exit.unwrap_or(exit))
+    present_live(compare, outcome, &outputs)
 }
 
-/// Measures the sides and compares them; `None` where the arguments name saved runs.
-fn run_live(compare: &CompareFlags) -> anyhow::Result<Option<Exit>> {
-    let Some(targets) = live::live_targets(compare)? else {
-        return Ok(None);
-    };
-    for target in &targets {
+/// Measures these targets, or settings of the only one, and compares them.
+fn run_live(compare: &CompareFlags, targets: &[String]) -> anyhow::Result<Exit> {
+    for target in targets {
         keep_from_outputs(Path::new(target));
     }
     let outputs = open_named_outputs(compare)?;
-    let outcome = live::run(compare, &targets)?;
-    let mut exit = None;
-    if let Some(comparison) = outcome.comparison {
-        exit = Some(present(compare, &comparison, &outputs)?);
-    }
-    Ok(outcome.early_exit.or(exit))
+    present_live(compare, live::run(compare, targets)?, &outputs)
+}
+
+/// Presents the end of a live comparison. How the run ended goes before what the comparison says.
+fn present_live(
+    compare: &CompareFlags,
+    outcome: LiveOutcome,
+    outputs: &[Output],
+) -> anyhow::Result<Exit> {
+    let exit = match outcome.comparison {
+        Some(comparison) => present(compare, &comparison, outputs)?,
+        None => Exit::Done,
+    };
+    Ok(outcome.early_exit.unwrap_or(exit))
 }
 
 /// Saves and prints a comparison, and returns how the conditions came out.
@@ -258,7 +260,8 @@ fn present(
     comparison: &Comparison,
     outputs: &[Output],
 ) -> anyhow::Result<Exit> {
-    save(comparison, outputs, Verbosity::lines(compare.live.quiet))?;
+    // A full disk must not cost the page and the verdict.
+    let saved = save(comparison, outputs, Verbosity::lines(compare.live.quiet));
     let presentation = if compare.json || compare.outputs.iter().any(|path| is_stdout(path)) {
         Presentation::Json
     } else {
@@ -270,6 +273,7 @@ fn present(
         MetricDetail::Independent
     };
     print(comparison, presentation, detail, compare.color)?;
+    saved?;
     let undecided_exit = if compare.fail_on_undecided {
         Exit::Undecided
     } else {

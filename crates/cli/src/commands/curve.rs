@@ -123,7 +123,7 @@ pub struct CurveFlags {
     #[arg(long, value_name = "FIGURES", value_parser = parse_data_sheet)]
     pub spec: Option<DataSheet>,
     /// Skip the access times
-    #[arg(long)]
+    #[arg(long, conflicts_with = "reads")]
     pub no_access: bool,
     /// Number of random accesses
     #[arg(long, value_name = "N", default_value_t = READS,
@@ -187,6 +187,12 @@ pub fn curve_plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan,
         (None, Some(resumed)) => resumed.span.unwrap_or_default(),
         (None, None) => Span::default(),
     };
+    if curve.points == 0 && (curve.full || curve.sample_size.is_some()) {
+        return Err(Failure::Usage(
+            "--points 0 skips the curve, so --full and --sample-size have no effect; omit them"
+                .to_owned(),
+        ));
+    }
     let survey = planned_survey(curve, identity, span, resumed);
     if survey.curve.is_none()
         && survey.access.is_none()

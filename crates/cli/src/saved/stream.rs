@@ -132,43 +132,39 @@ impl Reader<'_> {
                 self.refuse_open(&open);
             } else {
                 self.open = Some(open);
-                self.continue_open(text);
-                return;
             }
         }
-        self.take_outside(text);
+        self.take_documents(text);
     }
 
-    /// Takes a line, or the rest of one, that belongs to no document which began before it.
-    fn take_outside(&mut self, text: &str) {
-        if text.trim_start().starts_with('{') {
-            self.open = Some(OpenDocument {
+    /// Takes a line, or the part of it behind a byte order mark: the rest of the open document, then
+    /// any number of others. A text that begins no document may have pieces.
+    fn take_documents(&mut self, line: &str) {
+        let mut rest = line;
+        loop {
+            if self.open.is_none() {
+                rest = rest.trim_start();
+                if !rest.starts_with('{') {
+                    break;
+                }
+            }
+            let mut open = self.open.take().unwrap_or_else(|| OpenDocument {
                 line: self.line_number,
                 ..OpenDocument::default()
             });
-            self.continue_open(text.trim_start());
-            return;
+            match open.add(rest) {
+                AddedText::Whole => {
+                    self.open = Some(open);
+                    return;
+                }
+                AddedText::Completed(length) => {
+                    self.take_json(&open.text, format!("line {}", open.line));
+                    rest = &rest[length..];
+                }
+            }
         }
-        for joined in self.joiner.take(text).joined {
+        for joined in self.joiner.take(rest).joined {
             self.take_joined(joined);
-        }
-    }
-
-    /// Takes text of the open document, and what follows behind its end.
-    fn continue_open(&mut self, text: &str) {
-        let Some(open) = &mut self.open else {
-            return;
-        };
-        let AddedText::Completed(length) = open.add(text) else {
-            return;
-        };
-        let name = format!("line {}", open.line);
-        let json = std::mem::take(&mut open.text);
-        self.open = None;
-        self.take_json(&json, name);
-        let rest = &text[length..];
-        if !rest.trim().is_empty() {
-            self.take_outside(rest);
         }
     }
 
@@ -311,6 +307,12 @@ mod tests {
                 assert_eq!(refused, [true]);
             }
         }
+    }
+
+    #[test]
+    fn any_number_of_documents_stand_on_a_line() {
+        let (ids, _, refused) = read(&"{}".repeat(200_000));
+        assert_eq!((ids.len(), refused.len()), (0, 200_000));
     }
 
     #[test]

@@ -90,11 +90,11 @@ impl MeasuredRun<'_> {
             ended = Ok(Exit::Signal(signal));
         }
         if let Err(error) = self.printed {
-            // The end of the run decides, unless it has no reason of its own.
+            // How the run ended decides, unless it was done: a missed threshold stays one where a
+            // file could not be written, too.
             match ended {
-                Err(_) | Ok(Exit::Signal(_)) => eprint_line(&format!("error: {error:#}")),
-                Ok(_) if not_restored.is_some() => eprint_line(&format!("error: {error:#}")),
-                Ok(_) => return Err(error),
+                Ok(Exit::Done) if not_restored.is_none() => return Err(error),
+                Ok(_) | Err(_) => eprint_line(&format!("error: {error:#}")),
             }
         }
         let exit = match ended {
@@ -587,17 +587,22 @@ fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> Result<
         (Err(EarlyEnd::Error(error)), _) => return Err(Failure::Run(error).into()),
         (Err(EarlyEnd::NotStarted(failure)), _) => return Err(failure.into()),
     }
-    Ok(match signal {
-        Some(signal) if record.partial => Exit::Signal(signal),
-        _ if !end.results.hung.is_empty() || has_errors(record) => Exit::Failed,
-        _ if has_answer(record, ResultAnswer::Rejected) => Exit::ThresholdMissed,
-        _ => match exit_of_expectations(record, undecided) {
-            Exit::ThresholdMissed => Exit::ThresholdMissed,
-            _ if has_verified_nothing(record) => Exit::Undecided,
-            _ if has_answer(record, ResultAnswer::Undecided) => Exit::Undecided,
-            decided => decided,
-        },
-    })
+    if let Some(signal) = signal
+        && record.partial
+    {
+        return Ok(Exit::Signal(signal));
+    }
+    let by_thresholds = exit_of_expectations(record, undecided);
+    let exit = if !end.results.hung.is_empty() || has_errors(record) {
+        Exit::Failed
+    } else if has_answer(record, ResultAnswer::Rejected) || by_thresholds == Exit::ThresholdMissed {
+        Exit::ThresholdMissed
+    } else if has_verified_nothing(record) || has_answer(record, ResultAnswer::Undecided) {
+        Exit::Undecided
+    } else {
+        by_thresholds
+    };
+    Ok(exit)
 }
 
 fn has_answer(record: &Record, answer: ResultAnswer) -> bool {

@@ -19,7 +19,7 @@ use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_device::scratch_bytes_max;
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_model::campaign::{CampaignPart, DroppedSlice, MovedBeside};
-use diskproof_model::comparison::Comparison;
+use diskproof_model::comparison::{Comparison, letter};
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{
@@ -467,7 +467,7 @@ fn conclude(
     for (index, record) in records.iter().enumerate() {
         let notes = save(record, measuring.history.clone());
         are_saved &= is_saved(&notes);
-        print_notes(&format!("{}: ", side_letter(index)), &notes, verbosity);
+        print_notes(&format!("{}: ", side_name(index)), &notes, verbosity);
     }
     // From the journal of a run whose sides could not be saved, the next reader of the history
     // takes what is there.
@@ -499,9 +499,12 @@ fn conclude(
     })
 }
 
-/// The letter by which pages name the side of this index.
-fn side_letter(index: usize) -> char {
-    char::from(b'A' + index as u8)
+/// The letters by which pages name the side of this index: A is the baseline.
+fn side_name(index: usize) -> String {
+    match index.checked_sub(1) {
+        Some(candidate) => letter(candidate),
+        None => "A".to_owned(),
+    }
 }
 
 /// One record for each side.
@@ -533,7 +536,7 @@ fn side_records(
         let mut record = judge(facts, &data, &[]);
         record.results.push(TaskResult::Compared(CampaignPart {
             id: comparison_id.clone(),
-            side: side_letter(index).to_string(),
+            side: side_name(index),
             prepare: prepare_commands.get(index).cloned(),
             decisions: run.results.decisions.clone(),
             beside,
