@@ -48,15 +48,15 @@ impl DiskCapacity<'_> {
 
 /// Returns what the disk can read at most; `None` where no random reads were swept.
 pub(crate) fn reads(record: &Record) -> Option<DiskCapacity<'_>> {
-    capacity(record, SweepOperation::RandRead, SweepOperation::Read)
+    swept_capacity(record, SweepOperation::RandRead, SweepOperation::Read)
 }
 
 /// Returns what the disk can write at most; `None` where no random writes were swept.
 pub(crate) fn writes(record: &Record) -> Option<DiskCapacity<'_>> {
-    capacity(record, SweepOperation::RandWrite, SweepOperation::Write)
+    swept_capacity(record, SweepOperation::RandWrite, SweepOperation::Write)
 }
 
-fn capacity(
+fn swept_capacity(
     record: &Record,
     random: SweepOperation,
     sequential: SweepOperation,
@@ -183,21 +183,26 @@ pub(crate) fn rays(record: &Record) -> Option<RayCapacity> {
     let writes = figures.rays.iter().find(|ray| ray.read_share == 0.0)?;
     Some(RayCapacity {
         promise: *promise,
-        reads: direction(record, reads, SEQUENTIAL_READ, SEQUENTIAL_READ_PAGES)?,
-        writes: direction(record, writes, SEQUENTIAL_WRITE, SEQUENTIAL_WRITE_PAGES)?,
-        mixed_bytes_per_second: measured(record, SEQUENTIAL_MIXED)?.bytes_per_second,
+        reads: ray_direction(record, reads, SEQUENTIAL_READ, SEQUENTIAL_READ_PAGES)?,
+        writes: ray_direction(record, writes, SEQUENTIAL_WRITE, SEQUENTIAL_WRITE_PAGES)?,
+        mixed_bytes_per_second: moved_per_second(record, SEQUENTIAL_MIXED)?.bytes_per_second,
     })
 }
 
-fn direction(record: &Record, ray: &RayFigures, large: &str, pages: &str) -> Option<RayDirection> {
+fn ray_direction(
+    record: &Record,
+    ray: &RayFigures,
+    large: &str,
+    pages: &str,
+) -> Option<RayDirection> {
     if !ray.is_decided() {
         return None;
     }
     Some(RayDirection {
         held_iops: ray.load.low,
         saturated_iops: ray.load.saturated,
-        bytes_per_second: measured(record, large)?.bytes_per_second,
-        sequential_iops: measured(record, pages)?.iops,
+        bytes_per_second: moved_per_second(record, large)?.bytes_per_second,
+        sequential_iops: moved_per_second(record, pages)?.iops,
     })
 }
 
@@ -208,7 +213,7 @@ struct MovedPerSecond {
 }
 
 /// The reads and writes of the workload of this name; `None` where they are not the disk's.
-fn measured(record: &Record, name: &str) -> Option<MovedPerSecond> {
+fn moved_per_second(record: &Record, name: &str) -> Option<MovedPerSecond> {
     let index = record
         .measurements
         .iter()

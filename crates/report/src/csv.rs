@@ -22,13 +22,13 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         let is_named = !figure.metric.name.is_empty() && !figure.key.subject.is_empty();
         // Spreadsheets have no infinity.
         if is_named && figure.value.is_finite() {
-            writeln!(out, "{}", row(record, figure))?;
+            writeln!(out, "{}", record_row(record, figure))?;
         }
     }
     Ok(())
 }
 
-fn row(record: &Record, figure: &Figure<'_>) -> String {
+fn record_row(record: &Record, figure: &Figure<'_>) -> String {
     let key = &figure.key;
     let mut path = "";
     let mut model = "";
@@ -41,30 +41,30 @@ fn row(record: &Record, figure: &Figure<'_>) -> String {
         }
     }
     [
-        field(&record.run_id),
-        field(&record.started),
-        field(&record.host.name),
-        field(path),
-        field(model),
-        field(serial),
-        field(&key.subject),
-        field(key.op),
-        field(&figure.name()),
+        text_cell(&record.run_id),
+        text_cell(&record.started),
+        text_cell(&record.host.name),
+        text_cell(path),
+        text_cell(model),
+        text_cell(serial),
+        text_cell(&key.subject),
+        text_cell(key.op),
+        text_cell(&figure.name()),
         figure.value.to_string(),
-        finite(figure.half_width_95),
-        number(figure.n),
+        finite_cell(figure.half_width_95),
+        number_cell(figure.n),
         figure.unit.to_owned(),
-        number(key.offset_bytes),
-        number(key.distance_bytes),
-        number(key.time_s),
+        number_cell(key.offset_bytes),
+        number_cell(key.distance_bytes),
+        number_cell(key.time_s),
         // Last, so that the other columns keep their numbers.
-        field(&key.together_with.join("; ")),
+        text_cell(&key.together_with.join("; ")),
     ]
     .join(",")
 }
 
 /// A value as a cell; empty without a value.
-fn number<T: ToString>(value: Option<T>) -> String {
+fn number_cell<T: ToString>(value: Option<T>) -> String {
     match value {
         Some(value) => value.to_string(),
         None => String::new(),
@@ -72,8 +72,8 @@ fn number<T: ToString>(value: Option<T>) -> String {
 }
 
 /// A finite number as a cell; empty otherwise, because spreadsheets have no infinity.
-fn finite(value: Option<f64>) -> String {
-    number(value.filter(|value| value.is_finite()))
+fn finite_cell(value: Option<f64>) -> String {
+    number_cell(value.filter(|value| value.is_finite()))
 }
 
 const COMPARISON_HEADING: &str = "a,b,metric,unit,a_value,a_half_width_95,b_value,\
@@ -97,19 +97,19 @@ fn comparison_row(label_a: &str, label_b: &str, metric: &MetricComparison) -> St
     let ratio = metric.ratio;
     let change = ratio.map(|ratio| (ratio.value - 1.0) * 100.0);
     [
-        field(label_a),
-        field(label_b),
-        field(&metric.metric),
-        field(&metric.a.unit),
-        finite(Some(metric.a.value)),
-        finite(metric.a.half_width_95),
-        finite(Some(metric.b.value)),
-        finite(metric.b.half_width_95),
-        finite(ratio.map(|ratio| ratio.value)),
-        finite(ratio.map(|ratio| ratio.low_95)),
-        finite(ratio.and_then(|ratio| ratio.high_95)),
-        finite(change),
-        field(metric.verdict.as_str()),
+        text_cell(label_a),
+        text_cell(label_b),
+        text_cell(&metric.metric),
+        text_cell(&metric.a.unit),
+        finite_cell(Some(metric.a.value)),
+        finite_cell(metric.a.half_width_95),
+        finite_cell(Some(metric.b.value)),
+        finite_cell(metric.b.half_width_95),
+        finite_cell(ratio.map(|ratio| ratio.value)),
+        finite_cell(ratio.map(|ratio| ratio.low_95)),
+        finite_cell(ratio.and_then(|ratio| ratio.high_95)),
+        finite_cell(change),
+        text_cell(metric.verdict.as_str()),
     ]
     .join(",")
 }
@@ -157,19 +157,19 @@ fn tested_rows(disk: &TestedDisk) -> Vec<String> {
             continue;
         }
         let mut cells = vec![String::new(); FLEET_HEADING.split(',').count()];
-        cells[0] = field(&disk.name);
-        cells[1] = field(&disk.host);
-        cells[2] = number(disk.rank);
-        cells[3] = field(&disk.target);
-        cells[4] = field(&disk.serials.join("; "));
-        cells[5] = field(&disk.model);
+        cells[0] = text_cell(&disk.name);
+        cells[1] = text_cell(&disk.host);
+        cells[2] = number_cell(disk.rank);
+        cells[3] = text_cell(&disk.target);
+        cells[4] = text_cell(&disk.serials.join("; "));
+        cells[5] = text_cell(&disk.model);
         cells[6] = disk.verdict.as_str().to_owned();
         cells[7] = "accept".to_owned();
         cells[8] = metric.to_owned();
         cells[9] = unit.to_owned();
-        cells[10] = finite(value);
-        cells[13] = finite(disk.slower);
-        cells[17] = field(&disk.answer);
+        cells[10] = finite_cell(value);
+        cells[13] = finite_cell(disk.slower);
+        cells[17] = text_cell(&disk.answer);
         rows.push(cells.join(","));
     }
     rows
@@ -202,15 +202,15 @@ fn sum_rows(sum: &FleetSum, workload: &WorkloadSum) -> Vec<String> {
 fn sum_row(sum: &FleetSum, workload: &WorkloadSum, metric: &str, figure: &Estimate) -> String {
     let hosts = counted(sum.members.len() as u64, "host");
     let mut cells = vec![String::new(); FLEET_HEADING.split(',').count()];
-    cells[0] = field(&format!("{hosts} together"));
+    cells[0] = text_cell(&format!("{hosts} together"));
     cells[6] = "sum".to_owned();
-    cells[7] = field(&workload.workload);
-    cells[8] = field(metric);
-    cells[9] = field(&figure.unit);
-    cells[10] = finite(Some(figure.value));
-    cells[18] = finite(figure.half_width_95);
+    cells[7] = text_cell(&workload.workload);
+    cells[8] = text_cell(metric);
+    cells[9] = text_cell(&figure.unit);
+    cells[10] = finite_cell(Some(figure.value));
+    cells[18] = finite_cell(figure.half_width_95);
     cells[19] = workload.slots.to_string();
-    cells[20] = finite(Some(workload.overlap));
+    cells[20] = finite_cell(Some(workload.overlap));
     cells.join(",")
 }
 
@@ -231,24 +231,24 @@ fn fleet_row(
         reasons.insert(0, &not_judged.why);
     }
     [
-        field(&row.name),
-        field(&row.host),
-        number(row.rank),
-        field(&row.target),
-        field(&row.serials.join("; ")),
-        field(model.map_or("", |group| group.model.as_str())),
-        field(value.state.as_str()),
-        field(&metric.subject),
-        field(&metric.metric),
-        field(&metric.unit),
-        finite(Some(value.value)),
-        finite(Some(value.error * value.value)),
-        finite(median_of(metric)),
-        finite(distance.map(|distance| distance.speed)),
-        finite(distance.map(|distance| distance.t)),
-        finite(distance.map(|distance| distance.p_value)),
-        finite(distance.map(|distance| distance.p_adjusted)),
-        field(&reasons.join("; ")),
+        text_cell(&row.name),
+        text_cell(&row.host),
+        number_cell(row.rank),
+        text_cell(&row.target),
+        text_cell(&row.serials.join("; ")),
+        text_cell(model.map_or("", |group| group.model.as_str())),
+        text_cell(value.state.as_str()),
+        text_cell(&metric.subject),
+        text_cell(&metric.metric),
+        text_cell(&metric.unit),
+        finite_cell(Some(value.value)),
+        finite_cell(Some(value.error * value.value)),
+        finite_cell(median_of(metric)),
+        finite_cell(distance.map(|distance| distance.speed)),
+        finite_cell(distance.map(|distance| distance.t)),
+        finite_cell(distance.map(|distance| distance.p_value)),
+        finite_cell(distance.map(|distance| distance.p_adjusted)),
+        text_cell(&reasons.join("; ")),
         // Columns that only a sum has.
         String::new(),
         String::new(),
@@ -259,7 +259,7 @@ fn fleet_row(
 
 /// A text as one cell. Spreadsheets run text that begins with these signs as a formula (CWE-1236);
 /// an apostrophe prevents it.
-fn field(text: &str) -> String {
+fn text_cell(text: &str) -> String {
     let mut cell = clean(text);
     if cell.trim_start().starts_with(['=', '+', '-', '@']) {
         cell.insert(0, '\'');
@@ -333,7 +333,7 @@ mod tests {
             ("", ""),
         ];
         for (text, cell) in cases {
-            assert_eq!(field(text), cell);
+            assert_eq!(text_cell(text), cell);
         }
     }
 

@@ -102,7 +102,7 @@ fn write_chart(
     }
     let mut plots = Vec::new();
     for (number, series) in chart.series.iter().enumerate() {
-        plots.push(plot(series, index, number));
+        plots.push(plot_clause(series, index, number));
     }
     writeln!(out, "plot \\\n  {}", plots.join(", \\\n  "))?;
     writeln!(
@@ -117,7 +117,7 @@ fn write_data(series: &Series, name: &str, x: Scale, out: &mut dyn Write) -> io:
     writeln!(out, "{name} << EOD")?;
     writeln!(out, "# {}", series.name)?;
     for (index, point) in series.points.iter().enumerate() {
-        let position = placed(x, point.0);
+        let position = axis_position(x, point.0);
         let value = point.1;
         match series.half_widths_95.get(index) {
             Some(half_width) => writeln!(out, "{position} {value} {half_width}")?,
@@ -128,7 +128,7 @@ fn write_data(series: &Series, name: &str, x: Scale, out: &mut dyn Write) -> io:
 }
 
 /// gnuplot has no percentile axis, so positions and labels are computed here.
-fn placed(scale: Scale, value: f64) -> f64 {
+fn axis_position(scale: Scale, value: f64) -> f64 {
     match scale {
         Scale::Percentile => -(1.0 - value / 100.0).log10(),
         Scale::Linear | Scale::Log => value,
@@ -143,13 +143,13 @@ fn write_axis(name: &str, axis: &Axis, range: &Range, out: &mut dyn Write) -> io
     };
     let mut ticks = Vec::new();
     for tick in &range.ticks {
-        let position = placed(axis.scale, *tick);
+        let position = axis_position(axis.scale, *tick);
         ticks.push(format!("{} {position}", quoted(&range.label(*tick))));
     }
     // Away from the legend below.
     let offset = if name == "x" { " offset 0,0.5" } else { "" };
-    let low = placed(axis.scale, range.low);
-    let high = placed(axis.scale, range.high);
+    let low = axis_position(axis.scale, range.low);
+    let high = axis_position(axis.scale, range.high);
     writeln!(out, "set {name}label {label}{offset} noenhanced")?;
     writeln!(out, "{logscale} {name}\nset {name}range [{low}:{high}]")?;
     writeln!(out, "set {name}tics ({})", ticks.join(", "))
@@ -160,7 +160,7 @@ fn write_guide(guide: &Guide, x: Scale, out: &mut dyn Write) -> io::Result<()> {
     let look = "nohead dashtype 2 linecolor rgb '#5a6472'";
     let text = quoted(&guide.label);
     if guide.is_vertical() {
-        let x = format!("first {}", placed(x, guide.at));
+        let x = format!("first {}", axis_position(x, guide.at));
         writeln!(out, "set arrow from {x}, graph 0 to {x}, graph 1 {look}")?;
         writeln!(
             out,
@@ -180,7 +180,7 @@ fn write_guide(guide: &Guide, x: Scale, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-fn plot(series: &Series, chart: usize, number: usize) -> String {
+fn plot_clause(series: &Series, chart: usize, number: usize) -> String {
     let axes = match series.side {
         AxisSide::Right => " axes x1y2",
         AxisSide::X | AxisSide::Left => "",

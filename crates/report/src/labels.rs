@@ -251,6 +251,15 @@ pub(crate) fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
+/// Returns one unit of the third digit of a value. Used as the half-width of a figure, it makes
+/// three digits print.
+pub(crate) fn third_digit_unit(value: f64) -> f64 {
+    match value {
+        0.0 => 0.0,
+        _ => 10.0_f64.powf(value.abs().log10().floor() - 2.0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

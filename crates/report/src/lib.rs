@@ -29,5 +29,5 @@ pub mod terminal;
 mod text;
 mod tracked;
 
-pub use describe::run::unmet_text;
+pub use describe::expectations::unmet_text;
 pub use format::Examined;

@@ -5,7 +5,7 @@ use crate::describe::comparison::{MetricDetail, blocks};
 use crate::describe::fleet::{self, FleetDetail};
 use crate::describe::run::{request_text, start_text};
 use crate::describe::sections;
-use crate::describe::verdict::answer;
+use crate::describe::verdict::headline_blocks;
 use crate::labels;
 use crate::text::clean;
 use diskproof_model::block::{Block, Group, Place, Shown, Table, Tone};
@@ -19,7 +19,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let request = request_text(&record.plan);
     let started = start_text(&record.started);
     writeln!(out, "# {}\n", cell(&format!("{request} · {started}")))?;
-    write_blocks(&answer(record), out)?;
+    write_blocks(&headline_blocks(record), out)?;
     for section in sections(record) {
         let is_kept = ["expectations", "figures", "findings"].contains(&section.id);
         if is_kept && section.shown != Shown::Short {

@@ -37,7 +37,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         .filter(|advice| advice.value.is_some() && advice.server() == "PostgreSQL")
         .collect();
     if set.is_empty() {
-        comment(out, "No figure of this run decides a setting.")?;
+        write_comment(out, "No figure of this run decides a setting.")?;
         writeln!(out)?;
     }
     for advice in set {
@@ -55,16 +55,16 @@ fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let version = &record.tool.version;
     let start = start_text(&record.started);
     let origin = format!("{path}: run {run} of diskproof {version}, {start}.");
-    comment(out, &format!("Settings from the figures of {origin}"))?;
+    write_comment(out, &format!("Settings from the figures of {origin}"))?;
     match record.plan.questions.postgres_version {
-        Some(version) => comment(out, &format!("For PostgreSQL {version}."))?,
-        None => comment(
+        Some(version) => write_comment(out, &format!("For PostgreSQL {version}."))?,
+        None => write_comment(
             out,
             "For any version, because the server's version is unknown (--pg-version). Settings \
              that only some versions have are commented out.",
         )?,
     }
-    comment(
+    write_comment(
         out,
         "To use them, end postgresql.conf with  include 'THIS FILE'  and reload the server.",
     )?;
@@ -73,27 +73,27 @@ fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 
 /// The reason as a comment, then the setting.
 fn write_setting(advice: &Advice, version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
-    comment(out, &advice.why)?;
+    write_comment(out, &advice.why)?;
     if let Some(condition) = &advice.condition {
-        comment(out, &format!("Right {condition}."))?;
+        write_comment(out, &format!("Right {condition}."))?;
     }
     if !advice.from.is_empty() {
-        comment(out, &format!("From {}.", advice.from.join(", ")))?;
+        write_comment(out, &format!("From {}.", advice.from.join(", ")))?;
     }
     let value = advice.value.as_deref().unwrap_or_default();
     let line = format!("{} = {value}", advice.setting);
     if !is_word(&advice.setting) || !is_word(value) {
-        comment(out, &line)?;
+        write_comment(out, &line)?;
         return writeln!(out);
     }
-    match why_comment(advice, version) {
+    match inactive_reason(advice, version) {
         Some(why) => writeln!(out, "#{line}    # {why}\n"),
         None => writeln!(out, "{line}\n"),
     }
 }
 
 /// Says why a setting is not active; `None` for one that is.
-fn why_comment(advice: &Advice, version: Option<u32>) -> Option<String> {
+fn inactive_reason(advice: &Advice, version: Option<u32>) -> Option<String> {
     if !advice.changes() {
         return Some("the default".to_owned());
     }
@@ -123,10 +123,10 @@ fn versions_with(setting: &str) -> Option<RangeInclusive<u32>> {
 
 /// Settings to leave alone, with the reason.
 fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
-    comment(out, "Leave these settings alone:")?;
+    write_comment(out, "Leave these settings alone:")?;
     for kept in advice {
         if kept.value.is_none() {
-            comment(out, &format!("  {}: {}", kept.setting, kept.why))?;
+            write_comment(out, &format!("  {}: {}", kept.setting, kept.why))?;
         }
     }
     for line in LEAVE_ALONE.lines() {
@@ -139,15 +139,15 @@ fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> i
             None => true,
         };
         // A setting with advice of its own stands above.
-        if exists && !names_a_setting(text, advice) {
-            comment(out, &format!("  {text}"))?;
+        if exists && !names_advised_setting(text, advice) {
+            write_comment(out, &format!("  {text}"))?;
         }
     }
     Ok(())
 }
 
 /// Whether the names before the colon are those of settings with advice.
-fn names_a_setting(text: &str, advice: &[Advice]) -> bool {
+fn names_advised_setting(text: &str, advice: &[Advice]) -> bool {
     let (names, _) = text.split_once(':').unwrap_or((text, ""));
     advice
         .iter()
@@ -164,7 +164,7 @@ fn is_word(text: &str) -> bool {
 }
 
 /// Lines that begin with `#`. The server reads the file in its own encoding, so they are ASCII.
-fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
+fn write_comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
     let ascii = transliterate(&clean(text).replace('±', "+-"));
     let indent = " ".repeat(ascii.len() - ascii.trim_start_matches(' ').len());
     let columns = COLUMNS - 2 - indent.len();

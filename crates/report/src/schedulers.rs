@@ -26,12 +26,12 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
     };
     let write_capacity = writes(record);
     write_head(record, "#", out)?;
-    let mut model = cost_model('r', &reads);
-    let mut latencies = Vec::from_iter(latency_settings('r', &reads));
+    let mut model = model_text('r', &reads);
+    let mut latencies = Vec::from_iter(latency_text('r', &reads));
     let mut is_guessed = reads.sequential_iops.is_none();
     if let Some(writes) = &write_capacity {
-        model += &format!(" {}", cost_model('w', writes));
-        latencies.extend(latency_settings('w', writes));
+        model += &format!(" {}", model_text('w', writes));
+        latencies.extend(latency_text('w', writes));
         is_guessed |= writes.sequential_iops.is_none();
     }
     if is_guessed {
@@ -61,7 +61,7 @@ fn write_head(record: &Record, comment: &str, out: &mut dyn Write) -> io::Result
     if comment == "#" {
         writeln!(out, "#!/bin/sh")?;
     }
-    writeln!(out, "{comment} {}", origin(record))
+    writeln!(out, "{comment} {}", origin_text(record))
 }
 
 /// Returns the numbers of the disk, or what takes their place, with a line that says so.
@@ -95,8 +95,8 @@ fn write_iocost_of_rays(
     let device = write_device(record, out)?;
     let model = format!(
         "{} {}",
-        ray_model('r', &capacity.reads),
-        ray_model('w', &capacity.writes)
+        ray_model_text('r', &capacity.reads),
+        ray_model_text('w', &capacity.writes)
     );
     write_model(device, &model, out)?;
     writeln!(
@@ -114,7 +114,7 @@ fn write_iocost_of_rays(
     write_qos(device, &latencies, out)
 }
 
-fn ray_model(letter: char, direction: &RayDirection) -> String {
+fn ray_model_text(letter: char, direction: &RayDirection) -> String {
     format!(
         "{letter}bps={:.0} {letter}seqiops={:.0} {letter}randiops={:.0}",
         direction.bytes_per_second, direction.sequential_iops, direction.saturated_iops
@@ -122,7 +122,7 @@ fn ray_model(letter: char, direction: &RayDirection) -> String {
 }
 
 /// The target, the run and the program.
-fn origin(record: &Record) -> String {
+fn origin_text(record: &Record) -> String {
     let path = match record.targets.first() {
         Some(target) => clean(&target.path),
         None => String::new(),
@@ -132,7 +132,7 @@ fn origin(record: &Record) -> String {
     format!("{path}, run {run} of diskproof {version}")
 }
 
-fn cost_model(letter: char, capacity: &DiskCapacity<'_>) -> String {
+fn model_text(letter: char, capacity: &DiskCapacity<'_>) -> String {
     let sequential = capacity.sequential_iops.unwrap_or(capacity.random_iops);
     format!(
         "{letter}bps={:.0} {letter}seqiops={:.0} {letter}randiops={:.0}",
@@ -142,7 +142,7 @@ fn cost_model(letter: char, capacity: &DiskCapacity<'_>) -> String {
 
 /// The latency from which on the kernel counts the disk as busy: the 99th percentile beyond the
 /// knee. `None` where no latency was measured there.
-fn latency_settings(letter: char, capacity: &DiskCapacity<'_>) -> Option<String> {
+fn latency_text(letter: char, capacity: &DiskCapacity<'_>) -> Option<String> {
     let busy_us = capacity.busy_p99_ns()? / 1000;
     Some(format!("{letter}pct=99.00 {letter}lat={busy_us}"))
 }

@@ -2,7 +2,7 @@
 //! figures, whether to trust them, and the checksum of the record. Names neither host, path nor
 //! serial number.
 
-use crate::describe::figures::{conditions, shown_latency, shown_ops};
+use crate::describe::figures::{conditions_text, shown_latency, shown_ops};
 use crate::labels;
 use crate::text::{clean, shortened};
 use diskproof_model::finding::Severity;
@@ -25,9 +25,9 @@ pub(crate) fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<(
     let day = record.started.get(..10).unwrap_or(&record.started);
     let mut lines = vec![
         format!("diskproof {} · {verb} · {day}", record.tool.version),
-        machine(record),
+        machine_line(record),
     ];
-    lines.extend(rows(record));
+    lines.extend(answer_rows(record));
     if let Some(verdict) = &record.verdict {
         lines.push(verdict.trust.why.clone());
     }
@@ -48,7 +48,7 @@ pub(crate) fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<(
 }
 
 /// The disks, the filesystem and the system.
-fn machine(record: &Record) -> String {
+fn machine_line(record: &Record) -> String {
     let mut parts: Vec<String> = Vec::new();
     for target in &record.targets {
         for disk in target.disks() {
@@ -68,7 +68,7 @@ fn machine(record: &Record) -> String {
 }
 
 /// The grades; without them the workloads.
-fn rows(record: &Record) -> Vec<String> {
+fn answer_rows(record: &Record) -> Vec<String> {
     let mut rows = Vec::new();
     if let Some(verdict) = &record.verdict {
         for grade in verdict.grades.iter().take(ROWS_MAX) {
@@ -112,7 +112,11 @@ fn op_row(row: &Row, kind: OpKind, op: OpRow<'_>) -> String {
         figures += &format!(", p99 {}", format_duration(p99_ns));
     }
     let name = &row.data.workload.name;
-    format!("{name} {}: {figures} ({})", kind.as_str(), conditions(row))
+    format!(
+        "{name} {}: {figures} ({})",
+        kind.as_str(),
+        conditions_text(row)
+    )
 }
 
 /// Of the bytes that `-o x.json` writes.
@@ -120,10 +124,10 @@ fn checksum(record: &Record) -> io::Result<String> {
     let mut json = Vec::new();
     crate::json::write_record(record, &mut json)?;
     let digest = Sha256::digest(&json);
-    Ok(digest.iter().map(hex).collect())
+    Ok(digest.iter().map(hex_byte).collect())
 }
 
-fn hex(byte: &u8) -> String {
+fn hex_byte(byte: &u8) -> String {
     format!("{byte:02x}")
 }
 

@@ -26,7 +26,7 @@ impl TrackedFigure<'_> {
 }
 
 /// The known figures of a record that are the disk's, in its order.
-fn tracked(record: &Record) -> Vec<TrackedFigure<'_>> {
+fn tracked_figures(record: &Record) -> Vec<TrackedFigure<'_>> {
     let mut tracked = Vec::new();
     for figure in figures(record) {
         if is_tracked(&figure) && is_the_disks(record, &figure) {
@@ -77,7 +77,7 @@ pub(crate) fn write_better(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut elements = Vec::new();
-    for tracked in tracked(record) {
+    for tracked in tracked_figures(record) {
         let figure = &tracked.figure;
         if figure.unit == "1" || Direction::of_unit(figure.unit) != better {
             continue;
@@ -101,7 +101,7 @@ pub(crate) fn write_better(
 /// (<https://bencher.dev/docs/reference/bencher-metric-format>).
 pub(crate) fn write_bencher(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let mut benchmarks: Map<String, Value> = Map::new();
-    for tracked in tracked(record) {
+    for tracked in tracked_figures(record) {
         let figure = &tracked.figure;
         let mut measure = json!({ "value": figure.value });
         if let Some(half_width) = tracked.half_width() {
@@ -131,7 +131,7 @@ mod tests {
         let smaller = units(&record, Direction::Lower);
         assert!(bigger.iter().all(|unit| unit == "1/s" || unit == "B/s"));
         assert!(smaller.iter().all(|unit| unit == "ns"));
-        let mut with_unit = tracked(&record);
+        let mut with_unit = tracked_figures(&record);
         with_unit.retain(|tracked| tracked.figure.unit != "1");
         assert_eq!(bigger.len() + smaller.len(), with_unit.len());
         assert!(!bigger.is_empty() && !smaller.is_empty());
@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn subjects(record: &Record) -> Vec<String> {
-        tracked(record)
+        tracked_figures(record)
             .into_iter()
             .map(|tracked| tracked.subject)
             .collect()

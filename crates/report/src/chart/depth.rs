@@ -22,16 +22,16 @@ const DEPTHS_LEAST: usize = 3;
 /// One chart for each group and kind of operation.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = Vec::new();
-    for group in groups(record) {
+    for group in depth_groups(record) {
         for (kind, _) in group[0].headline_ops() {
-            charts.extend(chart(record, &group, kind));
+            charts.extend(depth_chart(record, &group, kind));
         }
     }
     charts
 }
 
 /// Measurements that differ in depth only.
-fn groups(record: &Record) -> Vec<Vec<&Row>> {
+fn depth_groups(record: &Record) -> Vec<Vec<&Row>> {
     let mut groups: Vec<Vec<&Row>> = Vec::new();
     for row in &record.measurements {
         if row.data.workload.rate.is_some() {
@@ -46,16 +46,16 @@ fn groups(record: &Record) -> Vec<Vec<&Row>> {
 }
 
 fn belongs_to(row: &Row, group: &[&Row]) -> bool {
-    group.iter().all(|other| differ_in_depth(other, row))
+    group.iter().all(|other| differ_only_in_depth(other, row))
 }
 
-fn differ_in_depth(a: &Row, b: &Row) -> bool {
+fn differ_only_in_depth(a: &Row, b: &Row) -> bool {
     a.data.target == b.data.target
         && a.data.span_start_bytes == b.data.span_start_bytes
         && a.data.span_bytes == b.data.span_bytes
         && a.data.cache.used == b.data.cache.used
         && a.figures.together_with == b.figures.together_with
-        && in_flight(&a.data.workload) != in_flight(&b.data.workload)
+        && requests_in_flight(&a.data.workload) != requests_in_flight(&b.data.workload)
         && without_depth(&a.data.workload) == without_depth(&b.data.workload)
 }
 
@@ -71,7 +71,7 @@ fn without_depth(workload: &Workload) -> Workload {
     }
 }
 
-fn in_flight(workload: &Workload) -> u64 {
+fn requests_in_flight(workload: &Workload) -> u64 {
     u64::from(workload.depth) * u64::from(workload.workers)
 }
 
@@ -101,7 +101,7 @@ fn depth_points<'a>(group: &[&'a Row], kind: OpKind) -> Vec<DepthPoint<'a>> {
         if let Some(op) = row.op(kind)
             && op.data.count > 0
         {
-            let depth = in_flight(&row.data.workload);
+            let depth = requests_in_flight(&row.data.workload);
             points.push(DepthPoint { depth, op });
         }
     }
@@ -109,7 +109,7 @@ fn depth_points<'a>(group: &[&'a Row], kind: OpKind) -> Vec<DepthPoint<'a>> {
     points
 }
 
-fn chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
+fn depth_chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
     let points = depth_points(group, kind);
     if points.len() < DEPTHS_LEAST {
         return None;
@@ -128,7 +128,7 @@ fn chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
     let name = group_name(record, group[0], kind);
     let mut guides = Vec::new();
     let mut caption = NO_KNEE_CAPTION;
-    if let Some(depth) = knee_depth(&points) {
+    if let Some(depth) = certain_knee_depth(&points) {
         guides.push(knee_guide(depth));
         caption = KNEE_CAPTION;
     }
@@ -205,7 +205,7 @@ fn group_name(record: &Record, row: &Row, kind: OpKind) -> String {
 /// The depth of the largest power. A disk that serves `n` requests in parallel has its knee at
 /// depth `n`. `None` where the intervals leave open which depth that is, and at the smallest and
 /// the largest depth, beyond which there may be more.
-fn knee_depth(points: &[DepthPoint<'_>]) -> Option<u64> {
+fn certain_knee_depth(points: &[DepthPoint<'_>]) -> Option<u64> {
     let best = points
         .iter()
         .max_by(|a, b| a.power().total_cmp(&b.power()))?;
@@ -234,8 +234,8 @@ fn knee_guide(depth: u64) -> Guide {
 pub(super) fn sweep_charts(sweep: &SweepRecord) -> Vec<Chart> {
     let mut charts = Vec::new();
     for matrix in &sweep.matrices {
-        charts.push(over_depth(matrix));
-        charts.push(over_size(matrix));
+        charts.push(iops_over_depth_chart(matrix));
+        charts.push(throughput_over_size_chart(matrix));
     }
     charts
 }
@@ -296,7 +296,7 @@ fn kib(bytes: u32) -> f64 {
     f64::from(bytes) / 1024.0
 }
 
-fn over_depth(matrix: &SweepMatrix) -> Chart {
+fn iops_over_depth_chart(matrix: &SweepMatrix) -> Chart {
     let words = matrix.operation.words();
     let cells = MeasuredCells::new(matrix);
     let depths = cells.depths().into_iter();
@@ -317,7 +317,7 @@ fn over_depth(matrix: &SweepMatrix) -> Chart {
     }
 }
 
-fn over_size(matrix: &SweepMatrix) -> Chart {
+fn throughput_over_size_chart(matrix: &SweepMatrix) -> Chart {
     let words = matrix.operation.words();
     let cells = MeasuredCells::new(matrix);
     let depths = cells.depths().into_iter();

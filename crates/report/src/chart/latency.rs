@@ -2,7 +2,7 @@
 //! own plots.
 
 use super::types::{
-    Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark, latency_unit, operation, slug,
+    Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark, latency_unit, operation_name, slug,
 };
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::Record;
@@ -73,7 +73,10 @@ fn chart_of_size(record: &Record, block_bytes: u32) -> Option<Chart> {
             .scaled(Scale::Percentile)
             .starting_at_zero(),
         y: Axis::new("latency", unit).scaled(Scale::Log),
-        series: lines.iter().map(|line| series(line, unit_ns)).collect(),
+        series: lines
+            .iter()
+            .map(|line| latency_series(line, unit_ns))
+            .collect(),
         ..Chart::default()
     })
 }
@@ -106,7 +109,7 @@ fn lines_of_row<'a>(record: &Record, row: &'a Row) -> Vec<LatencyLine<'a>> {
         if op.data.count == 0 {
             continue;
         }
-        let name = operation(record, row, kind);
+        let name = operation_name(record, row, kind);
         let intended_name = format!("{name} from the intended start");
         lines.push(LatencyLine {
             name,
@@ -124,7 +127,7 @@ fn lines_of_row<'a>(record: &Record, row: &'a Row) -> Vec<LatencyLine<'a>> {
     lines
 }
 
-fn series(line: &LatencyLine<'_>, unit_ns: f64) -> Series {
+fn latency_series(line: &LatencyLine<'_>, unit_ns: f64) -> Series {
     let max = format_latency(line.histogram.max_ns());
     let mut points = Vec::new();
     for quantile in quantiles(line.histogram) {

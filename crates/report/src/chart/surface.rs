@@ -15,11 +15,11 @@ use diskproof_model::units::{counted, format_bytes, format_latency, format_throu
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = Vec::new();
     if let Some(surface) = record.surface() {
-        charts.extend(curve(surface));
-        charts.extend(access_by_distance(surface));
-        charts.extend(short_strokes(&surface.figures.short_strokes));
+        charts.extend(curve_chart(surface));
+        charts.extend(distance_chart(surface));
+        charts.extend(short_strokes_chart(&surface.figures.short_strokes));
         if let Some(scan) = &surface.data.scan {
-            charts.extend(scan_map(scan));
+            charts.extend(scan_chart(scan));
         }
     }
     charts
@@ -57,7 +57,7 @@ fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
 const LONGEST_OVER_MEDIAN: f64 = 20.0;
 
 /// The transfer-rate graph known from HD Tune: the rate as a line, single accesses as dots.
-fn curve(surface: &SurfaceRecord) -> Option<Chart> {
+fn curve_chart(surface: &SurfaceRecord) -> Option<Chart> {
     let data = &surface.data;
     let (latency, unit_ns) = latency_unit(longest_ns(&data.access) as f64);
     let (position, unit_bytes) = position_unit(farthest_bytes(surface)? as f64);
@@ -153,7 +153,7 @@ fn curve_caption(curve: &[CurvePoint], accesses: &[(f64, f64)]) -> String {
 }
 
 /// Access time over the distance of the seek.
-fn access_by_distance(surface: &SurfaceRecord) -> Option<Chart> {
+fn distance_chart(surface: &SurfaceRecord) -> Option<Chart> {
     let access = &surface.data.access;
     let farthest_bytes = access.iter().map(|point| point.distance_bytes).max()?;
     let (distance, unit_bytes) = position_unit(farthest_bytes as f64);
@@ -201,7 +201,7 @@ fn pattern_name(figures: &SurfaceFigures, pattern: SeekPattern) -> String {
 }
 
 /// The gain from using only the first part of a disk.
-fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
+fn short_strokes_chart(strokes: &[ShortStroke]) -> Option<Chart> {
     let mut ascending: Vec<&ShortStroke> = strokes.iter().collect();
     ascending.sort_by(|a, b| a.percent.total_cmp(&b.percent));
     let shortest = ascending.first()?;
@@ -243,7 +243,7 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
 }
 
 /// Latency of every block by position.
-fn scan_map(scan: &Scan) -> Option<Chart> {
+fn scan_chart(scan: &Scan) -> Option<Chart> {
     let units = ScanUnits::new(scan)?;
     let start = units.position(scan.from_bytes);
     let end = units.position(scan.to_bytes);

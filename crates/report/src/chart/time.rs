@@ -1,7 +1,9 @@
 //! Charts over time: rate and longest latency of each measurement, and the rates of an observed
 //! load.
 
-use super::types::{Axis, AxisSide, Chart, Guide, Series, SeriesMark, latency_unit, slug, subject};
+use super::types::{
+    Axis, AxisSide, Chart, Guide, Series, SeriesMark, latency_unit, slug, subject_name,
+};
 use diskproof_model::finding::Finding;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{ObservedDevice, ObservedOps, ObservedRecord};
@@ -40,7 +42,7 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
             continue;
         }
         if are_few || index == 0 || changes_over_time(record, index, row) {
-            charts.extend(chart(record, row, &caption));
+            charts.extend(row_chart(record, row, &caption));
         }
     }
     charts
@@ -122,7 +124,7 @@ struct Drawing {
     cells_per_point: usize,
 }
 
-fn chart(record: &Record, row: &Row, caption: &str) -> Option<Chart> {
+fn row_chart(record: &Record, row: &Row, caption: &str) -> Option<Chart> {
     let ops = row.headline_ops();
     if ops.iter().all(|(_, op)| row.cells_over_time(*op).len() < 2) {
         return None;
@@ -164,7 +166,11 @@ fn chart(record: &Record, row: &Row, caption: &str) -> Option<Chart> {
     }
     Some(Chart {
         id: format!("time-{}", slug(&row.data.workload.name)),
-        title: format!("{} over time: {}", subject(record, row), figures.join(", ")),
+        title: format!(
+            "{} over time: {}",
+            subject_name(record, row),
+            figures.join(", ")
+        ),
         caption: caption.to_owned(),
         x: time_axis(row.data.wall_ns),
         y: Axis::new(drawing.rate.label(), drawing.rate.unit()).starting_at_zero(),
@@ -215,14 +221,14 @@ fn joined_points(cells: &[CellOverTime], cells_per_point: usize) -> Vec<CellOver
         whole -= cells_per_point;
     }
     let (even, last) = cells.split_at(whole);
-    let mut points: Vec<CellOverTime> = even.chunks(cells_per_point).map(joined).collect();
+    let mut points: Vec<CellOverTime> = even.chunks(cells_per_point).map(joined_cell).collect();
     if !last.is_empty() {
-        points.push(joined(last));
+        points.push(joined_cell(last));
     }
     points
 }
 
-fn joined(cells: &[CellOverTime]) -> CellOverTime {
+fn joined_cell(cells: &[CellOverTime]) -> CellOverTime {
     let mut length_s = 0.0;
     let mut weighted = 0.0;
     let mut merged = Cell::default();
@@ -294,7 +300,7 @@ fn observed_chart(device: &ObservedDevice, rate: RateUnit) -> Option<Chart> {
             RateUnit::Megabytes => ops.throughput.value_text(),
         };
         steps_max = steps_max.max(ops.series.cells.len());
-        series.push(Series::new(name, SeriesMark::Line, steps(ops, rate)));
+        series.push(Series::new(name, SeriesMark::Line, rate_points(ops, rate)));
         figures.push(format!("{name} {figure}"));
     }
     if steps_max < STEPS_LEAST {
@@ -316,7 +322,7 @@ fn observed_chart(device: &ObservedDevice, rate: RateUnit) -> Option<Chart> {
 }
 
 /// The rate of each step, at the middle of its time.
-fn steps(ops: &ObservedOps, rate: RateUnit) -> Vec<(f64, f64)> {
+fn rate_points(ops: &ObservedOps, rate: RateUnit) -> Vec<(f64, f64)> {
     let start_ns = ops.series.start_ns as f64;
     let step_ns = ops.series.interval_ns as f64;
     let mut points = Vec::new();

@@ -261,7 +261,7 @@ pub(crate) fn target_among_several<'a>(
 }
 
 /// The workload of a measurement, with its target if the run has several.
-pub(super) fn subject(record: &Record, row: &Row) -> String {
+pub(super) fn subject_name(record: &Record, row: &Row) -> String {
     let workload = &row.data.workload.name;
     match target_among_several(record, row) {
         Some(target) => format!("{workload} on {}", target.path),
@@ -270,8 +270,8 @@ pub(super) fn subject(record: &Record, row: &Row) -> String {
 }
 
 /// The workload of an operation, with the kind of operation if it has several.
-pub(super) fn operation(record: &Record, row: &Row, kind: OpKind) -> String {
-    let mut name = subject(record, row);
+pub(super) fn operation_name(record: &Record, row: &Row, kind: OpKind) -> String {
+    let mut name = subject_name(record, row);
     if row.headline_ops().len() > 1 {
         name += &format!(" {}s", kind.as_str());
     }

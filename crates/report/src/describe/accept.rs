@@ -37,7 +37,7 @@ pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
         Block::fact("content", content_text(data)),
         Block::fact("proof", proof_text(data)),
     ];
-    blocks.extend(rates(figures));
+    blocks.extend(rates_table(figures));
     if let Some(cliff) = &figures.cliff {
         let text = format!(
             "writes fell from {} to {} after {}",
@@ -67,7 +67,7 @@ pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
         );
         blocks.push(Block::toned_fact(Tone::Warning, "health", text));
     }
-    blocks.extend(bad_ranges(data));
+    blocks.extend(bad_ranges_table(data));
     blocks
 }
 
@@ -132,7 +132,7 @@ fn proof_text(data: &AcceptMeasurement) -> String {
     )
 }
 
-fn rates(figures: &AcceptFigures) -> Option<Block> {
+fn rates_table(figures: &AcceptFigures) -> Option<Block> {
     let mut rows = Vec::new();
     for (name, rate) in [("write", figures.write_rate), ("read", figures.read_rate)] {
         if let Some(rate) = rate {
@@ -149,14 +149,14 @@ fn rates(figures: &AcceptFigures) -> Option<Block> {
 fn rate_row(name: &str, rate: RateByPosition) -> Vec<String> {
     vec![
         name.to_owned(),
-        part_text(rate.min),
+        part_rate_text(rate.min),
         format_throughput(rate.average),
-        part_text(rate.max),
+        part_rate_text(rate.max),
     ]
 }
 
 /// Empty where the test was too short for parts.
-fn part_text(rate: Option<f64>) -> String {
+fn part_rate_text(rate: Option<f64>) -> String {
     match rate {
         Some(rate) => format_throughput(rate),
         None => String::new(),
@@ -173,7 +173,7 @@ fn counter_text(counter: HealthCounter) -> &'static str {
     }
 }
 
-fn bad_ranges(data: &AcceptMeasurement) -> Option<Block> {
+fn bad_ranges_table(data: &AcceptMeasurement) -> Option<Block> {
     if data.bad.is_empty() {
         return None;
     }
@@ -183,7 +183,7 @@ fn bad_ranges(data: &AcceptMeasurement) -> Option<Block> {
             (number + 1).to_string(),
             format!("{:#x}", range.offset_bytes / SECTOR_BYTES),
             format_bytes(range.length_bytes),
-            range_text(range),
+            bad_content_text(range),
         ]);
     }
     Some(Block::table(
@@ -193,7 +193,7 @@ fn bad_ranges(data: &AcceptMeasurement) -> Option<Block> {
     ))
 }
 
-fn range_text(range: &BadRange) -> String {
+fn bad_content_text(range: &BadRange) -> String {
     match &range.content {
         BadContent::Blank => "zeros or ones".to_owned(),
         BadContent::Foreign => "content of something else".to_owned(),

@@ -2,10 +2,10 @@
 //! workload. Many sides have the page of a fleet: which of them differ from the others, and why.
 
 use super::comparison::{
-    change_text, conditions, figure_name, half_width, letter, look, needed_text, percent_text,
-    sides_text, subject_text,
+    condition_facts, figure_name, letter, needed_text, sides_text, subject_text, verdict_look,
 };
 use super::fleet::{self, FleetDetail};
+use super::ratio::{change_text, longer_arm, percent_text};
 use crate::labels;
 use crate::text::{glue, list};
 use diskproof_model::block::{Align, Block, Column, Table, TableRow, Tone};
@@ -23,7 +23,7 @@ const NOTES_MAX: usize = 2;
 const SIDE_ROWS_MAX: usize = 20;
 
 /// The blocks of the short page, with its legend.
-pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
+pub(crate) fn short_blocks(comparison: &Comparison) -> Vec<Block> {
     let mut blocks = answer_blocks(comparison, FleetDetail::Differing);
     let legend = if comparison.fleet.is_some() {
         "speed: times as fast as the median of the others · slower and faster: surely, and by more \
@@ -40,18 +40,18 @@ pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
 pub(crate) fn answer_blocks(comparison: &Comparison, detail: FleetDetail) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(fleet) = &comparison.fleet {
-        blocks.extend(sides_blocks(fleet, detail));
+        blocks.extend(fleet_sides_blocks(fleet, detail));
     } else {
         for (index, candidate) in comparison.candidates.iter().enumerate() {
             blocks.extend(candidate_blocks(comparison, candidate, &letter(index)));
         }
     }
-    blocks.extend(conditions(comparison));
+    blocks.extend(condition_facts(comparison));
     blocks
 }
 
 fn candidate_blocks(comparison: &Comparison, candidate: &Candidate, letter: &str) -> Vec<Block> {
-    let answer_text = answer(&comparison.baseline, candidate, letter);
+    let answer_text = answer_text(&comparison.baseline, candidate, letter);
     let mut blocks = vec![Block::text(Tone::Bold, answer_text)];
     let metrics = headline_metrics(candidate);
     if !metrics.is_empty() {
@@ -73,7 +73,7 @@ fn candidate_blocks(comparison: &Comparison, candidate: &Candidate, letter: &str
     if let Some(text) = needed_for_all(&metrics) {
         blocks.push(Block::text(Tone::Plain, text));
     }
-    blocks.extend(notes(&comparison.baseline, candidate));
+    blocks.extend(note_facts(&comparison.baseline, candidate));
     blocks
 }
 
@@ -87,7 +87,7 @@ fn headline_metrics(candidate: &Candidate) -> Vec<&MetricComparison> {
 }
 
 /// Reasons why figures are not comparable, and notes, up to the most that a short page has.
-fn notes(baseline: &Side, candidate: &Candidate) -> Vec<Block> {
+fn note_facts(baseline: &Side, candidate: &Candidate) -> Vec<Block> {
     let mut reasons = BTreeSet::new();
     for metric in headline_metrics(candidate) {
         for reason in &metric.reasons {
@@ -116,7 +116,7 @@ fn has_partial_run(side: &Side) -> bool {
 }
 
 /// `No difference found: /data1 (A) and /data2 (B), commits −20 % (−40 to +10 %). Both lie on vda.`
-fn answer(baseline: &Side, candidate: &Candidate, letter: &str) -> String {
+fn answer_text(baseline: &Side, candidate: &Candidate, letter: &str) -> String {
     let side = &candidate.side;
     let mut text = format!(
         "{} {} (A) and {} ({letter})",
@@ -160,7 +160,7 @@ fn leading_metric(candidate: &Candidate) -> Option<&MetricComparison> {
     let largest = metrics
         .iter()
         .filter(|metric| firmness(metric.verdict) > 0)
-        .max_by(|one, other| by_firmness_and_size(one, other));
+        .max_by(|one, other| by_weight(one, other));
     if largest.is_some() {
         return largest.copied();
     }
@@ -170,7 +170,7 @@ fn leading_metric(candidate: &Candidate) -> Option<&MetricComparison> {
     commits.or(metrics.first()).copied()
 }
 
-fn by_firmness_and_size(one: &MetricComparison, other: &MetricComparison) -> Ordering {
+fn by_weight(one: &MetricComparison, other: &MetricComparison) -> Ordering {
     firmness(one.verdict)
         .cmp(&firmness(other.verdict))
         .then_with(|| size_of_change(one).total_cmp(&size_of_change(other)))
@@ -219,7 +219,7 @@ fn disks_of_hosts(side: &Side) -> BTreeSet<(&str, &str)> {
 
 /// `−40 to +10 %`.
 fn percent_interval(ratio: Ratio) -> String {
-    let half = half_width(ratio);
+    let half = longer_arm(ratio);
     let low = percent_text(ratio.low_95, half);
     match ratio.high_95 {
         Some(high) => {
@@ -232,7 +232,7 @@ fn percent_interval(ratio: Ratio) -> String {
 
 fn metric_row(metric: &MetricComparison) -> TableRow {
     let [figure_of_a, figure_of_b] = sides_text(metric);
-    let (tone, sign) = look(metric.verdict);
+    let (tone, sign) = verdict_look(metric.verdict);
     let subject = subject_text(metric);
     let name = match figure_name(metric).as_str() {
         "iops" | "throughput" => subject,
@@ -274,11 +274,11 @@ fn needed_times(metric: &MetricComparison) -> f64 {
 
 /// The sides that differ from the others, then a line for each side. With very many sides, the
 /// short page lists only those that differ.
-pub(crate) fn sides_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
+pub(crate) fn fleet_sides_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
     let mut blocks = vec![Block::text(Tone::Bold, fleet.summary.clone())];
     blocks.extend(fleet::answer_blocks(fleet, detail));
     if detail == FleetDetail::All || fleet.rows.len() <= SIDE_ROWS_MAX {
-        blocks.extend(fleet::all_rows(fleet));
+        blocks.extend(fleet::speed_tables(fleet));
     }
     blocks
 }

@@ -1,5 +1,6 @@
 //! A comparison in words: letters of sides, names of metrics, ratios, what would decide.
 
+use super::ratio::{change_text, interval_text, longer_arm, percent_text, ratio_text, scale_reach};
 use super::run::start_text;
 use crate::labels;
 use crate::text::{glue, grouped, list};
@@ -11,7 +12,7 @@ use diskproof_model::comparison::{
     Candidate, Comparison, Condition, ConditionOutcome, Figure, Holder, MetricComparison, Ratio,
     RunReference, Side, Unmatched, Verdict,
 };
-use diskproof_model::digits::{digits_of, figure_to_digits, rounded, to_digits};
+use diskproof_model::digits::{digits_of, figure_to_digits, to_digits};
 use diskproof_model::units::{counted, format_duration, format_percent};
 
 /// Which metrics are shown.
@@ -27,28 +28,28 @@ pub enum MetricDetail {
 /// The parts of a comparison below its summary: the sides, their differences, the metrics, what
 /// would decide open ones, the conditions to fail on.
 pub(crate) fn blocks(comparison: &Comparison, detail: MetricDetail) -> Vec<Block> {
-    let mut blocks = side("A", &comparison.baseline);
+    let mut blocks = side_facts("A", &comparison.baseline);
     for (index, candidate) in comparison.candidates.iter().enumerate() {
-        blocks.extend(side(&letter(index), &candidate.side));
+        blocks.extend(side_facts(&letter(index), &candidate.side));
     }
     for (index, candidate) in comparison.candidates.iter().enumerate() {
         let candidate_letter = letter(index);
         let table = metrics_table(&candidate_letter, candidate, detail, comparison.margin);
-        blocks.extend(differences(&candidate_letter, candidate));
+        blocks.extend(difference_blocks(&candidate_letter, candidate));
         blocks.push(Block::Heading(format!("{candidate_letter} against A")));
         blocks.push(Block::Table(table));
-        blocks.extend(open_metrics(candidate, detail));
+        blocks.extend(open_metric_blocks(candidate, detail));
         blocks.extend(unmatched_facts(&candidate_letter, &candidate.unmatched));
         for note in &candidate.notes {
             blocks.push(Block::toned_fact(Tone::Note, "note", note));
         }
     }
-    blocks.extend(conditions(comparison));
-    blocks.push(Block::text(Tone::Dim, legend(comparison)));
+    blocks.extend(condition_facts(comparison));
+    blocks.push(Block::text(Tone::Dim, legend_text(comparison)));
     blocks
 }
 
-fn side(letter: &str, side: &Side) -> Vec<Block> {
+fn side_facts(letter: &str, side: &Side) -> Vec<Block> {
     if let [run] = side.runs.as_slice() {
         return vec![Block::fact(letter, run_text(run))];
     }
@@ -61,7 +62,7 @@ fn side(letter: &str, side: &Side) -> Vec<Block> {
     blocks
 }
 
-fn differences(letter: &str, candidate: &Candidate) -> Vec<Block> {
+fn difference_blocks(letter: &str, candidate: &Candidate) -> Vec<Block> {
     if candidate.differences.is_empty() {
         return Vec::new();
     }
@@ -83,7 +84,7 @@ fn metrics_table(letter: &str, candidate: &Candidate, detail: MetricDetail, marg
         .iter()
         .filter(|metric| is_shown(metric, detail, candidate))
         .collect();
-    let scale_end = reach(&shown, margin);
+    let scale_end = scale_reach(&shown, margin);
     let mut rows = Vec::new();
     let mut last_subject = None;
     for metric in shown {
@@ -122,7 +123,7 @@ fn metric_group(metric: &MetricComparison) -> Group {
 
 fn metric_row(metric: &MetricComparison, reach: f64, margin: f64) -> TableRow {
     let [figure_of_a, figure_of_b] = sides_text(metric);
-    let (tone, sign) = look(metric.verdict);
+    let (tone, sign) = verdict_look(metric.verdict);
     let mark = match metric.ratio {
         Some(ratio) => Mark::Ratio {
             ratio,
@@ -148,7 +149,7 @@ fn metric_row(metric: &MetricComparison, reach: f64, margin: f64) -> TableRow {
 }
 
 /// The colour of a verdict, and a sign for readers who do not see the colour.
-pub(crate) fn look(verdict: Verdict) -> (Tone, &'static str) {
+pub(crate) fn verdict_look(verdict: Verdict) -> (Tone, &'static str) {
     match verdict {
         Verdict::Better => (Tone::Good, "▲"),
         Verdict::Worse => (Tone::Error, "▼"),
@@ -162,7 +163,7 @@ pub(crate) fn look(verdict: Verdict) -> (Tone, &'static str) {
 }
 
 /// What would decide the open metrics. Metrics with the same answer share an entry.
-fn open_metrics(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
+fn open_metric_blocks(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
     let mut needs = Vec::new();
     for metric in &candidate.metrics {
         if metric.verdict.is_open() && is_shown(metric, detail, candidate) {
@@ -198,7 +199,7 @@ fn unmatched_facts(letter: &str, unmatched: &[Unmatched]) -> Vec<Block> {
     facts
 }
 
-pub(crate) fn conditions(comparison: &Comparison) -> Vec<Block> {
+pub(crate) fn condition_facts(comparison: &Comparison) -> Vec<Block> {
     let has_one_candidate = comparison.candidates.len() == 1;
     let mut facts = Vec::new();
     for condition in &comparison.conditions {
@@ -221,7 +222,7 @@ fn condition_fact(condition: &Condition, subject: &str) -> Block {
     Block::toned_fact(tone, label, format!("{subject}: {}", condition.why))
 }
 
-fn legend(comparison: &Comparison) -> String {
+fn legend_text(comparison: &Comparison) -> String {
     let margin = format_percent(comparison.margin);
     format!(
         "95 %: confidence interval of the ratio. better, worse: significantly different after \
@@ -331,92 +332,7 @@ pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
 /// Whether the printed change follows from the two figures at this number of digits.
 fn is_change_visible(a: f64, b: f64, digits: i32, ratio: Ratio) -> bool {
     let printed_ratio = to_digits(b, digits) / to_digits(a, digits);
-    percent_text(printed_ratio, half_width(ratio)) == change_text(ratio)
-}
-
-/// The ratio with the digits that its interval supports, or those that the printed change needs.
-fn ratio_text(ratio: Ratio) -> String {
-    let half = half_width(ratio);
-    let text = rounded(ratio.value, Some(half));
-    let printed_ratio = text.replace(',', "").parse().unwrap_or(f64::NAN);
-    if percent_text(printed_ratio, half) == change_text(ratio) {
-        return text;
-    }
-    let decimals = 2 + percent_decimals(half);
-    format!("{:.decimals$}", ratio.value)
-}
-
-/// The ratio as a change, with the digits that its interval supports: `+14 %`, `−3.1 %`.
-pub(crate) fn change_text(ratio: Ratio) -> String {
-    percent_text(ratio.value, half_width(ratio))
-}
-
-/// The decimals of a change: its last digit is the first one of the half-width, as in `rounded`,
-/// even where the change is smaller than the half-width.
-fn percent_decimals(half_width: f64) -> usize {
-    (-(half_width * 100.0).log10().floor()).clamp(0.0, 2.0) as usize
-}
-
-pub(crate) fn percent_text(ratio: f64, half_width: f64) -> String {
-    let percent = (ratio - 1.0) * 100.0;
-    let digits = format!("{:.*}", percent_decimals(half_width), percent.abs());
-    let is_zero = !digits.contains(|c: char| ('1'..='9').contains(&c));
-    let sign = if is_zero {
-        "±"
-    } else if percent < 0.0 {
-        "−"
-    } else {
-        "+"
-    };
-    glue(&format!("{sign}{digits} %"))
-}
-
-/// A scale of ratios reaches at most to this factor, so that one wide interval does not flatten the
-/// others.
-const REACH_FACTOR_MAX: f64 = 4.0;
-
-/// Half of a scale of ratios, as a logarithm. All intervals fit, up to that factor.
-pub(crate) fn reach(metrics: &[&MetricComparison], margin: f64) -> f64 {
-    let mut reach = 2.0 * margin;
-    for metric in metrics {
-        let Some(ratio) = metric.ratio else {
-            continue;
-        };
-        for end in [ratio.low_95, ratio.high_95.unwrap_or(ratio.value)] {
-            if end > 0.0 {
-                reach = reach.max(end.ln().abs());
-            }
-        }
-    }
-    reach.min(REACH_FACTOR_MAX.ln())
-}
-
-/// The position of a ratio on that scale, from −1 to 1. Half and double are equally far from one.
-pub(crate) fn place(ratio: f64, reach: f64) -> f64 {
-    if ratio > 0.0 {
-        (ratio.ln() / reach).clamp(-1.0, 1.0)
-    } else {
-        -1.0
-    }
-}
-
-/// The 95 % interval of the ratio: `0.98–1.02`, `0.5 or more`.
-pub(crate) fn interval_text(ratio: Ratio) -> String {
-    let half_width = Some(half_width(ratio));
-    let low = rounded(ratio.low_95, half_width);
-    match ratio.high_95 {
-        Some(high) => format!("{low}–{}", rounded(high, half_width)),
-        None => format!("{low} or more"),
-    }
-}
-
-/// The longer arm of the interval.
-pub(crate) fn half_width(ratio: Ratio) -> f64 {
-    let below = ratio.value - ratio.low_95;
-    match ratio.high_95 {
-        Some(high) => below.max(high - ratio.value),
-        None => below,
-    }
+    percent_text(printed_ratio, longer_arm(ratio)) == change_text(ratio)
 }
 
 /// What would decide an undecided metric, such as `4.0 times as long, 12 s per side`.
@@ -467,14 +383,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn changes_have_a_sign_and_the_digits_of_their_interval() {
-        assert_eq!(change_text(ratio(1.14, 1.12, 1.16)), "+14\u{a0}%");
-        assert_eq!(change_text(ratio(0.969, 0.966, 0.972)), "−3.1\u{a0}%");
-        assert_eq!(change_text(ratio(1.001, 0.95, 1.05)), "±0\u{a0}%");
-        assert_eq!(change_text(ratio(3.2, 3.0, 3.4)), "+220\u{a0}%");
-    }
-
     fn number(text: &str) -> f64 {
         let digits = text.split_whitespace().next().unwrap();
         digits.replace([',', '/', 's'], "").parse().unwrap()
@@ -520,14 +428,14 @@ mod tests {
         );
         let [text_of_a, text_of_b] = sides_text(&compared);
         let printed_ratio = number(&text_of_b) / number(&text_of_a);
-        let of_figures = percent_text(printed_ratio, half_width(ratio_of_sides));
+        let of_figures = percent_text(printed_ratio, longer_arm(ratio_of_sides));
         assert_eq!(
             of_figures,
             change_text(ratio_of_sides),
             "{text_of_a} {text_of_b}"
         );
         let text = ratio_text(ratio_of_sides);
-        let of_ratio = percent_text(number(&text), half_width(ratio_of_sides));
+        let of_ratio = percent_text(number(&text), longer_arm(ratio_of_sides));
         assert_eq!(of_ratio, change_text(ratio_of_sides), "{text}");
     }
 

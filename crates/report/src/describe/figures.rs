@@ -24,7 +24,7 @@ const NOISY_WIDTH: f64 = 0.4;
 const NOISY_ROWS_MIN: usize = 5;
 
 /// Block size, depth, span and cache mode: a figure has no meaning without them.
-pub(crate) fn conditions(row: &Row) -> String {
+pub(crate) fn conditions_text(row: &Row) -> String {
     let workload = &row.data.workload;
     let mut facts = vec![labels::block(workload.block_bytes, &workload.block_mix)];
     facts.extend(labels::mix(&workload.streams));
@@ -45,23 +45,23 @@ pub(crate) fn conditions(row: &Row) -> String {
 }
 
 /// Span and cache mode if all measurements share them, so that a table need not repeat them.
-fn common_conditions(measurements: &[&Row]) -> Option<String> {
-    let first = span_and_cache(measurements.first()?);
+fn common_conditions_text(measurements: &[&Row]) -> Option<String> {
+    let first = span_and_cache_text(measurements.first()?);
     for row in measurements {
-        if span_and_cache(row) != first {
+        if span_and_cache_text(row) != first {
             return None;
         }
     }
     Some(first)
 }
 
-fn span_and_cache(row: &Row) -> String {
+fn span_and_cache_text(row: &Row) -> String {
     let span = labels::span(row.data.span_start_bytes, row.data.span_bytes);
     format!("{span}, {}", labels::cache(row.data.cache.used))
 }
 
 /// Block size and requests in flight of a row, in fio's words: `8k`, `1M×8`.
-fn request(kind: OpKind, workload: &Workload) -> String {
+fn request_size_text(kind: OpKind, workload: &Workload) -> String {
     if kind == OpKind::Sync {
         return String::new();
     }
@@ -94,7 +94,7 @@ pub(crate) fn shown_latency(op: OpRow<'_>) -> &LatencySummary {
 }
 
 /// The first rows of a table, and the number of hidden ones.
-pub(crate) fn digest(mut table: Table, rows_max: usize) -> Vec<Block> {
+pub(crate) fn first_rows_blocks(mut table: Table, rows_max: usize) -> Vec<Block> {
     let hidden = table.rows.len().saturating_sub(rows_max) as u64;
     table.rows.truncate(rows_max);
     let mut blocks = vec![Block::Table(table)];
@@ -107,7 +107,7 @@ pub(crate) fn digest(mut table: Table, rows_max: usize) -> Vec<Block> {
 
 /// A warning that replaces rows that compare methods, where most of their rates are too uncertain;
 /// `None` where they are not.
-pub(crate) fn too_noisy<'e>(
+pub(crate) fn noise_warning<'e>(
     rates: impl Iterator<Item = &'e Estimate>,
     what: &str,
 ) -> Option<Block> {
@@ -152,7 +152,7 @@ impl<'r> Figures<'r> {
             }
             measurements.push(measurement);
             let mut own_rows = measurement_rows(measurement, unit);
-            own_rows[0].group = Some(group(record, index, measurement));
+            own_rows[0].group = Some(workload_group(record, index, measurement));
             rows.extend(own_rows);
         }
         if measurements.is_empty() {
@@ -175,44 +175,44 @@ impl<'r> Figures<'r> {
     /// The table, the remarks on its rows, and the legend of its signs.
     pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut blocks = vec![Block::Table(self.table.clone())];
-        blocks.extend(remarks::notes(&self.measurements, |_| true));
+        blocks.extend(remarks::remark_blocks(&self.measurements, |_| true));
         let mut text = String::new();
-        if let Some(common) = common_conditions(&self.measurements) {
+        if let Some(common) = common_conditions_text(&self.measurements) {
             text.push_str(&format!("All {common}. "));
         }
         text.push_str(&format!("Latencies in {}. ", self.unit.name));
-        text.push_str(&legend(&self.measurements));
+        text.push_str(&legend_text(&self.measurements));
         blocks.push(Block::text(Tone::Dim, text));
         blocks
     }
 
     /// The remarks on failures and verification, at most so many.
     pub(crate) fn urgent_notes(&self, notes_max: usize) -> Vec<Block> {
-        let mut notes = remarks::notes(&self.measurements, RemarkKind::is_urgent);
+        let mut notes = remarks::remark_blocks(&self.measurements, RemarkKind::is_urgent);
         notes.truncate(notes_max);
         notes
     }
 
     /// The first rows and the notes. Rows that compare methods are replaced by a warning where
     /// noise hides the differences.
-    pub(crate) fn digest(self, rows_max: usize, notes: Vec<Block>) -> Vec<Block> {
+    pub(crate) fn first_rows_blocks(self, rows_max: usize, notes: Vec<Block>) -> Vec<Block> {
         let mut commit_rates = Vec::new();
         for measurement in &self.measurements {
             if let Some(commits) = measurement.op(OpKind::Commit) {
                 commit_rates.push(&commits.figures.iops);
             }
         }
-        let mut blocks = match too_noisy(commit_rates.into_iter(), "commits") {
+        let mut blocks = match noise_warning(commit_rates.into_iter(), "commits") {
             Some(noise) => vec![noise],
-            None => digest(self.table, rows_max),
+            None => first_rows_blocks(self.table, rows_max),
         };
         blocks.extend(notes);
         blocks
     }
 }
 
-fn group(record: &Record, index: usize, measurement: &Row) -> Group {
-    let mut note = vec![conditions(measurement)];
+fn workload_group(record: &Record, index: usize, measurement: &Row) -> Group {
+    let mut note = vec![conditions_text(measurement)];
     if let Some(limited) = &measurement.figures.limited_by {
         note.push(limited_by_text(limited));
     }
@@ -262,7 +262,7 @@ fn measurement_rows(measurement: &Row, unit: LatencyUnit) -> Vec<TableRow> {
         if rows.is_empty() {
             cells.push(format!("{:.1}", measurement.data.achieved_depth).into());
             cells.push(format_percent(measurement.cpu_share()).into());
-            cells.push(remarks::words(measurement).into());
+            cells.push(remarks::remark_words(measurement).into());
         } else {
             cells.extend([Cell::default(), Cell::default(), Cell::default()]);
         }
@@ -292,7 +292,7 @@ fn figure_cells(kind: OpKind, op: OpRow<'_>, workload: &Workload, unit: LatencyU
     let width = iops.relative_half_width().unwrap_or(f64::INFINITY);
     let mut cells: Vec<Cell> = vec![
         kind.as_str().to_owned().into(),
-        request(kind, workload).into(),
+        request_size_text(kind, workload).into(),
         rate.trim_end_matches("/s").replace(" M", "M").into(),
         labels::interval(iops).into(),
         Cell::drawn(Mark::Interval(width)),
@@ -322,7 +322,7 @@ fn figure_cells(kind: OpKind, op: OpRow<'_>, workload: &Workload, unit: LatencyU
 const MICROSECONDS_BELOW_NS: u64 = 100_000;
 
 /// States the conditions that the rows of all tables share, and the meaning of their columns.
-pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
+pub(crate) fn shared_conditions_text(record: &Record) -> Option<String> {
     let rows: Vec<&Row> = record
         .measurements
         .iter()
@@ -332,7 +332,7 @@ pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
         return None;
     }
     let mut text = String::new();
-    if let Some(common) = common_conditions(&rows) {
+    if let Some(common) = common_conditions_text(&rows) {
         text.push_str(&format!("{common} · "));
     }
     let unit = LatencyUnit::from_record(record).name;
@@ -382,7 +382,7 @@ impl LatencyUnit {
 }
 
 /// The source of a table's intervals: a single run cannot know how the next one differs.
-fn basis(measurements: &[&Row]) -> String {
+fn interval_source_text(measurements: &[&Row]) -> String {
     let mut earlier_runs = None;
     let mut is_sliced = false;
     for row in measurements {
@@ -421,9 +421,9 @@ impl Signs {
 }
 
 /// The meaning of the signs that occur in a table.
-fn legend(measurements: &[&Row]) -> String {
+fn legend_text(measurements: &[&Row]) -> String {
     let signs = Signs::from_rows(measurements);
-    let basis_text = basis(measurements);
+    let basis_text = interval_source_text(measurements);
     let mut legend = format!("±: half of the 95 % interval of the rate, {basis_text}.");
     if signs.no_interval {
         legend.push_str(" ±?: measured too briefly for an interval.");
@@ -474,7 +474,7 @@ pub(crate) fn limited_by_text(limited: &LimitedBy) -> String {
 }
 
 /// A table with a row for each measured depth, under a heading.
-pub(crate) fn depth_trials(record: &Record, search: &LatencySearch) -> Vec<Block> {
+pub(crate) fn depth_trial_blocks(record: &Record, search: &LatencySearch) -> Vec<Block> {
     let heading = format!(
         "latency target: {} % within {}, up to depth {}",
         search.target.percent,

@@ -8,7 +8,7 @@ use diskproof_model::record::Advice;
 use diskproof_model::units::counted;
 
 /// Returns the role in which a finding of this severity is printed.
-pub(crate) fn tone(severity: Severity) -> Tone {
+pub(crate) fn severity_tone(severity: Severity) -> Tone {
     match severity {
         Severity::Failure => Tone::Error,
         Severity::Warning => Tone::Warning,
@@ -17,7 +17,7 @@ pub(crate) fn tone(severity: Severity) -> Tone {
 }
 
 /// Shows every finding with its claim and remedy.
-pub(crate) fn findings(all: &[Finding]) -> Vec<Block> {
+pub(crate) fn finding_blocks(all: &[Finding]) -> Vec<Block> {
     Block::headed("findings", all.iter().cloned().map(Block::Finding))
 }
 
@@ -30,7 +30,7 @@ fn is_limiter(finding: &Finding) -> bool {
 }
 
 /// Names what sets the rate in place of the disk, as a part of the verdict.
-pub(crate) fn limits(all: &[Finding]) -> impl Iterator<Item = Block> {
+pub(crate) fn limit_facts(all: &[Finding]) -> impl Iterator<Item = Block> {
     all.iter()
         .filter(|finding| is_limiter(finding))
         .map(limit_fact)
@@ -53,8 +53,8 @@ pub(crate) enum FindingsShown {
 }
 
 /// The findings that put figures in doubt or the data at risk, most severe first, and how many
-/// others there are. Those of [`limits`] stand in the verdict.
-pub(crate) fn findings_in_short(all: &[Finding], wanted: FindingsShown) -> Vec<Block> {
+/// others there are. Those of [`limit_facts`] stand in the verdict.
+pub(crate) fn short_finding_blocks(all: &[Finding], wanted: FindingsShown) -> Vec<Block> {
     let others: Vec<&Finding> = all.iter().filter(|finding| !is_limiter(finding)).collect();
     let mut shown = Vec::new();
     for severity in [Severity::Failure, Severity::Warning] {
@@ -93,7 +93,7 @@ pub(crate) fn findings_in_short(all: &[Finding], wanted: FindingsShown) -> Vec<B
 
 fn severity_fact(finding: &Finding, text: String) -> Block {
     let severity = finding.severity;
-    Block::toned_fact(tone(severity), labels::severity(severity), text)
+    Block::toned_fact(severity_tone(severity), labels::severity(severity), text)
 }
 
 /// Counts the findings that a short page does not show; `None` where it shows all.
@@ -115,7 +115,7 @@ fn hidden_text(all: &[&Finding], shown: usize) -> Option<String> {
 }
 
 /// The settings that were looked at, with reasons.
-pub(crate) fn advice(all: &[Advice]) -> Vec<Block> {
+pub(crate) fn advice_blocks(all: &[Advice]) -> Vec<Block> {
     if all.is_empty() {
         return Vec::new();
     }
@@ -137,7 +137,7 @@ fn advice_row(advice: &Advice) -> TableRow {
     };
     TableRow::from(vec![
         advice.setting.clone().into(),
-        Cell::toned(Tone::Bold, advised_text(advice)),
+        Cell::toned(Tone::Bold, advised_value_text(advice)),
         why.into(),
     ])
 }
@@ -151,7 +151,7 @@ fn server_file(all: &[Advice]) -> &'static str {
 }
 
 /// The settings to change, in one paragraph.
-pub(crate) fn advice_in_short(all: &[Advice]) -> Option<Block> {
+pub(crate) fn advice_fact(all: &[Advice]) -> Option<Block> {
     let changes: Vec<String> = all
         .iter()
         .filter(|advice| advice.changes())
@@ -164,7 +164,7 @@ pub(crate) fn advice_in_short(all: &[Advice]) -> Option<Block> {
 }
 
 /// The lines for postgresql.conf.
-pub(crate) fn conf_lines(all: &[Advice]) -> Vec<Block> {
+pub(crate) fn conf_blocks(all: &[Advice]) -> Vec<Block> {
     if all.is_empty() {
         return Vec::new();
     }
@@ -199,7 +199,7 @@ fn setting_line(item: &Advice) -> String {
 }
 
 /// The value of a setting: `= 32`, `= 1.6 (1.4 to 3.1)`, `1.4 to 3.1`, `leave unchanged`.
-pub(crate) fn advised_text(advice: &Advice) -> String {
+pub(crate) fn advised_value_text(advice: &Advice) -> String {
     match (&advice.value, advice.range) {
         (Some(value), None) => format!("= {value}"),
         (Some(value), Some([low, high])) => format!("= {value} ({low} to {high})"),

@@ -1,29 +1,27 @@
 //! The page of many hosts: who is not like the others, in what, and why; then what was not judged;
 //! then the figures of the rest.
 
+use super::fleet_acceptance::tested_disks_table;
+use super::fleet_commands::{drain_commands, second_look_command};
 use super::fleet_sum::{self, NAMES_MAX, names_text};
 use crate::labels;
 use crate::text::glue;
-use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::block::{
     Align, Block, Cell, Column, Mark, Narrow, Place, Table, TableRow, Tone,
 };
 use diskproof_model::comparison::{Direction, Reason};
 use diskproof_model::digits::figure_text;
 use diskproof_model::fleet::{
-    FleetBasis, FleetGroup, FleetMetric, FleetRecord, FleetRow, FleetValue, RowState, TestedDisk,
+    FleetGroup, FleetMetric, FleetRecord, FleetRow, FleetValue, RowState,
 };
 use diskproof_model::op::OpKind;
-use diskproof_model::shell::quoted;
-use diskproof_model::units::{format_bytes, format_latency, format_percent, format_throughput};
+use diskproof_model::units::{format_bytes, format_latency, format_percent};
 use std::collections::BTreeMap;
 
 /// Differing rows on the short page.
 const ROWS_MAX: usize = 20;
 /// Workloads of a differing row on the short page.
 const VALUES_MAX: usize = 3;
-/// Others that are measured again together with the suspects.
-const CONTROLS: usize = 10;
 /// Percentiles of the like rows' latencies.
 const PERCENTILES: [f64; 4] = [50.0, 99.0, 99.9, 99.99];
 
@@ -45,8 +43,8 @@ pub(crate) fn blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
     blocks.push(Block::text(Tone::Bold, fleet.summary.clone()));
     blocks.extend(answer_blocks(fleet, detail));
     if detail == FleetDetail::All {
-        blocks.extend(all_rows(fleet));
-        blocks.extend(latencies(fleet));
+        blocks.extend(speed_tables(fleet));
+        blocks.extend(latencies_table(fleet));
     }
     let legend = match detail {
         FleetDetail::Differing => "every row, and latencies: --all",
@@ -58,94 +56,19 @@ pub(crate) fn blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
 
 /// What follows the sentence: what is not judged, who differs, and the figures of the rest.
 pub(crate) fn answer_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
-    let mut blocks = not_judged(fleet);
-    blocks.extend(tested_disks(&fleet.tested));
-    blocks.extend(differing(fleet, detail));
+    let mut blocks = not_judged_facts(fleet);
+    blocks.extend(tested_disks_table(&fleet.tested));
+    blocks.extend(differing_table(fleet, detail));
     for group in &fleet.groups {
-        blocks.extend(five_numbers(group));
+        blocks.extend(five_numbers_table(group));
     }
-    blocks.extend(second_look(fleet));
-    blocks.extend(drained(fleet));
+    blocks.extend(second_look_command(fleet));
+    blocks.extend(drain_commands(fleet));
     blocks
 }
 
-/// Every disk that was tested, with its verdict. All are shown: a site looks for the one that it
-/// holds in its hand.
-fn tested_disks(disks: &[TestedDisk]) -> Option<Block> {
-    if disks.is_empty() {
-        return None;
-    }
-    let mut rows = Vec::new();
-    for disk in disks {
-        let (tone, verdict) = verdict_look(disk.verdict);
-        let size = match disk.real_bytes {
-            Some(real_bytes) => format!(
-                "{} of {}",
-                glue(&format_bytes(real_bytes)),
-                glue(&format_bytes(disk.claimed_bytes))
-            ),
-            None => glue(&format_bytes(disk.claimed_bytes)),
-        };
-        rows.push(TableRow {
-            tone,
-            ..TableRow::from(vec![
-                disk.name.clone(),
-                disk.serials.join(" + "),
-                glue(verdict),
-                size,
-                rate_text(disk.write_rate),
-                rate_text(disk.read_rate),
-                remark_text(disk),
-            ])
-        });
-    }
-    let columns = vec![
-        Column::new("disk", Align::Left),
-        Column {
-            place: Place::Roomy(1),
-            ..Column::new("serial number", Align::Left)
-        },
-        Column::new("verdict", Align::Left),
-        Column::number("size", Place::Always),
-        Column::number("writes", Place::Always),
-        Column::number("reads", Place::Always),
-        Column::new("remark", Align::Left),
-    ];
-    Some(Block::Table(Table::new("Acceptance tests", columns, rows)))
-}
-
-fn verdict_look(verdict: AcceptVerdict) -> (Tone, &'static str) {
-    match verdict {
-        AcceptVerdict::Accept => (Tone::Plain, "✓ accepted"),
-        AcceptVerdict::NoFraudFound => (Tone::Plain, "= no fraud found"),
-        AcceptVerdict::Undecided => (Tone::Warning, "? undecided"),
-        AcceptVerdict::Reject => (Tone::Error, "✗ rejected"),
-    }
-}
-
-fn rate_text(rate: Option<f64>) -> String {
-    labels::or_unknown(rate.map(format_throughput))
-}
-
-/// Why a disk is not simply accepted, and how much slower it is than its model.
-fn remark_text(disk: &TestedDisk) -> String {
-    let mut parts = Vec::new();
-    if let Some(speed) = disk.slower {
-        let share = format_percent(1.0 - speed);
-        parts.push(format!("{share} slower than the others of its model"));
-    }
-    match disk.verdict {
-        AcceptVerdict::Accept | AcceptVerdict::NoFraudFound => {}
-        AcceptVerdict::Undecided | AcceptVerdict::Reject => {
-            let (_, why) = disk.answer.split_once(": ").unwrap_or(("", &disk.answer));
-            parts.push(why.trim_end_matches('.').to_owned());
-        }
-    }
-    parts.join("; ")
-}
-
 /// One line for each reason, with the rows that it concerns; then what is missing and refused.
-fn not_judged(fleet: &FleetRecord) -> Vec<Block> {
+fn not_judged_facts(fleet: &FleetRecord) -> Vec<Block> {
     // Reasons of one kind are one line, although their figures differ from row to row.
     let mut rows: BTreeMap<&str, NamedReason<'_>> = BTreeMap::new();
     for row in &fleet.rows {
@@ -161,7 +84,7 @@ fn not_judged(fleet: &FleetRecord) -> Vec<Block> {
         let text = format!("{}: {why}", names_text(&names));
         blocks.push(Block::toned_fact(Tone::Warning, "not judged", text));
     }
-    blocks.extend(figures_not_judged(fleet));
+    blocks.extend(unjudged_figure_facts(fleet));
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for row in &fleet.missing {
         missing.entry(&row.why).or_default().push(&row.name);
@@ -197,7 +120,7 @@ impl<'f> NamedReason<'f> {
 }
 
 /// Single figures that could not be judged of rows that were.
-fn figures_not_judged(fleet: &FleetRecord) -> Vec<Block> {
+fn unjudged_figure_facts(fleet: &FleetRecord) -> Vec<Block> {
     let mut figures: BTreeMap<(&str, &str), NamedReason<'_>> = BTreeMap::new();
     for row in &fleet.rows {
         if row.state == RowState::NotJudged {
@@ -205,7 +128,7 @@ fn figures_not_judged(fleet: &FleetRecord) -> Vec<Block> {
         }
         for value in &row.values {
             if let (RowState::NotJudged, Some(reason)) = (value.state, &value.not_judged)
-                && let Some(metric) = metric_of(fleet, row, value)
+                && let Some(metric) = metric_of_value(fleet, row, value)
             {
                 let key = (metric.subject.as_str(), reason.code.as_str());
                 let entry = figures
@@ -223,7 +146,7 @@ fn figures_not_judged(fleet: &FleetRecord) -> Vec<Block> {
     blocks
 }
 
-fn metric_of<'f>(
+fn metric_of_value<'f>(
     fleet: &'f FleetRecord,
     row: &FleetRow,
     value: &FleetValue,
@@ -239,7 +162,7 @@ fn differs(row: &FleetRow) -> bool {
     }
 }
 
-fn look(state: RowState) -> (Tone, &'static str) {
+fn state_look(state: RowState) -> (Tone, &'static str) {
     match state {
         RowState::Slower | RowState::Errors => (Tone::Error, "▼"),
         RowState::Faster => (Tone::Warning, "▲"),
@@ -250,7 +173,7 @@ fn look(state: RowState) -> (Tone, &'static str) {
 }
 
 /// The rows that differ: in what, by how much, and why.
-fn differing(fleet: &FleetRecord, detail: FleetDetail) -> Option<Block> {
+fn differing_table(fleet: &FleetRecord, detail: FleetDetail) -> Option<Block> {
     let all: Vec<&FleetRow> = fleet.rows.iter().filter(|row| differs(row)).collect();
     if all.is_empty() {
         return None;
@@ -282,20 +205,20 @@ fn differing(fleet: &FleetRecord, detail: FleetDetail) -> Option<Block> {
 
 /// A line for each workload in which a row differs, the furthest first; its reasons beside them.
 fn differing_rows(fleet: &FleetRecord, row: &FleetRow) -> Vec<TableRow> {
-    let (tone, sign) = look(row.state);
+    let (tone, sign) = state_look(row.state);
     let mut values: Vec<&FleetValue> = row
         .values
         .iter()
         .filter(|value| value.state == row.state)
         .collect();
-    values.sort_by(|one, other| speed_of(one).total_cmp(&speed_of(other)));
+    values.sort_by(|one, other| speed_or_one(one).total_cmp(&speed_or_one(other)));
     if row.state == RowState::Faster {
         values.reverse();
     }
     values.truncate(VALUES_MAX);
     let mut lines = Vec::new();
     for value in values {
-        let Some(metric) = metric_of(fleet, row, value) else {
+        let Some(metric) = metric_of_value(fleet, row, value) else {
             continue;
         };
         let speed = labels::or_unknown(value.distance.map(|one| speed_text(one.speed)));
@@ -343,7 +266,7 @@ fn differing_rows(fleet: &FleetRecord, row: &FleetRow) -> Vec<TableRow> {
     rows
 }
 
-fn speed_of(value: &FleetValue) -> f64 {
+fn speed_or_one(value: &FleetValue) -> f64 {
     value.distance.map_or(1.0, |distance| distance.speed)
 }
 
@@ -362,7 +285,7 @@ fn value_text(value: &FleetValue, metric: &FleetMetric) -> String {
 }
 
 /// Least, quartiles and greatest of the rows that are alike, a line a workload.
-fn five_numbers(group: &FleetGroup) -> Option<Block> {
+fn five_numbers_table(group: &FleetGroup) -> Option<Block> {
     let mut rows = Vec::new();
     for metric in &group.metrics {
         if metric.scale.is_none() || metric.five_numbers.len() != 5 {
@@ -404,7 +327,7 @@ fn group_text(group: &FleetGroup) -> String {
 }
 
 /// Every row: its speed in each workload against the median of the others.
-pub(crate) fn all_rows(fleet: &FleetRecord) -> Vec<Block> {
+pub(crate) fn speed_tables(fleet: &FleetRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (index, group) in fleet.groups.iter().enumerate() {
         let of_group: Vec<&FleetRow> = fleet
@@ -430,7 +353,7 @@ pub(crate) fn all_rows(fleet: &FleetRecord) -> Vec<Block> {
         }
         let mut rows = Vec::new();
         for row in of_group {
-            rows.push(whole_row(group, row, &shown));
+            rows.push(speed_row(group, row, &shown));
         }
         blocks.push(Block::Table(Table {
             narrow: Narrow::Split,
@@ -440,8 +363,8 @@ pub(crate) fn all_rows(fleet: &FleetRecord) -> Vec<Block> {
     blocks
 }
 
-fn whole_row(group: &FleetGroup, row: &FleetRow, shown: &[usize]) -> TableRow {
-    let (tone, sign) = look(row.state);
+fn speed_row(group: &FleetGroup, row: &FleetRow, shown: &[usize]) -> TableRow {
+    let (tone, sign) = state_look(row.state);
     let mut cells = vec![
         Cell::from(row.name.clone()),
         Cell::from(glue(&format!("{sign} {}", row.state.as_str()))),
@@ -476,7 +399,7 @@ fn speed_cell(value: &FleetValue, metric: &FleetMetric) -> Cell {
     Cell {
         tone: match value.state {
             RowState::Alike | RowState::NotJudged => Tone::Plain,
-            state => look(state).0,
+            state => state_look(state).0,
         },
         mark: Mark::Heat(Some(shade)),
         note: value_text(value, metric),
@@ -485,7 +408,7 @@ fn speed_cell(value: &FleetValue, metric: &FleetMetric) -> Cell {
 }
 
 /// Percentiles of the like rows' latencies, merged; syncs first.
-pub(crate) fn latencies(fleet: &FleetRecord) -> Option<Block> {
+pub(crate) fn latencies_table(fleet: &FleetRecord) -> Option<Block> {
     let mut rows = Vec::new();
     for group in &fleet.groups {
         for metric in &group.metrics {
@@ -529,97 +452,12 @@ pub(crate) fn latencies(fleet: &FleetRecord) -> Option<Block> {
     Some(Block::Table(table))
 }
 
-/// The command that measures the suspects again, together with others that are alike.
-fn second_look(fleet: &FleetRecord) -> Option<Block> {
-    let suspects: Vec<&FleetRow> = fleet
-        .rows
-        .iter()
-        .filter(|row| row.state == RowState::Suspect)
-        .collect();
-    let group = suspects.first()?.group?;
-    let mut others: Vec<&FleetRow> = fleet
-        .rows
-        .iter()
-        .filter(|row| row.state == RowState::Alike && row.group == Some(group))
-        .collect();
-    // Ids of runs are random, so that their order is.
-    others.sort_by_key(|row| row.runs.first().map(|run| run.run_id.as_str()));
-    let mut hosts: Vec<&str> = Vec::new();
-    for row in suspects.iter().chain(others.iter().take(CONTROLS)) {
-        if !hosts.contains(&row.host.as_str()) {
-            hosts.push(&row.host);
-        }
-    }
-    let command = measuring_command(fleet, group)?;
-    Some(Block::Command {
-        what: "measure the suspects again, with others for comparison (FLEET.json: saved with \
-               -o)"
-        .to_owned(),
-        text: format!(
-            "for i in 1 2 3; do pdsh -f {} -w {} {}; done | diskproof merge --reference \
-             FLEET.json -",
-            hosts.len(),
-            quoted(&hosts.join(",")),
-            quoted(&command)
-        ),
-    })
-}
-
-/// What measured a row of this group, with its record in pieces.
-fn measuring_command(fleet: &FleetRecord, group: usize) -> Option<String> {
-    let metrics = fleet.groups.get(group)?.metrics.iter();
-    let example = metrics.flat_map(|metric| metric.example).next()?;
-    let argv = fleet.examples.get(example)?.plan.origin.argv();
-    let mut words = vec!["diskproof".to_owned()];
-    let mut skips_next = false;
-    for word in argv.iter().skip(1) {
-        if std::mem::take(&mut skips_next) {
-            continue;
-        }
-        match word.as_str() {
-            "-o" | "--output" | "--html" => skips_next = true,
-            "--json" | "--pieces" => {}
-            word => words.push(quoted(word)),
-        }
-    }
-    words.push("--pieces".to_owned());
-    Some(words.join(" "))
-}
-
-/// The line that takes a slow node out of Slurm; it is printed, not run.
-fn drained(fleet: &FleetRecord) -> Vec<Block> {
-    if fleet.basis == FleetBasis::EachOther {
-        return Vec::new();
-    }
-    let mut blocks = Vec::new();
-    for row in &fleet.rows {
-        if !matches!(row.state, RowState::Slower | RowState::Errors) {
-            continue;
-        }
-        let why = match (row.reasons.first(), &row.not_judged) {
-            (_, Some(reason)) => reason.why.clone(),
-            (Some(reason), None) => reason.text.clone(),
-            (None, None) => row.state.as_str().to_owned(),
-        };
-        let reason = format!("Reason=diskproof: disk {}: {why}", row.state.as_str());
-        blocks.push(Block::Command {
-            what: format!("take {} out of Slurm", row.host),
-            text: format!(
-                "scontrol update {} State=DRAIN {}",
-                quoted(&format!("NodeName={}", row.host)),
-                quoted(&reason)
-            ),
-        });
-    }
-    blocks
-}
-
 /// The rows in the order of a table with one line for each figure.
 pub(crate) fn figures(fleet: &FleetRecord) -> Vec<(&FleetRow, &FleetValue, &FleetMetric)> {
     let mut figures = Vec::new();
     for row in &fleet.rows {
         for value in &row.values {
-            if let Some(metric) = metric_of(fleet, row, value) {
+            if let Some(metric) = metric_of_value(fleet, row, value) {
                 figures.push((row, value, metric));
             }
         }

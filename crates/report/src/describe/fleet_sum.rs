@@ -28,20 +28,20 @@ pub(crate) fn blocks(sum: &FleetSum) -> Vec<Block> {
         let text = format!("{}: {why}", names_text(&names));
         blocks.push(Block::toned_fact(Tone::Warning, "not in the sum", text));
     }
-    blocks.extend(skipped(sum));
-    blocks.extend(accounted(sum));
+    blocks.extend(skipped_fact(sum));
+    blocks.extend(other_traffic_facts(sum));
     if sum.storage == SumStorage::Shared {
         let text = "all hosts use the same storage: the sum is what it gives, and rows below are \
                     hosts, not disks (--separate decides otherwise)";
         blocks.push(Block::toned_fact(Tone::Note, "shared", text.to_owned()));
     }
-    blocks.extend(table(sum));
-    blocks.extend(clocks(sum));
+    blocks.extend(sum_table(sum));
+    blocks.extend(clock_facts(sum));
     blocks
 }
 
 /// Slots that a member did not measure, which are in no sum.
-fn skipped(sum: &FleetSum) -> Option<Block> {
+fn skipped_fact(sum: &FleetSum) -> Option<Block> {
     let members: Vec<&SumMember> = sum
         .members
         .iter()
@@ -69,7 +69,7 @@ fn skipped(sum: &FleetSum) -> Option<Block> {
 
 /// Members whose disks counted something else than they asked for. Disks that they share count what
 /// all of them ask for.
-fn accounted(sum: &FleetSum) -> Vec<Block> {
+fn other_traffic_facts(sum: &FleetSum) -> Vec<Block> {
     let mut blocks = Vec::new();
     if sum.storage == SumStorage::Shared {
         return blocks;
@@ -89,13 +89,13 @@ fn accounted(sum: &FleetSum) -> Vec<Block> {
     blocks
 }
 
-fn table(sum: &FleetSum) -> Option<Block> {
+fn sum_table(sum: &FleetSum) -> Option<Block> {
     if sum.workloads.is_empty() {
         return None;
     }
     let mut rows = Vec::new();
     for workload in &sum.workloads {
-        rows.push(TableRow::from(cells(workload)));
+        rows.push(TableRow::from(sum_cells(workload)));
     }
     let columns = vec![
         Column::new("together", Align::Left),
@@ -112,7 +112,7 @@ fn table(sum: &FleetSum) -> Option<Block> {
     Some(Block::Table(Table::new(&title, columns, rows)))
 }
 
-fn cells(workload: &WorkloadSum) -> Vec<String> {
+fn sum_cells(workload: &WorkloadSum) -> Vec<String> {
     let mut cells = vec![
         workload.workload.clone(),
         workload.op.as_str().to_owned(),
@@ -137,7 +137,7 @@ fn estimate_text(estimate: &Estimate) -> String {
 }
 
 /// How well the clocks are known, and how far slots began apart.
-fn clocks(sum: &FleetSum) -> Vec<Block> {
+fn clock_facts(sum: &FleetSum) -> Vec<Block> {
     let mut blocks = Vec::new();
     let Some(worst) = sum.members.iter().max_by_key(|member| member.bound_ns) else {
         return blocks;

@@ -1,8 +1,8 @@
 //! What a PostgreSQL server of a run's own did, in words: its INSERTs, what it adds to the disk's
 //! own commits, and the settings that it tried.
 
-use super::figures::{self, too_noisy};
-use super::verdict::METHODS;
+use super::figures::{self, noise_warning};
+use super::verdict::DEFAULT_METHOD;
 use crate::labels;
 use diskproof_model::block::{Block, Column, Table, TableRow, Tone};
 use diskproof_model::digits::{figure_text, rounded};
@@ -25,7 +25,7 @@ const EXPLAINED: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
 /// The tables of the INSERTs and of the settings that were tried, and what they mean.
 pub(crate) fn blocks(postgres: &PostgresRecord) -> Vec<Block> {
-    let mut blocks = vec![title(postgres)];
+    let mut blocks = vec![title_block(postgres)];
     if postgres.loads.is_empty() {
         blocks.push(Block::text(Tone::Error, "nothing was measured"));
     } else {
@@ -34,31 +34,31 @@ pub(crate) fn blocks(postgres: &PostgresRecord) -> Vec<Block> {
         blocks.extend(explanations(postgres));
         blocks.push(Block::text(Tone::Dim, LEGEND));
     }
-    blocks.extend(trials(&postgres.trials));
+    blocks.extend(trial_blocks(&postgres.trials));
     blocks
 }
 
 /// The same on a short page: all loads of the default method, of the others those with the most
 /// sessions.
-pub(crate) fn digest(postgres: &PostgresRecord) -> Vec<Block> {
+pub(crate) fn short_blocks(postgres: &PostgresRecord) -> Vec<Block> {
     if postgres.loads.is_empty() {
         return blocks(postgres);
     }
-    let mut blocks = vec![title(postgres)];
+    let mut blocks = vec![title_block(postgres)];
     let rates = postgres.loads.iter().map(|load| &load.figures.iops);
-    match too_noisy(rates, "INSERTs") {
+    match noise_warning(rates, "INSERTs") {
         Some(noise) => blocks.push(noise),
         None => {
-            blocks.extend(first_rows(&postgres.loads));
+            blocks.extend(short_rows_blocks(&postgres.loads));
             blocks.extend(explanations(postgres).into_iter().take(1));
         }
     }
-    blocks.extend(trials(&postgres.trials));
+    blocks.extend(trial_blocks(&postgres.trials));
     blocks
 }
 
 /// The rows that a short page shows, and how many others there are.
-fn first_rows(loads: &[LoadRow]) -> Vec<Block> {
+fn short_rows_blocks(loads: &[LoadRow]) -> Vec<Block> {
     let most_clients = loads.iter().map(|load| load.data.load.clients).max();
     let mut rows = Vec::new();
     let mut other_rows = Vec::new();
@@ -74,15 +74,15 @@ fn first_rows(loads: &[LoadRow]) -> Vec<Block> {
     let rows_max = rows.len();
     rows.extend(other_rows);
     let columns = Column::numbers(COLUMNS.split(" | "));
-    figures::digest(Table::new("INSERTs", columns, rows), rows_max)
+    figures::first_rows_blocks(Table::new("INSERTs", columns, rows), rows_max)
 }
 
 /// Whether a load commits by PostgreSQL's default method, and is not pgbench's.
 fn is_default_method(load: &LoadRow) -> bool {
-    load.data.load.wal_sync_method == METHODS[0] && !load.data.load.pgbench
+    load.data.load.wal_sync_method == DEFAULT_METHOD && !load.data.load.pgbench
 }
 
-fn title(postgres: &PostgresRecord) -> Block {
+fn title_block(postgres: &PostgresRecord) -> Block {
     let version = &postgres.version;
     Block::Heading(format!(
         "PostgreSQL {version}: INSERTs of single rows, each committed"
@@ -128,7 +128,7 @@ fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
     let mut texts = Vec::new();
     let alone = loads.iter().find(|load| load.figures.parts.is_some());
     if let Some(alone) = alone {
-        texts.extend(alone_text(alone));
+        texts.extend(single_session_text(alone));
     }
     let most_shared = loads
         .iter()
@@ -137,9 +137,9 @@ fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
     if let Some(load) = most_shared
         && let Some(per_sync) = load.figures.commits_per_sync
     {
-        let mut text = shared_text(load, per_sync);
+        let mut text = shared_syncs_text(load, per_sync);
         if let Some(alone) = alone {
-            text.push_str(&disk_text(alone));
+            text.push_str(&own_commits_text(alone));
         }
         texts.push(text);
     }
@@ -161,7 +161,7 @@ fn relative_width(rate: &Estimate) -> f64 {
     rate.relative_half_width().unwrap_or(1.0)
 }
 
-fn shared_text(load: &LoadRow, per_sync: f64) -> String {
+fn shared_syncs_text(load: &LoadRow, per_sync: f64) -> String {
     let iops = &load.figures.iops;
     let syncs = figure_text(iops.value / per_sync, iops.half_width_95, "1/s");
     format!(
@@ -173,7 +173,7 @@ fn shared_text(load: &LoadRow, per_sync: f64) -> String {
 }
 
 /// The commits of one session without a server; empty where they were not measured.
-fn disk_text(alone: &LoadRow) -> String {
+fn own_commits_text(alone: &LoadRow) -> String {
     let Some(own) = &alone.figures.own else {
         return String::new();
     };
@@ -185,7 +185,7 @@ fn disk_text(alone: &LoadRow) -> String {
 }
 
 /// Says how long an INSERT of one session takes, and which part of it is the disk's.
-fn alone_text(load: &LoadRow) -> Option<String> {
+fn single_session_text(load: &LoadRow) -> Option<String> {
     let parts = load.figures.parts.as_ref()?;
     let own = load.figures.own.as_ref()?;
     let width = relative_width(&load.figures.iops).max(relative_width(&own.iops));
@@ -246,17 +246,17 @@ const TRIALS_LEGEND: &str = "gain: rate with the tried value over rate with the 
                                  the page cache, and the disk's counters confirm their reads.";
 
 /// The table of settings under its title; nothing where nothing was tried.
-fn trials(trials: &[TrialRow]) -> Vec<Block> {
+fn trial_blocks(trials: &[TrialRow]) -> Vec<Block> {
     if trials.is_empty() {
         return Vec::new();
     }
-    let mut blocks = tried_settings(trials);
+    let mut blocks = tried_settings_blocks(trials);
     blocks.push(Block::text(Tone::Dim, TRIALS_LEGEND));
     blocks
 }
 
 /// The table alone; nothing where nothing was tried.
-pub(crate) fn tried_settings(trials: &[TrialRow]) -> Vec<Block> {
+pub(crate) fn tried_settings_blocks(trials: &[TrialRow]) -> Vec<Block> {
     if trials.is_empty() {
         return Vec::new();
     }
@@ -284,7 +284,7 @@ fn trial_row(row: &TrialRow) -> TableRow {
         trial.default.clone(),
         labels::or_unknown(trial.candidate.clone()),
         labels::or_unknown(gain.map(gain_text)),
-        labels::or_unknown(gain.map(gain_interval)),
+        labels::or_unknown(gain.map(gain_interval_text)),
         outcome.to_owned(),
     ])
 }
@@ -294,7 +294,7 @@ fn gain_text(gain: &TrialGain) -> String {
     format!("{}×", rounded(gain.value, Some(half_width)))
 }
 
-fn gain_interval(gain: &TrialGain) -> String {
+fn gain_interval_text(gain: &TrialGain) -> String {
     format!("{:.2}–{:.2}", gain.low_95, gain.high_95)
 }
 

@@ -1,6 +1,6 @@
 //! The cost of each layer in words, for every page.
 
-use crate::describe::figures::{conditions, shown_ops};
+use crate::describe::figures::{conditions_text, shown_ops};
 use crate::labels;
 use crate::text::{distinct, glue, grouped, joined, list};
 use diskproof_model::block::{Block, Tone};
@@ -31,11 +31,11 @@ const LEGEND: &str = "own time: median latency of the layer minus that of the la
 pub(crate) fn blocks(record: &Record, layers: &LayersRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     for workload in record.plan.workloads() {
-        blocks.push(Block::Heading(heading(record, workload)));
+        blocks.push(Block::Heading(workload_heading(record, workload)));
         let mut rows = Vec::new();
         for cost in &layers.costs {
             if cost.workload == workload.name {
-                rows.push(row(record, cost));
+                rows.push(cost_row(record, cost));
             }
         }
         if rows.is_empty() {
@@ -46,20 +46,20 @@ pub(crate) fn blocks(record: &Record, layers: &LayersRecord) -> Vec<Block> {
         }
     }
     if let Some(plan) = record.plan.layers() {
-        blocks.extend(Block::facts(facts(record, plan, layers)));
+        blocks.extend(Block::facts(layer_facts(record, plan, layers)));
     }
     blocks
 }
 
 /// The workload as it ran on the highest layer.
-fn heading(record: &Record, workload: &Workload) -> String {
-    match measurement(record, 0, &workload.name) {
-        Some(row) => format!("{}: {}", workload.name, conditions(row)),
+fn workload_heading(record: &Record, workload: &Workload) -> String {
+    match layer_measurement(record, 0, &workload.name) {
+        Some(row) => format!("{}: {}", workload.name, conditions_text(row)),
         None => workload.name.clone(),
     }
 }
 
-fn measurement<'r>(record: &'r Record, target: usize, workload: &str) -> Option<&'r Row> {
+fn layer_measurement<'r>(record: &'r Record, target: usize, workload: &str) -> Option<&'r Row> {
     record
         .measurements
         .iter()
@@ -87,10 +87,10 @@ fn planned_layers(record: &Record) -> &[PlannedLayer] {
     }
 }
 
-fn row(record: &Record, cost: &LayerCost) -> Vec<String> {
+fn cost_row(record: &Record, cost: &LayerCost) -> Vec<String> {
     let mut rate = labels::UNKNOWN.to_owned();
     let (mut p50, mut p99) = (None, None);
-    if let Some(row) = measurement(record, cost.target, &cost.workload)
+    if let Some(row) = layer_measurement(record, cost.target, &cost.workload)
         && let Some((_, op)) = shown_ops(row).into_iter().next()
     {
         rate = op.figures.iops.value_text();
@@ -102,56 +102,59 @@ fn row(record: &Record, cost: &LayerCost) -> Vec<String> {
         rate,
         labels::latency(p50),
         labels::latency(p99),
-        own_time(cost),
-        rate_change(cost),
-        share(cost),
+        own_time_text(cost),
+        rate_change_text(cost),
+        share_text(cost),
     ]
 }
 
-fn own_time(cost: &LayerCost) -> String {
+fn own_time_text(cost: &LayerCost) -> String {
     let own_time = &cost.own_time;
     match (cost.meaning, own_time.bound()) {
         (CostMeaning::Unknown, _) => labels::UNKNOWN.to_owned(),
         // Wider than the whole latency: nothing is known.
         (CostMeaning::Noise, _) if cost.share.bound() >= Some(1.0) => UNCLEAR.to_owned(),
-        (CostMeaning::Noise, Some(bound)) => format!("none ±{}", time(bound, None)),
+        (CostMeaning::Noise, Some(bound)) => format!("none ±{}", time_text(bound, None)),
         _ => {
-            let text = time(own_time.difference, own_time.half_width_95);
+            let text = time_text(own_time.difference, own_time.half_width_95);
             match own_time.half_width_95 {
-                Some(half) => format!("{text} ±{}", time(half, None)),
+                Some(half) => format!("{text} ±{}", time_text(half, None)),
                 None => text,
             }
         }
     }
 }
 
-fn time(ns: f64, half_width: Option<f64>) -> String {
+fn time_text(ns: f64, half_width: Option<f64>) -> String {
     figure_text(ns, half_width, "ns").replace('-', "−")
 }
 
-fn rate_change(cost: &LayerCost) -> String {
+fn rate_change_text(cost: &LayerCost) -> String {
     let Some(change) = &cost.rate_change else {
         return labels::UNKNOWN.to_owned();
     };
     match change.half_width_95 {
         Some(half) if change.difference.abs() <= half && half >= 1.0 => UNCLEAR.to_owned(),
         Some(half) if change.difference.abs() <= half => {
-            format!("none ±{} %", percent(change.difference.abs() + half, None))
+            format!(
+                "none ±{} %",
+                percent_number(change.difference.abs() + half, None)
+            )
         }
         Some(half) => {
             let sign = if change.difference > 0.0 { "+" } else { "" };
-            let value = percent(change.difference, Some(half));
-            format!("{sign}{value} % ±{}", percent(half, None))
+            let value = percent_number(change.difference, Some(half));
+            format!("{sign}{value} % ±{}", percent_number(half, None))
         }
-        None => format!("{} %", percent(change.difference, None)),
+        None => format!("{} %", percent_number(change.difference, None)),
     }
 }
 
-fn percent(share: f64, half_width: Option<f64>) -> String {
+fn percent_number(share: f64, half_width: Option<f64>) -> String {
     rounded(share * 100.0, half_width.map(|half| half * 100.0)).replace('-', "−")
 }
 
-fn share(cost: &LayerCost) -> String {
+fn share_text(cost: &LayerCost) -> String {
     match cost.meaning {
         CostMeaning::Noise | CostMeaning::Unknown | CostMeaning::OtherBlocks => {
             labels::UNKNOWN.to_owned()
@@ -165,13 +168,17 @@ fn share(cost: &LayerCost) -> String {
             if share + slack < 0.0 || share - slack > 1.0 {
                 return labels::UNKNOWN.to_owned();
             }
-            format!("{} %", percent(share.clamp(0.0, 1.0), half))
+            format!("{} %", percent_number(share.clamp(0.0, 1.0), half))
         }
     }
 }
 
 /// Label and text of each fact below the tables.
-fn facts(record: &Record, plan: &LayersPlan, layers: &LayersRecord) -> Vec<(&'static str, String)> {
+fn layer_facts(
+    record: &Record,
+    plan: &LayersPlan,
+    layers: &LayersRecord,
+) -> Vec<(&'static str, String)> {
     let mut facts = vec![("columns", LEGEND.to_owned())];
     if let Some(text) = same_blocks_text(record, layers) {
         facts.push(("blocks", text));
@@ -182,7 +189,7 @@ fn facts(record: &Record, plan: &LayersPlan, layers: &LayersRecord) -> Vec<(&'st
     if let Some(text) = cached_text(record, layers) {
         facts.push(("faster", text));
     }
-    facts.extend(unread(plan));
+    facts.extend(unread_facts(plan));
     facts
 }
 
@@ -271,7 +278,7 @@ fn reads_through_page_cache(record: &Record) -> bool {
 }
 
 /// Layers that were not measured, each with the reason and the command.
-pub(crate) fn unread(plan: &LayersPlan) -> Vec<(&'static str, String)> {
+pub(crate) fn unread_facts(plan: &LayersPlan) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     for layer in &plan.layers {
         let Some(skipped) = &layer.skipped else {

@@ -2,7 +2,7 @@
 
 use super::files::{files_text, planned_caches};
 use super::inserts::{plan_text, trial_plan_text};
-use super::layers::{planned_text, unread};
+use super::layers::{planned_text, unread_facts};
 use super::run::{request_text, skipped_facts};
 use super::sustain;
 use crate::labels;
@@ -57,14 +57,14 @@ pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
         blocks.push(limits_legend(plan));
     }
     if let Some(slots) = plan.timetable() {
-        blocks.push(Block::Table(timetable(plan, &slots)));
-        blocks.push(timetable_legend(&slots));
+        blocks.push(Block::Table(slots_table(plan, &slots)));
+        blocks.push(slots_legend(&slots));
     }
     blocks
 }
 
 /// A line a slot: when it begins after the first one, what it measures, and how long.
-fn timetable(plan: &Plan, slots: &[Slot]) -> Table {
+fn slots_table(plan: &Plan, slots: &[Slot]) -> Table {
     let columns = vec![
         Column::number("slot", Place::Always),
         Column::number("after the first", Place::Always),
@@ -85,7 +85,7 @@ fn timetable(plan: &Plan, slots: &[Slot]) -> Table {
     Table::new("Timetable", columns, rows)
 }
 
-fn timetable_legend(slots: &[Slot]) -> Block {
+fn slots_legend(slots: &[Slot]) -> Block {
     let end_ns = slots.last().map_or(0, Slot::end_ns);
     let text = format!(
         "timetable: {} in {}, the same on all hosts; a host that is not ready for a slot skips it",
@@ -111,7 +111,7 @@ fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
             }
             if let Some(layers) = workloads.layers() {
                 facts.push(("layers", planned_text(layers)));
-                facts.extend(unread(layers));
+                facts.extend(unread_facts(layers));
             }
             if let Decide::Until(sustain) = &workloads.decide {
                 facts.push(("sustain", sustain::planned_text(sustain)));
@@ -193,18 +193,18 @@ fn budget_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> S
     };
     let mut uses = Vec::new();
     for (used, identity) in budget.targets.iter().zip(identities).take(written) {
-        uses.push(use_text(*used, budget, identity));
+        uses.push(written_text(*used, budget, identity));
     }
     let load = match plan.ping() {
-        Some(ping) => format!("sends {}; ", load_text(ping, identities.len())),
+        Some(ping) => format!("sends {}; ", requests_text(ping, identities.len())),
         None => String::new(),
     };
-    let time = time_text(plan, budget, identities);
+    let time = longest_time_text(plan, budget, identities);
     format!("{load}takes {time}; {}", uses.join("; "))
 }
 
 /// `at most 1 request/s of 4 KiB (4.1 kB/s), reads only`.
-fn load_text(ping: &Ping, targets: usize) -> String {
+fn requests_text(ping: &Ping, targets: usize) -> String {
     let (workload, ping) = (&ping.workload, &ping.requests);
     let block = glue(&format_bytes(u64::from(workload.block_bytes)));
     let operations = match (workload.reads(), workload.writes()) {
@@ -235,11 +235,11 @@ fn load_text(ping: &Ping, targets: usize) -> String {
 
 /// The longest time; targets run at the same time. The first write of a scratch file counts as far
 /// as the plan limits it.
-fn time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> String {
+fn longest_time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> String {
     let Some(ns) = budget.expected_ns else {
         return match plan.survey() {
             Some(_) => UNLIMITED.to_owned(),
-            None => amount_text(plan),
+            None => unlimited_time_text(plan),
         };
     };
     let mut time = format_duration(ns);
@@ -276,7 +276,7 @@ fn time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> Str
 
 /// Says how long a plan without a time limit takes: as long as its bytes or operations need, if
 /// they limit all of it.
-fn amount_text(plan: &Plan) -> String {
+fn unlimited_time_text(plan: &Plan) -> String {
     let workloads = plan.workloads();
     if workloads.is_empty() {
         return UNLIMITED.to_owned();
@@ -302,7 +302,7 @@ fn amount_text(plan: &Plan) -> String {
 }
 
 /// Says what the run writes to a target, and which data it destroys.
-fn use_text(used: TargetUse, budget: &Budget, identity: &TargetIdentity) -> String {
+fn written_text(used: TargetUse, budget: &Budget, identity: &TargetIdentity) -> String {
     let path = &identity.path;
     let place = match place_text(identity) {
         Some(text) => format!(" ({text})"),

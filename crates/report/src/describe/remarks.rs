@@ -41,7 +41,7 @@ impl RemarkKind {
 }
 
 /// The words of the remarks on a measurement, for a table.
-pub(crate) fn words(measurement: &Row) -> String {
+pub(crate) fn remark_words(measurement: &Row) -> String {
     let mut remarks = all_remarks(measurement);
     remarks.sort_by_key(|remark| remark.kind);
     let mut words: Vec<&str> = remarks.iter().map(|remark| remark.word).collect();
@@ -50,7 +50,10 @@ pub(crate) fn words(measurement: &Row) -> String {
 }
 
 /// The remarks of the selected kinds on all measurements, grouped by text.
-pub(crate) fn notes(measurements: &[&Row], is_selected: fn(RemarkKind) -> bool) -> Vec<Block> {
+pub(crate) fn remark_blocks(
+    measurements: &[&Row],
+    is_selected: fn(RemarkKind) -> bool,
+) -> Vec<Block> {
     let mut selected = Vec::new();
     for measurement in measurements {
         for remark in all_remarks(measurement) {
@@ -94,24 +97,24 @@ impl Remark {
 
 fn all_remarks(measurement: &Row) -> Vec<Remark> {
     let mut remarks = Vec::new();
-    remarks.extend(errors(measurement));
-    remarks.extend(ending(measurement.data.stopped));
+    remarks.extend(errors_remark(measurement));
+    remarks.extend(ending_remark(measurement.data.stopped));
     if let Some(verify) = &measurement.data.verify {
-        remarks.extend(verification(verify));
+        remarks.extend(verification_remark(verify));
     }
-    remarks.extend(missed_starts(measurement));
-    remarks.extend(cache(measurement));
+    remarks.extend(missed_starts_remark(measurement));
+    remarks.extend(cache_remark(measurement));
     if measurement.figures.settled == Some(false) {
         let text = "the rate was still changing at the end";
         remarks.push(Remark::new(RemarkKind::Drifting, "unsettled", text));
     }
-    remarks.extend(phases(measurement));
-    remarks.extend(shortened(measurement));
+    remarks.extend(phases_remark(measurement));
+    remarks.extend(shortened_remark(measurement));
     remarks
 }
 
 /// Slower steps before it took the time.
-fn shortened(measurement: &Row) -> Option<Remark> {
+fn shortened_remark(measurement: &Row) -> Option<Remark> {
     let planned = format_duration(measurement.data.shortened_from_ns?);
     let time = format_duration(measurement.data.wall_ns);
     let why = "because of the time limit of the run";
@@ -121,13 +124,13 @@ fn shortened(measurement: &Row) -> Option<Remark> {
 
 /// Names the phases before the last one that differ by enough to matter, and the time of all phases
 /// that the figures omit.
-fn phases(measurement: &Row) -> Option<Remark> {
+fn phases_remark(measurement: &Row) -> Option<Remark> {
     let (steady, earlier) = measurement.figures.phases.split_last()?;
     let mut omitted_ns = 0;
     let mut texts = Vec::new();
     for phase in earlier {
         if phase.name != PhaseKind::FirstWrite {
-            omitted_ns += length_ns(phase);
+            omitted_ns += phase_length_ns(phase);
         }
         if is_notable(phase, steady) {
             texts.push(phase_text(measurement, phase));
@@ -144,7 +147,7 @@ fn phases(measurement: &Row) -> Option<Remark> {
     Some(Remark::new(RemarkKind::Phases, "phases", text))
 }
 
-fn length_ns(phase: &PhaseRecord) -> u64 {
+fn phase_length_ns(phase: &PhaseRecord) -> u64 {
     phase.end_ns.saturating_sub(phase.start_ns)
 }
 
@@ -166,7 +169,7 @@ fn phase_text(measurement: &Row, phase: &PhaseRecord) -> String {
         }
         rates.push(text);
     }
-    let length = format_duration(length_ns(phase));
+    let length = format_duration(phase_length_ns(phase));
     format!("{length} of {} ({})", phase.name.as_str(), list(rates))
 }
 
@@ -190,7 +193,7 @@ fn is_notable(phase: &PhaseRecord, steady: &PhaseRecord) -> bool {
 /// Difference between the rates of two phases that needs a remark.
 const NOTABLE_DIFFERENCE: f64 = 0.05;
 
-fn errors(measurement: &Row) -> Option<Remark> {
+fn errors_remark(measurement: &Row) -> Option<Remark> {
     let failed = measurement.errors_total();
     if failed == 0 {
         return None;
@@ -202,7 +205,7 @@ fn errors(measurement: &Row) -> Option<Remark> {
     Some(Remark::new(RemarkKind::Failed, "errors", text))
 }
 
-fn ending(stopped: StopReason) -> Option<Remark> {
+fn ending_remark(stopped: StopReason) -> Option<Remark> {
     let (word, text) = match stopped {
         StopReason::Interrupted => ("cut short", "interrupted"),
         StopReason::Errors => ("stopped", "stopped: too many operations failed"),
@@ -221,7 +224,7 @@ fn ending(stopped: StopReason) -> Option<Remark> {
     Some(Remark::new(RemarkKind::Failed, word, text))
 }
 
-fn missed_starts(measurement: &Row) -> Option<Remark> {
+fn missed_starts_remark(measurement: &Row) -> Option<Remark> {
     let missed = measurement.data.missed_starts?;
     if missed == 0 {
         return None;
@@ -233,7 +236,7 @@ fn missed_starts(measurement: &Row) -> Option<Remark> {
     Some(Remark::new(RemarkKind::Failed, "late starts", text))
 }
 
-fn cache(measurement: &Row) -> Option<Remark> {
+fn cache_remark(measurement: &Row) -> Option<Remark> {
     let cache = &measurement.data.cache;
     // The page cache cannot answer synced writes.
     let is_commit = measurement.data.ops.contains_key(&OpKind::Commit)
@@ -258,7 +261,7 @@ fn cache(measurement: &Row) -> Option<Remark> {
 }
 
 /// Whether the blocks that earlier runs wrote were correct.
-fn earlier_data(verify: &VerifyResult, runs: u64) -> Option<Remark> {
+fn earlier_data_remark(verify: &VerifyResult, runs: u64) -> Option<Remark> {
     if verify.blocks == 0 {
         return None;
     }
@@ -296,9 +299,9 @@ const VERIFIED: &str = "verified";
 const UNVERIFIED: &str = "unverified";
 
 /// The share of the written blocks that was read back, and whether they were correct.
-fn verification(verify: &VerifyResult) -> Option<Remark> {
+fn verification_remark(verify: &VerifyResult) -> Option<Remark> {
     if let Some(runs) = verify.runs {
-        return earlier_data(verify, runs);
+        return earlier_data_remark(verify, runs);
     }
     let is_whole = verify.unchecked() == 0;
     if is_whole && verify.blocks == 0 {

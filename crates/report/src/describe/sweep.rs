@@ -41,26 +41,26 @@ pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
     if let Some(view) = view {
         blocks.extend(sweep_view::blocks(record, sweep, view));
     }
-    blocks.extend(sweep.matrices.iter().flat_map(answers));
+    blocks.extend(sweep.matrices.iter().flat_map(answer_blocks));
     // A view has the figures of a single depth already.
     let shown: Vec<&SweepMatrix> = sweep
         .matrices
         .iter()
-        .filter(|matrix| view.is_none() || depths(matrix).len() > 1)
+        .filter(|matrix| view.is_none() || distinct_depths(matrix).len() > 1)
         .collect();
     for matrix in &shown {
-        blocks.extend(rate_map(matrix));
+        blocks.extend(rate_map_blocks(matrix));
     }
     for matrix in &shown {
-        blocks.extend(latencies(matrix));
+        blocks.extend(latency_blocks(matrix));
     }
     if !sweep.spans.is_empty() {
-        blocks.extend(spans(record, sweep));
+        blocks.extend(span_blocks(record, sweep));
     }
     if let Some(text) = intervals_text(sweep) {
         blocks.push(Block::fact("± 95 %", text));
     }
-    for text in missing_texts(sweep) {
+    for text in unmeasured_texts(sweep) {
         blocks.push(Block::text(Tone::Plain, text));
     }
     if !shown.is_empty() {
@@ -70,19 +70,19 @@ pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
 }
 
 /// Lists the best figures, the knee, the limit of bandwidth and the cost model of a matrix.
-fn answers(matrix: &SweepMatrix) -> Vec<Block> {
+fn answer_blocks(matrix: &SweepMatrix) -> Vec<Block> {
     let mut blocks = vec![
         Block::Heading(matrix.operation.words().to_owned()),
         Block::fact("best", best_text(matrix)),
     ];
-    if depths(matrix).len() > 1 {
+    if distinct_depths(matrix).len() > 1 {
         let knee = match &matrix.knee {
             Some(knee) => knee_text(knee),
             None => NOT_FOUND.to_owned(),
         };
         blocks.push(Block::fact("knee", knee));
     }
-    if sizes(matrix).len() > 1 {
+    if distinct_sizes(matrix).len() > 1 {
         let limit = match &matrix.bandwidth_limit {
             Some(limit) => limit_text(limit),
             None => NOT_FOUND.to_owned(),
@@ -96,12 +96,12 @@ fn answers(matrix: &SweepMatrix) -> Vec<Block> {
 }
 
 /// The block sizes of a matrix, in order.
-fn sizes(matrix: &SweepMatrix) -> Vec<u32> {
+fn distinct_sizes(matrix: &SweepMatrix) -> Vec<u32> {
     distinct(matrix.cells.iter().map(|cell| cell.block_bytes))
 }
 
 /// The depths of a matrix, in order.
-fn depths(matrix: &SweepMatrix) -> Vec<u32> {
+fn distinct_depths(matrix: &SweepMatrix) -> Vec<u32> {
     distinct(matrix.cells.iter().map(|cell| cell.depth))
 }
 
@@ -111,13 +111,13 @@ fn table_by_size_and_depth(
     what: &str,
     table_cell: impl Fn(&SweepCell) -> Cell,
 ) -> [Block; 2] {
-    let column_depths = depths(matrix);
+    let column_depths = distinct_depths(matrix);
     let mut names = vec![String::new()];
     for depth in &column_depths {
         names.push(format!("d{depth}"));
     }
     let mut rows = Vec::new();
-    for size in sizes(matrix) {
+    for size in distinct_sizes(matrix) {
         let mut cells = vec![Cell::from(size_word(u64::from(size)))];
         for depth in &column_depths {
             cells.push(match matrix.cell(size, *depth) {
@@ -137,7 +137,7 @@ fn table_by_size_and_depth(
 }
 
 /// The heat map of the rate.
-fn rate_map(matrix: &SweepMatrix) -> [Block; 2] {
+fn rate_map_blocks(matrix: &SweepMatrix) -> [Block; 2] {
     let scale = HeatScale::from_matrix(matrix);
     let what = "operations per second by block size and depth";
     table_by_size_and_depth(matrix, what, |cell| rate_cell(cell, &scale))
@@ -186,7 +186,7 @@ fn rate_cell(cell: &SweepCell, scale: &HeatScale) -> Cell {
         return Cell {
             note: why,
             mark: Mark::Heat(None),
-            ..Cell::toned(Tone::Dim, format!("{} ", no_figure(cell)))
+            ..Cell::toned(Tone::Dim, format!("{} ", no_figure_sign(cell)))
         };
     };
     let mut note = labels::interval(rate);
@@ -197,8 +197,8 @@ fn rate_cell(cell: &SweepCell, scale: &HeatScale) -> Cell {
     if !why.is_empty() {
         notes.push(why);
     }
-    let text = short_rate(rate.value, rate.half_width_95);
-    let mut table_cell = Cell::from(format!("{text}{}", sign(cell)));
+    let text = short_rate_text(rate.value, rate.half_width_95);
+    let mut table_cell = Cell::from(format!("{text}{}", state_sign(cell)));
     if cell.state == CellState::Measured {
         table_cell.mark = Mark::Heat(Some(scale.heat(rate.value)));
     } else {
@@ -210,7 +210,7 @@ fn rate_cell(cell: &SweepCell, scale: &HeatScale) -> Cell {
 }
 
 /// A rate in at most six columns: `83`, `8.31k`, `66.4k`, `1.23M`.
-fn short_rate(value: f64, half_width: Option<f64>) -> String {
+fn short_rate_text(value: f64, half_width: Option<f64>) -> String {
     let (scale, unit) = match value {
         v if v >= 999_500.0 => (1e6, "M"),
         v if v >= 999.5 => (1e3, "k"),
@@ -221,7 +221,7 @@ fn short_rate(value: f64, half_width: Option<f64>) -> String {
 }
 
 /// The 99th percentiles of the latency.
-fn latencies(matrix: &SweepMatrix) -> Vec<Block> {
+fn latency_blocks(matrix: &SweepMatrix) -> Vec<Block> {
     let mut means: Vec<f64> = matrix
         .cells
         .iter()
@@ -248,13 +248,13 @@ fn latencies(matrix: &SweepMatrix) -> Vec<Block> {
     let what = format!("99th percentile of the latency in {unit}");
     let table = table_by_size_and_depth(matrix, &what, |cell| match cell.latency_p99_ns {
         Some(ns) => labels::three_digits(ns as f64 / scale).into(),
-        None => no_figure(cell).to_owned().into(),
+        None => no_figure_sign(cell).to_owned().into(),
     });
     table.into()
 }
 
 /// Single random reads by span: which part a cache answers, and the gain of a short stroke.
-fn spans(record: &Record, sweep: &SweepRecord) -> [Block; 3] {
+fn span_blocks(record: &Record, sweep: &SweepRecord) -> [Block; 3] {
     let title = "single random reads by span, from the start of the target";
     let names = ["span", "reads/s", "± 95 %", "mean", "gain"];
     let rotational: Vec<Option<bool>> = record
@@ -292,7 +292,7 @@ fn span_row(span: &SpanRate) -> Vec<String> {
 }
 
 /// A share of a figure that is one unit of its third digit, so that three digits print.
-fn three_digits(value: f64, unit: &str) -> String {
+fn three_digits_text(value: f64, unit: &str) -> String {
     figure_text(value, Some(value * 1e-3), unit)
 }
 
@@ -435,17 +435,17 @@ fn limit_text(limit: &BandwidthLimit) -> String {
 
 /// The cost model as a formula: `the larger of 80 µs + size / (3000 MB/s) and depth × (…)`.
 fn model_text(model: &CostModel) -> String {
-    let rate = three_digits(model.bytes_per_second, "B/s");
+    let rate = three_digits_text(model.bytes_per_second, "B/s");
     format!(
         "latency = max({} + size/rate, depth × ({} + size/rate)), rate {rate}; typical error {}",
-        three_digits(model.base_ns, "ns"),
-        three_digits(model.request_ns, "ns"),
+        three_digits_text(model.base_ns, "ns"),
+        three_digits_text(model.request_ns, "ns"),
         format_percent(model.model_error)
     )
 }
 
 /// The sign of a cell behind its figure: predicted, rough, or none.
-fn sign(cell: &SweepCell) -> char {
+fn state_sign(cell: &SweepCell) -> char {
     match cell.state {
         CellState::Predicted => '~',
         CellState::Measured if is_rough(cell) => '?',
@@ -465,7 +465,7 @@ fn is_rough(cell: &SweepCell) -> bool {
 }
 
 /// The sign of a cell without a figure.
-fn no_figure(cell: &SweepCell) -> &'static str {
+fn no_figure_sign(cell: &SweepCell) -> &'static str {
     match cell.state {
         CellState::Impossible => "×",
         _ => "–",
@@ -516,7 +516,7 @@ fn intervals_text(sweep: &SweepRecord) -> Option<String> {
 }
 
 /// Lists the cells that were not measured, by the reason.
-fn missing_texts(sweep: &SweepRecord) -> Vec<String> {
+fn unmeasured_texts(sweep: &SweepRecord) -> Vec<String> {
     let mut reasons = Vec::new();
     for matrix in &sweep.matrices {
         for cell in &matrix.cells {
@@ -623,9 +623,9 @@ mod tests {
 
     #[test]
     fn latencies_without_any_percentile_are_one_line() {
-        let without = latencies(&matrix_of_one_cell(None));
+        let without = latency_blocks(&matrix_of_one_cell(None));
         assert!(matches!(without[..], [Block::Text(..)]));
-        let with_percentile = latencies(&matrix_of_one_cell(Some(10_000_000)));
+        let with_percentile = latency_blocks(&matrix_of_one_cell(Some(10_000_000)));
         let [_, Block::Table(table)] = &with_percentile[..] else {
             panic!("{with_percentile:?}");
         };
@@ -643,7 +643,7 @@ mod tests {
             (0.5, None, "0.50"),
         ];
         for (value, half_width, text) in cases {
-            let short = short_rate(value, half_width);
+            let short = short_rate_text(value, half_width);
             assert_eq!(short, text);
             assert!(short.len() <= 6);
         }

@@ -1,4 +1,4 @@
-//! The matrix of a sweep as older tools print it: HD Tune's random access, iops(1), iozone.
+//! The matrix of a sweep as older tools print it: HD Tune's random access, iops_rows(1), iozone.
 
 use crate::labels;
 use diskproof_model::block::{Block, Column, Narrow, Table, TableRow};
@@ -19,12 +19,12 @@ pub(super) fn blocks(record: &Record, sweep: &SweepRecord, view: SweepView) -> [
         SweepView::RandomAccess => titled_table(
             "random access, one request at a time",
             Column::numbers(RANDOM_ACCESS.split(" | ")),
-            random_access(record, sweep),
+            random_access_rows(record, sweep),
         ),
         SweepView::Iops => titled_table(
             "random reads by block size",
             Column::numbers(["blocks", "IO/s", "KiB/s", "kbit/s"]),
-            iops(sweep),
+            iops_rows(sweep),
         ),
         SweepView::Iozone => {
             let mut names = vec!["reclen"];
@@ -34,7 +34,7 @@ pub(super) fn blocks(record: &Record, sweep: &SweepRecord, view: SweepView) -> [
             titled_table(
                 "kB/s (1024 B) by record size, one request at a time",
                 Column::numbers(names),
-                iozone(sweep),
+                iozone_rows(sweep),
             )
         }
     }
@@ -49,11 +49,11 @@ fn titled_table(title: &str, columns: Vec<Column>, rows: Vec<TableRow>) -> [Bloc
 }
 
 /// Milliseconds with three decimals, as HD Tune prints them.
-fn milliseconds(ns: f64) -> String {
+fn milliseconds_text(ns: f64) -> String {
     format!("{:.3} ms", ns / 1e6)
 }
 
-fn random_access(record: &Record, sweep: &SweepRecord) -> Vec<TableRow> {
+fn random_access_rows(record: &Record, sweep: &SweepRecord) -> Vec<TableRow> {
     let mut rows = Vec::new();
     for matrix in &sweep.matrices {
         if !matches!(
@@ -82,8 +82,8 @@ fn random_access(record: &Record, sweep: &SweepRecord) -> Vec<TableRow> {
 
 fn access_row(words: &str, cell: &SweepCell) -> TableRow {
     let size = format_bytes(u64::from(cell.block_bytes));
-    let mean = cell.latency_mean_ns.map(milliseconds);
-    let longest = cell.latency_max_ns.map(|ns| milliseconds(ns as f64));
+    let mean = cell.latency_mean_ns.map(milliseconds_text);
+    let longest = cell.latency_max_ns.map(|ns| milliseconds_text(ns as f64));
     let throughput = cell.throughput.as_ref();
     TableRow::from(vec![
         format!("{words} {size}"),
@@ -107,13 +107,13 @@ fn mixed_row(words: &str, measurement: &Row) -> Option<TableRow> {
     Some(TableRow::from(vec![
         format!("{words} random sizes"),
         rate_text(&figures.iops),
-        milliseconds(figures.latency.mean),
-        milliseconds(figures.latency.max as f64),
+        milliseconds_text(figures.latency.mean),
+        milliseconds_text(figures.latency.max as f64),
         format_throughput(figures.throughput.value),
     ]))
 }
 
-fn iops(sweep: &SweepRecord) -> Vec<TableRow> {
+fn iops_rows(sweep: &SweepRecord) -> Vec<TableRow> {
     for matrix in &sweep.matrices {
         if matrix.operation == SweepOperation::RandRead {
             return matrix.cells.iter().map(iops_row).collect();
@@ -130,8 +130,8 @@ fn iops_row(cell: &SweepCell) -> TableRow {
         return TableRow::from(vec![
             size,
             rate_text(iops),
-            scaled(throughput, 1024.0),
-            scaled(throughput, 125.0),
+            rate_in_units(throughput, 1024.0),
+            rate_in_units(throughput, 125.0),
         ]);
     }
     let why = cell.why.as_deref().unwrap_or(labels::UNKNOWN);
@@ -139,12 +139,12 @@ fn iops_row(cell: &SweepCell) -> TableRow {
 }
 
 /// A rate in units of so many bytes per second.
-fn scaled(rate: &Estimate, unit_bytes: f64) -> String {
+fn rate_in_units(rate: &Estimate, unit_bytes: f64) -> String {
     let half_width = rate.half_width_95.map(|half| half / unit_bytes);
     rounded(rate.value / unit_bytes, half_width)
 }
 
-fn iozone(sweep: &SweepRecord) -> Vec<TableRow> {
+fn iozone_rows(sweep: &SweepRecord) -> Vec<TableRow> {
     let Some(first) = sweep.matrices.first() else {
         return Vec::new();
     };
@@ -152,7 +152,7 @@ fn iozone(sweep: &SweepRecord) -> Vec<TableRow> {
     for cell in &first.cells {
         let mut cells = vec![size_word(u64::from(cell.block_bytes))];
         for matrix in &sweep.matrices {
-            cells.push(kilobytes(matrix, cell));
+            cells.push(iozone_rate_text(matrix, cell));
         }
         rows.push(TableRow::from(cells));
     }
@@ -161,7 +161,7 @@ fn iozone(sweep: &SweepRecord) -> Vec<TableRow> {
 
 /// The rate of the matrix at the block size and depth of another one's cell. iozone's kB have 1024
 /// bytes.
-fn kilobytes(matrix: &SweepMatrix, other: &SweepCell) -> String {
+fn iozone_rate_text(matrix: &SweepMatrix, other: &SweepCell) -> String {
     if let Some(cell) = matrix.cell(other.block_bytes, other.depth)
         && let Some(rate) = &cell.throughput
     {

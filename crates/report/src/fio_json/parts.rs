@@ -25,7 +25,7 @@ pub(super) fn object<'a>(pairs: impl IntoIterator<Item = (&'a str, Value)>) -> O
 }
 
 /// Whole milliseconds.
-pub(super) fn ms(ns: u64) -> u64 {
+pub(super) fn whole_ms(ns: u64) -> u64 {
     ns / 1_000_000
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Latency<'a> {
 }
 
 /// As fio prints a latency without samples; see docs/fio-json.md for `slat_ns`.
-pub(super) fn without_samples() -> Value {
+pub(super) fn latency_without_samples() -> Value {
     object([
         ("min", 0.into()),
         ("max", 0.into()),
@@ -61,7 +61,7 @@ impl<'a> Latency<'a> {
     pub(super) fn object(&self) -> Value {
         let Self { summary, histogram } = self;
         if histogram.count() == 0 {
-            return without_samples();
+            return latency_without_samples();
         }
         let mut counts = Object::new();
         for (bin_ns, n) in bins(histogram) {
@@ -114,7 +114,7 @@ impl<'a> Latency<'a> {
 
 /// `latency_ns`, `latency_us` and `latency_ms`: the share of all transfers in each range, in
 /// percent.
-pub(super) fn shares_by_latency(transfers: &[&LatencyHistogram]) -> Object {
+pub(super) fn latency_shares(transfers: &[&LatencyHistogram]) -> Object {
     let shares = range_shares(transfers.iter().copied());
     object([
         ("latency_ns", shares_of_unit(&shares.ns)),
@@ -136,7 +136,7 @@ const KIB: f64 = 1024.0;
 
 /// KiB/s and operations per second of an operation, in cells of half a second, or in the record's
 /// own cells if those are longer.
-pub(super) fn rates(row: &Row, op: OpRow<'_>) -> Object {
+pub(super) fn rate_object(row: &Row, op: OpRow<'_>) -> Object {
     let mut kib_rates = Vec::new();
     let mut op_rates = Vec::new();
     for cell in row.cells_of(&steady_samples(row, op)) {
@@ -162,7 +162,7 @@ fn steady_samples(row: &Row, op: OpRow<'_>) -> TimeSeries {
 }
 
 /// A rate without samples, as fio prints it.
-pub(super) fn rates_without_samples() -> Object {
+pub(super) fn rate_object_without_samples() -> Object {
     rate_fields(RateSamples::default(), 0.0, RateSamples::default())
 }
 
@@ -215,7 +215,7 @@ struct CountedTime {
 
 /// Each disk that was the only one below its targets, over all measurements. For a target on
 /// several disks the record has only their sum.
-pub(super) fn disk_util(record: &Record) -> Vec<Value> {
+pub(super) fn disk_objects(record: &Record) -> Vec<Value> {
     let mut times: BTreeMap<&str, Vec<CountedTime>> = BTreeMap::new();
     for row in &record.measurements {
         let device = &row.data.device;
@@ -225,7 +225,7 @@ pub(super) fn disk_util(record: &Record) -> Vec<Value> {
     }
     let mut disks = Vec::new();
     for (name, times) in times {
-        disks.push(disk(name, sum(times)));
+        disks.push(disk_object(name, summed_counts(times)));
     }
     disks
 }
@@ -251,7 +251,7 @@ fn counted_time(row: &Row) -> CountedTime {
 }
 
 /// Concurrent measurements contain the same operations of the disk, which count once.
-fn sum(mut times: Vec<CountedTime>) -> DiskCounts {
+fn summed_counts(mut times: Vec<CountedTime>) -> DiskCounts {
     times.sort_by_key(|time| time.start_ns);
     let mut apart: Vec<CountedTime> = Vec::new();
     for time in times {
@@ -270,7 +270,7 @@ fn sum(mut times: Vec<CountedTime>) -> DiskCounts {
     sum
 }
 
-fn disk(name: &str, counts: DiskCounts) -> Value {
+fn disk_object(name: &str, counts: DiskCounts) -> Value {
     object([
         ("name", name.into()),
         ("read_ios", counts.read_ops.into()),
@@ -359,6 +359,6 @@ mod tests {
             read_ops: 7,
             ..DiskCounts::default()
         };
-        assert_eq!(sum(times), expected);
+        assert_eq!(summed_counts(times), expected);
     }
 }

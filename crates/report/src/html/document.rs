@@ -21,7 +21,7 @@ const PLOT_LICENSE: &str = include_str!("vendor/uPlot.LICENSE");
 /// vendor/uPlot.LICENSE), and what uses it; the script unpacks it as it does the data. The page is
 /// complete without the script, which loads nothing, stores nothing, and inserts text only by
 /// `textContent`.
-fn assets() -> [String; 3] {
+fn page_assets() -> [String; 3] {
     const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page.zlib"));
     let mut text = String::new();
     ZlibDecoder::new(PACKED)
@@ -41,13 +41,13 @@ pub(super) fn page(
     body: &Markup,
     blocks: &[(&str, String)],
 ) -> String {
-    let [drawing, script, style] = assets();
+    let [drawing, script, style] = page_assets();
     let policy = format!(
         "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; \
          form-action 'none'",
-        hash(&drawing),
-        hash(&script),
-        hash(&style)
+        csp_hash(&drawing),
+        csp_hash(&script),
+        csp_hash(&style)
     );
     let page = html! {
         (DOCTYPE)
@@ -75,10 +75,10 @@ pub(super) fn page(
                 }
                 div #spoken .unseen role="status" aria-live="polite" {}
                 @for (id, json) in blocks {
-                    script type=(PACKED_TYPE) id=(id) { (packed(json)) }
+                    script type=(PACKED_TYPE) id=(id) { (packed_base64(json)) }
                 }
                 (PreEscaped(format!("<!--\nuPlot 1.6.32\n{PLOT_LICENSE}-->\n")))
-                script type=(PACKED_TYPE) #drawing { (packed(&drawing)) }
+                script type=(PACKED_TYPE) #drawing { (packed_base64(&drawing)) }
                 script { (PreEscaped(&script)) }
             }
         }
@@ -101,7 +101,7 @@ fn banner(sections: &[(&str, &str)]) -> Markup {
 }
 
 /// A tenth to a third of the JSON's size, and nothing in it that could end the element.
-fn packed(json: &str) -> String {
+fn packed_base64(json: &str) -> String {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
     encoder
         .write_all(json.as_bytes())
@@ -110,7 +110,7 @@ fn packed(json: &str) -> String {
     BASE64.encode(bytes)
 }
 
-fn hash(text: &str) -> String {
+fn csp_hash(text: &str) -> String {
     let digest = BASE64.encode(Sha256::digest(text.as_bytes()));
     format!("'sha256-{digest}'")
 }
@@ -129,14 +129,14 @@ mod tests {
     fn hash_has_the_form_of_the_policy() {
         // The example of the CSP specification, level 3, section 8.3.
         assert_eq!(
-            hash("alert('Hello, world.');"),
+            csp_hash("alert('Hello, world.');"),
             "'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='"
         );
     }
 
     #[test]
     fn packed_data_contain_no_markup() {
-        let text = packed(&"</script><!--\u{2028}é".repeat(100));
+        let text = packed_base64(&"</script><!--\u{2028}é".repeat(100));
         let is_base64 = text
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c));

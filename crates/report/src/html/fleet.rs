@@ -3,12 +3,12 @@
 
 use super::blocks::blocks;
 use super::charts;
-use super::comparison::percentile_chart;
+use super::comparison::two_percentiles_chart;
 use super::document::page;
 use super::elements::{section, shown};
 use super::saved_page::FLEET_ID;
 use crate::chart::Chart;
-use crate::describe::fleet::{FleetDetail, all_rows, answer_blocks, latencies};
+use crate::describe::fleet::{FleetDetail, answer_blocks, latencies_table, speed_tables};
 use crate::describe::fleet_sum;
 use diskproof_model::block::Block;
 use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue, RowState};
@@ -27,13 +27,13 @@ pub fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
         anchors.push(("charts", "Charts"));
     }
     anchors.push(("data", "Data"));
-    let mut map = all_rows(fleet);
-    map.extend(latencies(fleet));
+    let mut map = speed_tables(fleet);
+    map.extend(latencies_table(fleet));
     let body = html! {
-        (overview(fleet))
+        (overview_section(fleet))
         (section("rows", "Hosts and workloads", &blocks(&map, None)))
         @if !charts.is_empty() { (charts::section(&charts, None)) }
-        (data())
+        (data_section())
     };
     let data_blocks = [
         ("chart-data", charts::data(&charts).to_string()),
@@ -44,7 +44,7 @@ pub fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(text.as_bytes())
 }
 
-fn overview(fleet: &FleetRecord) -> Markup {
+fn overview_section(fleet: &FleetRecord) -> Markup {
     let mut described: Vec<Block> = match &fleet.sum {
         Some(sum) => fleet_sum::blocks(sum),
         None => Vec::new(),
@@ -93,7 +93,7 @@ fn chart_of_value(
     let own = value.latencies.first()?;
     let others = metric.latencies.iter().find(|one| one.op == own.op)?;
     let name = shown(&row.name);
-    let overlay = percentile_chart("alike", &others.percentiles, &name, &own.percentiles)?;
+    let overlay = two_percentiles_chart("alike", &others.percentiles, &name, &own.percentiles)?;
     Some(Chart {
         id: format!("percentiles-{number}"),
         title: format!(
@@ -105,7 +105,7 @@ fn chart_of_value(
     })
 }
 
-fn data() -> Markup {
+fn data_section() -> Markup {
     let content = html! {
         p {
             "This file contains the whole result: every row with its figures and reasons. "

@@ -1,10 +1,10 @@
 //! The map of a scan: the span as a grid of cells, coloured by their slowest block; unreadable ones
 //! are crossed out.
 
-use super::charts::{self, values};
+use super::charts::{self, values_table};
 use super::elements::{shown, wide_table};
 use crate::chart::{Axis, Chart, Series, SeriesMark, position_unit};
-use crate::describe::surface::reach;
+use crate::describe::surface::scan_reach_text;
 use diskproof_model::record::Record;
 use diskproof_model::surface::{Scan, ScanCell};
 use diskproof_model::units::{counted, format_bytes, format_latency};
@@ -78,7 +78,7 @@ fn cell_series(scan: &Scan, unit_bytes: f64) -> Vec<Series> {
 }
 
 fn is_notable(cell: &ScanCell, median_ns: u64) -> bool {
-    cell.errors > 0 || heat(cell, median_ns) >= NOTABLE_HEAT
+    cell.errors > 0 || heat_class(cell, median_ns) >= NOTABLE_HEAT
 }
 
 /// The scan; `None` if it has no map.
@@ -94,7 +94,7 @@ fn mapped_scan(record: &Record) -> Option<&Scan> {
 /// The map of a scan.
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
     let scan = mapped_scan(record)?;
-    let read = reach(scan, record.surface()?.data.span_start_bytes);
+    let read = scan_reach_text(scan, record.surface()?.data.span_start_bytes);
     let not = if scan.finished { "" } else { "not " };
     Some(html! {
         figure.chart.map #chart-scan-map aria-labelledby="title-scan-map" {
@@ -110,9 +110,9 @@ pub(super) fn scan_map(record: &Record) -> Option<Markup> {
                     (format_latency(scan.latency_p50_ns)) "."
                 }
             }
-            div.field #field { (field(scan)) }
+            div.field #field { (cells_picture(scan)) }
             div.under {
-                (scale(scan))
+                (color_legend(scan))
                 div.buttons.scripted {
                     button.csv aria-label="CSV: save the cells of the map" { "CSV" }
                 }
@@ -121,18 +121,18 @@ pub(super) fn scan_map(record: &Record) -> Option<Markup> {
                 "Point at a cell to read it. Keyboard: arrow keys move between cells, Page Up and \
                  Page Down between slow or unreadable blocks."
             }
-            (values())
+            (values_table())
             @if !scan.slow.is_empty() || !scan.unreadable.is_empty() {
                 details {
                     summary { "Slow and unreadable blocks" }
-                    (wide_table("Slow and unreadable blocks", &places(scan)))
+                    (wide_table("Slow and unreadable blocks", &places_table(scan)))
                 }
             }
         }
     })
 }
 
-fn field(scan: &Scan) -> Markup {
+fn cells_picture(scan: &Scan) -> Markup {
     let rows = scan.map.len().div_ceil(CELLS_PER_ROW);
     // One path for all cells of a class: squares and, for errors, crosses.
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
@@ -143,7 +143,9 @@ fn field(scan: &Scan) -> Markup {
             0 => "",
             _ => "m2 2 9 9m0-9-9 9",
         };
-        let path = paths.entry(class(cell, scan.latency_p50_ns)).or_default();
+        let path = paths
+            .entry(cell_class(cell, scan.latency_p50_ns))
+            .or_default();
         *path += &format!("M{x} {y}h13v13h-13z{cross}");
     }
     let width = CELLS_PER_ROW * CELL;
@@ -161,21 +163,21 @@ fn field(scan: &Scan) -> Markup {
     }
 }
 
-fn class(cell: &ScanCell, median_ns: u64) -> String {
+fn cell_class(cell: &ScanCell, median_ns: u64) -> String {
     match (cell.errors, cell.blocks) {
         (1.., _) => "bad".to_owned(),
         (0, 0) => "none".to_owned(),
-        (0, _) => format!("heat-{}", heat(cell, median_ns)),
+        (0, _) => format!("heat-{}", heat_class(cell, median_ns)),
     }
 }
 
-fn heat(cell: &ScanCell, median_ns: u64) -> usize {
+fn heat_class(cell: &ScanCell, median_ns: u64) -> usize {
     let times = cell.latency_max_ns as f64 / median_ns.max(1) as f64;
     (times.max(1.0).log2().ceil().max(1.0) as usize).min(CLASSES) - 1
 }
 
 /// The colours with the longest latency of each.
-fn scale(scan: &Scan) -> Markup {
+fn color_legend(scan: &Scan) -> Markup {
     html! {
         ul.heat-scale aria-label="Colours of the map" {
             @for index in 0..CLASSES {
@@ -201,16 +203,16 @@ fn scale(scan: &Scan) -> Markup {
     }
 }
 
-fn places(scan: &Scan) -> Markup {
+fn places_table(scan: &Scan) -> Markup {
     let mut rows = Vec::new();
     for range in &scan.unreadable {
         let bytes = format_bytes(range.length_bytes);
         let what = format!("{bytes} unreadable: {}", shown(&range.errno));
-        rows.push(place(range.offset_bytes, range.lba, &what));
+        rows.push(place_row(range.offset_bytes, range.lba, &what));
     }
     for block in &scan.slow {
         let what = format!("slow: {}", format_latency(block.latency_ns));
-        rows.push(place(block.offset_bytes, block.lba, &what));
+        rows.push(place_row(block.offset_bytes, block.lba, &what));
     }
     html! {
         table.plain {
@@ -226,7 +228,7 @@ fn places(scan: &Scan) -> Markup {
     }
 }
 
-fn place(offset_bytes: u64, lba: u64, what: &str) -> Markup {
+fn place_row(offset_bytes: u64, lba: u64, what: &str) -> Markup {
     html! { tr { td.number { (offset_bytes) } td.number { (lba) } td { (what) } } }
 }
 
@@ -236,11 +238,11 @@ mod tests {
 
     #[test]
     fn cell_class_follows_its_slowest_block() {
-        assert_eq!(class(&scan_cell(900, 0), 1000), "heat-0");
-        assert_eq!(class(&scan_cell(2000, 0), 1000), "heat-0");
-        assert_eq!(class(&scan_cell(2001, 0), 1000), "heat-1");
-        assert_eq!(class(&scan_cell(1 << 40, 0), 1000), "heat-5");
-        assert_eq!(class(&scan_cell(1, 3), 1000), "bad");
+        assert_eq!(cell_class(&scan_cell(900, 0), 1000), "heat-0");
+        assert_eq!(cell_class(&scan_cell(2000, 0), 1000), "heat-0");
+        assert_eq!(cell_class(&scan_cell(2001, 0), 1000), "heat-1");
+        assert_eq!(cell_class(&scan_cell(1 << 40, 0), 1000), "heat-5");
+        assert_eq!(cell_class(&scan_cell(1, 3), 1000), "bad");
     }
 
     fn scan_cell(latency_max_ns: u64, errors: u64) -> ScanCell {

@@ -5,7 +5,7 @@
 use crate::chart::{self, Chart};
 use crate::describe;
 use crate::describe::run::request_text;
-use crate::describe::target::{host, layers_text, sections, tested_text};
+use crate::describe::target::{host_section, identity_sections, layers_text, tested_text};
 use crate::text::clean;
 pub use comparison::write_comparison;
 use diskproof_model::block::{Block, Section, Shown};
@@ -38,9 +38,9 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         Kept::Whole => PageData::Whole,
         Kept::FiguresOnly => PageData::FiguresOnly,
     };
-    let mut text = page(record, kept)?;
+    let mut text = page_text(record, kept)?;
     if text.len() > PAGE_BYTES_MAX && kept == PageData::Whole {
-        text = page(record, PageData::FiguresOnly)?;
+        text = page_text(record, PageData::FiguresOnly)?;
     }
     out.write_all(text.as_bytes())
 }
@@ -52,11 +52,11 @@ enum PageData {
     FiguresOnly,
 }
 
-fn page(record: &Record, kept: PageData) -> io::Result<String> {
+fn page_text(record: &Record, kept: PageData) -> io::Result<String> {
     let charts = chart::charts(record);
     let map = map::scan_map(record);
     let (hero, others) = match charts.split_first() {
-        Some((first, others)) if is_answer(first) => (Some(first), others),
+        Some((first, others)) if is_answer_chart(first) => (Some(first), others),
         _ => (None, charts.as_slice()),
     };
     let has_charts = !others.is_empty() || map.is_some();
@@ -66,23 +66,23 @@ fn page(record: &Record, kept: PageData) -> io::Result<String> {
         // On a wide screen the findings stand next to the charts.
         div.evidence.split[has_charts] {
             div.side tabindex="0" role="region" aria-label="Findings and settings" {
-                (part(record, &described, "findings", "Findings"))
+                (described_section(record, &described, "findings", "Findings"))
                 @if let Some(advice) = record.advice.first() {
                     @let heading = format!("Settings for {}", advice.server());
-                    (part(record, &described, "advice", &heading))
+                    (described_section(record, &described, "advice", &heading))
                 }
             }
-            (part(record, &described, "figures", "Figures"))
+            (described_section(record, &described, "figures", "Figures"))
             @if has_charts { (charts::section(others, map)) }
         }
-        (machine(record))
-        (part(record, &described, "method", "Method"))
-        (data(record, kept))
+        (disk_section(record))
+        (described_section(record, &described, "method", "Method"))
+        (data_section(record, kept))
     };
     let request = shown(&request_text(&record.plan));
     Ok(document::page(
         &format!("{request} · {}", clean(&record.started)),
-        &anchors(record, has_charts),
+        &navigation_anchors(record, has_charts),
         &file_name(record),
         &body,
         &data_blocks(record, kept, &charts)?,
@@ -90,7 +90,7 @@ fn page(record: &Record, kept: PageData) -> io::Result<String> {
 }
 
 /// The sections in the navigation: their anchors and names.
-fn anchors(record: &Record, has_charts: bool) -> Vec<(&str, &str)> {
+fn navigation_anchors(record: &Record, has_charts: bool) -> Vec<(&str, &str)> {
     let mut anchors = vec![("verdict", "Verdict"), ("findings", "Findings")];
     if let Some(advice) = record.advice.first() {
         anchors.push(("advice", advice.server()));
@@ -124,7 +124,7 @@ fn data_blocks(
 }
 
 /// The described sections of this id under one heading.
-fn part(record: &Record, described: &[Section], id: &str, heading: &str) -> Markup {
+fn described_section(record: &Record, described: &[Section], id: &str, heading: &str) -> Markup {
     let mut content = String::new();
     for section in described {
         if section.id != id || section.shown == Shown::Short {
@@ -147,7 +147,7 @@ fn part(record: &Record, described: &[Section], id: &str, heading: &str) -> Mark
 
 /// Whether a chart answers the question of the run and stands at the top: the rate by position, the
 /// rate over the depth.
-fn is_answer(chart: &Chart) -> bool {
+fn is_answer_chart(chart: &Chart) -> bool {
     chart.id == "curve" || chart.id.starts_with("depth")
 }
 
@@ -166,28 +166,28 @@ fn file_name(record: &Record) -> String {
 }
 
 /// The section `disk`.
-fn machine(record: &Record) -> Markup {
+fn disk_section(record: &Record) -> Markup {
     let content = html! {
-        @for target in &record.targets { (cards(&about(record, target))) }
-        (cards(&[host(&record.host)]))
+        @for target in &record.targets { (cards_markup(&target_cards(record, target))) }
+        (cards_markup(&[host_section(&record.host)]))
     };
     section("disk", "Disk and machine", &content)
 }
 
-fn cards(sections: &[Vec<Block>]) -> Markup {
+fn cards_markup(sections: &[Vec<Block>]) -> Markup {
     html! {
         div.cards { @for section in sections { div.card { (blocks::blocks(section, None)) } } }
     }
 }
 
-fn about(record: &Record, target: &TargetIdentity) -> Vec<Vec<Block>> {
+fn target_cards(record: &Record, target: &TargetIdentity) -> Vec<Vec<Block>> {
     let mut health: Vec<&DiskHealth> = Vec::new();
     for report in &record.health {
         if target.disks().any(|disk| disk.name == report.disk) {
             health.push(report);
         }
     }
-    let mut about = sections(target, &health);
+    let mut about = identity_sections(target, &health);
     about[0].push(Block::fact("tested", tested_text(target, &record.plan)));
     if let Some(layers) = layers_text(target) {
         about[0].push(Block::fact("layers", layers));
@@ -196,7 +196,7 @@ fn about(record: &Record, target: &TargetIdentity) -> Vec<Vec<Block>> {
 }
 
 /// The section `data`.
-fn data(record: &Record, kept: PageData) -> Markup {
+fn data_section(record: &Record, kept: PageData) -> Markup {
     let content = html! {
         p {
             "This file contains the whole record: every setting, series and histogram. "
@@ -217,12 +217,12 @@ fn data(record: &Record, kept: PageData) -> Markup {
                  the record."
             }
         }
-        (wide_table("Contents of the record", &contents(record)))
+        (wide_table("Contents of the record", &contents_table(record)))
     };
     section("data", "Data", &content)
 }
 
-fn contents(record: &Record) -> Markup {
+fn contents_table(record: &Record) -> Markup {
     let rows = [
         ("measurements", record.measurements.len()),
         ("points of the transfer curve", record.curve().len()),
@@ -250,7 +250,7 @@ mod tests {
     use crate::fixture::{assert_shows, record, written};
     use diskproof_model::series::Cell;
 
-    fn page(record: &Record) -> String {
+    fn page_text(record: &Record) -> String {
         written(|out| write_record(record, out))
     }
 
@@ -292,18 +292,18 @@ mod tests {
 
     #[test]
     fn record_is_read_back_unchanged() {
-        assert_eq!(read_record(&page(&record())).unwrap(), record());
+        assert_eq!(read_record(&page_text(&record())).unwrap(), record());
         for text in HOSTILE.into_iter().chain([&*"x".repeat(10_000)]) {
             let record = hostile(text);
-            assert_eq!(read_record(&page(&record)).unwrap(), record, "{text}");
+            assert_eq!(read_record(&page_text(&record)).unwrap(), record, "{text}");
         }
     }
 
     #[test]
     fn hostile_text_never_becomes_markup() {
-        let scripts = page(&record()).matches("<script").count();
+        let scripts = page_text(&record()).matches("<script").count();
         for text in HOSTILE {
-            let page = page(&hostile(text));
+            let page = page_text(&hostile(text));
             assert_eq!(page.matches("<script").count(), scripts, "{text}");
             assert!(!page.contains("<img"), "{text}");
             let comments = page.matches("<!--").count();
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn page_requests_nothing_and_stays_small() {
-        let page = page(&record());
+        let page = page_text(&record());
         let name = "Content-Security-Policy\" content=\"";
         let (_, policy) = page.split_once(name).unwrap();
         let (policy, _) = policy.split_once('"').unwrap();
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn page_has_no_dead_links() {
-        let page = page(&record());
+        let page = page_text(&record());
         let targets: Vec<&str> = page
             .split(" href=\"#")
             .skip(1)
@@ -362,22 +362,25 @@ mod tests {
         let mut record = record();
         record.measurements.clear();
         (record.findings, record.advice, record.partial) = (Vec::new(), Vec::new(), true);
-        assert_shows(&page(&record), &["Nothing was measured", "Partial run: "]);
+        assert_shows(
+            &page_text(&record),
+            &["Nothing was measured", "Partial run: "],
+        );
     }
 
     #[test]
     fn foreign_and_cut_pages_are_refused() {
         let foreign = read_record("<!DOCTYPE html><p>hello");
         assert!(matches!(foreign, Err(PageError::NoRecord)));
-        let whole = page(&record());
+        let whole = page_text(&record());
         let cut = &whole[..whole.find("id=\"record\"").unwrap() + 2000];
         assert!(matches!(read_record(cut), Err(PageError::Unreadable(_))));
     }
 
     #[test]
     fn a_page_too_large_for_mail_keeps_no_data() {
-        let small = page(&record_with_cells(9));
-        let large = page(&record_with_cells(8000));
+        let small = page_text(&record_with_cells(9));
+        let large = page_text(&record_with_cells(8000));
         assert!(large.len() <= PAGE_BYTES_MAX, "{}", large.len());
         assert!(!page_json(&small).unwrap().contains("figures-only"));
         assert!(page_json(&large).unwrap().contains("figures-only"));

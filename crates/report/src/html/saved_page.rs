@@ -51,7 +51,7 @@ pub fn page_json(page: &str) -> Result<String, PageError> {
                 None => after,
             };
             return if tag.contains(PACKED_TYPE) {
-                unpacked(content)
+                unpacked_json(content)
             } else {
                 // Pages of versions before the packing.
                 Ok(content.to_owned())
@@ -62,7 +62,7 @@ pub fn page_json(page: &str) -> Result<String, PageError> {
     Err(PageError::NoRecord)
 }
 
-fn unpacked(content: &str) -> Result<String, PageError> {
+fn unpacked_json(content: &str) -> Result<String, PageError> {
     // Mail programs break lines.
     let content: String = content.split_ascii_whitespace().collect();
     let bytes = BASE64.decode(content).map_err(unreadable)?;

@@ -41,16 +41,16 @@ impl DotLook {
     }
 }
 
-fn color(index: usize) -> &'static str {
+fn series_color(index: usize) -> &'static str {
     COLORS[index % COLORS.len()]
 }
 
-fn class(kind: char, index: usize) -> String {
+fn series_class(kind: char, index: usize) -> String {
     format!("{kind}{}", index % COLORS.len())
 }
 
 /// Draws a series. A single line gets a tint down to the axis.
-pub(super) fn mark(chart: &Chart, index: usize, frame: &Frame) -> Markup {
+pub(super) fn series_marks(chart: &Chart, index: usize, frame: &Frame) -> Markup {
     let series = &chart.series[index];
     let mut points = Vec::new();
     for (x, y) in &series.points {
@@ -60,21 +60,21 @@ pub(super) fn mark(chart: &Chart, index: usize, frame: &Frame) -> Markup {
         @match series.mark {
             SeriesMark::Line => {
                 @if lines_in(&chart.series) == 1 && points.len() > 1 {
-                    (tint(&points, index, frame.bottom))
+                    (tint_path(&points, index, frame.bottom))
                 }
-                (line(&points, index, dashes(chart, index)))
-                @if points.len() <= POINTS_SHOWN { (dots(&points, index, LINE_DOT)) }
+                (line_path(&points, index, dashes(chart, index)))
+                @if points.len() <= POINTS_SHOWN { (dots_path(&points, index, LINE_DOT)) }
             }
             SeriesMark::Dots => {
                 @if dots_in(&chart.series) > DOTS_MANY {
-                    (dots(&points, index, CROWDED_DOT))
+                    (dots_path(&points, index, CROWDED_DOT))
                 } @else {
-                    (dots(&points, index, SINGLE_DOT))
+                    (dots_path(&points, index, SINGLE_DOT))
                 }
             }
-            SeriesMark::Bars => { (bars(series, index, frame, chart.bar_width().unwrap_or(1.0))) }
+            SeriesMark::Bars => { (bar_rects(series, index, frame, chart.bar_width().unwrap_or(1.0))) }
         }
-        @if !series.half_widths_95.is_empty() { (error_bars(series, frame)) }
+        @if !series.half_widths_95.is_empty() { (error_bars_path(series, frame)) }
     }
 }
 
@@ -97,20 +97,20 @@ fn dots_in(all_series: &[Series]) -> usize {
 }
 
 /// The mark of a series in the legend, from this point to the right.
-pub(super) fn sample(chart: &Chart, index: usize, start: Point, width: f64) -> Markup {
+pub(super) fn legend_mark(chart: &Chart, index: usize, start: Point, width: f64) -> Markup {
     let series = &chart.series[index];
     let middle = Point::new(start.x + width / 2.0, start.y);
     let end = Point::new(start.x + width, start.y);
     html! {
         @match series.mark {
             SeriesMark::Line => {
-                (line(&[start, end], index, dashes(chart, index)))
-                @if series.points.len() <= POINTS_SHOWN { (dots(&[middle], index, LINE_DOT)) }
+                (line_path(&[start, end], index, dashes(chart, index)))
+                @if series.points.len() <= POINTS_SHOWN { (dots_path(&[middle], index, LINE_DOT)) }
             }
-            SeriesMark::Dots => { (dots(&[middle], index, DotLook::new(4.0, 1.0))) }
+            SeriesMark::Dots => { (dots_path(&[middle], index, DotLook::new(4.0, 1.0))) }
             SeriesMark::Bars => {
-                rect class=(class('f', index)) x=(px(middle.x - 7.0)) y=(px(middle.y - 6.0))
-                    width="14" height="12" fill=(color(index)) fill-opacity="0.6" {}
+                rect class=(series_class('f', index)) x=(px(middle.x - 7.0)) y=(px(middle.y - 6.0))
+                    width="14" height="12" fill=(series_color(index)) fill-opacity="0.6" {}
             }
         }
     }
@@ -133,25 +133,25 @@ fn polyline(points: &[Point]) -> Pen {
     pen
 }
 
-fn line(points: &[Point], index: usize, dashes: Option<&str>) -> Markup {
+fn line_path(points: &[Point], index: usize, dashes: Option<&str>) -> Markup {
     html! {
-        path class=(class('s', index)) d=(polyline(points).path()) fill="none" stroke=(color(index))
+        path class=(series_class('s', index)) d=(polyline(points).path()) fill="none" stroke=(series_color(index))
             stroke-width="2.2" stroke-linejoin="round" stroke-linecap="round"
             stroke-dasharray=[dashes] {}
     }
 }
 
-fn tint(points: &[Point], index: usize, ground: f64) -> Markup {
+fn tint_path(points: &[Point], index: usize, ground: f64) -> Markup {
     let first = points[0];
     let last = points[points.len() - 1];
     let mut pen = polyline(points);
     pen.line_to(Point::new(last.x, ground));
     pen.line_to(Point::new(first.x, ground));
     let path = pen.path() + "z";
-    html! { path class=(class('f', index)) d=(path) fill=(color(index)) fill-opacity="0.1" {} }
+    html! { path class=(series_class('f', index)) d=(path) fill=(series_color(index)) fill-opacity="0.1" {} }
 }
 
-fn dots(points: &[Point], index: usize, look: DotLook) -> Markup {
+fn dots_path(points: &[Point], index: usize, look: DotLook) -> Markup {
     let DotLook { radius, opacity } = look;
     if index.is_multiple_of(SHAPES) {
         return discs(points, index, look);
@@ -163,7 +163,7 @@ fn dots(points: &[Point], index: usize, look: DotLook) -> Markup {
         pen.stamp(&outline.path);
     }
     html! {
-        path class=(class('f', index)) d=(pen.path()) fill=(color(index)) fill-opacity=(opacity) {}
+        path class=(series_class('f', index)) d=(pen.path()) fill=(series_color(index)) fill-opacity=(opacity) {}
     }
 }
 
@@ -177,7 +177,7 @@ fn discs(points: &[Point], index: usize, look: DotLook) -> Markup {
     }
     let stroke_opacity = if opacity < 1.0 { Some(opacity) } else { None };
     html! {
-        path class=(class('s', index)) d=(pen.path()) fill="none" stroke=(color(index))
+        path class=(series_class('s', index)) d=(pen.path()) fill="none" stroke=(series_color(index))
             stroke-width=(px(radius * 2.0)) stroke-linecap="round"
             stroke-opacity=[stroke_opacity] {}
     }
@@ -232,23 +232,23 @@ impl Outline {
     }
 }
 
-fn bars(series: &Series, index: usize, frame: &Frame, width: f64) -> Markup {
+fn bar_rects(series: &Series, index: usize, frame: &Frame, width: f64) -> Markup {
     html! {
         @for (x, y) in &series.points {
             @let left = frame.x(x - width / 2.0);
             @let right = frame.x(x + width / 2.0);
             @let top = frame.y(series.side, *y);
             // Pale, so that dots of other series stand out on them.
-            @let classes = format!("{} {}", class('f', index), class('s', index));
+            @let classes = format!("{} {}", series_class('f', index), series_class('s', index));
             rect class=(classes) x=(px(left)) y=(px(top)) width=(px(right - left))
-                height=(px(frame.bottom - top)) fill=(color(index)) fill-opacity="0.25"
-                stroke=(color(index)) stroke-width="1.6" {}
+                height=(px(frame.bottom - top)) fill=(series_color(index)) fill-opacity="0.25"
+                stroke=(series_color(index)) stroke-width="1.6" {}
         }
     }
 }
 
 /// A vertical line over the interval with short ends; invisible ones are skipped.
-fn error_bars(series: &Series, frame: &Frame) -> Markup {
+fn error_bars_path(series: &Series, frame: &Frame) -> Markup {
     let mut pen = Pen::default();
     for (index, (x, y)) in series.points.iter().enumerate() {
         let Some(half_width) = series.half_widths_95.get(index) else {

@@ -14,7 +14,7 @@ use frame::{
 };
 pub(crate) use frame::{Point, px};
 pub(crate) use marks::{COLORS, dashes, dot};
-use marks::{mark, sample};
+use marks::{legend_mark, series_marks};
 use maud::{Markup, html};
 pub(crate) use ratios::write_comparison;
 use std::io::{self, Write};
@@ -158,9 +158,9 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
     let mut order: Vec<usize> = (0..chart.shown_at_first()).collect();
     order.sort_by_key(|index| chart.series[*index].mark == SeriesMark::Line);
     html! {
-        (grid(frame))
+        (grid_markup(frame))
         (axis_names(chart, frame))
-        @for index in order { (mark(chart, index, frame)) }
+        @for index in order { (series_marks(chart, index, frame)) }
         (guide_lines(chart, frame))
         (guide_labels(chart, frame))
         rect.frame x=(frame.left) y=(frame.top) width=(frame.right - frame.left)
@@ -169,17 +169,17 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
 }
 
 /// Thin lines at the labels of the left and the horizontal axis, and the labels of all axes.
-fn grid(frame: &Frame) -> Markup {
-    let columns = uncrowded(frame);
+fn grid_markup(frame: &Frame) -> Markup {
+    let columns = ticks_with_room(frame);
     let left = Point::new(frame.left - 8.0, 4.0);
     let below = Point::new(0.0, frame.bottom + 17.0);
     let right = Point::new(frame.right + 8.0, 4.0);
     html! {
         path.grid d=(grid_path(&columns, frame)) stroke="#e4e7ec" {}
-        (labels("end", left, &labels_at_side(AxisSide::Left, frame)))
-        (labels("middle", below, &labels_below(&columns, frame)))
+        (label_group("end", left, &labels_at_side(AxisSide::Left, frame)))
+        (label_group("middle", below, &labels_below(&columns, frame)))
         @if let Some(range) = &frame.ranges.y_right {
-            (labels("start", right, &labels_at_side(AxisSide::Right, frame)))
+            (label_group("start", right, &labels_at_side(AxisSide::Right, frame)))
             @if !shares_lines(&frame.ranges) {
                 @for tick in &range.ticks {
                     @let y = frame.y(AxisSide::Right, *tick);
@@ -252,7 +252,7 @@ fn labels_below(columns: &[f64], frame: &Frame) -> Vec<AxisLabel> {
 }
 
 /// Draws the labels of an axis. Their attributes are written once, on the group.
-fn labels(anchor: &str, origin: Point, labels: &[AxisLabel]) -> Markup {
+fn label_group(anchor: &str, origin: Point, labels: &[AxisLabel]) -> Markup {
     let shift = format!("translate({} {})", px(origin.x), px(origin.y));
     html! {
         g.plain transform=(shift) text-anchor=(anchor) font-size=(LABEL.size)
@@ -266,7 +266,7 @@ fn labels(anchor: &str, origin: Point, labels: &[AxisLabel]) -> Markup {
 }
 
 /// The ticks whose labels do not overlap.
-fn uncrowded(frame: &Frame) -> Vec<f64> {
+fn ticks_with_room(frame: &Frame) -> Vec<f64> {
     let range = &frame.ranges.x;
     let mut free_from = f64::NEG_INFINITY;
     let mut uncrowded = Vec::new();
@@ -313,10 +313,10 @@ fn guide_lines(chart: &Chart, frame: &Frame) -> Markup {
             pen.line(Point::new(frame.left, y), Point::new(frame.right, y));
         }
     }
-    dashed(pen)
+    dashed_path(pen)
 }
 
-fn dashed(pen: Pen) -> Markup {
+fn dashed_path(pen: Pen) -> Markup {
     let path = pen.path();
     html! {
         @if !path.is_empty() {
@@ -386,7 +386,7 @@ fn level_labels(names: &str, baseline: f64, frame: &Frame) -> Markup {
         Point::new(end, middle),
     );
     html! {
-        (dashed(pen))
+        (dashed_path(pen))
         (text(Point::new(frame.right, baseline), "end", LABEL, &names))
     }
 }
@@ -414,7 +414,7 @@ fn draw_legend(chart: &Chart, room: f64, corner: Point) -> Drawn {
         let mark_start = Point::new(left, middle);
         let name_start = Point::new(left + LEGEND_SAMPLE, middle + 4.5);
         entries.push(html! {
-            (sample(chart, index, mark_start, LEGEND_SAMPLE - 8.0))
+            (legend_mark(chart, index, mark_start, LEGEND_SAMPLE - 8.0))
             (text(name_start, "start", LEGEND, &name))
         });
         taken += width;

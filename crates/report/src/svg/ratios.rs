@@ -2,9 +2,9 @@
 
 use super::frame::{EDGE, Font, Picture, Point, Tone, WIDTH, line, px, text};
 use crate::describe::comparison::{
-    MetricDetail, change_text, figure_name, interval_text, is_shown, letter, place, reach,
-    sides_text, subject_text,
+    MetricDetail, figure_name, is_shown, letter, sides_text, subject_text,
 };
+use crate::describe::ratio::{change_text, interval_text, scale_place, scale_reach};
 use diskproof_model::comparison::{Comparison, MetricComparison, Ratio, Verdict};
 use maud::{Markup, html};
 use std::io::{self, Write};
@@ -34,16 +34,16 @@ pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> 
     for (index, candidate) in comparison.candidates.iter().enumerate() {
         rows.push(text_from(EDGE, top, SUMMARY, &candidate.summary));
         top += ROW;
-        rows.push(heading(top, &letter(index)));
+        rows.push(heading_row(top, &letter(index)));
         top += ROW;
         let metrics: Vec<&MetricComparison> = candidate
             .metrics
             .iter()
             .filter(|metric| is_shown(metric, MetricDetail::Independent, candidate))
             .collect();
-        let scale_reach = reach(&metrics, comparison.margin);
+        let scale_reach = scale_reach(&metrics, comparison.margin);
         for metric in &metrics {
-            rows.push(row(metric, top, scale_reach));
+            rows.push(metric_row(metric, top, scale_reach));
             top += ROW;
         }
         top += ROW;
@@ -66,7 +66,7 @@ fn text_up_to(right: f64, y: f64, font: Font, content: &str) -> Markup {
     text(Point::new(right, y), "end", font, content)
 }
 
-fn heading(top: f64, letter: &str) -> Markup {
+fn heading_row(top: f64, letter: &str) -> Markup {
     let middle = Point::new(MIDDLE_PLOT, top);
     html! {
         (text_up_to(RIGHT_A, top, HEADING, "A"))
@@ -76,7 +76,7 @@ fn heading(top: f64, letter: &str) -> Markup {
     }
 }
 
-fn row(metric: &MetricComparison, top: f64, reach: f64) -> Markup {
+fn metric_row(metric: &MetricComparison, top: f64, reach: f64) -> Markup {
     let name = format!("{} {}", subject_text(metric), figure_name(metric));
     let change = metric.ratio.map(change_text).unwrap_or_default();
     let [a, b] = sides_text(metric);
@@ -85,12 +85,12 @@ fn row(metric: &MetricComparison, top: f64, reach: f64) -> Markup {
         (text_up_to(RIGHT_A, top, FIGURE, &a))
         (text_up_to(RIGHT_B, top, FIGURE, &b))
         (text_up_to(RIGHT_CHANGE, top, CHANGE, &change))
-        @if let Some(ratio) = metric.ratio { (interval(metric, ratio, top - 4.0, reach)) }
+        @if let Some(ratio) = metric.ratio { (interval_markup(metric, ratio, top - 4.0, reach)) }
         (text_from(LEFT_VERDICT, top, FIGURE, metric.verdict.as_str()))
     }
 }
 
-fn interval(metric: &MetricComparison, ratio: Ratio, y: f64, reach: f64) -> Markup {
+fn interval_markup(metric: &MetricComparison, ratio: Ratio, y: f64, reach: f64) -> Markup {
     let low = x_of_ratio(ratio.low_95, reach);
     let high = x_of_ratio(ratio.high_95.unwrap_or(f64::MAX), reach);
     let equal = x_of_ratio(1.0, reach);
@@ -110,5 +110,5 @@ fn interval(metric: &MetricComparison, ratio: Ratio, y: f64, reach: f64) -> Mark
 }
 
 fn x_of_ratio(ratio: f64, reach: f64) -> f64 {
-    MIDDLE_PLOT + place(ratio, reach) * (RIGHT_PLOT - MIDDLE_PLOT)
+    MIDDLE_PLOT + scale_place(ratio, reach) * (RIGHT_PLOT - MIDDLE_PLOT)
 }

@@ -30,7 +30,7 @@ pub(super) fn write_blocks(page: &mut Page<'_>, record: Option<&Record>, blocks:
             Block::Fact(fact) => {
                 let label = fact.tone.of(&fact.label);
                 let text = TextStyle::Plain.of(&fact.text);
-                page.entry(label, indent(blocks, index), text);
+                page.entry(label, fact_indent(blocks, index), text);
             }
             Block::Table(table) => write_grid(page, table),
             Block::Finding(finding) => write_finding(page, finding),
@@ -60,7 +60,7 @@ fn begins_group(before: Option<&Block>, block: &Block) -> bool {
 }
 
 /// The indent of a fact's text. Consecutive facts have a common one.
-fn indent(blocks: &[Block], index: usize) -> usize {
+fn fact_indent(blocks: &[Block], index: usize) -> usize {
     let mut indent = INDENT;
     for fact in facts_around(blocks, index) {
         let width = columns(&fact.label) + 2;
@@ -91,7 +91,7 @@ fn leading_facts<'b>(blocks: impl Iterator<Item = &'b Block>) -> Vec<&'b Fact> {
 }
 
 fn write_finding(page: &mut Page<'_>, finding: &Finding) {
-    let tone = crate::describe::findings::tone(finding.severity);
+    let tone = crate::describe::findings::severity_tone(finding.severity);
     let heading = match &finding.title {
         Some(title) => format!("{title} ({})", finding.code),
         None => finding.code.clone(),

@@ -39,7 +39,7 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) {
     let height = (width / COLUMNS_PER_ROW).clamp(*ROWS.start(), *ROWS.end());
     let mut canvas = Canvas::new(width, height);
     canvas.draw(chart, &ranges);
-    page.text(TextStyle::Dim.of(legend(chart)));
+    page.text(TextStyle::Dim.of(legend_text(chart)));
     write_units(page, chart, left, width);
     let left_labels = row_labels(&ranges.y, height);
     let right_labels = ranges
@@ -80,7 +80,7 @@ fn widest_label(range: &Range) -> usize {
 }
 
 /// The names of all series, each with its mark.
-fn legend(chart: &Chart) -> String {
+fn legend_text(chart: &Chart) -> String {
     let mut points = POINTS.iter().cycle();
     let mut has_extremes = false;
     let mut names = Vec::new();

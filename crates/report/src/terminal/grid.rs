@@ -48,7 +48,7 @@ impl<'t> Grid<'t> {
         }
         let mut grid = Self {
             columns,
-            lines: table.rows.iter().map(|row| line(row, &used)).collect(),
+            lines: table.rows.iter().map(|row| grid_line(row, &used)).collect(),
             graphs: "",
         };
         for (index, column) in table.columns.iter().enumerate() {
@@ -94,7 +94,7 @@ impl<'t> Grid<'t> {
                 .collect();
             let mut rows = vec![self.names(&shown)];
             for line in &self.lines {
-                rows.push(texts(line, &shown));
+                rows.push(shown_texts(line, &shown));
             }
             if let Some(columns) = Columns::fit(&aligns, &rows, width) {
                 return Some(Fitted { shown, columns });
@@ -135,7 +135,7 @@ impl<'t> Grid<'t> {
         for (line, graph) in self.lines.iter().zip(&graphs) {
             write_title(page, line.group);
             let tones: Vec<TextStyle> = shown.iter().map(|index| line.cells[*index].tone).collect();
-            write_line(page, columns, &texts(line, shown), &tones, graph);
+            write_line(page, columns, &shown_texts(line, shown), &tones, graph);
         }
     }
 
@@ -189,8 +189,8 @@ impl<'t> Grid<'t> {
     fn write_titled(&self, page: &mut Page<'_>, naming: usize) {
         for line in &self.lines {
             let (names, rest) = line.cells.split_at(naming.min(line.cells.len()));
-            page.text(TextStyle::Bold.of(filled(names).join(" ")));
-            let text = line.cells[0].tone.of(filled(rest).join(" · "));
+            page.text(TextStyle::Bold.of(nonempty_texts(names).join(" ")));
+            let text = line.cells[0].tone.of(nonempty_texts(rest).join(" · "));
             page.entry(TextStyle::Plain.of(""), INDENT, text);
         }
     }
@@ -243,7 +243,7 @@ fn has_courses(table: &Table, index: usize) -> bool {
 }
 
 /// The texts of cells that are not empty.
-fn filled<'t>(cells: &'t [StyledText<'_>]) -> Vec<&'t str> {
+fn nonempty_texts<'t>(cells: &'t [StyledText<'_>]) -> Vec<&'t str> {
     cells
         .iter()
         .map(|cell| &*cell.text)
@@ -251,10 +251,10 @@ fn filled<'t>(cells: &'t [StyledText<'_>]) -> Vec<&'t str> {
         .collect()
 }
 
-fn line<'t>(row: &'t TableRow, used: &[usize]) -> Line<'t> {
+fn grid_line<'t>(row: &'t TableRow, used: &[usize]) -> Line<'t> {
     let cells = used
         .iter()
-        .map(|index| styled(&row.cells[*index], row.tone))
+        .map(|index| styled_text(&row.cells[*index], row.tone))
         .collect();
     let mut course: &[f64] = &[];
     for cell in &row.cells {
@@ -271,14 +271,14 @@ fn line<'t>(row: &'t TableRow, used: &[usize]) -> Line<'t> {
 }
 
 /// The text of a cell in its own style, or in that of its row.
-fn styled(cell: &Cell, row_tone: TextStyle) -> StyledText<'_> {
+fn styled_text(cell: &Cell, row_tone: TextStyle) -> StyledText<'_> {
     match cell.tone {
-        TextStyle::Plain => row_tone.of(shaded(cell)),
-        tone => tone.of(shaded(cell)),
+        TextStyle::Plain => row_tone.of(shaded_text(cell)),
+        tone => tone.of(shaded_text(cell)),
     }
 }
 
-fn texts(line: &Line<'_>, shown: &[usize]) -> Vec<String> {
+fn shown_texts(line: &Line<'_>, shown: &[usize]) -> Vec<String> {
     shown
         .iter()
         .map(|index| line.cells[*index].text.to_string())
@@ -286,7 +286,7 @@ fn texts(line: &Line<'_>, shown: &[usize]) -> Vec<String> {
 }
 
 /// The text of a cell after its shade.
-fn shaded(cell: &Cell) -> Cow<'_, str> {
+fn shaded_text(cell: &Cell) -> Cow<'_, str> {
     let Mark::Heat(share) = cell.mark else {
         return Cow::from(&cell.text);
     };
@@ -403,7 +403,7 @@ impl Columns {
     }
 
     /// A row as one line, without spaces at its end.
-    pub(super) fn line(&self, row: &[String]) -> String {
+    pub(super) fn padded_line(&self, row: &[String]) -> String {
         let mut line = self.cells(row).concat();
         line.truncate(line.trim_end().len());
         line
@@ -479,7 +479,8 @@ mod tests {
             (8, None),
         ] {
             let table = Columns::fit(&[Align::Left, Align::Right], &rows, width);
-            let lines = table.map(|table| [table.line(&rows[0]), table.line(&rows[1])]);
+            let lines =
+                table.map(|table| [table.padded_line(&rows[0]), table.padded_line(&rows[1])]);
             assert_eq!(lines, expected.map(|lines| lines.map(str::to_owned)));
         }
     }

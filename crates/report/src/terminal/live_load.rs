@@ -69,7 +69,7 @@ pub fn write_live_load(load: &LiveLoad, style: &Style, out: &mut dyn Write) -> i
     }
     if load.rates.len() > 1 {
         page.blank();
-        write_graph(page, &chart(&load.rates));
+        write_graph(page, &rate_chart(&load.rates));
     }
     page.finish()
 }
@@ -102,7 +102,7 @@ fn rate_text(load: &LiveLoad) -> String {
 }
 
 /// The rate over time from zero, so that a fall has its true size.
-fn chart(rates: &[RateAt]) -> Chart {
+fn rate_chart(rates: &[RateAt]) -> Chart {
     let last_s = match rates.last() {
         Some(last) => last.at_ns as f64 / SECOND_NS,
         None => 0.0,

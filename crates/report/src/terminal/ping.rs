@@ -2,7 +2,7 @@
 
 use super::grid::Columns;
 use super::sparkline::{bar, log_share};
-use crate::describe::ping::{errors, mean_text, percentiles, shown_ops, title};
+use crate::describe::ping::{errors_text, mean_text, percentiles_text, shown_ops, title_text};
 use crate::labels;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
@@ -232,8 +232,8 @@ impl TargetName {
 /// Writes what the requests to a target add up to.
 pub(super) fn write_ping(page: &mut Page<'_>, measurement: &Row, ping: &PingFigures) {
     for (kind, op) in shown_ops(measurement) {
-        page.text(TextStyle::Bold.of(title(measurement, kind, op)));
-        let failures = errors(measurement, kind, op);
+        page.text(TextStyle::Bold.of(title_text(measurement, kind, op)));
+        let failures = errors_text(measurement, kind, op);
         if !failures.is_empty() {
             write_indented(page, TextStyle::Error, &format!("failed: {failures}"));
         }
@@ -241,7 +241,11 @@ pub(super) fn write_ping(page: &mut Page<'_>, measurement: &Row, ping: &PingFigu
             && op.data.count > 0
         {
             write_indented(page, TextStyle::Plain, &mean_text(op.data.count, latency));
-            write_indented(page, TextStyle::Plain, &percentiles(&op.figures.latency));
+            write_indented(
+                page,
+                TextStyle::Plain,
+                &percentiles_text(&op.figures.latency),
+            );
             let alone = match ping.awake() {
                 Some(point) => &point.mean,
                 None => &latency.mean,
@@ -337,7 +341,7 @@ fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
         next_bin = Some(bin + 1);
         let share = *count as f64 / most as f64;
         page.pieces(&[
-            TextStyle::Plain.of(format!("{indent}{}  ", table.line(row))),
+            TextStyle::Plain.of(format!("{indent}{}  ", table.padded_line(row))),
             TextStyle::Note.of(bar(share, bar_columns)),
         ]);
     }
@@ -380,9 +384,9 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingFigures) {
     let ends = (1e3, longest_ns as f64);
     let room = page.width().saturating_sub(table.total() + 2);
     let bar_columns = room.min(HISTOGRAM_COLUMNS_MAX);
-    page.unbroken(TextStyle::Dim.of(table.line(&lines[0])));
+    page.unbroken(TextStyle::Dim.of(table.padded_line(&lines[0])));
     for (point, row) in ping.after_idle.iter().zip(&lines[1..]) {
-        let line = table.line(row);
+        let line = table.padded_line(row);
         let pad = " ".repeat((table.total() + 2).saturating_sub(columns(&line)));
         let style = match point.slow {
             0 => TextStyle::Plain,

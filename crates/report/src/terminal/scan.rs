@@ -1,7 +1,7 @@
 //! The result of a scan: the map, and the slow and unreadable places.
 
-use super::sparkline::{parts, worst_line};
-use crate::describe::surface::{place, reach};
+use super::sparkline::{even_parts, worst_sparkline};
+use crate::describe::surface::{place_text, scan_reach_text};
 use crate::page::{INDENT, Page, StyledText, TextStyle};
 use diskproof_model::surface::Scan;
 use diskproof_model::units::{counted, format_bytes, format_latency};
@@ -16,7 +16,7 @@ pub(super) fn write_scan(page: &mut Page<'_>, scan: &Scan, span_start_bytes: u64
         "{} of {} read, {}; median {}, {} slow (from {}), {} unreadable",
         counted(scan.blocks, "block"),
         format_bytes(u64::from(scan.block_bytes)),
-        reach(scan, span_start_bytes),
+        scan_reach_text(scan, span_start_bytes),
         format_latency(scan.latency_p50_ns),
         scan.slow_blocks,
         format_latency(scan.slow_from_ns),
@@ -61,10 +61,10 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) {
     let indent = " ".repeat(INDENT - "map".len());
     page.pieces(&[
         TextStyle::Dim.of(format!("map{indent}")),
-        TextStyle::Plain.of(worst_line(&latencies, width)),
+        TextStyle::Plain.of(worst_sparkline(&latencies, width)),
     ]);
     let mut marks = String::new();
-    for cells in parts(&scan.map, width) {
+    for cells in even_parts(&scan.map, width) {
         let has_errors = cells.iter().any(|cell| cell.errors > 0);
         marks.push(if has_errors { '!' } else { ' ' });
     }
@@ -88,7 +88,7 @@ fn write_places(
 ) {
     let mut shown = 0;
     for listed in places.take(PLACES_SHOWN) {
-        let position = place(listed.offset_bytes);
+        let position = place_text(listed.offset_bytes);
         let text = format!("LBA {}, {position}: {}", listed.lba, listed.what);
         page.entry(label, INDENT, TextStyle::Plain.of(text));
         label = TextStyle::Plain.of("");

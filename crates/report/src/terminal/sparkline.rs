@@ -9,14 +9,14 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// of its part. Empty without values.
 pub(super) fn sparkline(values: &[f64], width: usize) -> String {
     let mut means = Vec::new();
-    for part in parts(values, width) {
+    for part in even_parts(values, width) {
         means.push(part.iter().sum::<f64>() / part.len() as f64);
     }
-    bars(&means)
+    bar_characters(&means)
 }
 
 /// The values in at most `width` parts of about the same length.
-pub(super) fn parts<T>(values: &[T], width: usize) -> impl Iterator<Item = &[T]> {
+pub(super) fn even_parts<T>(values: &[T], width: usize) -> impl Iterator<Item = &[T]> {
     let count = values.len().min(width);
     (0..count).map(move |index| {
         let start = index * values.len() / count;
@@ -27,30 +27,30 @@ pub(super) fn parts<T>(values: &[T], width: usize) -> impl Iterator<Item = &[T]>
 
 /// Draws like [`sparkline`], but each bar is the largest of its part, on a logarithmic scale. For
 /// latencies, whose longest values are rare but important.
-pub(super) fn worst_line(values: &[f64], width: usize) -> String {
-    let mut worst: Vec<f64> = parts(values, width).map(longest).collect();
+pub(super) fn worst_sparkline(values: &[f64], width: usize) -> String {
+    let mut worst: Vec<f64> = even_parts(values, width).map(largest_or_zero).collect();
     let mut least = f64::INFINITY;
     for value in &worst {
         if *value > 0.0 {
             least = least.min(*value);
         }
     }
-    let high = longest(&worst).max(least * 4.0);
+    let high = largest_or_zero(&worst).max(least * 4.0);
     let scale = Range::new(Scale::Log, least / 2.0, high, Vec::new());
     for value in &mut worst {
         if *value > 0.0 {
             *value = scale.place(*value);
         }
     }
-    bars(&worst)
+    bar_characters(&worst)
 }
 
 /// The largest value, or 0.
-fn longest(values: &[f64]) -> f64 {
+fn largest_or_zero(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-fn bars(values: &[f64]) -> String {
+fn bar_characters(values: &[f64]) -> String {
     let mut largest = 0.0_f64;
     for value in values {
         if value.is_finite() {
@@ -112,9 +112,9 @@ mod tests {
 
     #[test]
     fn worst_line_keeps_the_largest_of_each_part() {
-        assert_eq!(worst_line(&[1.0, 1.0, 1.0, 100.0, 1.0, 1.0], 3), "▂█▂");
-        assert_eq!(worst_line(&[], 3), "");
-        assert_eq!(worst_line(&[0.0], 3), " ");
+        assert_eq!(worst_sparkline(&[1.0, 1.0, 1.0, 100.0, 1.0, 1.0], 3), "▂█▂");
+        assert_eq!(worst_sparkline(&[], 3), "");
+        assert_eq!(worst_sparkline(&[0.0], 3), " ");
     }
 
     #[test]

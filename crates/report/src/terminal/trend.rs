@@ -2,7 +2,8 @@
 
 use super::blocks::write_blocks;
 use super::sparkline::bar;
-use crate::describe::run::{run_id, start_text, third_digit};
+use crate::describe::run::{short_run_id, start_text};
+use crate::labels::third_digit_unit;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow};
@@ -17,7 +18,7 @@ const BAR: usize = 20;
 /// Writes each figure with its runs.
 pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
-    let tables: Vec<Block> = trends.iter().flat_map(blocks).collect();
+    let tables: Vec<Block> = trends.iter().flat_map(trend_blocks).collect();
     write_blocks(page, None, &tables);
     if !trends.is_empty() {
         page.blank();
@@ -29,7 +30,7 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
     page.finish()
 }
 
-fn blocks(trend: &Trend) -> [Block; 2] {
+fn trend_blocks(trend: &Trend) -> [Block; 2] {
     let mut largest = 0.0_f64;
     for point in &trend.points {
         largest = largest.max(point.value);
@@ -68,9 +69,9 @@ fn point_row(point: &TrendPoint, unit: &str, largest: f64) -> TableRow {
     let started = start_text(&point.started);
     let cells = vec![
         started.trim_end_matches(" UTC").to_owned(),
-        run_id(&point.run_id),
+        short_run_id(&point.run_id),
         // Three digits, so that the changes agree with what is printed.
-        figure_text(point.value, Some(third_digit(point.value)), unit),
+        figure_text(point.value, Some(third_digit_unit(point.value)), unit),
         format!("{:BAR$}", bar(point.value / largest, BAR)),
         remark,
     ];

@@ -3,7 +3,7 @@
 
 use super::grid::Columns;
 use crate::describe::observed::capacity_text;
-use crate::describe::server::{explained_text, rates_text, table};
+use crate::describe::server::{explained_text, processes_table, rates_text};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use crate::text::{clean, glue, joined};
@@ -114,7 +114,7 @@ pub fn write_watch_step(
         page.unbroken(TextStyle::Dim.of(format!("{time:>5} no requests")));
     }
     for device in shown {
-        let line = step_line(&cells(&time, device));
+        let line = step_line(&device_cells(&time, device));
         page.unbroken(TextStyle::Plain.of(line));
         time.clear();
         if let Some(text) = threads_text(device) {
@@ -131,13 +131,13 @@ pub fn write_watch_step(
     page.finish()
 }
 
-fn cells(time: &str, device: &DeviceStep) -> [String; 11] {
+fn device_cells(time: &str, device: &DeviceStep) -> [String; 11] {
     let load = match device.load_share {
         Some(share) => format!("{:.0}%", share * 100.0),
         None => String::new(),
     };
-    let [reads, read_rate, read_ms] = direction(&device.read);
-    let [writes, write_rate, write_ms] = direction(&device.write);
+    let [reads, read_rate, read_ms] = direction_cells(&device.read);
+    let [writes, write_rate, write_ms] = direction_cells(&device.write);
     [
         time.to_owned(),
         device.name.clone(),
@@ -147,7 +147,7 @@ fn cells(time: &str, device: &DeviceStep) -> [String; 11] {
         writes,
         write_rate,
         write_ms,
-        short(device.depth),
+        short_number(device.depth),
         seeks_text(device.seeks),
         load,
     ]
@@ -164,27 +164,27 @@ fn seeks_text(seeks: Option<SeekShare>) -> String {
     }
 }
 
-fn direction(step: &DirectionStep) -> [String; 3] {
+fn direction_cells(step: &DirectionStep) -> [String; 3] {
     if step.ops == 0 {
         return ["0".to_owned(), "0".to_owned(), String::new()];
     }
     [
-        short(step.iops),
-        short(step.bytes_per_second / 1e6),
-        milliseconds(step.latency_ns),
+        short_number(step.iops),
+        short_number(step.bytes_per_second / 1e6),
+        milliseconds_text(step.latency_ns),
     ]
 }
 
-fn milliseconds(ns: Option<f64>) -> String {
+fn milliseconds_text(ns: Option<f64>) -> String {
     match ns {
         Some(ns) if ns / 1e6 < 10.0 => format!("{:.2}", ns / 1e6),
-        Some(ns) => short(ns / 1e6),
+        Some(ns) => short_number(ns / 1e6),
         None => String::new(),
     }
 }
 
 /// At most six characters: `0.4`, `12.3`, `1234`, `123k`.
-fn short(value: f64) -> String {
+fn short_number(value: f64) -> String {
     match value {
         value if value < 99.95 => format!("{value:.1}"),
         value if value < 99_999.5 => format!("{value:.0}"),
@@ -265,7 +265,7 @@ fn write_server_step(page: &mut Page<'_>, view: &ServerView) {
             let text = format!("PostgreSQL: {next}: {reason}");
             write_indented(page, TextStyle::Warning, &text);
         }
-        ServerView::Step(step) => write_rates(page, step),
+        ServerView::Step(step) => write_server_rates(page, step),
     }
 }
 
@@ -274,7 +274,7 @@ fn write_indented(page: &mut Page<'_>, style: TextStyle, text: &str) {
     page.entry(style.of(""), INDENT.len(), style.of(clean(text)));
 }
 
-fn write_rates(page: &mut Page<'_>, step: &ServerStep) {
+fn write_server_rates(page: &mut Page<'_>, step: &ServerStep) {
     if let Some(load) = &step.explained {
         let time = glue(&format_duration(load.wall_ns));
         let text = format!("{} ({time})", explained_text(load));
@@ -283,7 +283,7 @@ fn write_rates(page: &mut Page<'_>, step: &ServerStep) {
     let rates = rates_text(&step.counters, step.length_ns);
     page.unbroken(TextStyle::Dim.of(format!("{INDENT}server {rates}")));
     let busiest = step.counters.io.iter().filter(|io| io.bytes() > 0);
-    let rows = table(busiest.take(STEP_ROWS_MAX), step.length_ns);
+    let rows = processes_table(busiest.take(STEP_ROWS_MAX), step.length_ns);
     let width = page.width().saturating_sub(INDENT.len());
     for line in table_lines(&rows, width) {
         page.unbroken(TextStyle::Dim.of(format!("{INDENT}{line}")));
@@ -306,7 +306,7 @@ fn table_lines(table: &Table, width: usize) -> Vec<String> {
         lines.push(row.cells.iter().map(|cell| cell.text.clone()).collect());
     }
     match Columns::fit(&aligns, &lines, width) {
-        Some(fitted) => lines.iter().map(|line| fitted.line(line)).collect(),
+        Some(fitted) => lines.iter().map(|line| fitted.padded_line(line)).collect(),
         None => Vec::new(),
     }
 }
