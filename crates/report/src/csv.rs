@@ -1,16 +1,18 @@
-//! A record as CSV: one self-contained row for each figure. Quoted as in RFC 4180, but with Unix
-//! line ends, which every reader accepts, while many Unix tools mishandle CR LF.
+//! A record, a comparison or a fleet as CSV: one self-contained row for each figure. Quoted as in
+//! RFC 4180, but with Unix line ends, which every reader accepts, while many Unix tools mishandle
+//! CR LF.
 
-use crate::describe::fleet::{figures as figures_of_fleet, median_of};
+use crate::describe::fleet::{FleetFigure, figures as figures_of_fleet, median_of};
 use crate::text::clean;
 use diskproof_model::comparison::{Comparison, MetricComparison};
 use diskproof_model::figure::{Figure, figures, points};
-use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue, TestedDisk};
+use diskproof_model::fleet::{FleetRecord, TestedDisk};
 use diskproof_model::fleet_sum::{FleetSum, WorkloadSum};
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::units::counted;
 use std::io::{self, Write};
 
+/// Columns of the file of a record. New ones go to the end: readers count them.
 const HEADING: &str = "run_id,started,host,target,model,serial,workload,op,metric,value,\
                        half_width_95,n,unit,offset_bytes,distance_bytes,time_s,together_with";
 
@@ -76,6 +78,7 @@ fn finite_cell(value: Option<f64>) -> String {
     number_cell(value.filter(|value| value.is_finite()))
 }
 
+/// Columns of the file of a comparison.
 const COMPARISON_HEADING: &str = "a,b,metric,unit,a_value,a_half_width_95,b_value,\
                                   b_half_width_95,ratio,ratio_low_95,ratio_high_95,\
                                   change_percent,verdict";
@@ -114,6 +117,8 @@ fn comparison_row(label_a: &str, label_b: &str, metric: &MetricComparison) -> St
     .join(",")
 }
 
+/// Columns of the file of a fleet. The rows of figures, of tested disks and of the sum each fill
+/// some of them.
 const FLEET_HEADING: &str = "disk,host,rank,target,serial,model,state,workload,metric,unit,value,\
                              error,median,speed,t,p_value,p_adjusted,reason,\
                              half_width_95,slots,overlap";
@@ -122,8 +127,8 @@ const FLEET_HEADING: &str = "disk,host,rank,target,serial,model,state,workload,m
 /// the hosts. The state of the latter is `sum`.
 pub(crate) fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{FLEET_HEADING}")?;
-    for (row, value, metric) in figures_of_fleet(fleet) {
-        writeln!(out, "{}", fleet_row(fleet, row, value, metric))?;
+    for figure in figures_of_fleet(fleet) {
+        writeln!(out, "{}", fleet_row(fleet, &figure))?;
     }
     for disk in &fleet.tested {
         for row in tested_rows(disk) {
@@ -156,21 +161,21 @@ fn tested_rows(disk: &TestedDisk) -> Vec<String> {
         if value.is_none() {
             continue;
         }
-        let mut cells = vec![String::new(); FLEET_HEADING.split(',').count()];
-        cells[0] = text_cell(&disk.name);
-        cells[1] = text_cell(&disk.host);
-        cells[2] = number_cell(disk.rank);
-        cells[3] = text_cell(&disk.target);
-        cells[4] = text_cell(&disk.serials.join("; "));
-        cells[5] = text_cell(&disk.model);
-        cells[6] = disk.verdict.as_str().to_owned();
-        cells[7] = "accept".to_owned();
-        cells[8] = metric.to_owned();
-        cells[9] = unit.to_owned();
-        cells[10] = finite_cell(value);
-        cells[13] = finite_cell(disk.slower);
-        cells[17] = text_cell(&disk.answer);
-        rows.push(cells.join(","));
+        rows.push(fleet_line(&[
+            ("disk", text_cell(&disk.name)),
+            ("host", text_cell(&disk.host)),
+            ("rank", number_cell(disk.rank)),
+            ("target", text_cell(&disk.target)),
+            ("serial", text_cell(&disk.serials.join("; "))),
+            ("model", text_cell(&disk.model)),
+            ("state", disk.verdict.as_str().to_owned()),
+            ("workload", "accept".to_owned()),
+            ("metric", metric.to_owned()),
+            ("unit", unit.to_owned()),
+            ("value", finite_cell(value)),
+            ("speed", finite_cell(disk.slower)),
+            ("reason", text_cell(&disk.answer)),
+        ]));
     }
     rows
 }
@@ -201,26 +206,39 @@ fn sum_rows(sum: &FleetSum, workload: &WorkloadSum) -> Vec<String> {
 
 fn sum_row(sum: &FleetSum, workload: &WorkloadSum, metric: &str, figure: &Estimate) -> String {
     let hosts = counted(sum.members.len() as u64, "host");
-    let mut cells = vec![String::new(); FLEET_HEADING.split(',').count()];
-    cells[0] = text_cell(&format!("{hosts} together"));
-    cells[6] = "sum".to_owned();
-    cells[7] = text_cell(&workload.workload);
-    cells[8] = text_cell(metric);
-    cells[9] = text_cell(&figure.unit);
-    cells[10] = finite_cell(Some(figure.value));
-    cells[18] = finite_cell(figure.half_width_95);
-    cells[19] = workload.slots.to_string();
-    cells[20] = finite_cell(Some(workload.overlap));
-    cells.join(",")
+    fleet_line(&[
+        ("disk", text_cell(&format!("{hosts} together"))),
+        ("state", "sum".to_owned()),
+        ("workload", text_cell(&workload.workload)),
+        ("metric", text_cell(metric)),
+        ("unit", text_cell(&figure.unit)),
+        ("value", finite_cell(Some(figure.value))),
+        ("half_width_95", finite_cell(figure.half_width_95)),
+        ("slots", workload.slots.to_string()),
+        ("overlap", finite_cell(Some(workload.overlap))),
+    ])
 }
 
-fn fleet_row(
-    fleet: &FleetRecord,
-    row: &FleetRow,
-    value: &FleetValue,
-    metric: &FleetMetric,
-) -> String {
-    let model = row.group.and_then(|group| fleet.groups.get(group));
+/// Joins the cells of a row in the order of [`FLEET_HEADING`]. Each cell has the name of its
+/// column; a column without a cell is empty.
+fn fleet_line(named_cells: &[(&str, String)]) -> String {
+    let mut line = Vec::new();
+    for column in FLEET_HEADING.split(',') {
+        let cell = named_cells.iter().find(|(name, _)| *name == column);
+        line.push(match cell {
+            Some((_, text)) => text.as_str(),
+            None => "",
+        });
+    }
+    line.join(",")
+}
+
+fn fleet_row(fleet: &FleetRecord, figure: &FleetFigure<'_>) -> String {
+    let FleetFigure { row, value, metric } = figure;
+    let model = match row.group.and_then(|group| fleet.groups.get(group)) {
+        Some(group) => group.model.as_str(),
+        None => "",
+    };
     let distance = value.distance;
     let mut reasons: Vec<&str> = row
         .reasons
@@ -230,34 +248,38 @@ fn fleet_row(
     if let Some(not_judged) = &value.not_judged {
         reasons.insert(0, &not_judged.why);
     }
-    [
-        text_cell(&row.name),
-        text_cell(&row.host),
-        number_cell(row.rank),
-        text_cell(&row.target),
-        text_cell(&row.serials.join("; ")),
-        text_cell(model.map_or("", |group| group.model.as_str())),
-        text_cell(value.state.as_str()),
-        text_cell(&metric.subject),
-        text_cell(&metric.metric),
-        text_cell(&metric.unit),
-        finite_cell(Some(value.value)),
-        finite_cell(Some(value.error * value.value)),
-        finite_cell(median_of(metric)),
-        finite_cell(distance.map(|distance| distance.speed)),
-        finite_cell(distance.map(|distance| distance.t)),
-        finite_cell(distance.map(|distance| distance.p_value)),
-        finite_cell(distance.map(|distance| distance.p_adjusted)),
-        text_cell(&reasons.join("; ")),
-        // Columns that only a sum has.
-        String::new(),
-        String::new(),
-        String::new(),
-    ]
-    .join(",")
+    fleet_line(&[
+        ("disk", text_cell(&row.name)),
+        ("host", text_cell(&row.host)),
+        ("rank", number_cell(row.rank)),
+        ("target", text_cell(&row.target)),
+        ("serial", text_cell(&row.serials.join("; "))),
+        ("model", text_cell(model)),
+        ("state", text_cell(value.state.as_str())),
+        ("workload", text_cell(&metric.subject)),
+        ("metric", text_cell(&metric.metric)),
+        ("unit", text_cell(&metric.unit)),
+        ("value", finite_cell(Some(value.value))),
+        ("error", finite_cell(Some(value.error * value.value))),
+        ("median", finite_cell(median_of(metric))),
+        (
+            "speed",
+            finite_cell(distance.map(|distance| distance.speed)),
+        ),
+        ("t", finite_cell(distance.map(|distance| distance.t))),
+        (
+            "p_value",
+            finite_cell(distance.map(|distance| distance.p_value)),
+        ),
+        (
+            "p_adjusted",
+            finite_cell(distance.map(|distance| distance.p_adjusted)),
+        ),
+        ("reason", text_cell(&reasons.join("; "))),
+    ])
 }
 
-/// A text as one cell. Spreadsheets run text that begins with these signs as a formula (CWE-1236);
+/// A text as a cell. Spreadsheets run text that begins with these signs as a formula (CWE-1236);
 /// an apostrophe prevents it.
 fn text_cell(text: &str) -> String {
     let mut cell = clean(text);

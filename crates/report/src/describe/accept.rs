@@ -11,10 +11,12 @@ use diskproof_model::units::{
     SECTOR_BYTES, format_bytes, format_duration, format_percent, format_throughput,
 };
 
-/// A page lists at most this many bad ranges.
-const RANGES: usize = 8;
-const RATES: &str = " | slowest part | average | fastest part";
-const BAD: &str = "wrong | from block | bytes | what came back";
+/// A page lists at most this many bad ranges. They show the pattern; the record has all.
+const RANGES_MAX: usize = 8;
+/// Columns of the table of rates.
+const RATE_COLUMNS: &str = " | slowest part | average | fastest part";
+/// Columns of the table of bad ranges.
+const RANGE_COLUMNS: &str = "wrong | from block | bytes | what came back";
 
 /// Describes a test that is still to run.
 pub(crate) fn plan_text(accept: &AcceptPlan) -> String {
@@ -29,7 +31,7 @@ pub(crate) fn plan_text(accept: &AcceptPlan) -> String {
     }
 }
 
-/// The result of a test.
+/// Describes the result of a test: what it did, what came back, the rates, then what is suspicious.
 pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
     let (data, figures) = (&accept.data, &accept.figures);
     let mut blocks = vec![
@@ -38,6 +40,14 @@ pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
         Block::fact("proof", proof_text(data)),
     ];
     blocks.extend(rates_table(figures));
+    blocks.extend(suspicion_facts(figures));
+    blocks.extend(bad_ranges_table(data));
+    blocks
+}
+
+/// A fall of the write rate, slow zones, and counters of the disk's health that rose.
+fn suspicion_facts(figures: &AcceptFigures) -> Vec<Block> {
+    let mut facts = Vec::new();
     if let Some(cliff) = &figures.cliff {
         let text = format!(
             "writes fell from {} to {} after {}",
@@ -45,7 +55,7 @@ pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
             format_throughput(cliff.behind),
             format_bytes(cliff.after_bytes)
         );
-        blocks.push(Block::fact("cliff", text));
+        facts.push(Block::fact("cliff", text));
     }
     for zone in &figures.slow_zones {
         let text = format!(
@@ -55,7 +65,7 @@ pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
             format_throughput(zone.bytes_per_second),
             format_throughput(zone.usual)
         );
-        blocks.push(Block::toned_fact(Tone::Warning, "slow zone", text));
+        facts.push(Block::toned_fact(Tone::Warning, "slow zone", text));
     }
     for change in &figures.health_changes {
         let text = format!(
@@ -65,10 +75,9 @@ pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
             change.before,
             change.after
         );
-        blocks.push(Block::toned_fact(Tone::Warning, "health", text));
+        facts.push(Block::toned_fact(Tone::Warning, "health", text));
     }
-    blocks.extend(bad_ranges_table(data));
-    blocks
+    facts
 }
 
 /// `every chunk of 1 MiB once, in random order; 256 MiB written and 256 MiB read in 3 s`
@@ -117,7 +126,7 @@ fn content_text(data: &AcceptMeasurement) -> String {
     }
 }
 
-/// Whether the disks' own counters confirm the reads of this run.
+/// Says whether the disks' own counters confirm the reads of this run.
 fn proof_text(data: &AcceptMeasurement) -> String {
     if let Some(why) = &data.device.unresolved {
         return format!("no counter of a disk confirms the reads ({why})");
@@ -143,7 +152,7 @@ fn rates_table(figures: &AcceptFigures) -> Option<Block> {
         return None;
     }
     let caption = "Transfer rate by position";
-    Some(Block::table(caption, RATES.split(" | "), rows))
+    Some(Block::table(caption, RATE_COLUMNS.split(" | "), rows))
 }
 
 fn rate_row(name: &str, rate: RateByPosition) -> Vec<String> {
@@ -155,7 +164,7 @@ fn rate_row(name: &str, rate: RateByPosition) -> Vec<String> {
     ]
 }
 
-/// Empty where the test was too short for parts.
+/// The rate of the slowest or fastest part. Empty where the test was too short for parts.
 fn part_rate_text(rate: Option<f64>) -> String {
     match rate {
         Some(rate) => format_throughput(rate),
@@ -178,7 +187,7 @@ fn bad_ranges_table(data: &AcceptMeasurement) -> Option<Block> {
         return None;
     }
     let mut rows = Vec::new();
-    for (number, range) in data.bad.iter().take(RANGES).enumerate() {
+    for (number, range) in data.bad.iter().take(RANGES_MAX).enumerate() {
         rows.push(vec![
             (number + 1).to_string(),
             format!("{:#x}", range.offset_bytes / SECTOR_BYTES),
@@ -188,7 +197,7 @@ fn bad_ranges_table(data: &AcceptMeasurement) -> Option<Block> {
     }
     Some(Block::table(
         "What came back wrong, at the lowest addresses",
-        BAD.split(" | "),
+        RANGE_COLUMNS.split(" | "),
         rows,
     ))
 }

@@ -1,4 +1,5 @@
-//! A comparison in words: letters of sides, names of metrics, ratios, what would decide.
+//! The whole page of a comparison: the sides and their differences, every metric with its ratio,
+//! and what would decide the open ones. describe/changes.rs has the short page.
 
 use super::ratio::{change_text, interval_text, longer_arm, percent_text, ratio_text, scale_reach};
 use super::run::start_text;
@@ -15,7 +16,16 @@ use diskproof_model::comparison::{
 use diskproof_model::digits::{digits_of, figure_to_digits, to_digits};
 use diskproof_model::units::{counted, format_duration, format_percent};
 
-/// Which metrics are shown.
+/// For a metric that needs more than this many times the length, no length is suggested; the text
+/// states this limit.
+const TIMES_MAX: f64 = 1000.0;
+/// A shorter measured time would print as 0 ms.
+const SHORTEST_NS: u64 = 1_000_000;
+/// The two figures of a row have at most this many digits, even where the printed change does not
+/// follow from them.
+const DIGITS_MAX: i32 = 6;
+
+/// The metrics that a page shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricDetail {
     /// Independent metrics: in a closed loop the mean latency and the other rate follow from the
@@ -25,8 +35,8 @@ pub enum MetricDetail {
     All,
 }
 
-/// The parts of a comparison below its summary: the sides, their differences, the metrics, what
-/// would decide open ones, the conditions to fail on.
+/// Describes a comparison below its summary: the sides, their differences, the metrics, what would
+/// decide open ones, the conditions to fail on.
 pub(crate) fn blocks(comparison: &Comparison, detail: MetricDetail) -> Vec<Block> {
     let mut blocks = side_facts("A", &comparison.baseline);
     for (index, candidate) in comparison.candidates.iter().enumerate() {
@@ -77,7 +87,7 @@ fn difference_blocks(letter: &str, candidate: &Candidate) -> Vec<Block> {
     ]
 }
 
-/// Every metric with its ratio, by workload.
+/// The shown metrics with their ratios, in a group for each workload.
 fn metrics_table(letter: &str, candidate: &Candidate, detail: MetricDetail, margin: f64) -> Table {
     let shown: Vec<&MetricComparison> = candidate
         .metrics
@@ -162,7 +172,7 @@ pub(crate) fn verdict_look(verdict: Verdict) -> (Tone, &'static str) {
     }
 }
 
-/// What would decide the open metrics. Metrics with the same answer share an entry.
+/// Says what would decide the open metrics. Metrics with the same answer share a line.
 fn open_metric_blocks(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
     let mut needs = Vec::new();
     for metric in &candidate.metrics {
@@ -178,7 +188,7 @@ fn open_metric_blocks(candidate: &Candidate, detail: MetricDetail) -> Vec<Block>
     Block::headed("what would decide", blocks)
 }
 
-/// The metrics that only one of the two sides has: a fact for each side.
+/// Names the metrics that only one of the two sides has: a fact for each side that has any.
 fn unmatched_facts(letter: &str, unmatched: &[Unmatched]) -> Vec<Block> {
     let mut facts = Vec::new();
     for (holder, name) in [(Holder::A, "A"), (Holder::B, letter)] {
@@ -231,12 +241,7 @@ fn legend_text(comparison: &Comparison) -> String {
     )
 }
 
-/// A measurement of more than this many times the length is not suggested.
-const TIMES_MAX: f64 = 1000.0;
-/// A shorter measured time would print as 0 ms.
-const SHORTEST_NS: u64 = 1_000_000;
-
-/// A run with the facts that identify it.
+/// `before · 2026-11-20 10:00 UTC · check /data · sda · db1`: the facts that identify a run.
 fn run_text(run: &RunReference) -> String {
     let request = format!("{} {}", run.verb, run.targets.join(", "));
     let mut facts = vec![
@@ -267,8 +272,9 @@ pub(crate) fn is_shown(
     if detail == MetricDetail::All || metric.headline {
         return true;
     }
-    let can_follow = is_rate(metric.figure) || metric.figure == Figure::Mean;
-    !can_follow || !has_rate_as_headline(candidate, metric)
+    // In a closed loop these figures follow from the headline if that is a rate.
+    let may_follow = is_rate(metric.figure) || metric.figure == Figure::Mean;
+    !may_follow || !has_rate_as_headline(candidate, metric)
 }
 
 fn is_rate(figure: Figure) -> bool {
@@ -309,9 +315,6 @@ pub(crate) fn figure_name(metric: &MetricComparison) -> String {
     }
 }
 
-/// The two figures of a row have at most this many digits.
-const DIGITS_MAX: i32 = 6;
-
 /// The figures of both sides, with the digits that the intervals support, and as many more as
 /// readers need to recompute the printed change.
 pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
@@ -335,7 +338,7 @@ fn is_change_visible(a: f64, b: f64, digits: i32, ratio: Ratio) -> bool {
     percent_text(printed_ratio, longer_arm(ratio)) == change_text(ratio)
 }
 
-/// What would decide an undecided metric, such as `4.0 times as long, 12 s per side`.
+/// Says what would decide an open metric: `4.0 times as long, 12 s per side`.
 pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     if metric.ratio.is_none() {
         return "no interval: measured too briefly; measure for at least 2 s".to_owned();
@@ -360,6 +363,7 @@ pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     }
 }
 
+/// `4.0 times`, from 1.1 on: a smaller factor would print as no change.
 fn times_text(times: f64) -> String {
     if times < 9.95 {
         format!("{:.1} times", times.max(1.1))

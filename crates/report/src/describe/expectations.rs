@@ -1,4 +1,5 @@
-//! The expectations of a run (`--expect`, and the promises of `--for`): how each came out, in words.
+//! The expectations of a run (`--expect`, and the promises of `--for`): how each came out, in
+//! words.
 
 use crate::labels::third_digit_unit;
 use diskproof_model::block::{Block, Cell, TableRow, Tone};
@@ -54,7 +55,8 @@ fn promise_text(expectation: &Expectation) -> String {
     format!("{} {promised}, {allowed}", promise.name)
 }
 
-/// Describes an expectation that was not met, in a line; `None` for one that was: `missed: random-read-d32.iops>=5000: 4020/s (3900 to 4140/s)`.
+/// Describes an expectation that was not met, in a line; `None` for one that was: `missed:
+/// random-read-d32.iops>=5000: 4020/s (3900 to 4140/s)`.
 pub fn unmet_text(expectation: &Expectation) -> Option<String> {
     let outcome = expectation.outcome();
     if outcome == ExpectationOutcome::Met {
@@ -72,12 +74,12 @@ pub fn unmet_text(expectation: &Expectation) -> Option<String> {
     Some(text)
 }
 
-/// Prints the figures of an expectation, so that a figure on one side of the threshold is not printed
-/// as the threshold.
+/// Prints the figures of an expectation, so that a figure on one side of the threshold is not
+/// printed as the threshold.
 struct FigureFormat<'e> {
     /// `None` where the expression names no known metric: such figures are printed without a unit.
     unit: Option<&'e str>,
-    /// `None` where the expression has none that could be read.
+    /// `None` in a record that was read from a file and not judged again.
     threshold: Option<f64>,
 }
 
@@ -126,8 +128,8 @@ fn measured_text(expectation: &Expectation) -> String {
     }
 }
 
-/// Says what would decide an undecided expectation: `measure it for 42 s to decide`. Where the figure
-/// is not the disk's, says why instead. `None` for a decided one.
+/// Says what would decide an undecided expectation: `measure it for 42 s to decide`. Where the
+/// figure is not the disk's, says why instead. `None` for a decided one.
 fn decision_text(expectation: &Expectation) -> Option<String> {
     if let Some(objection) = &expectation.objection {
         return Some(objection.clone());
@@ -141,7 +143,8 @@ fn decision_text(expectation: &Expectation) -> Option<String> {
     }
 }
 
-/// A figure with three digits, or with as many as distinguish it from the threshold: 199.6, not 200.
+/// A figure with three digits, or with as many as distinguish it from the threshold: 199.6, not
+/// 200.
 fn compared_text(unit: &str, value: f64, threshold: Option<f64>) -> String {
     let usual = unit_text(unit, value);
     let Some(threshold) = threshold else {

@@ -18,10 +18,12 @@ use diskproof_model::row::{LatencySummary, OpRow, Row};
 use diskproof_model::target::WriteCache;
 use diskproof_model::units::{counted, format_latency, format_percent};
 
-/// From this relative half-width on, the rate of a method is too uncertain to compare.
+/// A rate with a wider relative half-width is too uncertain to compare methods by it. With a larger
+/// value, short pages show tables whose order is chance; with a smaller one, they hide real
+/// differences.
 const NOISY_WIDTH: f64 = 0.4;
-/// With fewer rows, the table is not one that compares methods.
-const NOISY_ROWS_MIN: usize = 5;
+/// A table with fewer rates does not compare methods, and is shown however noisy it is.
+const NOISY_RATES_MIN: usize = 5;
 
 /// Block size, depth, span and cache mode: a figure has no meaning without them.
 pub(crate) fn conditions_text(row: &Row) -> String {
@@ -44,7 +46,8 @@ pub(crate) fn conditions_text(row: &Row) -> String {
     list(facts)
 }
 
-/// Span and cache mode if all measurements share them, so that a table need not repeat them.
+/// Span and cache mode if all measurements share them, so that a table need not repeat them; `None`
+/// if they differ.
 fn common_conditions_text(measurements: &[&Row]) -> Option<String> {
     let first = span_and_cache_text(measurements.first()?);
     for row in measurements {
@@ -60,7 +63,8 @@ fn span_and_cache_text(row: &Row) -> String {
     format!("{span}, {}", labels::cache(row.data.cache.used))
 }
 
-/// Block size and requests in flight of a row, in fio's words: `8k`, `1M×8`.
+/// Block size and requests in flight of a row, in fio's words: `8k`, `1M×8`. Empty for syncs, which
+/// have no size.
 fn request_size_text(kind: OpKind, workload: &Workload) -> String {
     if kind == OpKind::Sync {
         return String::new();
@@ -72,8 +76,8 @@ fn request_size_text(kind: OpKind, workload: &Workload) -> String {
     }
 }
 
-/// The headline operations, and the syncs if one follows several writes: then neither the writes
-/// nor a commit contain its time.
+/// The operations that a page shows of a measurement: the headline ones, and the syncs if one
+/// follows several writes. Then neither the writes nor a commit contain the time of the sync.
 pub(crate) fn shown_ops(measurement: &Row) -> Vec<(OpKind, OpRow<'_>)> {
     let mut ops = measurement.headline_ops();
     if let SyncPolicy::Every { writes: 2.., .. } = measurement.data.workload.sync
@@ -84,8 +88,8 @@ pub(crate) fn shown_ops(measurement: &Row) -> Vec<(OpKind, OpRow<'_>)> {
     ops
 }
 
-/// The latency to show. Under an offered load it begins at the intended start of the request, not
-/// when a free slot admitted it (coordinated omission).
+/// The latency that a page shows of an operation. Under an offered load it begins at the intended
+/// start of the request, not when a free slot admitted it (coordinated omission).
 pub(crate) fn shown_latency(op: OpRow<'_>) -> &LatencySummary {
     match &op.figures.latency_intended {
         Some(intended) => intended,
@@ -93,7 +97,7 @@ pub(crate) fn shown_latency(op: OpRow<'_>) -> &LatencySummary {
     }
 }
 
-/// The first rows of a table, and the number of hidden ones.
+/// A table cut to its first rows, and a line that counts the hidden ones.
 pub(crate) fn first_rows_blocks(mut table: Table, rows_max: usize) -> Vec<Block> {
     let hidden = table.rows.len().saturating_sub(rows_max) as u64;
     table.rows.truncate(rows_max);
@@ -105,8 +109,8 @@ pub(crate) fn first_rows_blocks(mut table: Table, rows_max: usize) -> Vec<Block>
     blocks
 }
 
-/// A warning that replaces rows that compare methods, where most of their rates are too uncertain;
-/// `None` where they are not.
+/// Warns that most of these rates are too uncertain to compare methods, in place of the table that
+/// would compare them; `None` where they are certain enough. `what` names the operations.
 pub(crate) fn noise_warning<'e>(
     rates: impl Iterator<Item = &'e Estimate>,
     what: &str,
@@ -118,7 +122,7 @@ pub(crate) fn noise_warning<'e>(
             noisy += 1;
         }
     }
-    if count < NOISY_ROWS_MIN || 2 * noisy <= count {
+    if count < NOISY_RATES_MIN || 2 * noisy <= count {
         return None;
     }
     let text = format!(
@@ -129,7 +133,7 @@ pub(crate) fn noise_warning<'e>(
     Some(Block::text(Tone::Warning, text))
 }
 
-/// The table of the workloads of one target.
+/// The table of the workloads of one target, with its remarks and its legend.
 pub(crate) struct Figures<'r> {
     measurements: Vec<&'r Row>,
     unit: LatencyUnit,
@@ -137,7 +141,8 @@ pub(crate) struct Figures<'r> {
 }
 
 impl<'r> Figures<'r> {
-    /// The table of those measurements of a target that are listed; `None` without any.
+    /// Builds the table from those measurements of a target that `is_listed` selects; `None`
+    /// without any.
     pub(crate) fn for_target(
         record: &'r Record,
         target: usize,
@@ -160,10 +165,11 @@ impl<'r> Figures<'r> {
         }
         let mut table = Table::new("Figures", Vec::new(), rows);
         table.titles = Titles::Beside("workload".to_owned());
-        for (name, align, place) in COLUMNS {
-            let mut column = Column::new(name, align);
-            column.place = place;
-            table.columns.push(column);
+        for column in COLUMNS {
+            table.columns.push(Column {
+                place: column.place,
+                ..Column::new(column.name, column.align)
+            });
         }
         Some(Self {
             measurements,
@@ -186,7 +192,7 @@ impl<'r> Figures<'r> {
         blocks
     }
 
-    /// The remarks on failures and verification, at most so many.
+    /// The first remarks on failures and verification.
     pub(crate) fn urgent_notes(&self, notes_max: usize) -> Vec<Block> {
         let mut notes = remarks::remark_blocks(&self.measurements, RemarkKind::is_urgent);
         notes.truncate(notes_max);
@@ -231,30 +237,50 @@ fn workload_group(record: &Record, index: usize, measurement: &Row) -> Group {
     }
 }
 
-/// The columns of the table, with their alignment and where they are shown.
-const COLUMNS: [(&str, Align, Place); 17] = [
-    ("op", Align::Left, Always),
-    ("block", Align::Left, Roomy(9)),
-    ("per s", Align::Right, Always),
-    ("± 95 %", Align::Right, Always),
-    ("95 % interval", Align::Left, Drawn),
-    ("MB/s", Align::Right, Roomy(4)),
-    ("mean", Align::Right, Page),
-    ("p50", Align::Right, Roomy(5)),
-    ("p90", Align::Right, Page),
-    ("p99", Align::Right, Always),
-    ("p99.9", Align::Right, Roomy(8)),
-    ("p99.99", Align::Right, Page),
-    ("max", Align::Right, Roomy(7)),
-    ("in flight", Align::Right, Page),
-    ("CPU", Align::Right, Page),
-    ("remarks", Align::Left, Always),
-    ("rate over time, from zero", Align::Left, Drawn),
+/// A column of the table.
+struct FigureColumn {
+    name: &'static str,
+    align: Align,
+    place: Place,
+}
+
+impl FigureColumn {
+    const fn words(name: &'static str, place: Place) -> Self {
+        let align = Align::Left;
+        Self { name, align, place }
+    }
+
+    const fn number(name: &'static str, place: Place) -> Self {
+        let align = Align::Right;
+        Self { name, align, place }
+    }
+}
+
+/// The columns of the table. Where not all fit, those with the highest `Roomy` give way first.
+const COLUMNS: [FigureColumn; 17] = [
+    FigureColumn::words("op", Always),
+    FigureColumn::words("block", Roomy(9)),
+    FigureColumn::number("per s", Always),
+    FigureColumn::number("± 95 %", Always),
+    FigureColumn::words("95 % interval", Drawn),
+    FigureColumn::number("MB/s", Roomy(4)),
+    FigureColumn::number("mean", Page),
+    FigureColumn::number("p50", Roomy(5)),
+    FigureColumn::number("p90", Page),
+    FigureColumn::number("p99", Always),
+    FigureColumn::number("p99.9", Roomy(8)),
+    FigureColumn::number("p99.99", Page),
+    FigureColumn::number("max", Roomy(7)),
+    FigureColumn::number("in flight", Page),
+    FigureColumn::number("CPU", Page),
+    FigureColumn::words("remarks", Always),
+    FigureColumn::words("rate over time, from zero", Drawn),
 ];
+/// The position of `remarks` in [`COLUMNS`].
 const REMARKS_COLUMN: usize = COLUMNS.len() - 2;
 
-/// A row for each operation of a measurement, or one that says that it was not measured. Values
-/// that all operations share are in the first row.
+/// A row for each operation of a measurement, or one that says that it was not measured. Never
+/// empty. Values that all operations share are in the first row.
 fn measurement_rows(measurement: &Row, unit: LatencyUnit) -> Vec<TableRow> {
     let mut rows = Vec::new();
     for (kind, op) in shown_ops(measurement) {
@@ -318,7 +344,8 @@ fn figure_cells(kind: OpKind, op: OpRow<'_>, workload: &Workload, unit: LatencyU
     cells
 }
 
-/// All latencies of a page have one unit: µs if the longest median is below this, else ms.
+/// The latencies of a page are in µs if the longest median is below this, else in ms. From here on,
+/// the three decimals of a latency in ms are three digits.
 const MICROSECONDS_BELOW_NS: u64 = 100_000;
 
 /// States the conditions that the rows of all tables share, and the meaning of their columns.
@@ -381,7 +408,8 @@ impl LatencyUnit {
     }
 }
 
-/// The source of a table's intervals: a single run cannot know how the next one differs.
+/// Says where a table's intervals come from: `from run to run (4 earlier runs)`. A single run
+/// cannot know how the next one differs.
 fn interval_source_text(measurements: &[&Row]) -> String {
     let mut earlier_runs = None;
     let mut is_sliced = false;
@@ -420,7 +448,7 @@ impl Signs {
     }
 }
 
-/// The meaning of the signs that occur in a table.
+/// Explains the signs that occur in a table.
 fn legend_text(measurements: &[&Row]) -> String {
     let signs = Signs::from_rows(measurements);
     let basis_text = interval_source_text(measurements);
@@ -453,7 +481,7 @@ fn has_pair_without_cache(measurements: &[&Row]) -> bool {
     false
 }
 
-/// The workloads that were measured with the write cache in this state.
+/// Names the workloads that were measured with the write cache in this state.
 fn names_by_cache<'r>(measurements: &[&'r Row], state: WriteCache) -> Vec<&'r str> {
     let mut names = Vec::new();
     for row in measurements {
@@ -473,7 +501,7 @@ pub(crate) fn limited_by_text(limited: &LimitedBy) -> String {
     }
 }
 
-/// A table with a row for each measured depth, under a heading.
+/// A table of the depths that a search by latency measured, under a heading.
 pub(crate) fn depth_trial_blocks(record: &Record, search: &LatencySearch) -> Vec<Block> {
     let heading = format!(
         "latency target: {} % within {}, up to depth {}",

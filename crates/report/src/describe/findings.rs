@@ -1,4 +1,4 @@
-//! Findings and advice as blocks.
+//! Findings and advice as blocks, whole and in short.
 
 use crate::labels;
 use crate::text::list;
@@ -7,7 +7,7 @@ use diskproof_model::finding::{Finding, Meaning, RateLimit, Severity};
 use diskproof_model::record::Advice;
 use diskproof_model::units::counted;
 
-/// Returns the role in which a finding of this severity is printed.
+/// The role in which a finding of this severity is printed.
 pub(crate) fn severity_tone(severity: Severity) -> Tone {
     match severity {
         Severity::Failure => Tone::Error,
@@ -21,7 +21,7 @@ pub(crate) fn finding_blocks(all: &[Finding]) -> Vec<Block> {
     Block::headed("findings", all.iter().cloned().map(Block::Finding))
 }
 
-/// Whether a finding names what sets the rate in place of the disk.
+/// Whether a finding names a limit that sets the rate in place of the disk.
 fn is_limiter(finding: &Finding) -> bool {
     let cap = Meaning::Limit {
         limit: RateLimit::Cap,
@@ -29,7 +29,7 @@ fn is_limiter(finding: &Finding) -> bool {
     finding.says == cap
 }
 
-/// Names what sets the rate in place of the disk, as a part of the verdict.
+/// Names each limit that sets the rate in place of the disk, as a part of the verdict.
 pub(crate) fn limit_facts(all: &[Finding]) -> impl Iterator<Item = Block> {
     all.iter()
         .filter(|finding| is_limiter(finding))
@@ -43,7 +43,7 @@ fn limit_fact(finding: &Finding) -> Block {
     Block::toned_fact(Tone::Warning, "limit", text)
 }
 
-/// How much a short page says of the findings.
+/// The findings on a short page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FindingsShown {
     /// The title of the most severe one.
@@ -52,8 +52,8 @@ pub(crate) enum FindingsShown {
     WithRemedies(usize),
 }
 
-/// The findings that put figures in doubt or the data at risk, most severe first, and how many
-/// others there are. Those of [`limit_facts`] stand in the verdict.
+/// Describes failures and warnings, the failures first, and counts the findings that are not shown.
+/// The findings of [`limit_facts`] are part of the verdict, so they are neither shown nor counted.
 pub(crate) fn short_finding_blocks(all: &[Finding], wanted: FindingsShown) -> Vec<Block> {
     let others: Vec<&Finding> = all.iter().filter(|finding| !is_limiter(finding)).collect();
     let mut shown = Vec::new();
@@ -114,7 +114,7 @@ fn hidden_text(all: &[&Finding], shown: usize) -> Option<String> {
     Some(format!("{count}: -v"))
 }
 
-/// The settings that were looked at, with reasons.
+/// A table of the settings that were looked at, each with its reason. Empty without advice.
 pub(crate) fn advice_blocks(all: &[Advice]) -> Vec<Block> {
     if all.is_empty() {
         return Vec::new();
@@ -142,7 +142,7 @@ fn advice_row(advice: &Advice) -> TableRow {
     ])
 }
 
-/// The file that the settings belong to; all are of one server.
+/// The file that the settings belong to. All advice of a record is for one server.
 fn server_file(all: &[Advice]) -> &'static str {
     match all.first() {
         Some(advice) => advice.server_file(),
@@ -150,7 +150,7 @@ fn server_file(all: &[Advice]) -> &'static str {
     }
 }
 
-/// The settings to change, in one paragraph.
+/// The settings to change, in one fact; `None` without any.
 pub(crate) fn advice_fact(all: &[Advice]) -> Option<Block> {
     let changes: Vec<String> = all
         .iter()
@@ -163,7 +163,7 @@ pub(crate) fn advice_fact(all: &[Advice]) -> Option<Block> {
     Some(Block::toned_fact(Tone::Bold, "advice", list(changes)))
 }
 
-/// The lines for postgresql.conf.
+/// The settings to change as lines for the server's file. Empty for a record without advice.
 pub(crate) fn conf_blocks(all: &[Advice]) -> Vec<Block> {
     if all.is_empty() {
         return Vec::new();

@@ -7,8 +7,8 @@ use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow, Tone}
 use diskproof_model::fleet::TestedDisk;
 use diskproof_model::units::{format_bytes, format_percent, format_throughput};
 
-/// Every disk that was tested, with its verdict. All are shown: a site looks for the one that it
-/// holds in its hand.
+/// A table of the disks that were tested, each with its verdict; `None` without any. It has no
+/// limit, because its reader looks for one certain disk.
 pub(super) fn tested_disks_table(disks: &[TestedDisk]) -> Option<Block> {
     if disks.is_empty() {
         return None;
@@ -52,6 +52,7 @@ pub(super) fn tested_disks_table(disks: &[TestedDisk]) -> Option<Block> {
     Some(Block::Table(Table::new("Acceptance tests", columns, rows)))
 }
 
+/// The colour of a verdict, and its words with a sign for readers who do not see the colour.
 fn verdict_look(verdict: AcceptVerdict) -> (Tone, &'static str) {
     match verdict {
         AcceptVerdict::Accept => (Tone::Plain, "✓ accepted"),
@@ -65,7 +66,8 @@ fn rate_text(rate: Option<f64>) -> String {
     labels::or_unknown(rate.map(format_throughput))
 }
 
-/// Why a disk is not simply accepted, and how much slower it is than its model.
+/// Says how much slower a disk is than the others of its model, and why it is not accepted. Empty
+/// for an accepted disk of usual speed.
 fn remark_text(disk: &TestedDisk) -> String {
     let mut parts = Vec::new();
     if let Some(speed) = disk.slower {

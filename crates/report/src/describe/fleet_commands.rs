@@ -5,10 +5,12 @@ use diskproof_model::block::Block;
 use diskproof_model::fleet::{FleetBasis, FleetRecord, FleetRow, RowState};
 use diskproof_model::shell::quoted;
 
-/// Others that are measured again together with the suspects.
-const CONTROLS: usize = 10;
+/// As many rows that are alike are measured again together with the suspects. With fewer, a suspect
+/// has nothing to be compared with; each one costs another host the time of the measurement.
+const CONTROLS_MAX: usize = 10;
 
-/// The command that measures the suspects again, together with others that are alike.
+/// The command that measures the suspects of the first group again, together with hosts that are
+/// alike. `None` without suspects, and where no row of the group says how it was measured.
 pub(super) fn second_look_command(fleet: &FleetRecord) -> Option<Block> {
     let suspects: Vec<&FleetRow> = fleet
         .rows
@@ -21,10 +23,10 @@ pub(super) fn second_look_command(fleet: &FleetRecord) -> Option<Block> {
         .iter()
         .filter(|row| row.state == RowState::Alike && row.group == Some(group))
         .collect();
-    // Ids of runs are random, so that their order is.
+    // The ids of runs are random, so this order is, too.
     others.sort_by_key(|row| row.runs.first().map(|run| run.run_id.as_str()));
     let mut hosts: Vec<&str> = Vec::new();
-    for row in suspects.iter().chain(others.iter().take(CONTROLS)) {
+    for row in suspects.iter().chain(others.iter().take(CONTROLS_MAX)) {
         if !hosts.contains(&row.host.as_str()) {
             hosts.push(&row.host);
         }
@@ -44,7 +46,8 @@ pub(super) fn second_look_command(fleet: &FleetRecord) -> Option<Block> {
     })
 }
 
-/// What measured a row of this group, with its record in pieces.
+/// The command that measured a row of this group, changed so that it prints its record in pieces
+/// instead of writing files.
 fn measuring_command(fleet: &FleetRecord, group: usize) -> Option<String> {
     let metrics = fleet.groups.get(group)?.metrics.iter();
     let example = metrics.flat_map(|metric| metric.example).next()?;
@@ -65,7 +68,8 @@ fn measuring_command(fleet: &FleetRecord, group: usize) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// The line that takes a slow node out of Slurm; it is printed, not run.
+/// A command for each slow or failing row that takes its node out of Slurm. Empty where the rows
+/// were only compared with each other: then nothing says that they are too slow.
 pub(super) fn drain_commands(fleet: &FleetRecord) -> Vec<Block> {
     if fleet.basis == FleetBasis::EachOther {
         return Vec::new();

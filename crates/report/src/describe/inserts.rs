@@ -1,5 +1,5 @@
-//! What a PostgreSQL server of a run's own did, in words: its INSERTs, what it adds to the disk's
-//! own commits, and the settings that it tried.
+//! The PostgreSQL server that a run started, in words: its INSERTs, what it adds to the disk's own
+//! commits, and the settings that were tried on it.
 
 use super::figures::{self, noise_warning};
 use super::verdict::DEFAULT_METHOD;
@@ -12,18 +12,21 @@ use diskproof_model::postgres::{
 use diskproof_model::record::Estimate;
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent};
 
-/// Columns of the table.
+/// Columns of the table of INSERTs.
 const COLUMNS: &str = "load | per s | ± 95 % | p50 | p99 | max | disk alone | per sync";
-/// Rates that are known worse explain nothing.
+/// Rates with a wider relative half-width are not explained. With a larger value, the sentences
+/// would split times whose differences are mostly chance.
 const WIDTH_MAX: f64 = 0.25;
-/// CPU time varies so much with what else the processor does.
+/// CPU times print with the digits of this relative half-width: they vary with the other load of
+/// the processor.
 const CPU_WIDTH: f64 = 0.1;
-/// The number of INSERTs that share a sync prints with about this precision.
+/// The number of INSERTs that share a sync prints with the digits of this relative half-width.
 const PER_SYNC_WIDTH: f64 = 0.02;
-/// Two parts that explain less or more than this do not explain the whole.
+/// The disk's part and the server's part explain the time of an INSERT if their sum is within this
+/// range of it. Outside of it, the sentence says that the figures do not match.
 const EXPLAINED: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
-/// The tables of the INSERTs and of the settings that were tried, and what they mean.
+/// Describes the INSERTs and the settings that were tried.
 pub(crate) fn blocks(postgres: &PostgresRecord) -> Vec<Block> {
     let mut blocks = vec![title_block(postgres)];
     if postgres.loads.is_empty() {
@@ -38,8 +41,8 @@ pub(crate) fn blocks(postgres: &PostgresRecord) -> Vec<Block> {
     blocks
 }
 
-/// The same on a short page: all loads of the default method, of the others those with the most
-/// sessions.
+/// Describes the same on a short page: all loads of the default method, of the others those with
+/// the most sessions.
 pub(crate) fn short_blocks(postgres: &PostgresRecord) -> Vec<Block> {
     if postgres.loads.is_empty() {
         return blocks(postgres);
@@ -49,7 +52,7 @@ pub(crate) fn short_blocks(postgres: &PostgresRecord) -> Vec<Block> {
     match noise_warning(rates, "INSERTs") {
         Some(noise) => blocks.push(noise),
         None => {
-            blocks.extend(short_rows_blocks(&postgres.loads));
+            blocks.extend(loads_of_short_page(&postgres.loads));
             blocks.extend(explanations(postgres).into_iter().take(1));
         }
     }
@@ -57,8 +60,8 @@ pub(crate) fn short_blocks(postgres: &PostgresRecord) -> Vec<Block> {
     blocks
 }
 
-/// The rows that a short page shows, and how many others there are.
-fn short_rows_blocks(loads: &[LoadRow]) -> Vec<Block> {
+/// The table of INSERTs with the rows that a short page shows, and a line that counts the others.
+fn loads_of_short_page(loads: &[LoadRow]) -> Vec<Block> {
     let most_clients = loads.iter().map(|load| load.data.load.clients).max();
     let mut rows = Vec::new();
     let mut other_rows = Vec::new();
@@ -89,7 +92,7 @@ fn title_block(postgres: &PostgresRecord) -> Block {
     ))
 }
 
-/// This legend explains the columns.
+/// Explains the columns of the table of INSERTs.
 const LEGEND: &str = "c4: 4 sessions. async: synchronous_commit off, so a crash may \
                                  lose the last commits. disk alone: commits per second in this run \
                                  without a server. per sync: INSERTs that share a sync of the WAL \
@@ -117,8 +120,8 @@ fn per_sync_text(commits: f64) -> String {
     rounded(commits, Some(commits * PER_SYNC_WIDTH))
 }
 
-/// Explains what the server adds to the disk: a sentence for one session, and one for the most,
-/// both of the default method.
+/// Explains what the server adds to the disk by the default method: a sentence for one session, and
+/// one for the most sessions that share syncs.
 fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
     let loads: Vec<&LoadRow> = postgres
         .loads
@@ -156,7 +159,7 @@ fn shares_syncs(load: &LoadRow) -> bool {
         && relative_width(&load.figures.iops) <= WIDTH_MAX
 }
 
-/// Returns the relative half-width of a rate; one without an interval is not known at all.
+/// The relative half-width of a rate; 1 for a rate without an interval, which is not known at all.
 fn relative_width(rate: &Estimate) -> f64 {
     rate.relative_half_width().unwrap_or(1.0)
 }
@@ -172,7 +175,8 @@ fn shared_syncs_text(load: &LoadRow, per_sync: f64) -> String {
     )
 }
 
-/// The commits of one session without a server; empty where they were not measured.
+/// Says how fast one session commits without a server, as a further sentence. Empty where that was
+/// not measured.
 fn own_commits_text(alone: &LoadRow) -> String {
     let Some(own) = &alone.figures.own else {
         return String::new();
@@ -184,7 +188,8 @@ fn own_commits_text(alone: &LoadRow) -> String {
     )
 }
 
-/// Says how long an INSERT of one session takes, and which part of it is the disk's.
+/// Says how long an INSERT of one session takes, and which part of it is the disk's. `None` where
+/// the parts were not measured.
 fn single_session_text(load: &LoadRow) -> Option<String> {
     let parts = load.figures.parts.as_ref()?;
     let own = load.figures.own.as_ref()?;
@@ -239,13 +244,13 @@ pub(crate) fn plan_text(plan: &PostgresPlan) -> String {
     )
 }
 
-/// This legend explains the columns of tried settings.
+/// Explains the columns of the table of settings.
 const TRIALS_LEGEND: &str = "gain: rate with the tried value over rate with the default, and \
                                  its 95 % interval. Default and tried value alternate in random \
                                  order. Scans read a table larger than the server's cache, without \
                                  the page cache, and the disk's counters confirm their reads.";
 
-/// The table of settings under its title; nothing where nothing was tried.
+/// The settings that were tried, with the legend; empty where none was.
 fn trial_blocks(trials: &[TrialRow]) -> Vec<Block> {
     if trials.is_empty() {
         return Vec::new();
@@ -255,7 +260,7 @@ fn trial_blocks(trials: &[TrialRow]) -> Vec<Block> {
     blocks
 }
 
-/// The table alone; nothing where nothing was tried.
+/// The settings that were tried, as a table under its heading; empty where none was.
 pub(crate) fn tried_settings_blocks(trials: &[TrialRow]) -> Vec<Block> {
     if trials.is_empty() {
         return Vec::new();

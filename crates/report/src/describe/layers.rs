@@ -1,4 +1,4 @@
-//! The cost of each layer in words, for every page.
+//! The cost of each layer of a stack in words: a table for each workload, and what it means.
 
 use crate::describe::figures::{conditions_text, shown_ops};
 use crate::labels;
@@ -16,10 +16,10 @@ use diskproof_model::units::format_bytes;
 /// Columns of the tables.
 const COLUMNS: &str = "layer | rate | p50 | p99 | own time | rate change | share";
 
-/// A difference that the run cannot tell at all.
+/// In place of a difference whose interval includes everything.
 const UNCLEAR: &str = "unclear";
 
-/// This legend explains the columns.
+/// Explains the columns.
 const LEGEND: &str = "own time: median latency of the layer minus that of the layer \
                                  below; for the bottom layer, its whole latency. rate change: rate \
                                  compared with the layer below. share: own time in the latency of \
@@ -27,7 +27,8 @@ const LEGEND: &str = "own time: median latency of the layer minus that of the la
                                  slices. \"none\": no difference larger than that; \"unclear\": \
                                  measure longer (--time).";
 
-/// A table per workload, the highest layer first, and what it means.
+/// Describes the layers: a table for each workload, the highest layer first, and below them what
+/// the tables mean.
 pub(crate) fn blocks(record: &Record, layers: &LayersRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     for workload in record.plan.workloads() {
@@ -51,7 +52,7 @@ pub(crate) fn blocks(record: &Record, layers: &LayersRecord) -> Vec<Block> {
     blocks
 }
 
-/// The workload as it ran on the highest layer.
+/// Names a workload, with its conditions on the highest layer.
 fn workload_heading(record: &Record, workload: &Workload) -> String {
     match layer_measurement(record, 0, &workload.name) {
         Some(row) => format!("{}: {}", workload.name, conditions_text(row)),
@@ -87,6 +88,7 @@ fn planned_layers(record: &Record) -> &[PlannedLayer] {
     }
 }
 
+/// The cells of [`COLUMNS`].
 fn cost_row(record: &Record, cost: &LayerCost) -> Vec<String> {
     let mut rate = labels::UNKNOWN.to_owned();
     let (mut p50, mut p99) = (None, None);
@@ -108,6 +110,8 @@ fn cost_row(record: &Record, cost: &LayerCost) -> Vec<String> {
     ]
 }
 
+/// `12.1 µs ±0.4 µs`, or `none ±0.5 µs` where the difference is noise: then it is not larger than
+/// that.
 fn own_time_text(cost: &LayerCost) -> String {
     let own_time = &cost.own_time;
     match (cost.meaning, own_time.bound()) {
@@ -129,6 +133,7 @@ fn time_text(ns: f64, half_width: Option<f64>) -> String {
     figure_text(ns, half_width, "ns").replace('-', "−")
 }
 
+/// `−12 % ±3`, or `none ±4 %` where the interval includes no change.
 fn rate_change_text(cost: &LayerCost) -> String {
     let Some(change) = &cost.rate_change else {
         return labels::UNKNOWN.to_owned();
@@ -150,10 +155,13 @@ fn rate_change_text(cost: &LayerCost) -> String {
     }
 }
 
+/// A share in percent without the sign, with the digits of its half-width.
 fn percent_number(share: f64, half_width: Option<f64>) -> String {
     rounded(share * 100.0, half_width.map(|half| half * 100.0)).replace('-', "−")
 }
 
+/// The own time as a share of the latency of the top layer; unknown where it is noise, and where
+/// the shares are no parts of a whole.
 fn share_text(cost: &LayerCost) -> String {
     match cost.meaning {
         CostMeaning::Noise | CostMeaning::Unknown | CostMeaning::OtherBlocks => {
@@ -193,7 +201,7 @@ fn layer_facts(
     facts
 }
 
-/// Which blocks were compared.
+/// Says which layers read the same blocks. `None` where none did.
 fn same_blocks_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     let top = layers.places.first()?;
     let mut names = Vec::new();
@@ -219,7 +227,8 @@ fn same_blocks_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     ))
 }
 
-/// Layers that were read elsewhere, or whose difference is that between one device and several.
+/// Names the layers whose difference may not be a cost: those that were read at other blocks, and
+/// single devices out of several. `None` without any.
 fn caution_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     let mut elsewhere = Vec::new();
     for place in &layers.places {
@@ -247,7 +256,7 @@ fn caution_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     joined(texts, "; ")
 }
 
-/// Layers that are faster than the one below: a cache answers.
+/// Names the layers that are faster than the one below, with the likely reason. `None` without any.
 fn cached_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     let mut names = Vec::new();
     for cost in &layers.costs {
@@ -277,7 +286,7 @@ fn reads_through_page_cache(record: &Record) -> bool {
         .any(|layer| layer.backing_direct == Some(false))
 }
 
-/// Layers that were not measured, each with the reason and the command.
+/// A fact for each layer that was not measured, with the reason and the command that permits it.
 pub(crate) fn unread_facts(plan: &LayersPlan) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     for layer in &plan.layers {

@@ -1,5 +1,5 @@
-//! The search for the highest rate that keeps a promise, in words: the answer with its evidence, and
-//! every rate that was offered.
+//! The search for the highest rate that keeps a promise, in words: the answer with its evidence,
+//! and every rate that was offered.
 
 use crate::labels;
 use diskproof_model::block::Block;
@@ -74,8 +74,8 @@ fn rate_text(figures: &LoadFigures) -> String {
     )
 }
 
-/// Says how the rate at the lower end of the interval was kept: `4150/s for 1 min: 0.62 % late, in 4
-/// of 38 parts of its time`.
+/// Says how the rate at the lower end of the interval was kept: `4150/s for 1 min: 0.62 % late, in
+/// 4 of 38 parts of its time`.
 fn held_text(trial: &RateTrial) -> String {
     let late_batches = trial.batches.iter().filter(|batch| batch.late > 0).count();
     let over = if trial.is_over {

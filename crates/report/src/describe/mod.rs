@@ -453,8 +453,8 @@ fn lines_without_rows(record: &Record, notes: &[Block]) -> usize {
         + line_count(notes)
 }
 
-/// Estimates the lines that blocks take on a usual terminal: by characters, as if no word were moved
-/// to the next line.
+/// Estimates the lines that blocks take on a usual terminal: by characters, as if no word were
+/// moved to the next line.
 fn line_count(blocks: &[Block]) -> usize {
     let mut lines = 0;
     for block in blocks {
@@ -471,7 +471,8 @@ fn line_count(blocks: &[Block]) -> usize {
     lines
 }
 
-/// Whether the short page is brief, that is one screen: after quick runs, for `--for` and for pings.
+/// Whether the short page is brief, that is one screen: after quick runs, for `--for` and for
+/// pings.
 pub(crate) fn is_brief(record: &Record) -> bool {
     let is_quick = matches!(record.plan.time_limit_ns, Some(ns) if ns <= BRIEF_RUN_NS_MAX);
     let is_for_profile = record.plan.questions.fit_for.is_some();

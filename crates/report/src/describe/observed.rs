@@ -16,15 +16,18 @@ use diskproof_model::units::{
 use diskproof_model::watch::SeekMethod;
 use std::cmp::Reverse;
 
-/// Sizes that are named.
+/// A line names at most this many request sizes, and adds up the shares of the others.
 const SIZES_MAX: usize = 4;
-/// Threads that are named.
+/// A line names at most this many processes, the busiest; the record has all.
 const PROCESSES_MAX: usize = 3;
+/// Capacities print with three to four digits, those of this relative half-width.
+const CAPACITY_WIDTH: f64 = 1e-2;
 
 /// Columns of the table.
 const COLUMNS: &str = "device |  | requests/s | ± 95 % | throughput | mean | mean size | seeks";
 
-/// A row per device and direction, and what the devices and a server did.
+/// Describes an observed load: a table with a row for each device and direction, then facts on each
+/// device and on a server.
 pub(crate) fn blocks(observed: &ObservedRecord) -> Vec<Block> {
     let mut rows = Vec::new();
     for device in &observed.devices {
@@ -73,7 +76,8 @@ fn direction_row(device: &ObservedDevice, kind: OpKind, op: &ObservedOps) -> Vec
     ]
 }
 
-/// States the most that a disk can do, and the run that measured it.
+/// `100 % is 12,000 reads/s or 500 MB/s, from check 01234567 on …`: the most that a disk can do,
+/// and the run that measured it.
 pub(crate) fn capacity_text(capacity: &MeasuredCapacity) -> String {
     let mut limits = Vec::new();
     limits.extend(direction_capacity_text(
@@ -95,20 +99,21 @@ pub(crate) fn capacity_text(capacity: &MeasuredCapacity) -> String {
     )
 }
 
-/// The most that one direction can do; `None` where either figure is unknown.
+/// `12,000 reads/s or 500 MB/s`: the most that one direction can do. `None` where either figure is
+/// unknown.
 fn direction_capacity_text(
     direction: &str,
     iops: Option<f64>,
     bytes_per_second: Option<f64>,
 ) -> Option<String> {
     let iops = iops?;
-    // Their intervals are those of the run; three digits suffice here.
-    let rate = rounded(iops, Some(iops * 1e-2));
+    let rate = rounded(iops, Some(iops * CAPACITY_WIDTH));
     let throughput = format_throughput(bytes_per_second?);
     Some(glue(&format!("{rate} {direction}/s or {throughput}")))
 }
 
-/// The facts on a device below the table; none on an idle one.
+/// Facts on a device below the table: its queue, its sizes, its processes, its load. Empty for an
+/// idle one.
 fn device_facts(device: &ObservedDevice) -> Vec<Block> {
     if device.requests() == 0 {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What single requests add up to, in words.
+//! The figures of single requests in words.
 
 use crate::labels;
 use crate::text::{glue, list};
@@ -9,7 +9,7 @@ use diskproof_model::ping::{PingFigures, PingLatency};
 use diskproof_model::row::{LatencySummary, OpRow, Row};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_latency};
 
-/// Two lines for each operation.
+/// Describes single requests on a short page: two lines for each operation, and one for its errors.
 pub(crate) fn digest_blocks(measurement: &Row, ping: &PingFigures) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (kind, op) in shown_ops(measurement) {
@@ -47,7 +47,8 @@ pub(crate) fn title_text(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> Stri
     format!("{operations} of {block}: {count} in {time}")
 }
 
-/// The errors of an operation; empty for none. A durable write fails in one of its two calls.
+/// `3 × EIO`: the errors of an operation, empty without any. Those of a durable write include the
+/// errors of its two calls.
 pub(crate) fn errors_text(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> String {
     let mut parts = Vec::new();
     if kind == OpKind::Commit {
@@ -64,7 +65,8 @@ pub(crate) fn errors_text(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> Str
     list(errors)
 }
 
-/// Reads, and writes with what makes them durable.
+/// The operations that a page shows: reads, and durable writes in place of the writes and syncs of
+/// which they consist.
 pub(crate) fn shown_ops(measurement: &Row) -> impl Iterator<Item = (OpKind, OpRow<'_>)> {
     let commits = measurement.data.ops.contains_key(&OpKind::Commit);
     // A failed sync counts as a durable write.

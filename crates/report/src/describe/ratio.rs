@@ -5,7 +5,8 @@ use crate::text::glue;
 use diskproof_model::comparison::{MetricComparison, Ratio};
 use diskproof_model::digits::rounded;
 
-/// The ratio with the digits that its interval supports, or those that the printed change needs.
+/// The ratio with the digits that its interval supports, or with as many as the printed change
+/// needs to follow from it.
 pub(super) fn ratio_text(ratio: Ratio) -> String {
     let half = longer_arm(ratio);
     let text = rounded(ratio.value, Some(half));
@@ -22,12 +23,13 @@ pub(crate) fn change_text(ratio: Ratio) -> String {
     percent_text(ratio.value, longer_arm(ratio))
 }
 
-/// The decimals of a change: its last digit is the first one of the half-width, as in `rounded`,
-/// even where the change is smaller than the half-width.
+/// The decimals of a change in percent. Its last digit is the first one of the half-width, as in
+/// `rounded`, even where the change is smaller than the half-width.
 fn percent_decimals(half_width: f64) -> usize {
     (-(half_width * 100.0).log10().floor()).clamp(0.0, 2.0) as usize
 }
 
+/// A ratio as a change with a sign: `−3.1 %`, or `±0 %` where all printed digits are zero.
 pub(crate) fn percent_text(ratio: f64, half_width: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     let digits = format!("{:.*}", percent_decimals(half_width), percent.abs());
@@ -42,11 +44,12 @@ pub(crate) fn percent_text(ratio: f64, half_width: f64) -> String {
     glue(&format!("{sign}{digits} %"))
 }
 
-/// A scale of ratios reaches at most to this factor, so that one wide interval does not flatten the
-/// others.
+/// A scale of ratios ends at most at this factor and its inverse, so that one wide interval does
+/// not flatten the others.
 const REACH_FACTOR_MAX: f64 = 4.0;
 
-/// Half of a scale of ratios, as a logarithm. All intervals fit, up to that factor.
+/// The logarithm of the ratio at the upper end of a scale on which all intervals fit, up to
+/// [`REACH_FACTOR_MAX`]. The margin takes at most half of each side.
 pub(crate) fn scale_reach(metrics: &[&MetricComparison], margin: f64) -> f64 {
     let mut reach = 2.0 * margin;
     for metric in metrics {
@@ -62,7 +65,8 @@ pub(crate) fn scale_reach(metrics: &[&MetricComparison], margin: f64) -> f64 {
     reach.min(REACH_FACTOR_MAX.ln())
 }
 
-/// The position of a ratio on that scale, from −1 to 1. Half and double are equally far from one.
+/// The position of a ratio on a scale with this [`scale_reach`], from −1 to 1. Half and double are
+/// equally far from the middle.
 pub(crate) fn scale_place(ratio: f64, reach: f64) -> f64 {
     if ratio > 0.0 {
         (ratio.ln() / reach).clamp(-1.0, 1.0)

@@ -8,7 +8,7 @@ use diskproof_model::plan::CachePolicy;
 use diskproof_model::row::{PhaseKind, PhaseRecord, Row};
 use diskproof_model::units::{counted, format_duration, format_latency};
 
-/// Decides the order and the emphasis of a remark.
+/// The kinds of remarks, in the order in which they are shown; the kind also decides the emphasis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RemarkKind {
     /// Something failed during the measurement.
@@ -40,7 +40,7 @@ impl RemarkKind {
     }
 }
 
-/// The words of the remarks on a measurement, for a table.
+/// The remarks on a measurement as single words, for a cell of a table: `errors, unsettled`.
 pub(crate) fn remark_words(measurement: &Row) -> String {
     let mut remarks = all_remarks(measurement);
     remarks.sort_by_key(|remark| remark.kind);
@@ -49,7 +49,7 @@ pub(crate) fn remark_words(measurement: &Row) -> String {
     words.join(", ")
 }
 
-/// The remarks of the selected kinds on all measurements, grouped by text.
+/// The remarks of the selected kinds as sentences. Measurements with the same remark share one.
 pub(crate) fn remark_blocks(
     measurements: &[&Row],
     is_selected: fn(RemarkKind) -> bool,
@@ -80,8 +80,9 @@ pub(crate) fn remark_blocks(
 #[derive(PartialEq)]
 struct Remark {
     kind: RemarkKind,
-    /// A table shows this word only.
+    /// The remark in a table.
     word: &'static str,
+    /// The remark below the table.
     text: String,
 }
 
@@ -113,7 +114,8 @@ fn all_remarks(measurement: &Row) -> Vec<Remark> {
     remarks
 }
 
-/// Slower steps before it took the time.
+/// Notes that earlier steps took longer than planned, so that the run's time limit shortened this
+/// measurement.
 fn shortened_remark(measurement: &Row) -> Option<Remark> {
     let planned = format_duration(measurement.data.shortened_from_ns?);
     let time = format_duration(measurement.data.wall_ns);
@@ -122,8 +124,8 @@ fn shortened_remark(measurement: &Row) -> Option<Remark> {
     Some(Remark::new(RemarkKind::Shortened, "shortened", text))
 }
 
-/// Names the phases before the last one that differ by enough to matter, and the time of all phases
-/// that the figures omit.
+/// Names the earlier phases that differ notably from the last one, and the time of all phases that
+/// the figures omit. `None` where no phase differs notably.
 fn phases_remark(measurement: &Row) -> Option<Remark> {
     let (steady, earlier) = measurement.figures.phases.split_last()?;
     let mut omitted_ns = 0;
@@ -173,7 +175,8 @@ fn phase_text(measurement: &Row, phase: &PhaseRecord) -> String {
     format!("{length} of {} ({})", phase.name.as_str(), list(rates))
 }
 
-/// A slow start is ordinary; only a phase of another kind needs a remark.
+/// Whether a phase needs a remark: it is not the settling of the rate, which is ordinary, and its
+/// rate or its operations differ from those of the last phase.
 fn is_notable(phase: &PhaseRecord, steady: &PhaseRecord) -> bool {
     if phase.name == PhaseKind::Settling {
         return false;
@@ -190,7 +193,8 @@ fn is_notable(phase: &PhaseRecord, steady: &PhaseRecord) -> bool {
     false
 }
 
-/// Difference between the rates of two phases that needs a remark.
+/// Phases need a remark if their rates differ by more than this share. With a smaller value, phases
+/// get a remark that differ by no more than the usual noise of a rate.
 const NOTABLE_DIFFERENCE: f64 = 0.05;
 
 fn errors_remark(measurement: &Row) -> Option<Remark> {
@@ -248,19 +252,20 @@ fn cache_remark(measurement: &Row) -> Option<Remark> {
         (CachePolicy::Cached, None) if is_commit => return None,
         (CachePolicy::Cached, None) => "the page cache may have answered instead of the disk",
     };
-    // As asked, and yet the disk had to read.
-    let has_reads = cache.why.is_some() && cache.asked == cache.used;
+    // The page cache was used as requested, and the reason says that the disk had to read.
+    let disk_had_to_read = cache.why.is_some() && cache.asked == cache.used;
     let used = cache.used.as_str();
     let word = match cache.used {
-        CachePolicy::Buffered if has_reads => "buffered, with reads",
-        CachePolicy::Cached if has_reads => "cached, with reads",
+        CachePolicy::Buffered if disk_had_to_read => "buffered, with reads",
+        CachePolicy::Cached if disk_had_to_read => "cached, with reads",
         _ => used,
     };
     let text = format!("{used}: {why}");
     Some(Remark::new(RemarkKind::Cached, word, text))
 }
 
-/// Whether the blocks that earlier runs wrote were correct.
+/// Says whether the blocks that `runs` earlier runs wrote were correct. `None` where none was
+/// checked.
 fn earlier_data_remark(verify: &VerifyResult, runs: u64) -> Option<Remark> {
     if verify.blocks == 0 {
         return None;
@@ -271,7 +276,7 @@ fn earlier_data_remark(verify: &VerifyResult, runs: u64) -> Option<Remark> {
         _ => format!("; {runs} runs wrote them"),
     };
     let wrong = verify.wrong_blocks();
-    // Without wrong blocks, the bad ones were never written, or in another size.
+    // Used only where no block is wrong: then the bad ones were never written, or in another size.
     let unknown = verify.bad_blocks;
     let remark = if wrong > 0 {
         let text = format!("{wrong} of {blocks} are not what an earlier run wrote{writers}");
@@ -298,7 +303,8 @@ const WRONG_DATA: &str = "wrong data";
 const VERIFIED: &str = "verified";
 const UNVERIFIED: &str = "unverified";
 
-/// The share of the written blocks that was read back, and whether they were correct.
+/// Says which share of the written blocks was read back, and whether they were correct. `None`
+/// where nothing was to be checked.
 fn verification_remark(verify: &VerifyResult) -> Option<Remark> {
     if let Some(runs) = verify.runs {
         return earlier_data_remark(verify, runs);

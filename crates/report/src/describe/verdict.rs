@@ -112,8 +112,8 @@ pub(crate) fn worse_grade(grade: &UseGrade) -> Option<Grade> {
 /// A threshold is exact. This relative half-width makes it print with three to four digits.
 const THRESHOLD_WIDTH: f64 = 1e-3;
 
-/// `(good from 500 MB/s)`: the limit of the next better grade, or that of limited for a poor figure.
-/// Empty for a good figure and for one without a grade.
+/// `(good from 500 MB/s)`: the limit of the next better grade, or that of limited for a poor
+/// figure. Empty for a good figure and for one without a grade.
 fn threshold_text(grade: &UseGrade) -> String {
     let thresholds = &grade.thresholds;
     let (word, threshold) = match (grade.grade, grade.or) {
@@ -280,8 +280,8 @@ struct GroupCommits<'r> {
     op: OpRow<'r>,
 }
 
-/// Compares the highest rate of sessions that share syncs with the rate of one session. `None` where
-/// no such sessions were measured.
+/// Compares the highest rate of sessions that share syncs with the rate of one session. `None`
+/// where no such sessions were measured.
 fn group_text(record: &Record, single: OpRow<'_>) -> Option<String> {
     let best = fastest_group(record)?;
     let rate = commits_text(best.op);
