@@ -1,5 +1,5 @@
-//! What a PostgreSQL server did, in words: the share of the disk's load that it explains, its
-//! rates, a row for each kind of process.
+//! A PostgreSQL server that was observed, in words: the share of the disk's load that it explains,
+//! its rates, and a row for each kind of process.
 
 use crate::text::{glue, list};
 use diskproof_model::block::{Block, Column, Table, TableRow};
@@ -8,12 +8,14 @@ use diskproof_model::units::{
     format_duration, format_latency, format_percent, format_rate, format_throughput,
 };
 
-/// A device that moves less is idle: the shares of so little mean nothing.
+/// A device that moves less is almost idle, and no share of its load is stated. With a smaller
+/// value, single requests of other programs would be reported as large shares.
 const IDLE_BYTES_PER_SECOND: f64 = 50e3;
-/// Rows that are shown.
+/// The table has at most this many rows: the kinds of processes that moved most. The record has
+/// all.
 const ROWS_MAX: usize = 12;
 
-/// Columns of the table.
+/// Columns of the table. Those that are empty in all rows are not shown.
 const COLUMNS: [&str; 10] = [
     "server", "read/s", "MB/s", "mean", "write/s", "extend/s", "MB/s", "mean", "fsync/s", "evict/s",
 ];
@@ -24,10 +26,11 @@ fn per_second(count: u64, wall_ns: u64) -> f64 {
 
 /// Bytes per second in one direction.
 struct DirectionLoad {
+    /// `reads` or `writes`.
     name: &'static str,
-    /// The server moved so many.
+    /// As many were moved by the server.
     server: f64,
-    /// The devices moved so many.
+    /// As many were moved by the devices, for whichever program.
     device: f64,
 }
 
@@ -62,7 +65,7 @@ pub(crate) fn explained_text(load: &ExplainedLoad) -> String {
     format!("PostgreSQL explains {} of {devices}", list(shares))
 }
 
-/// The bytes behind [`explained_text`].
+/// The rates from which [`explained_text`] follows.
 fn explained_bytes_text(load: &ExplainedLoad) -> String {
     let [reads, writes] = direction_loads(load).map(|direction| direction_text(&direction));
     let time = glue(&format_duration(load.wall_ns));
@@ -166,7 +169,7 @@ fn megabytes_cell(bytes: u64, wall_ns: u64) -> String {
     }
 }
 
-/// Empty where the server did not measure times.
+/// The mean time of an operation. Empty where the server did not measure times, and without any.
 fn mean_time_cell(ns: Option<u64>, count: u64) -> String {
     match (ns, count) {
         (Some(ns), 1..) => format_latency(ns / count),
@@ -174,7 +177,8 @@ fn mean_time_cell(ns: Option<u64>, count: u64) -> String {
     }
 }
 
-/// `client`, `client bulkread`, `autovacuum vacuum`, `walwriter WAL`.
+/// A short name for a row of pg_stat_io: `client`, `client bulkread`, `autovacuum vacuum`,
+/// `walwriter WAL`.
 fn process_name(io: &ServerIo) -> String {
     let backend = match io.backend.as_str() {
         "client backend" => "client",
@@ -196,7 +200,8 @@ fn process_name(io: &ServerIo) -> String {
     format!("{backend}{object}{context}")
 }
 
-/// The processes with most bytes, and what the server did while its disks were watched.
+/// Describes what the server did while its disks were watched: the processes that moved most bytes,
+/// then the facts.
 pub(crate) fn blocks(server: &ObservedServer) -> Vec<Block> {
     let mut blocks = Vec::new();
     if !server.io.is_empty() {

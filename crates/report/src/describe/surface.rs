@@ -1,5 +1,5 @@
-//! A survey of the surface in words: its conditions, minimum, average and maximum, seeks by
-//! pattern, short strokes, and which part a scan read.
+//! A survey of a disk's surface in words: its conditions, tables of rates, seeks and short strokes,
+//! and which part a scan read.
 
 use crate::chart::position_unit;
 use crate::labels;
@@ -15,15 +15,20 @@ use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_percent, format_throughput,
 };
 
-/// Readings that differ by a smaller share count as the same.
-const CONFIRMED: f64 = 0.02;
+/// A repeated reading that changed by a smaller share confirms the first one. With a larger value,
+/// the page hides how much an outlier changed.
+const CONFIRMED_CHANGE: f64 = 0.02;
 
-/// Columns of the tables.
-const ENDS: &str = " | min | average | ± 95 % | max";
-const SEEKS: &str = "seeks | number | distance | average | ± 95 % | min | median | max | IOPS";
-const STROKES: &str = "short stroke | size | IOPS | ± 95 % | gain | average | longest | transfer";
+/// Columns of the table of extremes.
+const EXTREME_COLUMNS: &str = " | min | average | ± 95 % | max";
+/// Columns of the table of seeks.
+const SEEK_COLUMNS: &str =
+    "seeks | number | distance | average | ± 95 % | min | median | max | IOPS";
+/// Columns of the table of short strokes.
+const STROKE_COLUMNS: &str =
+    "short stroke | size | IOPS | ± 95 % | gain | average | longest | transfer";
 
-/// Everything but the scan.
+/// Describes a survey without its scan.
 pub(crate) fn blocks(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
     let mut blocks = vec![
         Block::fact("surface", conditions_text(surface)),
@@ -39,14 +44,18 @@ pub(crate) fn blocks(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
         blocks.push(Block::fact("burst", text));
     }
     let end_rows = extreme_rows(surface);
-    blocks.extend(table_unless_empty("Survey of the surface", ENDS, end_rows));
+    blocks.extend(table_unless_empty(
+        "Survey of the surface",
+        EXTREME_COLUMNS,
+        end_rows,
+    ));
     let mut seek_rows = Vec::new();
     for (pattern, seek) in &surface.figures.seeks {
         seek_rows.push(seek_row(*pattern, seek));
     }
     blocks.extend(table_unless_empty(
         "Access times by seek pattern",
-        SEEKS,
+        SEEK_COLUMNS,
         seek_rows,
     ));
     let stroke_rows = surface
@@ -56,7 +65,7 @@ pub(crate) fn blocks(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
         .map(stroke_row)
         .collect();
     let caption = "Random reads within the first part of the disk";
-    blocks.extend(table_unless_empty(caption, STROKES, stroke_rows));
+    blocks.extend(table_unless_empty(caption, STROKE_COLUMNS, stroke_rows));
     blocks
 }
 
@@ -68,6 +77,7 @@ fn table_unless_empty(caption: &str, columns: &str, rows: Vec<Vec<String>>) -> O
     Some(Block::table(caption, columns.split(" | "), rows))
 }
 
+/// Counts the points of the curve and the accesses that failed; empty without any.
 fn error_facts(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     let curve = record.curve();
@@ -92,7 +102,8 @@ fn error_facts(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
     blocks
 }
 
-/// Points that were read again as outliers.
+/// Says which points stood out and were read again, and whether that confirmed them. `None` without
+/// any.
 fn repeats_fact(record: &Record) -> Option<Block> {
     let repeated: Vec<&CurvePoint> = record
         .curve()
@@ -102,7 +113,7 @@ fn repeats_fact(record: &Record) -> Option<Block> {
     let most_changed = repeated
         .iter()
         .max_by(|one, other| reading_change(one).total_cmp(&reading_change(other)))?;
-    let outcome = if reading_change(most_changed) < CONFIRMED {
+    let outcome = if reading_change(most_changed) < CONFIRMED_CHANGE {
         ": confirmed".to_owned()
     } else {
         format!(
@@ -121,12 +132,14 @@ fn repeats_fact(record: &Record) -> Option<Block> {
     Some(Block::fact("again", text))
 }
 
-/// Returns how far the first reading of a point is from the one that counts.
+/// How far the first reading of a point is from the one that counts, as the size of the logarithm
+/// of their ratio: for small changes the relative change.
 fn reading_change(point: &CurvePoint) -> f64 {
     (point.readings[0] / point.bytes_per_second).ln().abs()
 }
 
-/// Minimum, average and maximum of the transfer rate, the access time and the other figures.
+/// Rows with minimum, average and maximum of the transfer rate, the access time and the burst rate,
+/// and one with the CPU use.
 fn extreme_rows(surface: &SurfaceRecord) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     if let Some(rate) = &surface.figures.rate {
@@ -184,7 +197,7 @@ fn stroke_row(stroke: &ShortStroke) -> Vec<String> {
     ]
 }
 
-/// Span, cache mode, engine, and how much the curve read.
+/// Names span, cache mode and engine, and says how much the curve read or wrote.
 fn conditions_text(surface: &SurfaceRecord) -> String {
     let data = &surface.data;
     let (verb, done) = match data.survey.operation {
@@ -208,7 +221,8 @@ fn conditions_text(surface: &SurfaceRecord) -> String {
     text
 }
 
-/// Offsets are compared with data sheets and partition tables: decimal, and to the byte.
+/// `12.5 GB (byte 12500000000)`: decimal for comparison with data sheets, and to the byte for
+/// comparison with partition tables.
 pub(crate) fn place_text(offset_bytes: u64) -> String {
     format!(
         "{} (byte {offset_bytes})",
@@ -222,7 +236,8 @@ fn distance_text(bytes: f64) -> String {
     format!("{:.1} {unit}", bytes / scale)
 }
 
-/// Which part of the span this run read. The part before a resumed scan may have gaps.
+/// Says which part of the span this run read. The part before a resumed scan may have gaps, so it
+/// is not claimed.
 pub(crate) fn scan_reach_text(scan: &Scan, span_start_bytes: u64) -> String {
     let mut from = String::new();
     if scan.from_bytes > span_start_bytes {

@@ -14,16 +14,20 @@ use diskproof_model::sweep::{
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, format_latency, format_percent};
 
-/// From this relative half-width on, a cell is known only roughly.
-const ROUGH: f64 = 0.1;
-/// A span whose rate is this many times that of the longest one is faster by more than chance.
+/// A cell whose rate has a wider relative half-width is marked as known only roughly; [`LEGEND`]
+/// states this limit.
+const ROUGH_WIDTH: f64 = 0.1;
+/// A span counts as fast if its rate is at least this many times that of the longest one; the texts
+/// below state this limit.
 const FAST_GAIN: f64 = 2.0;
-/// No disk whose platters turn answers in less, on average.
+/// If random reads take longer on average, the disk may have an arm: with rotating platters they
+/// do.
 const ARM_MIN_NS: f64 = 2e6;
 
-/// Latencies of a table are in microseconds if the median is below this, else in milliseconds.
+/// Latencies of a table are in µs if the median is below this, else in ms. Below a millisecond,
+/// whole microseconds are easier to compare than fractions.
 const MICROSECONDS_BELOW_NS: f64 = 1e6;
-/// This legend explains the figures of a matrix.
+/// Explains the figures and signs of a matrix.
 const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured rate. ?: known \
                       only to ±10 % or worse. ~, without a shade: predicted by the cost model. ×: \
                       impossible. –: not measured, or fewer than ten samples beyond it. Every \
@@ -31,7 +35,8 @@ const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured
 /// In place of an answer that the measured cells do not give.
 const NOT_FOUND: &str = "not found with these sizes, depths and intervals";
 
-/// The answers of a sweep, then its matrices.
+/// Describes a sweep: first as the older tool whose view was requested, then its answers, then its
+/// matrices.
 pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     let view = match record.plan.sweep() {
@@ -69,7 +74,8 @@ pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
     blocks
 }
 
-/// Lists the best figures, the knee, the limit of bandwidth and the cost model of a matrix.
+/// Describes the best figures, the knee, the limit of bandwidth and the cost model of a matrix. A
+/// matrix with a single depth has no knee, one with a single size no limit.
 fn answer_blocks(matrix: &SweepMatrix) -> Vec<Block> {
     let mut blocks = vec![
         Block::Heading(matrix.operation.words().to_owned()),
@@ -105,7 +111,8 @@ fn distinct_depths(matrix: &SweepMatrix) -> Vec<u32> {
     distinct(matrix.cells.iter().map(|cell| cell.depth))
 }
 
-/// A table of sizes and depths under its title.
+/// A table with a row for each size and a column for each depth, under its heading. `table_cell`
+/// prints a cell of the matrix.
 fn table_by_size_and_depth(
     matrix: &SweepMatrix,
     what: &str,
@@ -136,7 +143,7 @@ fn table_by_size_and_depth(
     [Block::Heading(title), Block::Table(table)]
 }
 
-/// The heat map of the rate.
+/// The rates of a matrix as a heat map.
 fn rate_map_blocks(matrix: &SweepMatrix) -> [Block; 2] {
     let scale = HeatScale::from_matrix(matrix);
     let what = "operations per second by block size and depth";
@@ -167,6 +174,7 @@ impl HeatScale {
         scale
     }
 
+    /// The shade of a rate, from 0 at the lowest to 1 at the highest one.
     fn heat(&self, rate: f64) -> f64 {
         (rate.ln() - self.low) / (self.high - self.low).max(f64::MIN_POSITIVE)
     }
@@ -220,7 +228,8 @@ fn short_rate_text(value: f64, half_width: Option<f64>) -> String {
     format!("{text}{unit}")
 }
 
-/// The 99th percentiles of the latency.
+/// The 99th percentiles of the latency as a table, or why there are none. Empty where no cell has a
+/// latency.
 fn latency_blocks(matrix: &SweepMatrix) -> Vec<Block> {
     let mut means: Vec<f64> = matrix
         .cells
@@ -253,7 +262,8 @@ fn latency_blocks(matrix: &SweepMatrix) -> Vec<Block> {
     table.into()
 }
 
-/// Single random reads by span: which part a cache answers, and the gain of a short stroke.
+/// Describes single random reads by span: which part a cache answers, and the gain of a short
+/// stroke.
 fn span_blocks(record: &Record, sweep: &SweepRecord) -> [Block; 3] {
     let title = "single random reads by span, from the start of the target";
     let names = ["span", "reads/s", "± 95 %", "mean", "gain"];
@@ -291,7 +301,7 @@ fn span_row(span: &SpanRate) -> Vec<String> {
     vec![size, rate, interval, mean, gain]
 }
 
-/// A share of a figure that is one unit of its third digit, so that three digits print.
+/// A figure of the cost model, which has no interval, with three to four digits.
 fn three_digits_text(value: f64, unit: &str) -> String {
     figure_text(value, Some(value * 1e-3), unit)
 }
@@ -324,7 +334,8 @@ fn spans_text(rotational: &[Option<bool>], sweep: &SweepRecord) -> String {
 const NO_STEP: &str = "No span reaches twice the rate of the longest one, so neither a cache nor a \
                        short stroke is visible.";
 
-/// Whether one of the disks rotates; where the kernel does not know, by the time of an access.
+/// Whether one of the disks rotates. If the kernel does not know that of the first one, the time of
+/// an access decides.
 fn has_arm(rotational: &[Option<bool>], sweep: &SweepRecord) -> bool {
     if let [Some(_), ..] = rotational {
         return rotational.contains(&Some(true));
@@ -335,7 +346,7 @@ fn has_arm(rotational: &[Option<bool>], sweep: &SweepRecord) -> bool {
     matches!(whole.latency_mean_ns, Some(ns) if ns >= ARM_MIN_NS)
 }
 
-/// The longest span that is clearly faster than the whole.
+/// The longest span whose rate is at least [`FAST_GAIN`] times that of the whole.
 fn longest_fast_span(sweep: &SweepRecord) -> Option<&SpanRate> {
     sweep
         .spans
@@ -371,7 +382,8 @@ fn stroke_text(stroke: &SpanGain) -> String {
     )
 }
 
-/// The best figures: `66,400/s ±0.3 % (4 KiB, depth 32), 3070 MB/s ±1 % (1 MiB, depth 8)`.
+/// The best figures of a matrix: `66,400/s ±0.3 % (4 KiB, depth 32), 3070 MB/s ±1 % (1 MiB, depth
+/// 8)`.
 fn best_text(matrix: &SweepMatrix) -> String {
     let mut texts = Vec::new();
     if let Some(cell) = matrix.best_iops()
@@ -433,7 +445,7 @@ fn limit_text(limit: &BandwidthLimit) -> String {
     format!("the limit from {size}{range} on: {rate}")
 }
 
-/// The cost model as a formula: `the larger of 80 µs + size / (3000 MB/s) and depth × (…)`.
+/// The cost model as a formula: `latency = max(80 µs + size/rate, depth × (…)), rate 3000 MB/s; …`.
 fn model_text(model: &CostModel) -> String {
     let rate = three_digits_text(model.bytes_per_second, "B/s");
     format!(
@@ -444,7 +456,8 @@ fn model_text(model: &CostModel) -> String {
     )
 }
 
-/// The sign of a cell behind its figure: predicted, rough, or none.
+/// The sign behind the figure of a cell: `~` for a predicted one, `?` for a rough one, else a
+/// blank.
 fn state_sign(cell: &SweepCell) -> char {
     match cell.state {
         CellState::Predicted => '~',
@@ -459,12 +472,12 @@ fn is_rough(cell: &SweepCell) -> bool {
         return true;
     };
     match rate.relative_half_width() {
-        Some(width) => width > ROUGH,
+        Some(width) => width > ROUGH_WIDTH,
         None => true,
     }
 }
 
-/// The sign of a cell without a figure.
+/// In place of the figure of a cell without one: `×` where none is possible, else `–`.
 fn no_figure_sign(cell: &SweepCell) -> &'static str {
     match cell.state {
         CellState::Impossible => "×",
@@ -472,10 +485,11 @@ fn no_figure_sign(cell: &SweepCell) -> &'static str {
     }
 }
 
-/// The relative half-width of a cell's rate, with the cell's name.
+/// How well the rate of a cell is known.
 struct CellWidth {
-    /// Infinite where the interval is unknown.
+    /// The relative half-width of the rate; infinite where the interval is unknown.
     relative: f64,
+    /// The name of the cell, such as `randread-4M-d64`.
     name: String,
 }
 
@@ -489,8 +503,8 @@ impl CellWidth {
     }
 }
 
-/// How well the cells of all matrices are known: `half of the intervals are below ±1.2 %, the
-/// widest is ±34 % (randread-4M-d64)`.
+/// Says how well the cells of all matrices are known: `median ±1.2 %, widest ±34 %
+/// (randread-4M-d64)`. `None` where a measured cell has no rate, and without measured cells.
 fn intervals_text(sweep: &SweepRecord) -> Option<String> {
     let mut widths = Vec::new();
     for matrix in &sweep.matrices {

@@ -1,4 +1,4 @@
-//! The matrix of a sweep as older tools print it: HD Tune's random access, iops_rows(1), iozone.
+//! The matrices of a sweep as older tools print them: HD Tune's random access, iops(1), iozone.
 
 use crate::labels;
 use diskproof_model::block::{Block, Column, Narrow, Table, TableRow};
@@ -10,6 +10,10 @@ use diskproof_model::sweep::{
 };
 use diskproof_model::units::{format_bytes, format_throughput};
 
+/// Bytes of a KiB, and of the kB of iozone.
+const KIB: f64 = 1024.0;
+/// Bytes of a kbit of 1000 bits.
+const KBIT_BYTES: f64 = 125.0;
 /// Columns of HD Tune's random access.
 const RANDOM_ACCESS: &str = "transfer size | operations/s | average | longest | average speed";
 
@@ -53,6 +57,8 @@ fn milliseconds_text(ns: f64) -> String {
     format!("{:.3} ms", ns / 1e6)
 }
 
+/// A row for each block size at a depth of one, and one for the random sizes, of each random
+/// matrix.
 fn random_access_rows(record: &Record, sweep: &SweepRecord) -> Vec<TableRow> {
     let mut rows = Vec::new();
     for matrix in &sweep.matrices {
@@ -98,6 +104,7 @@ fn rate_text(rate: &Estimate) -> String {
     rounded(rate.value, rate.half_width_95)
 }
 
+/// The row of random sizes; `None` where no operation succeeded.
 fn mixed_row(words: &str, measurement: &Row) -> Option<TableRow> {
     let (_, op) = measurement.headline_ops().into_iter().next()?;
     if op.data.count == 0 {
@@ -113,6 +120,7 @@ fn mixed_row(words: &str, measurement: &Row) -> Option<TableRow> {
     ]))
 }
 
+/// A row for each cell of the random reads; empty where they were not swept.
 fn iops_rows(sweep: &SweepRecord) -> Vec<TableRow> {
     for matrix in &sweep.matrices {
         if matrix.operation == SweepOperation::RandRead {
@@ -130,20 +138,21 @@ fn iops_row(cell: &SweepCell) -> TableRow {
         return TableRow::from(vec![
             size,
             rate_text(iops),
-            rate_in_units(throughput, 1024.0),
-            rate_in_units(throughput, 125.0),
+            rate_in_units(throughput, KIB),
+            rate_in_units(throughput, KBIT_BYTES),
         ]);
     }
     let why = cell.why.as_deref().unwrap_or(labels::UNKNOWN);
     TableRow::from(vec![size, why.to_owned(), String::new(), String::new()])
 }
 
-/// A rate in units of so many bytes per second.
+/// A rate in units of `unit_bytes` per second, without the unit.
 fn rate_in_units(rate: &Estimate, unit_bytes: f64) -> String {
     let half_width = rate.half_width_95.map(|half| half / unit_bytes);
     rounded(rate.value / unit_bytes, half_width)
 }
 
+/// A row for each cell of the first matrix, with a rate of every matrix.
 fn iozone_rows(sweep: &SweepRecord) -> Vec<TableRow> {
     let Some(first) = sweep.matrices.first() else {
         return Vec::new();
@@ -159,13 +168,13 @@ fn iozone_rows(sweep: &SweepRecord) -> Vec<TableRow> {
     rows
 }
 
-/// The rate of the matrix at the block size and depth of another one's cell. iozone's kB have 1024
-/// bytes.
+/// The rate of a matrix in iozone's kB per second, at the block size and depth of a cell of another
+/// matrix.
 fn iozone_rate_text(matrix: &SweepMatrix, other: &SweepCell) -> String {
     if let Some(cell) = matrix.cell(other.block_bytes, other.depth)
         && let Some(rate) = &cell.throughput
     {
-        return format!("{:.0}", rate.value / 1024.0);
+        return format!("{:.0}", rate.value / KIB);
     }
     labels::UNKNOWN.to_owned()
 }

@@ -1,5 +1,5 @@
-//! A target and its machine, in lines and as lists of facts: its disks and their health, the layers
-//! above them, what was tested.
+//! A target and its machine in words. A page of a run has them in a few lines; `info` and the page
+//! for a browser list every fact in sections.
 
 use crate::labels;
 use crate::text::{glue, joined, list};
@@ -15,7 +15,7 @@ use diskproof_model::units::{counted, format_bytes, format_throughput};
 /// A label and a value; `None` if the value is unknown.
 pub(crate) type LabeledValue = (&'static str, Option<String>);
 
-/// A target in a few lines, from the disks up to the file.
+/// Facts on a target in a few lines, from the disks up to the file.
 pub(crate) fn summary_facts(target: &TargetIdentity, plan: &Plan) -> Vec<LabeledValue> {
     let mut lines: Vec<LabeledValue> = Vec::new();
     for disk in target.disks() {
@@ -46,7 +46,7 @@ fn mount_text(filesystem: &Filesystem) -> String {
     )
 }
 
-/// The devices on top of others.
+/// Names the devices that lie on others: `md0 (software RAID) on sda, sdb`. `None` without any.
 pub(crate) fn layers_text(target: &TargetIdentity) -> Option<String> {
     let mut texts = Vec::new();
     for layer in &target.layers {
@@ -59,7 +59,7 @@ pub(crate) fn layers_text(target: &TargetIdentity) -> Option<String> {
     joined(texts, "; ")
 }
 
-/// The scratch file, file or device that the operations use.
+/// Names the scratch file, file or device that the operations use.
 pub(crate) fn tested_text(target: &TargetIdentity, plan: &Plan) -> String {
     let path = &target.path;
     let size = glue(&format_bytes(target.size_bytes));
@@ -119,7 +119,7 @@ pub(crate) fn disk_text(disk: &Layer) -> String {
     list(facts)
 }
 
-/// A value behind its name; `None` for an unknown one.
+/// `scheduler none`: a value behind its name; `None` for an unknown one.
 fn named_text(name: &str, value: Option<&str>) -> Option<String> {
     Some(format!("{name} {}", value?))
 }
@@ -143,7 +143,7 @@ fn memory_text(host: &HostFacts) -> Option<String> {
     }
 }
 
-/// The machine.
+/// Describes the machine in one line.
 pub(crate) fn host_text(host: &HostFacts) -> String {
     let mut facts = vec![
         host.name.clone(),
@@ -169,7 +169,8 @@ fn fact_section(title: &str, facts: impl IntoIterator<Item = LabeledValue>) -> V
     blocks
 }
 
-/// The target, its filesystem, its layers and their health; each begins with a heading.
+/// Lists every fact on the target, its filesystem, its layers and their health: a section with a
+/// heading for each of them, the target first.
 pub(crate) fn identity_sections(
     identity: &TargetIdentity,
     health: &[&DiskHealth],
@@ -184,7 +185,7 @@ pub(crate) fn identity_sections(
     sections
 }
 
-/// The machine.
+/// Lists every fact on the machine.
 pub(crate) fn host_section(host: &HostFacts) -> Vec<Block> {
     let user = match host.uid {
         0 => "root".to_owned(),
@@ -207,7 +208,6 @@ pub(crate) fn host_section(host: &HostFacts) -> Vec<Block> {
     fact_section("host", facts)
 }
 
-/// The target.
 fn target_section(identity: &TargetIdentity) -> Vec<Block> {
     let size = match identity.kind {
         TargetKind::Directory => "filesystem size",
@@ -224,7 +224,6 @@ fn target_section(identity: &TargetIdentity) -> Vec<Block> {
     fact_section(&format!("target {}", identity.path), facts)
 }
 
-/// The filesystem below a directory or file.
 fn filesystem_section(filesystem: &Filesystem) -> Vec<Block> {
     let facts = [
         ("type", Some(filesystem.kind.clone())),
@@ -236,7 +235,6 @@ fn filesystem_section(filesystem: &Filesystem) -> Vec<Block> {
     fact_section(&format!("filesystem {}", filesystem.mount_point), facts)
 }
 
-/// A block device.
 fn layer_section(layer: &Layer) -> Vec<Block> {
     let mut below = None;
     if !layer.below.is_empty() {
@@ -299,7 +297,8 @@ fn block_text(bytes: Option<u32>) -> Option<String> {
     Some(format_bytes(u64::from(bytes?)))
 }
 
-/// Whether the disk rotates. A device that lies on others repeats what they report.
+/// Says whether the disk rotates. `None` for a device that lies on others, which only repeats what
+/// they report.
 fn medium_text(layer: &Layer) -> Option<String> {
     let is_lowest = layer.below.is_empty() && layer.backing_file.is_none();
     if layer.rotational.is_none() || !is_lowest {
@@ -329,7 +328,8 @@ fn backing_text(is_direct: bool) -> String {
     }
 }
 
-/// Devices of this kind have a serial number and a write cache: their absence deserves a line.
+/// `unknown` for a device of a kind that has a serial number and a write cache: their absence
+/// deserves a line. `None` for other kinds.
 fn unknown_of_disk(layer: &Layer) -> Option<String> {
     match layer.kind {
         LayerKind::Disk | LayerKind::Network => Some("unknown".to_owned()),
@@ -337,7 +337,7 @@ fn unknown_of_disk(layer: &Layer) -> Option<String> {
     }
 }
 
-/// The kernel's setting and what it means for a commit.
+/// Says how the kernel treats the write cache, and what that means for a commit.
 fn write_cache_text(layer: &Layer) -> Option<String> {
     let text = match layer.write_cache {
         Some(WriteCache::WriteBack) => "write back: data is safe only after a flush".to_owned(),
@@ -349,7 +349,7 @@ fn write_cache_text(layer: &Layer) -> Option<String> {
     Some(text + labels::reported_write_cache(layer))
 }
 
-/// With the exact number of bytes, for comparison with a data sheet.
+/// `1.8 TiB (2000398934016 bytes)`: exact, for comparison with a data sheet.
 fn exact_bytes_text(bytes: u64) -> String {
     format!("{} ({bytes} bytes)", format_bytes(bytes))
 }
@@ -403,7 +403,7 @@ fn rotation_text(rpm: u32) -> String {
     }
 }
 
-/// The health of one disk in a line.
+/// Describes the health of one disk in a line, without counters that are zero.
 pub(crate) fn health_text(disk: &DiskHealth) -> String {
     let name = &disk.disk;
     if let Some(why) = &disk.unavailable {

@@ -1,4 +1,5 @@
-//! Blocks on the page for a browser. Charts have a section of their own.
+//! Blocks as HTML: tables with drawn intervals, lists of facts, findings with their evidence.
+//! Charts have a section of their own, and are skipped here.
 
 use super::elements::{capitalized, command, finding_anchor, shown, wide_table};
 use crate::describe::ratio::scale_place;
@@ -16,12 +17,23 @@ use diskproof_model::row::Row;
 use diskproof_model::units::{format_bytes, format_latency};
 use maud::{Markup, html};
 
-/// The relative half-width at which an error bar's scale ends; wider intervals are dashed.
+/// The relative half-width at which an error bar's scale ends; wider intervals are dashed. With a
+/// larger value, usual intervals of a few percent would be too short to compare.
 const BAR_SCALE: f64 = 0.5;
-/// The darkest colour: `heat-5`.
-const HEAT_MAX: f64 = 5.0;
+/// The darkest shade of the style sheet: `heat-5`.
+const HEAT_CLASS_MAX: f64 = 5.0;
+/// The middle of an error bar, in the units of its picture, which is 100 wide.
+const BAR_MIDDLE: f64 = 50.0;
+/// The length of an error bar from its middle to the end of the scale. Two units remain for the
+/// width of the line.
+const BAR_ARM: f64 = 48.0;
+/// The middle of the picture of a ratio, which is 160 wide: a ratio of one.
+const RATIO_MIDDLE: f64 = 80.0;
+/// The length from there to the end of the scale. Four units remain for the dot at the value.
+const RATIO_ARM: f64 = 76.0;
 
-/// The blocks in order; facts that follow each other are one list.
+/// Blocks in order; facts that follow each other are one list. Findings need the record for their
+/// evidence, and are skipped without one.
 pub(super) fn blocks(all: &[Block], record: Option<&Record>) -> Markup {
     html! { @for group in all.chunk_by(are_facts) { (block_group(group, record)) } }
 }
@@ -30,12 +42,17 @@ fn are_facts(one: &Block, next: &Block) -> bool {
     matches!((one, next), (Block::Fact(_), Block::Fact(_)))
 }
 
+/// A block, or several facts that follow each other.
 fn block_group(group: &[Block], record: Option<&Record>) -> Markup {
     match &group[0] {
         Block::Heading(text) => html! { h3 { (shown(&capitalized(text))) } },
         Block::Text(tone, text) => paragraph(*tone, text),
         Block::Fact(_) => html! {
-            dl.facts { @for block in group { @if let Block::Fact(fact) = block { (fact_entry(fact)) } } }
+            dl.facts {
+                @for block in group {
+                    @if let Block::Fact(fact) = block { (fact_entry(fact)) }
+                }
+            }
         },
         Block::Table(table) => wide_table(&shown(&table.caption), &table_markup(table)),
         Block::Command { what, text } => html! {
@@ -52,7 +69,7 @@ fn fact_entry(fact: &Fact) -> Markup {
     html! { div { dt { (shown(&fact.label)) } dd { (shown(&fact.text)) } } }
 }
 
-/// The class of a role.
+/// The class of a role in the style sheet; empty for ordinary text.
 pub(super) fn tone_class(tone: Tone) -> &'static str {
     match tone {
         Tone::Error => "failure",
@@ -81,8 +98,9 @@ fn unbroken_dash(text: &str) -> String {
     text.replace("–\u{a0}", "–\u{2060}\u{a0}")
 }
 
-/// A column and its place in the rows.
+/// A column that is shown.
 struct UsedColumn<'a> {
+    /// Its place in the rows of the table.
     index: usize,
     column: &'a Column,
 }
@@ -229,14 +247,15 @@ fn text_cell(cell: &Cell, column: &Column) -> Markup {
     }
 }
 
-/// The classes of a cell: a number, its heat, or a figure that was not measured.
+/// The classes of a cell: whether it is a number, its shade, whether it was predicted. `None` for
+/// none.
 fn cell_classes(cell: &Cell, column: &Column) -> Option<String> {
     let mut classes = Vec::new();
     if column.align == Align::Right {
         classes.push("number".to_owned());
     }
     if let Mark::Heat(Some(share)) = cell.mark {
-        let step = (share * HEAT_MAX).clamp(0.0, HEAT_MAX);
+        let step = (share * HEAT_CLASS_MAX).clamp(0.0, HEAT_CLASS_MAX);
         classes.push(format!("heat-{step:.0}"));
     } else if cell.tone == Tone::Dim {
         classes.push("predicted".to_owned());
@@ -244,12 +263,11 @@ fn cell_classes(cell: &Cell, column: &Column) -> Option<String> {
     joined(classes, " ")
 }
 
-/// An interval as a picture. The cell next to it holds the text, so screen readers skip the
-/// picture.
+/// Draws an interval as a picture. The cell next to it holds the text, so screen readers skip it.
 fn error_bar(width: f64) -> Markup {
-    let reach = width.min(BAR_SCALE) / BAR_SCALE * 48.0;
-    let left = px(50.0 - reach);
-    let right = px(50.0 + reach);
+    let reach = width.min(BAR_SCALE) / BAR_SCALE * BAR_ARM;
+    let left = px(BAR_MIDDLE - reach);
+    let right = px(BAR_MIDDLE + reach);
     let dashes = if width > BAR_SCALE { Some("3 3") } else { None };
     html! {
         svg.errorbar aria-hidden="true" {
@@ -262,7 +280,7 @@ fn error_bar(width: f64) -> Markup {
     }
 }
 
-/// A ratio with its interval.
+/// Draws a ratio with its interval over the band of ratios within the margin.
 fn ratio_interval(ratio: Ratio, reach: f64, margin: f64) -> Markup {
     let low = x_of_ratio(ratio.low_95, reach);
     let high = x_of_ratio(ratio.high_95.unwrap_or(f64::INFINITY), reach);
@@ -280,7 +298,7 @@ fn ratio_interval(ratio: Ratio, reach: f64, margin: f64) -> Markup {
 
 fn x_of_ratio(ratio: f64, reach: f64) -> f64 {
     let place = scale_place(ratio, reach);
-    (80.0 + place * 76.0).clamp(3.0, 157.0)
+    RATIO_MIDDLE + place * RATIO_ARM
 }
 
 /// A finding with its evidence.
@@ -349,7 +367,7 @@ fn evidence_table(record: &Record, finding: &Finding) -> Markup {
     }
 }
 
-/// The name of the workload that the evidence is about.
+/// The name of the workload that the evidence is about; nothing where it is about the run.
 fn evidence_workload(record: &Record, evidence: &Evidence) -> Markup {
     html! {
         @if let Some(row) = evidence_measurement(record, &evidence.path) {
@@ -365,7 +383,7 @@ fn evidence_measurement<'a>(record: &'a Record, path: &str) -> Option<&'a Row> {
     record.measurements.get(index)
 }
 
-/// A number in its unit.
+/// A number of evidence in its unit.
 fn quantity_text(value: f64, unit: &str) -> String {
     match unit {
         "1" => plain_number(value),

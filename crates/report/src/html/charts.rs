@@ -31,7 +31,7 @@ pub(super) fn groups(charts: &[Chart]) -> Markup {
     }
 }
 
-/// With more series than this a legend needs the whole width.
+/// A chart with more series takes the whole width of the page, which its legend needs.
 const NARROW_SERIES_MAX: usize = 4;
 
 fn chart_figure(chart: &Chart, caption: &str) -> Markup {
@@ -86,6 +86,7 @@ fn series_legend(chart: &Chart) -> Markup {
     }
 }
 
+/// The mark of a series in the legend.
 fn legend_mark(chart: &Chart, series: &Series, index: usize) -> Markup {
     let color = index % COLORS.len();
     let middle = Point::new(12.0, 6.0);

@@ -3,7 +3,7 @@
 
 use super::blocks::{blocks, tone_class};
 use super::charts;
-use super::document::page;
+use super::document::{DataBlock, Document, NavigationEntry};
 use super::elements::{section, shown};
 use super::saved_page::COMPARISON_ID;
 use crate::chart::{Axis, Chart, Scale, Series, SeriesMark};
@@ -22,11 +22,14 @@ use std::io::{self, Write};
 /// Writes the page of a comparison.
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let charts = charts_of_candidates(comparison);
-    let mut anchors = vec![("verdict", "Verdict"), ("metrics", "Metrics")];
+    let mut sections = vec![
+        NavigationEntry::new("verdict", "Verdict"),
+        NavigationEntry::new("metrics", "Metrics"),
+    ];
     if !charts.is_empty() {
-        anchors.push(("charts", "Charts"));
+        sections.push(NavigationEntry::new("charts", "Charts"));
     }
-    anchors.push(("data", "Data"));
+    sections.push(NavigationEntry::new("data", "Data"));
     let described = describe::comparison::blocks(comparison, MetricDetail::Independent);
     let body = html! {
         (overview_section(comparison))
@@ -34,19 +37,19 @@ pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Res
         @if !charts.is_empty() { (charts::section(&charts, None)) }
         (data_section())
     };
-    let data_blocks = [
-        ("chart-data", charts::data(&charts).to_string()),
-        (COMPARISON_ID, serde_json::to_string(comparison)?),
+    let data = [
+        DataBlock::new("chart-data", charts::data(&charts).to_string()),
+        DataBlock::new(COMPARISON_ID, serde_json::to_string(comparison)?),
     ];
     let title = format!("{} · comparison", side_names(comparison));
-    let text = page(
-        &title,
-        &anchors,
-        "diskproof-comparison",
-        &body,
-        &data_blocks,
-    );
-    out.write_all(text.as_bytes())
+    let document = Document {
+        title: &title,
+        sections: &sections,
+        file_name: "diskproof-comparison",
+        body: &body,
+        data: &data,
+    };
+    out.write_all(document.html().as_bytes())
 }
 
 /// The percentiles of each candidate over those of the baseline.
@@ -101,6 +104,7 @@ fn side_names(comparison: &Comparison) -> String {
 /// The answer, the tally and the figures that the answer rests on.
 fn overview_section(comparison: &Comparison) -> Markup {
     let described = answer_blocks(comparison, FleetDetail::All);
+    // The first block is the sentence with the answer.
     let (answer, figures) = match described.split_first() {
         Some((Block::Text(_, answer), figures)) => (shown(answer), figures),
         _ => (side_names(comparison), described.as_slice()),

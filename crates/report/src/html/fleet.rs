@@ -4,7 +4,7 @@
 use super::blocks::blocks;
 use super::charts;
 use super::comparison::two_percentiles_chart;
-use super::document::page;
+use super::document::{DataBlock, Document, NavigationEntry};
 use super::elements::{section, shown};
 use super::saved_page::FLEET_ID;
 use crate::chart::Chart;
@@ -16,17 +16,20 @@ use diskproof_model::units::format_percent;
 use maud::{Markup, html};
 use std::io::{self, Write};
 
-/// Charts of rows that differ; each is a screen.
+/// A page has at most this many charts of rows that differ: each fills a screen.
 const CHARTS_MAX: usize = 12;
 
 /// Writes the page of a fleet.
 pub fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
     let charts = charts_of_rows(fleet);
-    let mut anchors = vec![("verdict", "Verdict"), ("rows", "Hosts")];
+    let mut sections = vec![
+        NavigationEntry::new("verdict", "Verdict"),
+        NavigationEntry::new("rows", "Hosts"),
+    ];
     if !charts.is_empty() {
-        anchors.push(("charts", "Charts"));
+        sections.push(NavigationEntry::new("charts", "Charts"));
     }
-    anchors.push(("data", "Data"));
+    sections.push(NavigationEntry::new("data", "Data"));
     let mut map = speed_tables(fleet);
     map.extend(latencies_table(fleet));
     let body = html! {
@@ -35,13 +38,19 @@ pub fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
         @if !charts.is_empty() { (charts::section(&charts, None)) }
         (data_section())
     };
-    let data_blocks = [
-        ("chart-data", charts::data(&charts).to_string()),
-        (FLEET_ID, serde_json::to_string(fleet)?),
+    let data = [
+        DataBlock::new("chart-data", charts::data(&charts).to_string()),
+        DataBlock::new(FLEET_ID, serde_json::to_string(fleet)?),
     ];
     let title = format!("{} disks · fleet", fleet.rows.len());
-    let text = page(&title, &anchors, "diskproof-fleet", &body, &data_blocks);
-    out.write_all(text.as_bytes())
+    let document = Document {
+        title: &title,
+        sections: &sections,
+        file_name: "diskproof-fleet",
+        body: &body,
+        data: &data,
+    };
+    out.write_all(document.html().as_bytes())
 }
 
 fn overview_section(fleet: &FleetRecord) -> Markup {

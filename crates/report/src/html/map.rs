@@ -14,14 +14,20 @@ use std::collections::BTreeMap;
 
 /// A scan has at most 1000 cells, so the map has at most 20 rows.
 const CELLS_PER_ROW: usize = 50;
-/// Side of a cell in the units of the picture.
-const CELL: usize = 14;
-/// A cell's class is its slowest block over the median block: up to 2, 4, 8, 16, 32 and more.
-const CLASSES: usize = 6;
-/// From this class on (over four times the median) Page Up and Page Down stop at a cell.
-const NOTABLE_HEAT: usize = 2;
+/// The distance from one cell to the next in the units of the picture.
+const CELL_STEP: usize = 14;
+/// The outline of a cell: a square that leaves one unit free to the next one.
+const SQUARE: &str = "h13v13h-13z";
+/// The cross over a cell with unreadable blocks, from the corner at which the square ends.
+const CROSS: &str = "m2 2 9 9m0-9-9 9";
+/// The heat of a cell is a class by its slowest block over the median block: up to 2, 4, 8, 16, 32
+/// times, and more.
+const HEAT_CLASSES: usize = 6;
+/// From this class on, over four times the median, Page Up and Page Down stop at a cell.
+const NOTABLE_CLASS: usize = 2;
 
-/// The data for the script: the map as a chart, and the position of each cell.
+/// The data for the script: the map as a chart, the position of each cell, and which cells are
+/// notable. `None` without a map.
 pub(super) fn data(record: &Record) -> Option<Value> {
     let scan = mapped_scan(record)?;
     let farthest = scan.map.last()?.offset_bytes;
@@ -44,7 +50,7 @@ pub(super) fn data(record: &Record) -> Option<Value> {
     Some(json!({
         "chart": charts::data(&[chart])[0],
         "perRow": CELLS_PER_ROW,
-        "side": CELL,
+        "side": CELL_STEP,
         "cells": positions,
         "notable": notable,
     }))
@@ -77,8 +83,9 @@ fn cell_series(scan: &Scan, unit_bytes: f64) -> Vec<Series> {
     ]
 }
 
+/// Whether Page Up and Page Down stop at a cell.
 fn is_notable(cell: &ScanCell, median_ns: u64) -> bool {
-    cell.errors > 0 || heat_class(cell, median_ns) >= NOTABLE_HEAT
+    cell.errors > 0 || heat_class(cell, median_ns) >= NOTABLE_CLASS
 }
 
 /// The scan; `None` if it has no map.
@@ -91,7 +98,8 @@ fn mapped_scan(record: &Record) -> Option<&Scan> {
     }
 }
 
-/// The map of a scan.
+/// The map of a scan with its legend and a table of its slow and unreadable blocks. `None` without
+/// a map.
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
     let scan = mapped_scan(record)?;
     let read = scan_reach_text(scan, record.surface()?.data.span_start_bytes);
@@ -132,24 +140,21 @@ pub(super) fn scan_map(record: &Record) -> Option<Markup> {
     })
 }
 
+/// The map as a picture, in which one path draws all cells of a class.
 fn cells_picture(scan: &Scan) -> Markup {
     let rows = scan.map.len().div_ceil(CELLS_PER_ROW);
-    // One path for all cells of a class: squares and, for errors, crosses.
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for (index, cell) in scan.map.iter().enumerate() {
-        let x = index % CELLS_PER_ROW * CELL;
-        let y = index / CELLS_PER_ROW * CELL;
-        let cross = match cell.errors {
-            0 => "",
-            _ => "m2 2 9 9m0-9-9 9",
-        };
+        let x = index % CELLS_PER_ROW * CELL_STEP;
+        let y = index / CELLS_PER_ROW * CELL_STEP;
+        let cross = if cell.errors > 0 { CROSS } else { "" };
         let path = paths
             .entry(cell_class(cell, scan.latency_p50_ns))
             .or_default();
-        *path += &format!("M{x} {y}h13v13h-13z{cross}");
+        *path += &format!("M{x} {y}{SQUARE}{cross}");
     }
-    let width = CELLS_PER_ROW * CELL;
-    let height = rows * CELL;
+    let width = CELLS_PER_ROW * CELL_STEP;
+    let height = rows * CELL_STEP;
     let label = format!(
         "Map of {}; {}, {} unreadable. The table below lists the blocks.",
         counted(scan.map.len() as u64, "cell"),
@@ -163,6 +168,7 @@ fn cells_picture(scan: &Scan) -> Markup {
     }
 }
 
+/// The class of a cell in the style sheet.
 fn cell_class(cell: &ScanCell, median_ns: u64) -> String {
     match (cell.errors, cell.blocks) {
         (1.., _) => "bad".to_owned(),
@@ -171,21 +177,22 @@ fn cell_class(cell: &ScanCell, median_ns: u64) -> String {
     }
 }
 
+/// The class of a cell by its slowest block, from 0 on.
 fn heat_class(cell: &ScanCell, median_ns: u64) -> usize {
     let times = cell.latency_max_ns as f64 / median_ns.max(1) as f64;
-    (times.max(1.0).log2().ceil().max(1.0) as usize).min(CLASSES) - 1
+    (times.max(1.0).log2().ceil().max(1.0) as usize).min(HEAT_CLASSES) - 1
 }
 
 /// The colours with the longest latency of each.
 fn color_legend(scan: &Scan) -> Markup {
     html! {
         ul.heat-scale aria-label="Colours of the map" {
-            @for index in 0..CLASSES {
+            @for index in 0..HEAT_CLASSES {
                 li {
                     svg width="13" height="13" aria-hidden="true" focusable="false" {
                         rect class={"heat-" (index)} width="13" height="13" {}
                     }
-                    @if index + 1 < CLASSES {
+                    @if index + 1 < HEAT_CLASSES {
                         @let limit_ns = scan.latency_p50_ns.saturating_mul(1 << (index + 1));
                         " up to " (format_latency(limit_ns))
                     } @else {
@@ -195,7 +202,7 @@ fn color_legend(scan: &Scan) -> Markup {
             }
             li {
                 svg width="13" height="13" aria-hidden="true" focusable="false" {
-                    path.bad d="M0 0h13v13h-13zm2 2 9 9m0-9-9 9" {}
+                    path.bad d={"M0 0" (SQUARE) (CROSS)} {}
                 }
                 " unreadable"
             }

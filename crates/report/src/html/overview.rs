@@ -1,4 +1,5 @@
-//! The top of the page: what was measured, the verdict, the expectations.
+//! The top of the page of a run: what was measured, the verdict, the expectations, and the figures
+//! that readers look for first.
 
 use super::blocks::blocks;
 use super::charts;
@@ -20,8 +21,9 @@ use diskproof_model::units::{format_duration, format_latency, format_percent, fo
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
 use maud::{Markup, html};
 
-/// The section `verdict`, with the chart that answers the run's question where there is one.
-pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
+/// The sections `verdict` and `expectations`, the former with the chart that answers the run's
+/// question where there is one; then the summary for paper.
+pub(super) fn overview_section(record: &Record, answer_chart: Option<&Chart>) -> Markup {
     html! {
         section.overview #verdict aria-labelledby="title" {
             p.kicker {
@@ -36,7 +38,7 @@ pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
             }
             @if let Some(verdict) = &record.verdict { (verdict_markup(record, verdict)) }
             (tiles_markup(record))
-            @if let Some(chart) = hero { (charts::groups(std::slice::from_ref(chart))) }
+            @if let Some(chart) = answer_chart { (charts::groups(std::slice::from_ref(chart))) }
         }
         @if !record.expectations.is_empty() {
             @let content = blocks(&expectation_blocks(&record.expectations), Some(record));
@@ -57,9 +59,10 @@ fn note_paragraph(record: &Record) -> Markup {
     }
 }
 
-/// What the first printed page holds besides: findings and settings in short, so that this page
-/// alone is a summary.
+/// Findings and settings in short, shown only on paper, so that the first printed page alone is a
+/// summary.
 fn paper_summary(record: &Record) -> Markup {
+    /// Findings, and settings, of the summary. With more it would not fit the first page.
     const LINES_MAX: usize = 12;
     let findings = record.findings.iter().take(LINES_MAX);
     let more = record.findings.len().saturating_sub(LINES_MAX);
@@ -101,7 +104,7 @@ fn verdict_markup(record: &Record, verdict: &RunVerdict) -> Markup {
     }
 }
 
-/// What the run found; without a verdict what was measured.
+/// The headline of the verdict; without one, what was measured.
 fn answer_text(record: &Record) -> String {
     match &record.verdict {
         Some(verdict) if !verdict.headline.is_empty() => shown(&verdict.headline),
@@ -109,7 +112,7 @@ fn answer_text(record: &Record) -> String {
     }
 }
 
-/// The disk's own name where there is one, else the path.
+/// Names the first target, and counts the others.
 fn subject_text(record: &Record) -> String {
     match record.targets.as_slice() {
         [] => "Nothing".to_owned(),
@@ -118,6 +121,7 @@ fn subject_text(record: &Record) -> String {
     }
 }
 
+/// The model of the disk; without one the path.
 fn target_name(target: &TargetIdentity) -> String {
     match target.disks().find_map(model_text) {
         Some(model) => shown(model.trim()),
@@ -215,14 +219,15 @@ fn thresholds_text(item: &UseGrade) -> String {
     )
 }
 
-/// A threshold with three digits.
+/// A threshold, which is exact. This relative half-width prints three to four digits of it.
 fn threshold_text(value: f64, unit: &str) -> String {
-    figure_text(value, Some(value * 1e-3), unit)
+    const THRESHOLD_WIDTH: f64 = 1e-3;
+    figure_text(value, Some(value * THRESHOLD_WIDTH), unit)
 }
 
 /// The figures that readers look for first, as tiles: the whole result in one screenshot.
 fn tiles_markup(record: &Record) -> Markup {
-    /// More workloads have no room.
+    /// With more workloads there are no tiles: they would fill the first screen.
     const WORKLOADS_MAX: usize = 12;
     let rows = &record.measurements;
     let mut surveyed = Vec::new();
@@ -266,6 +271,7 @@ fn op_tile(rate: &Estimate, name: &str, op: OpRow<'_>) -> Markup {
     tile(&rate.value_text(), name, &interval)
 }
 
+/// A figure, its name and its interval; empty parts are skipped.
 fn tile(figure: &str, name: &str, interval: &str) -> Markup {
     html! {
         dd {
@@ -276,10 +282,11 @@ fn tile(figure: &str, name: &str, interval: &str) -> Markup {
     }
 }
 
-/// A figure of a survey, and how well it is known.
+/// A figure of a survey.
 struct SurveyTile {
     name: &'static str,
     figure: String,
+    /// Empty for a figure without an interval.
     interval: String,
 }
 
