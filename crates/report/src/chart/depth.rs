@@ -1,6 +1,6 @@
-//! IOPS and latency over depth, where measurements of a record differ in depth only. Of the matrix
-//! of a sweep, operations over the depth, a line for each block size, and bytes over the block
-//! size, a line for each depth; measured cells only.
+//! Charts over depth. Measurements that differ in depth only have a chart of IOPS and latency. Each
+//! matrix of a sweep has two, of its measured cells: operations over the depth, with a line for
+//! each block size, and bytes over the block size, with a line for each depth.
 
 use super::types::{
     Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, slug,
@@ -16,8 +16,8 @@ use diskproof_model::sweep::{CellState, SweepCell, SweepMatrix, SweepRecord};
 use diskproof_model::units::format_bytes;
 use std::collections::BTreeSet;
 
-/// Fewer depths cannot show a knee.
-const DEPTHS_LEAST: usize = 3;
+/// A chart needs at least this many depths: fewer cannot show a knee.
+const DEPTHS_MIN: usize = 3;
 
 /// One chart for each group and kind of operation.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
@@ -30,7 +30,8 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
     charts
 }
 
-/// Measurements that differ in depth only.
+/// Groups of measurements that differ in depth only. Those under an offered load have no fixed
+/// depth, and are in none.
 fn depth_groups(record: &Record) -> Vec<Vec<&Row>> {
     let mut groups: Vec<Vec<&Row>> = Vec::new();
     for row in &record.measurements {
@@ -45,6 +46,7 @@ fn depth_groups(record: &Record) -> Vec<Vec<&Row>> {
     groups
 }
 
+/// Whether a measurement differs from each of a group in depth only.
 fn belongs_to(row: &Row, group: &[&Row]) -> bool {
     group.iter().all(|other| differ_only_in_depth(other, row))
 }
@@ -59,7 +61,8 @@ fn differ_only_in_depth(a: &Row, b: &Row) -> bool {
         && without_depth(&a.data.workload) == without_depth(&b.data.workload)
 }
 
-/// Names always differ, and when it ends may. So may the engine: a depth of one needs no queue.
+/// The workload without what may differ in a group: the depth, the name, the limits that end it,
+/// and the engine, because a depth of one needs no queue.
 fn without_depth(workload: &Workload) -> Workload {
     Workload {
         depth: 0,
@@ -88,7 +91,8 @@ impl DepthPoint<'_> {
         self.op.figures.iops.value.powi(2) / self.depth as f64
     }
 
-    /// A square has twice the relative error.
+    /// The relative half-width of the power. A square has twice the relative error. `None` where
+    /// the rate has no interval.
     fn power_relative_half_width(&self) -> Option<f64> {
         Some(2.0 * self.op.figures.iops.relative_half_width()?)
     }
@@ -109,9 +113,10 @@ fn depth_points<'a>(group: &[&'a Row], kind: OpKind) -> Vec<DepthPoint<'a>> {
     points
 }
 
+/// The chart of an operation of a group; `None` with too few depths.
 fn depth_chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
     let points = depth_points(group, kind);
-    if points.len() < DEPTHS_LEAST {
+    if points.len() < DEPTHS_MIN {
         return None;
     }
     let deepest = &points.last()?.op.figures.latency;
@@ -144,7 +149,7 @@ fn depth_chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
     })
 }
 
-/// The rate, the mean latency and its 99th percentile.
+/// The rate, the mean latency and its 99th percentile, over depth.
 fn depth_series(points: &[DepthPoint<'_>], unit_ns: f64) -> [Series; 3] {
     let mut rates = Vec::new();
     let mut means = Vec::new();
@@ -171,9 +176,11 @@ fn depth_axis(depths: impl Iterator<Item = f64>) -> Axis {
         .labelled_at(depths)
 }
 
+/// Says how to read a chart with a knee.
 const KNEE_CAPTION: &str = "More requests in flight give more IOPS up to the knee; beyond it they \
                             wait longer. The knee is where IOPS over latency is largest.";
 
+/// Says how to read a chart without a knee.
 const NO_KNEE_CAPTION: &str = "More requests in flight give more IOPS until the disk is busy; then \
                                they wait longer. These depths and intervals show no knee.";
 

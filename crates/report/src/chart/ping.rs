@@ -1,7 +1,8 @@
 //! Single requests: their latencies over time, and the first latency after each idle time.
 
 use super::types::{
-    Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, slug, subject_name,
+    Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit_of_log_axis, slug,
+    subject_name,
 };
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{PingFigures, SingleRequest};
@@ -21,18 +22,17 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
     charts
 }
 
-/// The requests that the figures are about.
+/// The requests that count: without the warm-up and those that failed or were stopped.
 fn counting_requests(row: &Row) -> Vec<&SingleRequest> {
     let requests = row.data.requests.iter();
     requests.filter(|request| request.counts()).collect()
 }
 
-/// The latencies in the order of the requests.
+/// A dot for each request over time; `None` without a request that counts.
 fn requests_chart(record: &Record, row: &Row, ping: &PingFigures) -> Option<Chart> {
     let counting = counting_requests(row);
     let longest_ns = counting.iter().map(|request| request.latency_ns).max()?;
-    // On a logarithmic axis the unit fits the middle, not the longest one.
-    let (unit, unit_ns) = latency_unit(longest_ns as f64 / 5.0);
+    let (unit, unit_ns) = latency_unit_of_log_axis(longest_ns);
     let kinds = [
         (OpKind::Read, "reads"),
         (OpKind::Write, "writes"),
@@ -74,7 +74,7 @@ fn latencies_over_time(requests: &[SingleRequest], kind: OpKind, unit_ns: f64) -
     points
 }
 
-/// The mean of each kind of which a request succeeded.
+/// A guide at the mean of each kind of request, unless none of them succeeded.
 fn mean_guides(requests: &[SingleRequest], ping: &PingFigures, unit_ns: f64) -> Vec<Guide> {
     let mut guides = Vec::new();
     for (kind, latency) in &ping.latency {
@@ -90,11 +90,10 @@ fn mean_guides(requests: &[SingleRequest], ping: &PingFigures, unit_ns: f64) -> 
     guides
 }
 
-/// The mean latency of the first request after each idle time.
+/// The latency of the first request after each idle time; `None` where none was measured.
 fn after_idle_chart(record: &Record, row: &Row, ping: &PingFigures) -> Option<Chart> {
     let longest_ns = ping.after_idle.iter().map(|point| point.max_ns).max()?;
-    // On a logarithmic axis the unit fits the middle, not the longest one.
-    let (unit, unit_ns) = latency_unit(longest_ns as f64 / 5.0);
+    let (unit, unit_ns) = latency_unit_of_log_axis(longest_ns);
     let mut means = Vec::new();
     for point in &ping.after_idle {
         if point.idle_ns > 0 {

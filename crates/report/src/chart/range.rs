@@ -4,18 +4,21 @@
 use super::types::{Axis, AxisSide, Chart, Scale, Series, SeriesMark};
 use crate::text::trimmed;
 
-/// Round steps between labels.
+/// Steps between labels that read as round, times a power of ten.
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
 /// More steps, for an axis whose labels stand on the grid lines of another one.
 const STEPS_SHARED: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
 /// The most labels on a horizontal axis; half as many if they are long.
 const TICKS_ACROSS: usize = 10;
-/// The same on the axis of percentiles, whose labels are two to five characters long.
+/// Labels on the axis of percentiles are at least this part of its length apart: they are two to
+/// five characters long.
 const PERCENTILES_ACROSS: f64 = 13.0;
 /// Percentiles that get a label if the nines leave room.
 const PERCENTILES_BETWEEN: [f64; 6] = [75.0, 95.0, 25.0, 99.5, 99.95, 99.995];
 /// The most labels on a vertical axis.
 const TICKS_UPWARD: usize = 6;
+/// Bars take this share of the distance between two neighbours.
+const BAR_SHARE: f64 = 0.7;
 /// A logarithmic axis that spans fewer decades than this has labels at 1, 2 and 5.
 const DECADES_FOR_POWERS_ALONE: f64 = 3.9;
 
@@ -124,7 +127,7 @@ impl Chart {
         let mut places: Vec<f64> = bars.points.iter().map(|point| point.0).collect();
         places.sort_by(f64::total_cmp);
         match narrowest_gap(&places) {
-            Some(gap) => Some(gap * 0.7),
+            Some(gap) => Some(gap * BAR_SHARE),
             None => Some(1.0),
         }
     }
@@ -140,7 +143,8 @@ impl Range {
         }
     }
 
-    /// From the axis's own minimum to its own maximum.
+    /// A range from the axis's own minimum to its own maximum, whose labels need not be at the
+    /// ends.
     fn tight(axis: &Axis) -> Self {
         let given = Ends {
             low: axis.min.unwrap_or(0.0),
@@ -167,7 +171,7 @@ impl Range {
         range
     }
 
-    /// With a label at both ends.
+    /// A range around the values with a label at both ends.
     fn rounded(axis: &Axis, values: &[f64]) -> Self {
         let mut ends = Ends::around(values);
         if let Some(min) = axis.min {
@@ -198,7 +202,8 @@ impl Range {
         }
     }
 
-    /// The right axis, with as many equal parts as the left one if both are linear.
+    /// The range of the right axis. It has as many equal parts as the left one if both are linear
+    /// and start at zero.
     fn beside(left: &Self, axis: &Axis, values: &[f64]) -> Self {
         let parts = left.ticks.len().saturating_sub(1);
         if left.scale != Scale::Linear
@@ -249,7 +254,8 @@ fn narrowest_gap(values: &[f64]) -> Option<f64> {
     narrowest
 }
 
-/// The value on a linear scale. For percentiles: the number of nines.
+/// Where a value lies on the scale, in arbitrary units: equal distances look equal. For percentiles
+/// that is the number of nines.
 fn scale_coordinate(scale: Scale, value: f64) -> f64 {
     match scale {
         Scale::Linear => value,
@@ -327,6 +333,7 @@ fn round_step(length: f64, labels_max: usize, steps: &[f64]) -> f64 {
     power * 10.0
 }
 
+/// The multiples of a step from `low` to `high`, at most 101.
 fn multiples_between(low: f64, high: f64, step: f64) -> Vec<f64> {
     let first = (low / step - 1e-9).ceil();
     let last = (high / step + 1e-9).floor();
@@ -356,6 +363,7 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     ticks
 }
 
+/// The largest of 1, 2 and 5 times a power of ten that is not above the value.
 fn log_end_below(value: f64) -> f64 {
     let power = power_below(value);
     for part in [5.0, 2.0] {
@@ -366,6 +374,7 @@ fn log_end_below(value: f64) -> f64 {
     power
 }
 
+/// The smallest of 1, 2 and 5 times a power of ten that is not below the value.
 fn log_end_above(value: f64) -> f64 {
     let power = power_below(value);
     for part in [1.0, 2.0, 5.0] {
@@ -403,7 +412,7 @@ fn has_room(percentile: f64, labelled: &[f64], high: f64) -> bool {
     })
 }
 
-/// As many decimals as the step between labels needs.
+/// `12.5`, `40k`: a value with as many decimals as the step between labels needs.
 fn short_number(value: f64, step: f64) -> String {
     let magnitude = value.abs().max(step.abs());
     let (divisor, suffix) = match magnitude {

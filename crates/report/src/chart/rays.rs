@@ -6,7 +6,7 @@ use diskproof_model::digits::rounded;
 use diskproof_model::rays::{RayFigures, RaysRecord};
 use diskproof_model::record::Record;
 
-/// `None` where no ray has an answer.
+/// The ends of the rays and the line through them; `None` where no ray has an answer.
 pub(super) fn boundary_chart(record: &Record) -> Option<Chart> {
     let rays = record.rays()?;
     let decided: Vec<&RayFigures> = rays

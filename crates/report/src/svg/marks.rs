@@ -19,14 +19,22 @@ const DASHES: [Option<&str>; 6] = [
     Some("5 3"),
     Some("15 4 5 4"),
 ];
-/// The points of a line are marked if they are at most this many.
+/// The points of a line are marked if there are at most this many; more marks would merge.
 const POINTS_SHOWN: usize = 40;
 /// With more dots than this, they are small and translucent, so that their density shows.
 const DOTS_MANY: usize = 150;
-/// Looks of dots: on a line, alone, and where there are many.
+/// A dot that marks a point of a line: wider than the line, narrower than a dot without one.
 const LINE_DOT: DotLook = DotLook::new(3.2, 1.0);
+/// A dot of a series without a line.
 const SINGLE_DOT: DotLook = DotLook::new(4.0, 0.9);
+/// A dot of a chart that has more than [`DOTS_MANY`].
 const CROWDED_DOT: DotLook = DotLook::new(2.4, 0.65);
+/// A dot in the legend, as large as a single one and opaque.
+const LEGEND_DOT: DotLook = DotLook::new(4.0, 1.0);
+/// Error bars that are shorter than this are not drawn: the dot would cover them.
+const ERROR_BAR_MIN: f64 = 2.0;
+/// Half of the length of the short lines at the ends of an error bar.
+const ERROR_BAR_END: f64 = 4.0;
 
 /// The radius and the opacity of dots.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +53,7 @@ fn series_color(index: usize) -> &'static str {
     COLORS[index % COLORS.len()]
 }
 
+/// The class of a series in the style sheet: `f` for filled marks, `s` for lines, and its number.
 fn series_class(kind: char, index: usize) -> String {
     format!("{kind}{}", index % COLORS.len())
 }
@@ -72,7 +81,10 @@ pub(super) fn series_marks(chart: &Chart, index: usize, frame: &Frame) -> Markup
                     (dots_path(&points, index, SINGLE_DOT))
                 }
             }
-            SeriesMark::Bars => { (bar_rects(series, index, frame, chart.bar_width().unwrap_or(1.0))) }
+            SeriesMark::Bars => {
+                @let width = chart.bar_width().unwrap_or(1.0);
+                (bar_rects(series, index, frame, width))
+            }
         }
         @if !series.half_widths_95.is_empty() { (error_bars_path(series, frame)) }
     }
@@ -107,7 +119,7 @@ pub(super) fn legend_mark(chart: &Chart, index: usize, start: Point, width: f64)
                 (line_path(&[start, end], index, dashes(chart, index)))
                 @if series.points.len() <= POINTS_SHOWN { (dots_path(&[middle], index, LINE_DOT)) }
             }
-            SeriesMark::Dots => { (dots_path(&[middle], index, DotLook::new(4.0, 1.0))) }
+            SeriesMark::Dots => { (dots_path(&[middle], index, LEGEND_DOT)) }
             SeriesMark::Bars => {
                 rect class=(series_class('f', index)) x=(px(middle.x - 7.0)) y=(px(middle.y - 6.0))
                     width="14" height="12" fill=(series_color(index)) fill-opacity="0.6" {}
@@ -135,9 +147,9 @@ fn polyline(points: &[Point]) -> Pen {
 
 fn line_path(points: &[Point], index: usize, dashes: Option<&str>) -> Markup {
     html! {
-        path class=(series_class('s', index)) d=(polyline(points).path()) fill="none" stroke=(series_color(index))
-            stroke-width="2.2" stroke-linejoin="round" stroke-linecap="round"
-            stroke-dasharray=[dashes] {}
+        path class=(series_class('s', index)) d=(polyline(points).path()) fill="none"
+            stroke=(series_color(index)) stroke-width="2.2" stroke-linejoin="round"
+            stroke-linecap="round" stroke-dasharray=[dashes] {}
     }
 }
 
@@ -148,7 +160,10 @@ fn tint_path(points: &[Point], index: usize, ground: f64) -> Markup {
     pen.line_to(Point::new(last.x, ground));
     pen.line_to(Point::new(first.x, ground));
     let path = pen.path() + "z";
-    html! { path class=(series_class('f', index)) d=(path) fill=(series_color(index)) fill-opacity="0.1" {} }
+    html! {
+        path class=(series_class('f', index)) d=(path) fill=(series_color(index))
+            fill-opacity="0.1" {}
+    }
 }
 
 fn dots_path(points: &[Point], index: usize, look: DotLook) -> Markup {
@@ -163,7 +178,8 @@ fn dots_path(points: &[Point], index: usize, look: DotLook) -> Markup {
         pen.stamp(&outline.path);
     }
     html! {
-        path class=(series_class('f', index)) d=(pen.path()) fill=(series_color(index)) fill-opacity=(opacity) {}
+        path class=(series_class('f', index)) d=(pen.path()) fill=(series_color(index))
+            fill-opacity=(opacity) {}
     }
 }
 
@@ -177,8 +193,8 @@ fn discs(points: &[Point], index: usize, look: DotLook) -> Markup {
     }
     let stroke_opacity = if opacity < 1.0 { Some(opacity) } else { None };
     html! {
-        path class=(series_class('s', index)) d=(pen.path()) fill="none" stroke=(series_color(index))
-            stroke-width=(px(radius * 2.0)) stroke-linecap="round"
+        path class=(series_class('s', index)) d=(pen.path()) fill="none"
+            stroke=(series_color(index)) stroke-width=(px(radius * 2.0)) stroke-linecap="round"
             stroke-opacity=[stroke_opacity] {}
     }
 }
@@ -257,8 +273,8 @@ fn error_bars_path(series: &Series, frame: &Frame) -> Markup {
         let middle = frame.x(*x);
         let high = frame.y(series.side, y + half_width);
         let low = frame.y(series.side, y - half_width);
-        if low - high >= 2.0 {
-            let (left, right) = (middle - 4.0, middle + 4.0);
+        if low - high >= ERROR_BAR_MIN {
+            let (left, right) = (middle - ERROR_BAR_END, middle + ERROR_BAR_END);
             pen.line(Point::new(left, high), Point::new(right, high));
             pen.line(Point::new(middle, high), Point::new(middle, low));
             pen.line(Point::new(left, low), Point::new(right, low));

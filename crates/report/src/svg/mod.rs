@@ -20,20 +20,20 @@ pub(crate) use ratios::write_comparison;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// In a file name, this is replaced by the name of a chart, so that each chart gets its own file.
-const EACH: char = '%';
+/// In a file name, the id of a chart replaces this character, so that each chart gets its own file.
+const EACH_CHART: char = '%';
 
 /// The SVG files of a record: one for all charts, or one for each.
 pub(crate) fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
     let charts = chart::charts(record);
     let origin = chart::origin(record);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if !name.contains(EACH) {
+    if !name.contains(EACH_CHART) {
         return vec![sheet_file(path, charts, origin)];
     }
     let mut files = Vec::new();
     for chart in charts {
-        let own_path = path.with_file_name(name.replace(EACH, &chart.id));
+        let own_path = path.with_file_name(name.replace(EACH_CHART, &chart.id));
         files.push(sheet_file(&own_path, vec![chart], origin.clone()));
     }
     files
@@ -55,11 +55,17 @@ const BELOW: f64 = 48.0;
 /// From this number of charts on, two share a row, so that a sheet fits a screen or a page.
 const SIDE_BY_SIDE_FROM: usize = 3;
 
+/// The subject of a chart.
 const HEADLINE: Font = Font::new(19.0, Tone::Strong);
+/// The main figures of a chart, below its headline.
 const FIGURES: Font = Font::new(13.0, Tone::Plain);
+/// The text below a chart that says how to read it.
 const CAPTION: Font = Font::new(12.5, Tone::Plain);
+/// The names of the series.
 const LEGEND: Font = Font::new(12.5, Tone::Plain);
+/// The labels of axes and guides.
 const LABEL: Font = Font::new(12.0, Tone::Plain);
+/// The line below all charts on disk, machine and run.
 const ORIGIN: Font = Font::new(11.0, Tone::Faint);
 
 /// Writes a picture of these charts, with `origin` below them.

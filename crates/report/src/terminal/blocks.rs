@@ -1,4 +1,4 @@
-//! Blocks on a terminal page.
+//! Writes blocks on a terminal page.
 
 use super::graph::write_graph;
 use super::grid::write_grid;
@@ -12,7 +12,8 @@ use diskproof_model::block::{Block, Fact};
 use diskproof_model::finding::Finding;
 use diskproof_model::record::Record;
 
-/// A longer label does not widen the common indent; its text then starts further right.
+/// A label that needs a larger indent does not widen that of the other facts; its own text then
+/// starts further right.
 const INDENT_MAX: usize = 24;
 
 /// Writes blocks. An empty line precedes each group of them. Charts are drawn from the record, and
@@ -120,6 +121,7 @@ fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) {
                 write_ping(page, row, ping);
             }
         }
+        // A scan.
         _ => {
             if let Some(surface) = record.surface()
                 && let Some(scan) = &surface.data.scan

@@ -18,7 +18,8 @@ const POINTS: [char; 3] = ['•', 'x', '+'];
 /// Width over height at which steep and flat curves are easiest to read; a character is twice as
 /// high as wide.
 const COLUMNS_PER_ROW: usize = 6;
-/// The least and the most rows of a graph.
+/// The least and the most rows of a graph: with fewer, steps look like slopes; with more, graph and
+/// legend do not fit a screen.
 const ROWS: std::ops::RangeInclusive<usize> = 10..=24;
 /// A graph has at least this many columns, even if it then exceeds the page.
 const COLUMNS_MIN: usize = 20;
@@ -300,6 +301,7 @@ impl Canvas {
         }
         pieces
     }
+
     /// The character at an index. Lines hide single points.
     fn character(&self, index: usize) -> (TextStyle, char) {
         let dots = self.lines[index];

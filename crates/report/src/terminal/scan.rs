@@ -1,4 +1,4 @@
-//! The result of a scan: the map, and the slow and unreadable places.
+//! The result of a scan on a terminal: a map of one line, and the slow and unreadable places.
 
 use super::sparkline::{even_parts, worst_sparkline};
 use crate::describe::surface::{place_text, scan_reach_text};
@@ -6,10 +6,10 @@ use crate::page::{INDENT, Page, StyledText, TextStyle};
 use diskproof_model::surface::Scan;
 use diskproof_model::units::{counted, format_bytes, format_latency};
 
-/// Slow and unreadable blocks that the page lists; the record holds all.
+/// The page lists at most this many slow blocks, and as many unreadable ones; the record holds all.
 const PLACES_SHOWN: usize = 10;
 
-/// The map, then the slow and unreadable places.
+/// Writes what was read, the map, then the slow and unreadable places.
 pub(super) fn write_scan(page: &mut Page<'_>, scan: &Scan, span_start_bytes: u64) {
     page.blank();
     let text = format!(
@@ -47,7 +47,8 @@ struct Place {
     what: String,
 }
 
-/// Longest latency by position in one line; below it marks for unreadable blocks.
+/// Writes the longest latency by position in one line, and below it marks for unreadable blocks.
+/// Writes nothing for a map of fewer than two cells.
 fn write_map(page: &mut Page<'_>, scan: &Scan) {
     let width = page.width() - INDENT;
     let latencies: Vec<f64> = scan
@@ -79,7 +80,7 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) {
     page.fact("", &legend);
 }
 
-/// Positions by block address, at most as many as the page lists.
+/// Writes the first places under one label, and counts the others of `total`.
 fn write_places(
     page: &mut Page<'_>,
     mut label: StyledText<'_>,

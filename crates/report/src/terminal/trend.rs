@@ -1,4 +1,4 @@
-//! The figures of a target from run to run: a line and a bar a run, the oldest first.
+//! The figures of a target from run to run: for each run a line with a bar, the oldest first.
 
 use super::blocks::write_blocks;
 use super::sparkline::bar;
@@ -12,10 +12,11 @@ use diskproof_model::saved::named;
 use diskproof_model::trend::{Trend, TrendChange, TrendPoint};
 use std::io::{self, Write};
 
-/// Columns of the longest bar.
-const BAR: usize = 20;
+/// Columns of the longest bar. With more, the remark does not fit a line of 80 columns.
+const BAR_COLUMNS: usize = 20;
 
-/// Writes each figure with its runs.
+/// Writes a table for each figure with a line for each run, and a legend. Writes nothing without
+/// any.
 pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
     let tables: Vec<Block> = trends.iter().flat_map(trend_blocks).collect();
@@ -72,7 +73,7 @@ fn point_row(point: &TrendPoint, unit: &str, largest: f64) -> TableRow {
         short_run_id(&point.run_id),
         // Three digits, so that the changes agree with what is printed.
         figure_text(point.value, Some(third_digit_unit(point.value)), unit),
-        format!("{:BAR$}", bar(point.value / largest, BAR)),
+        format!("{:BAR_COLUMNS$}", bar(point.value / largest, BAR_COLUMNS)),
         remark,
     ];
     TableRow {
@@ -81,6 +82,7 @@ fn point_row(point: &TrendPoint, unit: &str, largest: f64) -> TableRow {
     }
 }
 
+/// `−12 %`: the change against the runs before, and whether chance explains it.
 fn change_text(change: &TrendChange) -> String {
     let percent = format!("{:+.0} %", change.share * 100.0).replace('-', "−");
     match change.is_beyond_chance {
