@@ -8,6 +8,8 @@ pub fn transliterate(page: &str) -> String {
         .collect()
 }
 
+/// The ASCII character for a sign: the most similar one, or for bars and shades one of about the
+/// same blackness.
 fn ascii_equivalent(c: char) -> char {
     match c {
         '–' | '—' | '─' | '−' | '⠒' => '-',

@@ -8,7 +8,7 @@ use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use std::io::{self, Write};
 
-/// The maximum is in milliseconds, as HdrHistogram's own writers print nanoseconds
+/// The column of the maximum is in milliseconds, as HdrHistogram's own writers print it
 /// (`HistogramLogWriter`, `maxValueUnitRatio`).
 const NS_PER_UNIT_OF_MAX: f64 = 1e6;
 
@@ -41,6 +41,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes the line of a distribution; `name` is its tag without the target.
 fn write_line(
     measurement: &Row,
     name: &str,
@@ -63,11 +64,12 @@ fn write_line(
     )
 }
 
-/// Tags end at commas, blanks and line ends.
+/// A name as a tag, without commas and blanks, which would end it.
 fn tag_text(name: &str) -> String {
     clean(name).replace(|c: char| c == ',' || c.is_whitespace(), "_")
 }
 
+/// A text for a comment, without the brackets that would end it.
 fn comment_text(text: &str) -> String {
     clean(text).replace([']', '['], "_")
 }

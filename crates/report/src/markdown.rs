@@ -42,7 +42,7 @@ pub(crate) fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Resul
     write_blocks(&fleet::blocks(fleet, FleetDetail::All), out)
 }
 
-/// Drawings have no form in Markdown.
+/// Writes blocks. Drawings have no form in Markdown, and are skipped.
 fn write_blocks(blocks: &[Block], out: &mut dyn Write) -> io::Result<()> {
     for block in blocks {
         match block {
@@ -65,7 +65,7 @@ fn write_blocks(blocks: &[Block], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Titles and notes of groups are columns.
+/// Writes a table. Titles and notes of groups become columns.
 fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     let columns = TextColumns::new(table);
     let names = columns.line("workload", "conditions", |index| &table.columns[index].name);
@@ -83,7 +83,9 @@ fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
 
 /// The columns of a table in Markdown.
 struct TextColumns {
+    /// Whether the first column has the titles of groups.
     has_titles: bool,
+    /// Whether the next one has their notes.
     has_notes: bool,
     /// The columns of the table that hold text.
     indices: Vec<usize>,

@@ -42,9 +42,10 @@ struct Sample {
     value: f64,
 }
 
-/// Names and values, in the order of writing.
+/// The labels of a sample: names and values, in the order of writing.
 type Labels = Vec<(&'static str, String)>;
 
+/// Adds a sample of a family whose name has no suffix.
 fn add_sample(samples: &mut Samples, family: &str, labels: Labels, value: f64) {
     add_suffixed_sample(samples, family, "", labels, value);
 }
@@ -86,7 +87,7 @@ fn add_run(record: &Record, samples: &mut Samples) {
     add_sample(samples, "run_info", identity, 1.0);
 }
 
-/// How many expectations had this outcome.
+/// Counts the expectations with this outcome, as the value of a metric.
 fn expectations_with(record: &Record, outcome: ExpectationOutcome) -> f64 {
     record
         .expectations
@@ -133,7 +134,8 @@ fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
         "latency_seconds" | "latency_intended_seconds" => add_latency(figure, samples),
         _ => {
             let name = family.replace('*', unit_suffix(figure.unit));
-            // The two differ in the last digit; each family keeps the one that it had.
+            // Product and quotient may differ in the last digit. Each family keeps its own, so that
+            // series stay as they are.
             let value = match figure.unit {
                 "ns" if family.ends_with('*') => figure.value * 1e-9,
                 "ns" => figure.value / 1e9,
@@ -154,7 +156,7 @@ fn add_iops(figure: &Figure<'_>, samples: &mut Samples) {
     }
 }
 
-/// A quantile of a summary; of the mean its sum and count.
+/// Adds a quantile of a summary. For the mean, which a summary does not have, adds sum and count.
 fn add_latency(figure: &Figure<'_>, samples: &mut Samples) {
     let family = figure.metric.family;
     let mut labels = figure_labels(figure);
@@ -290,7 +292,8 @@ fn write_family(
     Ok(())
 }
 
-/// Empty labels are the same as none.
+/// `{target="/data",verb="check"}`: labels as both formats write them. A label with an empty value
+/// is the same as none, and is skipped.
 fn label_text(labels: &Labels) -> String {
     let mut pairs = Vec::new();
     for (name, value) in labels {

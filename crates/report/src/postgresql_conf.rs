@@ -9,11 +9,11 @@ use diskproof_model::record::{Advice, Record};
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
-/// Columns of a comment.
-const COLUMNS: usize = 78;
-/// Longest name and value; every setting of PostgreSQL is shorter.
-const WORD_MAX: usize = 63;
-/// The versions with a setting, of those that not every version has.
+/// Columns of a comment, with its `#`. Editors show files at 80 columns.
+const COMMENT_COLUMNS: usize = 78;
+/// A longer name or value does not become a setting; every one of PostgreSQL is shorter.
+const WORD_BYTES_MAX: usize = 63;
+/// The settings that not every version has, with the first and the last version that have them.
 const VERSIONS: [(&str, RangeInclusive<u32>); 6] = [
     ("maintenance_io_concurrency", 13..=u32::MAX),
     ("io_combine_limit", 17..=u32::MAX),
@@ -31,16 +31,16 @@ const LEAVE_ALONE: &str = include_str!("postgresql_conf.txt");
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     write_head(record, out)?;
     let version = record.plan.questions.postgres_version;
-    let set: Vec<&Advice> = record
+    let advised: Vec<&Advice> = record
         .advice
         .iter()
         .filter(|advice| advice.value.is_some() && advice.server() == "PostgreSQL")
         .collect();
-    if set.is_empty() {
+    if advised.is_empty() {
         write_comment(out, "No figure of this run decides a setting.")?;
         writeln!(out)?;
     }
-    for advice in set {
+    for advice in advised {
         write_setting(advice, version, out)?;
     }
     write_kept(&record.advice, version, out)
@@ -71,7 +71,8 @@ fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// The reason as a comment, then the setting.
+/// Writes the reason as a comment, then the setting. It is a comment, too, if the server may not
+/// accept it or already has this value.
 fn write_setting(advice: &Advice, version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
     write_comment(out, &advice.why)?;
     if let Some(condition) = &advice.condition {
@@ -121,7 +122,8 @@ fn versions_with(setting: &str) -> Option<RangeInclusive<u32>> {
     None
 }
 
-/// Settings to leave alone, with the reason.
+/// Writes the settings to leave alone, each with the reason: first those of the advice without a
+/// value, then those that no figure of a disk decides.
 fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
     write_comment(out, "Leave these settings alone:")?;
     for kept in advice {
@@ -157,17 +159,18 @@ fn names_advised_setting(text: &str, advice: &[Advice]) -> bool {
 /// Whether a text is a word that may stand in the file outside of a comment. The record may come
 /// from a stranger.
 fn is_word(text: &str) -> bool {
-    (1..=WORD_MAX).contains(&text.len())
+    (1..=WORD_BYTES_MAX).contains(&text.len())
         && text
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "_.".contains(c))
 }
 
-/// Lines that begin with `#`. The server reads the file in its own encoding, so they are ASCII.
+/// Writes a comment, in as many lines as it needs. It is ASCII, because the server reads the file
+/// in an encoding of its own.
 fn write_comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
     let ascii = transliterate(&clean(text).replace('±', "+-"));
     let indent = " ".repeat(ascii.len() - ascii.trim_start_matches(' ').len());
-    let columns = COLUMNS - 2 - indent.len();
+    let columns = COMMENT_COLUMNS - 2 - indent.len();
     for (number, line) in wrap(&ascii, columns, columns).iter().enumerate() {
         let hang = match number {
             1.. if !indent.is_empty() => "  ",

@@ -8,10 +8,11 @@ use diskproof_model::record::Record;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
-/// A figure and its name without that of the metric.
+/// A figure that the services follow.
 struct TrackedFigure<'a> {
-    /// The workload or part of a survey, and the kind of operation: `random-read-d1.read`. With
-    /// several targets their paths precede it, since a name must stand for one figure.
+    /// Its name without that of the metric, `random-read-d1.read`: the workload or part of a
+    /// survey, and the kind of operation. With several targets the path precedes it, since a name
+    /// must stand for one figure.
     subject: String,
     figure: Figure<'a>,
 }
@@ -49,6 +50,7 @@ fn figure_subject(record: &Record, figure: &Figure<'_>) -> String {
     }
 }
 
+/// Whether a figure is known, is that of a whole workload, and has a name in thresholds.
 fn is_tracked(figure: &Figure<'_>) -> bool {
     let key = &figure.key;
     let is_plain = key.phase.is_none() && key.label.is_none() && key.offset_bytes.is_none();
@@ -60,7 +62,7 @@ fn is_the_disks(record: &Record, figure: &Figure<'_>) -> bool {
     record.objection_to(figure).is_none()
 }
 
-/// The number of figures that are not the disk's.
+/// Counts the figures that are left out because they are not the disk's.
 pub(crate) fn left_out(record: &Record) -> usize {
     figures(record)
         .iter()

@@ -56,6 +56,7 @@ fn run_start_ms(record: &Record) -> Option<i64> {
     Some(start.as_millisecond())
 }
 
+/// A measurement as a job.
 fn job_object(record: &Record, index: usize, row: &Row, start_ms: Option<i64>) -> Value {
     let options = own_options(row);
     let threads = thread_count(row, &options);
@@ -100,7 +101,8 @@ fn job_object(record: &Record, index: usize, row: &Row, start_ms: Option<i64>) -
     job.into()
 }
 
-/// fio adds up the time of all threads of a group, and relates CPU time to that sum.
+/// The threads of a job as fio counts them. It adds up the time of all threads of a group, and
+/// relates CPU time to that sum.
 fn thread_count(row: &Row, options: &Object) -> u64 {
     let jobs: Option<u64> = match options.get("numjobs") {
         Some(Value::String(jobs)) => jobs.parse().ok(),
@@ -172,6 +174,7 @@ struct Transfers {
     iops: f64,
     runtime_ms: u64,
     count: u64,
+    /// Transfers that moved fewer bytes than requested.
     short: u64,
 }
 
@@ -187,7 +190,7 @@ impl Transfers {
         }
     }
 
-    /// JSON has no infinity.
+    /// The rate as an integer; `None` for infinity, which JSON does not have.
     fn whole_bytes_per_second(&self) -> Option<u64> {
         if self.bytes_per_second.is_finite() {
             Some(self.bytes_per_second.round() as u64)
@@ -197,6 +200,7 @@ impl Transfers {
     }
 }
 
+/// The figures of `read`, `write` or `trim`.
 fn direction_object(row: &Row, kind: OpKind) -> Value {
     let mut transfers = Transfers::default();
     let mut latency = latency_without_samples();
@@ -225,6 +229,7 @@ fn direction_object(row: &Row, kind: OpKind) -> Value {
     direction.into()
 }
 
+/// The figures of `sync`.
 fn sync_object(row: &Row) -> Value {
     let mut count = 0;
     let mut latency = latency_without_samples();
@@ -235,7 +240,8 @@ fn sync_object(row: &Row) -> Value {
     object([("total_ios", count.into()), ("lat_ns", latency)]).into()
 }
 
-/// Facts without a field in fio's JSON: disk, run, and the findings about the figures.
+/// The text of `desc`: facts without a field of their own in fio's JSON, such as the target, the
+/// run and the findings about the figures.
 fn description(record: &Record, index: usize, row: &Row) -> String {
     let name = &row.data.workload.name;
     let path = match record.targets.get(row.data.target) {

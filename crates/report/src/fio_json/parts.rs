@@ -9,7 +9,7 @@ use diskproof_model::series::TimeSeries;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Keys keep their order.
+/// A JSON object, whose keys keep their order.
 pub(super) type Object = serde_json::Map<String, Value>;
 
 /// An object of the keys that have a value. JSON has no infinity and no NaN, and readers expect
@@ -30,14 +30,15 @@ pub(super) fn whole_ms(ns: u64) -> u64 {
 }
 
 /// A percentile needs this many latencies below it, as many as the record requires beyond it.
-const SAMPLES_BELOW: f64 = 10.0;
-/// A distribution with its figures.
+const SAMPLES_BELOW_MIN: f64 = 10.0;
+
+/// A distribution of latencies with its figures.
 pub(super) struct Latency<'a> {
     summary: &'a LatencySummary,
     histogram: &'a LatencyHistogram,
 }
 
-/// As fio prints a latency without samples; see docs/fio-json.md for `slat_ns`.
+/// A latency without samples, as fio prints it. `slat_ns` is always one: see docs/fio-json.md.
 pub(super) fn latency_without_samples() -> Value {
     object([
         ("min", 0.into()),
@@ -57,7 +58,8 @@ impl<'a> Latency<'a> {
         }
     }
 
-    /// With percentiles and bins, as fio's `clat_ns` and, with `--lat_percentiles=1`, its `lat_ns`.
+    /// The object of fio's `clat_ns`, with percentiles and bins. With `--lat_percentiles=1` fio's
+    /// `lat_ns` has them, too.
     pub(super) fn object(&self) -> Value {
         let Self { summary, histogram } = self;
         if histogram.count() == 0 {
@@ -90,7 +92,8 @@ impl<'a> Latency<'a> {
         percentiles
     }
 
-    /// The record's own figure if it has one.
+    /// The record's own figure of this percentile if it has one, even an unknown one. Otherwise
+    /// that of the histogram; `None` with too few samples.
     fn percentile(&self, percent: f64) -> Option<u64> {
         let own_figures = [
             (50.0, self.summary.p50),
@@ -105,7 +108,7 @@ impl<'a> Latency<'a> {
             }
         }
         let below = self.histogram.count() as f64 * percent / 100.0;
-        if below < SAMPLES_BELOW {
+        if below < SAMPLES_BELOW_MIN {
             return None;
         }
         self.histogram.percentile(percent / 100.0)
@@ -130,8 +133,9 @@ fn shares_of_unit(ranges: &[(&str, f64)]) -> Value {
     object(pairs).into()
 }
 
-/// The default of fio's `bwavgtime` and `iopsavgtime`.
+/// The time of a sample of a rate: the default of fio's `bwavgtime` and `iopsavgtime`.
 const SAMPLE_NS: u64 = 500_000_000;
+/// fio's bandwidths are in KiB/s.
 const KIB: f64 = 1024.0;
 
 /// KiB/s and operations per second of an operation, in cells of half a second, or in the record's
@@ -166,6 +170,7 @@ pub(super) fn rate_object_without_samples() -> Object {
     rate_fields(RateSamples::default(), 0.0, RateSamples::default())
 }
 
+/// The fields from `bw_min` to `iops_samples`.
 fn rate_fields(bandwidth: RateSamples, share_of_group: f64, iops: RateSamples) -> Object {
     object([
         ("bw_min", (bandwidth.min as u64).into()),
@@ -185,7 +190,7 @@ fn rate_fields(bandwidth: RateSamples, share_of_group: f64, iops: RateSamples) -
 /// The unit of the kernel's counters on every disk (Documentation/block/stat.rst).
 const SECTOR_BYTES: u64 = 512;
 
-/// What a disk did.
+/// Requests and bytes of a disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct DiskCounts {
     read_ops: u64,
@@ -195,6 +200,7 @@ struct DiskCounts {
 }
 
 impl DiskCounts {
+    /// Combines each count with that of another disk or time.
     fn combined(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
         Self {
             read_ops: combine(self.read_ops, other.read_ops),
@@ -205,7 +211,7 @@ impl DiskCounts {
     }
 }
 
-/// What a disk did between two times, in nanoseconds after the start of the run.
+/// The counts of a disk between two times, in nanoseconds after the start of the run.
 #[derive(Debug, Clone, Copy)]
 struct CountedTime {
     start_ns: u64,
@@ -213,8 +219,8 @@ struct CountedTime {
     counts: DiskCounts,
 }
 
-/// Each disk that was the only one below its targets, over all measurements. For a target on
-/// several disks the record has only their sum.
+/// An entry of `disk_util` for each disk that was the only one below a target, summed over its
+/// measurements. A target on several disks has none: the record has only the sum of them.
 pub(super) fn disk_objects(record: &Record) -> Vec<Value> {
     let mut times: BTreeMap<&str, Vec<CountedTime>> = BTreeMap::new();
     for row in &record.measurements {
@@ -250,7 +256,8 @@ fn counted_time(row: &Row) -> CountedTime {
     }
 }
 
-/// Concurrent measurements contain the same operations of the disk, which count once.
+/// The sum of the counts. Of measurements at the same time the larger counts are taken: both
+/// contain the same requests.
 fn summed_counts(mut times: Vec<CountedTime>) -> DiskCounts {
     times.sort_by_key(|time| time.start_ns);
     let mut apart: Vec<CountedTime> = Vec::new();
