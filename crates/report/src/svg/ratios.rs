@@ -1,4 +1,5 @@
-//! A comparison as a picture: every ratio with its interval on a logarithmic scale, a row a metric.
+//! A comparison as a picture: a row for each metric, with its ratio and the interval on a
+//! logarithmic scale.
 
 use super::frame::{EDGE, Font, Picture, Point, Tone, WIDTH, line, px, text};
 use crate::describe::comparison::{
@@ -11,20 +12,28 @@ use std::io::{self, Write};
 
 /// The height of a row of text.
 const ROW: f64 = 24.0;
-/// The right ends of the columns of figures.
+/// The right end of the column with the figures of the baseline.
 const RIGHT_A: f64 = 380.0;
+/// The right end of the column with the figures of the candidate.
 const RIGHT_B: f64 = 470.0;
+/// The right end of the column of changes.
 const RIGHT_CHANGE: f64 = 550.0;
-/// The ends of the scale of ratios; a ratio of one is in the middle.
+/// The left end of the scale of ratios.
 const LEFT_PLOT: f64 = 575.0;
+/// The right end of the scale of ratios.
 const RIGHT_PLOT: f64 = 790.0;
+/// The middle of the scale, where a ratio is one.
 const MIDDLE_PLOT: f64 = f64::midpoint(LEFT_PLOT, RIGHT_PLOT);
 /// The left end of the column of verdicts.
 const LEFT_VERDICT: f64 = 810.0;
 
+/// The sentence of a candidate.
 const SUMMARY: Font = Font::new(15.0, Tone::Strong);
+/// The names of the columns.
 const HEADING: Font = Font::new(12.0, Tone::Faint);
+/// The names and figures of the metrics, and their verdicts.
 const FIGURE: Font = Font::new(13.0, Tone::Plain);
+/// The changes, which readers look for first.
 const CHANGE: Font = Font::new(13.0, Tone::Strong);
 
 /// Writes the picture, with one table for each candidate.
@@ -101,14 +110,43 @@ fn interval_markup(metric: &MetricComparison, ratio: Ratio, y: f64, reach: f64) 
         Verdict::Worse => "#c4314b",
         _ => "#5f6977",
     };
+    // Viewers show the title of a group when the pointer is over it.
     html! {
-        title { (interval_text(ratio)) }
-        (line("grid", "#c5ccd6", equal_top, equal_bottom))
-        line x1=(px(low)) x2=(px(high)) y1=(px(y)) y2=(px(y)) stroke=(color) stroke-width="2" {}
-        circle cx=(px(x_of_ratio(ratio.value, reach))) cy=(px(y)) r="4" fill=(color) {}
+        g {
+            title { (interval_text(ratio)) }
+            (line("grid", "#c5ccd6", equal_top, equal_bottom))
+            line x1=(px(low)) x2=(px(high))
+                y1=(px(y)) y2=(px(y))
+                stroke=(color) stroke-width="2" {}
+            circle cx=(px(x_of_ratio(ratio.value, reach))) cy=(px(y))
+                r="4" fill=(color) {}
+        }
     }
 }
 
 fn x_of_ratio(ratio: f64, reach: f64) -> f64 {
     MIDDLE_PLOT + scale_place(ratio, reach) * (RIGHT_PLOT - MIDDLE_PLOT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn title_of_an_interval_is_not_that_of_the_picture() {
+        let comparison = crate::fixture::comparison();
+        let svg = crate::fixture::written(|out| write_comparison(&comparison, out));
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let titles = document
+            .descendants()
+            .filter(|node| node.has_tag_name("title"));
+        let mut parents: Vec<&str> = Vec::new();
+        for title in titles {
+            parents.push(title.parent().unwrap().tag_name().name());
+        }
+        let (first, others) = parents.split_first().unwrap();
+        assert_eq!(*first, "svg");
+        assert!(!others.is_empty());
+        assert!(others.iter().all(|parent| *parent == "g"), "{parents:?}");
+    }
 }
