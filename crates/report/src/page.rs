@@ -16,8 +16,8 @@ const GAP: usize = 2;
 /// Column at which the text of a fact begins, if its label is short.
 pub(crate) const INDENT: usize = 11;
 
-/// The colour of a role. Single points are magenta, which is legible on dark and light terminals;
-/// yellow is legible only because it is bold.
+/// The colour of a role. Single points are magenta: unlike yellow, it is legible on dark and light
+/// terminals.
 fn ansi(tone: TextStyle) -> anstyle::Style {
     let style = anstyle::Style::new();
     match tone {

@@ -9,7 +9,7 @@ use diskproof_model::record::{Advice, Record};
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
-/// Columns of a comment, with its `#`. Editors show files at 80 columns.
+/// Columns of a comment, with its `#`, so that the file fits 80 columns.
 const COMMENT_COLUMNS: usize = 78;
 /// A longer name or value does not become a setting; every one of PostgreSQL is shorter.
 const WORD_BYTES_MAX: usize = 63;

@@ -7,7 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A space at which no line may break; printed as a space.
 const GLUE: char = '\u{a0}';
-/// Longer phrases may break: unbroken they would leave most of a narrow line empty.
+/// Longer phrases may break: unbroken they would leave half of a narrow line empty.
 const GLUE_COLUMNS_MAX: usize = 32;
 
 /// Whether a character acts on the terminal or on the text around it instead of being visible:

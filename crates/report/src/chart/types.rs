@@ -296,7 +296,8 @@ pub(super) fn latency_unit(ns_largest: f64) -> Unit {
     }
 }
 
-/// On a logarithmic axis most of the values are at least this many times shorter than the longest.
+/// A logarithmic axis has the unit that fits values this many times shorter than the longest one.
+/// With 1, a single long request would decide the unit of all others.
 const LONGEST_OVER_MIDDLE: f64 = 5.0;
 
 /// The unit of a logarithmic axis of latencies: it fits the middle and not the longest one.

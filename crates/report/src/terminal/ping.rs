@@ -25,7 +25,7 @@ use std::io::{self, Write};
 const FAST_SHARE: f64 = 0.5;
 /// A request that took more than this multiple of the mean so far is slow, as in ioping.
 const SLOW_FACTOR: f64 = 2.0;
-/// The scale of the bars, in nanoseconds: from a cache to a request that waits for a retry.
+/// The scale of the bars, in nanoseconds: from 1 µs to 10 s.
 const BAR_SCALE: LogScale = LogScale {
     low: 1e3,
     high: 1e10,
