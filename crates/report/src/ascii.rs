@@ -4,11 +4,13 @@
 /// The page in ASCII. Signs without an equivalent become `?`.
 pub fn transliterate(page: &str) -> String {
     page.chars()
-        .map(|c| if c.is_ascii() { c } else { likeness(c) })
+        .map(|c| if c.is_ascii() { c } else { ascii_equivalent(c) })
         .collect()
 }
 
-fn likeness(c: char) -> char {
+/// The ASCII character for a sign: the most similar one, or for bars and shades one of about the
+/// same blackness.
+fn ascii_equivalent(c: char) -> char {
     match c {
         '–' | '—' | '─' | '−' | '⠒' => '-',
         '·' | '…' => '.',

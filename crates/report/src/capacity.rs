@@ -1,6 +1,6 @@
-//! What a disk can do at most in one direction, from the matrices of a sweep or from the rays of a
-//! load: bandwidth, and 4 KiB operations per second at random and in order. What schedulers of
-//! other systems are set by.
+//! The capacity of a disk in one direction, from the matrices of a sweep or from the rays of a
+//! load: bandwidth, and random and sequential operations of 4 KiB per second. The schedulers of
+//! other systems are set by these figures.
 
 use diskproof_model::plan::{Decide, Plan};
 use diskproof_model::proof::FigureSource;
@@ -48,15 +48,17 @@ impl DiskCapacity<'_> {
 
 /// Returns what the disk can read at most; `None` where no random reads were swept.
 pub(crate) fn reads(record: &Record) -> Option<DiskCapacity<'_>> {
-    capacity(record, SweepOperation::RandRead, SweepOperation::Read)
+    swept_capacity(record, SweepOperation::RandRead, SweepOperation::Read)
 }
 
 /// Returns what the disk can write at most; `None` where no random writes were swept.
 pub(crate) fn writes(record: &Record) -> Option<DiskCapacity<'_>> {
-    capacity(record, SweepOperation::RandWrite, SweepOperation::Write)
+    swept_capacity(record, SweepOperation::RandWrite, SweepOperation::Write)
 }
 
-fn capacity(
+/// The capacity in the direction of two swept operations; `None` where the random ones were not
+/// swept or have no rate.
+fn swept_capacity(
     record: &Record,
     random: SweepOperation,
     sequential: SweepOperation,
@@ -87,7 +89,8 @@ fn best_throughput(matrix: &SweepMatrix) -> Option<f64> {
     Some(matrix.best_throughput()?.throughput.as_ref()?.value)
 }
 
-/// The most operations of 4 KiB per second: measured, or what the cost model predicts.
+/// The most operations of 4 KiB per second: as measured, else as the cost model predicts. `None`
+/// without either.
 fn page_iops(matrix: &SweepMatrix) -> Option<f64> {
     let measured = matrix
         .cells
@@ -115,20 +118,20 @@ fn predicted_page_iops(matrix: &SweepMatrix) -> Option<f64> {
     }
 }
 
-/// What a disk can do while it keeps a promise, and at most.
+/// The capacity of a disk from the rays of a load: while it keeps a promise, and at most.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RayCapacity {
     /// The promise.
     pub(crate) promise: RatePlan,
-    /// Of reads alone.
+    /// The capacity for reads alone.
     pub(crate) reads: RayDirection,
-    /// Of writes alone.
+    /// The capacity for writes alone.
     pub(crate) writes: RayDirection,
     /// What large sequential reads and writes move together, in bytes per second.
     pub(crate) mixed_bytes_per_second: f64,
 }
 
-/// One direction of it.
+/// The capacity in one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RayDirection {
     /// Random operations per second at which the promise was held.
@@ -160,7 +163,7 @@ pub(crate) fn plans_rays(plan: &Plan) -> bool {
     }
 }
 
-/// Returns what the rays of 4 KiB say; `None` where they do not decide it.
+/// Returns the capacity from rays of 4 KiB; `None` where they do not decide it.
 pub(crate) fn rays_of_pages(record: &Record) -> Option<RayCapacity> {
     if plans_rays_of_pages(&record.plan) {
         rays(record)
@@ -169,8 +172,8 @@ pub(crate) fn rays_of_pages(record: &Record) -> Option<RayCapacity> {
     }
 }
 
-/// Returns what rays of any size say; `None` without a boundary, where reads or writes alone are
-/// undecided, and where a sequential workload is missing or is not the disk's figure.
+/// Returns the capacity from rays of any size; `None` without a boundary, where reads or writes
+/// alone are undecided, and where a sequential workload is missing or is not the disk's figure.
 pub(crate) fn rays(record: &Record) -> Option<RayCapacity> {
     let Decide::Rate(promise) = &record.plan.workload_task()?.decide else {
         return None;
@@ -183,32 +186,37 @@ pub(crate) fn rays(record: &Record) -> Option<RayCapacity> {
     let writes = figures.rays.iter().find(|ray| ray.read_share == 0.0)?;
     Some(RayCapacity {
         promise: *promise,
-        reads: direction(record, reads, SEQUENTIAL_READ, SEQUENTIAL_READ_PAGES)?,
-        writes: direction(record, writes, SEQUENTIAL_WRITE, SEQUENTIAL_WRITE_PAGES)?,
-        mixed_bytes_per_second: measured(record, SEQUENTIAL_MIXED)?.bytes_per_second,
+        reads: ray_direction(record, reads, SEQUENTIAL_READ, SEQUENTIAL_READ_PAGES)?,
+        writes: ray_direction(record, writes, SEQUENTIAL_WRITE, SEQUENTIAL_WRITE_PAGES)?,
+        mixed_bytes_per_second: moved_per_second(record, SEQUENTIAL_MIXED)?.bytes_per_second,
     })
 }
 
-fn direction(record: &Record, ray: &RayFigures, large: &str, pages: &str) -> Option<RayDirection> {
+fn ray_direction(
+    record: &Record,
+    ray: &RayFigures,
+    large: &str,
+    pages: &str,
+) -> Option<RayDirection> {
     if !ray.is_decided() {
         return None;
     }
     Some(RayDirection {
         held_iops: ray.load.low,
         saturated_iops: ray.load.saturated,
-        bytes_per_second: measured(record, large)?.bytes_per_second,
-        sequential_iops: measured(record, pages)?.iops,
+        bytes_per_second: moved_per_second(record, large)?.bytes_per_second,
+        sequential_iops: moved_per_second(record, pages)?.iops,
     })
 }
 
-/// What a workload moved per second.
+/// The rates of a workload, its reads and writes together.
 struct MovedPerSecond {
     iops: f64,
     bytes_per_second: f64,
 }
 
 /// The reads and writes of the workload of this name; `None` where they are not the disk's.
-fn measured(record: &Record, name: &str) -> Option<MovedPerSecond> {
+fn moved_per_second(record: &Record, name: &str) -> Option<MovedPerSecond> {
     let index = record
         .measurements
         .iter()

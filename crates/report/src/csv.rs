@@ -1,16 +1,18 @@
-//! A record as CSV: one self-contained row for each figure. Quoted as in RFC 4180, but with Unix
-//! line ends, which every reader accepts, while many Unix tools mishandle CR LF.
+//! A record, a comparison or a fleet as CSV: one self-contained row for each figure. Quoted as in
+//! RFC 4180, but with Unix line ends, which every reader accepts, while many Unix tools mishandle
+//! CR LF.
 
-use crate::describe::fleet::{figures as figures_of_fleet, median_of};
+use crate::describe::fleet::{FleetFigure, figures as figures_of_fleet, median_of};
 use crate::text::clean;
 use diskproof_model::comparison::{Comparison, MetricComparison};
 use diskproof_model::figure::{Figure, figures, points};
-use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue, TestedDisk};
+use diskproof_model::fleet::{FleetRecord, TestedDisk};
 use diskproof_model::fleet_sum::{FleetSum, WorkloadSum};
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::units::counted;
 use std::io::{self, Write};
 
+/// Columns of the file of a record. New ones go to the end: readers count them.
 const HEADING: &str = "run_id,started,host,target,model,serial,workload,op,metric,value,\
                        half_width_95,n,unit,offset_bytes,distance_bytes,time_s,together_with";
 
@@ -22,13 +24,13 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         let is_named = !figure.metric.name.is_empty() && !figure.key.subject.is_empty();
         // Spreadsheets have no infinity.
         if is_named && figure.value.is_finite() {
-            writeln!(out, "{}", row(record, figure))?;
+            writeln!(out, "{}", record_row(record, figure))?;
         }
     }
     Ok(())
 }
 
-fn row(record: &Record, figure: &Figure<'_>) -> String {
+fn record_row(record: &Record, figure: &Figure<'_>) -> String {
     let key = &figure.key;
     let mut path = "";
     let mut model = "";
@@ -41,30 +43,30 @@ fn row(record: &Record, figure: &Figure<'_>) -> String {
         }
     }
     [
-        field(&record.run_id),
-        field(&record.started),
-        field(&record.host.name),
-        field(path),
-        field(model),
-        field(serial),
-        field(&key.subject),
-        field(key.op),
-        field(&figure.name()),
+        text_cell(&record.run_id),
+        text_cell(&record.started),
+        text_cell(&record.host.name),
+        text_cell(path),
+        text_cell(model),
+        text_cell(serial),
+        text_cell(&key.subject),
+        text_cell(key.op),
+        text_cell(&figure.name()),
         figure.value.to_string(),
-        finite(figure.half_width_95),
-        number(figure.n),
+        finite_cell(figure.half_width_95),
+        number_cell(figure.n),
         figure.unit.to_owned(),
-        number(key.offset_bytes),
-        number(key.distance_bytes),
-        number(key.time_s),
+        number_cell(key.offset_bytes),
+        number_cell(key.distance_bytes),
+        number_cell(key.time_s),
         // Last, so that the other columns keep their numbers.
-        field(&key.together_with.join("; ")),
+        text_cell(&key.together_with.join("; ")),
     ]
     .join(",")
 }
 
 /// A value as a cell; empty without a value.
-fn number<T: ToString>(value: Option<T>) -> String {
+fn number_cell<T: ToString>(value: Option<T>) -> String {
     match value {
         Some(value) => value.to_string(),
         None => String::new(),
@@ -72,10 +74,11 @@ fn number<T: ToString>(value: Option<T>) -> String {
 }
 
 /// A finite number as a cell; empty otherwise, because spreadsheets have no infinity.
-fn finite(value: Option<f64>) -> String {
-    number(value.filter(|value| value.is_finite()))
+fn finite_cell(value: Option<f64>) -> String {
+    number_cell(value.filter(|value| value.is_finite()))
 }
 
+/// Columns of the file of a comparison.
 const COMPARISON_HEADING: &str = "a,b,metric,unit,a_value,a_half_width_95,b_value,\
                                   b_half_width_95,ratio,ratio_low_95,ratio_high_95,\
                                   change_percent,verdict";
@@ -97,23 +100,25 @@ fn comparison_row(label_a: &str, label_b: &str, metric: &MetricComparison) -> St
     let ratio = metric.ratio;
     let change = ratio.map(|ratio| (ratio.value - 1.0) * 100.0);
     [
-        field(label_a),
-        field(label_b),
-        field(&metric.metric),
-        field(&metric.a.unit),
-        finite(Some(metric.a.value)),
-        finite(metric.a.half_width_95),
-        finite(Some(metric.b.value)),
-        finite(metric.b.half_width_95),
-        finite(ratio.map(|ratio| ratio.value)),
-        finite(ratio.map(|ratio| ratio.low_95)),
-        finite(ratio.and_then(|ratio| ratio.high_95)),
-        finite(change),
-        field(metric.verdict.as_str()),
+        text_cell(label_a),
+        text_cell(label_b),
+        text_cell(&metric.metric),
+        text_cell(&metric.a.unit),
+        finite_cell(Some(metric.a.value)),
+        finite_cell(metric.a.half_width_95),
+        finite_cell(Some(metric.b.value)),
+        finite_cell(metric.b.half_width_95),
+        finite_cell(ratio.map(|ratio| ratio.value)),
+        finite_cell(ratio.map(|ratio| ratio.low_95)),
+        finite_cell(ratio.and_then(|ratio| ratio.high_95)),
+        finite_cell(change),
+        text_cell(metric.verdict.as_str()),
     ]
     .join(",")
 }
 
+/// Columns of the file of a fleet. The rows of figures, of tested disks and of the sum each fill
+/// some of them.
 const FLEET_HEADING: &str = "disk,host,rank,target,serial,model,state,workload,metric,unit,value,\
                              error,median,speed,t,p_value,p_adjusted,reason,\
                              half_width_95,slots,overlap";
@@ -122,8 +127,8 @@ const FLEET_HEADING: &str = "disk,host,rank,target,serial,model,state,workload,m
 /// the hosts. The state of the latter is `sum`.
 pub(crate) fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{FLEET_HEADING}")?;
-    for (row, value, metric) in figures_of_fleet(fleet) {
-        writeln!(out, "{}", fleet_row(fleet, row, value, metric))?;
+    for figure in figures_of_fleet(fleet) {
+        writeln!(out, "{}", fleet_row(fleet, &figure))?;
     }
     for disk in &fleet.tested {
         for row in tested_rows(disk) {
@@ -156,21 +161,21 @@ fn tested_rows(disk: &TestedDisk) -> Vec<String> {
         if value.is_none() {
             continue;
         }
-        let mut cells = vec![String::new(); FLEET_HEADING.split(',').count()];
-        cells[0] = field(&disk.name);
-        cells[1] = field(&disk.host);
-        cells[2] = number(disk.rank);
-        cells[3] = field(&disk.target);
-        cells[4] = field(&disk.serials.join("; "));
-        cells[5] = field(&disk.model);
-        cells[6] = disk.verdict.as_str().to_owned();
-        cells[7] = "accept".to_owned();
-        cells[8] = metric.to_owned();
-        cells[9] = unit.to_owned();
-        cells[10] = finite(value);
-        cells[13] = finite(disk.slower);
-        cells[17] = field(&disk.answer);
-        rows.push(cells.join(","));
+        rows.push(fleet_line(&[
+            ("disk", text_cell(&disk.name)),
+            ("host", text_cell(&disk.host)),
+            ("rank", number_cell(disk.rank)),
+            ("target", text_cell(&disk.target)),
+            ("serial", text_cell(&disk.serials.join("; "))),
+            ("model", text_cell(&disk.model)),
+            ("state", disk.verdict.as_str().to_owned()),
+            ("workload", "accept".to_owned()),
+            ("metric", metric.to_owned()),
+            ("unit", unit.to_owned()),
+            ("value", finite_cell(value)),
+            ("speed", finite_cell(disk.slower)),
+            ("reason", text_cell(&disk.answer)),
+        ]));
     }
     rows
 }
@@ -201,26 +206,39 @@ fn sum_rows(sum: &FleetSum, workload: &WorkloadSum) -> Vec<String> {
 
 fn sum_row(sum: &FleetSum, workload: &WorkloadSum, metric: &str, figure: &Estimate) -> String {
     let hosts = counted(sum.members.len() as u64, "host");
-    let mut cells = vec![String::new(); FLEET_HEADING.split(',').count()];
-    cells[0] = field(&format!("{hosts} together"));
-    cells[6] = "sum".to_owned();
-    cells[7] = field(&workload.workload);
-    cells[8] = field(metric);
-    cells[9] = field(&figure.unit);
-    cells[10] = finite(Some(figure.value));
-    cells[18] = finite(figure.half_width_95);
-    cells[19] = workload.slots.to_string();
-    cells[20] = finite(Some(workload.overlap));
-    cells.join(",")
+    fleet_line(&[
+        ("disk", text_cell(&format!("{hosts} together"))),
+        ("state", "sum".to_owned()),
+        ("workload", text_cell(&workload.workload)),
+        ("metric", text_cell(metric)),
+        ("unit", text_cell(&figure.unit)),
+        ("value", finite_cell(Some(figure.value))),
+        ("half_width_95", finite_cell(figure.half_width_95)),
+        ("slots", workload.slots.to_string()),
+        ("overlap", finite_cell(Some(workload.overlap))),
+    ])
 }
 
-fn fleet_row(
-    fleet: &FleetRecord,
-    row: &FleetRow,
-    value: &FleetValue,
-    metric: &FleetMetric,
-) -> String {
-    let model = row.group.and_then(|group| fleet.groups.get(group));
+/// Joins the cells of a row in the order of [`FLEET_HEADING`]. Each cell has the name of its
+/// column; a column without a cell is empty.
+fn fleet_line(named_cells: &[(&str, String)]) -> String {
+    let mut line = Vec::new();
+    for column in FLEET_HEADING.split(',') {
+        let cell = named_cells.iter().find(|(name, _)| *name == column);
+        line.push(match cell {
+            Some((_, text)) => text.as_str(),
+            None => "",
+        });
+    }
+    line.join(",")
+}
+
+fn fleet_row(fleet: &FleetRecord, figure: &FleetFigure<'_>) -> String {
+    let FleetFigure { row, value, metric } = figure;
+    let model = match row.group.and_then(|group| fleet.groups.get(group)) {
+        Some(group) => group.model.as_str(),
+        None => "",
+    };
     let distance = value.distance;
     let mut reasons: Vec<&str> = row
         .reasons
@@ -230,36 +248,40 @@ fn fleet_row(
     if let Some(not_judged) = &value.not_judged {
         reasons.insert(0, &not_judged.why);
     }
-    [
-        field(&row.name),
-        field(&row.host),
-        number(row.rank),
-        field(&row.target),
-        field(&row.serials.join("; ")),
-        field(model.map_or("", |group| group.model.as_str())),
-        field(value.state.as_str()),
-        field(&metric.subject),
-        field(&metric.metric),
-        field(&metric.unit),
-        finite(Some(value.value)),
-        finite(Some(value.error * value.value)),
-        finite(median_of(metric)),
-        finite(distance.map(|distance| distance.speed)),
-        finite(distance.map(|distance| distance.t)),
-        finite(distance.map(|distance| distance.p_value)),
-        finite(distance.map(|distance| distance.p_adjusted)),
-        field(&reasons.join("; ")),
-        // Columns that only a sum has.
-        String::new(),
-        String::new(),
-        String::new(),
-    ]
-    .join(",")
+    fleet_line(&[
+        ("disk", text_cell(&row.name)),
+        ("host", text_cell(&row.host)),
+        ("rank", number_cell(row.rank)),
+        ("target", text_cell(&row.target)),
+        ("serial", text_cell(&row.serials.join("; "))),
+        ("model", text_cell(model)),
+        ("state", text_cell(value.state.as_str())),
+        ("workload", text_cell(&metric.subject)),
+        ("metric", text_cell(&metric.metric)),
+        ("unit", text_cell(&metric.unit)),
+        ("value", finite_cell(Some(value.value))),
+        ("error", finite_cell(Some(value.error * value.value))),
+        ("median", finite_cell(median_of(metric))),
+        (
+            "speed",
+            finite_cell(distance.map(|distance| distance.speed)),
+        ),
+        ("t", finite_cell(distance.map(|distance| distance.t))),
+        (
+            "p_value",
+            finite_cell(distance.map(|distance| distance.p_value)),
+        ),
+        (
+            "p_adjusted",
+            finite_cell(distance.map(|distance| distance.p_adjusted)),
+        ),
+        ("reason", text_cell(&reasons.join("; "))),
+    ])
 }
 
-/// A text as one cell. Spreadsheets run text that begins with these signs as a formula (CWE-1236);
+/// A text as a cell. Spreadsheets run text that begins with these signs as a formula (CWE-1236);
 /// an apostrophe prevents it.
-fn field(text: &str) -> String {
+fn text_cell(text: &str) -> String {
     let mut cell = clean(text);
     if cell.trim_start().starts_with(['=', '+', '-', '@']) {
         cell.insert(0, '\'');
@@ -333,7 +355,7 @@ mod tests {
             ("", ""),
         ];
         for (text, cell) in cases {
-            assert_eq!(field(text), cell);
+            assert_eq!(text_cell(text), cell);
         }
     }
 

@@ -82,7 +82,7 @@ impl<'a> OutputFile<'a> {
     }
 }
 
-/// What a record must contain for a format.
+/// The content that a format needs of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requires {
     /// Nothing.
@@ -102,7 +102,7 @@ pub enum Requires {
 }
 
 impl Requires {
-    /// Whether a record has it.
+    /// Whether a record has this content.
     pub fn is_met_by(self, record: &Record) -> bool {
         match self {
             Self::Nothing => true,
@@ -120,7 +120,7 @@ impl Requires {
         }
     }
 
-    /// Whether a run of this plan measures it, as far as the plan tells.
+    /// Whether a run of this plan measures this content, unless it ends early or decides nothing.
     pub fn is_planned_by(self, plan: &Plan) -> bool {
         match self {
             Self::Nothing | Self::Workloads | Self::Charts => true,
@@ -132,12 +132,12 @@ impl Requires {
         }
     }
 
-    /// Whether a record searched it, but has no answer.
+    /// Whether the run of a record searched this content by rays, but has no answer.
     pub fn is_undecided_by(self, record: &Record) -> bool {
         record.rays().is_some() && self.is_planned_by(&record.plan) && !self.is_met_by(record)
     }
 
-    /// What measures it, for a plan that does not.
+    /// The error for a plan that does not measure this content: says what does.
     pub fn unplanned_text(self) -> &'static str {
         match self {
             Self::Nothing | Self::Workloads | Self::Charts => "nothing to write",
@@ -152,7 +152,7 @@ impl Requires {
         }
     }
 
-    /// The error for a record without it.
+    /// The error for a record without this content.
     pub fn missing_text(self) -> &'static str {
         match self {
             Self::Nothing => "nothing to write",

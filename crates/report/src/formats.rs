@@ -3,7 +3,7 @@
 
 use crate::format::{Format, RecordWriter, Requires};
 use crate::{csv, fio_json, gnuplot, hlog, html, json, markdown, openmetrics};
-use crate::{postgresql_conf, schedulers, share, svg, tracked};
+use crate::{forum_post, postgresql_conf, schedulers, svg, tracked};
 use diskproof_model::comparison::Direction;
 use std::path::Path;
 
@@ -148,7 +148,7 @@ pub static FORMATS: &[&Format] = &[
     &Format::new(
         ".share.txt",
         "ten lines for a forum or chat, without names of the machine",
-        share::write_record,
+        forum_post::write_record,
     ),
 ];
 

@@ -10,10 +10,10 @@ use diskproof_model::record::Record;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// More points than this are drawn as small dots.
+/// A series with more points is drawn as small dots, so that their density shows.
 const POINTS_MANY: usize = 150;
 
-/// Two names of this length fit side by side.
+/// Longer names are cut; two of this length fit side by side in the legend.
 const NAME_COLUMNS_MAX: usize = 60;
 
 /// The beginning of the script. Enhanced mode would interpret `_` and `^` in names.
@@ -30,7 +30,7 @@ const PRELUDE: &str = concat!(
     "set style fill solid 0.3\n",
 );
 
-/// The file of a record.
+/// The script of a record as a file. Its pictures are named after the file.
 pub(crate) fn files<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
     let stem = path
         .file_stem()
@@ -102,7 +102,7 @@ fn write_chart(
     }
     let mut plots = Vec::new();
     for (number, series) in chart.series.iter().enumerate() {
-        plots.push(plot(series, index, number));
+        plots.push(plot_clause(series, index, number));
     }
     writeln!(out, "plot \\\n  {}", plots.join(", \\\n  "))?;
     writeln!(
@@ -117,7 +117,7 @@ fn write_data(series: &Series, name: &str, x: Scale, out: &mut dyn Write) -> io:
     writeln!(out, "{name} << EOD")?;
     writeln!(out, "# {}", series.name)?;
     for (index, point) in series.points.iter().enumerate() {
-        let position = placed(x, point.0);
+        let position = axis_position(x, point.0);
         let value = point.1;
         match series.half_widths_95.get(index) {
             Some(half_width) => writeln!(out, "{position} {value} {half_width}")?,
@@ -127,8 +127,9 @@ fn write_data(series: &Series, name: &str, x: Scale, out: &mut dyn Write) -> io:
     writeln!(out, "EOD")
 }
 
-/// gnuplot has no percentile axis, so positions and labels are computed here.
-fn placed(scale: Scale, value: f64) -> f64 {
+/// The position of a value on an axis of gnuplot, which has no percentile axis: there it is the
+/// number of nines.
+fn axis_position(scale: Scale, value: f64) -> f64 {
     match scale {
         Scale::Percentile => -(1.0 - value / 100.0).log10(),
         Scale::Linear | Scale::Log => value,
@@ -143,13 +144,13 @@ fn write_axis(name: &str, axis: &Axis, range: &Range, out: &mut dyn Write) -> io
     };
     let mut ticks = Vec::new();
     for tick in &range.ticks {
-        let position = placed(axis.scale, *tick);
+        let position = axis_position(axis.scale, *tick);
         ticks.push(format!("{} {position}", quoted(&range.label(*tick))));
     }
     // Away from the legend below.
     let offset = if name == "x" { " offset 0,0.5" } else { "" };
-    let low = placed(axis.scale, range.low);
-    let high = placed(axis.scale, range.high);
+    let low = axis_position(axis.scale, range.low);
+    let high = axis_position(axis.scale, range.high);
     writeln!(out, "set {name}label {label}{offset} noenhanced")?;
     writeln!(out, "{logscale} {name}\nset {name}range [{low}:{high}]")?;
     writeln!(out, "set {name}tics ({})", ticks.join(", "))
@@ -160,7 +161,7 @@ fn write_guide(guide: &Guide, x: Scale, out: &mut dyn Write) -> io::Result<()> {
     let look = "nohead dashtype 2 linecolor rgb '#5a6472'";
     let text = quoted(&guide.label);
     if guide.is_vertical() {
-        let x = format!("first {}", placed(x, guide.at));
+        let x = format!("first {}", axis_position(x, guide.at));
         writeln!(out, "set arrow from {x}, graph 0 to {x}, graph 1 {look}")?;
         writeln!(
             out,
@@ -180,16 +181,24 @@ fn write_guide(guide: &Guide, x: Scale, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-fn plot(series: &Series, chart: usize, number: usize) -> String {
+/// gnuplot's filled shapes: circle, square, triangle, diamond, inverted triangle.
+const POINT_TYPES: [u8; 5] = [7, 5, 9, 13, 11];
+/// The dash types that gnuplot's terminals distinguish, from 1 on.
+const DASH_TYPES: usize = 5;
+
+/// The part of the `plot` command that draws a series.
+fn plot_clause(series: &Series, chart: usize, number: usize) -> String {
     let axes = match series.side {
         AxisSide::Right => " axes x1y2",
         AxisSide::X | AxisSide::Left => "",
     };
     let color = COLORS[number % COLORS.len()];
-    let shape = format!("pointtype {}", [7, 5, 9, 13, 11][number % 5]);
+    let shape = format!("pointtype {}", POINT_TYPES[number % POINT_TYPES.len()]);
     let has_bars = !series.half_widths_95.is_empty();
     let style = match (series.mark, has_bars) {
-        (SeriesMark::Line, false) => format!("lines linewidth 2 dashtype {}", number % 5 + 1),
+        (SeriesMark::Line, false) => {
+            format!("lines linewidth 2 dashtype {}", number % DASH_TYPES + 1)
+        }
         (SeriesMark::Line, true) => format!("yerrorlines linewidth 2 {shape}"),
         (SeriesMark::Dots, _) if series.points.len() > POINTS_MANY => {
             format!("points {shape} pointsize 0.35")

@@ -8,20 +8,20 @@ use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use std::io::{self, Write};
 
-/// The maximum is in milliseconds, as HdrHistogram's own writers print nanoseconds
+/// The column of the maximum is in milliseconds, as HdrHistogram's own writers print it
 /// (`HistogramLogWriter`, `maxValueUnitRatio`).
 const NS_PER_UNIT_OF_MAX: f64 = 1e6;
 
 /// Writes every distribution: tag `WORKLOAD.OP`, with `.intended` where latency counts from the
 /// intended start, and `.targetN` after the first target. Values are nanoseconds.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let run = comment(&record.run_id);
+    let run = comment_text(&record.run_id);
     let (name, version) = (&record.tool.name, &record.tool.version);
     let start_s = match record.started.parse::<jiff::Timestamp>() {
         Ok(time) => time.as_millisecond() as f64 / 1e3,
         Err(_) => 0.0,
     };
-    let started = comment(&record.started);
+    let started = comment_text(&record.started);
     writeln!(
         out,
         "#[Logged by {name} {version}, run {run}; values in ns]\n\
@@ -41,6 +41,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Writes the line of a distribution; `name` is its tag without the target.
 fn write_line(
     measurement: &Row,
     name: &str,
@@ -55,7 +56,7 @@ fn write_line(
     writeln!(
         out,
         "Tag={},{:.3},{:.3},{:.3},{}",
-        tag(&whole_name),
+        tag_text(&whole_name),
         measurement.steady_start_ns() as f64 / 1e9,
         measurement.steady_ns() as f64 / 1e9,
         latency.max_ns() as f64 / NS_PER_UNIT_OF_MAX,
@@ -63,12 +64,13 @@ fn write_line(
     )
 }
 
-/// Tags end at commas, blanks and line ends.
-fn tag(name: &str) -> String {
+/// A name as a tag, without commas and blanks, which would end it.
+fn tag_text(name: &str) -> String {
     clean(name).replace(|c: char| c == ',' || c.is_whitespace(), "_")
 }
 
-fn comment(text: &str) -> String {
+/// A text for a comment, without the brackets that would end it.
+fn comment_text(text: &str) -> String {
     clean(text).replace([']', '['], "_")
 }
 
@@ -78,6 +80,9 @@ mod tests {
 
     #[test]
     fn tag_is_one_word() {
-        assert_eq!(tag("my load, at\tnight.read"), "my_load__at\\tnight.read");
+        assert_eq!(
+            tag_text("my load, at\tnight.read"),
+            "my_load__at\\tnight.read"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The words for the model's enums and for parts of a workload.
+//! The words of all pages for the model's enums, for parts of a workload, and for unknown figures.
 
 use crate::text::list;
 use diskproof_model::finding::Severity;
@@ -18,7 +18,7 @@ pub(crate) fn cache(policy: CachePolicy) -> &'static str {
     }
 }
 
-/// The workloads that ran at the same time, if any.
+/// `together with wal, checkpoint`: the workloads that ran at the same time; `None` without any.
 pub(crate) fn together(names: &[String]) -> Option<String> {
     if names.is_empty() {
         return None;
@@ -67,7 +67,7 @@ pub(crate) fn reported_write_cache(disk: &Layer) -> &'static str {
     }
 }
 
-/// The state that the write cache was switched to.
+/// The state to which the write cache was switched.
 pub(crate) fn switched_write_cache(state: WriteCache) -> &'static str {
     match state {
         WriteCache::WriteBack => "write cache on",
@@ -75,8 +75,8 @@ pub(crate) fn switched_write_cache(state: WriteCache) -> &'static str {
     }
 }
 
-/// Whether the medium rotates; `None` if the kernel does not know. It reports every virtio disk as
-/// rotating.
+/// Says whether the medium rotates; `None` if that is unknown. The kernel reports every virtio disk
+/// as rotating, so that says nothing.
 pub(crate) fn rotation(layer: &Layer) -> Option<&'static str> {
     if !layer.rotational? {
         return Some("solid state");
@@ -87,7 +87,7 @@ pub(crate) fn rotation(layer: &Layer) -> Option<&'static str> {
     }
 }
 
-/// The order of offsets.
+/// The order of offsets: `sequential`, `random (Zipf 1.1)`.
 pub(crate) fn access(access: &Access) -> String {
     match access {
         Access::Sequential => "sequential".to_owned(),
@@ -116,7 +116,7 @@ fn zone_share(zone: &Zone) -> String {
     format!("{} % in {} %", zone.access_percent, zone.size_percent)
 }
 
-/// The used part of the target.
+/// `over 8 GiB from 1 GiB`: the used part of the target.
 pub(crate) fn span(start_bytes: u64, length_bytes: u64) -> String {
     let over = format!("over {}", format_bytes(length_bytes));
     match start_bytes {
@@ -125,7 +125,7 @@ pub(crate) fn span(start_bytes: u64, length_bytes: u64) -> String {
     }
 }
 
-/// Block size, or sizes.
+/// `8 KiB`, or for several sizes their shares: `70 % 4 KiB, 30 % 64 KiB`.
 pub(crate) fn block(block_bytes: u32, mix: &[BlockShare]) -> String {
     if mix.is_empty() {
         return format_bytes(u64::from(block_bytes));
@@ -137,7 +137,7 @@ pub(crate) fn block(block_bytes: u32, mix: &[BlockShare]) -> String {
     }))
 }
 
-/// Requests in flight: per worker, times workers.
+/// `32`, or with several workers `8 × 4`: requests in flight for each worker, times workers.
 pub(crate) fn depth(depth: u32, workers: u32) -> String {
     match workers {
         1 => depth.to_string(),
@@ -179,7 +179,7 @@ pub(crate) fn operation(streams: &Streams, policy: SyncPolicy) -> String {
     words.join(", ")
 }
 
-/// The share of reads of a mixed workload.
+/// `70 % reads`: the share of reads of a mixed workload; `None` for others.
 pub(crate) fn mix(streams: &Streams) -> Option<String> {
     if !streams.is_mix() {
         return None;
@@ -188,7 +188,7 @@ pub(crate) fn mix(streams: &Streams) -> Option<String> {
     Some(format!("{} reads", format_percent(share)))
 }
 
-/// The offered load of an open loop.
+/// `offered 500/s`: the load of an open loop; `None` for a closed one.
 pub(crate) fn offered(rate: Option<f64>) -> Option<String> {
     Some(format!("offered {}/s", format_rate(rate?)))
 }
@@ -240,7 +240,7 @@ pub(crate) fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// Three digits, whole numbers above.
+/// A number from 0 on with three digits, at most three of them decimals: `0.051`, `8.21`, `5120`.
 pub(crate) fn three_digits(value: f64) -> String {
     let decimals = match value {
         v if v == 0.0 || v >= 99.95 => 0,
@@ -249,6 +249,15 @@ pub(crate) fn three_digits(value: f64) -> String {
         _ => 3,
     };
     format!("{value:.decimals$}")
+}
+
+/// Returns one unit of the third digit of a value. Used as the half-width of a figure, it makes
+/// three digits print.
+pub(crate) fn third_digit_unit(value: f64) -> f64 {
+    match value {
+        0.0 => 0.0,
+        _ => 10.0_f64.powf(value.abs().log10().floor() - 2.0),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
-//! Pages and documents: one `Record` (or identity, plan, comparison) in, bytes out through `&mut
-//! dyn Write`. Depends on the model only.
+//! Pages and documents: a record, a comparison, a fleet or a plan in, bytes out through `&mut dyn
+//! Write`. `describe` decides what a page says, as blocks; `terminal`, `html` and `markdown` lay
+//! blocks out. `chart` makes charts, which `svg`, `html`, `gnuplot` and `terminal` draw. Each other
+//! format has a file, and `formats` lists all of them. Depends on the model only.
 #![forbid(unsafe_code)]
 
 pub mod ascii;
@@ -12,6 +14,7 @@ pub mod fio_json;
 mod fixture;
 pub mod format;
 pub mod formats;
+mod forum_post;
 pub mod gnuplot;
 pub mod hlog;
 pub mod html;
@@ -22,12 +25,11 @@ pub mod openmetrics;
 mod page;
 pub mod postgresql_conf;
 mod schedulers;
-pub mod share;
 pub mod style;
 pub mod svg;
 pub mod terminal;
 mod text;
 mod tracked;
 
-pub use describe::run::unmet_text;
+pub use describe::expectations::unmet_text;
 pub use format::Examined;

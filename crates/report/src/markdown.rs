@@ -5,7 +5,7 @@ use crate::describe::comparison::{MetricDetail, blocks};
 use crate::describe::fleet::{self, FleetDetail};
 use crate::describe::run::{request_text, start_text};
 use crate::describe::sections;
-use crate::describe::verdict::answer;
+use crate::describe::verdict::headline_blocks;
 use crate::labels;
 use crate::text::clean;
 use diskproof_model::block::{Block, Group, Place, Shown, Table, Tone};
@@ -19,7 +19,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let request = request_text(&record.plan);
     let started = start_text(&record.started);
     writeln!(out, "# {}\n", cell(&format!("{request} · {started}")))?;
-    write_blocks(&answer(record), out)?;
+    write_blocks(&headline_blocks(record), out)?;
     for section in sections(record) {
         let is_kept = ["expectations", "figures", "findings"].contains(&section.id);
         if is_kept && section.shown != Shown::Short {
@@ -42,7 +42,7 @@ pub(crate) fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Resul
     write_blocks(&fleet::blocks(fleet, FleetDetail::All), out)
 }
 
-/// Drawings have no form in Markdown.
+/// Writes blocks. Drawings have no form in Markdown, and are skipped.
 fn write_blocks(blocks: &[Block], out: &mut dyn Write) -> io::Result<()> {
     for block in blocks {
         match block {
@@ -65,7 +65,7 @@ fn write_blocks(blocks: &[Block], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Titles and notes of groups are columns.
+/// Writes a table. Titles and notes of groups become columns.
 fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     let columns = TextColumns::new(table);
     let names = columns.line("workload", "conditions", |index| &table.columns[index].name);
@@ -83,7 +83,9 @@ fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
 
 /// The columns of a table in Markdown.
 struct TextColumns {
+    /// Whether the first column has the titles of groups.
     has_titles: bool,
+    /// Whether the next one has their notes.
     has_notes: bool,
     /// The columns of the table that hold text.
     indices: Vec<usize>,

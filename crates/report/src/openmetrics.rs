@@ -42,14 +42,21 @@ struct Sample {
     value: f64,
 }
 
-/// Names and values, in the order of writing.
+/// The labels of a sample: names and values, in the order of writing.
 type Labels = Vec<(&'static str, String)>;
 
-fn add(samples: &mut Samples, family: &str, labels: Labels, value: f64) {
-    add_part(samples, family, "", labels, value);
+/// Adds a sample of a family whose name has no suffix.
+fn add_sample(samples: &mut Samples, family: &str, labels: Labels, value: f64) {
+    add_suffixed_sample(samples, family, "", labels, value);
 }
 
-fn add_part(samples: &mut Samples, family: &str, suffix: &'static str, labels: Labels, value: f64) {
+fn add_suffixed_sample(
+    samples: &mut Samples,
+    family: &str,
+    suffix: &'static str,
+    labels: Labels,
+    value: f64,
+) {
     let family_samples = samples.entry(family.to_owned()).or_default();
     family_samples.push(Sample {
         suffix,
@@ -67,20 +74,20 @@ fn add_run(record: &Record, samples: &mut Samples) {
     let partial = if record.partial { 1.0 } else { 0.0 };
     let missed = expectations_with(record, ExpectationOutcome::Missed);
     let undecided = expectations_with(record, ExpectationOutcome::Undecided);
-    add(samples, "run_timestamp_seconds", Vec::new(), start_s);
-    add(samples, "run_partial", Vec::new(), partial);
-    add(samples, "expectations_missed", Vec::new(), missed);
-    add(samples, "expectations_undecided", Vec::new(), undecided);
+    add_sample(samples, "run_timestamp_seconds", Vec::new(), start_s);
+    add_sample(samples, "run_partial", Vec::new(), partial);
+    add_sample(samples, "expectations_missed", Vec::new(), missed);
+    add_sample(samples, "expectations_undecided", Vec::new(), undecided);
     let identity = vec![
         ("run_id", record.run_id.clone()),
         ("version", record.tool.version.clone()),
         ("verb", record.plan.origin.verb.clone()),
         ("host", record.host.name.clone()),
     ];
-    add(samples, "run_info", identity, 1.0);
+    add_sample(samples, "run_info", identity, 1.0);
 }
 
-/// How many expectations had this outcome.
+/// Counts the expectations with this outcome, as the value of a metric.
 fn expectations_with(record: &Record, outcome: ExpectationOutcome) -> f64 {
     record
         .expectations
@@ -97,11 +104,11 @@ fn add_findings(record: &Record, samples: &mut Samples) {
             .filter(|finding| finding.severity == severity)
             .count();
         let labels = vec![("severity", labels::severity(severity).to_owned())];
-        add(samples, "findings", labels, count as f64);
+        add_sample(samples, "findings", labels, count as f64);
     }
     for finding in &record.findings {
         let labels = vec![("code", finding.code.clone())];
-        add(samples, "finding", labels, 1.0);
+        add_sample(samples, "finding", labels, 1.0);
     }
 }
 
@@ -111,13 +118,13 @@ fn add_verdict(verdict: &RunVerdict, samples: &mut Samples) {
         labels.push(("worst", worst.code.clone()));
         labels.push(("title", worst.title.clone()));
     }
-    add(samples, "verdict_info", labels, 1.0);
+    add_sample(samples, "verdict_info", labels, 1.0);
     let reliable = match verdict.trust.level {
         TrustLevel::Reliable => 1.0,
         TrustLevel::Doubtful => 0.5,
         TrustLevel::Unreliable => 0.0,
     };
-    add(samples, "reliable", Vec::new(), reliable);
+    add_sample(samples, "reliable", Vec::new(), reliable);
 }
 
 fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
@@ -127,13 +134,14 @@ fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
         "latency_seconds" | "latency_intended_seconds" => add_latency(figure, samples),
         _ => {
             let name = family.replace('*', unit_suffix(figure.unit));
-            // The two differ in the last digit; each family keeps the one that it had.
+            // Product and quotient may differ in the last digit. Each family keeps its own, so that
+            // series stay as they are.
             let value = match figure.unit {
                 "ns" if family.ends_with('*') => figure.value * 1e-9,
                 "ns" => figure.value / 1e9,
                 _ => figure.value,
             };
-            add(samples, &name, figure_labels(figure), value);
+            add_sample(samples, &name, figure_labels(figure), value);
         }
     }
 }
@@ -141,27 +149,27 @@ fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
 fn add_iops(figure: &Figure<'_>, samples: &mut Samples) {
     let labels = figure_labels(figure);
     if let Some(half_width) = figure.half_width_95 {
-        add(samples, "iops_half_width", labels.clone(), half_width);
+        add_sample(samples, "iops_half_width", labels.clone(), half_width);
     }
     if !figure.estimate().is_unknown() {
-        add(samples, "iops", labels, figure.value);
+        add_sample(samples, "iops", labels, figure.value);
     }
 }
 
-/// A quantile of a summary; of the mean its sum and count.
+/// Adds a quantile of a summary. For the mean, which a summary does not have, adds sum and count.
 fn add_latency(figure: &Figure<'_>, samples: &mut Samples) {
     let family = figure.metric.family;
     let mut labels = figure_labels(figure);
     match figure.metric.quantile() {
         Some(quantile) => {
             labels.push(("quantile", quantile.to_string()));
-            add(samples, family, labels, figure.value / 1e9);
+            add_sample(samples, family, labels, figure.value / 1e9);
         }
         None => {
             let count = figure.n.unwrap_or(0) as f64;
             let sum = figure.value * count / 1e9;
-            add_part(samples, family, "_sum", labels.clone(), sum);
-            add_part(samples, family, "_count", labels, count);
+            add_suffixed_sample(samples, family, "_sum", labels.clone(), sum);
+            add_suffixed_sample(samples, family, "_count", labels, count);
         }
     }
 }
@@ -284,12 +292,13 @@ fn write_family(
     Ok(())
 }
 
-/// Empty labels are the same as none.
+/// `{target="/data",verb="check"}`: labels as both formats write them. A label with an empty value
+/// is the same as none, and is skipped.
 fn label_text(labels: &Labels) -> String {
     let mut pairs = Vec::new();
     for (name, value) in labels {
         if !value.is_empty() {
-            pairs.push(format!("{name}=\"{}\"", escaped(value)));
+            pairs.push(format!("{name}=\"{}\"", escaped_value(value)));
         }
     }
     if pairs.is_empty() {
@@ -300,7 +309,7 @@ fn label_text(labels: &Labels) -> String {
 }
 
 /// Escapes control characters, then backslashes and quotes as the formats require.
-fn escaped(value: &str) -> String {
+fn escaped_value(value: &str) -> String {
     clean(value).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
@@ -386,9 +395,9 @@ mod tests {
     #[test]
     fn every_series_is_finite_and_written_once() {
         let mut samples = Samples::default();
-        add(&mut samples, "iops", Vec::new(), 1.0);
-        add(&mut samples, "iops", Vec::new(), 2.0);
-        add(
+        add_sample(&mut samples, "iops", Vec::new(), 1.0);
+        add_sample(&mut samples, "iops", Vec::new(), 2.0);
+        add_sample(
             &mut samples,
             "iops",
             vec![("a", "b".to_owned())],

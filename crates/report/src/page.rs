@@ -11,12 +11,13 @@ pub(crate) use diskproof_model::block::{Span as StyledText, Tone as TextStyle};
 
 /// Running text wraps here even on a wider page, because longer lines are hard to read.
 const TEXT_COLUMNS_MAX: usize = 100;
-/// Columns between a label and its text.
+/// Columns between a label that is longer than the indent and its text.
 const GAP: usize = 2;
 /// Column at which the text of a fact begins, if its label is short.
 pub(crate) const INDENT: usize = 11;
 
-/// The colour of a role. Magenta is legible on dark and light terminals; yellow is not.
+/// The colour of a role. Single points are magenta: unlike yellow, it is legible on dark and light
+/// terminals.
 fn ansi(tone: TextStyle) -> anstyle::Style {
     let style = anstyle::Style::new();
     match tone {
@@ -44,7 +45,8 @@ pub(crate) struct Page<'a> {
     width: usize,
     color: Color,
     out: &'a mut dyn Write,
-    /// The first error of the output, after which nothing is written.
+    /// The first error of the output, after which nothing more is written. [`Page::finish`] returns
+    /// it, so that no line of a page has to.
     written: io::Result<()>,
 }
 

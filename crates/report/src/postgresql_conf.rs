@@ -9,11 +9,11 @@ use diskproof_model::record::{Advice, Record};
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
-/// Columns of a comment.
-const COLUMNS: usize = 78;
-/// Longest name and value; every setting of PostgreSQL is shorter.
-const WORD_MAX: usize = 63;
-/// The versions with a setting, of those that not every version has.
+/// Columns of a comment, with its `#`, so that the file fits 80 columns.
+const COMMENT_COLUMNS: usize = 78;
+/// A longer name or value does not become a setting; every one of PostgreSQL is shorter.
+const WORD_BYTES_MAX: usize = 63;
+/// The settings that not every version has, with the first and the last version that have them.
 const VERSIONS: [(&str, RangeInclusive<u32>); 6] = [
     ("maintenance_io_concurrency", 13..=u32::MAX),
     ("io_combine_limit", 17..=u32::MAX),
@@ -31,16 +31,16 @@ const LEAVE_ALONE: &str = include_str!("postgresql_conf.txt");
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     write_head(record, out)?;
     let version = record.plan.questions.postgres_version;
-    let set: Vec<&Advice> = record
+    let advised: Vec<&Advice> = record
         .advice
         .iter()
         .filter(|advice| advice.value.is_some() && advice.server() == "PostgreSQL")
         .collect();
-    if set.is_empty() {
-        comment(out, "No figure of this run decides a setting.")?;
+    if advised.is_empty() {
+        write_comment(out, "No figure of this run decides a setting.")?;
         writeln!(out)?;
     }
-    for advice in set {
+    for advice in advised {
         write_setting(advice, version, out)?;
     }
     write_kept(&record.advice, version, out)
@@ -55,45 +55,46 @@ fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let version = &record.tool.version;
     let start = start_text(&record.started);
     let origin = format!("{path}: run {run} of diskproof {version}, {start}.");
-    comment(out, &format!("Settings from the figures of {origin}"))?;
+    write_comment(out, &format!("Settings from the figures of {origin}"))?;
     match record.plan.questions.postgres_version {
-        Some(version) => comment(out, &format!("For PostgreSQL {version}."))?,
-        None => comment(
+        Some(version) => write_comment(out, &format!("For PostgreSQL {version}."))?,
+        None => write_comment(
             out,
             "For any version, because the server's version is unknown (--pg-version). Settings \
              that only some versions have are commented out.",
         )?,
     }
-    comment(
+    write_comment(
         out,
         "To use them, end postgresql.conf with  include 'THIS FILE'  and reload the server.",
     )?;
     writeln!(out)
 }
 
-/// The reason as a comment, then the setting.
+/// Writes the reason as a comment, then the setting. It is a comment, too, if the server may not
+/// accept it or already has this value.
 fn write_setting(advice: &Advice, version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
-    comment(out, &advice.why)?;
+    write_comment(out, &advice.why)?;
     if let Some(condition) = &advice.condition {
-        comment(out, &format!("Right {condition}."))?;
+        write_comment(out, &format!("Right {condition}."))?;
     }
     if !advice.from.is_empty() {
-        comment(out, &format!("From {}.", advice.from.join(", ")))?;
+        write_comment(out, &format!("From {}.", advice.from.join(", ")))?;
     }
     let value = advice.value.as_deref().unwrap_or_default();
     let line = format!("{} = {value}", advice.setting);
     if !is_word(&advice.setting) || !is_word(value) {
-        comment(out, &line)?;
+        write_comment(out, &line)?;
         return writeln!(out);
     }
-    match why_comment(advice, version) {
+    match inactive_reason(advice, version) {
         Some(why) => writeln!(out, "#{line}    # {why}\n"),
         None => writeln!(out, "{line}\n"),
     }
 }
 
 /// Says why a setting is not active; `None` for one that is.
-fn why_comment(advice: &Advice, version: Option<u32>) -> Option<String> {
+fn inactive_reason(advice: &Advice, version: Option<u32>) -> Option<String> {
     if !advice.changes() {
         return Some("the default".to_owned());
     }
@@ -121,12 +122,13 @@ fn versions_with(setting: &str) -> Option<RangeInclusive<u32>> {
     None
 }
 
-/// Settings to leave alone, with the reason.
+/// Writes the settings to leave alone, each with the reason: first those of the advice without a
+/// value, then those that no figure of a disk decides.
 fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
-    comment(out, "Leave these settings alone:")?;
+    write_comment(out, "Leave these settings alone:")?;
     for kept in advice {
         if kept.value.is_none() {
-            comment(out, &format!("  {}: {}", kept.setting, kept.why))?;
+            write_comment(out, &format!("  {}: {}", kept.setting, kept.why))?;
         }
     }
     for line in LEAVE_ALONE.lines() {
@@ -139,15 +141,15 @@ fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> i
             None => true,
         };
         // A setting with advice of its own stands above.
-        if exists && !names_a_setting(text, advice) {
-            comment(out, &format!("  {text}"))?;
+        if exists && !names_advised_setting(text, advice) {
+            write_comment(out, &format!("  {text}"))?;
         }
     }
     Ok(())
 }
 
 /// Whether the names before the colon are those of settings with advice.
-fn names_a_setting(text: &str, advice: &[Advice]) -> bool {
+fn names_advised_setting(text: &str, advice: &[Advice]) -> bool {
     let (names, _) = text.split_once(':').unwrap_or((text, ""));
     advice
         .iter()
@@ -157,17 +159,18 @@ fn names_a_setting(text: &str, advice: &[Advice]) -> bool {
 /// Whether a text is a word that may stand in the file outside of a comment. The record may come
 /// from a stranger.
 fn is_word(text: &str) -> bool {
-    (1..=WORD_MAX).contains(&text.len())
+    (1..=WORD_BYTES_MAX).contains(&text.len())
         && text
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "_.".contains(c))
 }
 
-/// Lines that begin with `#`. The server reads the file in its own encoding, so they are ASCII.
-fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
+/// Writes a comment, in as many lines as it needs. It is ASCII, because the server reads the file
+/// in an encoding of its own.
+fn write_comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
     let ascii = transliterate(&clean(text).replace('±', "+-"));
     let indent = " ".repeat(ascii.len() - ascii.trim_start_matches(' ').len());
-    let columns = COLUMNS - 2 - indent.len();
+    let columns = COMMENT_COLUMNS - 2 - indent.len();
     for (number, line) in wrap(&ascii, columns, columns).iter().enumerate() {
         let hang = match number {
             1.. if !indent.is_empty() => "  ",

@@ -1,10 +1,11 @@
-//! What schedulers of other systems are set by: Linux' I/O cost controller (blk-iocost,
+//! Settings for the schedulers of other systems: Linux' I/O cost controller (blk-iocost,
 //! io.cost.model and io.cost.qos of Documentation/admin-guide/cgroup-v2.rst), Seastar (ScyllaDB,
 //! Redpanda: doc/io-properties-file.md, as its iotune writes them), Ceph's mClock and CockroachDB's
 //! admission control.
 //!
-//! Where a system states what a disk can do at most, that is what was served when more was
-//! offered; where its scheduler is to keep latencies low, what kept the promise.
+//! Rays give two rates. A system that states the most that a disk can do gets the rate that was
+//! served when more was offered. A scheduler that keeps latencies low gets the rate that kept the
+//! promise.
 
 use crate::capacity::{
     DiskCapacity, RayCapacity, RayDirection, rays, rays_of_pages, reads, writes,
@@ -25,13 +26,13 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
         return Ok(());
     };
     let write_capacity = writes(record);
-    write_head(record, "#", out)?;
-    let mut model = cost_model('r', &reads);
-    let mut latencies = Vec::from_iter(latency_settings('r', &reads));
+    write_script_head(record, out)?;
+    let mut model = model_text('r', &reads);
+    let mut latencies = Vec::from_iter(latency_text('r', &reads));
     let mut is_guessed = reads.sequential_iops.is_none();
     if let Some(writes) = &write_capacity {
-        model += &format!(" {}", cost_model('w', writes));
-        latencies.extend(latency_settings('w', writes));
+        model += &format!(" {}", model_text('w', writes));
+        latencies.extend(latency_text('w', writes));
         is_guessed |= writes.sequential_iops.is_none();
     }
     if is_guessed {
@@ -41,7 +42,7 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
              --rw randread,randwrite,read,write."
         )?;
     }
-    let device = write_device(record, out)?;
+    let device = device_or_placeholder(record, out)?;
     write_model(device, &model, out)?;
     if latencies.is_empty() {
         return writeln!(
@@ -57,15 +58,14 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
 }
 
 /// Writes the first lines of a shell script.
-fn write_head(record: &Record, comment: &str, out: &mut dyn Write) -> io::Result<()> {
-    if comment == "#" {
-        writeln!(out, "#!/bin/sh")?;
-    }
-    writeln!(out, "{comment} {}", origin(record))
+fn write_script_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "#!/bin/sh")?;
+    writeln!(out, "# {}", origin_text(record))
 }
 
-/// Returns the numbers of the disk, or what takes their place, with a line that says so.
-fn write_device<'a>(record: &'a Record, out: &mut dyn Write) -> io::Result<&'a str> {
+/// Returns `major:minor` of the disk for the lines that follow. Where it is not one disk, first
+/// writes a comment that explains the placeholder which it then returns.
+fn device_or_placeholder<'a>(record: &'a Record, out: &mut dyn Write) -> io::Result<&'a str> {
     match disk_number(record) {
         Some(device) => Ok(device),
         None => {
@@ -85,18 +85,19 @@ fn write_model(device: &str, model: &str, out: &mut dyn Write) -> io::Result<()>
     )
 }
 
-/// The model is what the disk serves at most; the promise is where the kernel counts it as busy.
+/// Writes the settings of blk-iocost from rays. The model is what the disk serves at most. The
+/// latency of the promise is that from which on the kernel counts the disk as busy.
 fn write_iocost_of_rays(
     record: &Record,
     capacity: &RayCapacity,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    write_head(record, "#", out)?;
-    let device = write_device(record, out)?;
+    write_script_head(record, out)?;
+    let device = device_or_placeholder(record, out)?;
     let model = format!(
         "{} {}",
-        ray_model('r', &capacity.reads),
-        ray_model('w', &capacity.writes)
+        ray_model_text('r', &capacity.reads),
+        ray_model_text('w', &capacity.writes)
     );
     write_model(device, &model, out)?;
     writeln!(
@@ -114,15 +115,16 @@ fn write_iocost_of_rays(
     write_qos(device, &latencies, out)
 }
 
-fn ray_model(letter: char, direction: &RayDirection) -> String {
+/// The cost model of one direction of rays; `letter` is `r` or `w`.
+fn ray_model_text(letter: char, direction: &RayDirection) -> String {
     format!(
         "{letter}bps={:.0} {letter}seqiops={:.0} {letter}randiops={:.0}",
         direction.bytes_per_second, direction.sequential_iops, direction.saturated_iops
     )
 }
 
-/// The target, the run and the program.
-fn origin(record: &Record) -> String {
+/// Names the target, the run and the program.
+fn origin_text(record: &Record) -> String {
     let path = match record.targets.first() {
         Some(target) => clean(&target.path),
         None => String::new(),
@@ -132,7 +134,8 @@ fn origin(record: &Record) -> String {
     format!("{path}, run {run} of diskproof {version}")
 }
 
-fn cost_model(letter: char, capacity: &DiskCapacity<'_>) -> String {
+/// The cost model of one direction of a sweep; `letter` is `r` or `w`.
+fn model_text(letter: char, capacity: &DiskCapacity<'_>) -> String {
     let sequential = capacity.sequential_iops.unwrap_or(capacity.random_iops);
     format!(
         "{letter}bps={:.0} {letter}seqiops={:.0} {letter}randiops={:.0}",
@@ -142,12 +145,13 @@ fn cost_model(letter: char, capacity: &DiskCapacity<'_>) -> String {
 
 /// The latency from which on the kernel counts the disk as busy: the 99th percentile beyond the
 /// knee. `None` where no latency was measured there.
-fn latency_settings(letter: char, capacity: &DiskCapacity<'_>) -> Option<String> {
+fn latency_text(letter: char, capacity: &DiskCapacity<'_>) -> Option<String> {
     let busy_us = capacity.busy_p99_ns()? / 1000;
     Some(format!("{letter}pct=99.00 {letter}lat={busy_us}"))
 }
 
-/// Writes the latencies with the limits of the rate, which are those of the kernel's documentation.
+/// Writes the latencies, and between which percentages the controller may scale the rate: those of
+/// the example in the kernel's documentation.
 fn write_qos(device: &str, latencies: &[String], out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
@@ -218,7 +222,7 @@ pub(crate) fn write_ceph(record: &Record, out: &mut dyn Write) -> io::Result<()>
     let Some(capacity) = rays_of_pages(record) else {
         return Ok(());
     };
-    write_head(record, "#", out)?;
+    write_script_head(record, out)?;
     writeln!(
         out,
         "# Replace N with the number of the OSD. This is the disk alone: 'ceph tell osd.N bench \
@@ -248,7 +252,7 @@ pub(crate) fn write_cockroach(record: &Record, out: &mut dyn Write) -> io::Resul
     let Some(capacity) = rays(record) else {
         return Ok(());
     };
-    write_head(record, "--", out)?;
+    writeln!(out, "-- {}", origin_text(record))?;
     writeln!(
         out,
         "-- For all stores; of one, provisioned-rate in its --store overrides it."

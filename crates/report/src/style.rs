@@ -1,6 +1,6 @@
 //! The width of a page and whether it has colours.
 
-/// The narrowest page: on a narrower terminal a folded line is better than a cut figure.
+/// The narrowest page. A narrower terminal folds its lines, which is better than cut figures.
 pub const WIDTH_MIN: usize = 40;
 
 /// The look of a page.
@@ -8,7 +8,7 @@ pub const WIDTH_MIN: usize = 40;
 pub struct Style {
     /// Columns that a line may take; at least [`WIDTH_MIN`] are used.
     pub width: usize,
-    /// Whether words are coloured. Colour never adds information.
+    /// Whether words are coloured. Every colour stands with a word or a sign that says the same.
     pub color: Color,
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn list<T: AsRef<str>>(phrases: impl IntoIterator<Item = T>) -> Strin
     glued.join(", ")
 }
 
-/// Texts joined as they are; nothing without any.
+/// Texts joined as they are; `None` without any.
 pub(crate) fn joined(texts: impl IntoIterator<Item = String>, gap: &str) -> Option<String> {
     let all: Vec<String> = texts.into_iter().collect();
     if all.is_empty() {
@@ -78,7 +78,7 @@ pub(crate) fn trimmed(number: &str) -> &str {
     }
 }
 
-/// Values by key, the keys in the order in which they occur first.
+/// Groups values by key, the keys in the order in which they occur first.
 pub(crate) fn grouped<K: PartialEq, V>(
     pairs: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(K, Vec<V>)> {
@@ -153,7 +153,7 @@ fn line_text(words: &[Word<'_>]) -> String {
     filled.join(" ").replace(GLUE, " ").trim().to_owned()
 }
 
-/// The text, cut to so many columns and then marked with `…`.
+/// The text, cut with `…` at its end if it takes more than `most` columns.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     if columns(text) <= most {
         return text.to_owned();
@@ -161,8 +161,8 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     format!("{}…", &text[..fitting(text, most.saturating_sub(1).max(1))])
 }
 
-/// Bytes of the longest beginning of `word` that takes at most `room` columns; at least one
-/// character.
+/// Length in bytes of the longest beginning of `word` that takes at most `room` columns; at least
+/// one character.
 fn fitting(word: &str, room: usize) -> usize {
     let mut taken = 0;
     for (index, c) in word.char_indices() {

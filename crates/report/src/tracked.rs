@@ -8,10 +8,11 @@ use diskproof_model::record::Record;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
-/// A figure and its name without that of the metric.
+/// A figure that the services follow.
 struct TrackedFigure<'a> {
-    /// The workload or part of a survey, and the kind of operation: `random-read-d1.read`. With
-    /// several targets their paths precede it, since a name must stand for one figure.
+    /// Its name without that of the metric, `random-read-d1.read`: the workload or part of a
+    /// survey, and the kind of operation. With several targets the path precedes it, since a name
+    /// must stand for one figure.
     subject: String,
     figure: Figure<'a>,
 }
@@ -26,7 +27,7 @@ impl TrackedFigure<'_> {
 }
 
 /// The known figures of a record that are the disk's, in its order.
-fn tracked(record: &Record) -> Vec<TrackedFigure<'_>> {
+fn tracked_figures(record: &Record) -> Vec<TrackedFigure<'_>> {
     let mut tracked = Vec::new();
     for figure in figures(record) {
         if is_tracked(&figure) && is_the_disks(record, &figure) {
@@ -49,6 +50,7 @@ fn figure_subject(record: &Record, figure: &Figure<'_>) -> String {
     }
 }
 
+/// Whether a figure is known, is that of a whole workload, and has a name in thresholds.
 fn is_tracked(figure: &Figure<'_>) -> bool {
     let key = &figure.key;
     let is_plain = key.phase.is_none() && key.label.is_none() && key.offset_bytes.is_none();
@@ -60,7 +62,7 @@ fn is_the_disks(record: &Record, figure: &Figure<'_>) -> bool {
     record.objection_to(figure).is_none()
 }
 
-/// The number of figures that are not the disk's.
+/// Counts the figures that are left out because they are not the disk's.
 pub(crate) fn left_out(record: &Record) -> usize {
     figures(record)
         .iter()
@@ -77,7 +79,7 @@ pub(crate) fn write_better(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut elements = Vec::new();
-    for tracked in tracked(record) {
+    for tracked in tracked_figures(record) {
         let figure = &tracked.figure;
         if figure.unit == "1" || Direction::of_unit(figure.unit) != better {
             continue;
@@ -101,7 +103,7 @@ pub(crate) fn write_better(
 /// (<https://bencher.dev/docs/reference/bencher-metric-format>).
 pub(crate) fn write_bencher(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let mut benchmarks: Map<String, Value> = Map::new();
-    for tracked in tracked(record) {
+    for tracked in tracked_figures(record) {
         let figure = &tracked.figure;
         let mut measure = json!({ "value": figure.value });
         if let Some(half_width) = tracked.half_width() {
@@ -131,7 +133,7 @@ mod tests {
         let smaller = units(&record, Direction::Lower);
         assert!(bigger.iter().all(|unit| unit == "1/s" || unit == "B/s"));
         assert!(smaller.iter().all(|unit| unit == "ns"));
-        let mut with_unit = tracked(&record);
+        let mut with_unit = tracked_figures(&record);
         with_unit.retain(|tracked| tracked.figure.unit != "1");
         assert_eq!(bigger.len() + smaller.len(), with_unit.len());
         assert!(!bigger.is_empty() && !smaller.is_empty());
@@ -148,7 +150,7 @@ mod tests {
     }
 
     fn subjects(record: &Record) -> Vec<String> {
-        tracked(record)
+        tracked_figures(record)
             .into_iter()
             .map(|tracked| tracked.subject)
             .collect()

@@ -1,6 +1,6 @@
-//! IOPS and latency over depth, where measurements of a record differ in depth only. Of the matrix
-//! of a sweep, operations over the depth, a line for each block size, and bytes over the block
-//! size, a line for each depth; measured cells only.
+//! Charts over depth. Measurements that differ in depth only have a chart of IOPS and latency. Each
+//! matrix of a sweep has two, of its measured cells: operations over the depth, with a line for
+//! each block size, and bytes over the block size, with a line for each depth.
 
 use super::types::{
     Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, slug,
@@ -16,22 +16,23 @@ use diskproof_model::sweep::{CellState, SweepCell, SweepMatrix, SweepRecord};
 use diskproof_model::units::format_bytes;
 use std::collections::BTreeSet;
 
-/// Fewer depths cannot show a knee.
-const DEPTHS_LEAST: usize = 3;
+/// A chart needs at least this many depths: fewer cannot show a knee.
+const DEPTHS_MIN: usize = 3;
 
 /// One chart for each group and kind of operation.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = Vec::new();
-    for group in groups(record) {
+    for group in depth_groups(record) {
         for (kind, _) in group[0].headline_ops() {
-            charts.extend(chart(record, &group, kind));
+            charts.extend(depth_chart(record, &group, kind));
         }
     }
     charts
 }
 
-/// Measurements that differ in depth only.
-fn groups(record: &Record) -> Vec<Vec<&Row>> {
+/// Groups of measurements that differ in depth only. Those under an offered load have no fixed
+/// depth, and are in none.
+fn depth_groups(record: &Record) -> Vec<Vec<&Row>> {
     let mut groups: Vec<Vec<&Row>> = Vec::new();
     for row in &record.measurements {
         if row.data.workload.rate.is_some() {
@@ -45,21 +46,23 @@ fn groups(record: &Record) -> Vec<Vec<&Row>> {
     groups
 }
 
+/// Whether a measurement differs from each of a group in depth only.
 fn belongs_to(row: &Row, group: &[&Row]) -> bool {
-    group.iter().all(|other| differ_in_depth(other, row))
+    group.iter().all(|other| differ_only_in_depth(other, row))
 }
 
-fn differ_in_depth(a: &Row, b: &Row) -> bool {
+fn differ_only_in_depth(a: &Row, b: &Row) -> bool {
     a.data.target == b.data.target
         && a.data.span_start_bytes == b.data.span_start_bytes
         && a.data.span_bytes == b.data.span_bytes
         && a.data.cache.used == b.data.cache.used
         && a.figures.together_with == b.figures.together_with
-        && in_flight(&a.data.workload) != in_flight(&b.data.workload)
+        && requests_in_flight(&a.data.workload) != requests_in_flight(&b.data.workload)
         && without_depth(&a.data.workload) == without_depth(&b.data.workload)
 }
 
-/// Names always differ, and when it ends may. So may the engine: a depth of one needs no queue.
+/// The workload without what may differ in a group: the depth, the name, the limits that end it,
+/// and the engine, because a depth of one needs no queue.
 fn without_depth(workload: &Workload) -> Workload {
     Workload {
         depth: 0,
@@ -71,7 +74,7 @@ fn without_depth(workload: &Workload) -> Workload {
     }
 }
 
-fn in_flight(workload: &Workload) -> u64 {
+fn requests_in_flight(workload: &Workload) -> u64 {
     u64::from(workload.depth) * u64::from(workload.workers)
 }
 
@@ -88,7 +91,8 @@ impl DepthPoint<'_> {
         self.op.figures.iops.value.powi(2) / self.depth as f64
     }
 
-    /// A square has twice the relative error.
+    /// The relative half-width of the power. A square has twice the relative error. `None` where
+    /// the rate has no interval.
     fn power_relative_half_width(&self) -> Option<f64> {
         Some(2.0 * self.op.figures.iops.relative_half_width()?)
     }
@@ -101,7 +105,7 @@ fn depth_points<'a>(group: &[&'a Row], kind: OpKind) -> Vec<DepthPoint<'a>> {
         if let Some(op) = row.op(kind)
             && op.data.count > 0
         {
-            let depth = in_flight(&row.data.workload);
+            let depth = requests_in_flight(&row.data.workload);
             points.push(DepthPoint { depth, op });
         }
     }
@@ -109,9 +113,10 @@ fn depth_points<'a>(group: &[&'a Row], kind: OpKind) -> Vec<DepthPoint<'a>> {
     points
 }
 
-fn chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
+/// The chart of an operation of a group; `None` with too few depths.
+fn depth_chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
     let points = depth_points(group, kind);
-    if points.len() < DEPTHS_LEAST {
+    if points.len() < DEPTHS_MIN {
         return None;
     }
     let deepest = &points.last()?.op.figures.latency;
@@ -128,7 +133,7 @@ fn chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
     let name = group_name(record, group[0], kind);
     let mut guides = Vec::new();
     let mut caption = NO_KNEE_CAPTION;
-    if let Some(depth) = knee_depth(&points) {
+    if let Some(depth) = certain_knee_depth(&points) {
         guides.push(knee_guide(depth));
         caption = KNEE_CAPTION;
     }
@@ -144,7 +149,7 @@ fn chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
     })
 }
 
-/// The rate, the mean latency and its 99th percentile.
+/// The rate, the mean latency and its 99th percentile, over depth.
 fn depth_series(points: &[DepthPoint<'_>], unit_ns: f64) -> [Series; 3] {
     let mut rates = Vec::new();
     let mut means = Vec::new();
@@ -171,9 +176,11 @@ fn depth_axis(depths: impl Iterator<Item = f64>) -> Axis {
         .labelled_at(depths)
 }
 
+/// Says how to read a chart with a knee.
 const KNEE_CAPTION: &str = "More requests in flight give more IOPS up to the knee; beyond it they \
                             wait longer. The knee is where IOPS over latency is largest.";
 
+/// Says how to read a chart without a knee.
 const NO_KNEE_CAPTION: &str = "More requests in flight give more IOPS until the disk is busy; then \
                                they wait longer. These depths and intervals show no knee.";
 
@@ -205,7 +212,7 @@ fn group_name(record: &Record, row: &Row, kind: OpKind) -> String {
 /// The depth of the largest power. A disk that serves `n` requests in parallel has its knee at
 /// depth `n`. `None` where the intervals leave open which depth that is, and at the smallest and
 /// the largest depth, beyond which there may be more.
-fn knee_depth(points: &[DepthPoint<'_>]) -> Option<u64> {
+fn certain_knee_depth(points: &[DepthPoint<'_>]) -> Option<u64> {
     let best = points
         .iter()
         .max_by(|a, b| a.power().total_cmp(&b.power()))?;
@@ -234,8 +241,8 @@ fn knee_guide(depth: u64) -> Guide {
 pub(super) fn sweep_charts(sweep: &SweepRecord) -> Vec<Chart> {
     let mut charts = Vec::new();
     for matrix in &sweep.matrices {
-        charts.push(over_depth(matrix));
-        charts.push(over_size(matrix));
+        charts.push(iops_over_depth_chart(matrix));
+        charts.push(throughput_over_size_chart(matrix));
     }
     charts
 }
@@ -296,7 +303,7 @@ fn kib(bytes: u32) -> f64 {
     f64::from(bytes) / 1024.0
 }
 
-fn over_depth(matrix: &SweepMatrix) -> Chart {
+fn iops_over_depth_chart(matrix: &SweepMatrix) -> Chart {
     let words = matrix.operation.words();
     let cells = MeasuredCells::new(matrix);
     let depths = cells.depths().into_iter();
@@ -317,7 +324,7 @@ fn over_depth(matrix: &SweepMatrix) -> Chart {
     }
 }
 
-fn over_size(matrix: &SweepMatrix) -> Chart {
+fn throughput_over_size_chart(matrix: &SweepMatrix) -> Chart {
     let words = matrix.operation.words();
     let cells = MeasuredCells::new(matrix);
     let depths = cells.depths().into_iter();

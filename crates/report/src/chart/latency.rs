@@ -2,7 +2,8 @@
 //! own plots.
 
 use super::types::{
-    Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark, latency_unit, operation, slug,
+    Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark, latency_unit_of_log_axis,
+    operation_name, slug,
 };
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::Record;
@@ -12,10 +13,11 @@ use std::collections::BTreeSet;
 
 /// Points on a line between 90 and 99 %, and as many in each tenth of the rest.
 const POINTS_PER_DECADE: usize = 20;
-/// A point needs this many latencies beyond it, as a percentile in a table does.
-const BEYOND_LEAST: f64 = 10.0;
+/// A point needs at least this many latencies beyond it, as a percentile in a table does.
+const BEYOND_MIN: f64 = 10.0;
 
-/// Lines of one chart. More cannot be told apart, and each takes 240 kB while it is drawn.
+/// A chart has at most this many lines. More cannot be distinguished, and each takes 240 kB while
+/// it is drawn.
 const LINES_MAX: usize = 100;
 
 /// One chart for each block size: only latencies of equal transfers are comparable.
@@ -59,8 +61,7 @@ fn chart_of_size(record: &Record, block_bytes: u32) -> Option<Chart> {
     // The first lines are drawn, the others wait in the legend.
     lines.sort_by_key(|line| line.is_of_mix);
     let longest_ns = lines.iter().map(|line| line.histogram.max_ns()).max()?;
-    // On a logarithmic axis the unit fits the middle, not the longest one.
-    let (unit, unit_ns) = latency_unit(longest_ns as f64 / 5.0);
+    let (unit, unit_ns) = latency_unit_of_log_axis(longest_ns);
     Some(Chart {
         id: "latency-percentiles".to_owned(),
         title: format!(
@@ -73,12 +74,15 @@ fn chart_of_size(record: &Record, block_bytes: u32) -> Option<Chart> {
             .scaled(Scale::Percentile)
             .starting_at_zero(),
         y: Axis::new("latency", unit).scaled(Scale::Log),
-        series: lines.iter().map(|line| series(line, unit_ns)).collect(),
+        series: lines
+            .iter()
+            .map(|line| latency_series(line, unit_ns))
+            .collect(),
         ..Chart::default()
     })
 }
 
-/// How to read so many lines.
+/// Says how to read the chart, and how many of the `found` lines it has.
 fn percentile_caption(found: usize) -> String {
     let lines = found.min(LINES_MAX);
     let mut caption = "At each percentile, that share of the operations took no longer than the \
@@ -106,7 +110,7 @@ fn lines_of_row<'a>(record: &Record, row: &'a Row) -> Vec<LatencyLine<'a>> {
         if op.data.count == 0 {
             continue;
         }
-        let name = operation(record, row, kind);
+        let name = operation_name(record, row, kind);
         let intended_name = format!("{name} from the intended start");
         lines.push(LatencyLine {
             name,
@@ -124,7 +128,7 @@ fn lines_of_row<'a>(record: &Record, row: &'a Row) -> Vec<LatencyLine<'a>> {
     lines
 }
 
-fn series(line: &LatencyLine<'_>, unit_ns: f64) -> Series {
+fn latency_series(line: &LatencyLine<'_>, unit_ns: f64) -> Series {
     let max = format_latency(line.histogram.max_ns());
     let mut points = Vec::new();
     for quantile in quantiles(line.histogram) {
@@ -138,8 +142,9 @@ fn series(line: &LatencyLine<'_>, unit_ns: f64) -> Series {
     )
 }
 
-/// This share of the latencies, 0 to 1, is not longer.
+/// A point of a distribution.
 struct Quantile {
+    /// As large a share of the latencies, from 0 to 1, is not longer than this one.
     share: f64,
     latency_ns: u64,
 }
@@ -156,7 +161,7 @@ fn quantiles(histogram: &LatencyHistogram) -> Vec<Quantile> {
         let latency_ns = (bucket.low_ns + bucket.width_ns - 1).min(histogram.max_ns());
         loop {
             let share = 1.0 - 10.0_f64.powf(-f64::from(step) / POINTS_PER_DECADE as f64);
-            let is_known = count * (1.0 - share) + 1e-6 >= BEYOND_LEAST;
+            let is_known = count * (1.0 - share) + 1e-6 >= BEYOND_MIN;
             if !is_known || (share * count).ceil() > seen as f64 {
                 break;
             }

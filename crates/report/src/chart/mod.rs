@@ -27,7 +27,7 @@ pub fn charts(record: &Record) -> Vec<Chart> {
     if let Some(observed) = record.observed() {
         charts.extend(time::observed_charts(observed));
     }
-    charts.extend(rays::chart(record));
+    charts.extend(rays::boundary_chart(record));
     match record.sweep() {
         // One picture for each of a hundred cells would hide the answer.
         Some(sweep) => charts.extend(depth::sweep_charts(sweep)),
@@ -41,7 +41,7 @@ pub fn charts(record: &Record) -> Vec<Chart> {
     let mut drawable_charts = Vec::new();
     for chart in charts {
         if let Some(mut chart) = drawable(chart) {
-            chart.id = unused(&mut used_ids, &chart.id);
+            chart.id = unused_id(&mut used_ids, &chart.id);
             drawable_charts.push(chart);
         }
     }
@@ -121,7 +121,7 @@ fn is_drawable(scale: Scale, value: f64) -> bool {
 }
 
 /// The id, with a number if another chart has it. `used` counts the charts by id.
-fn unused(used: &mut BTreeMap<String, usize>, id: &str) -> String {
+fn unused_id(used: &mut BTreeMap<String, usize>, id: &str) -> String {
     let mut free = id.to_owned();
     while used.contains_key(&free) {
         let count = used.entry(id.to_owned()).or_insert(1);
@@ -163,7 +163,7 @@ mod tests {
     use super::types::{SLUG_MAX, slug};
     use super::*;
 
-    fn chart(points: Vec<(f64, f64)>) -> Chart {
+    fn boundary_chart(points: Vec<(f64, f64)>) -> Chart {
         let mut series = Series::new("a\u{1b}", SeriesMark::Line, points);
         series.half_widths_95 = vec![f64::NAN, 0.5];
         Chart {
@@ -185,12 +185,12 @@ mod tests {
     #[test]
     fn undrawable_points_are_removed() {
         let points = [(0.0, 1.0), (1.0, 2.0), (2.0, 0.0), (f64::NAN, 1.0)];
-        let kept = drawable(chart(points.to_vec())).unwrap();
+        let kept = drawable(boundary_chart(points.to_vec())).unwrap();
         assert_eq!(kept.series[0].points, [(0.0, 1.0), (1.0, 2.0)]);
         assert_eq!(kept.series[0].half_widths_95, [0.0, 0.5]);
         assert_eq!(kept.series[0].name, "a\\u{1b}");
         assert!(kept.guides.is_empty() && kept.y_right.is_none());
-        assert_eq!(drawable(chart(vec![(0.0, -1.0)])), None);
+        assert_eq!(drawable(boundary_chart(vec![(0.0, -1.0)])), None);
     }
 
     #[test]
@@ -200,6 +200,9 @@ mod tests {
         assert_eq!(slug("数据"), "unnamed");
         assert!(slug(&"ab ".repeat(90)).len() <= SLUG_MAX);
         let mut ids = BTreeMap::new();
-        assert_eq!([(); 3].map(|()| unused(&mut ids, "a")), ["a", "a-2", "a-3"]);
+        assert_eq!(
+            [(); 3].map(|()| unused_id(&mut ids, "a")),
+            ["a", "a-2", "a-3"]
+        );
     }
 }

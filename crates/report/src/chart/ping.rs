@@ -1,7 +1,8 @@
 //! Single requests: their latencies over time, and the first latency after each idle time.
 
 use super::types::{
-    Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, slug, subject,
+    Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit_of_log_axis, slug,
+    subject_name,
 };
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{PingFigures, SingleRequest};
@@ -14,25 +15,24 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = Vec::new();
     for row in &record.measurements {
         if let Some(ping) = &row.figures.ping {
-            charts.extend(after_idle(record, row, ping));
-            charts.extend(over_time(record, row, ping));
+            charts.extend(after_idle_chart(record, row, ping));
+            charts.extend(requests_chart(record, row, ping));
         }
     }
     charts
 }
 
-/// The requests that the figures are about.
+/// The requests that count: without the warm-up and those that failed or were stopped.
 fn counting_requests(row: &Row) -> Vec<&SingleRequest> {
     let requests = row.data.requests.iter();
     requests.filter(|request| request.counts()).collect()
 }
 
-/// The latencies in the order of the requests.
-fn over_time(record: &Record, row: &Row, ping: &PingFigures) -> Option<Chart> {
+/// A dot for each request over time; `None` without a request that counts.
+fn requests_chart(record: &Record, row: &Row, ping: &PingFigures) -> Option<Chart> {
     let counting = counting_requests(row);
     let longest_ns = counting.iter().map(|request| request.latency_ns).max()?;
-    // On a logarithmic axis the unit fits the middle, not the longest one.
-    let (unit, unit_ns) = latency_unit(longest_ns as f64 / 5.0);
+    let (unit, unit_ns) = latency_unit_of_log_axis(longest_ns);
     let kinds = [
         (OpKind::Read, "reads"),
         (OpKind::Write, "writes"),
@@ -48,7 +48,7 @@ fn over_time(record: &Record, row: &Row, ping: &PingFigures) -> Option<Chart> {
         title: format!(
             "Latency of {} over time, {}: longest {}",
             counted(counting.len() as u64, "request"),
-            subject(record, row),
+            subject_name(record, row),
             format_latency(longest_ns)
         ),
         caption: "Each dot is one request: when it was sent, and how long it took. The figures \
@@ -74,7 +74,7 @@ fn latencies_over_time(requests: &[SingleRequest], kind: OpKind, unit_ns: f64) -
     points
 }
 
-/// The mean of each kind of which a request succeeded.
+/// A guide at the mean of each kind of request, unless none of them succeeded.
 fn mean_guides(requests: &[SingleRequest], ping: &PingFigures, unit_ns: f64) -> Vec<Guide> {
     let mut guides = Vec::new();
     for (kind, latency) in &ping.latency {
@@ -90,11 +90,10 @@ fn mean_guides(requests: &[SingleRequest], ping: &PingFigures, unit_ns: f64) -> 
     guides
 }
 
-/// The mean latency of the first request after each idle time.
-fn after_idle(record: &Record, row: &Row, ping: &PingFigures) -> Option<Chart> {
+/// The latency of the first request after each idle time; `None` where none was measured.
+fn after_idle_chart(record: &Record, row: &Row, ping: &PingFigures) -> Option<Chart> {
     let longest_ns = ping.after_idle.iter().map(|point| point.max_ns).max()?;
-    // On a logarithmic axis the unit fits the middle, not the longest one.
-    let (unit, unit_ns) = latency_unit(longest_ns as f64 / 5.0);
+    let (unit, unit_ns) = latency_unit_of_log_axis(longest_ns);
     let mut means = Vec::new();
     for point in &ping.after_idle {
         if point.idle_ns > 0 {
@@ -122,7 +121,7 @@ fn after_idle(record: &Record, row: &Row, ping: &PingFigures) -> Option<Chart> {
         id: format!("after-idle-{}", slug(&row.data.workload.name)),
         title: format!(
             "First request after an idle time, {}: longest {}",
-            subject(record, row),
+            subject_name(record, row),
             format_latency(longest_ns)
         ),
         caption: "Line: mean latency of the first request after this idle time, with its 95 % \

@@ -4,18 +4,21 @@
 use super::types::{Axis, AxisSide, Chart, Scale, Series, SeriesMark};
 use crate::text::trimmed;
 
-/// Round steps between labels.
+/// Steps between labels that read as round, times a power of ten.
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
 /// More steps, for an axis whose labels stand on the grid lines of another one.
 const STEPS_SHARED: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
 /// The most labels on a horizontal axis; half as many if they are long.
 const TICKS_ACROSS: usize = 10;
-/// The same on the axis of percentiles, whose labels are two to five characters long.
+/// Labels on the axis of percentiles are at least this part of its length apart: they are two to
+/// five characters long.
 const PERCENTILES_ACROSS: f64 = 13.0;
 /// Percentiles that get a label if the nines leave room.
 const PERCENTILES_BETWEEN: [f64; 6] = [75.0, 95.0, 25.0, 99.5, 99.95, 99.995];
 /// The most labels on a vertical axis.
 const TICKS_UPWARD: usize = 6;
+/// Bars take this share of the distance between two neighbours.
+const BAR_SHARE: f64 = 0.7;
 /// A logarithmic axis that spans fewer decades than this has labels at 1, 2 and 5.
 const DECADES_FOR_POWERS_ALONE: f64 = 3.9;
 
@@ -123,8 +126,8 @@ impl Chart {
             .find(|series| series.mark == SeriesMark::Bars)?;
         let mut places: Vec<f64> = bars.points.iter().map(|point| point.0).collect();
         places.sort_by(f64::total_cmp);
-        match narrowest(&places) {
-            Some(gap) => Some(gap * 0.7),
+        match narrowest_gap(&places) {
+            Some(gap) => Some(gap * BAR_SHARE),
             None => Some(1.0),
         }
     }
@@ -140,7 +143,8 @@ impl Range {
         }
     }
 
-    /// From the axis's own minimum to its own maximum.
+    /// A range from the axis's own minimum to its own maximum, whose labels need not be at the
+    /// ends.
     fn tight(axis: &Axis) -> Self {
         let given = Ends {
             low: axis.min.unwrap_or(0.0),
@@ -150,9 +154,11 @@ impl Range {
         let mut range = Self::new(axis.scale, low, high, Vec::new());
         let ticks = if axis.ticks.is_empty() {
             match axis.scale {
-                Scale::Linear => multiples(low, high, round_step(high - low, TICKS_ACROSS, &STEPS)),
-                Scale::Log => decades(low, high),
-                Scale::Percentile => percentiles(high),
+                Scale::Linear => {
+                    multiples_between(low, high, round_step(high - low, TICKS_ACROSS, &STEPS))
+                }
+                Scale::Log => log_ticks(low, high),
+                Scale::Percentile => percentile_ticks(high),
             }
         } else {
             axis.ticks.clone()
@@ -165,7 +171,7 @@ impl Range {
         range
     }
 
-    /// With a label at both ends.
+    /// A range around the values with a label at both ends.
     fn rounded(axis: &Axis, values: &[f64]) -> Self {
         let mut ends = Ends::around(values);
         if let Some(min) = axis.min {
@@ -180,18 +186,24 @@ impl Range {
                 let step = round_step(high - low, TICKS_UPWARD, &STEPS);
                 let first = (low / step).floor() * step;
                 let last = (high / step - 1e-9).ceil() * step;
-                Self::new(axis.scale, first, last, multiples(first, last, step))
+                Self::new(
+                    axis.scale,
+                    first,
+                    last,
+                    multiples_between(first, last, step),
+                )
             }
             Scale::Log => {
-                let first = round_down(low);
-                let last = round_up(high);
-                Self::new(axis.scale, first, last, decades(first, last))
+                let first = log_end_below(low);
+                let last = log_end_above(high);
+                Self::new(axis.scale, first, last, log_ticks(first, last))
             }
-            Scale::Percentile => Self::new(axis.scale, low, high, percentiles(high)),
+            Scale::Percentile => Self::new(axis.scale, low, high, percentile_ticks(high)),
         }
     }
 
-    /// The right axis, with as many equal parts as the left one if both are linear.
+    /// The range of the right axis. It has as many equal parts as the left one if both are linear
+    /// and start at zero.
     fn beside(left: &Self, axis: &Axis, values: &[f64]) -> Self {
         let parts = left.ticks.len().saturating_sub(1);
         if left.scale != Scale::Linear
@@ -214,24 +226,24 @@ impl Range {
 
     /// The position of a value: 0 at `low`, 1 at `high`.
     pub fn place(&self, value: f64) -> f64 {
-        let low = spread(self.scale, self.low);
-        let high = spread(self.scale, self.high);
-        (spread(self.scale, value) - low) / (high - low)
+        let low = scale_coordinate(self.scale, self.low);
+        let high = scale_coordinate(self.scale, self.high);
+        (scale_coordinate(self.scale, value) - low) / (high - low)
     }
 
     /// The value with as few digits as the labels next to it allow: `250`, `12.5`, `40k`, `1.5M`.
     pub fn label(&self, value: f64) -> String {
         if self.scale == Scale::Linear
-            && let Some(step) = narrowest(&self.ticks)
+            && let Some(step) = narrowest_gap(&self.ticks)
         {
-            return short(value, step);
+            return short_number(value, step);
         }
-        short(value, value)
+        short_number(value, value)
     }
 }
 
 /// The smallest gap between ascending values; `None` where all are equal.
-fn narrowest(values: &[f64]) -> Option<f64> {
+fn narrowest_gap(values: &[f64]) -> Option<f64> {
     let mut narrowest = None;
     for pair in values.windows(2) {
         let gap = pair[1] - pair[0];
@@ -242,8 +254,9 @@ fn narrowest(values: &[f64]) -> Option<f64> {
     narrowest
 }
 
-/// The value on a linear scale. For percentiles: the number of nines.
-fn spread(scale: Scale, value: f64) -> f64 {
+/// Where a value lies on the scale, in arbitrary units: equal distances look equal. For percentiles
+/// that is the number of nines.
+fn scale_coordinate(scale: Scale, value: f64) -> f64 {
     match scale {
         Scale::Linear => value,
         Scale::Log => value.log10(),
@@ -320,7 +333,8 @@ fn round_step(length: f64, labels_max: usize, steps: &[f64]) -> f64 {
     power * 10.0
 }
 
-fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
+/// The multiples of a step from `low` to `high`, at most 101.
+fn multiples_between(low: f64, high: f64, step: f64) -> Vec<f64> {
     let first = (low / step - 1e-9).ceil();
     let last = (high / step + 1e-9).floor();
     let count = (last - first).clamp(0.0, 100.0) as u32;
@@ -328,7 +342,7 @@ fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
 }
 
 /// Powers of ten, and 2 and 5 times each of them if there are few.
-fn decades(low: f64, high: f64) -> Vec<f64> {
+fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let first = low.log10().floor() as i32;
     let last = high.log10().ceil() as i32;
     let every = ((last - first) / TICKS_ACROSS as i32 + 1).max(1) as usize;
@@ -349,7 +363,8 @@ fn decades(low: f64, high: f64) -> Vec<f64> {
     ticks
 }
 
-fn round_down(value: f64) -> f64 {
+/// The largest of 1, 2 and 5 times a power of ten that is not above the value.
+fn log_end_below(value: f64) -> f64 {
     let power = power_below(value);
     for part in [5.0, 2.0] {
         if part * power <= value * 1.001 {
@@ -359,7 +374,8 @@ fn round_down(value: f64) -> f64 {
     power
 }
 
-fn round_up(value: f64) -> f64 {
+/// The smallest of 1, 2 and 5 times a power of ten that is not below the value.
+fn log_end_above(value: f64) -> f64 {
     let power = power_below(value);
     for part in [1.0, 2.0, 5.0] {
         if part * power >= value * 0.999 {
@@ -371,7 +387,7 @@ fn round_up(value: f64) -> f64 {
 
 /// The median and each nine, and other percentiles as far as they have room, because short runs end
 /// before 99 %.
-fn percentiles(high: f64) -> Vec<f64> {
+fn percentile_ticks(high: f64) -> Vec<f64> {
     let mut ticks = vec![0.0, 50.0];
     for nines in 1..=9 {
         ticks.push(100.0 - 10.0_f64.powi(2 - nines));
@@ -388,16 +404,16 @@ fn percentiles(high: f64) -> Vec<f64> {
 
 /// Whether a percentile's label keeps its distance from the labels that are there.
 fn has_room(percentile: f64, labelled: &[f64], high: f64) -> bool {
-    let place = spread(Scale::Percentile, percentile);
-    let length = spread(Scale::Percentile, high);
+    let place = scale_coordinate(Scale::Percentile, percentile);
+    let length = scale_coordinate(Scale::Percentile, high);
     labelled.iter().all(|other| {
-        let gap = (spread(Scale::Percentile, *other) - place).abs();
+        let gap = (scale_coordinate(Scale::Percentile, *other) - place).abs();
         gap * PERCENTILES_ACROSS >= length
     })
 }
 
-/// As many decimals as the step between labels needs.
-fn short(value: f64, step: f64) -> String {
+/// `12.5`, `40k`: a value with as many decimals as the step between labels needs.
+fn short_number(value: f64, step: f64) -> String {
     let magnitude = value.abs().max(step.abs());
     let (divisor, suffix) = match magnitude {
         1e15.. => return format!("{value:.0e}"),
@@ -407,7 +423,7 @@ fn short(value: f64, step: f64) -> String {
         1e4.. => (1e3, "k"),
         _ => (1.0, ""),
     };
-    let digits = decimals(step / divisor);
+    let digits = exact_decimals(step / divisor);
     let text = format!("{:.digits$}", value / divisor);
     match trimmed(&text) {
         "0" | "-0" => "0".to_owned(),
@@ -416,7 +432,7 @@ fn short(value: f64, step: f64) -> String {
 }
 
 /// The decimals that print a number exactly; 3 where nine are not enough.
-fn decimals(number: f64) -> usize {
+fn exact_decimals(number: f64) -> usize {
     let mut power = 1.0;
     for digits in 0..=9 {
         let whole = number * power;
@@ -500,7 +516,7 @@ mod tests {
             (1e30, 1e30, "1e30"),
         ];
         for (value, step, text) in cases {
-            assert_eq!(short(value, step), text);
+            assert_eq!(short_number(value, step), text);
         }
     }
 

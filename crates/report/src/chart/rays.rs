@@ -6,8 +6,8 @@ use diskproof_model::digits::rounded;
 use diskproof_model::rays::{RayFigures, RaysRecord};
 use diskproof_model::record::Record;
 
-/// `None` where no ray has an answer.
-pub(super) fn chart(record: &Record) -> Option<Chart> {
+/// The ends of the rays and the line through them; `None` where no ray has an answer.
+pub(super) fn boundary_chart(record: &Record) -> Option<Chart> {
     let rays = record.rays()?;
     let decided: Vec<&RayFigures> = rays
         .figures
@@ -20,19 +20,19 @@ pub(super) fn chart(record: &Record) -> Option<Chart> {
     }
     Some(Chart {
         id: "boundary".to_owned(),
-        title: title(rays),
+        title: boundary_title(rays),
         caption: "Below the dots the promise is kept, above them it breaks. The bars are the 95 % \
                   intervals of the writes; those of the reads have the same share."
             .to_owned(),
         x: Axis::new("reads", "1/s").starting_at_zero(),
         y: Axis::new("writes", "1/s").starting_at_zero(),
         y_right: None,
-        series: series(rays, &decided),
+        series: boundary_series(rays, &decided),
         guides: Vec::new(),
     })
 }
 
-fn title(rays: &RaysRecord) -> String {
+fn boundary_title(rays: &RaysRecord) -> String {
     match &rays.figures.boundary {
         Some(boundary) => format!(
             "Boundary of reads and writes: a write costs {} reads",
@@ -42,7 +42,7 @@ fn title(rays: &RaysRecord) -> String {
     }
 }
 
-fn series(rays: &RaysRecord, decided: &[&RayFigures]) -> Vec<Series> {
+fn boundary_series(rays: &RaysRecord, decided: &[&RayFigures]) -> Vec<Series> {
     let mut ends = Series::new("highest rate of a mix", SeriesMark::Dots, Vec::new());
     for ray in decided {
         let (share, load) = (ray.read_share, &ray.load);

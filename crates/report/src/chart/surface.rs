@@ -11,15 +11,15 @@ use diskproof_model::surface::{
 };
 use diskproof_model::units::{counted, format_bytes, format_latency, format_throughput};
 
-/// All of them that the record has data for.
+/// The charts of a survey that the record has data for.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = Vec::new();
     if let Some(surface) = record.surface() {
-        charts.extend(curve(surface));
-        charts.extend(access_by_distance(surface));
-        charts.extend(short_strokes(&surface.figures.short_strokes));
+        charts.extend(curve_chart(surface));
+        charts.extend(distance_chart(surface));
+        charts.extend(short_strokes_chart(&surface.figures.short_strokes));
         if let Some(scan) = &surface.data.scan {
-            charts.extend(scan_map(scan));
+            charts.extend(scan_chart(scan));
         }
     }
     charts
@@ -34,6 +34,7 @@ fn longest_ns(access: &[AccessPoint]) -> u64 {
         .unwrap_or(0)
 }
 
+/// The median latency; 0 without any.
 fn median_ns(access: &[AccessPoint]) -> u64 {
     let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
     latencies.sort_unstable();
@@ -43,7 +44,8 @@ fn median_ns(access: &[AccessPoint]) -> u64 {
     }
 }
 
-/// From zero; logarithmic if a few long accesses would press all others onto the axis.
+/// The axis of access times. It starts at zero, and is logarithmic if a few long accesses would
+/// press all others onto the bottom.
 fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
     let axis = Axis::new("access time", unit);
     if longest_ns(access) as f64 > LONGEST_OVER_MEDIAN * median_ns(access) as f64 {
@@ -56,8 +58,9 @@ fn access_axis(access: &[AccessPoint], unit: &str) -> Axis {
 /// From this ratio on, the median access takes less than a twentieth of the height.
 const LONGEST_OVER_MEDIAN: f64 = 20.0;
 
-/// The transfer-rate graph known from HD Tune: the rate as a line, single accesses as dots.
-fn curve(surface: &SurfaceRecord) -> Option<Chart> {
+/// The transfer-rate graph known from HD Tune: the rate as a line, single accesses as dots. `None`
+/// without either.
+fn curve_chart(surface: &SurfaceRecord) -> Option<Chart> {
     let data = &surface.data;
     let (latency, unit_ns) = latency_unit(longest_ns(&data.access) as f64);
     let (position, unit_bytes) = position_unit(farthest_bytes(surface)? as f64);
@@ -137,7 +140,7 @@ fn curve_title(figures: &SurfaceFigures) -> String {
     }
 }
 
-/// How to read the line, where there is one, and the dots.
+/// Says how to read the line and the dots, as far as the chart has them.
 fn curve_caption(curve: &[CurvePoint], accesses: &[(f64, f64)]) -> String {
     let mut caption = String::new();
     if !curve.is_empty() {
@@ -152,8 +155,8 @@ fn curve_caption(curve: &[CurvePoint], accesses: &[(f64, f64)]) -> String {
     caption + "Each dot is one random access at its position (right axis)."
 }
 
-/// Access time over the distance of the seek.
-fn access_by_distance(surface: &SurfaceRecord) -> Option<Chart> {
+/// Access time over the distance of the seek; `None` without accesses.
+fn distance_chart(surface: &SurfaceRecord) -> Option<Chart> {
     let access = &surface.data.access;
     let farthest_bytes = access.iter().map(|point| point.distance_bytes).max()?;
     let (distance, unit_bytes) = position_unit(farthest_bytes as f64);
@@ -200,8 +203,8 @@ fn pattern_name(figures: &SurfaceFigures, pattern: SeekPattern) -> String {
     }
 }
 
-/// The gain from using only the first part of a disk.
-fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
+/// The gain from using only the first part of a disk; `None` where it was not measured.
+fn short_strokes_chart(strokes: &[ShortStroke]) -> Option<Chart> {
     let mut ascending: Vec<&ShortStroke> = strokes.iter().collect();
     ascending.sort_by(|a, b| a.percent.total_cmp(&b.percent));
     let shortest = ascending.first()?;
@@ -242,8 +245,8 @@ fn short_strokes(strokes: &[ShortStroke]) -> Option<Chart> {
     })
 }
 
-/// Latency of every block by position.
-fn scan_map(scan: &Scan) -> Option<Chart> {
+/// The latencies of a scan by position; `None` where it read nothing.
+fn scan_chart(scan: &Scan) -> Option<Chart> {
     let units = ScanUnits::new(scan)?;
     let start = units.position(scan.from_bytes);
     let end = units.position(scan.to_bytes);
@@ -274,9 +277,11 @@ fn scan_map(scan: &Scan) -> Option<Chart> {
 /// The units of the two axes of a scan.
 struct ScanUnits {
     position: &'static str,
-    bytes: f64,
+    /// One unit of the position, in bytes.
+    position_bytes: f64,
     latency: &'static str,
-    ns: f64,
+    /// One unit of the latency, in nanoseconds.
+    latency_ns: f64,
 }
 
 impl ScanUnits {
@@ -284,22 +289,22 @@ impl ScanUnits {
     fn new(scan: &Scan) -> Option<Self> {
         let last = scan.map.last()?;
         let longest_ns = scan.map.iter().map(|cell| cell.latency_max_ns).max()?;
-        let (position, bytes) = position_unit(last.offset_bytes as f64);
-        let (latency, ns) = latency_unit(longest_ns as f64);
+        let (position, position_bytes) = position_unit(last.offset_bytes as f64);
+        let (latency, latency_ns) = latency_unit(longest_ns as f64);
         Some(Self {
             position,
-            bytes,
+            position_bytes,
             latency,
-            ns,
+            latency_ns,
         })
     }
 
     fn position(&self, offset_bytes: u64) -> f64 {
-        offset_bytes as f64 / self.bytes
+        offset_bytes as f64 / self.position_bytes
     }
 
     fn latency(&self, latency_ns: u64) -> f64 {
-        latency_ns as f64 / self.ns
+        latency_ns as f64 / self.latency_ns
     }
 
     fn point(&self, offset_bytes: u64, latency_ns: u64) -> (f64, f64) {

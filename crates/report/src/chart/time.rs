@@ -1,7 +1,9 @@
 //! Charts over time: rate and longest latency of each measurement, and the rates of an observed
 //! load.
 
-use super::types::{Axis, AxisSide, Chart, Guide, Series, SeriesMark, latency_unit, slug, subject};
+use super::types::{
+    Axis, AxisSide, Chart, Guide, Series, SeriesMark, latency_unit, slug, subject_name,
+};
 use diskproof_model::finding::Finding;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{ObservedDevice, ObservedOps, ObservedRecord};
@@ -11,28 +13,30 @@ use diskproof_model::series::Cell;
 use diskproof_model::summary::CellOverTime;
 use diskproof_model::units::format_duration;
 
-/// With more measurements than this, only those that change over time have a chart: the others
-/// would hide them.
-const ALL_MAX: usize = 16;
-/// Codes of findings about changes over time.
-const OVER_TIME: [&str; 3] = ["burst-exhausted", "ragged", "stalled"];
+/// With more measurements than this, only the first one and those that change over time have a
+/// chart: the others would hide them.
+const MEASUREMENTS_MAX: usize = 16;
+/// The codes of findings about changes over time.
+const CHANGE_CODES: [&str; 3] = ["burst-exhausted", "ragged", "stalled"];
 
+/// Says how to read the chart of a measurement.
 const CAPTION: &str = "Line: rate in each cell of the measured time; dots: longest latency in it \
                        (right axis). A level line is a steady disk; steps are caches that fill, \
                        notches are pauses. Cells with few operations are merged; the legend then \
                        names the length of a point.";
 
-const OTHERS: &str = "Of the many workloads of this run the first has a picture, and each that \
-                      changes while it is measured.";
+/// Says that not every workload has a chart.
+const SELECTION_CAPTION: &str = "Of the many workloads of this run the first has a picture, and \
+                                 each that changes while it is measured.";
 
 /// One chart for each measurement with more than one cell. Pings have none, because the user sets
 /// their rate.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
-    let are_few = record.measurements.len() <= ALL_MAX;
+    let are_few = record.measurements.len() <= MEASUREMENTS_MAX;
     let caption = if are_few {
         CAPTION.to_owned()
     } else {
-        format!("{CAPTION} {OTHERS}")
+        format!("{CAPTION} {SELECTION_CAPTION}")
     };
     let mut charts = Vec::new();
     for (index, row) in record.measurements.iter().enumerate() {
@@ -40,12 +44,13 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
             continue;
         }
         if are_few || index == 0 || changes_over_time(record, index, row) {
-            charts.extend(chart(record, row, &caption));
+            charts.extend(row_chart(record, row, &caption));
         }
     }
     charts
 }
 
+/// Whether a measurement shows a change over time by itself or by a finding.
 fn changes_over_time(record: &Record, index: usize, row: &Row) -> bool {
     let place = format!("/measurements/{index}/");
     row.steady_from_ns() > 0
@@ -58,8 +63,9 @@ fn changes_over_time(record: &Record, index: usize, row: &Row) -> bool {
             .any(|finding| is_change_at(finding, &place))
 }
 
+/// Whether a finding says that the measurement at this place of the record changed over time.
 fn is_change_at(finding: &Finding, place: &str) -> bool {
-    OVER_TIME.contains(&finding.code.as_str())
+    CHANGE_CODES.contains(&finding.code.as_str())
         && finding
             .evidence
             .iter()
@@ -104,6 +110,7 @@ impl RateUnit {
         }
     }
 
+    /// The rate in a stretch of time.
     fn in_cell(self, cell: &CellOverTime) -> f64 {
         let events = match self {
             Self::Operations => cell.cell.ops,
@@ -122,7 +129,8 @@ struct Drawing {
     cells_per_point: usize,
 }
 
-fn chart(record: &Record, row: &Row, caption: &str) -> Option<Chart> {
+/// The chart of a measurement; `None` where no operation has two points.
+fn row_chart(record: &Record, row: &Row, caption: &str) -> Option<Chart> {
     let ops = row.headline_ops();
     if ops.iter().all(|(_, op)| row.cells_over_time(*op).len() < 2) {
         return None;
@@ -164,7 +172,11 @@ fn chart(record: &Record, row: &Row, caption: &str) -> Option<Chart> {
     }
     Some(Chart {
         id: format!("time-{}", slug(&row.data.workload.name)),
-        title: format!("{} over time: {}", subject(record, row), figures.join(", ")),
+        title: format!(
+            "{} over time: {}",
+            subject_name(record, row),
+            figures.join(", ")
+        ),
         caption: caption.to_owned(),
         x: time_axis(row.data.wall_ns),
         y: Axis::new(drawing.rate.label(), drawing.rate.unit()).starting_at_zero(),
@@ -190,8 +202,8 @@ fn time_axis(wall_ns: u64) -> Axis {
 
 /// A rate over fewer operations is mostly noise: of this many it has a standard error of 20 %.
 const OPERATIONS_PER_POINT: u64 = 25;
-/// Cells are not merged to fewer points than these, which would show no course.
-const POINTS_LEAST: usize = 4;
+/// Cells are not merged to fewer points than this: fewer show no course.
+const POINTS_MIN: usize = 4;
 
 /// The number of neighbouring cells that become one point. It is the same everywhere, so that a
 /// pause remains visible.
@@ -201,7 +213,7 @@ fn cells_per_point(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> usize {
         let cells = row.cells_over_time(*op);
         let count: u64 = cells.iter().map(|cell| cell.cell.ops).sum();
         let needed = (OPERATIONS_PER_POINT * cells.len() as u64).div_ceil(count.max(1)) as usize;
-        most = most.max(needed.min(cells.len() / POINTS_LEAST));
+        most = most.max(needed.min(cells.len() / POINTS_MIN));
     }
     most
 }
@@ -215,14 +227,15 @@ fn joined_points(cells: &[CellOverTime], cells_per_point: usize) -> Vec<CellOver
         whole -= cells_per_point;
     }
     let (even, last) = cells.split_at(whole);
-    let mut points: Vec<CellOverTime> = even.chunks(cells_per_point).map(joined).collect();
+    let mut points: Vec<CellOverTime> = even.chunks(cells_per_point).map(joined_cell).collect();
     if !last.is_empty() {
-        points.push(joined(last));
+        points.push(joined_cell(last));
     }
     points
 }
 
-fn joined(cells: &[CellOverTime]) -> CellOverTime {
+/// Joins neighbouring cells to one.
+fn joined_cell(cells: &[CellOverTime]) -> CellOverTime {
     let mut length_s = 0.0;
     let mut weighted = 0.0;
     let mut merged = Cell::default();
@@ -264,9 +277,10 @@ fn op_series(cells: &[CellOverTime], prefix: &str, drawing: &Drawing) -> [Series
     ]
 }
 
-/// Fewer steps show no course, and get no chart.
-const STEPS_LEAST: usize = 3;
+/// An observed load needs at least this many steps for a chart: fewer show no course.
+const STEPS_MIN: usize = 3;
 
+/// Says how to read the chart of an observed load.
 const LOAD_CAPTION: &str = "Each point is one step. The load shows what programs request, not what \
                             the disk can do.";
 
@@ -294,10 +308,10 @@ fn observed_chart(device: &ObservedDevice, rate: RateUnit) -> Option<Chart> {
             RateUnit::Megabytes => ops.throughput.value_text(),
         };
         steps_max = steps_max.max(ops.series.cells.len());
-        series.push(Series::new(name, SeriesMark::Line, steps(ops, rate)));
+        series.push(Series::new(name, SeriesMark::Line, rate_points(ops, rate)));
         figures.push(format!("{name} {figure}"));
     }
-    if steps_max < STEPS_LEAST {
+    if steps_max < STEPS_MIN {
         return None;
     }
     let counted = match rate {
@@ -316,7 +330,7 @@ fn observed_chart(device: &ObservedDevice, rate: RateUnit) -> Option<Chart> {
 }
 
 /// The rate of each step, at the middle of its time.
-fn steps(ops: &ObservedOps, rate: RateUnit) -> Vec<(f64, f64)> {
+fn rate_points(ops: &ObservedOps, rate: RateUnit) -> Vec<(f64, f64)> {
     let start_ns = ops.series.start_ns as f64;
     let step_ns = ops.series.interval_ns as f64;
     let mut points = Vec::new();
@@ -361,7 +375,7 @@ mod tests {
         assert_eq!(cells_per_point(&m, &m.headline_ops()), 1);
         assert_eq!(joined_points(&first_cells(&m), 1).len(), cells);
         let group = cells_per_point(&few, &few.headline_ops());
-        assert_eq!(group, 5.min(cells / POINTS_LEAST), "of {cells} cells");
+        assert_eq!(group, 5.min(cells / POINTS_MIN), "of {cells} cells");
         let joined = joined_points(&first_cells(&few), group);
         let total: u64 = joined.iter().map(|point| point.cell.ops).sum();
         assert_eq!(total, 6 * cells as u64);

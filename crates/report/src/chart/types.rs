@@ -14,7 +14,7 @@ pub struct Chart {
     pub id: String,
     /// The subject and, after a colon, the main figures.
     pub title: String,
-    /// A sentence that tells how to read it.
+    /// One sentence or more on how to read it.
     pub caption: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -28,7 +28,7 @@ pub struct Chart {
     pub guides: Vec<Guide>,
 }
 
-/// Lines of a percentile chart that are drawn at first: more cannot be told apart.
+/// A percentile chart shows at most this many lines at first, because more cannot be distinguished.
 pub(super) const PERCENTILE_LINES: usize = 5;
 
 impl Chart {
@@ -77,9 +77,9 @@ pub struct Axis {
     pub unit: String,
     /// The spacing of values.
     pub scale: Scale,
-    /// The start; `None`: the smallest value.
+    /// The start; `None` for the smallest value.
     pub min: Option<f64>,
-    /// The end; `None`: the largest value.
+    /// The end; `None` for the largest value.
     pub max: Option<f64>,
     /// Positions of labels where only some values make sense, such as measured depths. Empty: round
     /// values.
@@ -223,7 +223,8 @@ pub enum AxisSide {
     Right,
 }
 
-/// A unit for an axis, and its size in the unit of the record.
+/// The name of a unit of an axis, and its size in the unit of the record: `("ms", 1e6)` for
+/// nanoseconds.
 pub(crate) type Unit = (&'static str, f64);
 
 /// A name as a part of ids and file names: lower-case letters, digits and single hyphens.
@@ -245,7 +246,8 @@ pub(super) fn slug(name: &str) -> String {
     }
 }
 
-/// A file name may have 255 bytes, including the prefix that the user chose and the extension.
+/// A longer name is cut. A file name may have 255 bytes, including the prefix that the user chose
+/// and the extension.
 pub(super) const SLUG_MAX: usize = 60;
 
 /// The target of a measurement where the record has several, so that a name has to tell them apart.
@@ -261,7 +263,7 @@ pub(crate) fn target_among_several<'a>(
 }
 
 /// The workload of a measurement, with its target if the run has several.
-pub(super) fn subject(record: &Record, row: &Row) -> String {
+pub(super) fn subject_name(record: &Record, row: &Row) -> String {
     let workload = &row.data.workload.name;
     match target_among_several(record, row) {
         Some(target) => format!("{workload} on {}", target.path),
@@ -270,8 +272,8 @@ pub(super) fn subject(record: &Record, row: &Row) -> String {
 }
 
 /// The workload of an operation, with the kind of operation if it has several.
-pub(super) fn operation(record: &Record, row: &Row, kind: OpKind) -> String {
-    let mut name = subject(record, row);
+pub(super) fn operation_name(record: &Record, row: &Row, kind: OpKind) -> String {
+    let mut name = subject_name(record, row);
     if row.headline_ops().len() > 1 {
         name += &format!(" {}s", kind.as_str());
     }
@@ -292,4 +294,13 @@ pub(super) fn latency_unit(ns_largest: f64) -> Unit {
         2e6.. => ("ms", 1e6),
         _ => ("µs", 1e3),
     }
+}
+
+/// A logarithmic axis has the unit that fits values this many times shorter than the longest one.
+/// With 1, a single long request would decide the unit of all others.
+const LONGEST_OVER_MIDDLE: f64 = 5.0;
+
+/// The unit of a logarithmic axis of latencies: it fits the middle and not the longest one.
+pub(super) fn latency_unit_of_log_axis(longest_ns: u64) -> Unit {
+    latency_unit(longest_ns as f64 / LONGEST_OVER_MIDDLE)
 }

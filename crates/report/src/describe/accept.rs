@@ -11,10 +11,12 @@ use diskproof_model::units::{
     SECTOR_BYTES, format_bytes, format_duration, format_percent, format_throughput,
 };
 
-/// A page lists at most this many bad ranges.
-const RANGES: usize = 8;
-const RATES: &str = " | slowest part | average | fastest part";
-const BAD: &str = "wrong | from block | bytes | what came back";
+/// A page lists at most this many bad ranges. They show the pattern; the record has all.
+const RANGES_MAX: usize = 8;
+/// Columns of the table of rates.
+const RATE_COLUMNS: &str = " | slowest part | average | fastest part";
+/// Columns of the table of bad ranges.
+const RANGE_COLUMNS: &str = "wrong | from block | bytes | what came back";
 
 /// Describes a test that is still to run.
 pub(crate) fn plan_text(accept: &AcceptPlan) -> String {
@@ -29,7 +31,7 @@ pub(crate) fn plan_text(accept: &AcceptPlan) -> String {
     }
 }
 
-/// The result of a test.
+/// Describes the result of a test: what it did, what came back, the rates, then what is suspicious.
 pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
     let (data, figures) = (&accept.data, &accept.figures);
     let mut blocks = vec![
@@ -37,7 +39,15 @@ pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
         Block::fact("content", content_text(data)),
         Block::fact("proof", proof_text(data)),
     ];
-    blocks.extend(rates(figures));
+    blocks.extend(rates_table(figures));
+    blocks.extend(suspicion_facts(figures));
+    blocks.extend(bad_ranges_table(data));
+    blocks
+}
+
+/// A fall of the write rate, slow zones, and counters of the disk's health that rose.
+fn suspicion_facts(figures: &AcceptFigures) -> Vec<Block> {
+    let mut facts = Vec::new();
     if let Some(cliff) = &figures.cliff {
         let text = format!(
             "writes fell from {} to {} after {}",
@@ -45,7 +55,7 @@ pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
             format_throughput(cliff.behind),
             format_bytes(cliff.after_bytes)
         );
-        blocks.push(Block::fact("cliff", text));
+        facts.push(Block::fact("cliff", text));
     }
     for zone in &figures.slow_zones {
         let text = format!(
@@ -55,7 +65,7 @@ pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
             format_throughput(zone.bytes_per_second),
             format_throughput(zone.usual)
         );
-        blocks.push(Block::toned_fact(Tone::Warning, "slow zone", text));
+        facts.push(Block::toned_fact(Tone::Warning, "slow zone", text));
     }
     for change in &figures.health_changes {
         let text = format!(
@@ -65,10 +75,9 @@ pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
             change.before,
             change.after
         );
-        blocks.push(Block::toned_fact(Tone::Warning, "health", text));
+        facts.push(Block::toned_fact(Tone::Warning, "health", text));
     }
-    blocks.extend(bad_ranges(data));
-    blocks
+    facts
 }
 
 /// `every chunk of 1 MiB once, in random order; 256 MiB written and 256 MiB read in 3 s`
@@ -117,7 +126,7 @@ fn content_text(data: &AcceptMeasurement) -> String {
     }
 }
 
-/// Whether the disks' own counters confirm the reads of this run.
+/// Says whether the disks' own counters confirm the reads of this run.
 fn proof_text(data: &AcceptMeasurement) -> String {
     if let Some(why) = &data.device.unresolved {
         return format!("no counter of a disk confirms the reads ({why})");
@@ -132,7 +141,7 @@ fn proof_text(data: &AcceptMeasurement) -> String {
     )
 }
 
-fn rates(figures: &AcceptFigures) -> Option<Block> {
+fn rates_table(figures: &AcceptFigures) -> Option<Block> {
     let mut rows = Vec::new();
     for (name, rate) in [("write", figures.write_rate), ("read", figures.read_rate)] {
         if let Some(rate) = rate {
@@ -143,20 +152,20 @@ fn rates(figures: &AcceptFigures) -> Option<Block> {
         return None;
     }
     let caption = "Transfer rate by position";
-    Some(Block::table(caption, RATES.split(" | "), rows))
+    Some(Block::table(caption, RATE_COLUMNS.split(" | "), rows))
 }
 
 fn rate_row(name: &str, rate: RateByPosition) -> Vec<String> {
     vec![
         name.to_owned(),
-        part_text(rate.min),
+        part_rate_text(rate.min),
         format_throughput(rate.average),
-        part_text(rate.max),
+        part_rate_text(rate.max),
     ]
 }
 
-/// Empty where the test was too short for parts.
-fn part_text(rate: Option<f64>) -> String {
+/// The rate of the slowest or fastest part. Empty where the test was too short for parts.
+fn part_rate_text(rate: Option<f64>) -> String {
     match rate {
         Some(rate) => format_throughput(rate),
         None => String::new(),
@@ -173,27 +182,27 @@ fn counter_text(counter: HealthCounter) -> &'static str {
     }
 }
 
-fn bad_ranges(data: &AcceptMeasurement) -> Option<Block> {
+fn bad_ranges_table(data: &AcceptMeasurement) -> Option<Block> {
     if data.bad.is_empty() {
         return None;
     }
     let mut rows = Vec::new();
-    for (number, range) in data.bad.iter().take(RANGES).enumerate() {
+    for (number, range) in data.bad.iter().take(RANGES_MAX).enumerate() {
         rows.push(vec![
             (number + 1).to_string(),
             format!("{:#x}", range.offset_bytes / SECTOR_BYTES),
             format_bytes(range.length_bytes),
-            range_text(range),
+            bad_content_text(range),
         ]);
     }
     Some(Block::table(
         "What came back wrong, at the lowest addresses",
-        BAD.split(" | "),
+        RANGE_COLUMNS.split(" | "),
         rows,
     ))
 }
 
-fn range_text(range: &BadRange) -> String {
+fn bad_content_text(range: &BadRange) -> String {
     match &range.content {
         BadContent::Blank => "zeros or ones".to_owned(),
         BadContent::Foreign => "content of something else".to_owned(),

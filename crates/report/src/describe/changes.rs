@@ -1,11 +1,11 @@
-//! The short page of a comparison: a sentence with names and figures, then one line for each
-//! workload. Many sides have the page of a fleet: which of them differ from the others, and why.
+//! The short page of a comparison: for each candidate a sentence with names and figures, then one
+//! line for each workload. A comparison of many sides has the page of a fleet instead.
 
 use super::comparison::{
-    change_text, conditions, figure_name, half_width, letter, look, needed_text, percent_text,
-    sides_text, subject_text,
+    condition_facts, figure_name, letter, needed_text, sides_text, subject_text, verdict_look,
 };
 use super::fleet::{self, FleetDetail};
+use super::ratio::{change_text, longer_arm, percent_text};
 use crate::labels;
 use crate::text::{glue, list};
 use diskproof_model::block::{Align, Block, Column, Table, TableRow, Tone};
@@ -15,15 +15,17 @@ use diskproof_model::units::counted;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// The short page lists at most this many workloads.
+/// The short page lists at most this many workloads; `--all` lists the others. With many more, the
+/// sentence above them scrolls off a screen of 24 lines.
 const ROWS_MAX: usize = 10;
-/// The short page has at most this many notes and reasons.
+/// The short page has at most this many notes and reasons, which may take several lines each.
 const NOTES_MAX: usize = 2;
-/// Up to this many sides each have a line on the short page, whether they differ or not.
+/// Up to this many sides each have a line on the short page, whether they differ or not. More would
+/// hide those that differ.
 const SIDE_ROWS_MAX: usize = 20;
 
-/// The blocks of the short page, with its legend.
-pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
+/// The whole short page, with its legend.
+pub(crate) fn short_blocks(comparison: &Comparison) -> Vec<Block> {
     let mut blocks = answer_blocks(comparison, FleetDetail::Differing);
     let legend = if comparison.fleet.is_some() {
         "speed: times as fast as the median of the others · slower and faster: surely, and by more \
@@ -36,22 +38,23 @@ pub(crate) fn short(comparison: &Comparison) -> Vec<Block> {
     blocks
 }
 
-/// The answer in a sentence, then the figures on which it rests.
+/// The answer in a sentence and the figures on which it rests, for each candidate; then the
+/// conditions to fail on.
 pub(crate) fn answer_blocks(comparison: &Comparison, detail: FleetDetail) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(fleet) = &comparison.fleet {
-        blocks.extend(sides_blocks(fleet, detail));
+        blocks.extend(fleet_sides_blocks(fleet, detail));
     } else {
         for (index, candidate) in comparison.candidates.iter().enumerate() {
             blocks.extend(candidate_blocks(comparison, candidate, &letter(index)));
         }
     }
-    blocks.extend(conditions(comparison));
+    blocks.extend(condition_facts(comparison));
     blocks
 }
 
 fn candidate_blocks(comparison: &Comparison, candidate: &Candidate, letter: &str) -> Vec<Block> {
-    let answer_text = answer(&comparison.baseline, candidate, letter);
+    let answer_text = answer_text(&comparison.baseline, candidate, letter);
     let mut blocks = vec![Block::text(Tone::Bold, answer_text)];
     let metrics = headline_metrics(candidate);
     if !metrics.is_empty() {
@@ -73,7 +76,7 @@ fn candidate_blocks(comparison: &Comparison, candidate: &Candidate, letter: &str
     if let Some(text) = needed_for_all(&metrics) {
         blocks.push(Block::text(Tone::Plain, text));
     }
-    blocks.extend(notes(&comparison.baseline, candidate));
+    blocks.extend(note_facts(&comparison.baseline, candidate));
     blocks
 }
 
@@ -86,8 +89,9 @@ fn headline_metrics(candidate: &Candidate) -> Vec<&MetricComparison> {
         .collect()
 }
 
-/// Reasons why figures are not comparable, and notes, up to the most that a short page has.
-fn notes(baseline: &Side, candidate: &Candidate) -> Vec<Block> {
+/// Reasons why figures are not comparable, and notes. After a partial run the notes come first,
+/// because they say what is missing. All beyond [`NOTES_MAX`] are dropped.
+fn note_facts(baseline: &Side, candidate: &Candidate) -> Vec<Block> {
     let mut reasons = BTreeSet::new();
     for metric in headline_metrics(candidate) {
         for reason in &metric.reasons {
@@ -115,8 +119,9 @@ fn has_partial_run(side: &Side) -> bool {
     side.runs.iter().any(|run| run.partial)
 }
 
-/// `No difference found: /data1 (A) and /data2 (B), commits −20 % (−40 to +10 %). Both lie on vda.`
-fn answer(baseline: &Side, candidate: &Candidate, letter: &str) -> String {
+/// The answer on a candidate: `No difference found: /data1 (A) and /data2 (B), commits −20 % (−40
+/// to +10 %). Both lie on vda.`
+fn answer_text(baseline: &Side, candidate: &Candidate, letter: &str) -> String {
     let side = &candidate.side;
     let mut text = format!(
         "{} {} (A) and {} ({letter})",
@@ -153,14 +158,14 @@ fn outcome_text(candidate: &Candidate) -> &str {
     }
 }
 
-/// The metric with the largest change among those with the firmest verdict. Without a firm verdict,
-/// that of the commits, or the first.
+/// The headline metric that the sentence states: among those with the firmest verdict the one with
+/// the largest change. If all verdicts are open, that of the commits, or the first.
 fn leading_metric(candidate: &Candidate) -> Option<&MetricComparison> {
     let metrics = headline_metrics(candidate);
     let largest = metrics
         .iter()
-        .filter(|metric| firmness(metric.verdict) > 0)
-        .max_by(|one, other| by_firmness_and_size(one, other));
+        .filter(|metric| firmness(metric.verdict) > Firmness::Open)
+        .max_by(|one, other| by_firmness_and_change(one, other));
     if largest.is_some() {
         return largest.copied();
     }
@@ -170,17 +175,30 @@ fn leading_metric(candidate: &Candidate) -> Option<&MetricComparison> {
     commits.or(metrics.first()).copied()
 }
 
-fn by_firmness_and_size(one: &MetricComparison, other: &MetricComparison) -> Ordering {
+fn by_firmness_and_change(one: &MetricComparison, other: &MetricComparison) -> Ordering {
     firmness(one.verdict)
         .cmp(&firmness(other.verdict))
         .then_with(|| size_of_change(one).total_cmp(&size_of_change(other)))
 }
 
-fn firmness(verdict: Verdict) -> u8 {
+/// How firmly a verdict says that the sides differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Firmness {
+    /// It does not say so.
+    Open,
+    /// They differed in these runs; the next ones may not.
+    Once,
+    /// They differ.
+    Firm,
+}
+
+fn firmness(verdict: Verdict) -> Firmness {
     match verdict {
-        Verdict::Better | Verdict::Worse => 2,
-        Verdict::FasterOnce | Verdict::SlowerOnce => 1,
-        Verdict::Same | Verdict::Undecided | Verdict::NotComparable | Verdict::Observed => 0,
+        Verdict::Better | Verdict::Worse => Firmness::Firm,
+        Verdict::FasterOnce | Verdict::SlowerOnce => Firmness::Once,
+        Verdict::Same | Verdict::Undecided | Verdict::NotComparable | Verdict::Observed => {
+            Firmness::Open
+        }
     }
 }
 
@@ -192,7 +210,7 @@ fn size_of_change(metric: &MetricComparison) -> f64 {
     }
 }
 
-/// The disks below both sides, where the disks are the same and the targets are not.
+/// Names the disks below both sides, if both lie on the same disks but have different targets.
 fn shared_disks(a: &Side, b: &Side) -> Option<String> {
     let disks = disks_of_hosts(a);
     if disks.is_empty() || disks != disks_of_hosts(b) {
@@ -206,7 +224,7 @@ fn shared_disks(a: &Side, b: &Side) -> Option<String> {
     Some(list(disks.iter().map(|(_, disk)| disk)))
 }
 
-/// The disks of all runs of a side, each with its host before it.
+/// The disks of all runs of a side, as pairs of host and disk.
 fn disks_of_hosts(side: &Side) -> BTreeSet<(&str, &str)> {
     let mut disks = BTreeSet::new();
     for run in &side.runs {
@@ -219,7 +237,7 @@ fn disks_of_hosts(side: &Side) -> BTreeSet<(&str, &str)> {
 
 /// `−40 to +10 %`.
 fn percent_interval(ratio: Ratio) -> String {
-    let half = half_width(ratio);
+    let half = longer_arm(ratio);
     let low = percent_text(ratio.low_95, half);
     match ratio.high_95 {
         Some(high) => {
@@ -232,7 +250,7 @@ fn percent_interval(ratio: Ratio) -> String {
 
 fn metric_row(metric: &MetricComparison) -> TableRow {
     let [figure_of_a, figure_of_b] = sides_text(metric);
-    let (tone, sign) = look(metric.verdict);
+    let (tone, sign) = verdict_look(metric.verdict);
     let subject = subject_text(metric);
     let name = match figure_name(metric).as_str() {
         "iops" | "throughput" => subject,
@@ -252,7 +270,7 @@ fn metric_row(metric: &MetricComparison) -> TableRow {
     }
 }
 
-/// The measurement that would decide every workload; `None` where all are decided.
+/// Says which measurement would decide every workload; `None` where all are decided.
 fn needed_for_all(metrics: &[&MetricComparison]) -> Option<String> {
     let longest = metrics
         .iter()
@@ -272,13 +290,13 @@ fn needed_times(metric: &MetricComparison) -> f64 {
     }
 }
 
-/// The sides that differ from the others, then a line for each side. With very many sides, the
-/// short page lists only those that differ.
-pub(crate) fn sides_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
+/// Describes many sides as a fleet: those that differ from the others, then a line for each side.
+/// The short page drops the latter if there are more than [`SIDE_ROWS_MAX`].
+pub(crate) fn fleet_sides_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
     let mut blocks = vec![Block::text(Tone::Bold, fleet.summary.clone())];
     blocks.extend(fleet::answer_blocks(fleet, detail));
     if detail == FleetDetail::All || fleet.rows.len() <= SIDE_ROWS_MAX {
-        blocks.extend(fleet::all_rows(fleet));
+        blocks.extend(fleet::speed_tables(fleet));
     }
     blocks
 }

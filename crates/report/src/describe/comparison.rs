@@ -1,5 +1,7 @@
-//! A comparison in words: letters of sides, names of metrics, ratios, what would decide.
+//! The whole page of a comparison: the sides and their differences, every metric with its ratio,
+//! and what would decide the open ones. describe/changes.rs has the short page.
 
+use super::ratio::{change_text, interval_text, longer_arm, percent_text, ratio_text, scale_reach};
 use super::run::start_text;
 use crate::labels;
 use crate::text::{glue, grouped, list};
@@ -11,10 +13,19 @@ use diskproof_model::comparison::{
     Candidate, Comparison, Condition, ConditionOutcome, Figure, Holder, MetricComparison, Ratio,
     RunReference, Side, Unmatched, Verdict,
 };
-use diskproof_model::digits::{digits_of, figure_to_digits, rounded, to_digits};
+use diskproof_model::digits::{digits_of, figure_to_digits, to_digits};
 use diskproof_model::units::{counted, format_duration, format_percent};
 
-/// Which metrics are shown.
+/// For a metric that needs more than this many times the length, no length is suggested; the text
+/// states this limit.
+const TIMES_MAX: f64 = 1000.0;
+/// A shorter measured time would print as 0 ms.
+const SHORTEST_NS: u64 = 1_000_000;
+/// The two figures of a row have at most this many digits, even where the printed change does not
+/// follow from them.
+const DIGITS_MAX: i32 = 6;
+
+/// The metrics that a page shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricDetail {
     /// Independent metrics: in a closed loop the mean latency and the other rate follow from the
@@ -24,31 +35,31 @@ pub enum MetricDetail {
     All,
 }
 
-/// The parts of a comparison below its summary: the sides, their differences, the metrics, what
-/// would decide open ones, the conditions to fail on.
+/// Describes a comparison below its summary: the sides, their differences, the metrics, what would
+/// decide open ones, the conditions to fail on.
 pub(crate) fn blocks(comparison: &Comparison, detail: MetricDetail) -> Vec<Block> {
-    let mut blocks = side("A", &comparison.baseline);
+    let mut blocks = side_facts("A", &comparison.baseline);
     for (index, candidate) in comparison.candidates.iter().enumerate() {
-        blocks.extend(side(&letter(index), &candidate.side));
+        blocks.extend(side_facts(&letter(index), &candidate.side));
     }
     for (index, candidate) in comparison.candidates.iter().enumerate() {
         let candidate_letter = letter(index);
         let table = metrics_table(&candidate_letter, candidate, detail, comparison.margin);
-        blocks.extend(differences(&candidate_letter, candidate));
+        blocks.extend(difference_blocks(&candidate_letter, candidate));
         blocks.push(Block::Heading(format!("{candidate_letter} against A")));
         blocks.push(Block::Table(table));
-        blocks.extend(open_metrics(candidate, detail));
+        blocks.extend(open_metric_blocks(candidate, detail));
         blocks.extend(unmatched_facts(&candidate_letter, &candidate.unmatched));
         for note in &candidate.notes {
             blocks.push(Block::toned_fact(Tone::Note, "note", note));
         }
     }
-    blocks.extend(conditions(comparison));
-    blocks.push(Block::text(Tone::Dim, legend(comparison)));
+    blocks.extend(condition_facts(comparison));
+    blocks.push(Block::text(Tone::Dim, legend_text(comparison)));
     blocks
 }
 
-fn side(letter: &str, side: &Side) -> Vec<Block> {
+fn side_facts(letter: &str, side: &Side) -> Vec<Block> {
     if let [run] = side.runs.as_slice() {
         return vec![Block::fact(letter, run_text(run))];
     }
@@ -61,7 +72,7 @@ fn side(letter: &str, side: &Side) -> Vec<Block> {
     blocks
 }
 
-fn differences(letter: &str, candidate: &Candidate) -> Vec<Block> {
+fn difference_blocks(letter: &str, candidate: &Candidate) -> Vec<Block> {
     if candidate.differences.is_empty() {
         return Vec::new();
     }
@@ -76,14 +87,14 @@ fn differences(letter: &str, candidate: &Candidate) -> Vec<Block> {
     ]
 }
 
-/// Every metric with its ratio, by workload.
+/// The shown metrics with their ratios, in a group for each workload.
 fn metrics_table(letter: &str, candidate: &Candidate, detail: MetricDetail, margin: f64) -> Table {
     let shown: Vec<&MetricComparison> = candidate
         .metrics
         .iter()
         .filter(|metric| is_shown(metric, detail, candidate))
         .collect();
-    let scale_end = reach(&shown, margin);
+    let scale_end = scale_reach(&shown, margin);
     let mut rows = Vec::new();
     let mut last_subject = None;
     for metric in shown {
@@ -122,7 +133,7 @@ fn metric_group(metric: &MetricComparison) -> Group {
 
 fn metric_row(metric: &MetricComparison, reach: f64, margin: f64) -> TableRow {
     let [figure_of_a, figure_of_b] = sides_text(metric);
-    let (tone, sign) = look(metric.verdict);
+    let (tone, sign) = verdict_look(metric.verdict);
     let mark = match metric.ratio {
         Some(ratio) => Mark::Ratio {
             ratio,
@@ -148,7 +159,7 @@ fn metric_row(metric: &MetricComparison, reach: f64, margin: f64) -> TableRow {
 }
 
 /// The colour of a verdict, and a sign for readers who do not see the colour.
-pub(crate) fn look(verdict: Verdict) -> (Tone, &'static str) {
+pub(crate) fn verdict_look(verdict: Verdict) -> (Tone, &'static str) {
     match verdict {
         Verdict::Better => (Tone::Good, "▲"),
         Verdict::Worse => (Tone::Error, "▼"),
@@ -161,8 +172,8 @@ pub(crate) fn look(verdict: Verdict) -> (Tone, &'static str) {
     }
 }
 
-/// What would decide the open metrics. Metrics with the same answer share an entry.
-fn open_metrics(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
+/// Says what would decide the open metrics. Metrics with the same answer share a line.
+fn open_metric_blocks(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
     let mut needs = Vec::new();
     for metric in &candidate.metrics {
         if metric.verdict.is_open() && is_shown(metric, detail, candidate) {
@@ -177,7 +188,7 @@ fn open_metrics(candidate: &Candidate, detail: MetricDetail) -> Vec<Block> {
     Block::headed("what would decide", blocks)
 }
 
-/// The metrics that only one of the two sides has: a fact for each side.
+/// Names the metrics that only one of the two sides has: a fact for each side that has any.
 fn unmatched_facts(letter: &str, unmatched: &[Unmatched]) -> Vec<Block> {
     let mut facts = Vec::new();
     for (holder, name) in [(Holder::A, "A"), (Holder::B, letter)] {
@@ -198,7 +209,7 @@ fn unmatched_facts(letter: &str, unmatched: &[Unmatched]) -> Vec<Block> {
     facts
 }
 
-pub(crate) fn conditions(comparison: &Comparison) -> Vec<Block> {
+pub(crate) fn condition_facts(comparison: &Comparison) -> Vec<Block> {
     let has_one_candidate = comparison.candidates.len() == 1;
     let mut facts = Vec::new();
     for condition in &comparison.conditions {
@@ -221,7 +232,7 @@ fn condition_fact(condition: &Condition, subject: &str) -> Block {
     Block::toned_fact(tone, label, format!("{subject}: {}", condition.why))
 }
 
-fn legend(comparison: &Comparison) -> String {
+fn legend_text(comparison: &Comparison) -> String {
     let margin = format_percent(comparison.margin);
     format!(
         "95 %: confidence interval of the ratio. better, worse: significantly different after \
@@ -230,12 +241,7 @@ fn legend(comparison: &Comparison) -> String {
     )
 }
 
-/// A measurement of more than this many times the length is not suggested.
-const TIMES_MAX: f64 = 1000.0;
-/// A shorter measured time would print as 0 ms.
-const SHORTEST_NS: u64 = 1_000_000;
-
-/// A run with the facts that identify it.
+/// `before · 2026-11-20 10:00 UTC · check /data · sda · db1`: the facts that identify a run.
 fn run_text(run: &RunReference) -> String {
     let request = format!("{} {}", run.verb, run.targets.join(", "));
     let mut facts = vec![
@@ -266,8 +272,9 @@ pub(crate) fn is_shown(
     if detail == MetricDetail::All || metric.headline {
         return true;
     }
-    let can_follow = is_rate(metric.figure) || metric.figure == Figure::Mean;
-    !can_follow || !has_rate_as_headline(candidate, metric)
+    // In a closed loop these figures follow from the headline if that is a rate.
+    let may_follow = is_rate(metric.figure) || metric.figure == Figure::Mean;
+    !may_follow || !has_rate_as_headline(candidate, metric)
 }
 
 fn is_rate(figure: Figure) -> bool {
@@ -308,9 +315,6 @@ pub(crate) fn figure_name(metric: &MetricComparison) -> String {
     }
 }
 
-/// The two figures of a row have at most this many digits.
-const DIGITS_MAX: i32 = 6;
-
 /// The figures of both sides, with the digits that the intervals support, and as many more as
 /// readers need to recompute the printed change.
 pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
@@ -331,95 +335,10 @@ pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
 /// Whether the printed change follows from the two figures at this number of digits.
 fn is_change_visible(a: f64, b: f64, digits: i32, ratio: Ratio) -> bool {
     let printed_ratio = to_digits(b, digits) / to_digits(a, digits);
-    percent_text(printed_ratio, half_width(ratio)) == change_text(ratio)
+    percent_text(printed_ratio, longer_arm(ratio)) == change_text(ratio)
 }
 
-/// The ratio with the digits that its interval supports, or those that the printed change needs.
-fn ratio_text(ratio: Ratio) -> String {
-    let half = half_width(ratio);
-    let text = rounded(ratio.value, Some(half));
-    let printed_ratio = text.replace(',', "").parse().unwrap_or(f64::NAN);
-    if percent_text(printed_ratio, half) == change_text(ratio) {
-        return text;
-    }
-    let decimals = 2 + percent_decimals(half);
-    format!("{:.decimals$}", ratio.value)
-}
-
-/// The ratio as a change, with the digits that its interval supports: `+14 %`, `−3.1 %`.
-pub(crate) fn change_text(ratio: Ratio) -> String {
-    percent_text(ratio.value, half_width(ratio))
-}
-
-/// The decimals of a change: its last digit is the first one of the half-width, as in `rounded`,
-/// even where the change is smaller than the half-width.
-fn percent_decimals(half_width: f64) -> usize {
-    (-(half_width * 100.0).log10().floor()).clamp(0.0, 2.0) as usize
-}
-
-pub(crate) fn percent_text(ratio: f64, half_width: f64) -> String {
-    let percent = (ratio - 1.0) * 100.0;
-    let digits = format!("{:.*}", percent_decimals(half_width), percent.abs());
-    let is_zero = !digits.contains(|c: char| ('1'..='9').contains(&c));
-    let sign = if is_zero {
-        "±"
-    } else if percent < 0.0 {
-        "−"
-    } else {
-        "+"
-    };
-    glue(&format!("{sign}{digits} %"))
-}
-
-/// A scale of ratios reaches at most to this factor, so that one wide interval does not flatten the
-/// others.
-const REACH_FACTOR_MAX: f64 = 4.0;
-
-/// Half of a scale of ratios, as a logarithm. All intervals fit, up to that factor.
-pub(crate) fn reach(metrics: &[&MetricComparison], margin: f64) -> f64 {
-    let mut reach = 2.0 * margin;
-    for metric in metrics {
-        let Some(ratio) = metric.ratio else {
-            continue;
-        };
-        for end in [ratio.low_95, ratio.high_95.unwrap_or(ratio.value)] {
-            if end > 0.0 {
-                reach = reach.max(end.ln().abs());
-            }
-        }
-    }
-    reach.min(REACH_FACTOR_MAX.ln())
-}
-
-/// The position of a ratio on that scale, from −1 to 1. Half and double are equally far from one.
-pub(crate) fn place(ratio: f64, reach: f64) -> f64 {
-    if ratio > 0.0 {
-        (ratio.ln() / reach).clamp(-1.0, 1.0)
-    } else {
-        -1.0
-    }
-}
-
-/// The 95 % interval of the ratio: `0.98–1.02`, `0.5 or more`.
-pub(crate) fn interval_text(ratio: Ratio) -> String {
-    let half_width = Some(half_width(ratio));
-    let low = rounded(ratio.low_95, half_width);
-    match ratio.high_95 {
-        Some(high) => format!("{low}–{}", rounded(high, half_width)),
-        None => format!("{low} or more"),
-    }
-}
-
-/// The longer arm of the interval.
-pub(crate) fn half_width(ratio: Ratio) -> f64 {
-    let below = ratio.value - ratio.low_95;
-    match ratio.high_95 {
-        Some(high) => below.max(high - ratio.value),
-        None => below,
-    }
-}
-
-/// What would decide an undecided metric, such as `4.0 times as long, 12 s per side`.
+/// Says what would decide an open metric: `4.0 times as long, 12 s per side`.
 pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     if metric.ratio.is_none() {
         return "no interval: measured too briefly; measure for at least 2 s".to_owned();
@@ -444,6 +363,7 @@ pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     }
 }
 
+/// `4.0 times`, from 1.1 on: a smaller factor would print as no change.
 fn times_text(times: f64) -> String {
     if times < 9.95 {
         format!("{:.1} times", times.max(1.1))
@@ -465,14 +385,6 @@ mod tests {
             low_95,
             high_95: Some(high_95),
         }
-    }
-
-    #[test]
-    fn changes_have_a_sign_and_the_digits_of_their_interval() {
-        assert_eq!(change_text(ratio(1.14, 1.12, 1.16)), "+14\u{a0}%");
-        assert_eq!(change_text(ratio(0.969, 0.966, 0.972)), "−3.1\u{a0}%");
-        assert_eq!(change_text(ratio(1.001, 0.95, 1.05)), "±0\u{a0}%");
-        assert_eq!(change_text(ratio(3.2, 3.0, 3.4)), "+220\u{a0}%");
     }
 
     fn number(text: &str) -> f64 {
@@ -520,14 +432,14 @@ mod tests {
         );
         let [text_of_a, text_of_b] = sides_text(&compared);
         let printed_ratio = number(&text_of_b) / number(&text_of_a);
-        let of_figures = percent_text(printed_ratio, half_width(ratio_of_sides));
+        let of_figures = percent_text(printed_ratio, longer_arm(ratio_of_sides));
         assert_eq!(
             of_figures,
             change_text(ratio_of_sides),
             "{text_of_a} {text_of_b}"
         );
         let text = ratio_text(ratio_of_sides);
-        let of_ratio = percent_text(number(&text), half_width(ratio_of_sides));
+        let of_ratio = percent_text(number(&text), longer_arm(ratio_of_sides));
         assert_eq!(of_ratio, change_text(ratio_of_sides), "{text}");
     }
 

@@ -18,13 +18,15 @@ use diskproof_model::row::{LatencySummary, OpRow, Row};
 use diskproof_model::target::WriteCache;
 use diskproof_model::units::{counted, format_latency, format_percent};
 
-/// From this relative half-width on, the rate of a method is too uncertain to compare.
+/// A rate with a wider relative half-width is too uncertain to compare methods by it. With a larger
+/// value, short pages show tables whose order is chance; with a smaller one, they hide real
+/// differences.
 const NOISY_WIDTH: f64 = 0.4;
-/// With fewer rows, the table is not one that compares methods.
-const NOISY_ROWS_MIN: usize = 5;
+/// A table with fewer rates does not compare methods, and is shown however noisy it is.
+const NOISY_RATES_MIN: usize = 5;
 
 /// Block size, depth, span and cache mode: a figure has no meaning without them.
-pub(crate) fn conditions(row: &Row) -> String {
+pub(crate) fn conditions_text(row: &Row) -> String {
     let workload = &row.data.workload;
     let mut facts = vec![labels::block(workload.block_bytes, &workload.block_mix)];
     facts.extend(labels::mix(&workload.streams));
@@ -44,24 +46,26 @@ pub(crate) fn conditions(row: &Row) -> String {
     list(facts)
 }
 
-/// Span and cache mode if all measurements share them, so that a table need not repeat them.
-fn common_conditions(measurements: &[&Row]) -> Option<String> {
-    let first = span_and_cache(measurements.first()?);
+/// Span and cache mode if all measurements share them, so that a table need not repeat them; `None`
+/// if they differ.
+fn common_conditions_text(measurements: &[&Row]) -> Option<String> {
+    let first = span_and_cache_text(measurements.first()?);
     for row in measurements {
-        if span_and_cache(row) != first {
+        if span_and_cache_text(row) != first {
             return None;
         }
     }
     Some(first)
 }
 
-fn span_and_cache(row: &Row) -> String {
+fn span_and_cache_text(row: &Row) -> String {
     let span = labels::span(row.data.span_start_bytes, row.data.span_bytes);
     format!("{span}, {}", labels::cache(row.data.cache.used))
 }
 
-/// Block size and requests in flight of a row, in fio's words: `8k`, `1M×8`.
-fn request(kind: OpKind, workload: &Workload) -> String {
+/// Block size and requests in flight of a row, in fio's words: `8k`, `1M×8`. Empty for syncs, which
+/// have no size.
+fn request_size_text(kind: OpKind, workload: &Workload) -> String {
     if kind == OpKind::Sync {
         return String::new();
     }
@@ -72,8 +76,8 @@ fn request(kind: OpKind, workload: &Workload) -> String {
     }
 }
 
-/// The headline operations, and the syncs if one follows several writes: then neither the writes
-/// nor a commit contain its time.
+/// The operations that a page shows of a measurement: the headline ones, and the syncs if one
+/// follows several writes. Then neither the writes nor a commit contain the time of the sync.
 pub(crate) fn shown_ops(measurement: &Row) -> Vec<(OpKind, OpRow<'_>)> {
     let mut ops = measurement.headline_ops();
     if let SyncPolicy::Every { writes: 2.., .. } = measurement.data.workload.sync
@@ -84,8 +88,8 @@ pub(crate) fn shown_ops(measurement: &Row) -> Vec<(OpKind, OpRow<'_>)> {
     ops
 }
 
-/// The latency to show. Under an offered load it begins at the intended start of the request, not
-/// when a free slot admitted it (coordinated omission).
+/// The latency that a page shows of an operation. Under an offered load it begins at the intended
+/// start of the request, not when a free slot admitted it (coordinated omission).
 pub(crate) fn shown_latency(op: OpRow<'_>) -> &LatencySummary {
     match &op.figures.latency_intended {
         Some(intended) => intended,
@@ -93,8 +97,8 @@ pub(crate) fn shown_latency(op: OpRow<'_>) -> &LatencySummary {
     }
 }
 
-/// The first rows of a table, and the number of hidden ones.
-pub(crate) fn digest(mut table: Table, rows_max: usize) -> Vec<Block> {
+/// A table cut to its first rows, and a line that counts the hidden ones.
+pub(crate) fn first_rows_blocks(mut table: Table, rows_max: usize) -> Vec<Block> {
     let hidden = table.rows.len().saturating_sub(rows_max) as u64;
     table.rows.truncate(rows_max);
     let mut blocks = vec![Block::Table(table)];
@@ -105,9 +109,9 @@ pub(crate) fn digest(mut table: Table, rows_max: usize) -> Vec<Block> {
     blocks
 }
 
-/// A warning that replaces rows that compare methods, where most of their rates are too uncertain;
-/// `None` where they are not.
-pub(crate) fn too_noisy<'e>(
+/// Warns that most of these rates are too uncertain to compare methods, in place of the table that
+/// would compare them; `None` where they are certain enough. `what` names the operations.
+pub(crate) fn noise_warning<'e>(
     rates: impl Iterator<Item = &'e Estimate>,
     what: &str,
 ) -> Option<Block> {
@@ -118,7 +122,7 @@ pub(crate) fn too_noisy<'e>(
             noisy += 1;
         }
     }
-    if count < NOISY_ROWS_MIN || 2 * noisy <= count {
+    if count < NOISY_RATES_MIN || 2 * noisy <= count {
         return None;
     }
     let text = format!(
@@ -129,7 +133,7 @@ pub(crate) fn too_noisy<'e>(
     Some(Block::text(Tone::Warning, text))
 }
 
-/// The table of the workloads of one target.
+/// The table of the workloads of one target, with its remarks and its legend.
 pub(crate) struct Figures<'r> {
     measurements: Vec<&'r Row>,
     unit: LatencyUnit,
@@ -137,7 +141,8 @@ pub(crate) struct Figures<'r> {
 }
 
 impl<'r> Figures<'r> {
-    /// The table of those measurements of a target that are listed; `None` without any.
+    /// Builds the table from those measurements of a target that `is_listed` selects; `None`
+    /// without any.
     pub(crate) fn for_target(
         record: &'r Record,
         target: usize,
@@ -152,7 +157,7 @@ impl<'r> Figures<'r> {
             }
             measurements.push(measurement);
             let mut own_rows = measurement_rows(measurement, unit);
-            own_rows[0].group = Some(group(record, index, measurement));
+            own_rows[0].group = Some(workload_group(record, index, measurement));
             rows.extend(own_rows);
         }
         if measurements.is_empty() {
@@ -160,10 +165,11 @@ impl<'r> Figures<'r> {
         }
         let mut table = Table::new("Figures", Vec::new(), rows);
         table.titles = Titles::Beside("workload".to_owned());
-        for (name, align, place) in COLUMNS {
-            let mut column = Column::new(name, align);
-            column.place = place;
-            table.columns.push(column);
+        for column in COLUMNS {
+            table.columns.push(Column {
+                place: column.place,
+                ..Column::new(column.name, column.align)
+            });
         }
         Some(Self {
             measurements,
@@ -175,44 +181,44 @@ impl<'r> Figures<'r> {
     /// The table, the remarks on its rows, and the legend of its signs.
     pub(crate) fn blocks(&self) -> Vec<Block> {
         let mut blocks = vec![Block::Table(self.table.clone())];
-        blocks.extend(remarks::notes(&self.measurements, |_| true));
+        blocks.extend(remarks::remark_blocks(&self.measurements, |_| true));
         let mut text = String::new();
-        if let Some(common) = common_conditions(&self.measurements) {
+        if let Some(common) = common_conditions_text(&self.measurements) {
             text.push_str(&format!("All {common}. "));
         }
         text.push_str(&format!("Latencies in {}. ", self.unit.name));
-        text.push_str(&legend(&self.measurements));
+        text.push_str(&legend_text(&self.measurements));
         blocks.push(Block::text(Tone::Dim, text));
         blocks
     }
 
-    /// The remarks on failures and verification, at most so many.
+    /// The first remarks on failures and verification.
     pub(crate) fn urgent_notes(&self, notes_max: usize) -> Vec<Block> {
-        let mut notes = remarks::notes(&self.measurements, RemarkKind::is_urgent);
+        let mut notes = remarks::remark_blocks(&self.measurements, RemarkKind::is_urgent);
         notes.truncate(notes_max);
         notes
     }
 
     /// The first rows and the notes. Rows that compare methods are replaced by a warning where
     /// noise hides the differences.
-    pub(crate) fn digest(self, rows_max: usize, notes: Vec<Block>) -> Vec<Block> {
+    pub(crate) fn first_rows_blocks(self, rows_max: usize, notes: Vec<Block>) -> Vec<Block> {
         let mut commit_rates = Vec::new();
         for measurement in &self.measurements {
             if let Some(commits) = measurement.op(OpKind::Commit) {
                 commit_rates.push(&commits.figures.iops);
             }
         }
-        let mut blocks = match too_noisy(commit_rates.into_iter(), "commits") {
+        let mut blocks = match noise_warning(commit_rates.into_iter(), "commits") {
             Some(noise) => vec![noise],
-            None => digest(self.table, rows_max),
+            None => first_rows_blocks(self.table, rows_max),
         };
         blocks.extend(notes);
         blocks
     }
 }
 
-fn group(record: &Record, index: usize, measurement: &Row) -> Group {
-    let mut note = vec![conditions(measurement)];
+fn workload_group(record: &Record, index: usize, measurement: &Row) -> Group {
+    let mut note = vec![conditions_text(measurement)];
     if let Some(limited) = &measurement.figures.limited_by {
         note.push(limited_by_text(limited));
     }
@@ -231,30 +237,50 @@ fn group(record: &Record, index: usize, measurement: &Row) -> Group {
     }
 }
 
-/// The columns of the table, with their alignment and where they are shown.
-const COLUMNS: [(&str, Align, Place); 17] = [
-    ("op", Align::Left, Always),
-    ("block", Align::Left, Roomy(9)),
-    ("per s", Align::Right, Always),
-    ("± 95 %", Align::Right, Always),
-    ("95 % interval", Align::Left, Drawn),
-    ("MB/s", Align::Right, Roomy(4)),
-    ("mean", Align::Right, Page),
-    ("p50", Align::Right, Roomy(5)),
-    ("p90", Align::Right, Page),
-    ("p99", Align::Right, Always),
-    ("p99.9", Align::Right, Roomy(8)),
-    ("p99.99", Align::Right, Page),
-    ("max", Align::Right, Roomy(7)),
-    ("in flight", Align::Right, Page),
-    ("CPU", Align::Right, Page),
-    ("remarks", Align::Left, Always),
-    ("rate over time, from zero", Align::Left, Drawn),
+/// A column of the table.
+struct FigureColumn {
+    name: &'static str,
+    align: Align,
+    place: Place,
+}
+
+impl FigureColumn {
+    const fn words(name: &'static str, place: Place) -> Self {
+        let align = Align::Left;
+        Self { name, align, place }
+    }
+
+    const fn number(name: &'static str, place: Place) -> Self {
+        let align = Align::Right;
+        Self { name, align, place }
+    }
+}
+
+/// The columns of the table. Where not all fit, those with the highest `Roomy` give way first.
+const COLUMNS: [FigureColumn; 17] = [
+    FigureColumn::words("op", Always),
+    FigureColumn::words("block", Roomy(9)),
+    FigureColumn::number("per s", Always),
+    FigureColumn::number("± 95 %", Always),
+    FigureColumn::words("95 % interval", Drawn),
+    FigureColumn::number("MB/s", Roomy(4)),
+    FigureColumn::number("mean", Page),
+    FigureColumn::number("p50", Roomy(5)),
+    FigureColumn::number("p90", Page),
+    FigureColumn::number("p99", Always),
+    FigureColumn::number("p99.9", Roomy(8)),
+    FigureColumn::number("p99.99", Page),
+    FigureColumn::number("max", Roomy(7)),
+    FigureColumn::number("in flight", Page),
+    FigureColumn::number("CPU", Page),
+    FigureColumn::words("remarks", Always),
+    FigureColumn::words("rate over time, from zero", Drawn),
 ];
+/// The position of `remarks` in [`COLUMNS`].
 const REMARKS_COLUMN: usize = COLUMNS.len() - 2;
 
-/// A row for each operation of a measurement, or one that says that it was not measured. Values
-/// that all operations share are in the first row.
+/// A row for each operation of a measurement, or one that says that it was not measured. Never
+/// empty. Values that all operations share are in the first row.
 fn measurement_rows(measurement: &Row, unit: LatencyUnit) -> Vec<TableRow> {
     let mut rows = Vec::new();
     for (kind, op) in shown_ops(measurement) {
@@ -262,7 +288,7 @@ fn measurement_rows(measurement: &Row, unit: LatencyUnit) -> Vec<TableRow> {
         if rows.is_empty() {
             cells.push(format!("{:.1}", measurement.data.achieved_depth).into());
             cells.push(format_percent(measurement.cpu_share()).into());
-            cells.push(remarks::words(measurement).into());
+            cells.push(remarks::remark_words(measurement).into());
         } else {
             cells.extend([Cell::default(), Cell::default(), Cell::default()]);
         }
@@ -292,7 +318,7 @@ fn figure_cells(kind: OpKind, op: OpRow<'_>, workload: &Workload, unit: LatencyU
     let width = iops.relative_half_width().unwrap_or(f64::INFINITY);
     let mut cells: Vec<Cell> = vec![
         kind.as_str().to_owned().into(),
-        request(kind, workload).into(),
+        request_size_text(kind, workload).into(),
         rate.trim_end_matches("/s").replace(" M", "M").into(),
         labels::interval(iops).into(),
         Cell::drawn(Mark::Interval(width)),
@@ -318,11 +344,12 @@ fn figure_cells(kind: OpKind, op: OpRow<'_>, workload: &Workload, unit: LatencyU
     cells
 }
 
-/// All latencies of a page have one unit: µs if the longest median is below this, else ms.
+/// The latencies of a page are in µs if the longest median is below this, else in ms. From here on,
+/// the three decimals of a latency in ms are three digits.
 const MICROSECONDS_BELOW_NS: u64 = 100_000;
 
 /// States the conditions that the rows of all tables share, and the meaning of their columns.
-pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
+pub(crate) fn shared_conditions_text(record: &Record) -> Option<String> {
     let rows: Vec<&Row> = record
         .measurements
         .iter()
@@ -332,7 +359,7 @@ pub(crate) fn shared_conditions(record: &Record) -> Option<String> {
         return None;
     }
     let mut text = String::new();
-    if let Some(common) = common_conditions(&rows) {
+    if let Some(common) = common_conditions_text(&rows) {
         text.push_str(&format!("{common} · "));
     }
     let unit = LatencyUnit::from_record(record).name;
@@ -381,8 +408,9 @@ impl LatencyUnit {
     }
 }
 
-/// The source of a table's intervals: a single run cannot know how the next one differs.
-fn basis(measurements: &[&Row]) -> String {
+/// Says where a table's intervals come from: `from run to run (4 earlier runs)`. A single run
+/// cannot know how the next one differs.
+fn interval_source_text(measurements: &[&Row]) -> String {
     let mut earlier_runs = None;
     let mut is_sliced = false;
     for row in measurements {
@@ -420,10 +448,10 @@ impl Signs {
     }
 }
 
-/// The meaning of the signs that occur in a table.
-fn legend(measurements: &[&Row]) -> String {
+/// Explains the signs that occur in a table.
+fn legend_text(measurements: &[&Row]) -> String {
     let signs = Signs::from_rows(measurements);
-    let basis_text = basis(measurements);
+    let basis_text = interval_source_text(measurements);
     let mut legend = format!("±: half of the 95 % interval of the rate, {basis_text}.");
     if signs.no_interval {
         legend.push_str(" ±?: measured too briefly for an interval.");
@@ -453,7 +481,7 @@ fn has_pair_without_cache(measurements: &[&Row]) -> bool {
     false
 }
 
-/// The workloads that were measured with the write cache in this state.
+/// Names the workloads that were measured with the write cache in this state.
 fn names_by_cache<'r>(measurements: &[&'r Row], state: WriteCache) -> Vec<&'r str> {
     let mut names = Vec::new();
     for row in measurements {
@@ -473,8 +501,8 @@ pub(crate) fn limited_by_text(limited: &LimitedBy) -> String {
     }
 }
 
-/// A table with a row for each measured depth, under a heading.
-pub(crate) fn depth_trials(record: &Record, search: &LatencySearch) -> Vec<Block> {
+/// A table of the depths that a search by latency measured, under a heading.
+pub(crate) fn depth_trial_blocks(record: &Record, search: &LatencySearch) -> Vec<Block> {
     let heading = format!(
         "latency target: {} % within {}, up to depth {}",
         search.target.percent,

@@ -1,4 +1,4 @@
-//! Operations on many small files in words, for every page.
+//! Operations on many small files in words: a table of the steps, and what they mean.
 
 use crate::labels;
 use crate::text::{glue, joined};
@@ -15,10 +15,10 @@ const COLUMNS: [&str; 8] = [
     "step", "files/s", "± 95 %", "mean", "p50", "p99", "max", "CPU",
 ];
 
-/// From this share of the time on, fsync decides a rate.
+/// From this share of the time on, fsync decides a rate: it then takes more time than all else.
 const SYNC_DECIDES: f64 = 0.5;
 
-/// The table of the steps, and what they mean.
+/// Describes the steps: a table, then facts on what they did and what answered them.
 pub(crate) fn blocks(record: &Record, files: &FilesRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     if files.steps.is_empty() {
@@ -31,7 +31,7 @@ pub(crate) fn blocks(record: &Record, files: &FilesRecord) -> Vec<Block> {
     if let Some(plan) = record.plan.files() {
         blocks.extend(Block::facts([
             ("files", Some(files_text(plan))),
-            ("reached", short_text(plan, files)),
+            ("reached", unreached_text(plan, files)),
             ("caches", caches_text(plan, files)),
             ("disk", disk_text(files)),
             ("fsync", sync_text(files)),
@@ -67,7 +67,7 @@ fn step_row(row: &FileStepRow) -> Vec<String> {
     ]
 }
 
-/// The files and what was done with them, in one line.
+/// `1000 files of 4 KiB in one directory, 4 threads, 1 round; nothing is synced`.
 pub(crate) fn files_text(plan: &FilesPlan) -> String {
     let size = match (plan.file_bytes_min, plan.file_bytes_max) {
         (0, 0) => "empty".to_owned(),
@@ -108,9 +108,9 @@ pub(crate) fn planned_caches(caches: FileCaches) -> &'static str {
     }
 }
 
-/// Whether memory may have answered; `None` where nothing was looked up.
+/// Says whether memory may have answered; `None` where no step looked up files or read them.
 fn caches_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
-    if !files.steps.iter().any(looks_up) {
+    if !files.steps.iter().any(may_be_answered_by_caches) {
         return None;
     }
     let caches = &files.caches;
@@ -142,14 +142,15 @@ fn caches_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
     Some(parts.join("; "))
 }
 
-fn looks_up(row: &FileStepRow) -> bool {
+fn may_be_answered_by_caches(row: &FileStepRow) -> bool {
     matches!(
         row.data.step.operation,
         FileOperation::Stat | FileOperation::Read
     )
 }
 
-/// Compares what the disk read with the bytes of the files; `None` where it is not known.
+/// Compares what the disk read with the bytes of the files; `None` where no step that read files
+/// knows it.
 fn disk_text(files: &FilesRecord) -> Option<String> {
     let mut parts = Vec::new();
     for row in &files.steps {
@@ -169,7 +170,7 @@ fn disk_text(files: &FilesRecord) -> Option<String> {
     joined(parts, "; ")
 }
 
-/// The operations most of whose time is fsync; `None` where there is none.
+/// Names the operations most of whose time is fsync; `None` without any.
 fn sync_text(files: &FilesRecord) -> Option<String> {
     let mut parts = Vec::new();
     for operation in FileOperation::ALL {
@@ -197,8 +198,8 @@ fn sync_text(files: &FilesRecord) -> Option<String> {
     Some(format!("{rates}: the disk's flush decides these rates"))
 }
 
-/// Steps that did not reach all files, with the reason: their time was over, or an error.
-fn short_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
+/// Names the steps that did not reach all files, with their errors. `None` where all did.
+fn unreached_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
     let planned = plan.count.saturating_mul(u64::from(plan.rounds));
     let mut parts = Vec::new();
     for row in &files.steps {
@@ -212,9 +213,9 @@ fn short_text(plan: &FilesPlan, files: &FilesRecord) -> Option<String> {
         }
         parts.push(text);
     }
-    let short_steps = joined(parts, ", ")?;
+    let unreached_steps = joined(parts, ", ")?;
     let time = glue(&format_duration(plan.time_ns));
     Some(format!(
-        "of {planned} files in all rounds, within {time}: {short_steps}"
+        "of {planned} files in all rounds, within {time}: {unreached_steps}"
     ))
 }

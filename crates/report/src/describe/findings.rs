@@ -1,4 +1,4 @@
-//! Findings and advice as blocks.
+//! Findings and advice as blocks, whole and in short.
 
 use crate::labels;
 use crate::text::list;
@@ -7,8 +7,8 @@ use diskproof_model::finding::{Finding, Meaning, RateLimit, Severity};
 use diskproof_model::record::Advice;
 use diskproof_model::units::counted;
 
-/// Returns the role in which a finding of this severity is printed.
-pub(crate) fn tone(severity: Severity) -> Tone {
+/// The role in which a finding of this severity is printed.
+pub(crate) fn severity_tone(severity: Severity) -> Tone {
     match severity {
         Severity::Failure => Tone::Error,
         Severity::Warning => Tone::Warning,
@@ -17,11 +17,11 @@ pub(crate) fn tone(severity: Severity) -> Tone {
 }
 
 /// Shows every finding with its claim and remedy.
-pub(crate) fn findings(all: &[Finding]) -> Vec<Block> {
+pub(crate) fn finding_blocks(all: &[Finding]) -> Vec<Block> {
     Block::headed("findings", all.iter().cloned().map(Block::Finding))
 }
 
-/// Whether a finding names what sets the rate in place of the disk.
+/// Whether a finding names a limit that sets the rate in place of the disk.
 fn is_limiter(finding: &Finding) -> bool {
     let cap = Meaning::Limit {
         limit: RateLimit::Cap,
@@ -29,8 +29,8 @@ fn is_limiter(finding: &Finding) -> bool {
     finding.says == cap
 }
 
-/// Names what sets the rate in place of the disk, as a part of the verdict.
-pub(crate) fn limits(all: &[Finding]) -> impl Iterator<Item = Block> {
+/// Names each limit that sets the rate in place of the disk, as a part of the verdict.
+pub(crate) fn limit_facts(all: &[Finding]) -> impl Iterator<Item = Block> {
     all.iter()
         .filter(|finding| is_limiter(finding))
         .map(limit_fact)
@@ -43,7 +43,7 @@ fn limit_fact(finding: &Finding) -> Block {
     Block::toned_fact(Tone::Warning, "limit", text)
 }
 
-/// How much a short page says of the findings.
+/// The findings on a short page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FindingsShown {
     /// The title of the most severe one.
@@ -52,9 +52,9 @@ pub(crate) enum FindingsShown {
     WithRemedies(usize),
 }
 
-/// The findings that put figures in doubt or the data at risk, most severe first, and how many
-/// others there are. Those of [`limits`] stand in the verdict.
-pub(crate) fn findings_in_short(all: &[Finding], wanted: FindingsShown) -> Vec<Block> {
+/// Describes failures and warnings, the failures first, and counts the findings that are not shown.
+/// The findings of [`limit_facts`] are part of the verdict, so they are neither shown nor counted.
+pub(crate) fn short_finding_blocks(all: &[Finding], wanted: FindingsShown) -> Vec<Block> {
     let others: Vec<&Finding> = all.iter().filter(|finding| !is_limiter(finding)).collect();
     let mut shown = Vec::new();
     for severity in [Severity::Failure, Severity::Warning] {
@@ -93,7 +93,7 @@ pub(crate) fn findings_in_short(all: &[Finding], wanted: FindingsShown) -> Vec<B
 
 fn severity_fact(finding: &Finding, text: String) -> Block {
     let severity = finding.severity;
-    Block::toned_fact(tone(severity), labels::severity(severity), text)
+    Block::toned_fact(severity_tone(severity), labels::severity(severity), text)
 }
 
 /// Counts the findings that a short page does not show; `None` where it shows all.
@@ -114,8 +114,8 @@ fn hidden_text(all: &[&Finding], shown: usize) -> Option<String> {
     Some(format!("{count}: -v"))
 }
 
-/// The settings that were looked at, with reasons.
-pub(crate) fn advice(all: &[Advice]) -> Vec<Block> {
+/// A table of the settings that were looked at, each with its reason. Empty without advice.
+pub(crate) fn advice_blocks(all: &[Advice]) -> Vec<Block> {
     if all.is_empty() {
         return Vec::new();
     }
@@ -137,12 +137,12 @@ fn advice_row(advice: &Advice) -> TableRow {
     };
     TableRow::from(vec![
         advice.setting.clone().into(),
-        Cell::toned(Tone::Bold, advised_text(advice)),
+        Cell::toned(Tone::Bold, advised_value_text(advice)),
         why.into(),
     ])
 }
 
-/// The file that the settings belong to; all are of one server.
+/// The file that the settings belong to. All advice of a record is for one server.
 fn server_file(all: &[Advice]) -> &'static str {
     match all.first() {
         Some(advice) => advice.server_file(),
@@ -150,8 +150,8 @@ fn server_file(all: &[Advice]) -> &'static str {
     }
 }
 
-/// The settings to change, in one paragraph.
-pub(crate) fn advice_in_short(all: &[Advice]) -> Option<Block> {
+/// The settings to change, in one fact; `None` without any.
+pub(crate) fn advice_fact(all: &[Advice]) -> Option<Block> {
     let changes: Vec<String> = all
         .iter()
         .filter(|advice| advice.changes())
@@ -163,8 +163,8 @@ pub(crate) fn advice_in_short(all: &[Advice]) -> Option<Block> {
     Some(Block::toned_fact(Tone::Bold, "advice", list(changes)))
 }
 
-/// The lines for postgresql.conf.
-pub(crate) fn conf_lines(all: &[Advice]) -> Vec<Block> {
+/// The settings to change as lines for the server's file. Empty for a record without advice.
+pub(crate) fn conf_blocks(all: &[Advice]) -> Vec<Block> {
     if all.is_empty() {
         return Vec::new();
     }
@@ -199,7 +199,7 @@ fn setting_line(item: &Advice) -> String {
 }
 
 /// The value of a setting: `= 32`, `= 1.6 (1.4 to 3.1)`, `1.4 to 3.1`, `leave unchanged`.
-pub(crate) fn advised_text(advice: &Advice) -> String {
+pub(crate) fn advised_value_text(advice: &Advice) -> String {
     match (&advice.value, advice.range) {
         (Some(value), None) => format!("= {value}"),
         (Some(value), Some([low, high])) => format!("= {value} ({low} to {high})"),

@@ -1,30 +1,29 @@
-//! The page of many hosts: who is not like the others, in what, and why; then what was not judged;
-//! then the figures of the rest.
+//! The page of a fleet. A row is a host or a disk. The page says which rows differ from the others,
+//! in what and why, which were not judged, and the figures of the rows that are alike.
 
-use super::fleet_sum::{self, NAMES_MAX, names_text};
+use super::fleet_acceptance::tested_disks_table;
+use super::fleet_commands::{drain_commands, second_look_command};
+use super::fleet_sum::{self, NAMES_MAX, latency_at, names_text};
 use crate::labels;
 use crate::text::glue;
-use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::block::{
     Align, Block, Cell, Column, Mark, Narrow, Place, Table, TableRow, Tone,
 };
 use diskproof_model::comparison::{Direction, Reason};
 use diskproof_model::digits::figure_text;
 use diskproof_model::fleet::{
-    FleetBasis, FleetGroup, FleetMetric, FleetRecord, FleetRow, FleetValue, RowState, TestedDisk,
+    FleetGroup, FleetMetric, FleetRecord, FleetRow, FleetValue, RowState,
 };
 use diskproof_model::op::OpKind;
-use diskproof_model::shell::quoted;
-use diskproof_model::units::{format_bytes, format_latency, format_percent, format_throughput};
+use diskproof_model::units::{format_bytes, format_percent};
 use std::collections::BTreeMap;
 
-/// Differing rows on the short page.
+/// The short page lists at most this many rows that differ; `--all` lists the others. With many
+/// more, the figures of the rest scroll off the screen.
 const ROWS_MAX: usize = 20;
-/// Workloads of a differing row on the short page.
+/// A row that differs has lines for at most this many workloads, the furthest from the others.
 const VALUES_MAX: usize = 3;
-/// Others that are measured again together with the suspects.
-const CONTROLS: usize = 10;
-/// Percentiles of the like rows' latencies.
+/// Percentiles of the latencies of the rows that are alike.
 const PERCENTILES: [f64; 4] = [50.0, 99.0, 99.9, 99.99];
 
 /// How much of a fleet a page shows.
@@ -36,7 +35,8 @@ pub enum FleetDetail {
     All,
 }
 
-/// The page.
+/// Describes a fleet: the sum of hosts that measured together, the answer, and with
+/// [`FleetDetail::All`] every row.
 pub(crate) fn blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(sum) = &fleet.sum {
@@ -45,8 +45,8 @@ pub(crate) fn blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
     blocks.push(Block::text(Tone::Bold, fleet.summary.clone()));
     blocks.extend(answer_blocks(fleet, detail));
     if detail == FleetDetail::All {
-        blocks.extend(all_rows(fleet));
-        blocks.extend(latencies(fleet));
+        blocks.extend(speed_tables(fleet));
+        blocks.extend(latencies_table(fleet));
     }
     let legend = match detail {
         FleetDetail::Differing => "every row, and latencies: --all",
@@ -56,103 +56,30 @@ pub(crate) fn blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
     blocks
 }
 
-/// What follows the sentence: what is not judged, who differs, and the figures of the rest.
+/// Describes what follows the sentence: what is not judged, which rows differ, the figures of the
+/// rest, and commands that follow from them.
 pub(crate) fn answer_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
-    let mut blocks = not_judged(fleet);
-    blocks.extend(tested_disks(&fleet.tested));
-    blocks.extend(differing(fleet, detail));
+    let mut blocks = not_judged_facts(fleet);
+    blocks.extend(tested_disks_table(&fleet.tested));
+    blocks.extend(differing_table(fleet, detail));
     for group in &fleet.groups {
-        blocks.extend(five_numbers(group));
+        blocks.extend(five_numbers_table(group));
     }
-    blocks.extend(second_look(fleet));
-    blocks.extend(drained(fleet));
+    blocks.extend(second_look_command(fleet));
+    blocks.extend(drain_commands(fleet));
     blocks
 }
 
-/// Every disk that was tested, with its verdict. All are shown: a site looks for the one that it
-/// holds in its hand.
-fn tested_disks(disks: &[TestedDisk]) -> Option<Block> {
-    if disks.is_empty() {
-        return None;
-    }
-    let mut rows = Vec::new();
-    for disk in disks {
-        let (tone, verdict) = verdict_look(disk.verdict);
-        let size = match disk.real_bytes {
-            Some(real_bytes) => format!(
-                "{} of {}",
-                glue(&format_bytes(real_bytes)),
-                glue(&format_bytes(disk.claimed_bytes))
-            ),
-            None => glue(&format_bytes(disk.claimed_bytes)),
-        };
-        rows.push(TableRow {
-            tone,
-            ..TableRow::from(vec![
-                disk.name.clone(),
-                disk.serials.join(" + "),
-                glue(verdict),
-                size,
-                rate_text(disk.write_rate),
-                rate_text(disk.read_rate),
-                remark_text(disk),
-            ])
-        });
-    }
-    let columns = vec![
-        Column::new("disk", Align::Left),
-        Column {
-            place: Place::Roomy(1),
-            ..Column::new("serial number", Align::Left)
-        },
-        Column::new("verdict", Align::Left),
-        Column::number("size", Place::Always),
-        Column::number("writes", Place::Always),
-        Column::number("reads", Place::Always),
-        Column::new("remark", Align::Left),
-    ];
-    Some(Block::Table(Table::new("Acceptance tests", columns, rows)))
-}
-
-fn verdict_look(verdict: AcceptVerdict) -> (Tone, &'static str) {
-    match verdict {
-        AcceptVerdict::Accept => (Tone::Plain, "✓ accepted"),
-        AcceptVerdict::NoFraudFound => (Tone::Plain, "= no fraud found"),
-        AcceptVerdict::Undecided => (Tone::Warning, "? undecided"),
-        AcceptVerdict::Reject => (Tone::Error, "✗ rejected"),
-    }
-}
-
-fn rate_text(rate: Option<f64>) -> String {
-    labels::or_unknown(rate.map(format_throughput))
-}
-
-/// Why a disk is not simply accepted, and how much slower it is than its model.
-fn remark_text(disk: &TestedDisk) -> String {
-    let mut parts = Vec::new();
-    if let Some(speed) = disk.slower {
-        let share = format_percent(1.0 - speed);
-        parts.push(format!("{share} slower than the others of its model"));
-    }
-    match disk.verdict {
-        AcceptVerdict::Accept | AcceptVerdict::NoFraudFound => {}
-        AcceptVerdict::Undecided | AcceptVerdict::Reject => {
-            let (_, why) = disk.answer.split_once(": ").unwrap_or(("", &disk.answer));
-            parts.push(why.trim_end_matches('.').to_owned());
-        }
-    }
-    parts.join("; ")
-}
-
-/// One line for each reason, with the rows that it concerns; then what is missing and refused.
-fn not_judged(fleet: &FleetRecord) -> Vec<Block> {
+/// Says for which rows, and why, there is no judgement: a line for each reason why rows were not
+/// judged, then for single figures, for missing rows and for refused records.
+fn not_judged_facts(fleet: &FleetRecord) -> Vec<Block> {
     // Reasons of one kind are one line, although their figures differ from row to row.
     let mut rows: BTreeMap<&str, NamedReason<'_>> = BTreeMap::new();
     for row in &fleet.rows {
         if let (RowState::NotJudged, Some(reason)) = (row.state, &row.not_judged) {
             let entry = rows
                 .entry(&reason.code)
-                .or_insert_with(|| NamedReason::of(reason));
+                .or_insert_with(|| NamedReason::new(reason));
             entry.names.push(&row.name);
         }
     }
@@ -161,7 +88,7 @@ fn not_judged(fleet: &FleetRecord) -> Vec<Block> {
         let text = format!("{}: {why}", names_text(&names));
         blocks.push(Block::toned_fact(Tone::Warning, "not judged", text));
     }
-    blocks.extend(figures_not_judged(fleet));
+    blocks.extend(unjudged_figure_facts(fleet));
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for row in &fleet.missing {
         missing.entry(&row.why).or_default().push(&row.name);
@@ -181,14 +108,16 @@ fn not_judged(fleet: &FleetRecord) -> Vec<Block> {
     blocks
 }
 
-/// Why rows were not judged, in the words of the first of them.
+/// A reason why rows were not judged.
 struct NamedReason<'f> {
+    /// The reason of the first of the rows, with its figures.
     why: &'f str,
+    /// The names of the rows.
     names: Vec<&'f str>,
 }
 
 impl<'f> NamedReason<'f> {
-    fn of(reason: &'f Reason) -> Self {
+    fn new(reason: &'f Reason) -> Self {
         Self {
             why: &reason.why,
             names: Vec::new(),
@@ -196,8 +125,8 @@ impl<'f> NamedReason<'f> {
     }
 }
 
-/// Single figures that could not be judged of rows that were.
-fn figures_not_judged(fleet: &FleetRecord) -> Vec<Block> {
+/// Says which single figures could not be judged, of rows that were judged.
+fn unjudged_figure_facts(fleet: &FleetRecord) -> Vec<Block> {
     let mut figures: BTreeMap<(&str, &str), NamedReason<'_>> = BTreeMap::new();
     for row in &fleet.rows {
         if row.state == RowState::NotJudged {
@@ -205,12 +134,12 @@ fn figures_not_judged(fleet: &FleetRecord) -> Vec<Block> {
         }
         for value in &row.values {
             if let (RowState::NotJudged, Some(reason)) = (value.state, &value.not_judged)
-                && let Some(metric) = metric_of(fleet, row, value)
+                && let Some(metric) = metric_of_value(fleet, row, value)
             {
                 let key = (metric.subject.as_str(), reason.code.as_str());
                 let entry = figures
                     .entry(key)
-                    .or_insert_with(|| NamedReason::of(reason));
+                    .or_insert_with(|| NamedReason::new(reason));
                 entry.names.push(&row.name);
             }
         }
@@ -223,7 +152,8 @@ fn figures_not_judged(fleet: &FleetRecord) -> Vec<Block> {
     blocks
 }
 
-fn metric_of<'f>(
+/// The metric of a figure; `None` where the row belongs to no group.
+fn metric_of_value<'f>(
     fleet: &'f FleetRecord,
     row: &FleetRow,
     value: &FleetValue,
@@ -239,7 +169,8 @@ fn differs(row: &FleetRow) -> bool {
     }
 }
 
-fn look(state: RowState) -> (Tone, &'static str) {
+/// The colour of a row's state, and a sign for readers who do not see the colour.
+fn state_look(state: RowState) -> (Tone, &'static str) {
     match state {
         RowState::Slower | RowState::Errors => (Tone::Error, "▼"),
         RowState::Faster => (Tone::Warning, "▲"),
@@ -249,22 +180,22 @@ fn look(state: RowState) -> (Tone, &'static str) {
     }
 }
 
-/// The rows that differ: in what, by how much, and why.
-fn differing(fleet: &FleetRecord, detail: FleetDetail) -> Option<Block> {
+/// A table of the rows that differ: in what, by how much, and why. `None` where none does.
+fn differing_table(fleet: &FleetRecord, detail: FleetDetail) -> Option<Block> {
     let all: Vec<&FleetRow> = fleet.rows.iter().filter(|row| differs(row)).collect();
     if all.is_empty() {
         return None;
     }
-    let most = match detail {
+    let rows_max = match detail {
         FleetDetail::Differing => ROWS_MAX,
         FleetDetail::All => usize::MAX,
     };
     let mut rows = Vec::new();
-    for row in all.iter().take(most) {
+    for row in all.iter().take(rows_max) {
         rows.extend(differing_rows(fleet, row));
     }
-    if all.len() > most {
-        let more = format!("{} more: --all", all.len() - most);
+    if all.len() > rows_max {
+        let more = format!("{} more: --all", all.len() - rows_max);
         let mut cells = vec![String::new(); 6];
         cells[0] = more;
         rows.push(TableRow::from(cells));
@@ -280,89 +211,138 @@ fn differing(fleet: &FleetRecord, detail: FleetDetail) -> Option<Block> {
     Some(Block::Table(Table::new("Rows that differ", columns, rows)))
 }
 
-/// A line for each workload in which a row differs, the furthest first; its reasons beside them.
-fn differing_rows(fleet: &FleetRecord, row: &FleetRow) -> Vec<TableRow> {
-    let (tone, sign) = look(row.state);
+/// A workload in which a row differs, and how far.
+struct Difference {
+    subject: String,
+    figure: String,
+    speed: String,
+}
+
+/// The differences of a row, the furthest from the others first. Never empty: without a single
+/// workload that differs there is one for all of them together.
+fn differences(fleet: &FleetRecord, row: &FleetRow) -> Vec<Difference> {
     let mut values: Vec<&FleetValue> = row
         .values
         .iter()
         .filter(|value| value.state == row.state)
         .collect();
-    values.sort_by(|one, other| speed_of(one).total_cmp(&speed_of(other)));
+    values.sort_by(|one, other| speed_or_one(one).total_cmp(&speed_or_one(other)));
     if row.state == RowState::Faster {
         values.reverse();
     }
     values.truncate(VALUES_MAX);
-    let mut lines = Vec::new();
+    let mut differences = Vec::new();
     for value in values {
-        let Some(metric) = metric_of(fleet, row, value) else {
+        let Some(metric) = metric_of_value(fleet, row, value) else {
             continue;
         };
-        let speed = labels::or_unknown(value.distance.map(|one| speed_text(one.speed)));
-        lines.push([metric.subject.clone(), value_text(value, metric), speed]);
-    }
-    if lines.is_empty() {
-        let speed = labels::or_unknown(row.overall.map(|one| speed_text(one.speed)));
-        lines.push(match row.state {
-            RowState::Errors => [String::new(), String::new(), String::new()],
-            _ => ["all together".to_owned(), String::new(), speed],
+        differences.push(Difference {
+            subject: metric.subject.clone(),
+            figure: value_text(value, metric),
+            speed: labels::or_unknown(value.distance.map(|distance| speed_text(distance.speed))),
         });
     }
-    let mut reasons: Vec<String> = row.reasons.iter().map(|one| one.text.clone()).collect();
-    if let Some(failure) = &row.not_judged {
-        reasons.insert(0, failure.why.clone());
+    if differences.is_empty() {
+        differences.push(whole_difference(row));
     }
-    let shown = lines.len();
+    differences
+}
+
+/// The difference of a row over all workloads together. Empty texts for a row with errors, which
+/// has no figures.
+fn whole_difference(row: &FleetRow) -> Difference {
+    let (subject, speed) = if row.state == RowState::Errors {
+        (String::new(), String::new())
+    } else {
+        let speed = row.overall.map(|distance| speed_text(distance.speed));
+        ("all together".to_owned(), labels::or_unknown(speed))
+    };
+    Difference {
+        subject,
+        figure: String::new(),
+        speed,
+    }
+}
+
+/// The lines of a row that differs: one for each difference, and next to them the reasons, the
+/// likeliest first.
+fn differing_rows(fleet: &FleetRecord, row: &FleetRow) -> Vec<TableRow> {
+    let (tone, sign) = state_look(row.state);
+    let differences = differences(fleet, row);
+    let reasons = reason_cells(row, differences.len());
     let mut rows = Vec::new();
-    for (number, [subject, figure, speed]) in lines.into_iter().enumerate() {
-        let (name, verdict) = match number {
-            0 => (
-                row.name.clone(),
-                glue(&format!("{sign} {}", row.state.as_str())),
-            ),
-            _ => (String::new(), String::new()),
-        };
-        // The likeliest reason beside the first line.
-        let reason = match reasons.get(number) {
-            Some(reason) => reason.clone(),
-            None if number == 0 => "no reason found".to_owned(),
-            None => String::new(),
-        };
-        let is_last = number + 1 == shown;
-        let more = reasons.len().saturating_sub(shown);
-        let reason = if is_last && more > 0 && number > 0 {
-            format!("{reason}; {more} more")
+    for (difference, reason) in differences.into_iter().zip(reasons) {
+        // The name and the verdict stand in the first line only.
+        let (name, verdict) = if rows.is_empty() {
+            let verdict = glue(&format!("{sign} {}", row.state.as_str()));
+            (row.name.clone(), verdict)
         } else {
-            reason
+            (String::new(), String::new())
         };
         rows.push(TableRow {
             tone,
-            ..TableRow::from(vec![name, verdict, subject, figure, speed, reason])
+            ..TableRow::from(vec![
+                name,
+                verdict,
+                difference.subject,
+                difference.figure,
+                difference.speed,
+                reason,
+            ])
         });
     }
     rows
 }
 
-fn speed_of(value: &FleetValue) -> f64 {
+/// The reasons of a row, one for each of its `lines`. The last of several lines counts the reasons
+/// that have no line.
+fn reason_cells(row: &FleetRow, lines: usize) -> Vec<String> {
+    let mut reasons = Vec::new();
+    reasons.extend(row.not_judged.as_ref().map(|failure| failure.why.clone()));
+    reasons.extend(row.reasons.iter().map(|reason| reason.text.clone()));
+    if reasons.is_empty() {
+        reasons.push("no reason found".to_owned());
+    }
+    let hidden = reasons.len().saturating_sub(lines);
+    reasons.resize(lines, String::new());
+    if hidden > 0
+        && lines > 1
+        && let Some(last) = reasons.last_mut()
+    {
+        last.push_str(&format!("; {hidden} more"));
+    }
+    reasons
+}
+
+/// The speed by which the workloads of a row are sorted: 1 where it is unknown, as if alike.
+fn speed_or_one(value: &FleetValue) -> f64 {
     value.distance.map_or(1.0, |distance| distance.speed)
 }
 
-/// `× 0.11`.
+/// `× 0.11`: times as fast as the median of the others.
 fn speed_text(speed: f64) -> String {
     glue(&format!("× {speed:.2}"))
 }
 
+/// A 95 % interval reaches this many standard errors to each side (normal distribution).
+const STANDARD_ERRORS_95: f64 = 1.96;
+
 fn value_text(value: &FleetValue, metric: &FleetMetric) -> String {
     let half_width = if value.error > 0.0 {
-        Some(1.96 * value.error * value.value)
+        Some(STANDARD_ERRORS_95 * value.error * value.value)
     } else {
         None
     };
     figure_text(value.value, half_width, &metric.unit)
 }
 
-/// Least, quartiles and greatest of the rows that are alike, a line a workload.
-fn five_numbers(group: &FleetGroup) -> Option<Block> {
+/// The five numbers have no interval of their own. This relative half-width makes three digits
+/// print.
+const FIVE_NUMBERS_WIDTH: f64 = 0.005;
+
+/// A table of least, quartiles and greatest of the rows that are alike, with a line for each
+/// workload. `None` where none has them.
+fn five_numbers_table(group: &FleetGroup) -> Option<Block> {
     let mut rows = Vec::new();
     for metric in &group.metrics {
         if metric.scale.is_none() || metric.five_numbers.len() != 5 {
@@ -370,7 +350,11 @@ fn five_numbers(group: &FleetGroup) -> Option<Block> {
         }
         let mut cells = vec![metric.subject.clone()];
         for number in &metric.five_numbers {
-            cells.push(figure_text(*number, Some(number * 0.005), &metric.unit));
+            cells.push(figure_text(
+                *number,
+                Some(number * FIVE_NUMBERS_WIDTH),
+                &metric.unit,
+            ));
         }
         let spread = metric.scale.map(|scale| format_percent(scale.spread));
         cells.push(labels::or_unknown(spread));
@@ -403,8 +387,9 @@ fn group_text(group: &FleetGroup) -> String {
     text
 }
 
-/// Every row: its speed in each workload against the median of the others.
-pub(crate) fn all_rows(fleet: &FleetRecord) -> Vec<Block> {
+/// A table for each group with the speed of every row in each workload, against the median of the
+/// others.
+pub(crate) fn speed_tables(fleet: &FleetRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (index, group) in fleet.groups.iter().enumerate() {
         let of_group: Vec<&FleetRow> = fleet
@@ -430,7 +415,7 @@ pub(crate) fn all_rows(fleet: &FleetRecord) -> Vec<Block> {
         }
         let mut rows = Vec::new();
         for row in of_group {
-            rows.push(whole_row(group, row, &shown));
+            rows.push(speed_row(group, row, &shown));
         }
         blocks.push(Block::Table(Table {
             narrow: Narrow::Split,
@@ -440,8 +425,9 @@ pub(crate) fn all_rows(fleet: &FleetRecord) -> Vec<Block> {
     blocks
 }
 
-fn whole_row(group: &FleetGroup, row: &FleetRow, shown: &[usize]) -> TableRow {
-    let (tone, sign) = look(row.state);
+/// A line of that table; `shown` holds the indices of the metrics that have a column.
+fn speed_row(group: &FleetGroup, row: &FleetRow, shown: &[usize]) -> TableRow {
+    let (tone, sign) = state_look(row.state);
     let mut cells = vec![
         Cell::from(row.name.clone()),
         Cell::from(glue(&format!("{sign} {}", row.state.as_str()))),
@@ -476,7 +462,7 @@ fn speed_cell(value: &FleetValue, metric: &FleetMetric) -> Cell {
     Cell {
         tone: match value.state {
             RowState::Alike | RowState::NotJudged => Tone::Plain,
-            state => look(state).0,
+            state => state_look(state).0,
         },
         mark: Mark::Heat(Some(shade)),
         note: value_text(value, metric),
@@ -484,8 +470,9 @@ fn speed_cell(value: &FleetValue, metric: &FleetMetric) -> Cell {
     }
 }
 
-/// Percentiles of the like rows' latencies, merged; syncs first.
-pub(crate) fn latencies(fleet: &FleetRecord) -> Option<Block> {
+/// A table of percentiles of the merged latencies of the rows that are alike; syncs first. `None`
+/// without any.
+pub(crate) fn latencies_table(fleet: &FleetRecord) -> Option<Block> {
     let mut rows = Vec::new();
     for group in &fleet.groups {
         for metric in &group.metrics {
@@ -496,13 +483,8 @@ pub(crate) fn latencies(fleet: &FleetRecord) -> Option<Block> {
                     latencies.count.to_string(),
                 ];
                 for percent in PERCENTILES {
-                    let point = latencies
-                        .percentiles
-                        .iter()
-                        .find(|point| point.percent >= percent - 1e-9);
-                    cells.push(labels::or_unknown(
-                        point.map(|point| format_latency(point.latency_ns)),
-                    ));
+                    let latency_ns = latency_at(&latencies.percentiles, percent);
+                    cells.push(labels::latency(latency_ns));
                 }
                 rows.push((latencies.op, cells));
             }
@@ -529,105 +511,28 @@ pub(crate) fn latencies(fleet: &FleetRecord) -> Option<Block> {
     Some(Block::Table(table))
 }
 
-/// The command that measures the suspects again, together with others that are alike.
-fn second_look(fleet: &FleetRecord) -> Option<Block> {
-    let suspects: Vec<&FleetRow> = fleet
-        .rows
-        .iter()
-        .filter(|row| row.state == RowState::Suspect)
-        .collect();
-    let group = suspects.first()?.group?;
-    let mut others: Vec<&FleetRow> = fleet
-        .rows
-        .iter()
-        .filter(|row| row.state == RowState::Alike && row.group == Some(group))
-        .collect();
-    // Ids of runs are random, so that their order is.
-    others.sort_by_key(|row| row.runs.first().map(|run| run.run_id.as_str()));
-    let mut hosts: Vec<&str> = Vec::new();
-    for row in suspects.iter().chain(others.iter().take(CONTROLS)) {
-        if !hosts.contains(&row.host.as_str()) {
-            hosts.push(&row.host);
-        }
-    }
-    let command = measuring_command(fleet, group)?;
-    Some(Block::Command {
-        what: "measure the suspects again, with others for comparison (FLEET.json: saved with \
-               -o)"
-        .to_owned(),
-        text: format!(
-            "for i in 1 2 3; do pdsh -f {} -w {} {}; done | diskproof merge --reference \
-             FLEET.json -",
-            hosts.len(),
-            quoted(&hosts.join(",")),
-            quoted(&command)
-        ),
-    })
+/// A figure of a row, with its metric.
+pub(crate) struct FleetFigure<'f> {
+    pub(crate) row: &'f FleetRow,
+    pub(crate) value: &'f FleetValue,
+    pub(crate) metric: &'f FleetMetric,
 }
 
-/// What measured a row of this group, with its record in pieces.
-fn measuring_command(fleet: &FleetRecord, group: usize) -> Option<String> {
-    let metrics = fleet.groups.get(group)?.metrics.iter();
-    let example = metrics.flat_map(|metric| metric.example).next()?;
-    let argv = fleet.examples.get(example)?.plan.origin.argv();
-    let mut words = vec!["diskproof".to_owned()];
-    let mut skips_next = false;
-    for word in argv.iter().skip(1) {
-        if std::mem::take(&mut skips_next) {
-            continue;
-        }
-        match word.as_str() {
-            "-o" | "--output" | "--html" => skips_next = true,
-            "--json" | "--pieces" => {}
-            word => words.push(quoted(word)),
-        }
-    }
-    words.push("--pieces".to_owned());
-    Some(words.join(" "))
-}
-
-/// The line that takes a slow node out of Slurm; it is printed, not run.
-fn drained(fleet: &FleetRecord) -> Vec<Block> {
-    if fleet.basis == FleetBasis::EachOther {
-        return Vec::new();
-    }
-    let mut blocks = Vec::new();
-    for row in &fleet.rows {
-        if !matches!(row.state, RowState::Slower | RowState::Errors) {
-            continue;
-        }
-        let why = match (row.reasons.first(), &row.not_judged) {
-            (_, Some(reason)) => reason.why.clone(),
-            (Some(reason), None) => reason.text.clone(),
-            (None, None) => row.state.as_str().to_owned(),
-        };
-        let reason = format!("Reason=diskproof: disk {}: {why}", row.state.as_str());
-        blocks.push(Block::Command {
-            what: format!("take {} out of Slurm", row.host),
-            text: format!(
-                "scontrol update {} State=DRAIN {}",
-                quoted(&format!("NodeName={}", row.host)),
-                quoted(&reason)
-            ),
-        });
-    }
-    blocks
-}
-
-/// The rows in the order of a table with one line for each figure.
-pub(crate) fn figures(fleet: &FleetRecord) -> Vec<(&FleetRow, &FleetValue, &FleetMetric)> {
+/// All figures of a fleet, in the order of its rows.
+pub(crate) fn figures(fleet: &FleetRecord) -> Vec<FleetFigure<'_>> {
     let mut figures = Vec::new();
     for row in &fleet.rows {
         for value in &row.values {
-            if let Some(metric) = metric_of(fleet, row, value) {
-                figures.push((row, value, metric));
+            if let Some(metric) = metric_of_value(fleet, row, value) {
+                figures.push(FleetFigure { row, value, metric });
             }
         }
     }
     figures
 }
 
-/// The median in the unit of a metric; `None` where it has no scale.
+/// The median of the rows that are alike, in the unit of the metric; `None` where there were too
+/// few to compare. The scale holds logarithms, negative where lower values are better.
 pub(crate) fn median_of(metric: &FleetMetric) -> Option<f64> {
     let scale = metric.scale?;
     Some(match metric.better {

@@ -1,47 +1,51 @@
-//! The part of a fleet's page about hosts that measured at the same instants: what they gave
-//! together, who is not in the sum, and how well their clocks are known.
+//! The sum of hosts that measured at the same instants, as a part of the fleet's page: their rates
+//! together, which hosts are not in the sum, and how well their clocks are known.
 
 use crate::labels;
 use crate::text::list;
 use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow, Tone};
+use diskproof_model::comparison::PercentilePoint;
 use diskproof_model::digits::figure_text;
 use diskproof_model::fleet_sum::{ClockBasis, FleetSum, SumMember, SumStorage, WorkloadSum};
 use diskproof_model::record::Estimate;
 use diskproof_model::units::{counted, format_latency, format_percent};
 use std::collections::BTreeMap;
 
-/// Names after a reason.
+/// A sentence has at most this many names of hosts or disks, and counts the others.
 pub(super) const NAMES_MAX: usize = 8;
-/// A host whose disks moved more or less than it asked for, by more than this share, is marked.
+/// A host is named if its disks moved more or less than it asked for by more than this share. With
+/// a smaller value, a filesystem's own writes would name hosts without other traffic.
 const ACCOUNTED_WITHIN: f64 = 0.02;
-/// Percentiles of all members' latencies.
+/// Percentiles of all members' latencies that the table has.
 const PERCENTILES: [f64; 2] = [50.0, 99.0];
 
-/// The sentence, what is not in the sum, and the table.
+/// Describes the sum: the sentence, what is not in it, the table, and the clocks.
 pub(crate) fn blocks(sum: &FleetSum) -> Vec<Block> {
     let mut blocks = vec![Block::text(Tone::Bold, sum.summary.clone())];
-    let mut out: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for one in &sum.left_out {
-        out.entry(&one.reason.why).or_default().push(&one.name);
+    let mut names_by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for host in &sum.left_out {
+        let names = names_by_reason.entry(&host.reason.why).or_default();
+        names.push(&host.name);
     }
-    for (why, names) in out {
+    for (why, names) in names_by_reason {
         let text = format!("{}: {why}", names_text(&names));
         blocks.push(Block::toned_fact(Tone::Warning, "not in the sum", text));
     }
-    blocks.extend(skipped(sum));
-    blocks.extend(accounted(sum));
+    blocks.extend(skipped_fact(sum));
+    blocks.extend(other_traffic_facts(sum));
     if sum.storage == SumStorage::Shared {
         let text = "all hosts use the same storage: the sum is what it gives, and rows below are \
                     hosts, not disks (--separate decides otherwise)";
         blocks.push(Block::toned_fact(Tone::Note, "shared", text.to_owned()));
     }
-    blocks.extend(table(sum));
-    blocks.extend(clocks(sum));
+    blocks.extend(sum_table(sum));
+    blocks.extend(clock_facts(sum));
     blocks
 }
 
-/// Slots that a member did not measure, which are in no sum.
-fn skipped(sum: &FleetSum) -> Option<Block> {
+/// Counts the slots that are in no sum, and names the members that did not measure them; `None`
+/// where all did.
+fn skipped_fact(sum: &FleetSum) -> Option<Block> {
     let members: Vec<&SumMember> = sum
         .members
         .iter()
@@ -67,9 +71,9 @@ fn skipped(sum: &FleetSum) -> Option<Block> {
     Some(Block::toned_fact(Tone::Note, "skipped", text))
 }
 
-/// Members whose disks counted something else than they asked for. Disks that they share count what
-/// all of them ask for.
-fn accounted(sum: &FleetSum) -> Vec<Block> {
+/// Names the members whose disks moved more or less than they asked for. Empty for shared disks,
+/// which count what all members ask for.
+fn other_traffic_facts(sum: &FleetSum) -> Vec<Block> {
     let mut blocks = Vec::new();
     if sum.storage == SumStorage::Shared {
         return blocks;
@@ -89,13 +93,13 @@ fn accounted(sum: &FleetSum) -> Vec<Block> {
     blocks
 }
 
-fn table(sum: &FleetSum) -> Option<Block> {
+fn sum_table(sum: &FleetSum) -> Option<Block> {
     if sum.workloads.is_empty() {
         return None;
     }
     let mut rows = Vec::new();
     for workload in &sum.workloads {
-        rows.push(TableRow::from(cells(workload)));
+        rows.push(TableRow::from(sum_cells(workload)));
     }
     let columns = vec![
         Column::new("together", Align::Left),
@@ -112,7 +116,7 @@ fn table(sum: &FleetSum) -> Option<Block> {
     Some(Block::Table(Table::new(&title, columns, rows)))
 }
 
-fn cells(workload: &WorkloadSum) -> Vec<String> {
+fn sum_cells(workload: &WorkloadSum) -> Vec<String> {
     let mut cells = vec![
         workload.workload.clone(),
         workload.op.as_str().to_owned(),
@@ -122,22 +126,37 @@ fn cells(workload: &WorkloadSum) -> Vec<String> {
         workload.slots.to_string(),
         format_percent(workload.overlap),
     ];
+    let percentiles = match &workload.latencies {
+        Some(latencies) => latencies.percentiles.as_slice(),
+        None => &[],
+    };
     for percent in PERCENTILES {
-        let points = workload.latencies.iter().flat_map(|all| &all.percentiles);
-        let mut found = points.filter(|point| point.percent >= percent - 1e-9);
-        cells.push(labels::or_unknown(
-            found.next().map(|point| format_latency(point.latency_ns)),
-        ));
+        cells.push(labels::latency(latency_at(percentiles, percent)));
     }
     cells
+}
+
+/// Percentiles that differ by less are the same one: the last bit of a computed one may be wrong.
+const PERCENT_ROUNDING: f64 = 1e-9;
+
+/// The latency, in nanoseconds, at this percentile or the next higher known one; `None` where only
+/// lower ones are known.
+pub(super) fn latency_at(ascending: &[PercentilePoint], percent: f64) -> Option<u64> {
+    for point in ascending {
+        if point.percent >= percent - PERCENT_ROUNDING {
+            return Some(point.latency_ns);
+        }
+    }
+    None
 }
 
 fn estimate_text(estimate: &Estimate) -> String {
     figure_text(estimate.value, estimate.half_width_95, &estimate.unit)
 }
 
-/// How well the clocks are known, and how far slots began apart.
-fn clocks(sum: &FleetSum) -> Vec<Block> {
+/// Says how well the clocks are known, by the member with the worst one, and how far apart slots
+/// began.
+fn clock_facts(sum: &FleetSum) -> Vec<Block> {
     let mut blocks = Vec::new();
     let Some(worst) = sum.members.iter().max_by_key(|member| member.bound_ns) else {
         return blocks;
@@ -165,7 +184,7 @@ fn clocks(sum: &FleetSum) -> Vec<Block> {
     blocks
 }
 
-/// Names in a sentence, the first of many.
+/// Names for a sentence: `db1, db2`, or the first [`NAMES_MAX`] and how many more there are.
 pub(super) fn names_text(names: &[&str]) -> String {
     if names.len() <= NAMES_MAX {
         return list(names);

@@ -1,8 +1,8 @@
-//! What a PostgreSQL server of a run's own did, in words: its INSERTs, what it adds to the disk's
-//! own commits, and the settings that it tried.
+//! The PostgreSQL server that a run started, in words: its INSERTs, what it adds to the disk's own
+//! commits, and the settings that were tried on it.
 
-use super::figures::{self, too_noisy};
-use super::verdict::METHODS;
+use super::figures::{self, noise_warning};
+use super::verdict::DEFAULT_METHOD;
 use crate::labels;
 use diskproof_model::block::{Block, Column, Table, TableRow, Tone};
 use diskproof_model::digits::{figure_text, rounded};
@@ -12,20 +12,23 @@ use diskproof_model::postgres::{
 use diskproof_model::record::Estimate;
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent};
 
-/// Columns of the table.
+/// Columns of the table of INSERTs.
 const COLUMNS: &str = "load | per s | ± 95 % | p50 | p99 | max | disk alone | per sync";
-/// Rates that are known worse explain nothing.
+/// Rates with a wider relative half-width are not explained. With a larger value, the sentences
+/// would split times whose differences are mostly chance.
 const WIDTH_MAX: f64 = 0.25;
-/// CPU time varies so much with what else the processor does.
+/// CPU times print with the digits of this relative half-width: they vary with the other load of
+/// the processor.
 const CPU_WIDTH: f64 = 0.1;
-/// The number of INSERTs that share a sync prints with about this precision.
+/// The number of INSERTs that share a sync prints with the digits of this relative half-width.
 const PER_SYNC_WIDTH: f64 = 0.02;
-/// Two parts that explain less or more than this do not explain the whole.
+/// The disk's part and the server's part explain the time of an INSERT if their sum is within this
+/// range of it. Outside of it, the sentence says that the figures do not match.
 const EXPLAINED: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
-/// The tables of the INSERTs and of the settings that were tried, and what they mean.
+/// Describes the INSERTs and the settings that were tried.
 pub(crate) fn blocks(postgres: &PostgresRecord) -> Vec<Block> {
-    let mut blocks = vec![title(postgres)];
+    let mut blocks = vec![title_block(postgres)];
     if postgres.loads.is_empty() {
         blocks.push(Block::text(Tone::Error, "nothing was measured"));
     } else {
@@ -34,31 +37,31 @@ pub(crate) fn blocks(postgres: &PostgresRecord) -> Vec<Block> {
         blocks.extend(explanations(postgres));
         blocks.push(Block::text(Tone::Dim, LEGEND));
     }
-    blocks.extend(trials(&postgres.trials));
+    blocks.extend(trial_blocks(&postgres.trials));
     blocks
 }
 
-/// The same on a short page: all loads of the default method, of the others those with the most
-/// sessions.
-pub(crate) fn digest(postgres: &PostgresRecord) -> Vec<Block> {
+/// Describes the same on a short page: all loads of the default method, of the others those with
+/// the most sessions.
+pub(crate) fn short_blocks(postgres: &PostgresRecord) -> Vec<Block> {
     if postgres.loads.is_empty() {
         return blocks(postgres);
     }
-    let mut blocks = vec![title(postgres)];
+    let mut blocks = vec![title_block(postgres)];
     let rates = postgres.loads.iter().map(|load| &load.figures.iops);
-    match too_noisy(rates, "INSERTs") {
+    match noise_warning(rates, "INSERTs") {
         Some(noise) => blocks.push(noise),
         None => {
-            blocks.extend(first_rows(&postgres.loads));
+            blocks.extend(loads_of_short_page(&postgres.loads));
             blocks.extend(explanations(postgres).into_iter().take(1));
         }
     }
-    blocks.extend(trials(&postgres.trials));
+    blocks.extend(trial_blocks(&postgres.trials));
     blocks
 }
 
-/// The rows that a short page shows, and how many others there are.
-fn first_rows(loads: &[LoadRow]) -> Vec<Block> {
+/// The table of INSERTs with the rows that a short page shows, and a line that counts the others.
+fn loads_of_short_page(loads: &[LoadRow]) -> Vec<Block> {
     let most_clients = loads.iter().map(|load| load.data.load.clients).max();
     let mut rows = Vec::new();
     let mut other_rows = Vec::new();
@@ -74,22 +77,22 @@ fn first_rows(loads: &[LoadRow]) -> Vec<Block> {
     let rows_max = rows.len();
     rows.extend(other_rows);
     let columns = Column::numbers(COLUMNS.split(" | "));
-    figures::digest(Table::new("INSERTs", columns, rows), rows_max)
+    figures::first_rows_blocks(Table::new("INSERTs", columns, rows), rows_max)
 }
 
 /// Whether a load commits by PostgreSQL's default method, and is not pgbench's.
 fn is_default_method(load: &LoadRow) -> bool {
-    load.data.load.wal_sync_method == METHODS[0] && !load.data.load.pgbench
+    load.data.load.wal_sync_method == DEFAULT_METHOD && !load.data.load.pgbench
 }
 
-fn title(postgres: &PostgresRecord) -> Block {
+fn title_block(postgres: &PostgresRecord) -> Block {
     let version = &postgres.version;
     Block::Heading(format!(
         "PostgreSQL {version}: INSERTs of single rows, each committed"
     ))
 }
 
-/// This legend explains the columns.
+/// Explains the columns of the table of INSERTs.
 const LEGEND: &str = "c4: 4 sessions. async: synchronous_commit off, so a crash may \
                                  lose the last commits. disk alone: commits per second in this run \
                                  without a server. per sync: INSERTs that share a sync of the WAL \
@@ -117,8 +120,8 @@ fn per_sync_text(commits: f64) -> String {
     rounded(commits, Some(commits * PER_SYNC_WIDTH))
 }
 
-/// Explains what the server adds to the disk: a sentence for one session, and one for the most,
-/// both of the default method.
+/// Explains what the server adds to the disk by the default method: a sentence for one session, and
+/// one for the most sessions that share syncs.
 fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
     let loads: Vec<&LoadRow> = postgres
         .loads
@@ -128,7 +131,7 @@ fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
     let mut texts = Vec::new();
     let alone = loads.iter().find(|load| load.figures.parts.is_some());
     if let Some(alone) = alone {
-        texts.extend(alone_text(alone));
+        texts.extend(single_session_text(alone));
     }
     let most_shared = loads
         .iter()
@@ -137,9 +140,9 @@ fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
     if let Some(load) = most_shared
         && let Some(per_sync) = load.figures.commits_per_sync
     {
-        let mut text = shared_text(load, per_sync);
+        let mut text = shared_syncs_text(load, per_sync);
         if let Some(alone) = alone {
-            text.push_str(&disk_text(alone));
+            text.push_str(&own_commits_text(alone));
         }
         texts.push(text);
     }
@@ -156,12 +159,12 @@ fn shares_syncs(load: &LoadRow) -> bool {
         && relative_width(&load.figures.iops) <= WIDTH_MAX
 }
 
-/// Returns the relative half-width of a rate; one without an interval is not known at all.
+/// The relative half-width of a rate; 1 for a rate without an interval, which is not known at all.
 fn relative_width(rate: &Estimate) -> f64 {
     rate.relative_half_width().unwrap_or(1.0)
 }
 
-fn shared_text(load: &LoadRow, per_sync: f64) -> String {
+fn shared_syncs_text(load: &LoadRow, per_sync: f64) -> String {
     let iops = &load.figures.iops;
     let syncs = figure_text(iops.value / per_sync, iops.half_width_95, "1/s");
     format!(
@@ -172,8 +175,9 @@ fn shared_text(load: &LoadRow, per_sync: f64) -> String {
     )
 }
 
-/// The commits of one session without a server; empty where they were not measured.
-fn disk_text(alone: &LoadRow) -> String {
+/// Says how fast one session commits without a server, as a further sentence. Empty where that was
+/// not measured.
+fn own_commits_text(alone: &LoadRow) -> String {
     let Some(own) = &alone.figures.own else {
         return String::new();
     };
@@ -184,8 +188,9 @@ fn disk_text(alone: &LoadRow) -> String {
     )
 }
 
-/// Says how long an INSERT of one session takes, and which part of it is the disk's.
-fn alone_text(load: &LoadRow) -> Option<String> {
+/// Says how long an INSERT of one session takes, and which part of it is the disk's. `None` where
+/// the parts were not measured.
+fn single_session_text(load: &LoadRow) -> Option<String> {
     let parts = load.figures.parts.as_ref()?;
     let own = load.figures.own.as_ref()?;
     let width = relative_width(&load.figures.iops).max(relative_width(&own.iops));
@@ -239,24 +244,24 @@ pub(crate) fn plan_text(plan: &PostgresPlan) -> String {
     )
 }
 
-/// This legend explains the columns of tried settings.
+/// Explains the columns of the table of settings.
 const TRIALS_LEGEND: &str = "gain: rate with the tried value over rate with the default, and \
                                  its 95 % interval. Default and tried value alternate in random \
                                  order. Scans read a table larger than the server's cache, without \
                                  the page cache, and the disk's counters confirm their reads.";
 
-/// The table of settings under its title; nothing where nothing was tried.
-fn trials(trials: &[TrialRow]) -> Vec<Block> {
+/// The settings that were tried, with the legend; empty where none was.
+fn trial_blocks(trials: &[TrialRow]) -> Vec<Block> {
     if trials.is_empty() {
         return Vec::new();
     }
-    let mut blocks = tried_settings(trials);
+    let mut blocks = tried_settings_blocks(trials);
     blocks.push(Block::text(Tone::Dim, TRIALS_LEGEND));
     blocks
 }
 
-/// The table alone; nothing where nothing was tried.
-pub(crate) fn tried_settings(trials: &[TrialRow]) -> Vec<Block> {
+/// The settings that were tried, as a table under its heading; empty where none was.
+pub(crate) fn tried_settings_blocks(trials: &[TrialRow]) -> Vec<Block> {
     if trials.is_empty() {
         return Vec::new();
     }
@@ -284,7 +289,7 @@ fn trial_row(row: &TrialRow) -> TableRow {
         trial.default.clone(),
         labels::or_unknown(trial.candidate.clone()),
         labels::or_unknown(gain.map(gain_text)),
-        labels::or_unknown(gain.map(gain_interval)),
+        labels::or_unknown(gain.map(gain_interval_text)),
         outcome.to_owned(),
     ])
 }
@@ -294,7 +299,7 @@ fn gain_text(gain: &TrialGain) -> String {
     format!("{}×", rounded(gain.value, Some(half_width)))
 }
 
-fn gain_interval(gain: &TrialGain) -> String {
+fn gain_interval_text(gain: &TrialGain) -> String {
     format!("{:.2}–{:.2}", gain.low_95, gain.high_95)
 }
 

@@ -1,6 +1,6 @@
-//! The cost of each layer in words, for every page.
+//! The cost of each layer of a stack in words: a table for each workload, and what it means.
 
-use crate::describe::figures::{conditions, shown_ops};
+use crate::describe::figures::{conditions_text, shown_ops};
 use crate::labels;
 use crate::text::{distinct, glue, grouped, joined, list};
 use diskproof_model::block::{Block, Tone};
@@ -16,10 +16,10 @@ use diskproof_model::units::format_bytes;
 /// Columns of the tables.
 const COLUMNS: &str = "layer | rate | p50 | p99 | own time | rate change | share";
 
-/// A difference that the run cannot tell at all.
+/// In place of a difference whose interval includes everything.
 const UNCLEAR: &str = "unclear";
 
-/// This legend explains the columns.
+/// Explains the columns.
 const LEGEND: &str = "own time: median latency of the layer minus that of the layer \
                                  below; for the bottom layer, its whole latency. rate change: rate \
                                  compared with the layer below. share: own time in the latency of \
@@ -27,15 +27,16 @@ const LEGEND: &str = "own time: median latency of the layer minus that of the la
                                  slices. \"none\": no difference larger than that; \"unclear\": \
                                  measure longer (--time).";
 
-/// A table per workload, the highest layer first, and what it means.
+/// Describes the layers: a table for each workload, the highest layer first, and below them what
+/// the tables mean.
 pub(crate) fn blocks(record: &Record, layers: &LayersRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     for workload in record.plan.workloads() {
-        blocks.push(Block::Heading(heading(record, workload)));
+        blocks.push(Block::Heading(workload_heading(record, workload)));
         let mut rows = Vec::new();
         for cost in &layers.costs {
             if cost.workload == workload.name {
-                rows.push(row(record, cost));
+                rows.push(cost_row(record, cost));
             }
         }
         if rows.is_empty() {
@@ -46,20 +47,20 @@ pub(crate) fn blocks(record: &Record, layers: &LayersRecord) -> Vec<Block> {
         }
     }
     if let Some(plan) = record.plan.layers() {
-        blocks.extend(Block::facts(facts(record, plan, layers)));
+        blocks.extend(Block::facts(layer_facts(record, plan, layers)));
     }
     blocks
 }
 
-/// The workload as it ran on the highest layer.
-fn heading(record: &Record, workload: &Workload) -> String {
-    match measurement(record, 0, &workload.name) {
-        Some(row) => format!("{}: {}", workload.name, conditions(row)),
+/// Names a workload, with its conditions on the highest layer.
+fn workload_heading(record: &Record, workload: &Workload) -> String {
+    match layer_measurement(record, 0, &workload.name) {
+        Some(row) => format!("{}: {}", workload.name, conditions_text(row)),
         None => workload.name.clone(),
     }
 }
 
-fn measurement<'r>(record: &'r Record, target: usize, workload: &str) -> Option<&'r Row> {
+fn layer_measurement<'r>(record: &'r Record, target: usize, workload: &str) -> Option<&'r Row> {
     record
         .measurements
         .iter()
@@ -87,10 +88,11 @@ fn planned_layers(record: &Record) -> &[PlannedLayer] {
     }
 }
 
-fn row(record: &Record, cost: &LayerCost) -> Vec<String> {
+/// The cells of [`COLUMNS`].
+fn cost_row(record: &Record, cost: &LayerCost) -> Vec<String> {
     let mut rate = labels::UNKNOWN.to_owned();
     let (mut p50, mut p99) = (None, None);
-    if let Some(row) = measurement(record, cost.target, &cost.workload)
+    if let Some(row) = layer_measurement(record, cost.target, &cost.workload)
         && let Some((_, op)) = shown_ops(row).into_iter().next()
     {
         rate = op.figures.iops.value_text();
@@ -102,56 +104,65 @@ fn row(record: &Record, cost: &LayerCost) -> Vec<String> {
         rate,
         labels::latency(p50),
         labels::latency(p99),
-        own_time(cost),
-        rate_change(cost),
-        share(cost),
+        own_time_text(cost),
+        rate_change_text(cost),
+        share_text(cost),
     ]
 }
 
-fn own_time(cost: &LayerCost) -> String {
+/// `12.1 µs ±0.4 µs`, or `none ±0.5 µs` where the difference is noise: then it is not larger than
+/// that.
+fn own_time_text(cost: &LayerCost) -> String {
     let own_time = &cost.own_time;
     match (cost.meaning, own_time.bound()) {
         (CostMeaning::Unknown, _) => labels::UNKNOWN.to_owned(),
         // Wider than the whole latency: nothing is known.
         (CostMeaning::Noise, _) if cost.share.bound() >= Some(1.0) => UNCLEAR.to_owned(),
-        (CostMeaning::Noise, Some(bound)) => format!("none ±{}", time(bound, None)),
+        (CostMeaning::Noise, Some(bound)) => format!("none ±{}", time_text(bound, None)),
         _ => {
-            let text = time(own_time.difference, own_time.half_width_95);
+            let text = time_text(own_time.difference, own_time.half_width_95);
             match own_time.half_width_95 {
-                Some(half) => format!("{text} ±{}", time(half, None)),
+                Some(half) => format!("{text} ±{}", time_text(half, None)),
                 None => text,
             }
         }
     }
 }
 
-fn time(ns: f64, half_width: Option<f64>) -> String {
+fn time_text(ns: f64, half_width: Option<f64>) -> String {
     figure_text(ns, half_width, "ns").replace('-', "−")
 }
 
-fn rate_change(cost: &LayerCost) -> String {
+/// `−12 % ±3`, or `none ±4 %` where the interval includes no change.
+fn rate_change_text(cost: &LayerCost) -> String {
     let Some(change) = &cost.rate_change else {
         return labels::UNKNOWN.to_owned();
     };
     match change.half_width_95 {
         Some(half) if change.difference.abs() <= half && half >= 1.0 => UNCLEAR.to_owned(),
         Some(half) if change.difference.abs() <= half => {
-            format!("none ±{} %", percent(change.difference.abs() + half, None))
+            format!(
+                "none ±{} %",
+                percent_number(change.difference.abs() + half, None)
+            )
         }
         Some(half) => {
             let sign = if change.difference > 0.0 { "+" } else { "" };
-            let value = percent(change.difference, Some(half));
-            format!("{sign}{value} % ±{}", percent(half, None))
+            let value = percent_number(change.difference, Some(half));
+            format!("{sign}{value} % ±{}", percent_number(half, None))
         }
-        None => format!("{} %", percent(change.difference, None)),
+        None => format!("{} %", percent_number(change.difference, None)),
     }
 }
 
-fn percent(share: f64, half_width: Option<f64>) -> String {
+/// A share in percent without the sign, with the digits of its half-width.
+fn percent_number(share: f64, half_width: Option<f64>) -> String {
     rounded(share * 100.0, half_width.map(|half| half * 100.0)).replace('-', "−")
 }
 
-fn share(cost: &LayerCost) -> String {
+/// The own time as a share of the latency of the top layer; unknown where it is noise, and where
+/// the shares are no parts of a whole.
+fn share_text(cost: &LayerCost) -> String {
     match cost.meaning {
         CostMeaning::Noise | CostMeaning::Unknown | CostMeaning::OtherBlocks => {
             labels::UNKNOWN.to_owned()
@@ -165,13 +176,17 @@ fn share(cost: &LayerCost) -> String {
             if share + slack < 0.0 || share - slack > 1.0 {
                 return labels::UNKNOWN.to_owned();
             }
-            format!("{} %", percent(share.clamp(0.0, 1.0), half))
+            format!("{} %", percent_number(share.clamp(0.0, 1.0), half))
         }
     }
 }
 
 /// Label and text of each fact below the tables.
-fn facts(record: &Record, plan: &LayersPlan, layers: &LayersRecord) -> Vec<(&'static str, String)> {
+fn layer_facts(
+    record: &Record,
+    plan: &LayersPlan,
+    layers: &LayersRecord,
+) -> Vec<(&'static str, String)> {
     let mut facts = vec![("columns", LEGEND.to_owned())];
     if let Some(text) = same_blocks_text(record, layers) {
         facts.push(("blocks", text));
@@ -182,11 +197,11 @@ fn facts(record: &Record, plan: &LayersPlan, layers: &LayersRecord) -> Vec<(&'st
     if let Some(text) = cached_text(record, layers) {
         facts.push(("faster", text));
     }
-    facts.extend(unread(plan));
+    facts.extend(unread_facts(plan));
     facts
 }
 
-/// Which blocks were compared.
+/// Says which layers read the same blocks. `None` where none did.
 fn same_blocks_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     let top = layers.places.first()?;
     let mut names = Vec::new();
@@ -212,7 +227,8 @@ fn same_blocks_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     ))
 }
 
-/// Layers that were read elsewhere, or whose difference is that between one device and several.
+/// Names the layers whose difference may not be a cost: those that were read at other blocks, and
+/// single devices out of several. `None` without any.
 fn caution_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     let mut elsewhere = Vec::new();
     for place in &layers.places {
@@ -240,7 +256,7 @@ fn caution_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     joined(texts, "; ")
 }
 
-/// Layers that are faster than the one below: a cache answers.
+/// Names the layers that are faster than the one below, with the likely reason. `None` without any.
 fn cached_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     let mut names = Vec::new();
     for cost in &layers.costs {
@@ -270,8 +286,8 @@ fn reads_through_page_cache(record: &Record) -> bool {
         .any(|layer| layer.backing_direct == Some(false))
 }
 
-/// Layers that were not measured, each with the reason and the command.
-pub(crate) fn unread(plan: &LayersPlan) -> Vec<(&'static str, String)> {
+/// A fact for each layer that was not measured, with the reason and the command that permits it.
+pub(crate) fn unread_facts(plan: &LayersPlan) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     for layer in &plan.layers {
         let Some(skipped) = &layer.skipped else {

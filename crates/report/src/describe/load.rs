@@ -1,36 +1,35 @@
-//! The search for the highest rate in words: the answer with its evidence, and every rate that was
-//! offered.
+//! The search for the highest rate that keeps a promise, in words: the answer with its evidence,
+//! and every rate that was offered.
 
+use crate::labels;
 use diskproof_model::block::Block;
 use diskproof_model::digits::{figure_text, rounded, to_a_percent};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Decide;
 use diskproof_model::rate::{
-    BreakLimit, LoadControl, LoadFigures, LoadOutcome, LoadRecord, RateCellKind, RatePlan,
-    RateTrial,
+    BreakLimit, LoadControl, LoadFigures, LoadRecord, RateCellKind, RatePlan, RateTrial,
 };
-use diskproof_model::rays::{RayBoundary, RayFigures, RaysRecord};
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::units::{counted, format_duration, format_latency, format_percent};
 
 /// Stands for a figure that an unfinished search does not have.
-const NOT_MEASURED: &str = "not measured";
+pub(super) const NOT_MEASURED: &str = "not measured";
 
-/// The answer, the latencies of its parts, and the curve.
+/// Describes the answer, the latencies at that rate, and every rate that was offered.
 pub(crate) fn blocks(record: &Record, load: &LoadRecord) -> Vec<Block> {
-    let Some(plan) = planned(record) else {
+    let Some(plan) = rate_plan(record) else {
         return Vec::new();
     };
     let mut blocks = vec![Block::Heading(promise_title(plan))];
     blocks.extend(Block::facts(answer_facts(load, plan)));
-    blocks.extend(parts_table(record));
+    blocks.extend(latencies_table(record));
     let title = "Rates that were offered".to_owned();
     blocks.push(trials_table(title, &load.data.trials));
     blocks
 }
 
-fn promise_title(plan: &RatePlan) -> String {
+pub(super) fn promise_title(plan: &RatePlan) -> String {
     format!(
         "promise: {} % within {}",
         plan.percent,
@@ -38,100 +37,7 @@ fn promise_title(plan: &RatePlan) -> String {
     )
 }
 
-/// The boundary, and what each share of reads gave.
-pub(crate) fn ray_blocks(record: &Record, rays: &RaysRecord) -> Vec<Block> {
-    let Some(plan) = planned(record) else {
-        return Vec::new();
-    };
-    let mut blocks = vec![Block::Heading(promise_title(plan))];
-    if let Some(boundary) = &rays.figures.boundary {
-        blocks.extend(Block::facts(boundary_facts(boundary)));
-    }
-    blocks.push(rays_table(&rays.figures.rays));
-    for (number, ray) in rays.figures.rays.iter().enumerate() {
-        if let Some(data) = rays.data.rays.get(number) {
-            let title = format!("Rates that were offered at {}", mix_text(ray));
-            blocks.push(trials_table(title, &data.trials));
-        }
-    }
-    blocks
-}
-
-fn boundary_facts(boundary: &RayBoundary) -> Vec<(&'static str, Option<String>)> {
-    let bend = match boundary.bend {
-        Some(bend) => format!(
-            "no straight line: at {} reads, the rate is {} of that of the line",
-            format_percent(bend.read_share),
-            format_percent(1.0 + bend.deviation)
-        ),
-        None => "a straight line within the errors of its rays".to_owned(),
-    };
-    vec![
-        ("reads alone", Some(boundary.reads.value_text())),
-        ("writes alone", Some(boundary.writes.value_text())),
-        ("a write costs", Some(write_cost_text(boundary))),
-        ("boundary", Some(bend)),
-    ]
-}
-
-fn write_cost_text(boundary: &RayBoundary) -> String {
-    let cost = &boundary.write_cost;
-    let half_width = cost.half_width_95.unwrap_or_default();
-    format!(
-        "{} reads, from {} to {} with 95 %",
-        to_a_percent(cost.value),
-        to_a_percent((cost.value - half_width).max(0.0)),
-        to_a_percent(cost.value + half_width)
-    )
-}
-
-fn rays_table(rays: &[RayFigures]) -> Block {
-    let columns = [
-        "reads",
-        "rate",
-        "95 %",
-        "saturated",
-        "control",
-        "limited by",
-    ];
-    let mut rows = Vec::new();
-    for ray in rays {
-        let load = &ray.load;
-        let (rate, interval) = match load.outcome {
-            LoadOutcome::Sustained => (
-                to_a_percent(load.rate),
-                format!("{} to {}", to_a_percent(load.low), to_a_percent(load.high)),
-            ),
-            LoadOutcome::AtLeast => (
-                format!("at least {}", to_a_percent(load.low)),
-                "no upper end".to_owned(),
-            ),
-            other => ("undecided".to_owned(), other.as_str().to_owned()),
-        };
-        let control = match load.control {
-            Some(control) => to_a_percent(control.rate),
-            None => "–".to_owned(),
-        };
-        rows.push(vec![
-            format_percent(ray.read_share),
-            rate,
-            interval,
-            match load.served_when_saturated() {
-                Some(served) => to_a_percent(served),
-                None => NOT_MEASURED.to_owned(),
-            },
-            control,
-            load.cause.limit.as_str().to_owned(),
-        ]);
-    }
-    Block::table("Highest rates by the share of reads", columns, rows)
-}
-
-fn mix_text(ray: &RayFigures) -> String {
-    format!("{} reads", format_percent(ray.read_share))
-}
-
-fn planned(record: &Record) -> Option<&RatePlan> {
+pub(super) fn rate_plan(record: &Record) -> Option<&RatePlan> {
     match &record.plan.workload_task()?.decide {
         Decide::Rate(plan) => Some(plan),
         _ => None,
@@ -168,7 +74,8 @@ fn rate_text(figures: &LoadFigures) -> String {
     )
 }
 
-/// What became of the lower end: `4150/s for 1 min: 0.62 % late, in 4 of 38 parts of its time`.
+/// Says how the rate at the lower end of the interval was kept: `4150/s for 1 min: 0.62 % late, in
+/// 4 of 38 parts of its time`.
 fn held_text(trial: &RateTrial) -> String {
     let late_batches = trial.batches.iter().filter(|batch| batch.late > 0).count();
     let over = if trial.is_over {
@@ -246,7 +153,8 @@ fn fell_text(figures: &LoadFigures) -> Option<String> {
     }
 }
 
-/// How much of a credit would not have shown.
+/// Says how large a credit of the volume may be that this search could not notice. `None` where the
+/// answer is no promise.
 fn credit_text(figures: &LoadFigures, plan: &RatePlan) -> Option<String> {
     if !figures.outcome.is_promise() {
         return None;
@@ -260,15 +168,16 @@ fn credit_text(figures: &LoadFigures, plan: &RatePlan) -> Option<String> {
     ))
 }
 
-/// The latencies of what was held, and of the control: of all and of their parts.
-fn parts_table(record: &Record) -> Option<Block> {
+/// The latencies at the rate that was held and at that of the control, by operation. `None` where
+/// neither was measured.
+fn latencies_table(record: &Record) -> Option<Block> {
     let template = record.plan.workloads().first()?;
     let mut rows = Vec::new();
-    for kind in [RateCellKind::Hold, RateCellKind::Control] {
-        let name = kind.row_name(&template.name);
+    for rate_kind in [RateCellKind::Hold, RateCellKind::Control] {
+        let name = rate_kind.row_name(&template.name);
         for row in &record.measurements {
             if row.data.workload.name == name {
-                rows.extend(part_rows(kind, row));
+                rows.extend(latency_rows(rate_kind, row));
             }
         }
     }
@@ -279,7 +188,7 @@ fn parts_table(record: &Record) -> Option<Block> {
     Some(Block::table("Latencies", columns, rows))
 }
 
-fn part_rows(cell: RateCellKind, row: &Row) -> Vec<Vec<String>> {
+fn latency_rows(rate_kind: RateCellKind, row: &Row) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for kind in OpKind::ALL {
         let Some(op) = row.op(kind) else {
@@ -292,26 +201,19 @@ fn part_rows(cell: RateCellKind, row: &Row) -> Vec<Vec<String>> {
             _ => &op.figures.latency,
         };
         rows.push(vec![
-            cell.as_str().to_owned(),
+            rate_kind.as_str().to_owned(),
             kind.plural().to_owned(),
             op.figures.iops.value_text(),
-            known_latency(latency.p50),
-            known_latency(latency.p99),
-            known_latency(latency.p99_9),
+            labels::latency(latency.p50),
+            labels::latency(latency.p99),
+            labels::latency(latency.p99_9),
             format_latency(latency.max),
         ]);
     }
     rows
 }
 
-fn known_latency(ns: Option<u64>) -> String {
-    match ns {
-        Some(ns) => format_latency(ns),
-        None => "–".to_owned(),
-    }
-}
-
-fn trials_table(title: String, trials: &[RateTrial]) -> Block {
+pub(super) fn trials_table(title: String, trials: &[RateTrial]) -> Block {
     let columns = ["offered", "for", "served", "late", "time", "remark"];
     let mut rows = Vec::new();
     for trial in trials {
@@ -328,7 +230,7 @@ fn trials_table(title: String, trials: &[RateTrial]) -> Block {
     Block::table(&title, columns, rows)
 }
 
-/// What the search does, for the plan.
+/// Describes the search for the page of a plan; `searches` counts the mixes that it searches.
 pub(crate) fn planned_text(plan: &RatePlan, searches: usize) -> String {
     let rates = match searches {
         1 => "the highest rate".to_owned(),
@@ -345,11 +247,12 @@ pub(crate) fn planned_text(plan: &RatePlan, searches: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use diskproof_model::rate::BreakCause;
+    use diskproof_model::rate::{BreakCause, LoadOutcome};
 
-    fn unfinished() -> LoadFigures {
+    /// The figures of a search that ended before it came near the limit.
+    pub(in crate::describe) fn unfinished() -> LoadFigures {
         LoadFigures {
             outcome: LoadOutcome::Unfinished,
             low: 0.0,
@@ -373,21 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn rays_that_were_not_searched_have_no_rates_of_zero() {
-        let ray = RayFigures {
-            read_share: 0.5,
-            load: unfinished(),
-        };
-        let Block::Table(table) = rays_table(&[ray]) else {
-            panic!("no table");
-        };
-        let texts: Vec<&str> = table.rows[0]
-            .cells
-            .iter()
-            .map(|cell| cell.text.as_str())
-            .collect();
-        assert!(texts.contains(&NOT_MEASURED), "{texts:?}");
-        assert!(!texts.contains(&"0"), "{texts:?}");
+    fn search_that_ended_early_has_no_rate() {
         assert!(rate_text(&unfinished()).starts_with(NOT_MEASURED));
     }
 

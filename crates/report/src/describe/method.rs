@@ -12,7 +12,7 @@ use diskproof_model::units::format_duration;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// States how the run was measured, and how its figures can be reproduced.
+/// Describes how the run was measured, and how its figures can be reproduced.
 pub(crate) fn blocks(record: &Record) -> Vec<Block> {
     let clock = &record.clock;
     let program = format!("{} {}", record.tool.name, record.tool.version);
@@ -35,7 +35,7 @@ pub(crate) fn blocks(record: &Record) -> Vec<Block> {
         Block::fact("run", &record.run_id),
         Block::fact("started", &record.started),
         Block::fact("clock", readings),
-        own_command(record),
+        own_command_block(record),
     ];
     if !record.measurements.is_empty() {
         let title = "how each figure was measured";
@@ -48,11 +48,11 @@ pub(crate) fn blocks(record: &Record) -> Vec<Block> {
         blocks.push(Block::words(title, COLUMNS.split(" | "), rows));
     }
     let title = "commands of other tools that reproduce the figures";
-    blocks.extend(Block::headed(title, figure_commands(record)));
+    blocks.extend(Block::headed(title, figure_command_blocks(record)));
     blocks
 }
 
-fn own_command(record: &Record) -> Block {
+fn own_command_block(record: &Record) -> Block {
     let words: Vec<String> = record
         .plan
         .origin
@@ -60,10 +60,10 @@ fn own_command(record: &Record) -> Block {
         .iter()
         .map(|word| quoted(word))
         .collect();
-    command("The command of this run".to_owned(), &words.join(" "))
+    command_block("The command of this run".to_owned(), &words.join(" "))
 }
 
-/// Columns of the conditions, of which each workload and target has a row.
+/// Columns of the table of conditions, which has a row for each workload and target.
 const COLUMNS: &str = "workload | target | operations | block, depth | span | page cache | at the \
                        same time | engine | measured for | proof";
 
@@ -147,31 +147,31 @@ fn counters_text(device: &DeviceUse) -> String {
     }
 }
 
-/// The commands, each with what it reproduces.
-pub(crate) fn commands(record: &Record) -> Vec<Block> {
-    let mut blocks = figure_commands(record);
+/// The commands that reproduce figures and findings, each with what it reproduces.
+pub(crate) fn command_blocks(record: &Record) -> Vec<Block> {
+    let mut blocks = figure_command_blocks(record);
     for finding in &record.findings {
         if let Some(text) = &finding.reproduce {
-            blocks.push(command(format!("finding {}", finding.code), text));
+            blocks.push(command_block(format!("finding {}", finding.code), text));
         }
     }
     blocks
 }
 
-fn command(what: String, text: &str) -> Block {
+fn command_block(what: String, text: &str) -> Block {
     Block::Command {
         what,
         text: text.to_owned(),
     }
 }
 
-/// The commands that reproduce figures.
-fn figure_commands(record: &Record) -> Vec<Block> {
+/// The commands that reproduce figures. Workloads that ran together share one.
+fn figure_command_blocks(record: &Record) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (index, measurement) in record.measurements.iter().enumerate() {
         let earlier = &record.measurements[..index];
         let text = &measurement.figures.reproduce;
-        if text.is_empty() || has_companion(earlier, measurement) {
+        if text.is_empty() || is_printed_with_companion(earlier, measurement) {
             continue;
         }
         let mut names = vec![&measurement.data.workload.name];
@@ -183,19 +183,20 @@ fn figure_commands(record: &Record) -> Vec<Block> {
             }
             _ => workloads,
         };
-        blocks.push(command(what, text));
+        blocks.push(command_block(what, text));
     }
     if let Some(surface) = record.surface()
         && !surface.figures.reproduce.is_empty()
     {
         let text = &surface.figures.reproduce;
-        blocks.push(command("curve".to_owned(), text));
+        blocks.push(command_block("curve".to_owned(), text));
     }
     blocks
 }
 
-/// Workloads that ran together have one command, printed with the first of them.
-fn has_companion(earlier: &[Row], measurement: &Row) -> bool {
+/// Whether the command of a measurement was printed with an earlier one: workloads that ran
+/// together have one command.
+fn is_printed_with_companion(earlier: &[Row], measurement: &Row) -> bool {
     earlier.iter().any(|other| {
         other.data.target == measurement.data.target
             && measurement
@@ -205,7 +206,7 @@ fn has_companion(earlier: &[Row], measurement: &Row) -> bool {
     })
 }
 
-/// Returns the use of the disks by everything that was measured on a target.
+/// How the disks were used by each measurement of a target, and by its survey.
 fn device_uses(record: &Record, target: usize) -> Vec<&DeviceUse> {
     let mut uses = Vec::new();
     for measurement in &record.measurements {
@@ -247,19 +248,19 @@ fn confirmed_text(record: &Record, target: usize) -> Option<String> {
     for device in device_uses(record, target) {
         disks.extend(device.disks.iter().map(String::as_str));
     }
-    disks.extend(trimmed_device(record, target));
+    disks.extend(trim_counting_device(record, target));
     let names = Vec::from_iter(disks).join(", ");
-    let bytes = if high >= MANY {
+    let bytes = if high >= MULTIPLE_FROM {
         format!("show up to {high:.0} times the bytes")
     } else {
         format!("confirm {} of the bytes", range_text(low, high))
     };
-    let why = why_apart(low, high);
+    let why = difference_text(low, high);
     Some(format!("the kernel's counters of {names} {bytes}{why}"))
 }
 
-/// The device whose counters confirm trims.
-fn trimmed_device(record: &Record, target: usize) -> Option<&str> {
+/// The device whose counters confirm the trims of a target; `None` where none was confirmed.
+fn trim_counting_device(record: &Record, target: usize) -> Option<&str> {
     let is_counted = record.measurements.iter().any(|measurement| {
         measurement.data.target == target
             && measurement.data.asked.trim_bytes > 0
@@ -272,15 +273,18 @@ fn trimmed_device(record: &Record, target: usize) -> Option<&str> {
     Some(&layer.name)
 }
 
-/// From these shares on the difference deserves a clause.
-const LESS: f64 = 0.9;
-const MORE: f64 = 1.1;
-/// From here on a percentage is no help.
-const MANY: f64 = 10.0;
+/// If the counters confirm a smaller share of the bytes, the text says why. With a
+/// value nearer to 1, it would explain the usual few percent of every run.
+const LOW_SHARE: f64 = 0.9;
+/// If the counters show a larger share of the bytes, the text says why.
+const HIGH_SHARE: f64 = 1.1;
+/// From this share on, the text states a multiple: `1000 %` is hard to read.
+const MULTIPLE_FROM: f64 = 10.0;
 
-/// Explains why the counters differ from what was measured, as the end of a sentence.
-fn why_apart(low: f64, high: f64) -> &'static str {
-    let (is_less, is_more) = (low < LESS, high > MORE);
+/// Explains why the counters differ from what was measured, as the end of a sentence. Empty where
+/// they agree.
+fn difference_text(low: f64, high: f64) -> &'static str {
+    let (is_less, is_more) = (low < LOW_SHARE, high > HIGH_SHARE);
     if is_less && is_more {
         "; less if a cache answered, more if the filesystem's journal or other programs also wrote"
     } else if is_less {
@@ -307,7 +311,8 @@ fn share_text(share: f64) -> String {
     glue(&format!("{:.1} %", share * 100.0))
 }
 
-/// The engines of a target: the most used one, then each other one with its workloads.
+/// Names the engines of a target: the most used one, then each other one with its workloads. `None`
+/// where no workload was measured on it.
 pub(crate) fn engines_text(record: &Record, target: usize) -> Option<String> {
     let mut uses = Vec::new();
     for measurement in &record.measurements {

@@ -1,24 +1,34 @@
-//! Parts of a record in words and as blocks: what every page says. Here the page of a run: its
-//! sections in order. The only place that decides what a page contains; a renderer decides how it
-//! looks.
+//! The content of every page, as blocks; a renderer decides how they look. This file puts the page
+//! of a run together: its sections and their order. Each file below describes one part.
+//!
+//! The last word of a function's name says what it returns: `_text` a part of a sentence, `_fact` a
+//! text with its label, `_row` the cells of a table's row, `_table`, `_blocks` and `_sections` what
+//! a page consists of.
 
 pub(crate) mod accept;
 pub(crate) mod changes;
 pub(crate) mod comparison;
+pub(crate) mod expectations;
 pub(crate) mod figures;
 pub(crate) mod files;
 pub(crate) mod findings;
 pub(crate) mod fleet;
+mod fleet_acceptance;
+mod fleet_commands;
 pub(crate) mod fleet_sum;
 pub(crate) mod inserts;
 pub(crate) mod layers;
+mod likeness;
 pub(crate) mod load;
 pub(crate) mod method;
 pub(crate) mod observed;
 pub(crate) mod ping;
 pub(crate) mod plan;
+pub(crate) mod ratio;
+mod rays;
 pub(crate) mod remarks;
 pub(crate) mod run;
+pub(crate) mod saved_runs;
 pub(crate) mod server;
 pub(crate) mod surface;
 pub(crate) mod sustain;
@@ -27,86 +37,105 @@ mod sweep_view;
 pub(crate) mod target;
 pub(crate) mod verdict;
 
+use crate::page::INDENT;
 use crate::text::{distinct, glue, list};
 use diskproof_model::block::{Block, Section, Shown, Tone};
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_percent};
-use figures::{Figures, conditions, depth_trials, limited_by_text, shared_conditions, shown_ops};
-use findings::{FindingsShown, advice, advice_in_short, conf_lines, findings, findings_in_short};
+use expectations::expectation_blocks;
+use figures::{
+    Figures, conditions_text, depth_trial_blocks, limited_by_text, shared_conditions_text,
+    shown_ops,
+};
+use findings::{
+    FindingsShown, advice_blocks, advice_fact, conf_blocks, finding_blocks, short_finding_blocks,
+};
 use method::{engines_text, proof_text};
-use run::{expectations, not_run, partial_text, request_text, run_id, skipped_facts, start_text};
-use target::{disk_name, health_text, host_text, summary};
-use verdict::{grades, verdict};
+use run::{
+    partial_text, request_text, short_run_id, skipped_facts, start_text, unmeasured_workloads,
+};
+use target::{disk_name, health_text, host_text, summary_facts};
+use verdict::{grades_table, verdict_blocks};
 
-/// A run of at most this time has a page of one screen.
-const BRIEF_NS: u64 = 30_000_000_000;
-/// Lines of such a page: a terminal has 24, and two announce the plan, one says where the run was
+/// A run of at most this time has a brief page: a short page that fits one screen. With a larger
+/// value, runs that measure many workloads would hide most of their rows.
+const BRIEF_RUN_NS_MAX: u64 = 30_000_000_000;
+/// Lines of a brief page. A terminal has 24: two announce the plan, one says where the run was
 /// saved, and one is the prompt.
 const BRIEF_LINES: usize = 20;
-/// Fewer rows of figures are no table.
+/// Rows of figures that a brief page has even where it then exceeds the screen.
 const BRIEF_ROWS_MIN: usize = 3;
-/// Columns of a usual terminal, and those before the text of a fact.
+/// Columns of a usual terminal.
 const COLUMNS: usize = 80;
-const FACT_COLUMNS: usize = 69;
-/// Rows of a table, notes below it and findings on a short page.
-const ROWS_MAX: usize = 16;
-/// A server has rows of its own.
+/// Columns for the text of a fact on such a terminal: those behind its label.
+const FACT_COLUMNS: usize = COLUMNS - INDENT;
+/// Rows of figures on a short page that is not brief. With its other parts such a page takes at
+/// most 45 lines.
+const SHORT_ROWS_MAX: usize = 16;
+/// Rows of figures on a short page that also has a table of the server's.
 const ROWS_WITH_SERVER: usize = 7;
-const NOTES_MAX: usize = 3;
-const NOTES_BRIEF: usize = 2;
-const FINDINGS_MAX: usize = 3;
+/// Remarks below the figures of a short page that is not brief.
+const SHORT_NOTES_MAX: usize = 3;
+/// Remarks below the figures of a brief page.
+const BRIEF_NOTES_MAX: usize = 2;
+/// Findings with their remedies on a short page that is not brief.
+const SHORT_FINDINGS_MAX: usize = 3;
+/// Findings on a short page that also has a table of the server's.
 const FINDINGS_WITH_SERVER: usize = 2;
 
 /// Returns the sections of the page of a run, in order; each says on which pages it is shown.
 pub(crate) fn sections(record: &Record) -> Vec<Section> {
     use Shown::{Always, File, Short, Whole};
-    let promises = expectations(&record.expectations);
+    let promises = expectation_blocks(&record.expectations);
     let mut page = vec![
-        Section::new("title", Always, title(record)),
-        Section::new("verdict", Always, verdict(record)),
+        Section::new("title", Always, title_blocks(record)),
+        Section::new("verdict", Always, verdict_blocks(record)),
         Section::new("expectations", Always, promises),
     ];
-    page.extend(figures(record));
-    // On one screen, the end follows the figures as their notes do.
-    let (caveats_on, end_id) = if is_brief(record) {
-        (Whole, "notes")
-    } else {
-        (Always, "end")
-    };
-    page.push(Section::new("caveats", caveats_on, caveats(record)));
-    page.push(Section::new("figures", Always, observed::likeness(record)));
+    page.extend(figure_sections(record));
+    let is_brief = is_brief(record);
+    // A brief page has no room for caveats.
+    let caveats_on = if is_brief { Whole } else { Always };
+    // The terminal puts no empty line before a section called `notes`.
+    let short_end_id = if is_brief { "notes" } else { "end" };
+    page.push(Section::new("caveats", caveats_on, caveat_blocks(record)));
+    page.push(Section::new("figures", Always, likeness::blocks(record)));
     if let Some(server) = record.postgres() {
         page.push(Section::new("figures", Whole, inserts::blocks(server)));
-        page.push(Section::new("figures", Short, inserts::digest(server)));
+        page.push(Section::new(
+            "figures",
+            Short,
+            inserts::short_blocks(server),
+        ));
     }
     page.extend([
-        Section::new("findings", Whole, findings(&record.findings)),
-        Section::new("advice", Whole, advice(&record.advice)),
-        Section::new("advice", File, conf_lines(&record.advice)),
-        Section::new("details", Whole, details(record)),
+        Section::new("findings", Whole, finding_blocks(&record.findings)),
+        Section::new("advice", Whole, advice_blocks(&record.advice)),
+        Section::new("advice", File, conf_blocks(&record.advice)),
+        Section::new("details", Whole, detail_blocks(record)),
         Section::new("method", File, method::blocks(record)),
-        Section::new("end", Whole, end(record)),
-        Section::new(end_id, Short, end_in_short(record)),
+        Section::new("end", Whole, end_blocks(record)),
+        Section::new(short_end_id, Short, short_end_blocks(record)),
     ]);
     page.retain(|section| !section.blocks.is_empty());
     page
 }
 
-/// The answer with its figures once more, for the end of a page that is longer than the screen:
-/// the settings that were tried, the verdict, the promises.
-pub(crate) fn answer_with_figures(record: &Record) -> Vec<Block> {
+/// Repeats the answer of a run for the end of a page that is longer than the screen: the settings
+/// that were tried, the verdict, the promises.
+pub(crate) fn answer_blocks(record: &Record) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(server) = record.postgres() {
-        blocks.extend(inserts::tried_settings(&server.trials));
+        blocks.extend(inserts::tried_settings_blocks(&server.trials));
     }
-    blocks.extend(verdict(record));
-    blocks.extend(expectations(&record.expectations));
+    blocks.extend(verdict_blocks(record));
+    blocks.extend(expectation_blocks(&record.expectations));
     blocks
 }
 
-fn caveats(record: &Record) -> Vec<Block> {
+fn caveat_blocks(record: &Record) -> Vec<Block> {
     let Some(verdict) = &record.verdict else {
         return Vec::new();
     };
@@ -121,27 +150,23 @@ fn figures_section(shown: Shown, blocks: Vec<Block>) -> Section {
     Section::new("figures", shown, blocks)
 }
 
-/// The figures of all targets, in the form that the task has.
-fn figures(record: &Record) -> Vec<Section> {
-    use Shown::{Always, File};
+/// Describes what was measured. A result that has tables of its own, such as a sweep, replaces the
+/// tables of workloads; then nothing follows it. Otherwise the tables of all targets follow, and
+/// the workloads that the plan skipped.
+fn figure_sections(record: &Record) -> Vec<Section> {
+    use Shown::Always;
     let mut page = Vec::new();
     for result in &record.results {
         match result_blocks(record, result) {
-            ResultBlocks::ForTables(blocks) => {
-                let mut page = vec![figures_section(Always, blocks)];
-                for target in 0..target_count(record) {
-                    if let Some(table) = Figures::for_target(record, target, |_| true) {
-                        page.push(figures_section(File, table.blocks()));
-                    }
-                }
-                return page;
+            ResultBlocks::InPlaceOfTables(blocks) => {
+                return sections_without_tables(record, blocks);
             }
             ResultBlocks::BeforeTables(blocks) => page.push(figures_section(Always, blocks)),
             ResultBlocks::Elsewhere => {}
         }
     }
     for target in 0..target_count(record) {
-        page.extend(target_figures(record, target));
+        page.extend(target_sections(record, target));
     }
     let has_figures = record
         .results
@@ -157,28 +182,38 @@ fn figures(record: &Record) -> Vec<Section> {
     page
 }
 
-/// Where a result stands on the page of its run.
+/// Describes a result in place of the tables of workloads. Pages in files have both.
+fn sections_without_tables(record: &Record, result: Vec<Block>) -> Vec<Section> {
+    let mut page = vec![figures_section(Shown::Always, result)];
+    for target in 0..target_count(record) {
+        if let Some(table) = Figures::for_target(record, target, |_| true) {
+            page.push(figures_section(Shown::File, table.blocks()));
+        }
+    }
+    page
+}
+
+/// The blocks of a result, by where they stand on the page of its run.
 enum ResultBlocks {
     /// In place of the tables of workloads, which only a page in a file has besides.
-    ForTables(Vec<Block>),
+    InPlaceOfTables(Vec<Block>),
     /// Before the tables of workloads.
     BeforeTables(Vec<Block>),
     /// With its target, in a section of its own, or on another page.
     Elsewhere,
 }
 
-/// The blocks of a result.
 fn result_blocks(record: &Record, result: &TaskResult) -> ResultBlocks {
-    use ResultBlocks::{BeforeTables, Elsewhere, ForTables};
+    use ResultBlocks::{BeforeTables, Elsewhere, InPlaceOfTables};
     match result {
-        TaskResult::Sweep(sweep) => ForTables(sweep::blocks(record, sweep)),
-        TaskResult::Files(files) => ForTables(files::blocks(record, files)),
-        TaskResult::Accept(accept) => ForTables(accept::blocks(accept)),
-        TaskResult::Layers(layers) => ForTables(layers::blocks(record, layers)),
-        TaskResult::Load(load) => ForTables(load::blocks(record, load)),
-        TaskResult::Rays(rays) => ForTables(load::ray_blocks(record, rays)),
-        TaskResult::Observed(observed) => ForTables(observed::blocks(observed)),
-        TaskResult::Depth(search) => BeforeTables(depth_trials(record, search)),
+        TaskResult::Sweep(sweep) => InPlaceOfTables(sweep::blocks(record, sweep)),
+        TaskResult::Files(files) => InPlaceOfTables(files::blocks(record, files)),
+        TaskResult::Accept(accept) => InPlaceOfTables(accept::blocks(accept)),
+        TaskResult::Layers(layers) => InPlaceOfTables(layers::blocks(record, layers)),
+        TaskResult::Load(load) => InPlaceOfTables(load::blocks(record, load)),
+        TaskResult::Rays(rays) => InPlaceOfTables(rays::blocks(record, rays)),
+        TaskResult::Observed(observed) => InPlaceOfTables(observed::blocks(observed)),
+        TaskResult::Depth(search) => BeforeTables(depth_trial_blocks(record, search)),
         TaskResult::Sustain(sustain) => BeforeTables(sustain::blocks(record, sustain)),
         // `target_figures` shows it with the workloads of its target.
         TaskResult::Survey(_) => Elsewhere,
@@ -189,10 +224,11 @@ fn result_blocks(record: &Record, result: &TaskResult) -> ResultBlocks {
     }
 }
 
-/// Shows what was measured of one target: its surface, single requests, workloads.
-fn target_figures(record: &Record, target: usize) -> Vec<Section> {
+/// Describes what was measured on one target, in this order: its surface, single requests,
+/// workloads, and the planned workloads that did not run.
+fn target_sections(record: &Record, target: usize) -> Vec<Section> {
     use Shown::{Always, Short, Whole};
-    let mut page = vec![figures_section(Always, heading(record, target))];
+    let mut page = vec![figures_section(Always, target_heading(record, target))];
     let table = Figures::for_target(record, target, |m| m.figures.ping.is_none());
     if let Some(surface) = record.surface()
         && surface.data.target == target
@@ -209,14 +245,17 @@ fn target_figures(record: &Record, target: usize) -> Vec<Section> {
     if let Some(table) = table {
         page.push(figures_section(Whole, table.blocks()));
         let notes = if is_brief(record) {
-            table.urgent_notes(NOTES_BRIEF)
+            table.urgent_notes(BRIEF_NOTES_MAX)
         } else {
-            table.urgent_notes(NOTES_MAX)
+            table.urgent_notes(SHORT_NOTES_MAX)
         };
-        let rows_max = short_rows(record, &notes);
-        page.push(figures_section(Short, table.digest(rows_max, notes)));
+        let rows_max = short_rows_max(record, &notes);
+        page.push(figures_section(
+            Short,
+            table.first_rows_blocks(rows_max, notes),
+        ));
     }
-    let missing = not_run(record, target);
+    let missing = unmeasured_workloads(record, target);
     if !missing.is_empty() {
         let text = format!("not run: {}", list(missing));
         let block = Block::text(Tone::Error, text);
@@ -238,7 +277,10 @@ fn ping_sections(record: &Record, target: usize) -> Vec<Section> {
         };
         if ping.after_idle.is_empty() {
             page.push(figures_section(Whole, vec![Block::Ping(index)]));
-            page.push(figures_section(Short, ping::digest(measurement, ping)));
+            page.push(figures_section(
+                Short,
+                ping::digest_blocks(measurement, ping),
+            ));
         } else {
             page.push(figures_section(Always, vec![Block::Ping(index)]));
         }
@@ -249,7 +291,7 @@ fn ping_sections(record: &Record, target: usize) -> Vec<Section> {
     page
 }
 
-/// Targets with an identity or with figures.
+/// Counts the targets. Measurements may name more of them than the record has identities.
 fn target_count(record: &Record) -> usize {
     let mut count = record.targets.len();
     for measurement in &record.measurements {
@@ -261,8 +303,9 @@ fn target_count(record: &Record) -> usize {
     count
 }
 
-/// Names the target that the next blocks are about; nothing where the run has only one.
-fn heading(record: &Record, target: usize) -> Vec<Block> {
+/// Names the target that the next blocks are about, with its grades. Empty where the run has only
+/// one target.
+fn target_heading(record: &Record, target: usize) -> Vec<Block> {
     let count = record.targets.len();
     let Some(identity) = record.targets.get(target) else {
         return Vec::new();
@@ -272,12 +315,12 @@ fn heading(record: &Record, target: usize) -> Vec<Block> {
     }
     let heading = format!("target {} of {count}: {}", target + 1, identity.path);
     let mut blocks = vec![Block::Heading(heading)];
-    blocks.extend(grades(record, |graded| graded == target));
+    blocks.extend(grades_table(record, |graded| graded == target));
     blocks
 }
 
-/// Request, time and disk; emphasised if the run is partial.
-fn title(record: &Record) -> Vec<Block> {
+/// Names the request, its time and the disks, and says why a partial run is partial.
+fn title_blocks(record: &Record) -> Vec<Block> {
     let title = [
         glue(&format!("{} {}", record.tool.name, record.tool.version)),
         request_text(&record.plan),
@@ -287,14 +330,14 @@ fn title(record: &Record) -> Vec<Block> {
     let disks = record.targets.iter().flat_map(TargetIdentity::disks);
     let mut names = distinct(disks.map(disk_name));
     names.push(format!("host {}", record.host.name));
-    names.push(format!("run {}", run_id(&record.run_id)));
+    names.push(format!("run {}", short_run_id(&record.run_id)));
     let mut blocks = vec![
         Block::text(Tone::Bold, title.join(" · ")),
         Block::text(Tone::Dim, names.join(" · ")),
     ];
     // With --for the note states each limit with its source, and the table of limits is the answer.
     if record.plan.questions.fit_for.is_none() {
-        blocks.extend(note(record));
+        blocks.extend(note_block(record));
     }
     if let Some(why) = partial_text(record) {
         blocks.push(Block::toned_fact(Tone::Error, "PARTIAL", why));
@@ -302,13 +345,14 @@ fn title(record: &Record) -> Vec<Block> {
     blocks
 }
 
-fn note(record: &Record) -> Option<Block> {
+fn note_block(record: &Record) -> Option<Block> {
     let note = record.note.as_ref()?;
     Some(Block::text(Tone::Dim, format!("note: {note}")))
 }
 
-/// Machine, disk, filesystem, engine, conditions, and the proof of the figures.
-fn details(record: &Record) -> Vec<Block> {
+/// Describes the machine, each target with its disks, engine and proof, and the conditions of each
+/// workload.
+fn detail_blocks(record: &Record) -> Vec<Block> {
     let mut blocks = vec![
         Block::Heading("details".to_owned()),
         Block::fact("host", host_text(&record.host)),
@@ -326,7 +370,7 @@ fn details(record: &Record) -> Vec<Block> {
 }
 
 fn target_facts(record: &Record, target: &TargetIdentity, index: usize) -> Vec<Block> {
-    let mut facts = summary(target, &record.plan);
+    let mut facts = summary_facts(target, &record.plan);
     for health in &record.health {
         if target.disks().any(|disk| disk.name == health.disk) {
             facts.push(("health", Some(health_text(health))));
@@ -354,7 +398,7 @@ fn condition_facts(record: &Record) -> Vec<Block> {
             continue;
         }
         let cpu = glue(&format!("CPU {}", format_percent(measurement.cpu_share())));
-        let mut text = format!("{}; {cpu}", conditions(measurement));
+        let mut text = format!("{}; {cpu}", conditions_text(measurement));
         if let Some(limited) = &measurement.figures.limited_by {
             text.push_str(&format!("; {}", limited_by_text(limited)));
         }
@@ -363,8 +407,8 @@ fn condition_facts(record: &Record) -> Vec<Block> {
     facts
 }
 
-/// The run, and where more is.
-fn end(record: &Record) -> Vec<Block> {
+/// Identifies the run, and names the options that print more.
+fn end_blocks(record: &Record) -> Vec<Block> {
     let run = format!(
         "run {} · method {} · seed {}",
         record.run_id, record.method, record.plan.seed
@@ -372,20 +416,21 @@ fn end(record: &Record) -> Vec<Block> {
     let more = "commands that reproduce each figure: --commands · all data: --json";
     let mut blocks = vec![Block::text(Tone::Dim, run), Block::text(Tone::Dim, more)];
     if record.plan.questions.fit_for.is_some() {
-        blocks.extend(note(record));
+        blocks.extend(note_block(record));
     }
     blocks
 }
 
-/// Rows of figures on a short page. On one screen they get what the other parts leave.
-fn short_rows(record: &Record, notes: &[Block]) -> usize {
+/// Returns how many rows of figures a short page has. On a brief page they get the lines that the
+/// other parts leave.
+fn short_rows_max(record: &Record, notes: &[Block]) -> usize {
     if record.postgres().is_some() {
         return ROWS_WITH_SERVER;
     }
     if !is_brief(record) || record.targets.len() > 1 {
-        return ROWS_MAX;
+        return SHORT_ROWS_MAX;
     }
-    let room = BRIEF_LINES.saturating_sub(lines_beside_rows(record, notes));
+    let room = BRIEF_LINES.saturating_sub(lines_without_rows(record, notes));
     let rows: usize = record
         .measurements
         .iter()
@@ -398,22 +443,23 @@ fn short_rows(record: &Record, notes: &[Block]) -> usize {
     room.saturating_sub(1).max(BRIEF_ROWS_MIN)
 }
 
-/// Lines that a page of one screen needs for everything but rows of figures.
-fn lines_beside_rows(record: &Record, notes: &[Block]) -> usize {
-    let promises = expectations(&record.expectations);
+/// Counts the lines of a brief page without its rows of figures.
+fn lines_without_rows(record: &Record, notes: &[Block]) -> usize {
+    let promises = expectation_blocks(&record.expectations);
     let skipped: Vec<Block> = skipped_facts(&record.plan).collect();
     // An empty line before the promises and before the figures, and the names of the columns.
     let spacing = if promises.is_empty() { 2 } else { 3 };
     spacing
-        + line_count(&title(record))
-        + line_count(&verdict(record))
+        + line_count(&title_blocks(record))
+        + line_count(&verdict_blocks(record))
         + line_count(&promises)
         + line_count(&skipped)
-        + line_count(&end_in_short(record))
+        + line_count(&short_end_blocks(record))
         + line_count(notes)
 }
 
-/// Lines that the blocks take on a usual terminal.
+/// Estimates the lines that blocks take on a usual terminal: by characters, as if no word were
+/// moved to the next line.
 fn line_count(blocks: &[Block]) -> usize {
     let mut lines = 0;
     for block in blocks {
@@ -430,11 +476,12 @@ fn line_count(blocks: &[Block]) -> usize {
     lines
 }
 
-/// Whether the page is one screen: true for quick runs, for profiles and for pings.
+/// Whether the short page is brief, that is one screen: after quick runs, for `--for` and for
+/// pings.
 pub(crate) fn is_brief(record: &Record) -> bool {
-    let is_quick = matches!(record.plan.time_limit_ns, Some(ns) if ns <= BRIEF_NS);
-    let is_profile = record.plan.questions.fit_for.is_some();
-    is_quick || is_profile || has_only_pings(record)
+    let is_quick = matches!(record.plan.time_limit_ns, Some(ns) if ns <= BRIEF_RUN_NS_MAX);
+    let is_for_profile = record.plan.questions.fit_for.is_some();
+    is_quick || is_for_profile || has_only_pings(record)
 }
 
 fn has_only_pings(record: &Record) -> bool {
@@ -442,18 +489,18 @@ fn has_only_pings(record: &Record) -> bool {
     !measurements.is_empty() && measurements.iter().all(|m| m.figures.ping.is_some())
 }
 
-/// Findings, settings to change, and one line of method.
-fn end_in_short(record: &Record) -> Vec<Block> {
+/// Describes in short what follows the figures: findings, settings to change, one line of method.
+fn short_end_blocks(record: &Record) -> Vec<Block> {
     let shown = if is_brief(record) {
         FindingsShown::TitleOfWorst
     } else if record.postgres().is_some() {
         FindingsShown::WithRemedies(FINDINGS_WITH_SERVER)
     } else {
-        FindingsShown::WithRemedies(FINDINGS_MAX)
+        FindingsShown::WithRemedies(SHORT_FINDINGS_MAX)
     };
-    let mut blocks = findings_in_short(&record.findings, shown);
-    blocks.extend(advice_in_short(&record.advice));
-    let method = match shared_conditions(record) {
+    let mut blocks = short_finding_blocks(&record.findings, shown);
+    blocks.extend(advice_fact(&record.advice));
+    let method = match shared_conditions_text(record) {
         Some(conditions) => format!("{conditions} · all: -v"),
         None => "all: -v".to_owned(),
     };

@@ -1,6 +1,6 @@
-//! An observed load in words, for every page, and how closely a run matched one.
+//! An observed load in words: what programs requested of each device, and what a server did.
 
-use super::run::{run_id, start_text};
+use super::run::{short_run_id, start_text};
 use super::server;
 use crate::labels;
 use crate::text::{glue, joined};
@@ -10,28 +10,29 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{
     MeasuredCapacity, ObservedDevice, ObservedOps, ObservedRecord, ObservedSize,
 };
-use diskproof_model::plan::Access;
-use diskproof_model::record::Record;
 use diskproof_model::units::{
     format_bytes, format_duration, format_percent, format_rate, format_throughput,
 };
 use diskproof_model::watch::SeekMethod;
 use std::cmp::Reverse;
 
-/// Sizes that are named.
+/// A line names at most this many request sizes, and adds up the shares of the others.
 const SIZES_MAX: usize = 4;
-/// Threads that are named.
+/// A line names at most this many processes, the busiest; the record has all.
 const PROCESSES_MAX: usize = 3;
+/// Capacities print with three to four digits, those of this relative half-width.
+const CAPACITY_WIDTH: f64 = 1e-2;
 
 /// Columns of the table.
 const COLUMNS: &str = "device |  | requests/s | ± 95 % | throughput | mean | mean size | seeks";
 
-/// A row per device and direction, and what the devices and a server did.
+/// Describes an observed load: a table with a row for each device and direction, then facts on each
+/// device and on a server.
 pub(crate) fn blocks(observed: &ObservedRecord) -> Vec<Block> {
     let mut rows = Vec::new();
     for device in &observed.devices {
         for (kind, op) in &device.ops {
-            rows.push(row(device, *kind, op));
+            rows.push(direction_row(device, *kind, op));
         }
     }
     let mut blocks = Vec::new();
@@ -61,7 +62,7 @@ fn has_estimated_seeks(device: &ObservedDevice) -> bool {
     device.seeks == Some(SeekMethod::Estimated)
 }
 
-fn row(device: &ObservedDevice, kind: OpKind, op: &ObservedOps) -> Vec<String> {
+fn direction_row(device: &ObservedDevice, kind: OpKind, op: &ObservedOps) -> Vec<String> {
     let estimated = if has_estimated_seeks(device) { "~" } else { "" };
     vec![
         device.name.clone(),
@@ -75,15 +76,16 @@ fn row(device: &ObservedDevice, kind: OpKind, op: &ObservedOps) -> Vec<String> {
     ]
 }
 
-/// States the most that a disk can do, and the run that measured it.
+/// `100 % is 12,000 reads/s or 500 MB/s, from check 01234567 on …`: the most that a disk can do,
+/// and the run that measured it.
 pub(crate) fn capacity_text(capacity: &MeasuredCapacity) -> String {
     let mut limits = Vec::new();
-    limits.extend(capacity_of(
+    limits.extend(direction_capacity_text(
         "reads",
         capacity.read_iops,
         capacity.read_bytes_per_second,
     ));
-    limits.extend(capacity_of(
+    limits.extend(direction_capacity_text(
         "writes",
         capacity.write_iops,
         capacity.write_bytes_per_second,
@@ -92,25 +94,26 @@ pub(crate) fn capacity_text(capacity: &MeasuredCapacity) -> String {
         "100 % is {}, from {} {} on {}",
         limits.join(" and "),
         capacity.verb,
-        run_id(&capacity.run_id),
+        short_run_id(&capacity.run_id),
         glue(&start_text(&capacity.started)),
     )
 }
 
-/// The most that one direction can do; `None` where either figure is unknown.
-fn capacity_of(
+/// `12,000 reads/s or 500 MB/s`: the most that one direction can do. `None` where either figure is
+/// unknown.
+fn direction_capacity_text(
     direction: &str,
     iops: Option<f64>,
     bytes_per_second: Option<f64>,
 ) -> Option<String> {
     let iops = iops?;
-    // Their intervals are those of the run; three digits suffice here.
-    let rate = rounded(iops, Some(iops * 1e-2));
+    let rate = rounded(iops, Some(iops * CAPACITY_WIDTH));
     let throughput = format_throughput(bytes_per_second?);
     Some(glue(&format!("{rate} {direction}/s or {throughput}")))
 }
 
-/// The facts on a device below the table; none on an idle one.
+/// Facts on a device below the table: its queue, its sizes, its processes, its load. Empty for an
+/// idle one.
 fn device_facts(device: &ObservedDevice) -> Vec<Block> {
     if device.requests() == 0 {
         return Vec::new();
@@ -194,111 +197,4 @@ fn processes_text(device: &ObservedDevice) -> Option<String> {
         texts.push(glue(&text));
     }
     joined(texts, ", ")
-}
-
-/// The load of the workloads that ran together, per second.
-#[derive(Default)]
-struct MeasuredLoad {
-    rate: f64,
-    reads: f64,
-    seeks: f64,
-    bytes: f64,
-    queue_depth: f64,
-}
-
-impl MeasuredLoad {
-    fn from_record(record: &Record) -> Self {
-        let mut load = Self::default();
-        for measurement in &record.measurements {
-            load.queue_depth += measurement.data.achieved_depth;
-            let is_random = matches!(measurement.data.workload.access, Access::Random { .. });
-            for (kind, op) in measurement.ops() {
-                if !matches!(kind, OpKind::Read | OpKind::Write) {
-                    continue;
-                }
-                let rate = op.figures.iops.value;
-                load.rate += rate;
-                load.bytes += op.figures.throughput.value;
-                if kind == OpKind::Read {
-                    load.reads += rate;
-                }
-                if is_random {
-                    load.seeks += rate;
-                }
-            }
-        }
-        load
-    }
-
-    /// A sum per request.
-    fn per_request(&self, sum: f64) -> f64 {
-        sum / self.rate.max(1e-9)
-    }
-}
-
-/// Compares a run with the load that it repeats; nothing for other runs.
-pub(crate) fn likeness(record: &Record) -> Vec<Block> {
-    let Some(like) = record.plan.like() else {
-        return Vec::new();
-    };
-    let load = MeasuredLoad::from_record(record);
-    let read_share = load.per_request(load.reads);
-    let seek_share = load.per_request(load.seeks);
-    let mean_bytes = load.per_request(load.bytes);
-    let rows = vec![
-        likeness_row("rate", like.rate, load.rate, rate_text),
-        likeness_row("reads", like.read_share, read_share, format_percent),
-        likeness_row("seeks", like.seek_share, seek_share, format_percent),
-        likeness_row("mean size", like.block_mean_bytes, mean_bytes, bytes_text),
-        likeness_row("in flight", like.queue_depth, load.queue_depth, depth_text),
-    ];
-    let run = run_id(&like.run_id);
-    let heading = format!("compared with the load of {} in run {run}", like.device);
-    vec![
-        Block::Heading(heading),
-        Block::table("Likeness", ["", "observed", "this run"], rows),
-    ]
-}
-
-fn likeness_row(name: &str, observed: f64, measured: f64, text: fn(f64) -> String) -> Vec<String> {
-    vec![name.to_owned(), text(observed), text(measured)]
-}
-
-fn rate_text(per_second: f64) -> String {
-    format!("{}/s", format_rate(per_second))
-}
-
-fn bytes_text(bytes: f64) -> String {
-    format_bytes(bytes.round() as u64)
-}
-
-fn depth_text(depth: f64) -> String {
-    format!("{depth:.1}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use diskproof_model::observed::LikePlan;
-
-    #[test]
-    fn run_that_measured_nothing_has_no_negative_figures() {
-        let mut record = crate::fixture::record();
-        record.measurements.clear();
-        record.plan.workload_task_mut().unwrap().like = Some(LikePlan {
-            run_id: "01234567".to_owned(),
-            device: "sda".to_owned(),
-            rate: 100.0,
-            read_share: 0.5,
-            seek_share: 0.5,
-            block_mean_bytes: 8192.0,
-            queue_depth: 1.0,
-        });
-        let blocks = likeness(&record);
-        let Block::Table(table) = &blocks[1] else {
-            panic!("{blocks:?}");
-        };
-        let measured: Vec<&str> = table.rows.iter().map(|row| &*row.cells[2].text).collect();
-        assert_eq!(measured, ["0/s", "0 %", "0 %", "0 B", "0.0"]);
-    }
 }

@@ -1,4 +1,4 @@
-//! What single requests add up to, in words.
+//! The figures of single requests in words.
 
 use crate::labels;
 use crate::text::{glue, list};
@@ -9,21 +9,21 @@ use diskproof_model::ping::{PingFigures, PingLatency};
 use diskproof_model::row::{LatencySummary, OpRow, Row};
 use diskproof_model::units::{counted, format_bytes, format_duration, format_latency};
 
-/// Two lines for each operation.
-pub(crate) fn digest(measurement: &Row, ping: &PingFigures) -> Vec<Block> {
+/// Describes single requests on a short page: two lines for each operation, and one for its errors.
+pub(crate) fn digest_blocks(measurement: &Row, ping: &PingFigures) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (kind, op) in shown_ops(measurement) {
         let count = op.data.count;
-        let mut title_line = title(measurement, kind, op);
+        let mut title_line = title_text(measurement, kind, op);
         let mut percentiles_line = None;
         if let Some(latency) = ping.latency.get(&kind)
             && count > 0
         {
             title_line.push_str(&format!(", {}", mean_text(count, latency)));
-            percentiles_line = Some(percentiles(&op.figures.latency));
+            percentiles_line = Some(percentiles_text(&op.figures.latency));
         }
         blocks.push(Block::text(Tone::Bold, title_line));
-        let errors_text = errors(measurement, kind, op);
+        let errors_text = errors_text(measurement, kind, op);
         if !errors_text.is_empty() {
             let line = format!("failed: {errors_text}");
             blocks.push(Block::text(Tone::Error, line));
@@ -36,7 +36,7 @@ pub(crate) fn digest(measurement: &Row, ping: &PingFigures) -> Vec<Block> {
 }
 
 /// `reads of 4 KiB: 4 requests in 4.0 s`.
-pub(crate) fn title(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> String {
+pub(crate) fn title_text(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> String {
     let operations = match kind {
         OpKind::Commit => "durable writes",
         kind => kind.plural(),
@@ -47,8 +47,9 @@ pub(crate) fn title(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> String {
     format!("{operations} of {block}: {count} in {time}")
 }
 
-/// The errors of an operation; empty for none. A durable write fails in one of its two calls.
-pub(crate) fn errors(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> String {
+/// `3 × EIO`: the errors of an operation, empty without any. Those of a durable write include the
+/// errors of its two calls.
+pub(crate) fn errors_text(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> String {
     let mut parts = Vec::new();
     if kind == OpKind::Commit {
         parts.extend(measurement.op(OpKind::Write));
@@ -64,7 +65,8 @@ pub(crate) fn errors(measurement: &Row, kind: OpKind, op: OpRow<'_>) -> String {
     list(errors)
 }
 
-/// Reads, and writes with what makes them durable.
+/// The operations that a page shows: reads, and durable writes in place of the writes and syncs of
+/// which they consist.
 pub(crate) fn shown_ops(measurement: &Row) -> impl Iterator<Item = (OpKind, OpRow<'_>)> {
     let commits = measurement.data.ops.contains_key(&OpKind::Commit);
     // A failed sync counts as a durable write.
@@ -85,7 +87,7 @@ pub(crate) fn mean_text(count: u64, latency: &PingLatency) -> String {
 }
 
 /// `min 119 µs · p50 130 µs · p99 – · max 146 µs`.
-pub(crate) fn percentiles(latency: &LatencySummary) -> String {
+pub(crate) fn percentiles_text(latency: &LatencySummary) -> String {
     [
         named_latency("min", Some(latency.min)),
         named_latency("p50", latency.p50),

@@ -1,10 +1,9 @@
-//! A plan: the workloads of a run, its longest time, the bytes that it may write.
+//! A plan in words: the targets, the longest time, the bytes that the run may write, then its
+//! workloads. `--plan` prints it whole; a run prints its budget before the first write.
 
 use super::files::{files_text, planned_caches};
-use super::inserts::{plan_text, trial_plan_text};
-use super::layers::{planned_text, unread};
 use super::run::{request_text, skipped_facts};
-use super::sustain;
+use super::{accept, inserts, layers, load, sustain};
 use crate::labels;
 use crate::text::{clean, glue, joined, list, wrap};
 use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow, Tone};
@@ -20,15 +19,17 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::timetable::Slot;
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
 
-/// The sign for a limit that is not set.
+/// In place of a limit that is not set.
 const NO_LIMIT: &str = "no limit";
-/// Prefix of a workload that runs at the same time as the previous one.
-const TOGETHER: &str = "+ ";
-/// Between workloads of one slot.
-const TOGETHER_IN_SLOT: &str = " + ";
+/// Stands before a workload that runs at the same time as the previous one.
+const TOGETHER_PREFIX: &str = "+ ";
+/// Stands between workloads of one slot.
+const SLOT_SEPARATOR: &str = " + ";
+/// In place of the time of a plan that nothing limits.
 const UNLIMITED: &str = "unlimited time";
 
-/// The plan: its budget, the skipped workloads, then the workloads in order.
+/// Describes a plan: its targets and budget, the skipped workloads, then the workloads in order.
+/// For a plan that is measured together with other hosts, also the times of its slots.
 pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
     let budget = plan.budget(identities);
     let title = format!(
@@ -57,14 +58,15 @@ pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
         blocks.push(limits_legend(plan));
     }
     if let Some(slots) = plan.timetable() {
-        blocks.push(Block::Table(timetable(plan, &slots)));
-        blocks.push(timetable_legend(&slots));
+        blocks.push(Block::Table(slots_table(plan, &slots)));
+        blocks.push(slots_legend(&slots));
     }
     blocks
 }
 
-/// A line a slot: when it begins after the first one, what it measures, and how long.
-fn timetable(plan: &Plan, slots: &[Slot]) -> Table {
+/// A table with a line for each slot: when it begins after the first one, what it measures, and how
+/// long.
+fn slots_table(plan: &Plan, slots: &[Slot]) -> Table {
     let columns = vec![
         Column::number("slot", Place::Always),
         Column::number("after the first", Place::Always),
@@ -77,7 +79,7 @@ fn timetable(plan: &Plan, slots: &[Slot]) -> Table {
         rows.push(TableRow::from(vec![
             slot.number.to_string(),
             format_duration(slot.start_ns),
-            plan.workloads_in(slot).join(TOGETHER_IN_SLOT),
+            plan.workloads_in(slot).join(SLOT_SEPARATOR),
             format_duration(slot.warmup_ns),
             format_duration(slot.time_ns),
         ]));
@@ -85,7 +87,7 @@ fn timetable(plan: &Plan, slots: &[Slot]) -> Table {
     Table::new("Timetable", columns, rows)
 }
 
-fn timetable_legend(slots: &[Slot]) -> Block {
+fn slots_legend(slots: &[Slot]) -> Block {
     let end_ns = slots.last().map_or(0, Slot::end_ns);
     let text = format!(
         "timetable: {} in {}, the same on all hosts; a host that is not ready for a slot skips it",
@@ -95,32 +97,32 @@ fn timetable_legend(slots: &[Slot]) -> Block {
     Block::text(Tone::Dim, text)
 }
 
-/// Says what a task does, apart from its workloads, which have a table.
+/// Facts on what a task does, without its workloads, which have a table.
 fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     match task {
         Task::Survey(survey) => facts.push(("survey", survey_text(survey))),
-        Task::Accept(accept) => facts.push(("test", super::accept::plan_text(accept))),
+        Task::Accept(plan) => facts.push(("test", accept::plan_text(plan))),
         Task::Ping(_) => {}
         Task::Workloads(workloads) => {
             if let Decide::Rate(search) = &workloads.decide {
                 facts.push((
                     "search",
-                    super::load::planned_text(search, workloads.searched().count()),
+                    load::planned_text(search, workloads.searched().count()),
                 ));
             }
-            if let Some(layers) = workloads.layers() {
-                facts.push(("layers", planned_text(layers)));
-                facts.extend(unread(layers));
+            if let Some(plan) = workloads.layers() {
+                facts.push(("layers", layers::planned_text(plan)));
+                facts.extend(layers::unread_facts(plan));
             }
-            if let Decide::Until(sustain) = &workloads.decide {
-                facts.push(("sustain", sustain::planned_text(sustain)));
+            if let Decide::Until(plan) = &workloads.decide {
+                facts.push(("sustain", sustain::planned_text(plan)));
             }
         }
-        Task::Inserts(inserts) => {
-            facts.push(("server", plan_text(&inserts.server)));
-            if let Some(trial) = &inserts.server.trial {
-                facts.push(("server", trial_plan_text(trial)));
+        Task::Inserts(task) => {
+            facts.push(("server", inserts::plan_text(&task.server)));
+            if let Some(trial) = &task.server.trial {
+                facts.push(("server", inserts::trial_plan_text(trial)));
             }
         }
         Task::Files(files) => {
@@ -133,7 +135,8 @@ fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Lists the steps of a survey.
+/// `over 1 TiB; curve of 200 points, 1 MiB read at each; 500 random accesses …`: the steps of a
+/// survey.
 fn survey_text(survey: &Survey) -> String {
     let mut steps = Vec::new();
     steps.extend(span_text(&survey.span));
@@ -179,32 +182,33 @@ fn curve_text(curve: &CurvePlan, operation: OpKind) -> String {
     format!("curve of {points}, {each}")
 }
 
-/// The budget in one line: shown before the first write.
+/// Says what a run sends, how long it takes at most and what it writes to each target, in one line
+/// without a line break. Printed before the first write.
 pub fn budget_line(plan: &Plan, identities: &[TargetIdentity]) -> String {
     let text = clean(&budget_text(plan, &plan.budget(identities), identities));
     wrap(&text, usize::MAX, usize::MAX).concat()
 }
 
 fn budget_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> String {
-    // The layers below the first are only read.
-    let written = match plan.layers() {
+    // The layers below the first one are only read.
+    let written_targets = match plan.layers() {
         Some(_) => 1,
         None => identities.len(),
     };
     let mut uses = Vec::new();
-    for (used, identity) in budget.targets.iter().zip(identities).take(written) {
-        uses.push(use_text(*used, budget, identity));
+    for (used, identity) in budget.targets.iter().zip(identities).take(written_targets) {
+        uses.push(written_text(*used, budget, identity));
     }
     let load = match plan.ping() {
-        Some(ping) => format!("sends {}; ", load_text(ping, identities.len())),
+        Some(ping) => format!("sends {}; ", requests_text(ping, identities.len())),
         None => String::new(),
     };
-    let time = time_text(plan, budget, identities);
+    let time = longest_time_text(plan, budget, identities);
     format!("{load}takes {time}; {}", uses.join("; "))
 }
 
 /// `at most 1 request/s of 4 KiB (4.1 kB/s), reads only`.
-fn load_text(ping: &Ping, targets: usize) -> String {
+fn requests_text(ping: &Ping, targets: usize) -> String {
     let (workload, ping) = (&ping.workload, &ping.requests);
     let block = glue(&format_bytes(u64::from(workload.block_bytes)));
     let operations = match (workload.reads(), workload.writes()) {
@@ -233,13 +237,13 @@ fn load_text(ping: &Ping, targets: usize) -> String {
     format!("{requests}, {operations}")
 }
 
-/// The longest time; targets run at the same time. The first write of a scratch file counts as far
-/// as the plan limits it.
-fn time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> String {
+/// Says how long the run takes: exactly, at most, or at the usual speed of such a disk. The first
+/// write of scratch files comes on top, where the plan limits it: `u64::MAX` is no limit.
+fn longest_time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> String {
     let Some(ns) = budget.expected_ns else {
         return match plan.survey() {
             Some(_) => UNLIMITED.to_owned(),
-            None => amount_text(plan),
+            None => unlimited_time_text(plan),
         };
     };
     let mut time = format_duration(ns);
@@ -250,14 +254,14 @@ fn time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> Str
             .iter()
             .filter(|identity| identity.kind == TargetKind::Directory)
             .count();
-        let most = format_duration(fill_ns.saturating_mul(files as u64));
-        time += &format!(" after at most {most} to fill the scratch file");
+        let fill_time = format_duration(fill_ns.saturating_mul(files as u64));
+        time += &format!(" after at most {fill_time} to fill the scratch file");
     }
     if plan.files().is_some() {
         return format!("at most {time}, and the removal of files");
     }
-    let is_guess = plan.survey().is_some() || plan.accept().is_some();
-    if !is_guess || plan.time_limit_ns == Some(ns) {
+    let depends_on_speed = plan.survey().is_some() || plan.accept().is_some();
+    if !depends_on_speed || plan.time_limit_ns == Some(ns) {
         return format!("about {time}");
     }
     let kind = match identities.first() {
@@ -276,7 +280,7 @@ fn time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> Str
 
 /// Says how long a plan without a time limit takes: as long as its bytes or operations need, if
 /// they limit all of it.
-fn amount_text(plan: &Plan) -> String {
+fn unlimited_time_text(plan: &Plan) -> String {
     let workloads = plan.workloads();
     if workloads.is_empty() {
         return UNLIMITED.to_owned();
@@ -302,7 +306,7 @@ fn amount_text(plan: &Plan) -> String {
 }
 
 /// Says what the run writes to a target, and which data it destroys.
-fn use_text(used: TargetUse, budget: &Budget, identity: &TargetIdentity) -> String {
+fn written_text(used: TargetUse, budget: &Budget, identity: &TargetIdentity) -> String {
     let path = &identity.path;
     let place = match place_text(identity) {
         Some(text) => format!(" ({text})"),
@@ -383,7 +387,7 @@ fn limit_text(verb: &str, limit: ByteLimit, budget: &Budget) -> String {
     }
 }
 
-/// The filesystem and its free space.
+/// `ext4, 120 GiB free`: the filesystem and its free space; `None` where neither is known.
 fn place_text(identity: &TargetIdentity) -> Option<String> {
     let mut facts = Vec::new();
     if let Some(filesystem) = &identity.filesystem {
@@ -403,7 +407,8 @@ fn free_bytes(identity: &TargetIdentity) -> Option<u64> {
     }
 }
 
-/// The free space that remains during the run.
+/// Says how much free space remains during the run. `None` where the run writes no new files, and
+/// where the free space is unknown.
 fn space_text(used: TargetUse, identity: &TargetIdentity) -> Option<String> {
     let size_bytes = match used {
         TargetUse::Scratch { size_bytes, .. } | TargetUse::Files { size_bytes, .. } => size_bytes,
@@ -421,7 +426,7 @@ fn target_text(identity: &TargetIdentity) -> String {
     format!("{} ({kind}, {size})", identity.path)
 }
 
-/// The workloads in order.
+/// A table of the workloads in order.
 fn workloads_table(plan: &Plan) -> Table {
     let mut rows = Vec::new();
     for group in plan.groups() {
@@ -446,7 +451,7 @@ fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
         (None, None) => NO_LIMIT.to_owned(),
     };
     let name = match workload.start {
-        Start::WithPrevious => format!("{TOGETHER}{}", workload.name),
+        Start::WithPrevious => format!("{TOGETHER_PREFIX}{}", workload.name),
         _ => workload.name.clone(),
     };
     vec![
@@ -459,12 +464,13 @@ fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
     ]
 }
 
-/// The used part of the target; `None` for all of it.
+/// Names the used part of the target; `None` for all of it.
 fn span_text(span: &Span) -> Option<String> {
     Some(labels::span(span.start_bytes, span.length_bytes?))
 }
 
-/// States the order of offsets and the operations.
+/// `random read, over 8 GiB, offered 500/s`: the order of offsets, the operations, and what is
+/// unusual.
 fn access_text(workload: &Workload) -> String {
     let operation = labels::operation(&workload.streams, workload.sync);
     let mut facts = vec![format!("{} {operation}", labels::access(&workload.access))];
@@ -476,7 +482,7 @@ fn access_text(workload: &Workload) -> String {
     facts.join(", ")
 }
 
-/// The meaning of the limits, and the precision that ends a workload earlier.
+/// Explains the limits of the table, and the precision that ends a workload earlier.
 fn limits_legend(plan: &Plan) -> Block {
     let mut text = "Times (with warm-up) and bytes are limits.".to_owned();
     if let Some(sentence) = precision_text(plan.workloads()) {
@@ -494,7 +500,8 @@ fn limits_legend(plan: &Plan) -> Block {
     Block::text(Tone::Dim, text)
 }
 
-/// The precision that ends workloads earlier; `None` where no workload has one.
+/// States the precision that ends workloads earlier, as a further sentence; `None` where no
+/// workload has one.
 fn precision_text(workloads: &[Workload]) -> Option<String> {
     let precisions: Vec<f64> = workloads
         .iter()

@@ -8,7 +8,7 @@ use diskproof_model::plan::CachePolicy;
 use diskproof_model::row::{PhaseKind, PhaseRecord, Row};
 use diskproof_model::units::{counted, format_duration, format_latency};
 
-/// Decides the order and the emphasis of a remark.
+/// The kinds of remarks, in the order in which they are shown; the kind also decides the emphasis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RemarkKind {
     /// Something failed during the measurement.
@@ -40,8 +40,8 @@ impl RemarkKind {
     }
 }
 
-/// The words of the remarks on a measurement, for a table.
-pub(crate) fn words(measurement: &Row) -> String {
+/// The remarks on a measurement as single words, for a cell of a table: `errors, unsettled`.
+pub(crate) fn remark_words(measurement: &Row) -> String {
     let mut remarks = all_remarks(measurement);
     remarks.sort_by_key(|remark| remark.kind);
     let mut words: Vec<&str> = remarks.iter().map(|remark| remark.word).collect();
@@ -49,8 +49,11 @@ pub(crate) fn words(measurement: &Row) -> String {
     words.join(", ")
 }
 
-/// The remarks of the selected kinds on all measurements, grouped by text.
-pub(crate) fn notes(measurements: &[&Row], is_selected: fn(RemarkKind) -> bool) -> Vec<Block> {
+/// The remarks of the selected kinds as sentences. Measurements with the same remark share one.
+pub(crate) fn remark_blocks(
+    measurements: &[&Row],
+    is_selected: fn(RemarkKind) -> bool,
+) -> Vec<Block> {
     let mut selected = Vec::new();
     for measurement in measurements {
         for remark in all_remarks(measurement) {
@@ -77,8 +80,9 @@ pub(crate) fn notes(measurements: &[&Row], is_selected: fn(RemarkKind) -> bool) 
 #[derive(PartialEq)]
 struct Remark {
     kind: RemarkKind,
-    /// A table shows this word only.
+    /// The remark in a table.
     word: &'static str,
+    /// The remark below the table.
     text: String,
 }
 
@@ -94,24 +98,25 @@ impl Remark {
 
 fn all_remarks(measurement: &Row) -> Vec<Remark> {
     let mut remarks = Vec::new();
-    remarks.extend(errors(measurement));
-    remarks.extend(ending(measurement.data.stopped));
+    remarks.extend(errors_remark(measurement));
+    remarks.extend(ending_remark(measurement.data.stopped));
     if let Some(verify) = &measurement.data.verify {
-        remarks.extend(verification(verify));
+        remarks.extend(verification_remark(verify));
     }
-    remarks.extend(missed_starts(measurement));
-    remarks.extend(cache(measurement));
+    remarks.extend(missed_starts_remark(measurement));
+    remarks.extend(cache_remark(measurement));
     if measurement.figures.settled == Some(false) {
         let text = "the rate was still changing at the end";
         remarks.push(Remark::new(RemarkKind::Drifting, "unsettled", text));
     }
-    remarks.extend(phases(measurement));
-    remarks.extend(shortened(measurement));
+    remarks.extend(phases_remark(measurement));
+    remarks.extend(shortened_remark(measurement));
     remarks
 }
 
-/// Slower steps before it took the time.
-fn shortened(measurement: &Row) -> Option<Remark> {
+/// Notes that earlier steps took longer than planned, so that the run's time limit shortened this
+/// measurement.
+fn shortened_remark(measurement: &Row) -> Option<Remark> {
     let planned = format_duration(measurement.data.shortened_from_ns?);
     let time = format_duration(measurement.data.wall_ns);
     let why = "because of the time limit of the run";
@@ -119,15 +124,15 @@ fn shortened(measurement: &Row) -> Option<Remark> {
     Some(Remark::new(RemarkKind::Shortened, "shortened", text))
 }
 
-/// Names the phases before the last one that differ by enough to matter, and the time of all phases
-/// that the figures omit.
-fn phases(measurement: &Row) -> Option<Remark> {
+/// Names the earlier phases that differ notably from the last one, and the time of all phases that
+/// the figures omit. `None` where no phase differs notably.
+fn phases_remark(measurement: &Row) -> Option<Remark> {
     let (steady, earlier) = measurement.figures.phases.split_last()?;
     let mut omitted_ns = 0;
     let mut texts = Vec::new();
     for phase in earlier {
         if phase.name != PhaseKind::FirstWrite {
-            omitted_ns += length_ns(phase);
+            omitted_ns += phase_length_ns(phase);
         }
         if is_notable(phase, steady) {
             texts.push(phase_text(measurement, phase));
@@ -144,7 +149,7 @@ fn phases(measurement: &Row) -> Option<Remark> {
     Some(Remark::new(RemarkKind::Phases, "phases", text))
 }
 
-fn length_ns(phase: &PhaseRecord) -> u64 {
+fn phase_length_ns(phase: &PhaseRecord) -> u64 {
     phase.end_ns.saturating_sub(phase.start_ns)
 }
 
@@ -166,11 +171,12 @@ fn phase_text(measurement: &Row, phase: &PhaseRecord) -> String {
         }
         rates.push(text);
     }
-    let length = format_duration(length_ns(phase));
+    let length = format_duration(phase_length_ns(phase));
     format!("{length} of {} ({})", phase.name.as_str(), list(rates))
 }
 
-/// A slow start is ordinary; only a phase of another kind needs a remark.
+/// Whether a phase needs a remark: it is not the settling of the rate, which is ordinary, and its
+/// rate or its operations differ from those of the last phase.
 fn is_notable(phase: &PhaseRecord, steady: &PhaseRecord) -> bool {
     if phase.name == PhaseKind::Settling {
         return false;
@@ -187,10 +193,11 @@ fn is_notable(phase: &PhaseRecord, steady: &PhaseRecord) -> bool {
     false
 }
 
-/// Difference between the rates of two phases that needs a remark.
+/// Phases need a remark if their rates differ by more than this share. With a smaller value, phases
+/// get a remark that differ by no more than the usual noise of a rate.
 const NOTABLE_DIFFERENCE: f64 = 0.05;
 
-fn errors(measurement: &Row) -> Option<Remark> {
+fn errors_remark(measurement: &Row) -> Option<Remark> {
     let failed = measurement.errors_total();
     if failed == 0 {
         return None;
@@ -202,7 +209,7 @@ fn errors(measurement: &Row) -> Option<Remark> {
     Some(Remark::new(RemarkKind::Failed, "errors", text))
 }
 
-fn ending(stopped: StopReason) -> Option<Remark> {
+fn ending_remark(stopped: StopReason) -> Option<Remark> {
     let (word, text) = match stopped {
         StopReason::Interrupted => ("cut short", "interrupted"),
         StopReason::Errors => ("stopped", "stopped: too many operations failed"),
@@ -221,7 +228,7 @@ fn ending(stopped: StopReason) -> Option<Remark> {
     Some(Remark::new(RemarkKind::Failed, word, text))
 }
 
-fn missed_starts(measurement: &Row) -> Option<Remark> {
+fn missed_starts_remark(measurement: &Row) -> Option<Remark> {
     let missed = measurement.data.missed_starts?;
     if missed == 0 {
         return None;
@@ -233,7 +240,7 @@ fn missed_starts(measurement: &Row) -> Option<Remark> {
     Some(Remark::new(RemarkKind::Failed, "late starts", text))
 }
 
-fn cache(measurement: &Row) -> Option<Remark> {
+fn cache_remark(measurement: &Row) -> Option<Remark> {
     let cache = &measurement.data.cache;
     // The page cache cannot answer synced writes.
     let is_commit = measurement.data.ops.contains_key(&OpKind::Commit)
@@ -245,20 +252,21 @@ fn cache(measurement: &Row) -> Option<Remark> {
         (CachePolicy::Cached, None) if is_commit => return None,
         (CachePolicy::Cached, None) => "the page cache may have answered instead of the disk",
     };
-    // As asked, and yet the disk had to read.
-    let has_reads = cache.why.is_some() && cache.asked == cache.used;
+    // The page cache was used as requested, and the reason says that the disk had to read.
+    let disk_had_to_read = cache.why.is_some() && cache.asked == cache.used;
     let used = cache.used.as_str();
     let word = match cache.used {
-        CachePolicy::Buffered if has_reads => "buffered, with reads",
-        CachePolicy::Cached if has_reads => "cached, with reads",
+        CachePolicy::Buffered if disk_had_to_read => "buffered, with reads",
+        CachePolicy::Cached if disk_had_to_read => "cached, with reads",
         _ => used,
     };
     let text = format!("{used}: {why}");
     Some(Remark::new(RemarkKind::Cached, word, text))
 }
 
-/// Whether the blocks that earlier runs wrote were correct.
-fn earlier_data(verify: &VerifyResult, runs: u64) -> Option<Remark> {
+/// Says whether the blocks that `runs` earlier runs wrote were correct. `None` where none was
+/// checked.
+fn earlier_data_remark(verify: &VerifyResult, runs: u64) -> Option<Remark> {
     if verify.blocks == 0 {
         return None;
     }
@@ -268,7 +276,7 @@ fn earlier_data(verify: &VerifyResult, runs: u64) -> Option<Remark> {
         _ => format!("; {runs} runs wrote them"),
     };
     let wrong = verify.wrong_blocks();
-    // Without wrong blocks, the bad ones were never written, or in another size.
+    // Used only where no block is wrong: then the bad ones were never written, or in another size.
     let unknown = verify.bad_blocks;
     let remark = if wrong > 0 {
         let text = format!("{wrong} of {blocks} are not what an earlier run wrote{writers}");
@@ -295,10 +303,11 @@ const WRONG_DATA: &str = "wrong data";
 const VERIFIED: &str = "verified";
 const UNVERIFIED: &str = "unverified";
 
-/// The share of the written blocks that was read back, and whether they were correct.
-fn verification(verify: &VerifyResult) -> Option<Remark> {
+/// Says which share of the written blocks was read back, and whether they were correct. `None`
+/// where nothing was to be checked.
+fn verification_remark(verify: &VerifyResult) -> Option<Remark> {
     if let Some(runs) = verify.runs {
-        return earlier_data(verify, runs);
+        return earlier_data_remark(verify, runs);
     }
     let is_whole = verify.unchecked() == 0;
     if is_whole && verify.blocks == 0 {

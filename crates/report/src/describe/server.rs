@@ -1,5 +1,5 @@
-//! What a PostgreSQL server did, in words: the share of the disk's load that it explains, its
-//! rates, a row for each kind of process.
+//! A PostgreSQL server that was observed, in words: the share of the disk's load that it explains,
+//! its rates, and a row for each kind of process.
 
 use crate::text::{glue, list};
 use diskproof_model::block::{Block, Column, Table, TableRow};
@@ -8,12 +8,14 @@ use diskproof_model::units::{
     format_duration, format_latency, format_percent, format_rate, format_throughput,
 };
 
-/// A device that moves less is idle: the shares of so little mean nothing.
+/// A device that moves less is almost idle, and no share of its load is stated. With a smaller
+/// value, single requests of other programs would be reported as large shares.
 const IDLE_BYTES_PER_SECOND: f64 = 50e3;
-/// Rows that are shown.
+/// The table has at most this many rows: the kinds of processes that moved most. The record has
+/// all.
 const ROWS_MAX: usize = 12;
 
-/// Columns of the table.
+/// Columns of the table. Those that are empty in all rows are not shown.
 const COLUMNS: [&str; 10] = [
     "server", "read/s", "MB/s", "mean", "write/s", "extend/s", "MB/s", "mean", "fsync/s", "evict/s",
 ];
@@ -24,14 +26,15 @@ fn per_second(count: u64, wall_ns: u64) -> f64 {
 
 /// Bytes per second in one direction.
 struct DirectionLoad {
+    /// `reads` or `writes`.
     name: &'static str,
-    /// The server moved so many.
+    /// As many were moved by the server.
     server: f64,
-    /// The devices moved so many.
+    /// As many were moved by the devices, for whichever program.
     device: f64,
 }
 
-fn directions(load: &ExplainedLoad) -> [DirectionLoad; 2] {
+fn direction_loads(load: &ExplainedLoad) -> [DirectionLoad; 2] {
     [
         DirectionLoad {
             name: "reads",
@@ -50,7 +53,7 @@ fn directions(load: &ExplainedLoad) -> [DirectionLoad; 2] {
 pub(crate) fn explained_text(load: &ExplainedLoad) -> String {
     let devices = load.devices.join(" and ");
     let mut shares = Vec::new();
-    for direction in directions(load) {
+    for direction in direction_loads(load) {
         if direction.device >= IDLE_BYTES_PER_SECOND {
             let share = format_percent((direction.server / direction.device).min(1.0));
             shares.push(format!("up to {share} of the {}", direction.name));
@@ -62,9 +65,9 @@ pub(crate) fn explained_text(load: &ExplainedLoad) -> String {
     format!("PostgreSQL explains {} of {devices}", list(shares))
 }
 
-/// The bytes behind [`explained_text`].
-fn explained_bytes(load: &ExplainedLoad) -> String {
-    let [reads, writes] = directions(load).map(|direction| direction_text(&direction));
+/// The rates from which [`explained_text`] follows.
+fn explained_bytes_text(load: &ExplainedLoad) -> String {
+    let [reads, writes] = direction_loads(load).map(|direction| direction_text(&direction));
     let time = glue(&format_duration(load.wall_ns));
     format!("{reads}; {writes}, in {time}")
 }
@@ -107,10 +110,13 @@ fn throughput_text(name: &str, bytes: u64, wall_ns: u64) -> String {
 }
 
 /// A row for each kind of process, without the columns that are empty.
-pub(crate) fn table<'a>(io: impl IntoIterator<Item = &'a ServerIo>, wall_ns: u64) -> Table {
+pub(crate) fn processes_table<'a>(
+    io: impl IntoIterator<Item = &'a ServerIo>,
+    wall_ns: u64,
+) -> Table {
     let rows = io
         .into_iter()
-        .map(|io| TableRow::from(row(io, wall_ns).to_vec()))
+        .map(|io| TableRow::from(process_cells(io, wall_ns).to_vec()))
         .collect();
     let mut table = Table::new("PostgreSQL server", Column::numbers(COLUMNS), rows);
     for index in (1..COLUMNS.len()).rev() {
@@ -132,23 +138,23 @@ fn is_empty_column(table: &Table, index: usize) -> bool {
 }
 
 /// The cells of [`COLUMNS`].
-fn row(io: &ServerIo, wall_ns: u64) -> [String; COLUMNS.len()] {
+fn process_cells(io: &ServerIo, wall_ns: u64) -> [String; COLUMNS.len()] {
     [
         process_name(io),
-        rate(io.read_ops, wall_ns),
-        megabytes(io.read_bytes, wall_ns),
-        mean_time(io.read_ns, io.read_ops),
-        rate(io.write_ops, wall_ns),
-        rate(io.extend_ops, wall_ns),
-        megabytes(io.written_bytes(), wall_ns),
-        mean_time(io.write_ns, io.write_ops),
-        rate(io.fsyncs.unwrap_or(0), wall_ns),
-        rate(io.evictions.unwrap_or(0), wall_ns),
+        rate_cell(io.read_ops, wall_ns),
+        megabytes_cell(io.read_bytes, wall_ns),
+        mean_time_cell(io.read_ns, io.read_ops),
+        rate_cell(io.write_ops, wall_ns),
+        rate_cell(io.extend_ops, wall_ns),
+        megabytes_cell(io.written_bytes(), wall_ns),
+        mean_time_cell(io.write_ns, io.write_ops),
+        rate_cell(io.fsyncs.unwrap_or(0), wall_ns),
+        rate_cell(io.evictions.unwrap_or(0), wall_ns),
     ]
 }
 
 /// Operations per second; empty without any.
-fn rate(count: u64, wall_ns: u64) -> String {
+fn rate_cell(count: u64, wall_ns: u64) -> String {
     match count {
         0 => String::new(),
         count => format_rate(per_second(count, wall_ns)),
@@ -156,22 +162,23 @@ fn rate(count: u64, wall_ns: u64) -> String {
 }
 
 /// MB/s without the unit, which the column names; empty without bytes.
-fn megabytes(bytes: u64, wall_ns: u64) -> String {
+fn megabytes_cell(bytes: u64, wall_ns: u64) -> String {
     match bytes {
         0 => String::new(),
         bytes => format_throughput(per_second(bytes, wall_ns)).replace(" MB/s", ""),
     }
 }
 
-/// Empty where the server did not measure times.
-fn mean_time(ns: Option<u64>, count: u64) -> String {
+/// The mean time of an operation. Empty where the server did not measure times, and without any.
+fn mean_time_cell(ns: Option<u64>, count: u64) -> String {
     match (ns, count) {
         (Some(ns), 1..) => format_latency(ns / count),
         _ => String::new(),
     }
 }
 
-/// `client`, `client bulkread`, `autovacuum vacuum`, `walwriter WAL`.
+/// A short name for a row of pg_stat_io: `client`, `client bulkread`, `autovacuum vacuum`,
+/// `walwriter WAL`.
 fn process_name(io: &ServerIo) -> String {
     let backend = match io.backend.as_str() {
         "client backend" => "client",
@@ -193,15 +200,16 @@ fn process_name(io: &ServerIo) -> String {
     format!("{backend}{object}{context}")
 }
 
-/// The processes with most bytes, and what the server did while its disks were watched.
+/// Describes what the server did while its disks were watched: the processes that moved most bytes,
+/// then the facts.
 pub(crate) fn blocks(server: &ObservedServer) -> Vec<Block> {
     let mut blocks = Vec::new();
     if !server.io.is_empty() {
         let io = server.io.iter().take(ROWS_MAX);
-        blocks.push(Block::Table(table(io, server.wall_ns)));
+        blocks.push(Block::Table(processes_table(io, server.wall_ns)));
     }
     if let Some(load) = &server.explained {
-        let text = format!("{}; {}", explained_text(load), explained_bytes(load));
+        let text = format!("{}; {}", explained_text(load), explained_bytes_text(load));
         blocks.push(Block::fact("explains", text));
     }
     blocks.push(Block::fact("server", server_text(server)));
@@ -264,7 +272,7 @@ mod tests {
         assert!(!text.contains("writes"), "{text}");
         assert_shows(&explained_text(&load([9, 9], [0, 0])), &["vda", "idle"]);
         assert_shows(
-            &explained_bytes(&cached),
+            &explained_bytes_text(&cached),
             &["server 90.0 MB/s", "disk 3.00 MB/s"],
         );
     }
@@ -281,7 +289,7 @@ mod tests {
             evictions: Some(7),
             ..ServerIo::default()
         };
-        let cells = row(&io, 2 * SECOND);
+        let cells = process_cells(&io, 2 * SECOND);
         let first = ["client temp bulkread", "50.0", "0.41", "2.00 ms"];
         assert_eq!(cells[..4], first.map(str::to_owned));
         assert_eq!((cells[4].as_str(), cells[9].as_str()), ("", "3.50"));

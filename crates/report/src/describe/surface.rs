@@ -1,5 +1,5 @@
-//! A survey of the surface in words: its conditions, minimum, average and maximum, seeks by
-//! pattern, short strokes, and which part a scan read.
+//! A survey of a disk's surface in words: its conditions, tables of rates, seeks and short strokes,
+//! and which part a scan read.
 
 use crate::chart::position_unit;
 use crate::labels;
@@ -15,22 +15,27 @@ use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_percent, format_throughput,
 };
 
-/// Readings that differ by a smaller share count as the same.
-const CONFIRMED: f64 = 0.02;
+/// A repeated reading that changed by a smaller share confirms the first one. With a larger value,
+/// the page hides how much an outlier changed.
+const CONFIRMED_CHANGE: f64 = 0.02;
 
-/// Columns of the tables.
-const ENDS: &str = " | min | average | ± 95 % | max";
-const SEEKS: &str = "seeks | number | distance | average | ± 95 % | min | median | max | IOPS";
-const STROKES: &str = "short stroke | size | IOPS | ± 95 % | gain | average | longest | transfer";
+/// Columns of the table of extremes.
+const EXTREME_COLUMNS: &str = " | min | average | ± 95 % | max";
+/// Columns of the table of seeks.
+const SEEK_COLUMNS: &str =
+    "seeks | number | distance | average | ± 95 % | min | median | max | IOPS";
+/// Columns of the table of short strokes.
+const STROKE_COLUMNS: &str =
+    "short stroke | size | IOPS | ± 95 % | gain | average | longest | transfer";
 
-/// Everything but the scan.
+/// Describes a survey without its scan.
 pub(crate) fn blocks(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
     let mut blocks = vec![
-        Block::fact("surface", conditions(surface)),
+        Block::fact("surface", conditions_text(surface)),
         Block::Chart("curve"),
     ];
-    blocks.extend(errors(record, surface));
-    blocks.extend(repeats(record));
+    blocks.extend(error_facts(record, surface));
+    blocks.extend(repeats_fact(record));
     if let Some(burst) = &surface.data.burst {
         let bytes = format_bytes(burst.bytes);
         let rounds = counted(burst.rounds, "time");
@@ -38,13 +43,21 @@ pub(crate) fn blocks(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
         let text = format!("reads the same {bytes} {rounds}: {what}");
         blocks.push(Block::fact("burst", text));
     }
-    let end_rows = ends(surface);
-    blocks.extend(table("Survey of the surface", ENDS, end_rows));
+    let end_rows = extreme_rows(surface);
+    blocks.extend(table_unless_empty(
+        "Survey of the surface",
+        EXTREME_COLUMNS,
+        end_rows,
+    ));
     let mut seek_rows = Vec::new();
     for (pattern, seek) in &surface.figures.seeks {
         seek_rows.push(seek_row(*pattern, seek));
     }
-    blocks.extend(table("Access times by seek pattern", SEEKS, seek_rows));
+    blocks.extend(table_unless_empty(
+        "Access times by seek pattern",
+        SEEK_COLUMNS,
+        seek_rows,
+    ));
     let stroke_rows = surface
         .figures
         .short_strokes
@@ -52,19 +65,20 @@ pub(crate) fn blocks(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
         .map(stroke_row)
         .collect();
     let caption = "Random reads within the first part of the disk";
-    blocks.extend(table(caption, STROKES, stroke_rows));
+    blocks.extend(table_unless_empty(caption, STROKE_COLUMNS, stroke_rows));
     blocks
 }
 
 /// A table, unless it has no rows.
-fn table(caption: &str, columns: &str, rows: Vec<Vec<String>>) -> Option<Block> {
+fn table_unless_empty(caption: &str, columns: &str, rows: Vec<Vec<String>>) -> Option<Block> {
     if rows.is_empty() {
         return None;
     }
     Some(Block::table(caption, columns.split(" | "), rows))
 }
 
-fn errors(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
+/// Counts the points of the curve and the accesses that failed; empty without any.
+fn error_facts(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     let curve = record.curve();
     let failed_points: Vec<&CurvePoint> = curve.iter().filter(|point| point.errors > 0).collect();
@@ -73,7 +87,7 @@ fn errors(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
             "{} of {} of the curve failed, the first at {}",
             failed_points.len(),
             counted(curve.len() as u64, "place"),
-            place(first.offset_bytes)
+            place_text(first.offset_bytes)
         );
         blocks.push(Block::toned_fact(Tone::Error, "errors", text));
     }
@@ -88,8 +102,9 @@ fn errors(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
     blocks
 }
 
-/// Points that were read again as outliers.
-fn repeats(record: &Record) -> Option<Block> {
+/// Says which points stood out and were read again, and whether that confirmed them. `None` without
+/// any.
+fn repeats_fact(record: &Record) -> Option<Block> {
     let repeated: Vec<&CurvePoint> = record
         .curve()
         .iter()
@@ -97,15 +112,15 @@ fn repeats(record: &Record) -> Option<Block> {
         .collect();
     let most_changed = repeated
         .iter()
-        .max_by(|one, other| change(one).total_cmp(&change(other)))?;
-    let outcome = if change(most_changed) < CONFIRMED {
+        .max_by(|one, other| reading_change(one).total_cmp(&reading_change(other)))?;
+    let outcome = if reading_change(most_changed) < CONFIRMED_CHANGE {
         ": confirmed".to_owned()
     } else {
         format!(
             "; the median counts (largest change: {} to {} at {})",
             format_throughput(most_changed.readings[0]),
             format_throughput(most_changed.bytes_per_second),
-            distance(most_changed.offset_bytes as f64),
+            distance_text(most_changed.offset_bytes as f64),
         )
     };
     let text = format!(
@@ -117,27 +132,29 @@ fn repeats(record: &Record) -> Option<Block> {
     Some(Block::fact("again", text))
 }
 
-/// Returns how far the first reading of a point is from the one that counts.
-fn change(point: &CurvePoint) -> f64 {
+/// How far the first reading of a point is from the one that counts, as the size of the logarithm
+/// of their ratio: for small changes the relative change.
+fn reading_change(point: &CurvePoint) -> f64 {
     (point.readings[0] / point.bytes_per_second).ln().abs()
 }
 
-/// Minimum, average and maximum of the transfer rate, the access time and the other figures.
-fn ends(surface: &SurfaceRecord) -> Vec<Vec<String>> {
+/// Rows with minimum, average and maximum of the transfer rate, the access time and the burst rate,
+/// and one with the CPU use.
+fn extreme_rows(surface: &SurfaceRecord) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     if let Some(rate) = &surface.figures.rate {
         let min = format_throughput(rate.min);
         let max = format_throughput(rate.max);
-        rows.push(end_row("transfer rate", min, &rate.average, max));
+        rows.push(extreme_row("transfer rate", min, &rate.average, max));
     }
     if let Some(seek) = surface.figures.seeks.get(&SeekPattern::Random) {
         let min = format_latency(seek.min_ns);
         let max = format_latency(seek.max_ns);
-        rows.push(end_row("access time", min, &seek.mean, max));
+        rows.push(extreme_row("access time", min, &seek.mean, max));
     }
     if let Some(burst) = &surface.data.burst {
         let (min, max) = (String::new(), String::new());
-        rows.push(end_row("burst rate", min, &burst.throughput, max));
+        rows.push(extreme_row("burst rate", min, &burst.throughput, max));
     }
     if surface.figures.rate.is_some() {
         let cpu = format_percent(surface.figures.curve_cpu_share);
@@ -146,7 +163,7 @@ fn ends(surface: &SurfaceRecord) -> Vec<Vec<String>> {
     rows
 }
 
-fn end_row(name: &str, min: String, average: &Estimate, max: String) -> Vec<String> {
+fn extreme_row(name: &str, min: String, average: &Estimate, max: String) -> Vec<String> {
     let interval = labels::interval(average);
     vec![name.to_owned(), min, average.value_text(), interval, max]
 }
@@ -157,7 +174,7 @@ fn seek_row(pattern: SeekPattern, seek: &SeekSummary) -> Vec<String> {
     vec![
         pattern.as_str().to_owned(),
         seek.n.to_string(),
-        distance(seek.distance_mean_bytes),
+        distance_text(seek.distance_mean_bytes),
         seek.mean.value_text(),
         labels::interval(&seek.mean),
         format_latency(seek.min_ns),
@@ -180,8 +197,8 @@ fn stroke_row(stroke: &ShortStroke) -> Vec<String> {
     ]
 }
 
-/// Span, cache mode, engine, and how much the curve read.
-fn conditions(surface: &SurfaceRecord) -> String {
+/// Names span, cache mode and engine, and says how much the curve read or wrote.
+fn conditions_text(surface: &SurfaceRecord) -> String {
     let data = &surface.data;
     let (verb, done) = match data.survey.operation {
         OpKind::Write => ("writes", "wrote"),
@@ -204,25 +221,30 @@ fn conditions(surface: &SurfaceRecord) -> String {
     text
 }
 
-/// Offsets are compared with data sheets and partition tables: decimal, and to the byte.
-pub(crate) fn place(offset_bytes: u64) -> String {
-    format!("{} (byte {offset_bytes})", distance(offset_bytes as f64))
+/// `12.5 GB (byte 12500000000)`: decimal for comparison with data sheets, and to the byte for
+/// comparison with partition tables.
+pub(crate) fn place_text(offset_bytes: u64) -> String {
+    format!(
+        "{} (byte {offset_bytes})",
+        distance_text(offset_bytes as f64)
+    )
 }
 
 /// A distance in decimal units, as disks are sold.
-fn distance(bytes: f64) -> String {
+fn distance_text(bytes: f64) -> String {
     let (unit, scale) = position_unit(bytes);
     format!("{:.1} {unit}", bytes / scale)
 }
 
-/// Which part of the span this run read. The part before a resumed scan may have gaps.
-pub(crate) fn reach(scan: &Scan, span_start_bytes: u64) -> String {
+/// Says which part of the span this run read. The part before a resumed scan may have gaps, so it
+/// is not claimed.
+pub(crate) fn scan_reach_text(scan: &Scan, span_start_bytes: u64) -> String {
     let mut from = String::new();
     if scan.from_bytes > span_start_bytes {
-        from = format!("from {} ", place(scan.from_bytes));
+        from = format!("from {} ", place_text(scan.from_bytes));
     }
     if !scan.finished {
-        let end = place(scan.to_bytes);
+        let end = place_text(scan.to_bytes);
         return format!("{from}up to {end}; continue with --resume");
     }
     if from.is_empty() {

@@ -1,5 +1,5 @@
-//! What a sustained load found, for every page: the rate that lasts, the fall and its cause, the
-//! rate after pauses, the steady state.
+//! A sustained load in words: the rate that lasts, the fall and its cause, the rate after pauses,
+//! the steady state.
 
 use crate::text::{glue, list};
 use diskproof_model::block::{Block, Tone};
@@ -11,11 +11,11 @@ use diskproof_model::sustain::{
 };
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent, format_rate};
 
-/// Why a fall is nobody's.
+/// The cause of a fall that may have another reason than the disk.
 const DOUBTFUL: &str = "undecided; it may not be the disk, because other programs used it, the \
                         processors were busy, or memory answered: see the warnings";
 
-/// The facts of a sustained load.
+/// Describes the load as facts in the order in which it happened.
 pub(crate) fn blocks(record: &Record, found: &SustainRecord) -> Vec<Block> {
     let mut facts = vec![("sustained", lasting_text(found))];
     if let Some(drop) = &found.drop {
@@ -105,7 +105,7 @@ fn cause_text(record: &Record, found: &SustainRecord, drop: &RateDrop) -> String
     }
 }
 
-/// What a fall without proof may be.
+/// Lists the possible causes of a fall without proof of one.
 fn unknown_text(record: &Record, found: &SustainRecord) -> String {
     let load = record
         .plan
@@ -262,7 +262,7 @@ fn degrees(sensors: &[i32]) -> String {
     texts.join("/")
 }
 
-/// What a plan does besides its load.
+/// Describes what a plan does in addition to its load, in one sentence.
 pub(crate) fn planned_text(sustain: &SustainPlan) -> String {
     let pauses: Vec<String> = sustain
         .pauses_ns

@@ -14,16 +14,20 @@ use diskproof_model::sweep::{
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, format_latency, format_percent};
 
-/// From this relative half-width on, a cell is known only roughly.
-const ROUGH: f64 = 0.1;
-/// A span whose rate is this many times that of the longest one is faster by more than chance.
+/// A cell whose rate has a wider relative half-width is marked as known only roughly; [`LEGEND`]
+/// states this limit.
+const ROUGH_WIDTH: f64 = 0.1;
+/// A span counts as fast if its rate is at least this many times that of the longest one; the texts
+/// below state this limit.
 const FAST_GAIN: f64 = 2.0;
-/// No disk whose platters turn answers in less, on average.
+/// If random reads take longer on average, the disk may have an arm: with rotating platters they
+/// do.
 const ARM_MIN_NS: f64 = 2e6;
 
-/// Latencies of a table are in microseconds if the median is below this, else in milliseconds.
+/// Latencies of a table are in µs if the median is below this, else in ms. Below a millisecond,
+/// whole microseconds are easier to compare than fractions.
 const MICROSECONDS_BELOW_NS: f64 = 1e6;
-/// This legend explains the figures of a matrix.
+/// Explains the figures and signs of a matrix.
 const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured rate. ?: known \
                       only to ±10 % or worse. ~, without a shade: predicted by the cost model. ×: \
                       impossible. –: not measured, or fewer than ten samples beyond it. Every \
@@ -31,7 +35,8 @@ const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured
 /// In place of an answer that the measured cells do not give.
 const NOT_FOUND: &str = "not found with these sizes, depths and intervals";
 
-/// The answers of a sweep, then its matrices.
+/// Describes a sweep: first as the older tool whose view was requested, then its answers, then its
+/// matrices.
 pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     let view = match record.plan.sweep() {
@@ -41,26 +46,26 @@ pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
     if let Some(view) = view {
         blocks.extend(sweep_view::blocks(record, sweep, view));
     }
-    blocks.extend(sweep.matrices.iter().flat_map(answers));
+    blocks.extend(sweep.matrices.iter().flat_map(answer_blocks));
     // A view has the figures of a single depth already.
     let shown: Vec<&SweepMatrix> = sweep
         .matrices
         .iter()
-        .filter(|matrix| view.is_none() || depths(matrix).len() > 1)
+        .filter(|matrix| view.is_none() || distinct_depths(matrix).len() > 1)
         .collect();
     for matrix in &shown {
-        blocks.extend(rate_map(matrix));
+        blocks.extend(rate_map_blocks(matrix));
     }
     for matrix in &shown {
-        blocks.extend(latencies(matrix));
+        blocks.extend(latency_blocks(matrix));
     }
     if !sweep.spans.is_empty() {
-        blocks.extend(spans(record, sweep));
+        blocks.extend(span_blocks(record, sweep));
     }
     if let Some(text) = intervals_text(sweep) {
         blocks.push(Block::fact("± 95 %", text));
     }
-    for text in missing_texts(sweep) {
+    for text in unmeasured_texts(sweep) {
         blocks.push(Block::text(Tone::Plain, text));
     }
     if !shown.is_empty() {
@@ -69,20 +74,21 @@ pub(crate) fn blocks(record: &Record, sweep: &SweepRecord) -> Vec<Block> {
     blocks
 }
 
-/// Lists the best figures, the knee, the limit of bandwidth and the cost model of a matrix.
-fn answers(matrix: &SweepMatrix) -> Vec<Block> {
+/// Describes the best figures, the knee, the limit of bandwidth and the cost model of a matrix. A
+/// matrix with a single depth has no knee, one with a single size no limit.
+fn answer_blocks(matrix: &SweepMatrix) -> Vec<Block> {
     let mut blocks = vec![
         Block::Heading(matrix.operation.words().to_owned()),
         Block::fact("best", best_text(matrix)),
     ];
-    if depths(matrix).len() > 1 {
+    if distinct_depths(matrix).len() > 1 {
         let knee = match &matrix.knee {
             Some(knee) => knee_text(knee),
             None => NOT_FOUND.to_owned(),
         };
         blocks.push(Block::fact("knee", knee));
     }
-    if sizes(matrix).len() > 1 {
+    if distinct_sizes(matrix).len() > 1 {
         let limit = match &matrix.bandwidth_limit {
             Some(limit) => limit_text(limit),
             None => NOT_FOUND.to_owned(),
@@ -96,28 +102,29 @@ fn answers(matrix: &SweepMatrix) -> Vec<Block> {
 }
 
 /// The block sizes of a matrix, in order.
-fn sizes(matrix: &SweepMatrix) -> Vec<u32> {
+fn distinct_sizes(matrix: &SweepMatrix) -> Vec<u32> {
     distinct(matrix.cells.iter().map(|cell| cell.block_bytes))
 }
 
 /// The depths of a matrix, in order.
-fn depths(matrix: &SweepMatrix) -> Vec<u32> {
+fn distinct_depths(matrix: &SweepMatrix) -> Vec<u32> {
     distinct(matrix.cells.iter().map(|cell| cell.depth))
 }
 
-/// A table of sizes and depths under its title.
+/// A table with a row for each size and a column for each depth, under its heading. `table_cell`
+/// prints a cell of the matrix.
 fn table_by_size_and_depth(
     matrix: &SweepMatrix,
     what: &str,
     table_cell: impl Fn(&SweepCell) -> Cell,
 ) -> [Block; 2] {
-    let column_depths = depths(matrix);
+    let column_depths = distinct_depths(matrix);
     let mut names = vec![String::new()];
     for depth in &column_depths {
         names.push(format!("d{depth}"));
     }
     let mut rows = Vec::new();
-    for size in sizes(matrix) {
+    for size in distinct_sizes(matrix) {
         let mut cells = vec![Cell::from(size_word(u64::from(size)))];
         for depth in &column_depths {
             cells.push(match matrix.cell(size, *depth) {
@@ -136,8 +143,8 @@ fn table_by_size_and_depth(
     [Block::Heading(title), Block::Table(table)]
 }
 
-/// The heat map of the rate.
-fn rate_map(matrix: &SweepMatrix) -> [Block; 2] {
+/// The rates of a matrix as a heat map.
+fn rate_map_blocks(matrix: &SweepMatrix) -> [Block; 2] {
     let scale = HeatScale::from_matrix(matrix);
     let what = "operations per second by block size and depth";
     table_by_size_and_depth(matrix, what, |cell| rate_cell(cell, &scale))
@@ -167,6 +174,7 @@ impl HeatScale {
         scale
     }
 
+    /// The shade of a rate, from 0 at the lowest to 1 at the highest one.
     fn heat(&self, rate: f64) -> f64 {
         (rate.ln() - self.low) / (self.high - self.low).max(f64::MIN_POSITIVE)
     }
@@ -186,7 +194,7 @@ fn rate_cell(cell: &SweepCell, scale: &HeatScale) -> Cell {
         return Cell {
             note: why,
             mark: Mark::Heat(None),
-            ..Cell::toned(Tone::Dim, format!("{} ", no_figure(cell)))
+            ..Cell::toned(Tone::Dim, format!("{} ", no_figure_sign(cell)))
         };
     };
     let mut note = labels::interval(rate);
@@ -197,8 +205,8 @@ fn rate_cell(cell: &SweepCell, scale: &HeatScale) -> Cell {
     if !why.is_empty() {
         notes.push(why);
     }
-    let text = short_rate(rate.value, rate.half_width_95);
-    let mut table_cell = Cell::from(format!("{text}{}", sign(cell)));
+    let text = short_rate_text(rate.value, rate.half_width_95);
+    let mut table_cell = Cell::from(format!("{text}{}", state_sign(cell)));
     if cell.state == CellState::Measured {
         table_cell.mark = Mark::Heat(Some(scale.heat(rate.value)));
     } else {
@@ -210,7 +218,7 @@ fn rate_cell(cell: &SweepCell, scale: &HeatScale) -> Cell {
 }
 
 /// A rate in at most six columns: `83`, `8.31k`, `66.4k`, `1.23M`.
-fn short_rate(value: f64, half_width: Option<f64>) -> String {
+fn short_rate_text(value: f64, half_width: Option<f64>) -> String {
     let (scale, unit) = match value {
         v if v >= 999_500.0 => (1e6, "M"),
         v if v >= 999.5 => (1e3, "k"),
@@ -220,8 +228,9 @@ fn short_rate(value: f64, half_width: Option<f64>) -> String {
     format!("{text}{unit}")
 }
 
-/// The 99th percentiles of the latency.
-fn latencies(matrix: &SweepMatrix) -> Vec<Block> {
+/// The 99th percentiles of the latency as a table, or why there are none. Empty where no cell has a
+/// latency.
+fn latency_blocks(matrix: &SweepMatrix) -> Vec<Block> {
     let mut means: Vec<f64> = matrix
         .cells
         .iter()
@@ -248,13 +257,14 @@ fn latencies(matrix: &SweepMatrix) -> Vec<Block> {
     let what = format!("99th percentile of the latency in {unit}");
     let table = table_by_size_and_depth(matrix, &what, |cell| match cell.latency_p99_ns {
         Some(ns) => labels::three_digits(ns as f64 / scale).into(),
-        None => no_figure(cell).to_owned().into(),
+        None => no_figure_sign(cell).to_owned().into(),
     });
     table.into()
 }
 
-/// Single random reads by span: which part a cache answers, and the gain of a short stroke.
-fn spans(record: &Record, sweep: &SweepRecord) -> [Block; 3] {
+/// Describes single random reads by span: which part a cache answers, and the gain of a short
+/// stroke.
+fn span_blocks(record: &Record, sweep: &SweepRecord) -> [Block; 3] {
     let title = "single random reads by span, from the start of the target";
     let names = ["span", "reads/s", "± 95 %", "mean", "gain"];
     let rotational: Vec<Option<bool>> = record
@@ -291,8 +301,8 @@ fn span_row(span: &SpanRate) -> Vec<String> {
     vec![size, rate, interval, mean, gain]
 }
 
-/// A share of a figure that is one unit of its third digit, so that three digits print.
-fn three_digits(value: f64, unit: &str) -> String {
+/// A figure of the cost model, which has no interval, with three to four digits.
+fn three_digits_text(value: f64, unit: &str) -> String {
     figure_text(value, Some(value * 1e-3), unit)
 }
 
@@ -324,7 +334,8 @@ fn spans_text(rotational: &[Option<bool>], sweep: &SweepRecord) -> String {
 const NO_STEP: &str = "No span reaches twice the rate of the longest one, so neither a cache nor a \
                        short stroke is visible.";
 
-/// Whether one of the disks rotates; where the kernel does not know, by the time of an access.
+/// Whether one of the disks rotates. If the kernel does not know that of the first one, the time of
+/// an access decides.
 fn has_arm(rotational: &[Option<bool>], sweep: &SweepRecord) -> bool {
     if let [Some(_), ..] = rotational {
         return rotational.contains(&Some(true));
@@ -335,7 +346,7 @@ fn has_arm(rotational: &[Option<bool>], sweep: &SweepRecord) -> bool {
     matches!(whole.latency_mean_ns, Some(ns) if ns >= ARM_MIN_NS)
 }
 
-/// The longest span that is clearly faster than the whole.
+/// The longest span whose rate is at least [`FAST_GAIN`] times that of the whole.
 fn longest_fast_span(sweep: &SweepRecord) -> Option<&SpanRate> {
     sweep
         .spans
@@ -371,7 +382,8 @@ fn stroke_text(stroke: &SpanGain) -> String {
     )
 }
 
-/// The best figures: `66,400/s ±0.3 % (4 KiB, depth 32), 3070 MB/s ±1 % (1 MiB, depth 8)`.
+/// The best figures of a matrix: `66,400/s ±0.3 % (4 KiB, depth 32), 3070 MB/s ±1 % (1 MiB, depth
+/// 8)`.
 fn best_text(matrix: &SweepMatrix) -> String {
     let mut texts = Vec::new();
     if let Some(cell) = matrix.best_iops()
@@ -433,19 +445,20 @@ fn limit_text(limit: &BandwidthLimit) -> String {
     format!("the limit from {size}{range} on: {rate}")
 }
 
-/// The cost model as a formula: `the larger of 80 µs + size / (3000 MB/s) and depth × (…)`.
+/// The cost model as a formula: `latency = max(80 µs + size/rate, depth × (…)), rate 3000 MB/s; …`.
 fn model_text(model: &CostModel) -> String {
-    let rate = three_digits(model.bytes_per_second, "B/s");
+    let rate = three_digits_text(model.bytes_per_second, "B/s");
     format!(
         "latency = max({} + size/rate, depth × ({} + size/rate)), rate {rate}; typical error {}",
-        three_digits(model.base_ns, "ns"),
-        three_digits(model.request_ns, "ns"),
+        three_digits_text(model.base_ns, "ns"),
+        three_digits_text(model.request_ns, "ns"),
         format_percent(model.model_error)
     )
 }
 
-/// The sign of a cell behind its figure: predicted, rough, or none.
-fn sign(cell: &SweepCell) -> char {
+/// The sign behind the figure of a cell: `~` for a predicted one, `?` for a rough one, else a
+/// blank.
+fn state_sign(cell: &SweepCell) -> char {
     match cell.state {
         CellState::Predicted => '~',
         CellState::Measured if is_rough(cell) => '?',
@@ -459,23 +472,24 @@ fn is_rough(cell: &SweepCell) -> bool {
         return true;
     };
     match rate.relative_half_width() {
-        Some(width) => width > ROUGH,
+        Some(width) => width > ROUGH_WIDTH,
         None => true,
     }
 }
 
-/// The sign of a cell without a figure.
-fn no_figure(cell: &SweepCell) -> &'static str {
+/// In place of the figure of a cell without one: `×` where none is possible, else `–`.
+fn no_figure_sign(cell: &SweepCell) -> &'static str {
     match cell.state {
         CellState::Impossible => "×",
         _ => "–",
     }
 }
 
-/// The relative half-width of a cell's rate, with the cell's name.
+/// How well the rate of a cell is known.
 struct CellWidth {
-    /// Infinite where the interval is unknown.
+    /// The relative half-width of the rate; infinite where the interval is unknown.
     relative: f64,
+    /// The name of the cell, such as `randread-4M-d64`.
     name: String,
 }
 
@@ -489,8 +503,8 @@ impl CellWidth {
     }
 }
 
-/// How well the cells of all matrices are known: `half of the intervals are below ±1.2 %, the
-/// widest is ±34 % (randread-4M-d64)`.
+/// Says how well the cells of all matrices are known: `median ±1.2 %, widest ±34 %
+/// (randread-4M-d64)`. `None` where a measured cell has no rate, and without measured cells.
 fn intervals_text(sweep: &SweepRecord) -> Option<String> {
     let mut widths = Vec::new();
     for matrix in &sweep.matrices {
@@ -516,7 +530,7 @@ fn intervals_text(sweep: &SweepRecord) -> Option<String> {
 }
 
 /// Lists the cells that were not measured, by the reason.
-fn missing_texts(sweep: &SweepRecord) -> Vec<String> {
+fn unmeasured_texts(sweep: &SweepRecord) -> Vec<String> {
     let mut reasons = Vec::new();
     for matrix in &sweep.matrices {
         for cell in &matrix.cells {
@@ -623,9 +637,9 @@ mod tests {
 
     #[test]
     fn latencies_without_any_percentile_are_one_line() {
-        let without = latencies(&matrix_of_one_cell(None));
+        let without = latency_blocks(&matrix_of_one_cell(None));
         assert!(matches!(without[..], [Block::Text(..)]));
-        let with_percentile = latencies(&matrix_of_one_cell(Some(10_000_000)));
+        let with_percentile = latency_blocks(&matrix_of_one_cell(Some(10_000_000)));
         let [_, Block::Table(table)] = &with_percentile[..] else {
             panic!("{with_percentile:?}");
         };
@@ -643,7 +657,7 @@ mod tests {
             (0.5, None, "0.50"),
         ];
         for (value, half_width, text) in cases {
-            let short = short_rate(value, half_width);
+            let short = short_rate_text(value, half_width);
             assert_eq!(short, text);
             assert!(short.len() <= 6);
         }

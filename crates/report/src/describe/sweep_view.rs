@@ -1,4 +1,4 @@
-//! The matrix of a sweep as older tools print it: HD Tune's random access, iops(1), iozone.
+//! The matrices of a sweep as older tools print them: HD Tune's random access, iops(1), iozone.
 
 use crate::labels;
 use diskproof_model::block::{Block, Column, Narrow, Table, TableRow};
@@ -10,6 +10,10 @@ use diskproof_model::sweep::{
 };
 use diskproof_model::units::{format_bytes, format_throughput};
 
+/// Bytes of a KiB, and of the kB of iozone.
+const KIB: f64 = 1024.0;
+/// Bytes of a kbit of 1000 bits.
+const KBIT_BYTES: f64 = 125.0;
 /// Columns of HD Tune's random access.
 const RANDOM_ACCESS: &str = "transfer size | operations/s | average | longest | average speed";
 
@@ -19,12 +23,12 @@ pub(super) fn blocks(record: &Record, sweep: &SweepRecord, view: SweepView) -> [
         SweepView::RandomAccess => titled_table(
             "random access, one request at a time",
             Column::numbers(RANDOM_ACCESS.split(" | ")),
-            random_access(record, sweep),
+            random_access_rows(record, sweep),
         ),
         SweepView::Iops => titled_table(
             "random reads by block size",
             Column::numbers(["blocks", "IO/s", "KiB/s", "kbit/s"]),
-            iops(sweep),
+            iops_rows(sweep),
         ),
         SweepView::Iozone => {
             let mut names = vec!["reclen"];
@@ -34,7 +38,7 @@ pub(super) fn blocks(record: &Record, sweep: &SweepRecord, view: SweepView) -> [
             titled_table(
                 "kB/s (1024 B) by record size, one request at a time",
                 Column::numbers(names),
-                iozone(sweep),
+                iozone_rows(sweep),
             )
         }
     }
@@ -49,11 +53,13 @@ fn titled_table(title: &str, columns: Vec<Column>, rows: Vec<TableRow>) -> [Bloc
 }
 
 /// Milliseconds with three decimals, as HD Tune prints them.
-fn milliseconds(ns: f64) -> String {
+fn milliseconds_text(ns: f64) -> String {
     format!("{:.3} ms", ns / 1e6)
 }
 
-fn random_access(record: &Record, sweep: &SweepRecord) -> Vec<TableRow> {
+/// A row for each block size at a depth of one, and one for the random sizes, of each random
+/// matrix.
+fn random_access_rows(record: &Record, sweep: &SweepRecord) -> Vec<TableRow> {
     let mut rows = Vec::new();
     for matrix in &sweep.matrices {
         if !matches!(
@@ -82,8 +88,8 @@ fn random_access(record: &Record, sweep: &SweepRecord) -> Vec<TableRow> {
 
 fn access_row(words: &str, cell: &SweepCell) -> TableRow {
     let size = format_bytes(u64::from(cell.block_bytes));
-    let mean = cell.latency_mean_ns.map(milliseconds);
-    let longest = cell.latency_max_ns.map(|ns| milliseconds(ns as f64));
+    let mean = cell.latency_mean_ns.map(milliseconds_text);
+    let longest = cell.latency_max_ns.map(|ns| milliseconds_text(ns as f64));
     let throughput = cell.throughput.as_ref();
     TableRow::from(vec![
         format!("{words} {size}"),
@@ -98,6 +104,7 @@ fn rate_text(rate: &Estimate) -> String {
     rounded(rate.value, rate.half_width_95)
 }
 
+/// The row of random sizes; `None` where no operation succeeded.
 fn mixed_row(words: &str, measurement: &Row) -> Option<TableRow> {
     let (_, op) = measurement.headline_ops().into_iter().next()?;
     if op.data.count == 0 {
@@ -107,13 +114,14 @@ fn mixed_row(words: &str, measurement: &Row) -> Option<TableRow> {
     Some(TableRow::from(vec![
         format!("{words} random sizes"),
         rate_text(&figures.iops),
-        milliseconds(figures.latency.mean),
-        milliseconds(figures.latency.max as f64),
+        milliseconds_text(figures.latency.mean),
+        milliseconds_text(figures.latency.max as f64),
         format_throughput(figures.throughput.value),
     ]))
 }
 
-fn iops(sweep: &SweepRecord) -> Vec<TableRow> {
+/// A row for each cell of the random reads; empty where they were not swept.
+fn iops_rows(sweep: &SweepRecord) -> Vec<TableRow> {
     for matrix in &sweep.matrices {
         if matrix.operation == SweepOperation::RandRead {
             return matrix.cells.iter().map(iops_row).collect();
@@ -130,21 +138,22 @@ fn iops_row(cell: &SweepCell) -> TableRow {
         return TableRow::from(vec![
             size,
             rate_text(iops),
-            scaled(throughput, 1024.0),
-            scaled(throughput, 125.0),
+            rate_in_units(throughput, KIB),
+            rate_in_units(throughput, KBIT_BYTES),
         ]);
     }
     let why = cell.why.as_deref().unwrap_or(labels::UNKNOWN);
     TableRow::from(vec![size, why.to_owned(), String::new(), String::new()])
 }
 
-/// A rate in units of so many bytes per second.
-fn scaled(rate: &Estimate, unit_bytes: f64) -> String {
+/// A rate in units of `unit_bytes` per second, without the unit.
+fn rate_in_units(rate: &Estimate, unit_bytes: f64) -> String {
     let half_width = rate.half_width_95.map(|half| half / unit_bytes);
     rounded(rate.value / unit_bytes, half_width)
 }
 
-fn iozone(sweep: &SweepRecord) -> Vec<TableRow> {
+/// A row for each cell of the first matrix, with a rate of every matrix.
+fn iozone_rows(sweep: &SweepRecord) -> Vec<TableRow> {
     let Some(first) = sweep.matrices.first() else {
         return Vec::new();
     };
@@ -152,20 +161,20 @@ fn iozone(sweep: &SweepRecord) -> Vec<TableRow> {
     for cell in &first.cells {
         let mut cells = vec![size_word(u64::from(cell.block_bytes))];
         for matrix in &sweep.matrices {
-            cells.push(kilobytes(matrix, cell));
+            cells.push(iozone_rate_text(matrix, cell));
         }
         rows.push(TableRow::from(cells));
     }
     rows
 }
 
-/// The rate of the matrix at the block size and depth of another one's cell. iozone's kB have 1024
-/// bytes.
-fn kilobytes(matrix: &SweepMatrix, other: &SweepCell) -> String {
+/// The rate of a matrix in iozone's kB per second, at the block size and depth of a cell of another
+/// matrix.
+fn iozone_rate_text(matrix: &SweepMatrix, other: &SweepCell) -> String {
     if let Some(cell) = matrix.cell(other.block_bytes, other.depth)
         && let Some(rate) = &cell.throughput
     {
-        return format!("{:.0}", rate.value / 1024.0);
+        return format!("{:.0}", rate.value / KIB);
     }
     labels::UNKNOWN.to_owned()
 }

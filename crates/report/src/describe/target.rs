@@ -1,5 +1,5 @@
-//! A target and its machine, in lines and as lists of facts: its disks and their health, the layers
-//! above them, what was tested.
+//! A target and its machine in words. A page of a run has them in a few lines; `info` and the page
+//! for a browser list every fact in sections.
 
 use crate::labels;
 use crate::text::{glue, joined, list};
@@ -15,8 +15,8 @@ use diskproof_model::units::{counted, format_bytes, format_throughput};
 /// A label and a value; `None` if the value is unknown.
 pub(crate) type LabeledValue = (&'static str, Option<String>);
 
-/// A target in a few lines, from the disks up to the file.
-pub(crate) fn summary(target: &TargetIdentity, plan: &Plan) -> Vec<LabeledValue> {
+/// Facts on a target in a few lines, from the disks up to the file.
+pub(crate) fn summary_facts(target: &TargetIdentity, plan: &Plan) -> Vec<LabeledValue> {
     let mut lines: Vec<LabeledValue> = Vec::new();
     for disk in target.disks() {
         lines.push(("disk", Some(disk_text(disk))));
@@ -46,7 +46,7 @@ fn mount_text(filesystem: &Filesystem) -> String {
     )
 }
 
-/// The devices on top of others.
+/// Names the devices that lie on others: `md0 (software RAID) on sda, sdb`. `None` without any.
 pub(crate) fn layers_text(target: &TargetIdentity) -> Option<String> {
     let mut texts = Vec::new();
     for layer in &target.layers {
@@ -59,7 +59,7 @@ pub(crate) fn layers_text(target: &TargetIdentity) -> Option<String> {
     joined(texts, "; ")
 }
 
-/// The scratch file, file or device that the operations use.
+/// Names the scratch file, file or device that the operations use.
 pub(crate) fn tested_text(target: &TargetIdentity, plan: &Plan) -> String {
     let path = &target.path;
     let size = glue(&format_bytes(target.size_bytes));
@@ -79,7 +79,7 @@ pub(crate) fn tested_text(target: &TargetIdentity, plan: &Plan) -> String {
 /// A disk in short: name, model or bus, size.
 pub(crate) fn disk_name(disk: &Layer) -> String {
     let mut facts = vec![disk.name.clone()];
-    if let Some(model) = model(disk) {
+    if let Some(model) = model_text(disk) {
         facts.push(model);
     } else if let Some(link) = &disk.link {
         facts.push(link.bus.clone());
@@ -101,15 +101,15 @@ pub(crate) fn disk_text(disk: &Layer) -> String {
         });
     }
     facts.push(format_bytes(disk.size_bytes));
-    facts.extend(named("model", model(disk).as_deref()));
+    facts.extend(named_text("model", model_text(disk).as_deref()));
     match &disk.serial {
         Some(serial) => facts.push(format!("serial {serial}")),
         None => facts.push("serial unknown".to_owned()),
     }
-    facts.extend(named("firmware", disk.firmware.as_deref()));
-    facts.extend(named("backed by", disk.backing_file.as_deref()));
+    facts.extend(named_text("firmware", disk.firmware.as_deref()));
+    facts.extend(named_text("backed by", disk.backing_file.as_deref()));
     facts.extend(labels::rotation(disk).map(str::to_owned));
-    facts.extend(named("scheduler", disk.scheduler.as_deref()));
+    facts.extend(named_text("scheduler", disk.scheduler.as_deref()));
     let cache = labels::write_cache(disk.write_cache);
     let reported = labels::reported_write_cache(disk);
     facts.push(format!("write cache: {cache}{reported}"));
@@ -119,13 +119,13 @@ pub(crate) fn disk_text(disk: &Layer) -> String {
     list(facts)
 }
 
-/// A value behind its name; `None` for an unknown one.
-fn named(name: &str, value: Option<&str>) -> Option<String> {
+/// `scheduler none`: a value behind its name; `None` for an unknown one.
+fn named_text(name: &str, value: Option<&str>) -> Option<String> {
     Some(format!("{name} {}", value?))
 }
 
 /// Vendor and model, as the device reports them.
-pub(crate) fn model(disk: &Layer) -> Option<String> {
+pub(crate) fn model_text(disk: &Layer) -> Option<String> {
     match (&disk.vendor, &disk.model) {
         (Some(vendor), Some(model)) if !model.starts_with(vendor.as_str()) => {
             Some(format!("{vendor} {model}"))
@@ -136,21 +136,21 @@ pub(crate) fn model(disk: &Layer) -> Option<String> {
 }
 
 /// The size of the memory; `None` where /proc did not show it, which a record keeps as 0.
-fn memory(host: &HostFacts) -> Option<String> {
+fn memory_text(host: &HostFacts) -> Option<String> {
     match host.memory_bytes {
         0 => None,
         bytes => Some(format_bytes(bytes)),
     }
 }
 
-/// The machine.
+/// Describes the machine in one line.
 pub(crate) fn host_text(host: &HostFacts) -> String {
     let mut facts = vec![
         host.name.clone(),
         format!("Linux {}", host.kernel),
         counted(u64::from(host.cpus), "CPU"),
     ];
-    facts.extend(memory(host));
+    facts.extend(memory_text(host));
     if let Some(hypervisor) = &host.hypervisor {
         facts.push(format!("virtual ({hypervisor})"));
     }
@@ -163,31 +163,35 @@ pub(crate) fn host_text(host: &HostFacts) -> String {
     list(facts)
 }
 
-fn section(title: &str, facts: impl IntoIterator<Item = LabeledValue>) -> Vec<Block> {
+fn fact_section(title: &str, facts: impl IntoIterator<Item = LabeledValue>) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(title.to_owned())];
     blocks.extend(Block::facts(facts));
     blocks
 }
 
-/// The target, its filesystem, its layers and their health; each begins with a heading.
-pub(crate) fn sections(identity: &TargetIdentity, health: &[&DiskHealth]) -> Vec<Vec<Block>> {
+/// Lists every fact on the target, its filesystem, its layers and their health: a section with a
+/// heading for each of them, the target first.
+pub(crate) fn identity_sections(
+    identity: &TargetIdentity,
+    health: &[&DiskHealth],
+) -> Vec<Vec<Block>> {
     let mut sections = vec![target_section(identity)];
     sections.extend(identity.filesystem.iter().map(filesystem_section));
     sections.extend(identity.layers.iter().map(layer_section));
     for disk in health {
         let title = format!("health of {}", disk.disk);
-        sections.push(section(&title, health_facts(disk)));
+        sections.push(fact_section(&title, health_facts(disk)));
     }
     sections
 }
 
-/// The machine.
-pub(crate) fn host(host: &HostFacts) -> Vec<Block> {
+/// Lists every fact on the machine.
+pub(crate) fn host_section(host: &HostFacts) -> Vec<Block> {
     let user = match host.uid {
         0 => "root".to_owned(),
         uid => format!("uid {uid}"),
     };
-    let memory_text = memory(host).unwrap_or_else(|| "unknown".to_owned());
+    let memory_text = memory_text(host).unwrap_or_else(|| "unknown".to_owned());
     let facts = [
         ("name", Some(host.name.clone())),
         ("system", host.os.clone()),
@@ -201,10 +205,9 @@ pub(crate) fn host(host: &HostFacts) -> Vec<Block> {
         ("load average", host.load_average.clone()),
         ("running as", Some(user)),
     ];
-    section("host", facts)
+    fact_section("host", facts)
 }
 
-/// The target.
 fn target_section(identity: &TargetIdentity) -> Vec<Block> {
     let size = match identity.kind {
         TargetKind::Directory => "filesystem size",
@@ -212,16 +215,15 @@ fn target_section(identity: &TargetIdentity) -> Vec<Block> {
     };
     let facts = [
         ("kind", Some(labels::target_kind(identity.kind).to_owned())),
-        (size, Some(exact_bytes(identity.size_bytes))),
+        (size, Some(exact_bytes_text(identity.size_bytes))),
         ("free", identity.free_bytes.map(format_bytes)),
         ("device", Some(identity.device.clone())),
         ("inode", Some(identity.inode.to_string())),
         ("disks", unresolved_text(identity)),
     ];
-    section(&format!("target {}", identity.path), facts)
+    fact_section(&format!("target {}", identity.path), facts)
 }
 
-/// The filesystem below a directory or file.
 fn filesystem_section(filesystem: &Filesystem) -> Vec<Block> {
     let facts = [
         ("type", Some(filesystem.kind.clone())),
@@ -230,10 +232,9 @@ fn filesystem_section(filesystem: &Filesystem) -> Vec<Block> {
         ("size", Some(format_bytes(filesystem.size_bytes))),
         ("free", Some(format_bytes(filesystem.free_bytes))),
     ];
-    section(&format!("filesystem {}", filesystem.mount_point), facts)
+    fact_section(&format!("filesystem {}", filesystem.mount_point), facts)
 }
 
-/// A block device.
 fn layer_section(layer: &Layer) -> Vec<Block> {
     let mut below = None;
     if !layer.below.is_empty() {
@@ -251,7 +252,7 @@ fn layer_section(layer: &Layer) -> Vec<Block> {
     let identity = [
         ("device", Some(layer.device.clone())),
         ("on top of", below),
-        ("size", Some(exact_bytes(layer.size_bytes))),
+        ("size", Some(exact_bytes_text(layer.size_bytes))),
         ("vendor", layer.vendor.clone()),
         ("model", layer.model.clone()),
         ("serial", serial),
@@ -277,7 +278,7 @@ fn layer_section(layer: &Layer) -> Vec<Block> {
         facts.extend(link_facts(link));
     }
     facts.extend(properties);
-    section(&title, facts)
+    fact_section(&title, facts)
 }
 
 fn link_facts(link: &Link) -> [LabeledValue; 4] {
@@ -296,7 +297,8 @@ fn block_text(bytes: Option<u32>) -> Option<String> {
     Some(format_bytes(u64::from(bytes?)))
 }
 
-/// Whether the disk rotates. A device that lies on others repeats what they report.
+/// Says whether the disk rotates. `None` for a device that lies on others, which only repeats what
+/// they report.
 fn medium_text(layer: &Layer) -> Option<String> {
     let is_lowest = layer.below.is_empty() && layer.backing_file.is_none();
     if layer.rotational.is_none() || !is_lowest {
@@ -326,7 +328,8 @@ fn backing_text(is_direct: bool) -> String {
     }
 }
 
-/// Devices of this kind have a serial number and a write cache: their absence deserves a line.
+/// `unknown` for a device of a kind that has a serial number and a write cache: their absence
+/// deserves a line. `None` for other kinds.
 fn unknown_of_disk(layer: &Layer) -> Option<String> {
     match layer.kind {
         LayerKind::Disk | LayerKind::Network => Some("unknown".to_owned()),
@@ -334,7 +337,7 @@ fn unknown_of_disk(layer: &Layer) -> Option<String> {
     }
 }
 
-/// The kernel's setting and what it means for a commit.
+/// Says how the kernel treats the write cache, and what that means for a commit.
 fn write_cache_text(layer: &Layer) -> Option<String> {
     let text = match layer.write_cache {
         Some(WriteCache::WriteBack) => "write back: data is safe only after a flush".to_owned(),
@@ -346,8 +349,8 @@ fn write_cache_text(layer: &Layer) -> Option<String> {
     Some(text + labels::reported_write_cache(layer))
 }
 
-/// With the exact number of bytes, for comparison with a data sheet.
-fn exact_bytes(bytes: u64) -> String {
+/// `1.8 TiB (2000398934016 bytes)`: exact, for comparison with a data sheet.
+fn exact_bytes_text(bytes: u64) -> String {
     format!("{} ({bytes} bytes)", format_bytes(bytes))
 }
 
@@ -363,11 +366,11 @@ pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
         ("serial", disk.serial.clone()),
         ("firmware", disk.firmware.clone()),
         ("protocol", disk.protocol.clone()),
-        ("verdict", verdict(disk).map(str::to_owned)),
+        ("verdict", health_verdict(disk).map(str::to_owned)),
         ("alarms", joined(disk.alarms.clone(), "; ")),
-        ("temperature", temperature(disk)),
+        ("temperature", temperature_text(disk)),
         ("endurance used", wear),
-        ("spare blocks left", spare(disk)),
+        ("spare blocks left", spare_text(disk)),
         ("reallocated sectors", count_text(disk.reallocated_sectors)),
         ("pending sectors", count_text(disk.pending_sectors)),
         (
@@ -376,14 +379,14 @@ pub(crate) fn health_facts(disk: &DiskHealth) -> Vec<LabeledValue> {
         ),
         ("media errors", count_text(disk.media_errors)),
         ("link errors", count_text(disk.link_errors)),
-        ("power-on time", disk.power_on_hours.map(power_on)),
+        ("power-on time", disk.power_on_hours.map(power_on_text)),
         (
             "power-on time in FARM",
-            disk.farm_power_on_hours.map(power_on),
+            disk.farm_power_on_hours.map(power_on_text),
         ),
         ("unsafe shutdowns", count_text(disk.unsafe_shutdowns)),
         ("written in total", disk.written_bytes.map(format_bytes)),
-        ("last self-test", self_test(disk)),
+        ("last self-test", self_test_text(disk)),
         ("rotation", disk.rotation_rpm.map(rotation_text)),
         ("source", disk.source.clone()),
     ]
@@ -400,17 +403,17 @@ fn rotation_text(rpm: u32) -> String {
     }
 }
 
-/// The health of one disk in a line.
+/// Describes the health of one disk in a line, without counters that are zero.
 pub(crate) fn health_text(disk: &DiskHealth) -> String {
     let name = &disk.disk;
     if let Some(why) = &disk.unavailable {
         return format!("{name} unknown: {why}");
     }
-    let mut facts = vec![match verdict(disk) {
+    let mut facts = vec![match health_verdict(disk) {
         Some(verdict) => format!("{name} {verdict}"),
         None => name.clone(),
     }];
-    facts.extend(temperature(disk));
+    facts.extend(temperature_text(disk));
     if let Some(percent) = disk.wear_percent {
         facts.push(format!("{percent} % of endurance used"));
     }
@@ -425,14 +428,14 @@ pub(crate) fn health_text(disk: &DiskHealth) -> String {
             facts.push(format!("{count} {noun}"));
         }
     }
-    facts.extend(disk.power_on_hours.map(power_on));
+    facts.extend(disk.power_on_hours.map(power_on_text));
     if let Some(bytes) = disk.written_bytes {
         facts.push(format!("{} written", format_bytes(bytes)));
     }
     list(facts)
 }
 
-fn verdict(disk: &DiskHealth) -> Option<&'static str> {
+fn health_verdict(disk: &DiskHealth) -> Option<&'static str> {
     if disk.passed? {
         Some("passed")
     } else {
@@ -440,7 +443,7 @@ fn verdict(disk: &DiskHealth) -> Option<&'static str> {
     }
 }
 
-fn temperature(disk: &DiskHealth) -> Option<String> {
+fn temperature_text(disk: &DiskHealth) -> Option<String> {
     let degrees = disk.temperature_celsius?;
     match disk.temperature_limit_celsius {
         Some(limit) => Some(format!("{degrees} °C (limit {limit} °C)")),
@@ -448,7 +451,7 @@ fn temperature(disk: &DiskHealth) -> Option<String> {
     }
 }
 
-fn spare(disk: &DiskHealth) -> Option<String> {
+fn spare_text(disk: &DiskHealth) -> Option<String> {
     let left = disk.spare_percent?;
     match disk.spare_threshold_percent {
         Some(threshold) => Some(format!("{left} % (alarm at {threshold} %)")),
@@ -456,7 +459,7 @@ fn spare(disk: &DiskHealth) -> Option<String> {
     }
 }
 
-fn self_test(disk: &DiskHealth) -> Option<String> {
+fn self_test_text(disk: &DiskHealth) -> Option<String> {
     let test = disk.self_test.as_ref()?;
     match test.hours {
         Some(hours) => Some(format!("{}, at {hours} h", test.status)),
@@ -465,7 +468,7 @@ fn self_test(disk: &DiskHealth) -> Option<String> {
 }
 
 /// `65592 h (7.5 years)`
-fn power_on(hours: u64) -> String {
+fn power_on_text(hours: u64) -> String {
     let years = hours as f64 / YEAR_HOURS;
     if years < 1.0 {
         format!("{hours} h")

@@ -1,7 +1,7 @@
-//! The verdict as blocks: a row for each use, the decision that `commit` allows (the fastest method
-//! of the server, its default alongside it, what several sessions gain), and trust.
+//! The verdict of a run as blocks: its grades, how the methods of committing compare, what limits
+//! the disk, and whether the figures can be trusted.
 
-use super::findings::{limits, tone};
+use super::findings::{limit_facts, severity_tone};
 use crate::labels;
 use diskproof_model::block::{Block, Cell, Column, Place, Table, TableRow, Tone};
 use diskproof_model::digits::{figure_text, rounded};
@@ -14,9 +14,10 @@ use diskproof_model::units::format_latency;
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
 use std::cmp::Ordering;
 
-/// A row for each use and one for trust. Without grades, or where several targets have grades of
-/// their own, the headline takes the place of those rows. The answer of `--for` always comes first.
-pub(crate) fn verdict(record: &Record) -> Vec<Block> {
+/// Describes the verdict. A run on one target has a row for each grade. Without grades, or where
+/// each of several targets shows its own, the headline stands in place of the rows. With `--for`
+/// the headline always comes first. Empty for a run without a verdict.
+pub(crate) fn verdict_blocks(record: &Record) -> Vec<Block> {
     let Some(verdict) = &record.verdict else {
         return Vec::new();
     };
@@ -26,37 +27,42 @@ pub(crate) fn verdict(record: &Record) -> Vec<Block> {
         blocks.push(Block::text(Tone::Bold, &verdict.headline));
     }
     if has_rows {
-        blocks.extend(grades(record, |_| true));
+        blocks.extend(grades_table(record, |_| true));
     }
     for (label, text) in commit_summary(record) {
         blocks.push(Block::toned_fact(Tone::Bold, label, text));
     }
-    blocks.extend(limits(&record.findings));
-    blocks.extend(weakness(verdict));
-    blocks.push(trust(verdict));
+    blocks.extend(limit_facts(&record.findings));
+    blocks.extend(weakness_fact(verdict));
+    blocks.push(trust_fact(verdict));
     blocks
 }
 
-/// The headline and the trust, for pages whose tables have the figures.
-pub(crate) fn answer(record: &Record) -> Vec<Block> {
+/// Describes the verdict without figures, for pages whose tables have them. Empty for a run without
+/// a verdict.
+pub(crate) fn headline_blocks(record: &Record) -> Vec<Block> {
     let Some(verdict) = &record.verdict else {
         return Vec::new();
     };
     let mut blocks = vec![Block::text(Tone::Bold, &verdict.headline)];
-    blocks.extend(limits(&record.findings));
-    blocks.push(trust(verdict));
+    blocks.extend(limit_facts(&record.findings));
+    blocks.push(trust_fact(verdict));
     blocks
 }
 
 /// Names the weakness of the disk that the figures show, if any.
-fn weakness(verdict: &RunVerdict) -> Option<Block> {
+fn weakness_fact(verdict: &RunVerdict) -> Option<Block> {
     let finding = verdict.weakness.as_ref()?;
     let text = format!("{} ({})", finding.title, finding.code);
-    Some(Block::toned_fact(tone(finding.severity), "disk", text))
+    Some(Block::toned_fact(
+        severity_tone(finding.severity),
+        "disk",
+        text,
+    ))
 }
 
 /// Returns the table of the selected targets' grades; `None` where they have none.
-pub(crate) fn grades(record: &Record, is_selected: impl Fn(usize) -> bool) -> Option<Block> {
+pub(crate) fn grades_table(record: &Record, is_selected: impl Fn(usize) -> bool) -> Option<Block> {
     let verdict = record.verdict.as_ref()?;
     let mut rows = Vec::new();
     for grade in &verdict.grades {
@@ -78,7 +84,7 @@ pub(crate) fn grades(record: &Record, is_selected: impl Fn(usize) -> bool) -> Op
 }
 
 fn grade_row(grade: &UseGrade) -> TableRow {
-    let tone = match worse(grade) {
+    let tone = match worse_grade(grade) {
         Some(Grade::Good) => Tone::Good,
         Some(Grade::Limited) | None => Tone::Warning,
         Some(Grade::Poor) => Tone::Error,
@@ -93,8 +99,9 @@ fn grade_row(grade: &UseGrade) -> TableRow {
     ])
 }
 
-/// The worse of two grades, which decides the colour.
-pub(crate) fn worse(grade: &UseGrade) -> Option<Grade> {
+/// Returns the worse grade where the interval leaves two open; it decides the colour. `None` for a
+/// figure without a grade.
+pub(crate) fn worse_grade(grade: &UseGrade) -> Option<Grade> {
     let first = grade.grade?;
     match grade.or {
         Some(other) => Some(first.min(other)),
@@ -102,7 +109,11 @@ pub(crate) fn worse(grade: &UseGrade) -> Option<Grade> {
     }
 }
 
-/// The figure that decides about the next better grade; empty for a good one.
+/// A threshold is exact. This relative half-width makes it print with three to four digits.
+const THRESHOLD_WIDTH: f64 = 1e-3;
+
+/// `(good from 500 MB/s)`: the limit of the next better grade, or that of limited for a poor
+/// figure. Empty for a good figure and for one without a grade.
 fn threshold_text(grade: &UseGrade) -> String {
     let thresholds = &grade.thresholds;
     let (word, threshold) = match (grade.grade, grade.or) {
@@ -110,12 +121,16 @@ fn threshold_text(grade: &UseGrade) -> String {
         (Some(Grade::Good), None) | (None, _) => return String::new(),
         _ => ("good from", thresholds.good_from),
     };
-    let text = figure_text(threshold, Some(threshold * 1e-3), &grade.figure.unit);
+    let text = figure_text(
+        threshold,
+        Some(threshold * THRESHOLD_WIDTH),
+        &grade.figure.unit,
+    );
     format!("({word} {text})")
 }
 
-/// Whether the figures can be relied on.
-fn trust(verdict: &RunVerdict) -> Block {
+/// Says whether the figures can be relied on, and why.
+fn trust_fact(verdict: &RunVerdict) -> Block {
     let tone = match verdict.trust.level {
         TrustLevel::Reliable => Tone::Good,
         TrustLevel::Doubtful => Tone::Warning,
@@ -124,15 +139,17 @@ fn trust(verdict: &RunVerdict) -> Block {
     Block::toned_fact(tone, "trust", &verdict.trust.why)
 }
 
-/// PostgreSQL's values of wal_sync_method on Linux, its default first.
-pub(super) const METHODS: [&str; 4] = ["fdatasync", "fsync", "open_datasync", "open_sync"];
-/// Rows of sessions that share syncs, and how their names go on.
-const GROUP: &str = "group-c";
+/// PostgreSQL's default of wal_sync_method on Linux.
+pub(super) const DEFAULT_METHOD: &str = "fdatasync";
+/// The other values of wal_sync_method on Linux.
+const OTHER_METHODS: [&str; 3] = ["fsync", "open_datasync", "open_sync"];
+/// Workloads in which sessions share syncs are named with this and the number of sessions.
+const GROUP_PREFIX: &str = "group-c";
 
-/// The lines on commits, each with its label; none where the default was not measured, or nothing
-/// that it stands against.
+/// Compares the commits by the default method with all others that were measured, as labels and
+/// texts. Empty where the default or anything to compare it with was not measured.
 fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
-    let Some(default) = commits(record, METHODS[0]) else {
+    let Some(default) = measured_commits(record, DEFAULT_METHOD) else {
         return Vec::new();
     };
     if !has_other_commits(record) {
@@ -146,17 +163,18 @@ fn commit_summary(record: &Record) -> Vec<(&'static str, String)> {
     if let Some(text) = group_text(record, default) {
         lines.push(("shared", text));
     }
-    lines.extend(write_cache_line(record, default));
+    lines.extend(write_cache_fact(record, default));
     lines
 }
 
-/// Whether anything was measured that the default method stands against.
+/// Whether anything was measured that the default method can be compared with.
 fn has_other_commits(record: &Record) -> bool {
     for measurement in &record.measurements {
         let workload = &measurement.data.workload;
         let name = workload.name.as_str();
-        if METHODS[1..].contains(&name) || name.starts_with(GROUP) || workload.write_cache.is_some()
-        {
+        let is_other_method = OTHER_METHODS.contains(&name);
+        let is_group = name.starts_with(GROUP_PREFIX);
+        if is_other_method || is_group || workload.write_cache.is_some() {
             return true;
         }
     }
@@ -164,45 +182,46 @@ fn has_other_commits(record: &Record) -> bool {
 }
 
 fn default_text(record: &Record, default: OpRow<'_>) -> String {
-    let method = METHODS[0];
-    let text = format!("{method}: {}", commits_text(default));
-    match doubt_of(record, method) {
+    let text = format!("{DEFAULT_METHOD}: {}", commits_text(default));
+    match durability_doubt(record, DEFAULT_METHOD) {
         Some(finding) => format!("{text} (in doubt: {})", finding.code),
         None => text,
     }
 }
 
-/// The fastest method, where it is another one than the default.
+/// Names the fastest method if it is significantly faster than the default, or if the default is in
+/// doubt. `None` where no trusted method was measured and the default is not in doubt either.
 fn fastest_text(record: &Record, default: OpRow<'_>) -> Option<String> {
-    let method = METHODS[0];
-    let doubt = doubt_of(record, method);
+    let doubt = durability_doubt(record, DEFAULT_METHOD);
     let Some(fastest) = fastest_trusted(record) else {
         let code = &doubt?.code;
         return Some(format!("none is proven to keep data; see {code}"));
     };
-    let is_faster = low(&fastest.op.figures.iops) > high(&default.figures.iops);
+    let is_faster = low_end(&fastest.op.figures.iops) > high_end(&default.figures.iops);
     if doubt.is_some() || is_faster {
         let text = commits_text(fastest.op);
         Some(format!("{}: {text}", fastest.method))
     } else {
-        Some(format!("no method is significantly faster than {method}"))
+        Some(format!(
+            "no method is significantly faster than {DEFAULT_METHOD}"
+        ))
     }
 }
 
-/// The commits by one of [`METHODS`].
+/// The commits by one value of wal_sync_method.
 struct MethodCommits<'r> {
     method: &'static str,
     op: OpRow<'r>,
 }
 
-/// The fastest method whose commits are not in doubt.
+/// Returns the commits of the method with the highest rate among those without a doubt.
 fn fastest_trusted(record: &Record) -> Option<MethodCommits<'_>> {
     let mut fastest: Option<MethodCommits<'_>> = None;
-    for method in METHODS {
-        let Some(op) = commits(record, method) else {
+    for method in std::iter::once(DEFAULT_METHOD).chain(OTHER_METHODS) {
+        let Some(op) = measured_commits(record, method) else {
             continue;
         };
-        if doubt_of(record, method).is_some() {
+        if durability_doubt(record, method).is_some() {
             continue;
         }
         let is_faster = match &fastest {
@@ -216,8 +235,8 @@ fn fastest_trusted(record: &Record) -> Option<MethodCommits<'_>> {
     fastest
 }
 
-/// The finding by which commits of the method may return before their data is durable.
-fn doubt_of<'a>(record: &'a Record, method: &str) -> Option<&'a Finding> {
+/// Returns the finding that commits of the method may return before their data is durable.
+fn durability_doubt<'a>(record: &'a Record, method: &str) -> Option<&'a Finding> {
     let lost = Meaning::NotTheDisk {
         cause: Cause::NotDurable,
     };
@@ -231,8 +250,8 @@ fn doubt_of<'a>(record: &'a Record, method: &str) -> Option<&'a Finding> {
         .find(|finding| finding.says == lost && finding.concerns(index))
 }
 
-/// The commits of a workload, where any were measured.
-fn commits<'a>(record: &'a Record, workload: &str) -> Option<OpRow<'a>> {
+/// Returns the commits of a workload; `None` where there were none.
+fn measured_commits<'a>(record: &'a Record, workload: &str) -> Option<OpRow<'a>> {
     let measurement = record
         .measurements
         .iter()
@@ -261,9 +280,10 @@ struct GroupCommits<'r> {
     op: OpRow<'r>,
 }
 
-/// The most commits of sessions that share syncs, alongside those of one session.
+/// Compares the highest rate of sessions that share syncs with the rate of one session. `None`
+/// where no such sessions were measured.
 fn group_text(record: &Record, single: OpRow<'_>) -> Option<String> {
-    let best = best_group(record)?;
+    let best = fastest_group(record)?;
     let rate = commits_text(best.op);
     let gain = ratio_text(&best.op.figures.iops, &single.figures.iops);
     Some(format!(
@@ -272,12 +292,12 @@ fn group_text(record: &Record, single: OpRow<'_>) -> Option<String> {
     ))
 }
 
-fn best_group(record: &Record) -> Option<GroupCommits<'_>> {
+fn fastest_group(record: &Record) -> Option<GroupCommits<'_>> {
     let mut groups = Vec::new();
     for measurement in &record.measurements {
         let name = &measurement.data.workload.name;
-        if let Some(sessions) = sessions_of(name)
-            && let Some(op) = commits(record, name)
+        if let Some(sessions) = session_count(name)
+            && let Some(op) = measured_commits(record, name)
         {
             groups.push(GroupCommits { sessions, op });
         }
@@ -287,22 +307,22 @@ fn best_group(record: &Record) -> Option<GroupCommits<'_>> {
         .max_by(|one, other| by_rate(&one.op, &other.op))
 }
 
-fn sessions_of(workload: &str) -> Option<u32> {
-    workload.strip_prefix(GROUP)?.parse().ok()
+fn session_count(workload: &str) -> Option<u32> {
+    workload.strip_prefix(GROUP_PREFIX)?.parse().ok()
 }
 
 fn by_rate(one: &OpRow<'_>, other: &OpRow<'_>) -> Ordering {
     one.figures.iops.value.total_cmp(&other.figures.iops.value)
 }
 
-/// The default with the write cache of the disk off, alongside the same with it on; else the state
-/// that the cache was switched to.
-fn write_cache_line(record: &Record, on: OpRow<'_>) -> Option<(&'static str, String)> {
-    let method = METHODS[0];
-    if let Some(off) = commits(record, &format!("{method}{OFF_SUFFIX}")) {
+/// Compares the default method with the disk's write cache off and on, where both were measured.
+/// Otherwise states what the cache was switched to; `None` where it was not switched.
+fn write_cache_fact(record: &Record, on: OpRow<'_>) -> Option<(&'static str, String)> {
+    if let Some(off) = measured_commits(record, &format!("{DEFAULT_METHOD}{OFF_SUFFIX}")) {
         let rate = commits_text(off);
         let gain = ratio_text(&off.figures.iops, &on.figures.iops);
-        let text = format!("{method}: {rate}, {gain} times the rate with the write cache on");
+        let text =
+            format!("{DEFAULT_METHOD}: {rate}, {gain} times the rate with the write cache on");
         return Some(("cache off", text));
     }
     let state = record
@@ -324,11 +344,11 @@ fn relative_width(rate: &Estimate) -> f64 {
     rate.relative_half_width().unwrap_or(1.0)
 }
 
-fn low(rate: &Estimate) -> f64 {
+fn low_end(rate: &Estimate) -> f64 {
     rate.value - rate.half_width_95.unwrap_or(rate.value)
 }
 
-fn high(rate: &Estimate) -> f64 {
+fn high_end(rate: &Estimate) -> f64 {
     rate.value + rate.half_width_95.unwrap_or(f64::INFINITY)
 }
 

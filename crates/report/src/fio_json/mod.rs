@@ -13,8 +13,8 @@ use diskproof_model::record::Record;
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::shell;
 use parts::{
-    Latency, Object, disk_util, ms, object, rates, rates_without_samples, shares_by_latency,
-    without_samples,
+    Latency, Object, disk_objects, latency_shares, latency_without_samples, object, rate_object,
+    rate_object_without_samples, whole_ms,
 };
 use serde_json::Value;
 use std::io::{self, Write};
@@ -26,14 +26,14 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 
 fn document(record: &Record) -> Value {
     let start_ms = run_start_ms(record);
-    let elapsed_ms = ms(record.elapsed_ns());
+    let elapsed_ms = whole_ms(record.elapsed_ns());
     let end_ms = start_ms.map(|start| start.saturating_add_unsigned(elapsed_ms));
     let end = end_ms.and_then(|end| jiff::Timestamp::from_millisecond(end).ok());
     // The form of ctime(3), in UTC.
     let time = end.map(|end| end.strftime("%a %b %e %H:%M:%S %Y").to_string());
     let mut jobs = Vec::new();
     for (index, row) in record.measurements.iter().enumerate() {
-        jobs.push(job(record, index, row, start_ms));
+        jobs.push(job_object(record, index, row, start_ms));
     }
     let version = format!("{}-{}", record.tool.name, record.tool.version);
     let mut document = object([
@@ -43,7 +43,7 @@ fn document(record: &Record) -> Value {
         ("time", time.into()),
         ("jobs", jobs.into()),
     ]);
-    let disks = disk_util(record);
+    let disks = disk_objects(record);
     if !disks.is_empty() {
         document.insert("disk_util".to_owned(), disks.into());
     }
@@ -56,24 +56,26 @@ fn run_start_ms(record: &Record) -> Option<i64> {
     Some(start.as_millisecond())
 }
 
-fn job(record: &Record, index: usize, row: &Row, start_ms: Option<i64>) -> Value {
+/// A measurement as a job.
+fn job_object(record: &Record, index: usize, row: &Row, start_ms: Option<i64>) -> Value {
     let options = own_options(row);
     let threads = thread_count(row, &options);
-    let job_start = start_ms.map(|start| start.saturating_add_unsigned(ms(row.steady_start_ns())));
+    let job_start =
+        start_ms.map(|start| start.saturating_add_unsigned(whole_ms(row.steady_start_ns())));
     let end_ns = row.data.start_ns.saturating_add(row.data.wall_ns);
-    let runtime = ms(row.steady_ns()).saturating_mul(threads);
+    let runtime = whole_ms(row.steady_ns()).saturating_mul(threads);
     let mut job = object([
-        ("jobname", name(row).into()),
+        ("jobname", job_name(row).into()),
         ("groupid", index.into()),
         ("job_start", job_start.into()),
         ("error", first_error(row).into()),
         ("eta", 0.into()),
         ("elapsed", end_ns.div_ceil(1_000_000_000).into()),
         ("job options", options.into()),
-        ("read", direction(row, OpKind::Read)),
-        ("write", direction(row, OpKind::Write)),
-        ("trim", direction(row, OpKind::Trim)),
-        ("sync", syncs(row)),
+        ("read", direction_object(row, OpKind::Read)),
+        ("write", direction_object(row, OpKind::Write)),
+        ("trim", direction_object(row, OpKind::Trim)),
+        ("sync", sync_object(row)),
         ("job_runtime", runtime.into()),
         (
             "usr_cpu",
@@ -90,7 +92,7 @@ fn job(record: &Record, index: usize, row: &Row, start_ms: Option<i64>) -> Value
             transfers.push(&op.data.latency);
         }
     }
-    job.extend(shares_by_latency(&transfers));
+    job.extend(latency_shares(&transfers));
     let errors = row.errors_total();
     if errors > 0 {
         job.insert("total_err".to_owned(), errors.into());
@@ -99,7 +101,8 @@ fn job(record: &Record, index: usize, row: &Row, start_ms: Option<i64>) -> Value
     job.into()
 }
 
-/// fio adds up the time of all threads of a group, and relates CPU time to that sum.
+/// The threads of a job as fio counts them. It adds up the time of all threads of a group, and
+/// relates CPU time to that sum.
 fn thread_count(row: &Row, options: &Object) -> u64 {
     let jobs: Option<u64> = match options.get("numjobs") {
         Some(Value::String(jobs)) => jobs.parse().ok(),
@@ -118,7 +121,7 @@ fn cpu_percent(row: &Row, threads: u64, cpu_ns: u64) -> f64 {
 
 /// The workload's name, from the second target on with the target's number, as in the histogram
 /// log: scripts use these names as keys.
-fn name(row: &Row) -> String {
+fn job_name(row: &Row) -> String {
     let workload = &row.data.workload.name;
     match row.data.target {
         0 => workload.clone(),
@@ -171,6 +174,7 @@ struct Transfers {
     iops: f64,
     runtime_ms: u64,
     count: u64,
+    /// Transfers that moved fewer bytes than requested.
     short: u64,
 }
 
@@ -180,13 +184,13 @@ impl Transfers {
             bytes: op.data.bytes,
             bytes_per_second: op.figures.throughput.value,
             iops: op.figures.iops.value,
-            runtime_ms: ms(row.steady_ns()),
+            runtime_ms: whole_ms(row.steady_ns()),
             count: op.data.count,
             short: op.data.short,
         }
     }
 
-    /// JSON has no infinity.
+    /// The rate as an integer; `None` for infinity, which JSON does not have.
     fn whole_bytes_per_second(&self) -> Option<u64> {
         if self.bytes_per_second.is_finite() {
             Some(self.bytes_per_second.round() as u64)
@@ -196,14 +200,15 @@ impl Transfers {
     }
 }
 
-fn direction(row: &Row, kind: OpKind) -> Value {
+/// The figures of `read`, `write` or `trim`.
+fn direction_object(row: &Row, kind: OpKind) -> Value {
     let mut transfers = Transfers::default();
-    let mut latency = without_samples();
-    let mut rate_fields = rates_without_samples();
+    let mut latency = latency_without_samples();
+    let mut rate_fields = rate_object_without_samples();
     if let Some(op) = row.op(kind) {
         transfers = Transfers::new(row, op);
         latency = Latency::from_op(op).object();
-        rate_fields = rates(row, op);
+        rate_fields = rate_object(row, op);
     }
     let bytes_per_second = transfers.whole_bytes_per_second();
     let mut direction = object([
@@ -216,7 +221,7 @@ fn direction(row: &Row, kind: OpKind) -> Value {
         ("total_ios", transfers.count.into()),
         ("short_ios", transfers.short.into()),
         ("drop_ios", 0.into()),
-        ("slat_ns", without_samples()),
+        ("slat_ns", latency_without_samples()),
         ("clat_ns", latency.clone()),
         ("lat_ns", latency),
     ]);
@@ -224,9 +229,10 @@ fn direction(row: &Row, kind: OpKind) -> Value {
     direction.into()
 }
 
-fn syncs(row: &Row) -> Value {
+/// The figures of `sync`.
+fn sync_object(row: &Row) -> Value {
     let mut count = 0;
-    let mut latency = without_samples();
+    let mut latency = latency_without_samples();
     if let Some(op) = row.op(OpKind::Sync) {
         count = op.data.count;
         latency = Latency::from_op(op).object();
@@ -234,7 +240,8 @@ fn syncs(row: &Row) -> Value {
     object([("total_ios", count.into()), ("lat_ns", latency)]).into()
 }
 
-/// Facts without a field in fio's JSON: disk, run, and the findings about the figures.
+/// The text of `desc`: facts without a field of their own in fio's JSON, such as the target, the
+/// run and the findings about the figures.
 fn description(record: &Record, index: usize, row: &Row) -> String {
     let name = &row.data.workload.name;
     let path = match record.targets.get(row.data.target) {

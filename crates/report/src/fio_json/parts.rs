@@ -9,7 +9,7 @@ use diskproof_model::series::TimeSeries;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Keys keep their order.
+/// A JSON object, whose keys keep their order.
 pub(super) type Object = serde_json::Map<String, Value>;
 
 /// An object of the keys that have a value. JSON has no infinity and no NaN, and readers expect
@@ -25,20 +25,21 @@ pub(super) fn object<'a>(pairs: impl IntoIterator<Item = (&'a str, Value)>) -> O
 }
 
 /// Whole milliseconds.
-pub(super) fn ms(ns: u64) -> u64 {
+pub(super) fn whole_ms(ns: u64) -> u64 {
     ns / 1_000_000
 }
 
 /// A percentile needs this many latencies below it, as many as the record requires beyond it.
-const SAMPLES_BELOW: f64 = 10.0;
-/// A distribution with its figures.
+const SAMPLES_BELOW_MIN: f64 = 10.0;
+
+/// A distribution of latencies with its figures.
 pub(super) struct Latency<'a> {
     summary: &'a LatencySummary,
     histogram: &'a LatencyHistogram,
 }
 
-/// As fio prints a latency without samples; see docs/fio-json.md for `slat_ns`.
-pub(super) fn without_samples() -> Value {
+/// A latency without samples, as fio prints it. `slat_ns` is always one: see docs/fio-json.md.
+pub(super) fn latency_without_samples() -> Value {
     object([
         ("min", 0.into()),
         ("max", 0.into()),
@@ -57,11 +58,12 @@ impl<'a> Latency<'a> {
         }
     }
 
-    /// With percentiles and bins, as fio's `clat_ns` and, with `--lat_percentiles=1`, its `lat_ns`.
+    /// The object of fio's `clat_ns`, with percentiles and bins. With `--lat_percentiles=1` fio's
+    /// `lat_ns` has them, too.
     pub(super) fn object(&self) -> Value {
         let Self { summary, histogram } = self;
         if histogram.count() == 0 {
-            return without_samples();
+            return latency_without_samples();
         }
         let mut counts = Object::new();
         for (bin_ns, n) in bins(histogram) {
@@ -90,7 +92,8 @@ impl<'a> Latency<'a> {
         percentiles
     }
 
-    /// The record's own figure if it has one.
+    /// The record's own figure of this percentile if it has one, even an unknown one. Otherwise
+    /// that of the histogram; `None` with too few samples.
     fn percentile(&self, percent: f64) -> Option<u64> {
         let own_figures = [
             (50.0, self.summary.p50),
@@ -105,7 +108,7 @@ impl<'a> Latency<'a> {
             }
         }
         let below = self.histogram.count() as f64 * percent / 100.0;
-        if below < SAMPLES_BELOW {
+        if below < SAMPLES_BELOW_MIN {
             return None;
         }
         self.histogram.percentile(percent / 100.0)
@@ -114,7 +117,7 @@ impl<'a> Latency<'a> {
 
 /// `latency_ns`, `latency_us` and `latency_ms`: the share of all transfers in each range, in
 /// percent.
-pub(super) fn shares_by_latency(transfers: &[&LatencyHistogram]) -> Object {
+pub(super) fn latency_shares(transfers: &[&LatencyHistogram]) -> Object {
     let shares = range_shares(transfers.iter().copied());
     object([
         ("latency_ns", shares_of_unit(&shares.ns)),
@@ -130,13 +133,14 @@ fn shares_of_unit(ranges: &[(&str, f64)]) -> Value {
     object(pairs).into()
 }
 
-/// The default of fio's `bwavgtime` and `iopsavgtime`.
+/// The time of a sample of a rate: the default of fio's `bwavgtime` and `iopsavgtime`.
 const SAMPLE_NS: u64 = 500_000_000;
+/// fio's bandwidths are in KiB/s.
 const KIB: f64 = 1024.0;
 
 /// KiB/s and operations per second of an operation, in cells of half a second, or in the record's
 /// own cells if those are longer.
-pub(super) fn rates(row: &Row, op: OpRow<'_>) -> Object {
+pub(super) fn rate_object(row: &Row, op: OpRow<'_>) -> Object {
     let mut kib_rates = Vec::new();
     let mut op_rates = Vec::new();
     for cell in row.cells_of(&steady_samples(row, op)) {
@@ -162,10 +166,11 @@ fn steady_samples(row: &Row, op: OpRow<'_>) -> TimeSeries {
 }
 
 /// A rate without samples, as fio prints it.
-pub(super) fn rates_without_samples() -> Object {
+pub(super) fn rate_object_without_samples() -> Object {
     rate_fields(RateSamples::default(), 0.0, RateSamples::default())
 }
 
+/// The fields from `bw_min` to `iops_samples`.
 fn rate_fields(bandwidth: RateSamples, share_of_group: f64, iops: RateSamples) -> Object {
     object([
         ("bw_min", (bandwidth.min as u64).into()),
@@ -185,7 +190,7 @@ fn rate_fields(bandwidth: RateSamples, share_of_group: f64, iops: RateSamples) -
 /// The unit of the kernel's counters on every disk (Documentation/block/stat.rst).
 const SECTOR_BYTES: u64 = 512;
 
-/// What a disk did.
+/// Requests and bytes of a disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct DiskCounts {
     read_ops: u64,
@@ -195,6 +200,7 @@ struct DiskCounts {
 }
 
 impl DiskCounts {
+    /// Combines each count with that of another disk or time.
     fn combined(self, other: Self, combine: fn(u64, u64) -> u64) -> Self {
         Self {
             read_ops: combine(self.read_ops, other.read_ops),
@@ -205,7 +211,7 @@ impl DiskCounts {
     }
 }
 
-/// What a disk did between two times, in nanoseconds after the start of the run.
+/// The counts of a disk between two times, in nanoseconds after the start of the run.
 #[derive(Debug, Clone, Copy)]
 struct CountedTime {
     start_ns: u64,
@@ -213,9 +219,9 @@ struct CountedTime {
     counts: DiskCounts,
 }
 
-/// Each disk that was the only one below its targets, over all measurements. For a target on
-/// several disks the record has only their sum.
-pub(super) fn disk_util(record: &Record) -> Vec<Value> {
+/// An entry of `disk_util` for each disk that was the only one below a target, summed over its
+/// measurements. A target on several disks has none: the record has only the sum of them.
+pub(super) fn disk_objects(record: &Record) -> Vec<Value> {
     let mut times: BTreeMap<&str, Vec<CountedTime>> = BTreeMap::new();
     for row in &record.measurements {
         let device = &row.data.device;
@@ -225,7 +231,7 @@ pub(super) fn disk_util(record: &Record) -> Vec<Value> {
     }
     let mut disks = Vec::new();
     for (name, times) in times {
-        disks.push(disk(name, sum(times)));
+        disks.push(disk_object(name, summed_counts(times)));
     }
     disks
 }
@@ -250,8 +256,9 @@ fn counted_time(row: &Row) -> CountedTime {
     }
 }
 
-/// Concurrent measurements contain the same operations of the disk, which count once.
-fn sum(mut times: Vec<CountedTime>) -> DiskCounts {
+/// The sum of the counts. Of measurements at the same time the larger counts are taken: both
+/// contain the same requests.
+fn summed_counts(mut times: Vec<CountedTime>) -> DiskCounts {
     times.sort_by_key(|time| time.start_ns);
     let mut apart: Vec<CountedTime> = Vec::new();
     for time in times {
@@ -270,7 +277,7 @@ fn sum(mut times: Vec<CountedTime>) -> DiskCounts {
     sum
 }
 
-fn disk(name: &str, counts: DiskCounts) -> Value {
+fn disk_object(name: &str, counts: DiskCounts) -> Value {
     object([
         ("name", name.into()),
         ("read_ios", counts.read_ops.into()),
@@ -359,6 +366,6 @@ mod tests {
             read_ops: 7,
             ..DiskCounts::default()
         };
-        assert_eq!(sum(times), expected);
+        assert_eq!(summed_counts(times), expected);
     }
 }

@@ -1,8 +1,9 @@
-//! Blocks on the page for a browser. Charts have a section of their own.
+//! Blocks as HTML: tables with drawn intervals, lists of facts, findings with their evidence.
+//! Charts have a section of their own, and are skipped here.
 
 use super::elements::{capitalized, command, finding_anchor, shown, wide_table};
-use crate::describe::comparison;
-use crate::describe::run::third_digit;
+use crate::describe::ratio::scale_place;
+use crate::labels::third_digit_unit;
 use crate::svg::px;
 use crate::text::{clean, joined, trimmed};
 use diskproof_model::block::{
@@ -16,44 +17,60 @@ use diskproof_model::row::Row;
 use diskproof_model::units::{format_bytes, format_latency};
 use maud::{Markup, html};
 
-/// The relative half-width at which an error bar's scale ends; wider intervals are dashed.
+/// The relative half-width at which an error bar's scale ends; wider intervals are dashed. With a
+/// larger value, usual intervals of a few percent would be too short to compare.
 const BAR_SCALE: f64 = 0.5;
-/// The darkest colour: `heat-5`.
-const HEAT_MAX: f64 = 5.0;
+/// The darkest shade of the style sheet: `heat-5`.
+const HEAT_CLASS_MAX: f64 = 5.0;
+/// The middle of an error bar, in the units of its picture, which is 100 wide.
+const BAR_MIDDLE: f64 = 50.0;
+/// The length of an error bar from its middle to the end of the scale. Two units remain for the
+/// width of the line.
+const BAR_ARM: f64 = 48.0;
+/// The middle of the picture of a ratio, which is 160 wide: a ratio of one.
+const RATIO_MIDDLE: f64 = 80.0;
+/// The length from there to the end of the scale. Four units remain for the dot at the value.
+const RATIO_ARM: f64 = 76.0;
 
-/// The blocks in order; facts that follow each other are one list.
+/// Blocks in order; facts that follow each other are one list. Findings need the record for their
+/// evidence, and are skipped without one.
 pub(super) fn blocks(all: &[Block], record: Option<&Record>) -> Markup {
-    html! { @for group in all.chunk_by(are_facts) { (part(group, record)) } }
+    html! { @for group in all.chunk_by(are_facts) { (block_group(group, record)) } }
 }
 
 fn are_facts(one: &Block, next: &Block) -> bool {
     matches!((one, next), (Block::Fact(_), Block::Fact(_)))
 }
 
-fn part(group: &[Block], record: Option<&Record>) -> Markup {
+/// A block, or several facts that follow each other.
+fn block_group(group: &[Block], record: Option<&Record>) -> Markup {
     match &group[0] {
         Block::Heading(text) => html! { h3 { (shown(&capitalized(text))) } },
         Block::Text(tone, text) => paragraph(*tone, text),
         Block::Fact(_) => html! {
-            dl.facts { @for block in group { @if let Block::Fact(fact) = block { (entry(fact)) } } }
+            dl.facts {
+                @for block in group {
+                    @if let Block::Fact(fact) = block { (fact_entry(fact)) }
+                }
+            }
         },
-        Block::Table(table) => wide_table(&shown(&table.caption), &rows(table)),
+        Block::Table(table) => wide_table(&shown(&table.caption), &table_markup(table)),
         Block::Command { what, text } => html! {
             p { (shown(what)) ":" } (command(text, what))
         },
         Block::Finding(found) => html! {
-            @if let Some(record) = record { (finding(record, found)) }
+            @if let Some(record) = record { (finding_article(record, found)) }
         },
         Block::Chart(_) | Block::Ping(_) | Block::Scan => Markup::default(),
     }
 }
 
-fn entry(fact: &Fact) -> Markup {
+fn fact_entry(fact: &Fact) -> Markup {
     html! { div { dt { (shown(&fact.label)) } dd { (shown(&fact.text)) } } }
 }
 
-/// The class of a role.
-pub(super) fn class(tone: Tone) -> &'static str {
+/// The class of a role in the style sheet; empty for ordinary text.
+pub(super) fn tone_class(tone: Tone) -> &'static str {
     match tone {
         Tone::Error => "failure",
         Tone::Warning => "warning",
@@ -68,7 +85,7 @@ fn paragraph(tone: Tone, text: &str) -> Markup {
     let text = unbroken_dash(&shown(text));
     match tone {
         Tone::Error | Tone::Warning => html! {
-            p class={"alert " (class(tone))} { (capitalized(&text)) }
+            p class={"alert " (tone_class(tone))} { (capitalized(&text)) }
         },
         Tone::Dim => html! { p.legend { (text) } },
         Tone::Bold => html! { p { strong { (text) } } },
@@ -81,8 +98,9 @@ fn unbroken_dash(text: &str) -> String {
     text.replace("–\u{a0}", "–\u{2060}\u{a0}")
 }
 
-/// A column and its place in the rows.
+/// A column that is shown.
 struct UsedColumn<'a> {
+    /// Its place in the rows of the table.
     index: usize,
     column: &'a Column,
 }
@@ -108,7 +126,7 @@ fn is_drawn(cell: &Cell) -> bool {
     matches!(cell.mark, Mark::Interval(_) | Mark::Ratio { .. })
 }
 
-fn rows(table: &Table) -> Markup {
+fn table_markup(table: &Table) -> Markup {
     let columns = used_columns(table);
     let has_groups = table.rows.iter().any(|row| row.group.is_some());
     let style = match table.narrow {
@@ -121,7 +139,7 @@ fn rows(table: &Table) -> Markup {
             @if !table.caption.is_empty() && !has_groups {
                 caption { (capitalized(&shown(&table.caption))) }
             }
-            thead { tr { @for used in &columns { (heading(table, used)) } } }
+            thead { tr { @for used in &columns { (column_heading(table, used)) } } }
             @for group in table.rows.chunk_by(|_, next| next.group.is_none()) {
                 (row_group(group, &columns))
             }
@@ -135,13 +153,13 @@ fn row_group(rows: &[TableRow], columns: &[UsedColumn<'_>]) -> Markup {
     let anchor = group.and_then(|group| group.anchor.as_deref());
     html! {
         tbody id=[anchor] {
-            @if let Some(group) = group { (title(group, columns.len())) }
-            @for row in rows { (line(row, columns)) }
+            @if let Some(group) = group { (group_title(group, columns.len())) }
+            @for row in rows { (table_row(row, columns)) }
         }
     }
 }
 
-fn heading(table: &Table, used: &UsedColumn<'_>) -> Markup {
+fn column_heading(table: &Table, used: &UsedColumn<'_>) -> Markup {
     let UsedColumn { index, column } = *used;
     let is_number = column.align == Align::Right;
     let has_interval = table
@@ -165,7 +183,7 @@ fn heading(table: &Table, used: &UsedColumn<'_>) -> Markup {
     }
 }
 
-fn title(group: &Group, columns: usize) -> Markup {
+fn group_title(group: &Group, columns: usize) -> Markup {
     html! {
         tr.head { th colspan=(columns) scope="rowgroup" { div.pinned {
             strong { (shown(&group.title)) }
@@ -180,8 +198,8 @@ fn title(group: &Group, columns: usize) -> Markup {
     }
 }
 
-fn line(row: &TableRow, columns: &[UsedColumn<'_>]) -> Markup {
-    let row_class = match class(row.tone) {
+fn table_row(row: &TableRow, columns: &[UsedColumn<'_>]) -> Markup {
+    let row_class = match tone_class(row.tone) {
         "" => None,
         class => Some(class),
     };
@@ -189,12 +207,12 @@ fn line(row: &TableRow, columns: &[UsedColumn<'_>]) -> Markup {
         tr class=[row_class] { @for (position, used) in columns.iter().enumerate() {
             @let one = &row.cells[used.index];
             @if position == 0 { th.operation scope="row" { (shown(one.text.trim())) } }
-            @else { (cell(one, used.column)) }
+            @else { (table_cell(one, used.column)) }
         } }
     }
 }
 
-fn cell(cell: &Cell, column: &Column) -> Markup {
+fn table_cell(cell: &Cell, column: &Column) -> Markup {
     match &cell.mark {
         Mark::Interval(width) => html! {
             td.drawn.interval { @if width.is_finite() { (error_bar(*width)) } }
@@ -204,7 +222,7 @@ fn cell(cell: &Cell, column: &Column) -> Markup {
             reach,
             margin,
         } => html! {
-            td.drawn { (forest(*ratio, *reach, *margin)) }
+            td.drawn { (ratio_interval(*ratio, *reach, *margin)) }
         },
         _ => text_cell(cell, column),
     }
@@ -217,10 +235,10 @@ fn text_cell(cell: &Cell, column: &Column) -> Markup {
     };
     let text = shown(cell.text.trim());
     html! {
-        td class=[classes(cell, column)] title=[note] {
+        td class=[cell_classes(cell, column)] title=[note] {
             @match cell.tone {
                 Tone::Good | Tone::Warning | Tone::Error => {
-                    span class={"tag " (class(cell.tone))} { (text) }
+                    span class={"tag " (tone_class(cell.tone))} { (text) }
                 },
                 Tone::Bold => strong { (text) },
                 _ => (text),
@@ -229,14 +247,15 @@ fn text_cell(cell: &Cell, column: &Column) -> Markup {
     }
 }
 
-/// The classes of a cell: a number, its heat, or a figure that was not measured.
-fn classes(cell: &Cell, column: &Column) -> Option<String> {
+/// The classes of a cell: whether it is a number, its shade, whether it was predicted. `None` for
+/// none.
+fn cell_classes(cell: &Cell, column: &Column) -> Option<String> {
     let mut classes = Vec::new();
     if column.align == Align::Right {
         classes.push("number".to_owned());
     }
     if let Mark::Heat(Some(share)) = cell.mark {
-        let step = (share * HEAT_MAX).clamp(0.0, HEAT_MAX);
+        let step = (share * HEAT_CLASS_MAX).clamp(0.0, HEAT_CLASS_MAX);
         classes.push(format!("heat-{step:.0}"));
     } else if cell.tone == Tone::Dim {
         classes.push("predicted".to_owned());
@@ -244,12 +263,11 @@ fn classes(cell: &Cell, column: &Column) -> Option<String> {
     joined(classes, " ")
 }
 
-/// An interval as a picture. The cell next to it holds the text, so screen readers skip the
-/// picture.
+/// Draws an interval as a picture. The cell next to it holds the text, so screen readers skip it.
 fn error_bar(width: f64) -> Markup {
-    let reach = width.min(BAR_SCALE) / BAR_SCALE * 48.0;
-    let left = px(50.0 - reach);
-    let right = px(50.0 + reach);
+    let reach = width.min(BAR_SCALE) / BAR_SCALE * BAR_ARM;
+    let left = px(BAR_MIDDLE - reach);
+    let right = px(BAR_MIDDLE + reach);
     let dashes = if width > BAR_SCALE { Some("3 3") } else { None };
     html! {
         svg.errorbar aria-hidden="true" {
@@ -262,8 +280,8 @@ fn error_bar(width: f64) -> Markup {
     }
 }
 
-/// A ratio with its interval.
-fn forest(ratio: Ratio, reach: f64, margin: f64) -> Markup {
+/// Draws a ratio with its interval over the band of ratios within the margin.
+fn ratio_interval(ratio: Ratio, reach: f64, margin: f64) -> Markup {
     let low = x_of_ratio(ratio.low_95, reach);
     let high = x_of_ratio(ratio.high_95.unwrap_or(f64::INFINITY), reach);
     let band_low = x_of_ratio(1.0 - margin, reach);
@@ -279,12 +297,12 @@ fn forest(ratio: Ratio, reach: f64, margin: f64) -> Markup {
 }
 
 fn x_of_ratio(ratio: f64, reach: f64) -> f64 {
-    let place = comparison::place(ratio, reach);
-    (80.0 + place * 76.0).clamp(3.0, 157.0)
+    let place = scale_place(ratio, reach);
+    RATIO_MIDDLE + place * RATIO_ARM
 }
 
 /// A finding with its evidence.
-fn finding(record: &Record, finding: &Finding) -> Markup {
+fn finding_article(record: &Record, finding: &Finding) -> Markup {
     let (class, label) = match finding.severity {
         Severity::Failure => ("finding failure", "✕ Failure"),
         Severity::Warning => ("finding warning", "! Warning"),
@@ -308,7 +326,7 @@ fn finding(record: &Record, finding: &Finding) -> Markup {
             }
             p.claim { (shown_whole(&finding.claim)) }
             p { strong { "Remedy: " } (shown_whole(&finding.remedy)) }
-            @if !finding.evidence.is_empty() { (evidence(record, finding)) }
+            @if !finding.evidence.is_empty() { (evidence_table(record, finding)) }
             @if let Some(text) = &finding.reproduce { (command(text, &finding.code)) }
         }
     }
@@ -324,7 +342,7 @@ fn shown_whole(text: &str) -> String {
     }
 }
 
-fn evidence(record: &Record, finding: &Finding) -> Markup {
+fn evidence_table(record: &Record, finding: &Finding) -> Markup {
     let table = html! {
         table.plain {
             thead {
@@ -335,9 +353,9 @@ fn evidence(record: &Record, finding: &Finding) -> Markup {
                 }
             }
             tbody { @for item in &finding.evidence { tr {
-                td { (place(record, item)) code.path { (shown(&item.path)) } }
-                td.number { (quantity(item.observed, &item.unit)) }
-                td.number { (quantity(item.threshold, &item.unit)) }
+                td { (evidence_workload(record, item)) code.path { (shown(&item.path)) } }
+                td.number { (quantity_text(item.observed, &item.unit)) }
+                td.number { (quantity_text(item.threshold, &item.unit)) }
             } } }
         }
     };
@@ -349,29 +367,29 @@ fn evidence(record: &Record, finding: &Finding) -> Markup {
     }
 }
 
-/// The name of the workload that the evidence is about.
-fn place(record: &Record, evidence: &Evidence) -> Markup {
+/// The name of the workload that the evidence is about; nothing where it is about the run.
+fn evidence_workload(record: &Record, evidence: &Evidence) -> Markup {
     html! {
-        @if let Some(row) = measurement(record, &evidence.path) {
+        @if let Some(row) = evidence_measurement(record, &evidence.path) {
             (shown(&row.data.workload.name)) " "
         }
     }
 }
 
 /// The measurement that a JSON pointer leads into.
-fn measurement<'a>(record: &'a Record, path: &str) -> Option<&'a Row> {
+fn evidence_measurement<'a>(record: &'a Record, path: &str) -> Option<&'a Row> {
     let rest = path.strip_prefix("/measurements/")?;
     let index: usize = rest.split('/').next()?.parse().ok()?;
     record.measurements.get(index)
 }
 
-/// A number in its unit.
-fn quantity(value: f64, unit: &str) -> String {
+/// A number of evidence in its unit.
+fn quantity_text(value: f64, unit: &str) -> String {
     match unit {
         "1" => plain_number(value),
         "ns" => format_latency(value.max(0.0).round() as u64),
         "B" => format_bytes(value.max(0.0).round() as u64),
-        "B/s" | "1/s" => figure_text(value, Some(third_digit(value)), unit),
+        "B/s" | "1/s" => figure_text(value, Some(third_digit_unit(value)), unit),
         "CPUs" if value == 1.0 => "1 CPU".to_owned(),
         "CPUs" => format!("{} CPUs", plain_number(value)),
         // A fact that holds or not has its name as unit.
@@ -411,7 +429,7 @@ mod tests {
             low_95,
             high_95,
         };
-        forest(ratio, 4.0_f64.ln(), 0.02).into_string()
+        ratio_interval(ratio, 4.0_f64.ln(), 0.02).into_string()
     }
 
     #[test]
@@ -424,7 +442,7 @@ mod tests {
             (0.0, "settled", "not settled"),
             (1.0, "virtual", "virtual"),
         ] {
-            assert_eq!(quantity(value, unit), text);
+            assert_eq!(quantity_text(value, unit), text);
         }
     }
 }

@@ -26,15 +26,15 @@ pub(super) fn groups(charts: &[Chart]) -> Markup {
         @for group in charts.chunk_by(|a, b| a.caption == b.caption) {
             @let caption = format!("how-{}", group[0].id);
             p.how id=(caption) { (shown(&group[0].caption)) }
-            div.charts { @for chart in group { (figure(chart, &caption)) } }
+            div.charts { @for chart in group { (chart_figure(chart, &caption)) } }
         }
     }
 }
 
-/// With more series than this a legend needs the whole width.
+/// A chart with more series takes the whole width of the page, which its legend needs.
 const NARROW_SERIES_MAX: usize = 4;
 
-fn figure(chart: &Chart, caption: &str) -> Markup {
+fn chart_figure(chart: &Chart, caption: &str) -> Markup {
     let id = &chart.id;
     let class = match chart.series.len() {
         ..=NARROW_SERIES_MAX => "chart",
@@ -47,14 +47,14 @@ fn figure(chart: &Chart, caption: &str) -> Markup {
             figcaption { h3 id={"title-" (id)} { (shown(&chart.title)) } }
             // The picture for paper and for browsers without scripts; the script replaces it.
             div.plot { div.still { (inline(chart)) } }
-            div.under { (legend(chart)) (buttons()) }
-            (values())
+            div.under { (series_legend(chart)) (chart_buttons()) }
+            (values_table())
         }
     }
 }
 
 /// What only the script uses; it adds the attributes, which would be a tenth of the page.
-fn buttons() -> Markup {
+fn chart_buttons() -> Markup {
     html! {
         div.buttons.scripted {
             button.scale { "Log" }
@@ -65,19 +65,19 @@ fn buttons() -> Markup {
 }
 
 /// The place of the script's table.
-pub(super) fn values() -> Markup {
+pub(super) fn values_table() -> Markup {
     html! { details.values.scripted { summary { "Values as a table" } div.wide {} } }
 }
 
 /// The names of the series; a click shows or hides one.
-fn legend(chart: &Chart) -> Markup {
+fn series_legend(chart: &Chart) -> Markup {
     html! {
         ul.series aria-label="Series" {
             @for (index, series) in chart.series.iter().enumerate() {
                 li {
                     @let pressed = index < chart.shown_at_first();
                     button aria-pressed=(pressed) data-series=(index) {
-                        svg.key aria-hidden="true" { (key(chart, series, index)) }
+                        svg.key aria-hidden="true" { (legend_mark(chart, series, index)) }
                         (shown(&series.name))
                     }
                 }
@@ -86,7 +86,8 @@ fn legend(chart: &Chart) -> Markup {
     }
 }
 
-fn key(chart: &Chart, series: &Series, index: usize) -> Markup {
+/// The mark of a series in the legend.
+fn legend_mark(chart: &Chart, series: &Series, index: usize) -> Markup {
     let color = index % COLORS.len();
     let middle = Point::new(12.0, 6.0);
     html! {

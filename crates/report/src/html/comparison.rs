@@ -1,15 +1,15 @@
 //! The page of a comparison: verdict, sides, every ratio with its interval, and a chart of the
 //! latencies of both sides.
 
-use super::blocks::{blocks, class};
+use super::blocks::{blocks, tone_class};
 use super::charts;
-use super::document::page;
+use super::document::{DataBlock, Document, NavigationEntry};
 use super::elements::{section, shown};
 use super::saved_page::COMPARISON_ID;
 use crate::chart::{Axis, Chart, Scale, Series, SeriesMark};
 use crate::describe;
 use crate::describe::changes::answer_blocks;
-use crate::describe::comparison::{MetricDetail, letter, look};
+use crate::describe::comparison::{MetricDetail, letter, verdict_look};
 use crate::describe::fleet::FleetDetail;
 use diskproof_model::block::Block;
 use diskproof_model::comparison::{
@@ -22,31 +22,34 @@ use std::io::{self, Write};
 /// Writes the page of a comparison.
 pub fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let charts = charts_of_candidates(comparison);
-    let mut anchors = vec![("verdict", "Verdict"), ("metrics", "Metrics")];
+    let mut sections = vec![
+        NavigationEntry::new("verdict", "Verdict"),
+        NavigationEntry::new("metrics", "Metrics"),
+    ];
     if !charts.is_empty() {
-        anchors.push(("charts", "Charts"));
+        sections.push(NavigationEntry::new("charts", "Charts"));
     }
-    anchors.push(("data", "Data"));
+    sections.push(NavigationEntry::new("data", "Data"));
     let described = describe::comparison::blocks(comparison, MetricDetail::Independent);
     let body = html! {
-        (overview(comparison))
+        (overview_section(comparison))
         (section("metrics", "Metrics", &blocks(&described, None)))
         @if !charts.is_empty() { (charts::section(&charts, None)) }
-        (data())
+        (data_section())
     };
-    let data_blocks = [
-        ("chart-data", charts::data(&charts).to_string()),
-        (COMPARISON_ID, serde_json::to_string(comparison)?),
+    let data = [
+        DataBlock::new("chart-data", charts::data(&charts).to_string()),
+        DataBlock::new(COMPARISON_ID, serde_json::to_string(comparison)?),
     ];
-    let title = format!("{} · comparison", names(comparison));
-    let text = page(
-        &title,
-        &anchors,
-        "diskproof-comparison",
-        &body,
-        &data_blocks,
-    );
-    out.write_all(text.as_bytes())
+    let title = format!("{} · comparison", side_names(comparison));
+    let document = Document {
+        title: &title,
+        sections: &sections,
+        file_name: "diskproof-comparison",
+        body: &body,
+        data: &data,
+    };
+    out.write_all(document.html().as_bytes())
 }
 
 /// The percentiles of each candidate over those of the baseline.
@@ -62,7 +65,7 @@ fn charts_of_candidates(comparison: &Comparison) -> Vec<Chart> {
             if !pair.comparable {
                 subject += " (not comparable)";
             }
-            if let Some(overlay) = overlay(pair, &candidate_letter) {
+            if let Some(overlay) = overlay_chart(pair, &candidate_letter) {
                 charts.push(Chart {
                     id: format!("percentiles-{}-{number}", candidate_letter.to_lowercase()),
                     title: subject,
@@ -74,7 +77,7 @@ fn charts_of_candidates(comparison: &Comparison) -> Vec<Chart> {
     charts
 }
 
-fn data() -> Markup {
+fn data_section() -> Markup {
     let content = html! {
         p {
             "This file contains the whole comparison: every metric with its interval and the \
@@ -90,7 +93,7 @@ fn data() -> Markup {
     section("data", "Data", &content)
 }
 
-fn names(comparison: &Comparison) -> String {
+fn side_names(comparison: &Comparison) -> String {
     let mut names = vec![shown(&comparison.baseline.label)];
     for candidate in &comparison.candidates {
         names.push(shown(&candidate.side.label));
@@ -99,11 +102,12 @@ fn names(comparison: &Comparison) -> String {
 }
 
 /// The answer, the tally and the figures that the answer rests on.
-fn overview(comparison: &Comparison) -> Markup {
+fn overview_section(comparison: &Comparison) -> Markup {
     let described = answer_blocks(comparison, FleetDetail::All);
+    // The first block is the sentence with the answer.
     let (answer, figures) = match described.split_first() {
         Some((Block::Text(_, answer), figures)) => (shown(answer), figures),
-        _ => (names(comparison), described.as_slice()),
+        _ => (side_names(comparison), described.as_slice()),
     };
     html! {
         section.overview #verdict aria-labelledby="title" {
@@ -111,14 +115,14 @@ fn overview(comparison: &Comparison) -> Markup {
                 "comparison · differences up to " (format_percent(comparison.margin)) " are ignored"
             }
             h1 #title { (answer) }
-            @for candidate in &comparison.candidates { (tally(candidate)) }
+            @for candidate in &comparison.candidates { (tally_markup(candidate)) }
             (blocks(figures, None))
         }
     }
 }
 
 /// The verdicts over the headline metrics, counted.
-fn tally(candidate: &Candidate) -> Markup {
+fn tally_markup(candidate: &Candidate) -> Markup {
     let tally = &candidate.headline;
     let counts = [
         (tally.better, Verdict::Better),
@@ -134,8 +138,8 @@ fn tally(candidate: &Candidate) -> Markup {
         ul.tally aria-label="Verdicts over the headline metrics" {
             @for (n, verdict) in counts {
                 @if n > 0 {
-                    @let (tone, sign) = look(verdict);
-                    li class=(class(tone)) {
+                    @let (tone, sign) = verdict_look(verdict);
+                    li class=(tone_class(tone)) {
                         span.verdict { (n) " " (sign) " " (verdict.as_str()) }
                     }
                 }
@@ -145,19 +149,19 @@ fn tally(candidate: &Candidate) -> Markup {
 }
 
 /// The percentile curves of both sides of a workload; `None` if one has no latency.
-fn overlay(pair: &PercentilePair, letter: &str) -> Option<Chart> {
-    percentile_chart("A", &pair.a, letter, &pair.b)
+fn overlay_chart(pair: &PercentilePair, letter: &str) -> Option<Chart> {
+    two_percentiles_chart("A", &pair.a, letter, &pair.b)
 }
 
 /// Two percentile curves; `None` if one has no latency.
-pub(super) fn percentile_chart(
+pub(super) fn two_percentiles_chart(
     name_a: &str,
     a: &[PercentilePoint],
     name_b: &str,
     b: &[PercentilePoint],
 ) -> Option<Chart> {
-    let baseline = percentile_line(name_a, a);
-    let candidate = percentile_line(name_b, b);
+    let baseline = percentile_series(name_a, a);
+    let candidate = percentile_series(name_b, b);
     if baseline.points.is_empty() || candidate.points.is_empty() {
         return None;
     }
@@ -172,7 +176,7 @@ pub(super) fn percentile_chart(
     })
 }
 
-fn percentile_line(name: &str, percentiles: &[PercentilePoint]) -> Series {
+fn percentile_series(name: &str, percentiles: &[PercentilePoint]) -> Series {
     let mut points = Vec::new();
     for point in percentiles {
         if point.latency_ns > 0 {

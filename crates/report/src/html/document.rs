@@ -13,86 +13,144 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 use std::io::{Read as _, Write as _};
 
+/// The page contains uPlot, whose licence has to go with it.
 const PLOT_LICENSE: &str = include_str!("vendor/uPlot.LICENSE");
 
-/// What every page has, unpacked (build.rs): what draws, its script, its style sheet.
-///
-/// What draws is uPlot 1.6.32 by Leon Sorokin, MIT, from the npm package `uplot` (see
-/// vendor/uPlot.LICENSE), and what uses it; the script unpacks it as it does the data. The page is
-/// complete without the script, which loads nothing, stores nothing, and inserts text only by
-/// `textContent`.
-fn assets() -> [String; 3] {
+/// The files that every page contains. The page is complete without the scripts, which load
+/// nothing, store nothing, and insert text only by `textContent`.
+struct Assets {
+    /// The script that draws charts: uPlot 1.6.32 by Leon Sorokin, MIT, from the npm package
+    /// `uplot` (see vendor/uPlot.LICENSE), and the code that uses it. It is packed like the data,
+    /// and `script` unpacks it.
+    drawing: String,
+    /// The script that runs first.
+    script: String,
+    /// The style sheet.
+    style: String,
+}
+
+/// Unpacks what build.rs has packed: three texts, each with a NUL after it.
+fn page_assets() -> Assets {
     const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/page.zlib"));
     let mut text = String::new();
     ZlibDecoder::new(PACKED)
         .read_to_string(&mut text)
         .expect("packed by build.rs");
-    let mut texts = text.split_terminator('\0').map(str::to_owned);
-    std::array::from_fn(|_| texts.next().expect("packed by build.rs"))
+    let mut texts = text.split_terminator('\0');
+    let mut next_text = || texts.next().expect("packed by build.rs").to_owned();
+    Assets {
+        drawing: next_text(),
+        script: next_text(),
+        style: next_text(),
+    }
 }
 
-/// A page from the title of its window, the anchors and names of its sections, and its content.
-/// Files saved from it have this name and an extension. Data for the script and for reading back
-/// have an id and JSON.
-pub(super) fn page(
-    title: &str,
-    sections: &[(&str, &str)],
-    file_name: &str,
-    body: &Markup,
-    blocks: &[(&str, String)],
-) -> String {
-    let [drawing, script, style] = assets();
-    let policy = format!(
-        "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; \
+/// An entry of the navigation: a section of the page.
+pub(super) struct NavigationEntry<'a> {
+    /// The id of the section.
+    anchor: &'a str,
+    name: &'a str,
+}
+
+impl<'a> NavigationEntry<'a> {
+    pub(super) fn new(anchor: &'a str, name: &'a str) -> Self {
+        Self { anchor, name }
+    }
+}
+
+/// Data that the page contains, for its script or for reading back.
+pub(super) struct DataBlock {
+    id: &'static str,
+    json: String,
+}
+
+impl DataBlock {
+    pub(super) fn new(id: &'static str, json: String) -> Self {
+        Self { id, json }
+    }
+}
+
+/// The content of a page.
+pub(super) struct Document<'a> {
+    /// The title of the window, already safe to show.
+    pub(super) title: &'a str,
+    /// The navigation.
+    pub(super) sections: &'a [NavigationEntry<'a>],
+    /// The name of files saved from the page, without extension.
+    pub(super) file_name: &'a str,
+    pub(super) body: &'a Markup,
+    pub(super) data: &'a [DataBlock],
+}
+
+impl Document<'_> {
+    /// The whole page.
+    pub(super) fn html(&self) -> String {
+        let Self {
+            title,
+            sections,
+            file_name,
+            body,
+            data,
+        } = self;
+        let Assets {
+            drawing,
+            script,
+            style,
+        } = page_assets();
+        let policy = format!(
+            "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; \
          form-action 'none'",
-        hash(&drawing),
-        hash(&script),
-        hash(&style)
-    );
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="referrer" content="no-referrer";
-                title { (title) }
-                // Without it browsers would request one from a server.
-                link rel="icon" href="data:,";
-                style { (PreEscaped(&style)) }
-            }
-            body data-file-name=(file_name) {
-                a.skip href="#main" { "Skip to the content" }
-                (banner(sections))
-                main #main tabindex="-1" { (body) }
-                footer {
-                    p {
-                        "Made by diskproof. This file is self-contained and makes no network \
-                         requests. Charts by uPlot."
+            csp_hash(&drawing),
+            csp_hash(&script),
+            csp_hash(&style)
+        );
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(policy);
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    meta name="referrer" content="no-referrer";
+                    title { (title) }
+                    // Without it browsers would request one from a server.
+                    link rel="icon" href="data:,";
+                    style { (PreEscaped(&style)) }
+                }
+                body data-file-name=(file_name) {
+                    a.skip href="#main" { "Skip to the content" }
+                    (banner(sections))
+                    main #main tabindex="-1" { (body) }
+                    footer {
+                        p {
+                            "Made by diskproof. This file is self-contained and makes no network \
+                             requests. Charts by uPlot."
+                        }
                     }
+                    div #spoken .unseen role="status" aria-live="polite" {}
+                    @for block in *data {
+                        script type=(PACKED_TYPE) id=(block.id) { (packed_base64(&block.json)) }
+                    }
+                    (PreEscaped(format!("<!--\nuPlot 1.6.32\n{PLOT_LICENSE}-->\n")))
+                    script type=(PACKED_TYPE) #drawing { (packed_base64(&drawing)) }
+                    script { (PreEscaped(&script)) }
                 }
-                div #spoken .unseen role="status" aria-live="polite" {}
-                @for (id, json) in blocks {
-                    script type=(PACKED_TYPE) id=(id) { (packed(json)) }
-                }
-                (PreEscaped(format!("<!--\nuPlot 1.6.32\n{PLOT_LICENSE}-->\n")))
-                script type=(PACKED_TYPE) #drawing { (packed(&drawing)) }
-                script { (PreEscaped(&script)) }
             }
-        }
-    };
-    page.into_string()
+        };
+        page.into_string()
+    }
 }
 
-fn banner(sections: &[(&str, &str)]) -> Markup {
+fn banner(sections: &[NavigationEntry<'_>]) -> Markup {
     html! {
         header.banner {
             div.bar {
                 span.brand { "diskproof" }
                 nav aria-label="Sections" {
-                    ul { @for (id, name) in sections { li { a href={"#" (id)} { (name) } } } }
+                    ul { @for entry in sections {
+                        li { a href={"#" (entry.anchor)} { (entry.name) } }
+                    } }
                 }
                 button #theme .scripted type="button" aria-pressed="false" { "Dark" }
             }
@@ -100,8 +158,9 @@ fn banner(sections: &[(&str, &str)]) -> Markup {
     }
 }
 
-/// A tenth to a third of the JSON's size, and nothing in it that could end the element.
-fn packed(json: &str) -> String {
+/// Packs a text as base64 of zlib. It has a tenth to a third of the size of JSON, and no character
+/// that could end the element.
+fn packed_base64(json: &str) -> String {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
     encoder
         .write_all(json.as_bytes())
@@ -110,7 +169,8 @@ fn packed(json: &str) -> String {
     BASE64.encode(bytes)
 }
 
-fn hash(text: &str) -> String {
+/// The hash of a script or style as the Content-Security-Policy names it.
+fn csp_hash(text: &str) -> String {
     let digest = BASE64.encode(Sha256::digest(text.as_bytes()));
     format!("'sha256-{digest}'")
 }
@@ -129,14 +189,14 @@ mod tests {
     fn hash_has_the_form_of_the_policy() {
         // The example of the CSP specification, level 3, section 8.3.
         assert_eq!(
-            hash("alert('Hello, world.');"),
+            csp_hash("alert('Hello, world.');"),
             "'sha256-qznLcsROx4GACP2dm0UCKCzCG+HiZ1guq6ZZDob/Tng='"
         );
     }
 
     #[test]
     fn packed_data_contain_no_markup() {
-        let text = packed(&"</script><!--\u{2028}é".repeat(100));
+        let text = packed_base64(&"</script><!--\u{2028}é".repeat(100));
         let is_base64 = text
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "+/=".contains(c));

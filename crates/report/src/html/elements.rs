@@ -1,9 +1,11 @@
-//! The elements of sections. Every foreign text passes [`shown`]; maud escapes the rest.
+//! Elements that several sections use. Every text from a record or a device passes [`shown`], which
+//! makes hidden characters visible; maud escapes all texts.
 
 use crate::text::clean;
 use maud::{Markup, html};
 
-/// Longer names are cut on the page, with their length; the record holds them whole.
+/// Longer texts from a record are cut on the page, and their length is stated; the record holds
+/// them whole.
 const SHOWN_CHARS_MAX: usize = 300;
 
 /// Foreign text for the page: hidden characters spelled out, an absurd length cut.
@@ -30,9 +32,15 @@ pub(super) fn finding_anchor(code: &str) -> String {
     format!("finding-{}", letters_and_digits(code))
 }
 
+/// The rest of a longer name is dropped: file names have at most 255 bytes.
+const ANCHOR_CHARS_MAX: usize = 80;
+
 /// A name for anchors and files: everything but ASCII letters and digits is a hyphen.
 pub(super) fn letters_and_digits(name: &str) -> String {
-    name.chars().take(80).map(letter_or_hyphen).collect()
+    name.chars()
+        .take(ANCHOR_CHARS_MAX)
+        .map(letter_or_hyphen)
+        .collect()
 }
 
 fn letter_or_hyphen(letter: char) -> char {

@@ -3,12 +3,12 @@
 
 use super::blocks::blocks;
 use super::charts;
-use super::comparison::percentile_chart;
-use super::document::page;
+use super::comparison::two_percentiles_chart;
+use super::document::{DataBlock, Document, NavigationEntry};
 use super::elements::{section, shown};
 use super::saved_page::FLEET_ID;
 use crate::chart::Chart;
-use crate::describe::fleet::{FleetDetail, all_rows, answer_blocks, latencies};
+use crate::describe::fleet::{FleetDetail, answer_blocks, latencies_table, speed_tables};
 use crate::describe::fleet_sum;
 use diskproof_model::block::Block;
 use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue, RowState};
@@ -16,35 +16,44 @@ use diskproof_model::units::format_percent;
 use maud::{Markup, html};
 use std::io::{self, Write};
 
-/// Charts of rows that differ; each is a screen.
+/// A page has at most this many charts of rows that differ: each fills a screen.
 const CHARTS_MAX: usize = 12;
 
 /// Writes the page of a fleet.
 pub fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
     let charts = charts_of_rows(fleet);
-    let mut anchors = vec![("verdict", "Verdict"), ("rows", "Hosts")];
+    let mut sections = vec![
+        NavigationEntry::new("verdict", "Verdict"),
+        NavigationEntry::new("rows", "Hosts"),
+    ];
     if !charts.is_empty() {
-        anchors.push(("charts", "Charts"));
+        sections.push(NavigationEntry::new("charts", "Charts"));
     }
-    anchors.push(("data", "Data"));
-    let mut map = all_rows(fleet);
-    map.extend(latencies(fleet));
+    sections.push(NavigationEntry::new("data", "Data"));
+    let mut map = speed_tables(fleet);
+    map.extend(latencies_table(fleet));
     let body = html! {
-        (overview(fleet))
+        (overview_section(fleet))
         (section("rows", "Hosts and workloads", &blocks(&map, None)))
         @if !charts.is_empty() { (charts::section(&charts, None)) }
-        (data())
+        (data_section())
     };
-    let data_blocks = [
-        ("chart-data", charts::data(&charts).to_string()),
-        (FLEET_ID, serde_json::to_string(fleet)?),
+    let data = [
+        DataBlock::new("chart-data", charts::data(&charts).to_string()),
+        DataBlock::new(FLEET_ID, serde_json::to_string(fleet)?),
     ];
     let title = format!("{} disks · fleet", fleet.rows.len());
-    let text = page(&title, &anchors, "diskproof-fleet", &body, &data_blocks);
-    out.write_all(text.as_bytes())
+    let document = Document {
+        title: &title,
+        sections: &sections,
+        file_name: "diskproof-fleet",
+        body: &body,
+        data: &data,
+    };
+    out.write_all(document.html().as_bytes())
 }
 
-fn overview(fleet: &FleetRecord) -> Markup {
+fn overview_section(fleet: &FleetRecord) -> Markup {
     let mut described: Vec<Block> = match &fleet.sum {
         Some(sum) => fleet_sum::blocks(sum),
         None => Vec::new(),
@@ -93,7 +102,7 @@ fn chart_of_value(
     let own = value.latencies.first()?;
     let others = metric.latencies.iter().find(|one| one.op == own.op)?;
     let name = shown(&row.name);
-    let overlay = percentile_chart("alike", &others.percentiles, &name, &own.percentiles)?;
+    let overlay = two_percentiles_chart("alike", &others.percentiles, &name, &own.percentiles)?;
     Some(Chart {
         id: format!("percentiles-{number}"),
         title: format!(
@@ -105,7 +114,7 @@ fn chart_of_value(
     })
 }
 
-fn data() -> Markup {
+fn data_section() -> Markup {
     let content = html! {
         p {
             "This file contains the whole result: every row with its figures and reasons. "

@@ -1,10 +1,10 @@
 //! The map of a scan: the span as a grid of cells, coloured by their slowest block; unreadable ones
 //! are crossed out.
 
-use super::charts::{self, values};
+use super::charts::{self, values_table};
 use super::elements::{shown, wide_table};
 use crate::chart::{Axis, Chart, Series, SeriesMark, position_unit};
-use crate::describe::surface::reach;
+use crate::describe::surface::scan_reach_text;
 use diskproof_model::record::Record;
 use diskproof_model::surface::{Scan, ScanCell};
 use diskproof_model::units::{counted, format_bytes, format_latency};
@@ -14,14 +14,20 @@ use std::collections::BTreeMap;
 
 /// A scan has at most 1000 cells, so the map has at most 20 rows.
 const CELLS_PER_ROW: usize = 50;
-/// Side of a cell in the units of the picture.
-const CELL: usize = 14;
-/// A cell's class is its slowest block over the median block: up to 2, 4, 8, 16, 32 and more.
-const CLASSES: usize = 6;
-/// From this class on (over four times the median) Page Up and Page Down stop at a cell.
-const NOTABLE_HEAT: usize = 2;
+/// The distance from one cell to the next in the units of the picture.
+const CELL_STEP: usize = 14;
+/// The outline of a cell: a square that leaves one unit free to the next one.
+const SQUARE: &str = "h13v13h-13z";
+/// The cross over a cell with unreadable blocks, from the corner at which the square ends.
+const CROSS: &str = "m2 2 9 9m0-9-9 9";
+/// The heat of a cell is a class by its slowest block over the median block: up to 2, 4, 8, 16, 32
+/// times, and more.
+const HEAT_CLASSES: usize = 6;
+/// From this class on, over four times the median, Page Up and Page Down stop at a cell.
+const NOTABLE_CLASS: usize = 2;
 
-/// The data for the script: the map as a chart, and the position of each cell.
+/// The data for the script: the map as a chart, the position of each cell, and which cells are
+/// notable. `None` without a map.
 pub(super) fn data(record: &Record) -> Option<Value> {
     let scan = mapped_scan(record)?;
     let farthest = scan.map.last()?.offset_bytes;
@@ -44,7 +50,7 @@ pub(super) fn data(record: &Record) -> Option<Value> {
     Some(json!({
         "chart": charts::data(&[chart])[0],
         "perRow": CELLS_PER_ROW,
-        "side": CELL,
+        "side": CELL_STEP,
         "cells": positions,
         "notable": notable,
     }))
@@ -77,8 +83,9 @@ fn cell_series(scan: &Scan, unit_bytes: f64) -> Vec<Series> {
     ]
 }
 
+/// Whether Page Up and Page Down stop at a cell.
 fn is_notable(cell: &ScanCell, median_ns: u64) -> bool {
-    cell.errors > 0 || heat(cell, median_ns) >= NOTABLE_HEAT
+    cell.errors > 0 || heat_class(cell, median_ns) >= NOTABLE_CLASS
 }
 
 /// The scan; `None` if it has no map.
@@ -91,10 +98,11 @@ fn mapped_scan(record: &Record) -> Option<&Scan> {
     }
 }
 
-/// The map of a scan.
+/// The map of a scan with its legend and a table of its slow and unreadable blocks. `None` without
+/// a map.
 pub(super) fn scan_map(record: &Record) -> Option<Markup> {
     let scan = mapped_scan(record)?;
-    let read = reach(scan, record.surface()?.data.span_start_bytes);
+    let read = scan_reach_text(scan, record.surface()?.data.span_start_bytes);
     let not = if scan.finished { "" } else { "not " };
     Some(html! {
         figure.chart.map #chart-scan-map aria-labelledby="title-scan-map" {
@@ -110,9 +118,9 @@ pub(super) fn scan_map(record: &Record) -> Option<Markup> {
                     (format_latency(scan.latency_p50_ns)) "."
                 }
             }
-            div.field #field { (field(scan)) }
+            div.field #field { (cells_picture(scan)) }
             div.under {
-                (scale(scan))
+                (color_legend(scan))
                 div.buttons.scripted {
                     button.csv aria-label="CSV: save the cells of the map" { "CSV" }
                 }
@@ -121,33 +129,32 @@ pub(super) fn scan_map(record: &Record) -> Option<Markup> {
                 "Point at a cell to read it. Keyboard: arrow keys move between cells, Page Up and \
                  Page Down between slow or unreadable blocks."
             }
-            (values())
+            (values_table())
             @if !scan.slow.is_empty() || !scan.unreadable.is_empty() {
                 details {
                     summary { "Slow and unreadable blocks" }
-                    (wide_table("Slow and unreadable blocks", &places(scan)))
+                    (wide_table("Slow and unreadable blocks", &places_table(scan)))
                 }
             }
         }
     })
 }
 
-fn field(scan: &Scan) -> Markup {
+/// The map as a picture, in which one path draws all cells of a class.
+fn cells_picture(scan: &Scan) -> Markup {
     let rows = scan.map.len().div_ceil(CELLS_PER_ROW);
-    // One path for all cells of a class: squares and, for errors, crosses.
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for (index, cell) in scan.map.iter().enumerate() {
-        let x = index % CELLS_PER_ROW * CELL;
-        let y = index / CELLS_PER_ROW * CELL;
-        let cross = match cell.errors {
-            0 => "",
-            _ => "m2 2 9 9m0-9-9 9",
-        };
-        let path = paths.entry(class(cell, scan.latency_p50_ns)).or_default();
-        *path += &format!("M{x} {y}h13v13h-13z{cross}");
+        let x = index % CELLS_PER_ROW * CELL_STEP;
+        let y = index / CELLS_PER_ROW * CELL_STEP;
+        let cross = if cell.errors > 0 { CROSS } else { "" };
+        let path = paths
+            .entry(cell_class(cell, scan.latency_p50_ns))
+            .or_default();
+        *path += &format!("M{x} {y}{SQUARE}{cross}");
     }
-    let width = CELLS_PER_ROW * CELL;
-    let height = rows * CELL;
+    let width = CELLS_PER_ROW * CELL_STEP;
+    let height = rows * CELL_STEP;
     let label = format!(
         "Map of {}; {}, {} unreadable. The table below lists the blocks.",
         counted(scan.map.len() as u64, "cell"),
@@ -161,29 +168,31 @@ fn field(scan: &Scan) -> Markup {
     }
 }
 
-fn class(cell: &ScanCell, median_ns: u64) -> String {
+/// The class of a cell in the style sheet.
+fn cell_class(cell: &ScanCell, median_ns: u64) -> String {
     match (cell.errors, cell.blocks) {
         (1.., _) => "bad".to_owned(),
         (0, 0) => "none".to_owned(),
-        (0, _) => format!("heat-{}", heat(cell, median_ns)),
+        (0, _) => format!("heat-{}", heat_class(cell, median_ns)),
     }
 }
 
-fn heat(cell: &ScanCell, median_ns: u64) -> usize {
+/// The class of a cell by its slowest block, from 0 on.
+fn heat_class(cell: &ScanCell, median_ns: u64) -> usize {
     let times = cell.latency_max_ns as f64 / median_ns.max(1) as f64;
-    (times.max(1.0).log2().ceil().max(1.0) as usize).min(CLASSES) - 1
+    (times.max(1.0).log2().ceil().max(1.0) as usize).min(HEAT_CLASSES) - 1
 }
 
 /// The colours with the longest latency of each.
-fn scale(scan: &Scan) -> Markup {
+fn color_legend(scan: &Scan) -> Markup {
     html! {
         ul.heat-scale aria-label="Colours of the map" {
-            @for index in 0..CLASSES {
+            @for index in 0..HEAT_CLASSES {
                 li {
                     svg width="13" height="13" aria-hidden="true" focusable="false" {
                         rect class={"heat-" (index)} width="13" height="13" {}
                     }
-                    @if index + 1 < CLASSES {
+                    @if index + 1 < HEAT_CLASSES {
                         @let limit_ns = scan.latency_p50_ns.saturating_mul(1 << (index + 1));
                         " up to " (format_latency(limit_ns))
                     } @else {
@@ -193,7 +202,7 @@ fn scale(scan: &Scan) -> Markup {
             }
             li {
                 svg width="13" height="13" aria-hidden="true" focusable="false" {
-                    path.bad d="M0 0h13v13h-13zm2 2 9 9m0-9-9 9" {}
+                    path.bad d={"M0 0" (SQUARE) (CROSS)} {}
                 }
                 " unreadable"
             }
@@ -201,16 +210,16 @@ fn scale(scan: &Scan) -> Markup {
     }
 }
 
-fn places(scan: &Scan) -> Markup {
+fn places_table(scan: &Scan) -> Markup {
     let mut rows = Vec::new();
     for range in &scan.unreadable {
         let bytes = format_bytes(range.length_bytes);
         let what = format!("{bytes} unreadable: {}", shown(&range.errno));
-        rows.push(place(range.offset_bytes, range.lba, &what));
+        rows.push(place_row(range.offset_bytes, range.lba, &what));
     }
     for block in &scan.slow {
         let what = format!("slow: {}", format_latency(block.latency_ns));
-        rows.push(place(block.offset_bytes, block.lba, &what));
+        rows.push(place_row(block.offset_bytes, block.lba, &what));
     }
     html! {
         table.plain {
@@ -226,7 +235,7 @@ fn places(scan: &Scan) -> Markup {
     }
 }
 
-fn place(offset_bytes: u64, lba: u64, what: &str) -> Markup {
+fn place_row(offset_bytes: u64, lba: u64, what: &str) -> Markup {
     html! { tr { td.number { (offset_bytes) } td.number { (lba) } td { (what) } } }
 }
 
@@ -236,11 +245,11 @@ mod tests {
 
     #[test]
     fn cell_class_follows_its_slowest_block() {
-        assert_eq!(class(&scan_cell(900, 0), 1000), "heat-0");
-        assert_eq!(class(&scan_cell(2000, 0), 1000), "heat-0");
-        assert_eq!(class(&scan_cell(2001, 0), 1000), "heat-1");
-        assert_eq!(class(&scan_cell(1 << 40, 0), 1000), "heat-5");
-        assert_eq!(class(&scan_cell(1, 3), 1000), "bad");
+        assert_eq!(cell_class(&scan_cell(900, 0), 1000), "heat-0");
+        assert_eq!(cell_class(&scan_cell(2000, 0), 1000), "heat-0");
+        assert_eq!(cell_class(&scan_cell(2001, 0), 1000), "heat-1");
+        assert_eq!(cell_class(&scan_cell(1 << 40, 0), 1000), "heat-5");
+        assert_eq!(cell_class(&scan_cell(1, 3), 1000), "bad");
     }
 
     fn scan_cell(latency_max_ns: u64, errors: u64) -> ScanCell {

@@ -5,13 +5,14 @@
 use crate::chart::{self, Chart};
 use crate::describe;
 use crate::describe::run::request_text;
-use crate::describe::target::{host, layers_text, sections, tested_text};
+use crate::describe::target::{host_section, identity_sections, layers_text, tested_text};
 use crate::text::clean;
 pub use comparison::write_comparison;
 use diskproof_model::block::{Block, Section, Shown};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::record::{Kept, Record};
 use diskproof_model::target::TargetIdentity;
+use document::{DataBlock, Document, NavigationEntry};
 use elements::{letters_and_digits, section, shown, wide_table};
 pub use fleet::write_fleet;
 use maud::{Markup, PreEscaped, html};
@@ -29,113 +30,120 @@ mod map;
 mod overview;
 mod saved_page;
 
-/// Largest page with the data inside: it is sent by mail.
+/// A larger page drops what was measured and keeps the figures. Pages are sent by mail; a larger
+/// value keeps the data of more runs, but their pages are more often too large for that.
 const PAGE_BYTES_MAX: usize = 600_000;
 
-/// Writes the page of a run; without the data where that would make it too large.
+/// Writes the page of a run. The page of a large run keeps only its figures.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let kept = match record.kept {
         Kept::Whole => PageData::Whole,
         Kept::FiguresOnly => PageData::FiguresOnly,
     };
-    let mut text = page(record, kept)?;
+    let mut text = page_text(record, kept)?;
     if text.len() > PAGE_BYTES_MAX && kept == PageData::Whole {
-        text = page(record, PageData::FiguresOnly)?;
+        text = page_text(record, PageData::FiguresOnly)?;
     }
     out.write_all(text.as_bytes())
 }
 
-/// Whether the page holds what was measured, or the figures alone.
+/// The part of the record that can be read back from the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PageData {
+    /// Everything that was measured.
     Whole,
+    /// The figures without what they follow from: such a record cannot be judged again.
     FiguresOnly,
 }
 
-fn page(record: &Record, kept: PageData) -> io::Result<String> {
+fn page_text(record: &Record, kept: PageData) -> io::Result<String> {
     let charts = chart::charts(record);
     let map = map::scan_map(record);
-    let (hero, others) = match charts.split_first() {
-        Some((first, others)) if is_answer(first) => (Some(first), others),
+    let (answer_chart, other_charts) = match charts.split_first() {
+        Some((first, others)) if is_answer_chart(first) => (Some(first), others),
         _ => (None, charts.as_slice()),
     };
-    let has_charts = !others.is_empty() || map.is_some();
+    let has_charts = !other_charts.is_empty() || map.is_some();
     let described = describe::sections(record);
     let body = html! {
-        (overview::overview(record, hero))
+        (overview::overview_section(record, answer_chart))
         // On a wide screen the findings stand next to the charts.
         div.evidence.split[has_charts] {
             div.side tabindex="0" role="region" aria-label="Findings and settings" {
-                (part(record, &described, "findings", "Findings"))
+                (described_section(record, &described, "findings", "Findings"))
                 @if let Some(advice) = record.advice.first() {
                     @let heading = format!("Settings for {}", advice.server());
-                    (part(record, &described, "advice", &heading))
+                    (described_section(record, &described, "advice", &heading))
                 }
             }
-            (part(record, &described, "figures", "Figures"))
-            @if has_charts { (charts::section(others, map)) }
+            (described_section(record, &described, "figures", "Figures"))
+            @if has_charts { (charts::section(other_charts, map)) }
         }
-        (machine(record))
-        (part(record, &described, "method", "Method"))
-        (data(record, kept))
+        (disk_section(record))
+        (described_section(record, &described, "method", "Method"))
+        (data_section(record, kept))
     };
     let request = shown(&request_text(&record.plan));
-    Ok(document::page(
-        &format!("{request} · {}", clean(&record.started)),
-        &anchors(record, has_charts),
-        &file_name(record),
-        &body,
-        &data_blocks(record, kept, &charts)?,
-    ))
+    let document = Document {
+        title: &format!("{request} · {}", clean(&record.started)),
+        sections: &navigation_sections(record, has_charts),
+        file_name: &file_name(record),
+        body: &body,
+        data: &data_blocks(record, kept, &charts)?,
+    };
+    Ok(document.html())
 }
 
-/// The sections in the navigation: their anchors and names.
-fn anchors(record: &Record, has_charts: bool) -> Vec<(&str, &str)> {
-    let mut anchors = vec![("verdict", "Verdict"), ("findings", "Findings")];
+/// The sections in the navigation.
+fn navigation_sections(record: &Record, has_charts: bool) -> Vec<NavigationEntry<'_>> {
+    let mut sections = vec![
+        NavigationEntry::new("verdict", "Verdict"),
+        NavigationEntry::new("findings", "Findings"),
+    ];
     if let Some(advice) = record.advice.first() {
-        anchors.push(("advice", advice.server()));
+        sections.push(NavigationEntry::new("advice", advice.server()));
     }
-    anchors.push(("figures", "Figures"));
+    sections.push(NavigationEntry::new("figures", "Figures"));
     if has_charts {
-        anchors.push(("charts", "Charts"));
+        sections.push(NavigationEntry::new("charts", "Charts"));
     }
-    anchors.push(("disk", "Disk and machine"));
-    anchors.push(("method", "Method"));
-    anchors.push(("data", "Data"));
-    anchors
+    sections.push(NavigationEntry::new("disk", "Disk and machine"));
+    sections.push(NavigationEntry::new("method", "Method"));
+    sections.push(NavigationEntry::new("data", "Data"));
+    sections
 }
 
-/// The data for the script, and the record to be read back: their ids and JSON.
-fn data_blocks(
-    record: &Record,
-    kept: PageData,
-    charts: &[Chart],
-) -> io::Result<Vec<(&'static str, String)>> {
-    let mut blocks = vec![("chart-data", charts::data(charts).to_string())];
+/// The data for the script, and the record to be read back.
+fn data_blocks(record: &Record, kept: PageData, charts: &[Chart]) -> io::Result<Vec<DataBlock>> {
+    let mut blocks = vec![DataBlock::new(
+        "chart-data",
+        charts::data(charts).to_string(),
+    )];
     if let Some(map) = map::data(record) {
-        blocks.push(("map-data", map.to_string()));
+        blocks.push(DataBlock::new("map-data", map.to_string()));
     }
     let json = match kept {
         PageData::Whole => serde_json::to_string(record)?,
         PageData::FiguresOnly => serde_json::to_string(&record.clone().figures_only())?,
     };
-    blocks.push((RECORD_ID, json));
+    blocks.push(DataBlock::new(RECORD_ID, json));
     Ok(blocks)
 }
 
-/// The described sections of this id under one heading.
-fn part(record: &Record, described: &[Section], id: &str, heading: &str) -> Markup {
+/// The described sections of this id under one heading, without those of short pages. Says "None."
+/// where there are none.
+fn described_section(record: &Record, described: &[Section], id: &str, heading: &str) -> Markup {
     let mut content = String::new();
     for section in described {
         if section.id != id || section.shown == Shown::Short {
             continue;
         }
-        let own = match section.blocks.as_slice() {
-            // Here the section has a heading.
+        let blocks = match section.blocks.as_slice() {
+            // The heading of the section takes its place; the figures have several.
             [Block::Heading(_), blocks @ ..] if id != "figures" => blocks,
             blocks => blocks,
         };
-        content += &blocks::blocks(own, Some(record)).into_string();
+        content += &blocks::blocks(blocks, Some(record)).into_string();
     }
     if content.is_empty() {
         let none = html! { p.alert.good { span.sign aria-hidden="true" { "✓" } " None." } };
@@ -145,13 +153,14 @@ fn part(record: &Record, described: &[Section], id: &str, heading: &str) -> Mark
     }
 }
 
-/// Whether a chart answers the question of the run and stands at the top: the rate by position, the
-/// rate over the depth.
-fn is_answer(chart: &Chart) -> bool {
+/// Whether a chart answers the question of a run and so stands at the top: the rate by position and
+/// the rate over the depth do.
+fn is_answer_chart(chart: &Chart) -> bool {
     chart.id == "curve" || chart.id.starts_with("depth")
 }
 
-/// The name of files saved from the page: letters, digits and hyphens only.
+/// `diskproof-sda-2026-11-20`: the name of files saved from the page, without extension; letters,
+/// digits and hyphens only.
 fn file_name(record: &Record) -> String {
     let first = record
         .targets
@@ -165,38 +174,40 @@ fn file_name(record: &Record) -> String {
     letters_and_digits(&format!("diskproof-{disk}-{day}"))
 }
 
-/// The section `disk`.
-fn machine(record: &Record) -> Markup {
+/// The section `disk`: a card for each target, filesystem, layer and health report, and for the
+/// machine.
+fn disk_section(record: &Record) -> Markup {
     let content = html! {
-        @for target in &record.targets { (cards(&about(record, target))) }
-        (cards(&[host(&record.host)]))
+        @for target in &record.targets { (cards_markup(&target_cards(record, target))) }
+        (cards_markup(&[host_section(&record.host)]))
     };
     section("disk", "Disk and machine", &content)
 }
 
-fn cards(sections: &[Vec<Block>]) -> Markup {
+fn cards_markup(sections: &[Vec<Block>]) -> Markup {
     html! {
         div.cards { @for section in sections { div.card { (blocks::blocks(section, None)) } } }
     }
 }
 
-fn about(record: &Record, target: &TargetIdentity) -> Vec<Vec<Block>> {
+/// The facts of a target: a card for each of its parts, the target first.
+fn target_cards(record: &Record, target: &TargetIdentity) -> Vec<Vec<Block>> {
     let mut health: Vec<&DiskHealth> = Vec::new();
     for report in &record.health {
         if target.disks().any(|disk| disk.name == report.disk) {
             health.push(report);
         }
     }
-    let mut about = sections(target, &health);
-    about[0].push(Block::fact("tested", tested_text(target, &record.plan)));
+    let mut cards = identity_sections(target, &health);
+    cards[0].push(Block::fact("tested", tested_text(target, &record.plan)));
     if let Some(layers) = layers_text(target) {
-        about[0].push(Block::fact("layers", layers));
+        cards[0].push(Block::fact("layers", layers));
     }
-    about
+    cards
 }
 
-/// The section `data`.
-fn data(record: &Record, kept: PageData) -> Markup {
+/// The section `data`: what the page contains, and buttons that save it.
+fn data_section(record: &Record, kept: PageData) -> Markup {
     let content = html! {
         p {
             "This file contains the whole record: every setting, series and histogram. "
@@ -217,12 +228,12 @@ fn data(record: &Record, kept: PageData) -> Markup {
                  the record."
             }
         }
-        (wide_table("Contents of the record", &contents(record)))
+        (wide_table("Contents of the record", &contents_table(record)))
     };
     section("data", "Data", &content)
 }
 
-fn contents(record: &Record) -> Markup {
+fn contents_table(record: &Record) -> Markup {
     let rows = [
         ("measurements", record.measurements.len()),
         ("points of the transfer curve", record.curve().len()),
@@ -250,7 +261,7 @@ mod tests {
     use crate::fixture::{assert_shows, record, written};
     use diskproof_model::series::Cell;
 
-    fn page(record: &Record) -> String {
+    fn page_text(record: &Record) -> String {
         written(|out| write_record(record, out))
     }
 
@@ -292,18 +303,18 @@ mod tests {
 
     #[test]
     fn record_is_read_back_unchanged() {
-        assert_eq!(read_record(&page(&record())).unwrap(), record());
+        assert_eq!(read_record(&page_text(&record())).unwrap(), record());
         for text in HOSTILE.into_iter().chain([&*"x".repeat(10_000)]) {
             let record = hostile(text);
-            assert_eq!(read_record(&page(&record)).unwrap(), record, "{text}");
+            assert_eq!(read_record(&page_text(&record)).unwrap(), record, "{text}");
         }
     }
 
     #[test]
     fn hostile_text_never_becomes_markup() {
-        let scripts = page(&record()).matches("<script").count();
+        let scripts = page_text(&record()).matches("<script").count();
         for text in HOSTILE {
-            let page = page(&hostile(text));
+            let page = page_text(&hostile(text));
             assert_eq!(page.matches("<script").count(), scripts, "{text}");
             assert!(!page.contains("<img"), "{text}");
             let comments = page.matches("<!--").count();
@@ -318,7 +329,7 @@ mod tests {
 
     #[test]
     fn page_requests_nothing_and_stays_small() {
-        let page = page(&record());
+        let page = page_text(&record());
         let name = "Content-Security-Policy\" content=\"";
         let (_, policy) = page.split_once(name).unwrap();
         let (policy, _) = policy.split_once('"').unwrap();
@@ -345,7 +356,7 @@ mod tests {
 
     #[test]
     fn page_has_no_dead_links() {
-        let page = page(&record());
+        let page = page_text(&record());
         let targets: Vec<&str> = page
             .split(" href=\"#")
             .skip(1)
@@ -362,22 +373,25 @@ mod tests {
         let mut record = record();
         record.measurements.clear();
         (record.findings, record.advice, record.partial) = (Vec::new(), Vec::new(), true);
-        assert_shows(&page(&record), &["Nothing was measured", "Partial run: "]);
+        assert_shows(
+            &page_text(&record),
+            &["Nothing was measured", "Partial run: "],
+        );
     }
 
     #[test]
     fn foreign_and_cut_pages_are_refused() {
         let foreign = read_record("<!DOCTYPE html><p>hello");
         assert!(matches!(foreign, Err(PageError::NoRecord)));
-        let whole = page(&record());
+        let whole = page_text(&record());
         let cut = &whole[..whole.find("id=\"record\"").unwrap() + 2000];
         assert!(matches!(read_record(cut), Err(PageError::Unreadable(_))));
     }
 
     #[test]
     fn a_page_too_large_for_mail_keeps_no_data() {
-        let small = page(&record_with_cells(9));
-        let large = page(&record_with_cells(8000));
+        let small = page_text(&record_with_cells(9));
+        let large = page_text(&record_with_cells(8000));
         assert!(large.len() <= PAGE_BYTES_MAX, "{}", large.len());
         assert!(!page_json(&small).unwrap().contains("figures-only"));
         assert!(page_json(&large).unwrap().contains("figures-only"));

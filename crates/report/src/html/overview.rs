@@ -1,14 +1,16 @@
-//! The top of the page: what was measured, the verdict, the expectations.
+//! The top of the page of a run: what was measured, the verdict, the expectations, and the figures
+//! that readers look for first.
 
 use super::blocks::blocks;
 use super::charts;
 use super::elements::{capitalized, finding_anchor, section, shown};
 use crate::chart::{Chart, target_among_several};
+use crate::describe::expectations::expectation_blocks;
 use crate::describe::figures::shown_latency;
-use crate::describe::findings::{advised_text, limits};
-use crate::describe::run::{expectations, partial_text, request_text, start_text};
-use crate::describe::target::{disk_text, model};
-use crate::describe::verdict::worse;
+use crate::describe::findings::{advised_value_text, limit_facts};
+use crate::describe::run::{partial_text, request_text, start_text};
+use crate::describe::target::{disk_text, model_text};
+use crate::describe::verdict::worse_grade;
 use crate::labels;
 use diskproof_model::digits::figure_text;
 use diskproof_model::record::{Estimate, Record};
@@ -19,46 +21,48 @@ use diskproof_model::units::{format_duration, format_latency, format_percent, fo
 use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
 use maud::{Markup, html};
 
-/// The section `verdict`, with the chart that answers the run's question where there is one.
-pub(super) fn overview(record: &Record, hero: Option<&Chart>) -> Markup {
+/// The sections `verdict` and `expectations`, the former with the chart that answers the run's
+/// question where there is one; then the summary for paper.
+pub(super) fn overview_section(record: &Record, answer_chart: Option<&Chart>) -> Markup {
     html! {
         section.overview #verdict aria-labelledby="title" {
             p.kicker {
                 (shown(&request_text(&record.plan))) " · " (shown(&start_text(&record.started)))
                 " · " (format_duration(record.elapsed_ns()))
             }
-            h1 #title { (answer(record)) }
+            h1 #title { (answer_text(record)) }
             @for target in record.targets.iter() { (disk_lines(target)) }
-            @if record.plan.questions.fit_for.is_none() { (note(record)) }
+            @if record.plan.questions.fit_for.is_none() { (note_paragraph(record)) }
             @if let Some(why) = partial_text(record) {
                 p.alert.failure { strong { "Partial run: " } (shown(&why)) }
             }
-            @if let Some(verdict) = &record.verdict { (verdict_part(record, verdict)) }
-            (tiles(record))
-            @if let Some(chart) = hero { (charts::groups(std::slice::from_ref(chart))) }
+            @if let Some(verdict) = &record.verdict { (verdict_markup(record, verdict)) }
+            (tiles_markup(record))
+            @if let Some(chart) = answer_chart { (charts::groups(std::slice::from_ref(chart))) }
         }
         @if !record.expectations.is_empty() {
-            @let content = blocks(&expectations(&record.expectations), Some(record));
+            @let content = blocks(&expectation_blocks(&record.expectations), Some(record));
             @let content_and_sources = html! {
                 (content)
                 // With --for the note states the source of each limit.
-                @if record.plan.questions.fit_for.is_some() { (note(record)) }
+                @if record.plan.questions.fit_for.is_some() { (note_paragraph(record)) }
             };
             (section("expectations", "Promised and measured", &content_and_sources))
         }
-        (on_paper(record))
+        (paper_summary(record))
     }
 }
 
-fn note(record: &Record) -> Markup {
+fn note_paragraph(record: &Record) -> Markup {
     html! {
         @if let Some(note) = &record.note { p.note { strong { "Note: " } (shown(note)) } }
     }
 }
 
-/// What the first printed page holds besides: findings and settings in short, so that this page
-/// alone is a summary.
-fn on_paper(record: &Record) -> Markup {
+/// Findings and settings in short, shown only on paper, so that the first printed page alone is a
+/// summary.
+fn paper_summary(record: &Record) -> Markup {
+    /// Findings, and settings, of the summary. With more it would not fit the first page.
     const LINES_MAX: usize = 12;
     let findings = record.findings.iter().take(LINES_MAX);
     let more = record.findings.len().saturating_sub(LINES_MAX);
@@ -79,7 +83,7 @@ fn on_paper(record: &Record) -> Markup {
             @if let Some(first) = record.advice.first() {
                 h3 { "Settings for " (first.server()) }
                 ul { @for advice in advice {
-                    li { (shown(&format!("{} {}", advice.setting, advised_text(advice)))) }
+                    li { (shown(&format!("{} {}", advice.setting, advised_value_text(advice)))) }
                 } }
             }
             p {
@@ -90,26 +94,26 @@ fn on_paper(record: &Record) -> Markup {
 }
 
 /// Whether the figures can be relied on, and a card for each use.
-fn verdict_part(record: &Record, verdict: &RunVerdict) -> Markup {
+fn verdict_markup(record: &Record, verdict: &RunVerdict) -> Markup {
     html! {
-        (blocks(&Vec::from_iter(limits(&record.findings)), Some(record)))
-        (trust(verdict))
+        (blocks(&Vec::from_iter(limit_facts(&record.findings)), Some(record)))
+        (trust_markup(verdict))
         @if !verdict.grades.is_empty() {
             ul.uses { @for grade in &verdict.grades { (use_card(record, grade)) } }
         }
     }
 }
 
-/// What the run found; without a verdict what was measured.
-fn answer(record: &Record) -> String {
+/// The headline of the verdict; without one, what was measured.
+fn answer_text(record: &Record) -> String {
     match &record.verdict {
         Some(verdict) if !verdict.headline.is_empty() => shown(&verdict.headline),
-        _ => subject(record),
+        _ => subject_text(record),
     }
 }
 
-/// The disk's own name where there is one, else the path.
-fn subject(record: &Record) -> String {
+/// Names the first target, and counts the others.
+fn subject_text(record: &Record) -> String {
     match record.targets.as_slice() {
         [] => "Nothing".to_owned(),
         [one] => target_name(one),
@@ -117,8 +121,9 @@ fn subject(record: &Record) -> String {
     }
 }
 
+/// The model of the disk; without one the path.
 fn target_name(target: &TargetIdentity) -> String {
-    match target.disks().find_map(model) {
+    match target.disks().find_map(model_text) {
         Some(model) => shown(model.trim()),
         None => shown(&target.path),
     }
@@ -134,7 +139,7 @@ fn disk_lines(target: &TargetIdentity) -> Markup {
     }
 }
 
-fn trust(verdict: &RunVerdict) -> Markup {
+fn trust_markup(verdict: &RunVerdict) -> Markup {
     let (class, sign) = match verdict.trust.level {
         TrustLevel::Reliable => ("alert good", "✓"),
         TrustLevel::Doubtful => ("alert warning", "!"),
@@ -158,7 +163,7 @@ fn trust(verdict: &RunVerdict) -> Markup {
 }
 
 fn use_card(record: &Record, item: &UseGrade) -> Markup {
-    let (class, sign) = match worse(item) {
+    let (class, sign) = match worse_grade(item) {
         Some(Grade::Good) => ("use good", "●●●"),
         Some(Grade::Limited) => ("use limited", "●●○"),
         Some(Grade::Poor) => ("use poor", "●○○"),
@@ -185,7 +190,7 @@ fn use_card(record: &Record, item: &UseGrade) -> Markup {
             p.source {
                 "from " a href={"#figure-" (item.measurement)} { (shown(name)) }
                 @if !item.doubts.is_empty() {
-                    "; see " (links(&item.doubts))
+                    "; see " (finding_links(&item.doubts))
                 }
             }
         }
@@ -193,7 +198,7 @@ fn use_card(record: &Record, item: &UseGrade) -> Markup {
 }
 
 /// The codes of findings, each with a link to it.
-fn links(codes: &[String]) -> Markup {
+fn finding_links(codes: &[String]) -> Markup {
     html! {
         @for (index, code) in codes.iter().enumerate() {
             @if index > 0 { ", " }
@@ -214,14 +219,15 @@ fn thresholds_text(item: &UseGrade) -> String {
     )
 }
 
-/// A threshold with three digits.
+/// A threshold, which is exact. This relative half-width prints three to four digits of it.
 fn threshold_text(value: f64, unit: &str) -> String {
-    figure_text(value, Some(value * 1e-3), unit)
+    const THRESHOLD_WIDTH: f64 = 1e-3;
+    figure_text(value, Some(value * THRESHOLD_WIDTH), unit)
 }
 
 /// The figures that readers look for first, as tiles: the whole result in one screenshot.
-fn tiles(record: &Record) -> Markup {
-    /// More workloads have no room.
+fn tiles_markup(record: &Record) -> Markup {
+    /// With more workloads there are no tiles: they would fill the first screen.
     const WORKLOADS_MAX: usize = 12;
     let rows = &record.measurements;
     let mut surveyed = Vec::new();
@@ -265,6 +271,7 @@ fn op_tile(rate: &Estimate, name: &str, op: OpRow<'_>) -> Markup {
     tile(&rate.value_text(), name, &interval)
 }
 
+/// A figure, its name and its interval; empty parts are skipped.
 fn tile(figure: &str, name: &str, interval: &str) -> Markup {
     html! {
         dd {
@@ -275,10 +282,11 @@ fn tile(figure: &str, name: &str, interval: &str) -> Markup {
     }
 }
 
-/// A figure of a survey, and how well it is known.
+/// A figure of a survey.
 struct SurveyTile {
     name: &'static str,
     figure: String,
+    /// Empty for a figure without an interval.
     interval: String,
 }
 

@@ -1,5 +1,5 @@
-//! Reads the record or the comparison out of a saved page. The page may be foreign: only the data
-//! block is read, and no more of it than a document may have.
+//! Reads the record, the comparison or the fleet out of a saved page. The page may come from a
+//! stranger: only the data block is read, and no more of it than a document may have.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -51,7 +51,7 @@ pub fn page_json(page: &str) -> Result<String, PageError> {
                 None => after,
             };
             return if tag.contains(PACKED_TYPE) {
-                unpacked(content)
+                unpacked_json(content)
             } else {
                 // Pages of versions before the packing.
                 Ok(content.to_owned())
@@ -62,7 +62,8 @@ pub fn page_json(page: &str) -> Result<String, PageError> {
     Err(PageError::NoRecord)
 }
 
-fn unpacked(content: &str) -> Result<String, PageError> {
+/// Unpacks a data block. Fails for one that unpacks to more than a document may have.
+fn unpacked_json(content: &str) -> Result<String, PageError> {
     // Mail programs break lines.
     let content: String = content.split_ascii_whitespace().collect();
     let bytes = BASE64.decode(content).map_err(unreadable)?;

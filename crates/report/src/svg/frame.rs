@@ -33,7 +33,8 @@ pub(super) struct Picture<'a> {
     pub(super) content: Markup,
 }
 
-/// The fonts in which systems show their own text, so that no font has to be embedded.
+/// The fonts of a picture, the first one that a viewer has: no font is embedded. The room for each
+/// text follows from the width of DejaVu Sans ([`EM_PER_COLUMN`]); in a wider font, labels overlap.
 const FONTS: &str = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
 
 impl Picture<'_> {
@@ -81,11 +82,13 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// The horizontal position of a value; values beyond the axis are at its end.
     pub(super) fn x(&self, value: f64) -> f64 {
         let place = self.ranges.x.place(value).clamp(0.0, 1.0);
         self.left + place * (self.right - self.left)
     }
 
+    /// The vertical position of a value of an axis; values beyond the axis are at its end.
     pub(super) fn y(&self, side: AxisSide, value: f64) -> f64 {
         let place = self.ranges.along(side).place(value).clamp(0.0, 1.0);
         self.bottom - place * (self.bottom - self.top)
@@ -112,8 +115,8 @@ impl Font {
     }
 }
 
-/// One line of text. The anchor (`start`, `middle` or `end`) is the part of the text at this
-/// position.
+/// One line of text. The anchor (`start`, `middle` or `end`) names the part of the text that is at
+/// the position.
 pub(super) fn text(position: Point, anchor: &str, font: Font, content: &str) -> Markup {
     let weight = match font.tone {
         Tone::Strong => Some("600"),

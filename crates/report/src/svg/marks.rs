@@ -19,14 +19,22 @@ const DASHES: [Option<&str>; 6] = [
     Some("5 3"),
     Some("15 4 5 4"),
 ];
-/// The points of a line are marked if they are at most this many.
+/// The points of a line are marked if there are at most this many; more marks would merge.
 const POINTS_SHOWN: usize = 40;
 /// With more dots than this, they are small and translucent, so that their density shows.
 const DOTS_MANY: usize = 150;
-/// Looks of dots: on a line, alone, and where there are many.
+/// A dot that marks a point of a line: wider than the line, narrower than a dot without one.
 const LINE_DOT: DotLook = DotLook::new(3.2, 1.0);
+/// A dot of a series without a line.
 const SINGLE_DOT: DotLook = DotLook::new(4.0, 0.9);
+/// A dot of a chart that has more than [`DOTS_MANY`].
 const CROWDED_DOT: DotLook = DotLook::new(2.4, 0.65);
+/// A dot in the legend, as large as a single one and opaque.
+const LEGEND_DOT: DotLook = DotLook::new(4.0, 1.0);
+/// Error bars that are shorter than this are not drawn: the dot would cover them.
+const ERROR_BAR_MIN: f64 = 2.0;
+/// Half of the length of the short lines at the ends of an error bar.
+const ERROR_BAR_END: f64 = 4.0;
 
 /// The radius and the opacity of dots.
 #[derive(Debug, Clone, Copy)]
@@ -41,17 +49,32 @@ impl DotLook {
     }
 }
 
-fn color(index: usize) -> &'static str {
-    COLORS[index % COLORS.len()]
+/// The look of a series, by its index in the chart.
+struct SeriesStyle {
+    /// The classes of filled marks and of lines, by which a style sheet changes the colour.
+    fill_class: String,
+    line_class: String,
+    color: &'static str,
+    /// The shape of its dots, from 0 to [`SHAPES`].
+    shape: usize,
 }
 
-fn class(kind: char, index: usize) -> String {
-    format!("{kind}{}", index % COLORS.len())
+impl SeriesStyle {
+    fn new(index: usize) -> Self {
+        let color_index = index % COLORS.len();
+        Self {
+            fill_class: format!("f{color_index}"),
+            line_class: format!("s{color_index}"),
+            color: COLORS[color_index],
+            shape: index % SHAPES,
+        }
+    }
 }
 
 /// Draws a series. A single line gets a tint down to the axis.
-pub(super) fn mark(chart: &Chart, index: usize, frame: &Frame) -> Markup {
+pub(super) fn series_marks(chart: &Chart, index: usize, frame: &Frame) -> Markup {
     let series = &chart.series[index];
+    let style = SeriesStyle::new(index);
     let mut points = Vec::new();
     for (x, y) in &series.points {
         points.push(Point::new(frame.x(*x), frame.y(series.side, *y)));
@@ -60,21 +83,24 @@ pub(super) fn mark(chart: &Chart, index: usize, frame: &Frame) -> Markup {
         @match series.mark {
             SeriesMark::Line => {
                 @if lines_in(&chart.series) == 1 && points.len() > 1 {
-                    (tint(&points, index, frame.bottom))
+                    (tint_path(&points, &style, frame.bottom))
                 }
-                (line(&points, index, dashes(chart, index)))
-                @if points.len() <= POINTS_SHOWN { (dots(&points, index, LINE_DOT)) }
+                (line_path(&points, &style, dashes(chart, index)))
+                @if points.len() <= POINTS_SHOWN { (dots_path(&points, &style, LINE_DOT)) }
             }
             SeriesMark::Dots => {
                 @if dots_in(&chart.series) > DOTS_MANY {
-                    (dots(&points, index, CROWDED_DOT))
+                    (dots_path(&points, &style, CROWDED_DOT))
                 } @else {
-                    (dots(&points, index, SINGLE_DOT))
+                    (dots_path(&points, &style, SINGLE_DOT))
                 }
             }
-            SeriesMark::Bars => { (bars(series, index, frame, chart.bar_width().unwrap_or(1.0))) }
+            SeriesMark::Bars => {
+                @let width = chart.bar_width().unwrap_or(1.0);
+                (bar_rects(series, &style, frame, width))
+            }
         }
-        @if !series.half_widths_95.is_empty() { (error_bars(series, frame)) }
+        @if !series.half_widths_95.is_empty() { (error_bars_path(series, frame)) }
     }
 }
 
@@ -97,20 +123,21 @@ fn dots_in(all_series: &[Series]) -> usize {
 }
 
 /// The mark of a series in the legend, from this point to the right.
-pub(super) fn sample(chart: &Chart, index: usize, start: Point, width: f64) -> Markup {
+pub(super) fn legend_mark(chart: &Chart, index: usize, start: Point, width: f64) -> Markup {
     let series = &chart.series[index];
+    let style = SeriesStyle::new(index);
     let middle = Point::new(start.x + width / 2.0, start.y);
     let end = Point::new(start.x + width, start.y);
     html! {
         @match series.mark {
             SeriesMark::Line => {
-                (line(&[start, end], index, dashes(chart, index)))
-                @if series.points.len() <= POINTS_SHOWN { (dots(&[middle], index, LINE_DOT)) }
+                (line_path(&[start, end], &style, dashes(chart, index)))
+                @if series.points.len() <= POINTS_SHOWN { (dots_path(&[middle], &style, LINE_DOT)) }
             }
-            SeriesMark::Dots => { (dots(&[middle], index, DotLook::new(4.0, 1.0))) }
+            SeriesMark::Dots => { (dots_path(&[middle], &style, LEGEND_DOT)) }
             SeriesMark::Bars => {
-                rect class=(class('f', index)) x=(px(middle.x - 7.0)) y=(px(middle.y - 6.0))
-                    width="14" height="12" fill=(color(index)) fill-opacity="0.6" {}
+                rect class=(style.fill_class) x=(px(middle.x - 7.0)) y=(px(middle.y - 6.0))
+                    width="14" height="12" fill=(style.color) fill-opacity="0.6" {}
             }
         }
     }
@@ -133,42 +160,46 @@ fn polyline(points: &[Point]) -> Pen {
     pen
 }
 
-fn line(points: &[Point], index: usize, dashes: Option<&str>) -> Markup {
+fn line_path(points: &[Point], style: &SeriesStyle, dashes: Option<&str>) -> Markup {
     html! {
-        path class=(class('s', index)) d=(polyline(points).path()) fill="none" stroke=(color(index))
-            stroke-width="2.2" stroke-linejoin="round" stroke-linecap="round"
-            stroke-dasharray=[dashes] {}
+        path class=(style.line_class) d=(polyline(points).path()) fill="none"
+            stroke=(style.color) stroke-width="2.2" stroke-linejoin="round"
+            stroke-linecap="round" stroke-dasharray=[dashes] {}
     }
 }
 
-fn tint(points: &[Point], index: usize, ground: f64) -> Markup {
+fn tint_path(points: &[Point], style: &SeriesStyle, ground: f64) -> Markup {
     let first = points[0];
     let last = points[points.len() - 1];
     let mut pen = polyline(points);
     pen.line_to(Point::new(last.x, ground));
     pen.line_to(Point::new(first.x, ground));
     let path = pen.path() + "z";
-    html! { path class=(class('f', index)) d=(path) fill=(color(index)) fill-opacity="0.1" {} }
+    html! {
+        path class=(style.fill_class) d=(path) fill=(style.color)
+            fill-opacity="0.1" {}
+    }
 }
 
-fn dots(points: &[Point], index: usize, look: DotLook) -> Markup {
+fn dots_path(points: &[Point], style: &SeriesStyle, look: DotLook) -> Markup {
     let DotLook { radius, opacity } = look;
-    if index.is_multiple_of(SHAPES) {
-        return discs(points, index, look);
+    if style.shape == 0 {
+        return discs(points, style, look);
     }
-    let outline = Outline::new(index, radius);
+    let outline = Outline::new(style.shape, radius);
     let mut pen = Pen::default();
     for point in points {
         pen.move_to(outline.corner(*point));
         pen.stamp(&outline.path);
     }
     html! {
-        path class=(class('f', index)) d=(pen.path()) fill=(color(index)) fill-opacity=(opacity) {}
+        path class=(style.fill_class) d=(pen.path()) fill=(style.color)
+            fill-opacity=(opacity) {}
     }
 }
 
 /// Circles as round ends of lines without length, which take a third of the bytes of outlines.
-fn discs(points: &[Point], index: usize, look: DotLook) -> Markup {
+fn discs(points: &[Point], style: &SeriesStyle, look: DotLook) -> Markup {
     let DotLook { radius, opacity } = look;
     let mut pen = Pen::default();
     for point in points {
@@ -177,22 +208,23 @@ fn discs(points: &[Point], index: usize, look: DotLook) -> Markup {
     }
     let stroke_opacity = if opacity < 1.0 { Some(opacity) } else { None };
     html! {
-        path class=(class('s', index)) d=(pen.path()) fill="none" stroke=(color(index))
-            stroke-width=(px(radius * 2.0)) stroke-linecap="round"
+        path class=(style.line_class) d=(pen.path()) fill="none"
+            stroke=(style.color) stroke-width=(px(radius * 2.0)) stroke-linecap="round"
             stroke-opacity=[stroke_opacity] {}
     }
 }
 
 /// One dot of a series as an outline, for a legend.
 pub(crate) fn dot(index: usize, middle: Point, radius: f64) -> String {
-    if index.is_multiple_of(SHAPES) {
+    let shape = index % SHAPES;
+    if shape == 0 {
         let left = px(middle.x - radius);
         let y = px(middle.y);
         let width = px(radius * 2.0);
         let arc = format!("a{radius} {radius} 0 1 0");
         return format!("M{left} {y}{arc} {width} 0{arc}-{width} 0Z");
     }
-    let outline = Outline::new(index, radius);
+    let outline = Outline::new(shape, radius);
     let corner = outline.corner(middle);
     format!("M{} {}{}", px(corner.x), px(corner.y), outline.path)
 }
@@ -210,14 +242,14 @@ struct Outline {
 }
 
 impl Outline {
-    fn new(index: usize, radius: f64) -> Self {
+    fn new(shape: usize, radius: f64) -> Self {
         // The factors make the areas of the shapes about that of the circle, πr².
         let side = radius * 1.76;
         let tip = radius * 1.3;
         let half = radius * 1.2;
         let height = px(radius * 2.15);
         let [s, t, h, w] = [side, tip, half, half * 2.0].map(px);
-        let (right, down, path) = match index % SHAPES {
+        let (right, down, path) = match shape {
             1 => (-side / 2.0, -side / 2.0, format!("h{s}v{s}h-{s}Z")),
             2 => (0.0, -tip, format!("l{h} {height}h-{w}Z")),
             3 => (0.0, -tip, format!("l{t} {t}-{t} {t}-{t}-{t}Z")),
@@ -232,23 +264,24 @@ impl Outline {
     }
 }
 
-fn bars(series: &Series, index: usize, frame: &Frame, width: f64) -> Markup {
+fn bar_rects(series: &Series, style: &SeriesStyle, frame: &Frame, width: f64) -> Markup {
     html! {
         @for (x, y) in &series.points {
             @let left = frame.x(x - width / 2.0);
             @let right = frame.x(x + width / 2.0);
             @let top = frame.y(series.side, *y);
             // Pale, so that dots of other series stand out on them.
-            @let classes = format!("{} {}", class('f', index), class('s', index));
-            rect class=(classes) x=(px(left)) y=(px(top)) width=(px(right - left))
-                height=(px(frame.bottom - top)) fill=(color(index)) fill-opacity="0.25"
-                stroke=(color(index)) stroke-width="1.6" {}
+            rect class={(style.fill_class) " " (style.line_class)}
+                x=(px(left)) y=(px(top))
+                width=(px(right - left)) height=(px(frame.bottom - top))
+                fill=(style.color) fill-opacity="0.25"
+                stroke=(style.color) stroke-width="1.6" {}
         }
     }
 }
 
 /// A vertical line over the interval with short ends; invisible ones are skipped.
-fn error_bars(series: &Series, frame: &Frame) -> Markup {
+fn error_bars_path(series: &Series, frame: &Frame) -> Markup {
     let mut pen = Pen::default();
     for (index, (x, y)) in series.points.iter().enumerate() {
         let Some(half_width) = series.half_widths_95.get(index) else {
@@ -257,8 +290,8 @@ fn error_bars(series: &Series, frame: &Frame) -> Markup {
         let middle = frame.x(*x);
         let high = frame.y(series.side, y + half_width);
         let low = frame.y(series.side, y - half_width);
-        if low - high >= 2.0 {
-            let (left, right) = (middle - 4.0, middle + 4.0);
+        if low - high >= ERROR_BAR_MIN {
+            let (left, right) = (middle - ERROR_BAR_END, middle + ERROR_BAR_END);
             pen.line(Point::new(left, high), Point::new(right, high));
             pen.line(Point::new(middle, high), Point::new(middle, low));
             pen.line(Point::new(left, low), Point::new(right, low));

@@ -14,26 +14,26 @@ use frame::{
 };
 pub(crate) use frame::{Point, px};
 pub(crate) use marks::{COLORS, dashes, dot};
-use marks::{mark, sample};
+use marks::{legend_mark, series_marks};
 use maud::{Markup, html};
 pub(crate) use ratios::write_comparison;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// In a file name, this is replaced by the name of a chart, so that each chart gets its own file.
-const EACH: char = '%';
+/// In a file name, the id of a chart replaces this character, so that each chart gets its own file.
+const EACH_CHART: char = '%';
 
 /// The SVG files of a record: one for all charts, or one for each.
 pub(crate) fn pictures<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
     let charts = chart::charts(record);
     let origin = chart::origin(record);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if !name.contains(EACH) {
+    if !name.contains(EACH_CHART) {
         return vec![sheet_file(path, charts, origin)];
     }
     let mut files = Vec::new();
     for chart in charts {
-        let own_path = path.with_file_name(name.replace(EACH, &chart.id));
+        let own_path = path.with_file_name(name.replace(EACH_CHART, &chart.id));
         files.push(sheet_file(&own_path, vec![chart], origin.clone()));
     }
     files
@@ -55,11 +55,17 @@ const BELOW: f64 = 48.0;
 /// From this number of charts on, two share a row, so that a sheet fits a screen or a page.
 const SIDE_BY_SIDE_FROM: usize = 3;
 
+/// The subject of a chart.
 const HEADLINE: Font = Font::new(19.0, Tone::Strong);
+/// The main figures of a chart, below its headline.
 const FIGURES: Font = Font::new(13.0, Tone::Plain);
+/// The text below a chart that says how to read it.
 const CAPTION: Font = Font::new(12.5, Tone::Plain);
+/// The names of the series.
 const LEGEND: Font = Font::new(12.5, Tone::Plain);
+/// The labels of axes and guides.
 const LABEL: Font = Font::new(12.0, Tone::Plain);
+/// The line below all charts on disk, machine and run.
 const ORIGIN: Font = Font::new(11.0, Tone::Faint);
 
 /// Writes a picture of these charts, with `origin` below them.
@@ -158,9 +164,9 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
     let mut order: Vec<usize> = (0..chart.shown_at_first()).collect();
     order.sort_by_key(|index| chart.series[*index].mark == SeriesMark::Line);
     html! {
-        (grid(frame))
+        (grid_markup(frame))
         (axis_names(chart, frame))
-        @for index in order { (mark(chart, index, frame)) }
+        @for index in order { (series_marks(chart, index, frame)) }
         (guide_lines(chart, frame))
         (guide_labels(chart, frame))
         rect.frame x=(frame.left) y=(frame.top) width=(frame.right - frame.left)
@@ -169,17 +175,17 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
 }
 
 /// Thin lines at the labels of the left and the horizontal axis, and the labels of all axes.
-fn grid(frame: &Frame) -> Markup {
-    let columns = uncrowded(frame);
+fn grid_markup(frame: &Frame) -> Markup {
+    let columns = ticks_with_room(frame);
     let left = Point::new(frame.left - 8.0, 4.0);
     let below = Point::new(0.0, frame.bottom + 17.0);
     let right = Point::new(frame.right + 8.0, 4.0);
     html! {
         path.grid d=(grid_path(&columns, frame)) stroke="#e4e7ec" {}
-        (labels("end", left, &labels_at_side(AxisSide::Left, frame)))
-        (labels("middle", below, &labels_below(&columns, frame)))
+        (label_group("end", left, &labels_at_side(AxisSide::Left, frame)))
+        (label_group("middle", below, &labels_below(&columns, frame)))
         @if let Some(range) = &frame.ranges.y_right {
-            (labels("start", right, &labels_at_side(AxisSide::Right, frame)))
+            (label_group("start", right, &labels_at_side(AxisSide::Right, frame)))
             @if !shares_lines(&frame.ranges) {
                 @for tick in &range.ticks {
                     @let y = frame.y(AxisSide::Right, *tick);
@@ -252,7 +258,7 @@ fn labels_below(columns: &[f64], frame: &Frame) -> Vec<AxisLabel> {
 }
 
 /// Draws the labels of an axis. Their attributes are written once, on the group.
-fn labels(anchor: &str, origin: Point, labels: &[AxisLabel]) -> Markup {
+fn label_group(anchor: &str, origin: Point, labels: &[AxisLabel]) -> Markup {
     let shift = format!("translate({} {})", px(origin.x), px(origin.y));
     html! {
         g.plain transform=(shift) text-anchor=(anchor) font-size=(LABEL.size)
@@ -266,7 +272,7 @@ fn labels(anchor: &str, origin: Point, labels: &[AxisLabel]) -> Markup {
 }
 
 /// The ticks whose labels do not overlap.
-fn uncrowded(frame: &Frame) -> Vec<f64> {
+fn ticks_with_room(frame: &Frame) -> Vec<f64> {
     let range = &frame.ranges.x;
     let mut free_from = f64::NEG_INFINITY;
     let mut uncrowded = Vec::new();
@@ -313,10 +319,10 @@ fn guide_lines(chart: &Chart, frame: &Frame) -> Markup {
             pen.line(Point::new(frame.left, y), Point::new(frame.right, y));
         }
     }
-    dashed(pen)
+    dashed_path(pen)
 }
 
-fn dashed(pen: Pen) -> Markup {
+fn dashed_path(pen: Pen) -> Markup {
     let path = pen.path();
     html! {
         @if !path.is_empty() {
@@ -386,7 +392,7 @@ fn level_labels(names: &str, baseline: f64, frame: &Frame) -> Markup {
         Point::new(end, middle),
     );
     html! {
-        (dashed(pen))
+        (dashed_path(pen))
         (text(Point::new(frame.right, baseline), "end", LABEL, &names))
     }
 }
@@ -414,7 +420,7 @@ fn draw_legend(chart: &Chart, room: f64, corner: Point) -> Drawn {
         let mark_start = Point::new(left, middle);
         let name_start = Point::new(left + LEGEND_SAMPLE, middle + 4.5);
         entries.push(html! {
-            (sample(chart, index, mark_start, LEGEND_SAMPLE - 8.0))
+            (legend_mark(chart, index, mark_start, LEGEND_SAMPLE - 8.0))
             (text(name_start, "start", LEGEND, &name))
         });
         taken += width;

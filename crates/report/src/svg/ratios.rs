@@ -1,30 +1,39 @@
-//! A comparison as a picture: every ratio with its interval on a logarithmic scale, a row a metric.
+//! A comparison as a picture: a row for each metric, with its ratio and the interval on a
+//! logarithmic scale.
 
 use super::frame::{EDGE, Font, Picture, Point, Tone, WIDTH, line, px, text};
 use crate::describe::comparison::{
-    MetricDetail, change_text, figure_name, interval_text, is_shown, letter, place, reach,
-    sides_text, subject_text,
+    MetricDetail, figure_name, is_shown, letter, sides_text, subject_text,
 };
+use crate::describe::ratio::{change_text, interval_text, scale_place, scale_reach};
 use diskproof_model::comparison::{Comparison, MetricComparison, Ratio, Verdict};
 use maud::{Markup, html};
 use std::io::{self, Write};
 
 /// The height of a row of text.
 const ROW: f64 = 24.0;
-/// The right ends of the columns of figures.
+/// The right end of the column with the figures of the baseline.
 const RIGHT_A: f64 = 380.0;
+/// The right end of the column with the figures of the candidate.
 const RIGHT_B: f64 = 470.0;
+/// The right end of the column of changes.
 const RIGHT_CHANGE: f64 = 550.0;
-/// The ends of the scale of ratios; a ratio of one is in the middle.
+/// The left end of the scale of ratios.
 const LEFT_PLOT: f64 = 575.0;
+/// The right end of the scale of ratios.
 const RIGHT_PLOT: f64 = 790.0;
+/// The middle of the scale, where a ratio is one.
 const MIDDLE_PLOT: f64 = f64::midpoint(LEFT_PLOT, RIGHT_PLOT);
 /// The left end of the column of verdicts.
 const LEFT_VERDICT: f64 = 810.0;
 
+/// The sentence of a candidate.
 const SUMMARY: Font = Font::new(15.0, Tone::Strong);
+/// The names of the columns.
 const HEADING: Font = Font::new(12.0, Tone::Faint);
+/// The names and figures of the metrics, and their verdicts.
 const FIGURE: Font = Font::new(13.0, Tone::Plain);
+/// The changes, which readers look for first.
 const CHANGE: Font = Font::new(13.0, Tone::Strong);
 
 /// Writes the picture, with one table for each candidate.
@@ -34,16 +43,16 @@ pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> 
     for (index, candidate) in comparison.candidates.iter().enumerate() {
         rows.push(text_from(EDGE, top, SUMMARY, &candidate.summary));
         top += ROW;
-        rows.push(heading(top, &letter(index)));
+        rows.push(heading_row(top, &letter(index)));
         top += ROW;
         let metrics: Vec<&MetricComparison> = candidate
             .metrics
             .iter()
             .filter(|metric| is_shown(metric, MetricDetail::Independent, candidate))
             .collect();
-        let scale_reach = reach(&metrics, comparison.margin);
+        let scale_reach = scale_reach(&metrics, comparison.margin);
         for metric in &metrics {
-            rows.push(row(metric, top, scale_reach));
+            rows.push(metric_row(metric, top, scale_reach));
             top += ROW;
         }
         top += ROW;
@@ -66,7 +75,7 @@ fn text_up_to(right: f64, y: f64, font: Font, content: &str) -> Markup {
     text(Point::new(right, y), "end", font, content)
 }
 
-fn heading(top: f64, letter: &str) -> Markup {
+fn heading_row(top: f64, letter: &str) -> Markup {
     let middle = Point::new(MIDDLE_PLOT, top);
     html! {
         (text_up_to(RIGHT_A, top, HEADING, "A"))
@@ -76,7 +85,7 @@ fn heading(top: f64, letter: &str) -> Markup {
     }
 }
 
-fn row(metric: &MetricComparison, top: f64, reach: f64) -> Markup {
+fn metric_row(metric: &MetricComparison, top: f64, reach: f64) -> Markup {
     let name = format!("{} {}", subject_text(metric), figure_name(metric));
     let change = metric.ratio.map(change_text).unwrap_or_default();
     let [a, b] = sides_text(metric);
@@ -85,12 +94,12 @@ fn row(metric: &MetricComparison, top: f64, reach: f64) -> Markup {
         (text_up_to(RIGHT_A, top, FIGURE, &a))
         (text_up_to(RIGHT_B, top, FIGURE, &b))
         (text_up_to(RIGHT_CHANGE, top, CHANGE, &change))
-        @if let Some(ratio) = metric.ratio { (interval(metric, ratio, top - 4.0, reach)) }
+        @if let Some(ratio) = metric.ratio { (interval_markup(metric, ratio, top - 4.0, reach)) }
         (text_from(LEFT_VERDICT, top, FIGURE, metric.verdict.as_str()))
     }
 }
 
-fn interval(metric: &MetricComparison, ratio: Ratio, y: f64, reach: f64) -> Markup {
+fn interval_markup(metric: &MetricComparison, ratio: Ratio, y: f64, reach: f64) -> Markup {
     let low = x_of_ratio(ratio.low_95, reach);
     let high = x_of_ratio(ratio.high_95.unwrap_or(f64::MAX), reach);
     let equal = x_of_ratio(1.0, reach);
@@ -101,14 +110,43 @@ fn interval(metric: &MetricComparison, ratio: Ratio, y: f64, reach: f64) -> Mark
         Verdict::Worse => "#c4314b",
         _ => "#5f6977",
     };
+    // Viewers show the title of a group when the pointer is over it.
     html! {
-        title { (interval_text(ratio)) }
-        (line("grid", "#c5ccd6", equal_top, equal_bottom))
-        line x1=(px(low)) x2=(px(high)) y1=(px(y)) y2=(px(y)) stroke=(color) stroke-width="2" {}
-        circle cx=(px(x_of_ratio(ratio.value, reach))) cy=(px(y)) r="4" fill=(color) {}
+        g {
+            title { (interval_text(ratio)) }
+            (line("grid", "#c5ccd6", equal_top, equal_bottom))
+            line x1=(px(low)) x2=(px(high))
+                y1=(px(y)) y2=(px(y))
+                stroke=(color) stroke-width="2" {}
+            circle cx=(px(x_of_ratio(ratio.value, reach))) cy=(px(y))
+                r="4" fill=(color) {}
+        }
     }
 }
 
 fn x_of_ratio(ratio: f64, reach: f64) -> f64 {
-    MIDDLE_PLOT + place(ratio, reach) * (RIGHT_PLOT - MIDDLE_PLOT)
+    MIDDLE_PLOT + scale_place(ratio, reach) * (RIGHT_PLOT - MIDDLE_PLOT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn title_of_an_interval_is_not_that_of_the_picture() {
+        let comparison = crate::fixture::comparison();
+        let svg = crate::fixture::written(|out| write_comparison(&comparison, out));
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let titles = document
+            .descendants()
+            .filter(|node| node.has_tag_name("title"));
+        let mut parents: Vec<&str> = Vec::new();
+        for title in titles {
+            parents.push(title.parent().unwrap().tag_name().name());
+        }
+        let (first, others) = parents.split_first().unwrap();
+        assert_eq!(*first, "svg");
+        assert!(!others.is_empty());
+        assert!(others.iter().all(|parent| *parent == "g"), "{parents:?}");
+    }
 }

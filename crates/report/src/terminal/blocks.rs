@@ -1,4 +1,4 @@
-//! Blocks on a terminal page.
+//! Writes blocks on a terminal page.
 
 use super::graph::write_graph;
 use super::grid::write_grid;
@@ -12,7 +12,8 @@ use diskproof_model::block::{Block, Fact};
 use diskproof_model::finding::Finding;
 use diskproof_model::record::Record;
 
-/// A longer label does not widen the common indent; its text then starts further right.
+/// A label that needs a larger indent does not widen that of the other facts; its own text then
+/// starts further right.
 const INDENT_MAX: usize = 24;
 
 /// Writes blocks. An empty line precedes each group of them. Charts are drawn from the record, and
@@ -30,7 +31,7 @@ pub(super) fn write_blocks(page: &mut Page<'_>, record: Option<&Record>, blocks:
             Block::Fact(fact) => {
                 let label = fact.tone.of(&fact.label);
                 let text = TextStyle::Plain.of(&fact.text);
-                page.entry(label, indent(blocks, index), text);
+                page.entry(label, fact_indent(blocks, index), text);
             }
             Block::Table(table) => write_grid(page, table),
             Block::Finding(finding) => write_finding(page, finding),
@@ -60,7 +61,7 @@ fn begins_group(before: Option<&Block>, block: &Block) -> bool {
 }
 
 /// The indent of a fact's text. Consecutive facts have a common one.
-fn indent(blocks: &[Block], index: usize) -> usize {
+fn fact_indent(blocks: &[Block], index: usize) -> usize {
     let mut indent = INDENT;
     for fact in facts_around(blocks, index) {
         let width = columns(&fact.label) + 2;
@@ -91,7 +92,7 @@ fn leading_facts<'b>(blocks: impl Iterator<Item = &'b Block>) -> Vec<&'b Fact> {
 }
 
 fn write_finding(page: &mut Page<'_>, finding: &Finding) {
-    let tone = crate::describe::findings::tone(finding.severity);
+    let tone = crate::describe::findings::severity_tone(finding.severity);
     let heading = match &finding.title {
         Some(title) => format!("{title} ({})", finding.code),
         None => finding.code.clone(),
@@ -120,6 +121,7 @@ fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) {
                 write_ping(page, row, ping);
             }
         }
+        // A scan.
         _ => {
             if let Some(surface) = record.surface()
                 && let Some(scan) = &surface.data.scan

@@ -18,7 +18,8 @@ const POINTS: [char; 3] = ['•', 'x', '+'];
 /// Width over height at which steep and flat curves are easiest to read; a character is twice as
 /// high as wide.
 const COLUMNS_PER_ROW: usize = 6;
-/// The least and the most rows of a graph.
+/// The least and the most rows of a graph: with fewer, steps look like slopes; with more, graph and
+/// legend do not fit a screen.
 const ROWS: std::ops::RangeInclusive<usize> = 10..=24;
 /// A graph has at least this many columns, even if it then exceeds the page.
 const COLUMNS_MIN: usize = 20;
@@ -39,7 +40,7 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) {
     let height = (width / COLUMNS_PER_ROW).clamp(*ROWS.start(), *ROWS.end());
     let mut canvas = Canvas::new(width, height);
     canvas.draw(chart, &ranges);
-    page.text(TextStyle::Dim.of(legend(chart)));
+    page.text(TextStyle::Dim.of(legend_text(chart)));
     write_units(page, chart, left, width);
     let left_labels = row_labels(&ranges.y, height);
     let right_labels = ranges
@@ -80,7 +81,7 @@ fn widest_label(range: &Range) -> usize {
 }
 
 /// The names of all series, each with its mark.
-fn legend(chart: &Chart) -> String {
+fn legend_text(chart: &Chart) -> String {
     let mut points = POINTS.iter().cycle();
     let mut has_extremes = false;
     let mut names = Vec::new();
@@ -300,6 +301,7 @@ impl Canvas {
         }
         pieces
     }
+
     /// The character at an index. Lines hide single points.
     fn character(&self, index: usize) -> (TextStyle, char) {
         let dots = self.lines[index];

@@ -1,6 +1,6 @@
-//! Tables of a terminal page: columns as wide as their widest cell, as far apart as the page
-//! allows. Of blocks, as many columns are shown as fit; a table becomes a list where the page is
-//! too narrow.
+//! Tables of a terminal page. Columns are as wide as their widest cell. Where not all fit, those
+//! that may give way are dropped; where that is not enough, the table takes a narrower form, which
+//! is its [`Narrow`].
 
 use super::sparkline::sparkline;
 use crate::page::{Page, StyledText, TextStyle, push_piece};
@@ -18,13 +18,17 @@ const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 const GRAPH_GAP: usize = 3;
 /// Graphs are at most this wide: a wider one is hard to compare at a glance.
 const GRAPH_COLUMNS_MAX: usize = 100;
-/// A graph of fewer values shows no course.
-const VALUES_LEAST: usize = 4;
+/// A graph needs at least this many values: fewer show no course.
+const VALUES_MIN: usize = 4;
+/// The width of the text of a cell with a shade.
+const SHADED_COLUMNS: usize = 7;
 
-/// A row of the grid. The course is the series that is drawn next to it.
+/// A row of the grid.
 struct Line<'t> {
+    /// The group that begins with this row.
     group: Option<&'t Group>,
     cells: Vec<StyledText<'t>>,
+    /// The values of the graph next to the row; empty without one.
     course: &'t [f64],
 }
 
@@ -32,8 +36,8 @@ struct Line<'t> {
 struct Grid<'t> {
     columns: Vec<Column>,
     lines: Vec<Line<'t>>,
-    /// The name of the graphs next to the table.
-    graphs: &'t str,
+    /// The name of the graphs next to the table; empty without graphs.
+    graphs_name: &'t str,
 }
 
 impl<'t> Grid<'t> {
@@ -48,12 +52,12 @@ impl<'t> Grid<'t> {
         }
         let mut grid = Self {
             columns,
-            lines: table.rows.iter().map(|row| line(row, &used)).collect(),
-            graphs: "",
+            lines: table.rows.iter().map(|row| grid_line(row, &used)).collect(),
+            graphs_name: "",
         };
         for (index, column) in table.columns.iter().enumerate() {
             if has_courses(table, index) {
-                grid.graphs = &column.name;
+                grid.graphs_name = &column.name;
                 break;
             }
         }
@@ -94,7 +98,7 @@ impl<'t> Grid<'t> {
                 .collect();
             let mut rows = vec![self.names(&shown)];
             for line in &self.lines {
-                rows.push(texts(line, &shown));
+                rows.push(shown_texts(line, &shown));
             }
             if let Some(columns) = Columns::fit(&aligns, &rows, width) {
                 return Some(Fitted { shown, columns });
@@ -125,7 +129,7 @@ impl<'t> Grid<'t> {
         let graphs = self.course_graphs(page.width(), columns);
         let mut caption = "";
         if graphs.iter().any(|graph| !graph.is_empty()) {
-            caption = self.graphs;
+            caption = self.graphs_name;
         }
         let names = self.names(shown);
         if names.iter().any(|name| !name.is_empty()) {
@@ -135,17 +139,18 @@ impl<'t> Grid<'t> {
         for (line, graph) in self.lines.iter().zip(&graphs) {
             write_title(page, line.group);
             let tones: Vec<TextStyle> = shown.iter().map(|index| line.cells[*index].tone).collect();
-            write_line(page, columns, &texts(line, shown), &tones, graph);
+            write_line(page, columns, &shown_texts(line, shown), &tones, graph);
         }
     }
 
     /// A graph for each line, next to the columns; empty where there is no space or no course.
     fn course_graphs(&self, width: usize, columns: &Columns) -> Vec<String> {
         let room = width.saturating_sub(columns.total() + GRAPH_GAP);
-        let has_room = !self.graphs.is_empty() && room >= crate::text::columns(self.graphs);
+        let has_room =
+            !self.graphs_name.is_empty() && room >= crate::text::columns(self.graphs_name);
         let mut graphs = Vec::new();
         for line in &self.lines {
-            if has_room && line.course.len() >= VALUES_LEAST {
+            if has_room && line.course.len() >= VALUES_MIN {
                 graphs.push(sparkline(line.course, room.min(GRAPH_COLUMNS_MAX)));
             } else {
                 graphs.push(String::new());
@@ -154,23 +159,30 @@ impl<'t> Grid<'t> {
         graphs
     }
 
-    /// Writes as many columns as fit, then the others below.
+    /// Writes as many columns as fit, then the others below, each time with the first column. A
+    /// column that does not fit next to the first one makes the whole grid a list.
     fn write_parts(&self, page: &mut Page<'_>) {
         let mut start = 1;
         while start < self.columns.len() {
-            let mut end = self.columns.len();
-            let fitted = loop {
-                let mut part = vec![0];
-                part.extend(start..end);
-                match self.fit(part, page.width()) {
-                    Some(fitted) => break fitted,
-                    None if end == start + 1 => return self.write_stacked(page),
-                    None => end -= 1,
-                }
+            let Some(part) = self.longest_part(start, page.width()) else {
+                return self.write_stacked(page);
             };
-            self.write(page, &fitted);
-            start = end;
+            self.write(page, &part.fitted);
+            start = part.end;
         }
+    }
+
+    /// The first column and as many of those from `start` on as fit; `None` where not even one
+    /// fits.
+    fn longest_part(&self, start: usize, width: usize) -> Option<Part> {
+        for end in (start + 1..=self.columns.len()).rev() {
+            let mut part = vec![0];
+            part.extend(start..end);
+            if let Some(fitted) = self.fit(part, width) {
+                return Some(Part { fitted, end });
+            }
+        }
+        None
     }
 
     /// Writes two cells of a row as a title, and the others below them.
@@ -189,8 +201,8 @@ impl<'t> Grid<'t> {
     fn write_titled(&self, page: &mut Page<'_>, naming: usize) {
         for line in &self.lines {
             let (names, rest) = line.cells.split_at(naming.min(line.cells.len()));
-            page.text(TextStyle::Bold.of(filled(names).join(" ")));
-            let text = line.cells[0].tone.of(filled(rest).join(" · "));
+            page.text(TextStyle::Bold.of(nonempty_texts(names).join(" ")));
+            let text = line.cells[0].tone.of(nonempty_texts(rest).join(" · "));
             page.entry(TextStyle::Plain.of(""), INDENT, text);
         }
     }
@@ -217,6 +229,14 @@ impl<'t> Grid<'t> {
     }
 }
 
+/// A part of a grid that is too wide for the page.
+struct Part {
+    fitted: Fitted,
+    /// The index of the first column of the next part. Columns before it that are not in `fitted`
+    /// gave way.
+    end: usize,
+}
+
 /// The columns of a grid that fit the page.
 struct Fitted {
     /// Their indices in the grid, ascending.
@@ -224,6 +244,7 @@ struct Fitted {
     columns: Columns,
 }
 
+/// Whether a terminal can show the column as text.
 fn is_text(column: &Column) -> bool {
     matches!(column.place, Place::Always | Place::Roomy(_))
 }
@@ -243,7 +264,7 @@ fn has_courses(table: &Table, index: usize) -> bool {
 }
 
 /// The texts of cells that are not empty.
-fn filled<'t>(cells: &'t [StyledText<'_>]) -> Vec<&'t str> {
+fn nonempty_texts<'t>(cells: &'t [StyledText<'_>]) -> Vec<&'t str> {
     cells
         .iter()
         .map(|cell| &*cell.text)
@@ -251,10 +272,10 @@ fn filled<'t>(cells: &'t [StyledText<'_>]) -> Vec<&'t str> {
         .collect()
 }
 
-fn line<'t>(row: &'t TableRow, used: &[usize]) -> Line<'t> {
+fn grid_line<'t>(row: &'t TableRow, used: &[usize]) -> Line<'t> {
     let cells = used
         .iter()
-        .map(|index| styled(&row.cells[*index], row.tone))
+        .map(|index| styled_text(&row.cells[*index], row.tone))
         .collect();
     let mut course: &[f64] = &[];
     for cell in &row.cells {
@@ -271,14 +292,14 @@ fn line<'t>(row: &'t TableRow, used: &[usize]) -> Line<'t> {
 }
 
 /// The text of a cell in its own style, or in that of its row.
-fn styled(cell: &Cell, row_tone: TextStyle) -> StyledText<'_> {
+fn styled_text(cell: &Cell, row_tone: TextStyle) -> StyledText<'_> {
     match cell.tone {
-        TextStyle::Plain => row_tone.of(shaded(cell)),
-        tone => tone.of(shaded(cell)),
+        TextStyle::Plain => row_tone.of(shaded_text(cell)),
+        tone => tone.of(shaded_text(cell)),
     }
 }
 
-fn texts(line: &Line<'_>, shown: &[usize]) -> Vec<String> {
+fn shown_texts(line: &Line<'_>, shown: &[usize]) -> Vec<String> {
     shown
         .iter()
         .map(|index| line.cells[*index].text.to_string())
@@ -286,12 +307,13 @@ fn texts(line: &Line<'_>, shown: &[usize]) -> Vec<String> {
 }
 
 /// The text of a cell after its shade.
-fn shaded(cell: &Cell) -> Cow<'_, str> {
+fn shaded_text(cell: &Cell) -> Cow<'_, str> {
     let Mark::Heat(share) = cell.mark else {
         return Cow::from(&cell.text);
     };
     let step = (share.unwrap_or(0.0) * SHADES.len() as f64) as usize;
-    format!("{}{:>7}", SHADES[step.min(SHADES.len() - 1)], cell.text).into()
+    let shade = SHADES[step.min(SHADES.len() - 1)];
+    format!("{shade}{:>SHADED_COLUMNS$}", cell.text).into()
 }
 
 fn write_title(page: &mut Page<'_>, group: Option<&Group>) {
@@ -403,7 +425,7 @@ impl Columns {
     }
 
     /// A row as one line, without spaces at its end.
-    pub(super) fn line(&self, row: &[String]) -> String {
+    pub(super) fn padded_line(&self, row: &[String]) -> String {
         let mut line = self.cells(row).concat();
         line.truncate(line.trim_end().len());
         line
@@ -479,7 +501,8 @@ mod tests {
             (8, None),
         ] {
             let table = Columns::fit(&[Align::Left, Align::Right], &rows, width);
-            let lines = table.map(|table| [table.line(&rows[0]), table.line(&rows[1])]);
+            let lines =
+                table.map(|table| [table.padded_line(&rows[0]), table.padded_line(&rows[1])]);
             assert_eq!(lines, expected.map(|lines| lines.map(str::to_owned)));
         }
     }

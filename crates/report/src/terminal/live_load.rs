@@ -13,8 +13,9 @@ use std::io::{self, Write};
 const SECOND_NS: f64 = 1e9;
 const MINUTE_S: f64 = 60.0;
 const HOUR_S: f64 = 3600.0;
-/// Above this many of a unit, the axis changes to the next larger unit.
-const UNITS_MAX: f64 = 3.0;
+/// After more than this many minutes, the axis of time is in minutes, and likewise in hours. With a
+/// smaller value its first labels would be fractions.
+const UNITS_MIN: f64 = 3.0;
 
 /// The state of a load at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,7 +70,7 @@ pub fn write_live_load(load: &LiveLoad, style: &Style, out: &mut dyn Write) -> i
     }
     if load.rates.len() > 1 {
         page.blank();
-        write_graph(page, &chart(&load.rates));
+        write_graph(page, &rate_chart(&load.rates));
     }
     page.finish()
 }
@@ -85,6 +86,7 @@ fn phase_text(load: &LiveLoad) -> String {
     text
 }
 
+/// Drops the part of a second, which would flicker on a page that is redrawn.
 fn whole_seconds(ns: u64) -> u64 {
     ns / SECOND_NS as u64 * SECOND_NS as u64
 }
@@ -102,14 +104,14 @@ fn rate_text(load: &LiveLoad) -> String {
 }
 
 /// The rate over time from zero, so that a fall has its true size.
-fn chart(rates: &[RateAt]) -> Chart {
+fn rate_chart(rates: &[RateAt]) -> Chart {
     let last_s = match rates.last() {
         Some(last) => last.at_ns as f64 / SECOND_NS,
         None => 0.0,
     };
-    let (unit, unit_s) = if last_s > UNITS_MAX * HOUR_S {
+    let (unit, unit_s) = if last_s > UNITS_MIN * HOUR_S {
         ("h", HOUR_S)
-    } else if last_s > UNITS_MAX * MINUTE_S {
+    } else if last_s > UNITS_MIN * MINUTE_S {
         ("min", MINUTE_S)
     } else {
         ("s", 1.0)

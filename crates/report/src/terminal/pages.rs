@@ -3,14 +3,14 @@
 
 use super::blocks::write_blocks;
 use crate::Examined;
-use crate::describe::changes::{short, sides_blocks};
+use crate::describe::changes::{fleet_sides_blocks, short_blocks};
 use crate::describe::comparison::{self, MetricDetail};
-use crate::describe::findings::findings;
+use crate::describe::findings::finding_blocks;
 use crate::describe::fleet::{self, FleetDetail};
-use crate::describe::method::commands;
-use crate::describe::run::saved_runs;
-use crate::describe::target::{host, sections};
-use crate::describe::{self, answer_with_figures, plan};
+use crate::describe::method::command_blocks;
+use crate::describe::saved_runs::saved_run_blocks;
+use crate::describe::target::{host_section, identity_sections};
+use crate::describe::{self, answer_blocks, plan};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use diskproof_model::block::{Block, Shown};
@@ -70,7 +70,7 @@ pub fn write_record(
 /// screen. Writes nothing for a run without a verdict.
 pub fn write_verdict_again(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
-    let answer = answer_with_figures(record);
+    let answer = answer_blocks(record);
     if !answer.is_empty() {
         page.blank();
     }
@@ -86,11 +86,11 @@ pub fn write_comparison(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if detail == MetricDetail::Independent {
-        return write_only(&short(comparison), style, out);
+        return write_only(&short_blocks(comparison), style, out);
     }
     let page = &mut Page::new(style, out);
     if let Some(fleet) = &comparison.fleet {
-        write_blocks(page, None, &sides_blocks(fleet, FleetDetail::All));
+        write_blocks(page, None, &fleet_sides_blocks(fleet, FleetDetail::All));
         page.blank();
     }
     for candidate in &comparison.candidates {
@@ -119,9 +119,9 @@ pub fn write_identity(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let health: Vec<&DiskHealth> = examined.health.iter().collect();
-    let mut blocks = host(examined.host);
-    blocks.extend(sections(examined.identity, &health).concat());
-    blocks.extend(findings(examined.findings));
+    let mut blocks = host_section(examined.host);
+    blocks.extend(identity_sections(examined.identity, &health).concat());
+    blocks.extend(finding_blocks(examined.findings));
     write_only(&blocks, style, out)
 }
 
@@ -137,13 +137,13 @@ pub fn write_plan(
 
 /// Writes the saved runs in the given order.
 pub fn write_runs(runs: &[SavedRun], style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    write_only(&saved_runs(runs), style, out)
+    write_only(&saved_run_blocks(runs), style, out)
 }
 
 /// Writes a comment with the name, then the command, for every figure and every finding that has
 /// one. Hidden characters are spelled out: a name with a line break cannot become a command.
 pub fn write_commands(record: &Record, style: &Style, out: &mut dyn Write) -> io::Result<()> {
-    write_only(&commands(record), style, out)
+    write_only(&command_blocks(record), style, out)
 }
 
 #[cfg(test)]

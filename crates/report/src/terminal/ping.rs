@@ -1,8 +1,8 @@
 //! Single requests on a terminal: a line for each as it ends, and what they add up to.
 
 use super::grid::Columns;
-use super::sparkline::{bar, log_share};
-use crate::describe::ping::{errors, mean_text, percentiles, shown_ops, title};
+use super::sparkline::{LogScale, bar};
+use crate::describe::ping::{errors_text, mean_text, percentiles_text, shown_ops, title_text};
 use crate::labels;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
@@ -25,16 +25,26 @@ use std::io::{self, Write};
 const FAST_SHARE: f64 = 0.5;
 /// A request that took more than this multiple of the mean so far is slow, as in ioping.
 const SLOW_FACTOR: f64 = 2.0;
-/// Ends of the scale of the bars.
-const BAR_NS: (f64, f64) = (1e3, 1e10);
-/// Labels of the scale.
+/// The scale of the bars, in nanoseconds: from 1 µs to 10 s.
+const BAR_SCALE: LogScale = LogScale {
+    low: 1e3,
+    high: 1e10,
+};
+/// Latencies in nanoseconds that have a label above the bars.
 const BAR_LABELS: [(f64, &str); 3] = [(1e3, "1 µs"), (1e6, "1 ms"), (1e9, "1 s")];
+/// The columns of the longest bar. Where fewer are free, lines have no bars.
 const BAR_COLUMNS: std::ops::RangeInclusive<usize> = 12..=56;
-/// A shorter name says nothing.
+/// The name of a target is cut to no fewer columns than this, even if lines then exceed the page.
 const NAME_COLUMNS_MIN: usize = 8;
+/// Columns of the number of a request: `#12345`.
 const NUMBER_COLUMNS: usize = 6;
+/// Columns of a latency: `12.3 ms`.
 const TIME_COLUMNS: usize = 7;
-const MARK_COLUMNS: usize = 7;
+/// Columns of a remark: `warm-up`.
+const REMARK_COLUMNS: usize = 7;
+/// Columns of a line that are neither size nor name nor one of the above: the arrow of three
+/// characters, a colon, and three blanks.
+const FIXED_COLUMNS: usize = 7;
 
 /// Lays out the lines of a ping: the names as wide as the longest, the bars as wide as fits.
 #[derive(Debug, Clone)]
@@ -52,8 +62,9 @@ impl RequestLines {
     /// Lays out lines for requests of this many bytes to these targets.
     pub fn new(block_bytes: u32, targets: &[TargetIdentity], style: Style) -> Self {
         let size = format_bytes(u64::from(block_bytes));
-        // The arrow, a colon, and blanks.
-        let fixed = columns(&size) + 7 + NUMBER_COLUMNS + 1 + TIME_COLUMNS + 1 + MARK_COLUMNS + 1;
+        // A blank follows each of the three fields.
+        let fields = NUMBER_COLUMNS + 1 + TIME_COLUMNS + 1 + REMARK_COLUMNS + 1;
+        let fixed = columns(&size) + FIXED_COLUMNS + fields;
         let room = style.width.saturating_sub(fixed);
         let names: Vec<TargetName> = targets.iter().map(TargetName::new).collect();
         let longest = names.iter().map(TargetName::columns).max().unwrap_or(0);
@@ -79,7 +90,7 @@ impl RequestLines {
         }
         let mut line = String::new();
         for (ns, label) in BAR_LABELS {
-            let place = (log_share(ns, BAR_NS) * self.bar_columns as f64).round() as usize;
+            let place = (BAR_SCALE.share(ns) * self.bar_columns as f64).round() as usize;
             // The last label ends with the bars.
             let last_start = self.bar_columns.saturating_sub(columns(label));
             let start = place.min(last_start);
@@ -123,10 +134,10 @@ impl RequestLines {
         let mut pieces = vec![
             TextStyle::Plain.of(start),
             style.of(format!("{pad}{time} ")),
-            style.of(format!("{remark:<MARK_COLUMNS$} ")),
+            style.of(format!("{remark:<REMARK_COLUMNS$} ")),
         ];
         if request.error.is_none() {
-            let share = log_share(request.latency_ns as f64, BAR_NS);
+            let share = BAR_SCALE.share(request.latency_ns as f64);
             pieces.push(style.of(bar(share, self.bar_columns)));
         }
         let page = &mut Page::new(&self.style, out);
@@ -135,12 +146,13 @@ impl RequestLines {
     }
 }
 
-/// What stands out about a request, and how that looks.
+/// A remark on a request; empty where nothing stands out.
 struct Remark<'a> {
     text: &'a str,
     style: TextStyle,
 }
 
+/// The mean of the requests before it decides whether a request is slow or fast.
 fn remark_on(request: &SingleRequest, mean_ns: Option<f64>) -> Remark<'_> {
     if let Some(error) = &request.error {
         return Remark {
@@ -206,7 +218,8 @@ impl TargetName {
         columns(&self.whole())
     }
 
-    /// The name in at most so many columns: the end of a long path tells most.
+    /// The name in at most this many columns. Of a long path the end is kept, which distinguishes
+    /// targets best.
     fn within(&self, most: usize) -> String {
         let room = most.saturating_sub(columns(&self.facts));
         if room < NAME_COLUMNS_MIN || self.columns() <= most {
@@ -229,11 +242,12 @@ impl TargetName {
     }
 }
 
-/// Writes what the requests to a target add up to.
+/// Writes the figures of the requests to a target: for each operation its mean, percentiles, load
+/// and histogram, then the requests that do not count.
 pub(super) fn write_ping(page: &mut Page<'_>, measurement: &Row, ping: &PingFigures) {
     for (kind, op) in shown_ops(measurement) {
-        page.text(TextStyle::Bold.of(title(measurement, kind, op)));
-        let failures = errors(measurement, kind, op);
+        page.text(TextStyle::Bold.of(title_text(measurement, kind, op)));
+        let failures = errors_text(measurement, kind, op);
         if !failures.is_empty() {
             write_indented(page, TextStyle::Error, &format!("failed: {failures}"));
         }
@@ -241,7 +255,11 @@ pub(super) fn write_ping(page: &mut Page<'_>, measurement: &Row, ping: &PingFigu
             && op.data.count > 0
         {
             write_indented(page, TextStyle::Plain, &mean_text(op.data.count, latency));
-            write_indented(page, TextStyle::Plain, &percentiles(&op.figures.latency));
+            write_indented(
+                page,
+                TextStyle::Plain,
+                &percentiles_text(&op.figures.latency),
+            );
             let alone = match ping.awake() {
                 Some(point) => &point.mean,
                 None => &latency.mean,
@@ -261,8 +279,8 @@ fn write_indented(page: &mut Page<'_>, style: TextStyle, text: &str) {
     page.entry(TextStyle::Plain.of(""), INDENT, style.of(text));
 }
 
-/// The load that the requests were, and what they would be without pauses, where each takes the
-/// time `alone`.
+/// Says how much load the requests were, and how much they would be without pauses, if each took
+/// the time `alone`.
 fn load_text(measurement: &Row, op: OpRow<'_>, alone: &Estimate) -> String {
     let seconds = measurement.data.wall_ns.max(1) as f64 / 1e9;
     let block_bytes = f64::from(measurement.data.workload.block_bytes);
@@ -302,11 +320,12 @@ fn ignored_notes(requests: &[SingleRequest]) -> Vec<String> {
     notes
 }
 
+/// Columns before the figures of an operation.
 const INDENT: usize = 2;
-
-/// Bars of the histogram in a decade.
+/// The histogram has as many lines for each factor of ten of the latency.
 const BINS_PER_DECADE: f64 = 10.0;
-const HISTOGRAM_COLUMNS_MAX: usize = 40;
+/// Bars of tables are at most this long: longer ones are hard to compare at a glance.
+const TABLE_BAR_COLUMNS_MAX: usize = 40;
 
 /// Writes the latencies by size, a line for each tenth of a decade that holds any.
 fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
@@ -327,7 +346,7 @@ fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
         return;
     };
     let room = page.width().saturating_sub(INDENT + table.total() + 2);
-    let bar_columns = room.min(HISTOGRAM_COLUMNS_MAX);
+    let bar_columns = room.min(TABLE_BAR_COLUMNS_MAX);
     let indent = " ".repeat(INDENT);
     let mut next_bin = None;
     for ((bin, count), row) in counts.iter().zip(&rows) {
@@ -337,7 +356,7 @@ fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
         next_bin = Some(bin + 1);
         let share = *count as f64 / most as f64;
         page.pieces(&[
-            TextStyle::Plain.of(format!("{indent}{}  ", table.line(row))),
+            TextStyle::Plain.of(format!("{indent}{}  ", table.padded_line(row))),
             TextStyle::Note.of(bar(share, bar_columns)),
         ]);
     }
@@ -359,7 +378,12 @@ fn bin_edge(bin: i64) -> String {
     format_latency(ns.round() as u64)
 }
 
-/// Writes the latency of the first request after each idle time.
+/// The scale of latencies after idle times reaches at least to this, so that fast disks have short
+/// bars.
+const IDLE_SCALE_NS_MIN: u64 = 1_000_000;
+
+/// Writes a table of the latencies of the first request after each idle time. Writes nothing where
+/// none was measured.
 fn write_after_idle(page: &mut Page<'_>, ping: &PingFigures) {
     if ping.after_idle.is_empty() {
         return;
@@ -368,7 +392,7 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingFigures) {
     page.text(TextStyle::Bold.of("first request after an idle time"));
     let heading = ["idle", "n", "mean", "± 95 %", "p50", "min", "max", "slow"];
     let mut lines = vec![heading.map(str::to_owned).to_vec()];
-    let mut longest_ns = 1_000_000;
+    let mut longest_ns = IDLE_SCALE_NS_MIN;
     for point in &ping.after_idle {
         lines.push(idle_row(point));
         longest_ns = longest_ns.max(point.p50_ns);
@@ -377,18 +401,21 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingFigures) {
     let Some(table) = Columns::fit(&aligns, &lines, page.width()) else {
         return;
     };
-    let ends = (1e3, longest_ns as f64);
+    let scale = LogScale {
+        low: BAR_SCALE.low,
+        high: longest_ns as f64,
+    };
     let room = page.width().saturating_sub(table.total() + 2);
-    let bar_columns = room.min(HISTOGRAM_COLUMNS_MAX);
-    page.unbroken(TextStyle::Dim.of(table.line(&lines[0])));
+    let bar_columns = room.min(TABLE_BAR_COLUMNS_MAX);
+    page.unbroken(TextStyle::Dim.of(table.padded_line(&lines[0])));
     for (point, row) in ping.after_idle.iter().zip(&lines[1..]) {
-        let line = table.line(row);
+        let line = table.padded_line(row);
         let pad = " ".repeat((table.total() + 2).saturating_sub(columns(&line)));
         let style = match point.slow {
             0 => TextStyle::Plain,
             _ => TextStyle::Warning,
         };
-        let share = log_share(point.p50_ns as f64, ends);
+        let share = scale.share(point.p50_ns as f64);
         page.pieces(&[
             style.of(line),
             TextStyle::Plain.of(pad),

@@ -1,22 +1,22 @@
-//! The result of a scan: the map, and the slow and unreadable places.
+//! The result of a scan on a terminal: a map of one line, and the slow and unreadable places.
 
-use super::sparkline::{parts, worst_line};
-use crate::describe::surface::{place, reach};
+use super::sparkline::{even_parts, worst_sparkline};
+use crate::describe::surface::{place_text, scan_reach_text};
 use crate::page::{INDENT, Page, StyledText, TextStyle};
 use diskproof_model::surface::Scan;
 use diskproof_model::units::{counted, format_bytes, format_latency};
 
-/// Slow and unreadable blocks that the page lists; the record holds all.
+/// The page lists at most this many slow blocks, and as many unreadable ones; the record holds all.
 const PLACES_SHOWN: usize = 10;
 
-/// The map, then the slow and unreadable places.
+/// Writes what was read, the map, then the slow and unreadable places.
 pub(super) fn write_scan(page: &mut Page<'_>, scan: &Scan, span_start_bytes: u64) {
     page.blank();
     let text = format!(
         "{} of {} read, {}; median {}, {} slow (from {}), {} unreadable",
         counted(scan.blocks, "block"),
         format_bytes(u64::from(scan.block_bytes)),
-        reach(scan, span_start_bytes),
+        scan_reach_text(scan, span_start_bytes),
         format_latency(scan.latency_p50_ns),
         scan.slow_blocks,
         format_latency(scan.slow_from_ns),
@@ -47,7 +47,8 @@ struct Place {
     what: String,
 }
 
-/// Longest latency by position in one line; below it marks for unreadable blocks.
+/// Writes the longest latency by position in one line, and below it marks for unreadable blocks.
+/// Writes nothing for a map of fewer than two cells.
 fn write_map(page: &mut Page<'_>, scan: &Scan) {
     let width = page.width() - INDENT;
     let latencies: Vec<f64> = scan
@@ -61,10 +62,10 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) {
     let indent = " ".repeat(INDENT - "map".len());
     page.pieces(&[
         TextStyle::Dim.of(format!("map{indent}")),
-        TextStyle::Plain.of(worst_line(&latencies, width)),
+        TextStyle::Plain.of(worst_sparkline(&latencies, width)),
     ]);
     let mut marks = String::new();
-    for cells in parts(&scan.map, width) {
+    for cells in even_parts(&scan.map, width) {
         let has_errors = cells.iter().any(|cell| cell.errors > 0);
         marks.push(if has_errors { '!' } else { ' ' });
     }
@@ -79,7 +80,7 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) {
     page.fact("", &legend);
 }
 
-/// Positions by block address, at most as many as the page lists.
+/// Writes the first places under one label, and counts the others of `total`.
 fn write_places(
     page: &mut Page<'_>,
     mut label: StyledText<'_>,
@@ -88,7 +89,7 @@ fn write_places(
 ) {
     let mut shown = 0;
     for listed in places.take(PLACES_SHOWN) {
-        let position = place(listed.offset_bytes);
+        let position = place_text(listed.offset_bytes);
         let text = format!("LBA {}, {position}: {}", listed.lba, listed.what);
         page.entry(label, INDENT, TextStyle::Plain.of(text));
         label = TextStyle::Plain.of("");

@@ -1,22 +1,22 @@
-//! Graphs and bars of one line.
+//! Graphs and bars that fit one line of text.
 
 use crate::chart::{Range, Scale};
 
-/// Bars of a one-line graph.
+/// Bars of a graph, from the lowest to the highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Values as bars of one line, from zero to the largest; each of at most `width` bars is the mean
-/// of its part. Empty without values.
+/// Draws values as bars from zero to the largest, in at most `width` columns. Each bar is the mean
+/// of the values in its part. Empty without values.
 pub(super) fn sparkline(values: &[f64], width: usize) -> String {
     let mut means = Vec::new();
-    for part in parts(values, width) {
+    for part in even_parts(values, width) {
         means.push(part.iter().sum::<f64>() / part.len() as f64);
     }
-    bars(&means)
+    bar_characters(&means)
 }
 
-/// The values in at most `width` parts of about the same length.
-pub(super) fn parts<T>(values: &[T], width: usize) -> impl Iterator<Item = &[T]> {
+/// Divides the values into at most `width` parts of about the same length, none of them empty.
+pub(super) fn even_parts<T>(values: &[T], width: usize) -> impl Iterator<Item = &[T]> {
     let count = values.len().min(width);
     (0..count).map(move |index| {
         let start = index * values.len() / count;
@@ -27,30 +27,31 @@ pub(super) fn parts<T>(values: &[T], width: usize) -> impl Iterator<Item = &[T]>
 
 /// Draws like [`sparkline`], but each bar is the largest of its part, on a logarithmic scale. For
 /// latencies, whose longest values are rare but important.
-pub(super) fn worst_line(values: &[f64], width: usize) -> String {
-    let mut worst: Vec<f64> = parts(values, width).map(longest).collect();
+pub(super) fn worst_sparkline(values: &[f64], width: usize) -> String {
+    let mut worst: Vec<f64> = even_parts(values, width).map(largest_or_zero).collect();
     let mut least = f64::INFINITY;
     for value in &worst {
         if *value > 0.0 {
             least = least.min(*value);
         }
     }
-    let high = longest(&worst).max(least * 4.0);
+    let high = largest_or_zero(&worst).max(least * 4.0);
     let scale = Range::new(Scale::Log, least / 2.0, high, Vec::new());
     for value in &mut worst {
         if *value > 0.0 {
             *value = scale.place(*value);
         }
     }
-    bars(&worst)
+    bar_characters(&worst)
 }
 
 /// The largest value, or 0.
-fn longest(values: &[f64]) -> f64 {
+fn largest_or_zero(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-fn bars(values: &[f64]) -> String {
+/// A bar for each value, relative to the largest finite one.
+fn bar_characters(values: &[f64]) -> String {
     let mut largest = 0.0_f64;
     for value in values {
         if value.is_finite() {
@@ -63,7 +64,7 @@ fn bars(values: &[f64]) -> String {
         .collect()
 }
 
-/// The bar of this share of the highest one; a blank for what is no share.
+/// The bar of this share of the highest one; a blank for 0, negative values and NaN.
 fn bar_of_share(share: f64) -> char {
     if share > 0.0 {
         let eighths = (share * BARS.len() as f64).ceil() as usize;
@@ -73,11 +74,13 @@ fn bar_of_share(share: f64) -> char {
     }
 }
 
-/// Parts of a column, from an eighth to seven.
-const PARTS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+/// The ends of bars that fill a part of a column, from one eighth to seven.
+const PARTIAL_BARS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+/// A column has as many steps.
 const EIGHTHS: usize = 8;
 
-/// A bar over this share of `columns`; what is not zero shows.
+/// A bar over this share of `columns`. Every share above 0 has at least an eighth of a column, so
+/// that it shows.
 pub(super) fn bar(share: f64, columns: usize) -> String {
     if columns == 0 || share.is_nan() || share <= 0.0 {
         return String::new();
@@ -86,15 +89,24 @@ pub(super) fn bar(share: f64, columns: usize) -> String {
     let eighths = width.round().max(1.0) as usize;
     let mut bar = "█".repeat(eighths / EIGHTHS);
     if let Some(part) = (eighths % EIGHTHS).checked_sub(1) {
-        bar.push(PARTS[part]);
+        bar.push(PARTIAL_BARS[part]);
     }
     bar
 }
 
-/// Returns where a value lies on a logarithmic scale between these ends, from 0 to 1.
-pub(super) fn log_share(value: f64, ends: (f64, f64)) -> f64 {
-    let (low, high) = ends;
-    ((value.max(low) / low).ln() / (high / low).ln()).min(1.0)
+/// A logarithmic scale for bars.
+pub(super) struct LogScale {
+    /// The value without a bar; above 0.
+    pub(super) low: f64,
+    /// The value with the longest bar; above `low`.
+    pub(super) high: f64,
+}
+
+impl LogScale {
+    /// The share of the longest bar that a value has, from 0 to 1.
+    pub(super) fn share(&self, value: f64) -> f64 {
+        ((value.max(self.low) / self.low).ln() / (self.high / self.low).ln()).min(1.0)
+    }
 }
 
 #[cfg(test)]
@@ -112,9 +124,9 @@ mod tests {
 
     #[test]
     fn worst_line_keeps_the_largest_of_each_part() {
-        assert_eq!(worst_line(&[1.0, 1.0, 1.0, 100.0, 1.0, 1.0], 3), "▂█▂");
-        assert_eq!(worst_line(&[], 3), "");
-        assert_eq!(worst_line(&[0.0], 3), " ");
+        assert_eq!(worst_sparkline(&[1.0, 1.0, 1.0, 100.0, 1.0, 1.0], 3), "▂█▂");
+        assert_eq!(worst_sparkline(&[], 3), "");
+        assert_eq!(worst_sparkline(&[0.0], 3), " ");
     }
 
     #[test]
@@ -127,9 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn log_share_is_even_by_decades() {
-        let ends = (1e3, 1e9);
-        assert_eq!((log_share(1.0, ends), log_share(1e12, ends)), (0.0, 1.0));
-        assert!((log_share(1e6, ends) - 0.5).abs() < 1e-12);
+    fn log_scale_is_even_by_decades() {
+        let scale = LogScale {
+            low: 1e3,
+            high: 1e9,
+        };
+        assert_eq!((scale.share(1.0), scale.share(1e12)), (0.0, 1.0));
+        assert!((scale.share(1e6) - 0.5).abs() < 1e-12);
     }
 }

@@ -1,8 +1,9 @@
-//! The figures of a target from run to run: a line and a bar a run, the oldest first.
+//! The figures of a target from run to run: for each run a line with a bar, the oldest first.
 
 use super::blocks::write_blocks;
 use super::sparkline::bar;
-use crate::describe::run::{run_id, start_text, third_digit};
+use crate::describe::run::{short_run_id, start_text};
+use crate::labels::third_digit_unit;
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow};
@@ -11,13 +12,14 @@ use diskproof_model::saved::named;
 use diskproof_model::trend::{Trend, TrendChange, TrendPoint};
 use std::io::{self, Write};
 
-/// Columns of the longest bar.
-const BAR: usize = 20;
+/// Columns of the longest bar. With more, the remark does not fit a line of 80 columns.
+const BAR_COLUMNS: usize = 20;
 
-/// Writes each figure with its runs.
+/// Writes a table for each figure with a line for each run, and a legend. Writes nothing without
+/// any.
 pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
-    let tables: Vec<Block> = trends.iter().flat_map(blocks).collect();
+    let tables: Vec<Block> = trends.iter().flat_map(trend_blocks).collect();
     write_blocks(page, None, &tables);
     if !trends.is_empty() {
         page.blank();
@@ -29,7 +31,7 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
     page.finish()
 }
 
-fn blocks(trend: &Trend) -> [Block; 2] {
+fn trend_blocks(trend: &Trend) -> [Block; 2] {
     let mut largest = 0.0_f64;
     for point in &trend.points {
         largest = largest.max(point.value);
@@ -68,10 +70,10 @@ fn point_row(point: &TrendPoint, unit: &str, largest: f64) -> TableRow {
     let started = start_text(&point.started);
     let cells = vec![
         started.trim_end_matches(" UTC").to_owned(),
-        run_id(&point.run_id),
+        short_run_id(&point.run_id),
         // Three digits, so that the changes agree with what is printed.
-        figure_text(point.value, Some(third_digit(point.value)), unit),
-        format!("{:BAR$}", bar(point.value / largest, BAR)),
+        figure_text(point.value, Some(third_digit_unit(point.value)), unit),
+        format!("{:BAR_COLUMNS$}", bar(point.value / largest, BAR_COLUMNS)),
         remark,
     ];
     TableRow {
@@ -80,6 +82,7 @@ fn point_row(point: &TrendPoint, unit: &str, largest: f64) -> TableRow {
     }
 }
 
+/// `−12 %`: the change against the runs before, and whether chance explains it.
 fn change_text(change: &TrendChange) -> String {
     let percent = format!("{:+.0} %", change.share * 100.0).replace('-', "−");
     match change.is_beyond_chance {

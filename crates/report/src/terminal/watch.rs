@@ -1,9 +1,9 @@
-//! The live view of `watch`: what it can see, a line per device and step, who is busy. The same
-//! lines appear one below the other or on a screen that is redrawn.
+//! The live view of `watch`: what it can see, and for each step a line for each device and one for
+//! the busy processes. The same lines appear one below the other or on a screen that is redrawn.
 
 use super::grid::Columns;
 use crate::describe::observed::capacity_text;
-use crate::describe::server::{explained_text, rates_text, table};
+use crate::describe::server::{explained_text, processes_table, rates_text};
 use crate::page::{Page, TextStyle};
 use crate::style::Style;
 use crate::text::{clean, glue, joined};
@@ -16,13 +16,19 @@ use diskproof_model::watch::{
 };
 use std::io::{self, Write};
 
-/// Processes on one line.
+/// A line names at most this many processes, the busiest; with more it would not fit 80 columns.
 const PROCESSES_MAX: usize = 3;
-/// Most requests of a step come from a thread with this share; others are not named.
+/// A thread with a smaller share of a device's requests is not named.
 const PROCESS_SHARE_MIN: f64 = 0.01;
+/// Columns of the name of a device. A longer name moves the rest of its line to the right.
 const NAME_COLUMNS: usize = 8;
-/// Shorter steps need a digit after the point.
+/// The times of shorter steps have a digit after the point. Steps of a second may be a little
+/// shorter.
 const WHOLE_SECONDS_FROM_NS: u64 = 950_000_000;
+/// Stands before the further lines of a step.
+const INDENT: &str = "      ";
+/// A step has at most this many rows of the server's processes, those that moved most bytes.
+const SERVER_ROWS_MAX: usize = 4;
 
 /// What `watch` can see, stated before its first step.
 #[derive(Debug, Clone, Default)]
@@ -60,7 +66,7 @@ pub fn hidden_processes_text(count: u32) -> Option<String> {
     ))
 }
 
-/// Writes what the view rests on.
+/// Writes what the view can see, before the first step.
 pub fn write_watch_facts(facts: &WatchFacts, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
     page.fact("seeks", &seek_method_text(facts.untraced.as_deref()));
@@ -91,8 +97,8 @@ pub fn write_watch_heading(style: &Style, out: &mut dyn Write) -> io::Result<()>
     page.finish()
 }
 
-/// Writes a step: a line per device, and who is busy. Idle devices have a line only where `named`
-/// names them.
+/// Writes a step: a line for each device, then its busy processes and those of all disks. Idle
+/// devices have a line only where `named` contains them.
 pub fn write_watch_step(
     step: &WatchStep,
     named: &[String],
@@ -114,15 +120,15 @@ pub fn write_watch_step(
         page.unbroken(TextStyle::Dim.of(format!("{time:>5} no requests")));
     }
     for device in shown {
-        let line = step_line(&cells(&time, device));
+        let line = step_line(&device_cells(&time, device));
         page.unbroken(TextStyle::Plain.of(line));
         time.clear();
         if let Some(text) = threads_text(device) {
-            page.unbroken(TextStyle::Dim.of(clean(&format!("      by {text}"))));
+            page.unbroken(TextStyle::Dim.of(clean(&format!("{INDENT}by {text}"))));
         }
     }
     if let Some(text) = processes_text(&step.processes, step.length_ns) {
-        let line = format!("      all disks: {text}");
+        let line = format!("{INDENT}all disks: {text}");
         page.unbroken(TextStyle::Dim.of(clean(&line)));
     }
     if let Some(server) = &step.server {
@@ -131,13 +137,14 @@ pub fn write_watch_step(
     page.finish()
 }
 
-fn cells(time: &str, device: &DeviceStep) -> [String; 11] {
+/// The cells of a device's line, in the order of the heading.
+fn device_cells(time: &str, device: &DeviceStep) -> [String; 11] {
     let load = match device.load_share {
         Some(share) => format!("{:.0}%", share * 100.0),
         None => String::new(),
     };
-    let [reads, read_rate, read_ms] = direction(&device.read);
-    let [writes, write_rate, write_ms] = direction(&device.write);
+    let [reads, read_rate, read_ms] = direction_cells(&device.read);
+    let [writes, write_rate, write_ms] = direction_cells(&device.write);
     [
         time.to_owned(),
         device.name.clone(),
@@ -147,7 +154,7 @@ fn cells(time: &str, device: &DeviceStep) -> [String; 11] {
         writes,
         write_rate,
         write_ms,
-        short(device.depth),
+        short_number(device.depth),
         seeks_text(device.seeks),
         load,
     ]
@@ -164,27 +171,28 @@ fn seeks_text(seeks: Option<SeekShare>) -> String {
     }
 }
 
-fn direction(step: &DirectionStep) -> [String; 3] {
+/// Rate, throughput in MB/s and mean latency in ms of a direction.
+fn direction_cells(step: &DirectionStep) -> [String; 3] {
     if step.ops == 0 {
         return ["0".to_owned(), "0".to_owned(), String::new()];
     }
     [
-        short(step.iops),
-        short(step.bytes_per_second / 1e6),
-        milliseconds(step.latency_ns),
+        short_number(step.iops),
+        short_number(step.bytes_per_second / 1e6),
+        milliseconds_text(step.latency_ns),
     ]
 }
 
-fn milliseconds(ns: Option<f64>) -> String {
+fn milliseconds_text(ns: Option<f64>) -> String {
     match ns {
         Some(ns) if ns / 1e6 < 10.0 => format!("{:.2}", ns / 1e6),
-        Some(ns) => short(ns / 1e6),
+        Some(ns) => short_number(ns / 1e6),
         None => String::new(),
     }
 }
 
 /// At most six characters: `0.4`, `12.3`, `1234`, `123k`.
-fn short(value: f64) -> String {
+fn short_number(value: f64) -> String {
     match value {
         value if value < 99.95 => format!("{value:.1}"),
         value if value < 99_999.5 => format!("{value:.0}"),
@@ -242,11 +250,6 @@ fn processes_text(processes: &[BusyProcess], length_ns: u64) -> Option<String> {
     joined(texts, "; ")
 }
 
-/// Columns before the lines of a step.
-const INDENT: &str = "      ";
-/// Rows in a step: the others have a small part of the load.
-const STEP_ROWS_MAX: usize = 4;
-
 /// Writes the server's lines of a step.
 fn write_server_step(page: &mut Page<'_>, view: &ServerView) {
     match view {
@@ -265,7 +268,7 @@ fn write_server_step(page: &mut Page<'_>, view: &ServerView) {
             let text = format!("PostgreSQL: {next}: {reason}");
             write_indented(page, TextStyle::Warning, &text);
         }
-        ServerView::Step(step) => write_rates(page, step),
+        ServerView::Step(step) => write_server_rates(page, step),
     }
 }
 
@@ -274,7 +277,7 @@ fn write_indented(page: &mut Page<'_>, style: TextStyle, text: &str) {
     page.entry(style.of(""), INDENT.len(), style.of(clean(text)));
 }
 
-fn write_rates(page: &mut Page<'_>, step: &ServerStep) {
+fn write_server_rates(page: &mut Page<'_>, step: &ServerStep) {
     if let Some(load) = &step.explained {
         let time = glue(&format_duration(load.wall_ns));
         let text = format!("{} ({time})", explained_text(load));
@@ -283,7 +286,7 @@ fn write_rates(page: &mut Page<'_>, step: &ServerStep) {
     let rates = rates_text(&step.counters, step.length_ns);
     page.unbroken(TextStyle::Dim.of(format!("{INDENT}server {rates}")));
     let busiest = step.counters.io.iter().filter(|io| io.bytes() > 0);
-    let rows = table(busiest.take(STEP_ROWS_MAX), step.length_ns);
+    let rows = processes_table(busiest.take(SERVER_ROWS_MAX), step.length_ns);
     let width = page.width().saturating_sub(INDENT.len());
     for line in table_lines(&rows, width) {
         page.unbroken(TextStyle::Dim.of(format!("{INDENT}{line}")));
@@ -306,7 +309,7 @@ fn table_lines(table: &Table, width: usize) -> Vec<String> {
         lines.push(row.cells.iter().map(|cell| cell.text.clone()).collect());
     }
     match Columns::fit(&aligns, &lines, width) {
-        Some(fitted) => lines.iter().map(|line| fitted.line(line)).collect(),
+        Some(fitted) => lines.iter().map(|line| fitted.padded_line(line)).collect(),
         None => Vec::new(),
     }
 }

@@ -1,8 +1,8 @@
-//! A run in ten lines that fit a forum post or a chat: what was measured, on which disk, the
-//! figures, whether to trust them, and the checksum of the record. Names neither host, path nor
+//! A run as a forum post (`.share.txt`): at most ten lines with what was measured, on which disk,
+//! the figures, whether to trust them, and the checksum of the record. Names neither host, path nor
 //! serial number.
 
-use crate::describe::figures::{conditions, shown_latency, shown_ops};
+use crate::describe::figures::{conditions_text, shown_latency, shown_ops};
 use crate::labels;
 use crate::text::{clean, shortened};
 use diskproof_model::finding::Severity;
@@ -14,20 +14,21 @@ use diskproof_model::verdict::UseGrade;
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Write};
 
-/// Lines between the two of the heading and the three at the end.
+/// Lines of figures: those of the ten that remain after two for the heading and three at the end.
 const ROWS_MAX: usize = 5;
-/// Columns of a line: forums and mail wrap longer ones.
+/// Longer lines are cut, because forums and mail wrap them.
 const COLUMNS_MAX: usize = 72;
 
-/// Writes at most ten lines.
+/// Writes at most ten lines. The last one is the checksum of the record, of the bytes that
+/// `-o FILE.json` writes.
 pub(crate) fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let verb = &record.plan.origin.verb;
     let day = record.started.get(..10).unwrap_or(&record.started);
     let mut lines = vec![
         format!("diskproof {} · {verb} · {day}", record.tool.version),
-        machine(record),
+        machine_line(record),
     ];
-    lines.extend(rows(record));
+    lines.extend(answer_rows(record));
     if let Some(verdict) = &record.verdict {
         lines.push(verdict.trust.why.clone());
     }
@@ -47,12 +48,12 @@ pub(crate) fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "record sha256 {}", checksum(record)?)
 }
 
-/// The disks, the filesystem and the system.
-fn machine(record: &Record) -> String {
+/// `SAMSUNG MZ7L3 894 GiB · ext4 · Linux 6.8`: the disks, the filesystem and the system.
+fn machine_line(record: &Record) -> String {
     let mut parts: Vec<String> = Vec::new();
     for target in &record.targets {
         for disk in target.disks() {
-            // The name of a volume is no model, and may say whose it is.
+            // A volume has no model, and its label may say whose it is: the kernel's name does not.
             let model = disk.hardware_model().unwrap_or(&disk.name);
             parts.push(format!("{model} {}", format_bytes(disk.size_bytes)));
         }
@@ -67,8 +68,8 @@ fn machine(record: &Record) -> String {
     parts.join(" · ")
 }
 
-/// The grades; without them the workloads.
-fn rows(record: &Record) -> Vec<String> {
+/// A line for each grade; without grades, for each operation of a workload.
+fn answer_rows(record: &Record) -> Vec<String> {
     let mut rows = Vec::new();
     if let Some(verdict) = &record.verdict {
         for grade in verdict.grades.iter().take(ROWS_MAX) {
@@ -89,7 +90,7 @@ fn grade_row(grade: &UseGrade) -> String {
     format!("{name:<11}{value:>10}  {interval:<8} {}", grade.words())
 }
 
-/// A row for each operation; the last one counts those without room.
+/// A line for each operation. Where there are too many, the last one counts the others.
 fn workload_rows(record: &Record) -> Vec<String> {
     let mut rows = Vec::new();
     for row in &record.measurements {
@@ -112,18 +113,22 @@ fn op_row(row: &Row, kind: OpKind, op: OpRow<'_>) -> String {
         figures += &format!(", p99 {}", format_duration(p99_ns));
     }
     let name = &row.data.workload.name;
-    format!("{name} {}: {figures} ({})", kind.as_str(), conditions(row))
+    format!(
+        "{name} {}: {figures} ({})",
+        kind.as_str(),
+        conditions_text(row)
+    )
 }
 
-/// Of the bytes that `-o x.json` writes.
+/// The SHA-256 in hexadecimal digits.
 fn checksum(record: &Record) -> io::Result<String> {
     let mut json = Vec::new();
     crate::json::write_record(record, &mut json)?;
     let digest = Sha256::digest(&json);
-    Ok(digest.iter().map(hex).collect())
+    Ok(digest.iter().map(hex_byte).collect())
 }
 
-fn hex(byte: &u8) -> String {
+fn hex_byte(byte: &u8) -> String {
     format!("{byte:02x}")
 }
 

@@ -1,0 +1,116 @@
+//! A ratio of two sides in words: as a change in percent, with its interval, and as a position on a
+//! logarithmic scale.
+
+use crate::text::glue;
+use diskproof_model::comparison::{MetricComparison, Ratio};
+use diskproof_model::digits::rounded;
+
+/// The ratio with the digits that its interval supports, or with as many as the printed change
+/// needs to follow from it.
+pub(super) fn ratio_text(ratio: Ratio) -> String {
+    let half = longer_arm(ratio);
+    let text = rounded(ratio.value, Some(half));
+    let printed_ratio = text.replace(',', "").parse().unwrap_or(f64::NAN);
+    if percent_text(printed_ratio, half) == change_text(ratio) {
+        return text;
+    }
+    let decimals = 2 + percent_decimals(half);
+    format!("{:.decimals$}", ratio.value)
+}
+
+/// The ratio as a change, with the digits that its interval supports: `+14 %`, `−3.1 %`.
+pub(crate) fn change_text(ratio: Ratio) -> String {
+    percent_text(ratio.value, longer_arm(ratio))
+}
+
+/// The decimals of a change in percent. Its last digit is the first one of the half-width, as in
+/// `rounded`, even where the change is smaller than the half-width.
+fn percent_decimals(half_width: f64) -> usize {
+    (-(half_width * 100.0).log10().floor()).clamp(0.0, 2.0) as usize
+}
+
+/// A ratio as a change with a sign: `−3.1 %`, or `±0 %` where all printed digits are zero.
+pub(crate) fn percent_text(ratio: f64, half_width: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    let digits = format!("{:.*}", percent_decimals(half_width), percent.abs());
+    let is_zero = !digits.contains(|c: char| ('1'..='9').contains(&c));
+    let sign = if is_zero {
+        "±"
+    } else if percent < 0.0 {
+        "−"
+    } else {
+        "+"
+    };
+    glue(&format!("{sign}{digits} %"))
+}
+
+/// A scale of ratios ends at most at this factor and its inverse, so that one wide interval does
+/// not flatten the others.
+const REACH_FACTOR_MAX: f64 = 4.0;
+
+/// The logarithm of the ratio at the upper end of a scale on which all intervals fit, up to
+/// [`REACH_FACTOR_MAX`]. The margin takes at most half of each side.
+pub(crate) fn scale_reach(metrics: &[&MetricComparison], margin: f64) -> f64 {
+    let mut reach = 2.0 * margin;
+    for metric in metrics {
+        let Some(ratio) = metric.ratio else {
+            continue;
+        };
+        for end in [ratio.low_95, ratio.high_95.unwrap_or(ratio.value)] {
+            if end > 0.0 {
+                reach = reach.max(end.ln().abs());
+            }
+        }
+    }
+    reach.min(REACH_FACTOR_MAX.ln())
+}
+
+/// The position of a ratio on a scale with this [`scale_reach`], from −1 to 1. Half and double are
+/// equally far from the middle.
+pub(crate) fn scale_place(ratio: f64, reach: f64) -> f64 {
+    if ratio > 0.0 {
+        (ratio.ln() / reach).clamp(-1.0, 1.0)
+    } else {
+        -1.0
+    }
+}
+
+/// The 95 % interval of the ratio: `0.98–1.02`, `0.5 or more`.
+pub(crate) fn interval_text(ratio: Ratio) -> String {
+    let half_width = Some(longer_arm(ratio));
+    let low = rounded(ratio.low_95, half_width);
+    match ratio.high_95 {
+        Some(high) => format!("{low}–{}", rounded(high, half_width)),
+        None => format!("{low} or more"),
+    }
+}
+
+/// The longer arm of the interval, which decides how many digits of the ratio are printed.
+pub(crate) fn longer_arm(ratio: Ratio) -> f64 {
+    let below = ratio.value - ratio.low_95;
+    match ratio.high_95 {
+        Some(high) => below.max(high - ratio.value),
+        None => below,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratio(value: f64, low_95: f64, high_95: f64) -> Ratio {
+        Ratio {
+            value,
+            low_95,
+            high_95: Some(high_95),
+        }
+    }
+
+    #[test]
+    fn changes_have_a_sign_and_the_digits_of_their_interval() {
+        assert_eq!(change_text(ratio(1.14, 1.12, 1.16)), "+14\u{a0}%");
+        assert_eq!(change_text(ratio(0.969, 0.966, 0.972)), "−3.1\u{a0}%");
+        assert_eq!(change_text(ratio(1.001, 0.95, 1.05)), "±0\u{a0}%");
+        assert_eq!(change_text(ratio(3.2, 3.0, 3.4)), "+220\u{a0}%");
+    }
+}
