@@ -195,6 +195,17 @@ fn series_that_was_killed_goes_on_and_ends() {
         let after_s = started_s(number) - started_s(0);
         assert!((after_s - 20 * number as i64).abs() <= 3, "{answer}");
     }
+    let other_load = command.replace("--rate 50", "--rate 60");
+    run(other_load.split(' ')).exits(2).tells("another load");
+    // The default label is the same for every target. This series is not over.
+    let other_target = format!(
+        "sustain {} --size 16MiB --every 20s --for 40s --time 10s --rate 50 --history {}",
+        here.path().display(),
+        history.display()
+    );
+    let other = PipedRun::start(other_target.split(' '));
+    other.wait_for_run();
+    other.kill();
 }
 
 /// Where a sustained load is, by the line on stderr that begins it.

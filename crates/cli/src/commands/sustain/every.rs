@@ -4,10 +4,11 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::interrupt;
-use crate::saved::{history_place, open_if_there, saved_record};
+use crate::saved::{history_place, open_if_there, saved_record, short};
 use crate::session::{Measured, MeasuringJob, Shown, measure};
 use crate::stdio::{Presentation, eprint_line, print_document, print_text};
 use diskproof_analysis::drift::drift;
+use diskproof_device::host_facts;
 use diskproof_history::Filter;
 use diskproof_model::budget::TargetUse;
 use diskproof_model::plan::Plan;
@@ -76,10 +77,13 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
     }
     interrupt::listen()?;
     interrupt::end_cleanly();
-    series.announce()?;
+    let target = request.measuring.probe(request.target)?;
+    let plan = (request.plan)(&target)?;
+    series.refuse_other_load(&target, &plan)?;
+    series.announce(&target, &plan)?;
     let mut attempts_s: Vec<i64> = Vec::new();
     loop {
-        let points = series.points()?;
+        let points = series.points(&target, &plan)?;
         let Some(due_s) = series.due_s(&points, &attempts_s) else {
             return series.answer(&points, Exit::Done);
         };
@@ -93,7 +97,7 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
         }
         interrupt::end_cleanly();
         if let Some(signal) = interrupt::signal() {
-            return series.answer(&series.points()?, Exit::Signal(signal));
+            return series.answer(&series.points(&target, &plan)?, Exit::Signal(signal));
         }
     }
 }
@@ -146,6 +150,7 @@ impl<'a> Series<'a> {
         flags.json = self.request.measuring.json;
         let identity = flags.probe(self.request.target)?;
         let plan = (self.request.plan)(&identity)?;
+        self.refuse_other_load(&identity, &plan)?;
         if !flags.json {
             let text = message(&self.plan_text(&plan, &identity), Some(PLAN_COLUMNS));
             print_text(&format!("{text}\n\n"))?;
@@ -154,11 +159,9 @@ impl<'a> Series<'a> {
     }
 
     /// Says on stderr what is measured, and how much of it is done.
-    fn announce(&self) -> anyhow::Result<()> {
-        let identity = self.flags.probe(self.request.target)?;
-        let plan = (self.request.plan)(&identity)?;
-        let mut text = self.plan_text(&plan, &identity);
-        let measured = self.points()?.len() as u64;
+    fn announce(&self, target: &TargetIdentity, plan: &Plan) -> anyhow::Result<()> {
+        let mut text = self.plan_text(plan, target);
+        let measured = self.points(target, plan)?.len() as u64;
         if measured > 0 {
             text.push_str(&format!(
                 ". The history has {} of it under '{}'; the series continues",
@@ -209,8 +212,9 @@ impl<'a> Series<'a> {
         self.flags.history.label.as_deref().unwrap_or(LABEL)
     }
 
-    /// The measurements of the series so far, the oldest first.
-    fn points(&self) -> Result<Vec<LatencyPoint>, Failure> {
+    /// The complete runs of the history with this label on the same target of this machine. Another
+    /// series may have the same label, which is only the pause by default.
+    fn saved_records(&self, target: &TargetIdentity) -> Result<Vec<Record>, Failure> {
         let place = history_place(self.flags.history.file())?;
         let Some(history) = open_if_there(&place)? else {
             return Ok(Vec::new());
@@ -220,16 +224,48 @@ impl<'a> Series<'a> {
             label: Some(self.label().to_owned()),
             ..Filter::default()
         };
-        let listing = history.list(&filter).map_err(Failure::History)?;
-        let mut points = Vec::new();
-        for run in listing.runs {
-            if run.partial {
+        let host = host_facts().name;
+        let mut records = Vec::new();
+        for run in history.list(&filter).map_err(Failure::History)?.runs {
+            if run.partial || run.host != host || run.targets != [target.path.as_str()] {
                 continue;
             }
-            if let Some(record) = saved_record(&history, &run.run_id)
-                && let Some(point) = point(&record)
-            {
-                points.push(point);
+            records.extend(saved_record(&history, &run.run_id));
+        }
+        Ok(records)
+    }
+
+    /// Refuses a label under which another load of this target is saved: a trend over both would
+    /// show the difference between the loads.
+    fn refuse_other_load(&self, target: &TargetIdentity, plan: &Plan) -> Result<(), Failure> {
+        for record in self.saved_records(target)? {
+            if !self.has_same_load(&record.plan, plan) {
+                return Err(Failure::Usage(format!(
+                    "the label '{}' has a measurement of {} with another load; 'diskproof show \
+                     {}' prints it. Begin a new series with another --label",
+                    self.label(),
+                    target.path,
+                    short(&record.run_id)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The load decides, and the scratch file where `--size` sets it: without that, the file is
+    /// smaller once the filesystem has less room.
+    fn has_same_load(&self, saved: &Plan, plan: &Plan) -> bool {
+        let is_same_size =
+            self.flags.size.is_none() || saved.scratch_bytes() == plan.scratch_bytes();
+        saved.workloads() == plan.workloads() && is_same_size
+    }
+
+    /// The measurements of the series so far, the oldest first.
+    fn points(&self, target: &TargetIdentity, plan: &Plan) -> Result<Vec<LatencyPoint>, Failure> {
+        let mut points = Vec::new();
+        for record in self.saved_records(target)? {
+            if self.has_same_load(&record.plan, plan) {
+                points.extend(point(&record));
             }
         }
         points.sort_by_key(|point| point.at_s);
