@@ -70,8 +70,10 @@ latency, temperature, and the rate over time. In a pipe, or with --plain, it is
 a line.
 
 With --every, a load at a stated --rate is measured for 30 s each time and saved
-in the history under one label. Started again with the same label, the series
-continues. It ends with the trend of the mean latency and its slow hour.
+in the history under one label. Started again with the same label on the same
+target, the series continues; another load needs another label. It ends with the
+trend of the mean latency and its slow hour, and with the worst exit code of its
+measurements.
 
 With --precondition, a device that --destroy releases is written once before the
 load, at random and over its spare flash, too (its size and 28 %).

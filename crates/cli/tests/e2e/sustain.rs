@@ -208,6 +208,23 @@ fn series_that_was_killed_goes_on_and_ends() {
     other.kill();
 }
 
+/// Two measurements, each of which misses the threshold.
+#[test]
+fn missed_threshold_of_a_measurement_is_the_exit_code_of_the_series() {
+    needs!("fusermount3");
+    let here = place();
+    let disk = here.path().join("disk");
+    let _served = SimDisk::serve(parse(HEALTHY).unwrap(), 64 << 20, &disk).unwrap();
+    let target = disk.display();
+    let history = here.path().join("history.db");
+    let ran = diskproof!(
+        "sustain {target} --every 20s --for 20s --time 10s --rate 50 --history {} --expect \
+         sustained.mean<=1us",
+        history.display()
+    );
+    ran.exits(1).shows("too few for a trend");
+}
+
 /// Where a sustained load is, by the line on stderr that begins it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LoadPhase {

@@ -1,7 +1,7 @@
 //! `sustain --every`: a short measurement again and again for days, each saved in the history
 //! under one label. The history is all that it remembers, so it continues after a restart.
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, exit_of};
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::interrupt;
 use crate::saved::{history_place, open_if_there, saved_record, short};
@@ -82,22 +82,32 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
     series.refuse_other_load(&target, &plan)?;
     series.announce(&target, &plan)?;
     let mut attempts_s: Vec<i64> = Vec::new();
+    let mut worst_exit = Exit::Done;
     loop {
         let points = series.points(&target, &plan)?;
         let Some(due_s) = series.due_s(&points, &attempts_s) else {
-            return series.answer(&points, Exit::Done);
+            series.print_answer(&points)?;
+            return Ok(worst_exit);
         };
         if let Some(signal) = wait_until(due_s) {
-            return series.answer(&points, Exit::Signal(signal));
+            series.print_answer(&points)?;
+            return Ok(Exit::Signal(signal));
         }
         attempts_s.push(now_s());
         // An error of one measurement does not end the series.
-        if let Err(error) = series.measure_once() {
-            eprint_line(&format!("warning: {error:#}"));
-        }
+        let exit = match series.measure_once() {
+            Ok(exit) => exit,
+            Err(error) => {
+                eprint_line(&format!("warning: {error:#}"));
+                exit_of(&error)
+            }
+        };
+        worst_exit = worse_exit(worst_exit, exit);
+        // The end of a measurement lets Ctrl-C end the program, which would cost the answer.
         interrupt::end_cleanly();
         if let Some(signal) = interrupt::signal() {
-            return series.answer(&series.points(&target, &plan)?, Exit::Signal(signal));
+            series.print_answer(&series.points(&target, &plan)?)?;
+            return Ok(Exit::Signal(signal));
         }
     }
 }
@@ -282,7 +292,7 @@ impl<'a> Series<'a> {
     }
 
     /// Measures once, and saves the run.
-    fn measure_once(&self) -> anyhow::Result<()> {
+    fn measure_once(&self) -> anyhow::Result<Exit> {
         let identity = self.flags.probe(self.request.target)?;
         let plan = (self.request.plan)(&identity)?;
         let mut job = MeasuringJob::new(plan, vec![identity], &self.flags);
@@ -297,12 +307,11 @@ impl<'a> Series<'a> {
                 format_latency(point.latency_ns as u64)
             ));
         }
-        measured.exit()?;
-        Ok(())
+        measured.exit()
     }
 
-    /// Prints the trend of the points, and returns `exit`.
-    fn answer(&self, points: &[LatencyPoint], exit: Exit) -> anyhow::Result<Exit> {
+    /// Prints the trend of the points.
+    fn print_answer(&self, points: &[LatencyPoint]) -> anyhow::Result<()> {
         let drift = drift(points);
         let answer = SeriesAnswer {
             label: self.label(),
@@ -316,8 +325,30 @@ impl<'a> Series<'a> {
                 writeln!(out)
             },
             |out| writeln!(out, "{}", answer_text(points, drift.as_ref())),
-        )?;
-        Ok(exit)
+        )
+    }
+}
+
+/// The exit of a series in which measurements ended like this: what was not measured is worse than
+/// a threshold that was missed, and that is worse than one that is undecided.
+fn worse_exit(one: Exit, other: Exit) -> Exit {
+    if severity(other) > severity(one) {
+        other
+    } else {
+        one
+    }
+}
+
+fn severity(exit: Exit) -> u8 {
+    match exit {
+        Exit::Done => 0,
+        Exit::Undecided => 1,
+        Exit::ThresholdMissed => 2,
+        Exit::Usage => 3,
+        Exit::Refused => 4,
+        Exit::Failed => 5,
+        // These end the series.
+        Exit::Signal(_) | Exit::Tool(_) => 6,
     }
 }
 
@@ -457,6 +488,22 @@ mod tests {
         assert_eq!(texts, ["7 d", "1 h", "90 min", "90 s"]);
         assert_eq!(time_between(7 * 24 * 3600 + 20), "7 d");
         assert_eq!(time_between(3 * 24 * 3600 + 7200), "3 d 2 h");
+    }
+
+    #[test]
+    fn worst_exit_is_that_of_the_series() {
+        let mut worst = Exit::Done;
+        for (exit, expected) in [
+            (Exit::Undecided, Exit::Undecided),
+            (Exit::Done, Exit::Undecided),
+            (Exit::ThresholdMissed, Exit::ThresholdMissed),
+            (Exit::Undecided, Exit::ThresholdMissed),
+            (Exit::Failed, Exit::Failed),
+            (Exit::Usage, Exit::Failed),
+        ] {
+            worst = worse_exit(worst, exit);
+            assert_eq!(worst, expected);
+        }
     }
 
     #[test]
