@@ -9,17 +9,17 @@ use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::job_file::{CliOverrides, JobFile, System, read_text};
 use crate::plan_file::{PlanFile, ResolvedWorkloads, ScratchFile, resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
+use crate::scratch_sizes::{directories, refuse_overfull_filesystem, room_for_each};
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::eprint_text;
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
     find_empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
 };
-use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
     Decide, EngineChoice, Order, Plan, Scratch, Task, Workload, Workloads,
 };
-use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use recorded::LikeSource;
 use std::path::{Path, PathBuf};
@@ -462,21 +462,19 @@ impl RunRequest {
 
     /// Size of the scratch file in each directory; `None` without a directory.
     fn scratch_bytes(&self, identities: &[TargetIdentity]) -> Result<Option<u64>, Failure> {
-        let directories: Vec<&TargetIdentity> = identities
-            .iter()
-            .filter(|identity| identity.kind == TargetKind::Directory)
-            .collect();
+        let directories = directories(identities);
         if directories.is_empty() {
             self.refuse_unused_size(identities)?;
             return Ok(None);
         }
-        let room = room_for_each(&directories);
         let bytes = match self.file.size {
             // A smaller file would measure the disk's cache. Without room for this much, the gate
             // explains its refusal.
-            None => SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST),
+            None => SCRATCH_BYTES
+                .min(room_for_each(&directories))
+                .max(SCRATCH_BYTES_LEAST),
             Some(Bytes(size)) => {
-                check_size(size, room, &directories)?;
+                check_size(size, &directories)?;
                 size
             }
         };
@@ -525,53 +523,15 @@ fn target_bytes(
     bytes_of_targets
 }
 
-/// The room for the scratch file in each directory. Files on one filesystem share its free space.
-fn room_for_each(directories: &[&TargetIdentity]) -> u64 {
-    directories
-        .iter()
-        .map(|directory| scratch_bytes_max(directory) / files_on_filesystem(directory, directories))
-        .min()
-        .unwrap_or(0)
-}
-
-/// The number of scratch files on the filesystem of a directory, its own included.
-fn files_on_filesystem(directory: &TargetIdentity, directories: &[&TargetIdentity]) -> u64 {
-    directories
-        .iter()
-        .filter(|other| other.device == directory.device)
-        .count() as u64
-}
-
-/// Refuses a `--size` that is too small, or that does not fit several times: the gate checks each
-/// scratch file alone, and each alone may fit.
-fn check_size(size: u64, room: u64, directories: &[&TargetIdentity]) -> Result<(), Failure> {
+/// Refuses a `--size` that is too small, or that does not fit into a filesystem several times.
+fn check_size(size: u64, directories: &[&TargetIdentity]) -> Result<(), Failure> {
     if size < SCRATCH_BYTES_UNIT {
         return Err(Failure::Usage(format!(
             "a scratch file of {} is too small to measure anything; use a size of at least 1M",
             format_bytes(size)
         )));
     }
-    let share_space = directories
-        .iter()
-        .any(|directory| files_on_filesystem(directory, directories) > 1);
-    if !share_space || size <= room {
-        return Ok(());
-    }
-    Err(Failure::Refused(Refusal {
-        asked: format!(
-            "write scratch files of {} each in {} directories",
-            format_bytes(size),
-            directories.len()
-        ),
-        reasons: vec![format!(
-            "several of them are on the filesystem of {}, which they would fill",
-            directories[0].path
-        )],
-        remedy: format!(
-            "Use a size of at most {} each, or free some space.",
-            format_bytes(room)
-        ),
-    }))
+    refuse_overfull_filesystem(size, directories)
 }
 
 /// The workload that flags describe.
