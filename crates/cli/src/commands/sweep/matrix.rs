@@ -34,7 +34,8 @@ pub(super) struct MatrixLimits {
     pub sector_bytes: u32,
     /// Free memory of the machine, in bytes.
     pub memory_bytes: u64,
-    /// The bytes that all writing cells together may write.
+    /// The bytes that all writing cells together aim at. A cell writes [`QUEUES_MIN`] queues even
+    /// where its share is less.
     pub write_bytes: u64,
     /// Time of all cells together.
     pub time_ns: u64,
@@ -72,7 +73,7 @@ impl Matrix {
         }
         if let Some(block_bytes) = diskproof_analysis::sweep::span_block_bytes(spec) {
             for span_bytes in &spec.span_bytes {
-                let why = why_impossible(SweepOperation::RandRead, block_bytes, 1, limits);
+                let why = why_span_impossible(block_bytes, *span_bytes, limits);
                 matrix.add(span_workload(block_bytes, *span_bytes), why);
             }
         }
@@ -82,7 +83,7 @@ impl Matrix {
                 matrix.add(mixed_workload(*operation, limits), why);
             }
         }
-        matrix.share_out(limits);
+        matrix.set_limits(limits);
         matrix
     }
 
@@ -93,8 +94,8 @@ impl Matrix {
         }
     }
 
-    /// Shares the time and the bytes out to the cells.
-    fn share_out(&mut self, limits: &MatrixLimits) {
+    /// Sets the engine of each cell, and its share of the time and of the bytes to write.
+    fn set_limits(&mut self, limits: &MatrixLimits) {
         let cells = self.cells.len() as u64;
         let writers = self.cells.iter().filter(|cell| cell.writes()).count() as u64;
         let write_bytes = limits.write_bytes / writers.max(1);
@@ -216,6 +217,17 @@ fn why_impossible(
     None
 }
 
+/// Says why single random reads over a span cannot be measured; `None` where they can.
+fn why_span_impossible(block_bytes: u32, span_bytes: u64, limits: &MatrixLimits) -> Option<String> {
+    if u64::from(block_bytes) * BLOCKS_MIN > span_bytes {
+        return Some(format!(
+            "the span has {}, fewer than {BLOCKS_MIN} blocks",
+            format_bytes(span_bytes)
+        ));
+    }
+    why_impossible(SweepOperation::RandRead, block_bytes, 1, limits)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,6 +319,31 @@ mod tests {
         assert!(blocks.contains("fewer than 16"), "{blocks}");
         let stride = why_impossible(SweepOperation::Stride, 64 << 10, 1, &small).unwrap();
         assert!(stride.contains("fewer than 256"), "{stride}");
+    }
+
+    #[test]
+    fn span_of_few_blocks_is_skipped() {
+        let axes = SweepPlan {
+            block_bytes: vec![4 << 20],
+            depths: vec![1],
+            span_bytes: vec![1 << 20, 63 << 20, 64 << 20, 1 << 30],
+            ..spec(&[SweepOperation::RandRead])
+        };
+        let matrix = Matrix::from_plan(&axes, &limits());
+        let names: Vec<&str> = matrix.cells.iter().map(|cell| cell.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "randread-4M-d1",
+                "randread-4M-d1-span64M",
+                "randread-4M-d1-span1G"
+            ]
+        );
+        let [smaller_than_a_block, too_few_blocks] = matrix.skipped.as_slice() else {
+            panic!("{:?}", matrix.skipped);
+        };
+        assert_eq!(smaller_than_a_block.workload, "randread-4M-d1-span1M");
+        assert!(too_few_blocks.why.contains("63 MiB, fewer than 16 blocks"));
     }
 
     #[test]
