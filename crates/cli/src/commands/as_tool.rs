@@ -22,6 +22,7 @@ use diskproof_device::{OpenTarget, TrustedDirectory};
 use diskproof_model::plan::Plan;
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::format_bytes;
 use rustix::fs::symlinkat;
 use signal_hook::consts::SIGPIPE;
 use std::ffi::{OsStr, OsString};
@@ -619,7 +620,12 @@ fn read_job_file(path: &Path) -> Result<String, String> {
 
 fn read_pipe(pipe: impl Read) -> Result<String, String> {
     let mut text = String::new();
-    match pipe.take(PLAN_FILE_BYTES_MAX).read_to_string(&mut text) {
+    // A byte more shows that the text goes on.
+    match pipe.take(PLAN_FILE_BYTES_MAX + 1).read_to_string(&mut text) {
+        Ok(bytes) if bytes as u64 > PLAN_FILE_BYTES_MAX => Err(format!(
+            "the text is larger, but a job file has at most {}",
+            format_bytes(PLAN_FILE_BYTES_MAX)
+        )),
         Ok(_) => Ok(text),
         Err(error) => Err(error.to_string()),
     }
@@ -724,5 +730,19 @@ fn print_notes(tool: &DropIn, flags: &MeasuringFlags, notes: &[String]) {
     }
     for note in notes {
         eprint_line(&format!("{}: {note}", tool.name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn job_text_of_a_pipe_is_whole_or_refused() {
+        let longest = "#".repeat(PLAN_FILE_BYTES_MAX as usize);
+        assert_eq!(read_pipe(longest.as_bytes()).as_deref(), Ok(longest.as_str()));
+        let longer = longest + "\n[last]";
+        let why = read_pipe(longer.as_bytes()).expect_err("too long");
+        assert!(why.contains("at most 1 MiB"), "{why}");
     }
 }
