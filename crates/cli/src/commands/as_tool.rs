@@ -633,9 +633,9 @@ fn read_pipe(pipe: impl Read) -> Result<String, String> {
 
 /// Runs the computing load, and prints the tool's lines as they come.
 fn run_primes(tool: &DropIn, request: &PrimeRequest, flags: &MeasuringFlags) -> Result<Exit> {
-    if flags.prints_record() || flags.dry_run || !flags.outputs.is_empty() {
-        let text = "--json, --dry-run and --output do not apply: this test uses no disk".to_owned();
-        return Err(Failure::Usage(text).into());
+    if flags.prints_record() || flags.dry_run || !flags.files().is_empty() {
+        let text = "--json, --dry-run, --output and --html do not apply: this test uses no disk";
+        return Err(Failure::Usage(text.to_owned()).into());
     }
     print_notes(tool, flags, &request.notes);
     print_text(&request.printer.begin())?;

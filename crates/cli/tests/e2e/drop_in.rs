@@ -345,6 +345,7 @@ fn sysbench_counts_primes_without_a_disk() {
         &["as", "sysbench", "cpu"][..],
         &["as", "sysbench", "memory", "run"],
         &["as", "--dry-run", "sysbench", "cpu", "run"],
+        &["as", "--html", "x.html", "sysbench", "cpu", "run"],
     ] {
         let ran = run(words);
         let is_named = ["", "sysbench 1.0.20\n\n"].contains(&ran.out.as_str())
