@@ -363,10 +363,14 @@ fn run_load(
     for other in &others {
         plan.targets.push(other.path.clone());
     }
+    let mut identities = vec![found.identity];
+    identities.extend(others);
+    // Before any output file is created.
+    refuse_duplicates(&identities)?;
     print_notes(tool, flags, &head.notes);
     let mut printer = match kept_printer {
         Some(printer) => printer.clone(),
-        None => SharedPrinter::new(tool.name, load.printer(&plan, &found.identity)),
+        None => SharedPrinter::new(tool.name, load.printer(&plan, &identities[0])),
     };
     printer.output = None;
     if found.new_name.is_some() {
@@ -378,9 +382,6 @@ fn run_load(
         return print_error(tool, &DropInError::Usage(text));
     }
     *kept_printer = Some(printer.clone());
-    let mut identities = vec![found.identity];
-    identities.extend(others);
-    refuse_duplicates(&identities)?;
     if head.fills_scratch_file
         && let Some(scratch) = plan.scratch.take()
     {

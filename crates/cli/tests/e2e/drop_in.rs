@@ -280,6 +280,10 @@ fn pgiosim_reads_blocks_and_rewrites_only_a_released_file() {
         let ran = as_tool(words);
         ran.exits(1).tells(message);
     }
+    let page = here.path().join("page.html");
+    let twice = ["as", "-o", text(&page), "pgiosim", "-b", "4", path, path];
+    run(twice).exits(1);
+    assert!(!page.exists(), "a refused run creates no output");
     assert_eq!(content_hash(&file), before);
     let words = ["as", "--overwrite", "pgiosim", "-b", "64", "-w", "50", path];
     let written = run(words);
