@@ -102,7 +102,12 @@ mod tests {
         let refusal = refuse_overfull_filesystem(4 * GIB, &all)
             .unwrap_err()
             .to_string();
-        for part in ["3 directories", "2 of them", "filesystem of /a,", "at most 3 GiB"] {
+        for part in [
+            "3 directories",
+            "2 of them",
+            "filesystem of /a,",
+            "at most 3 GiB",
+        ] {
             assert!(refusal.contains(part), "{part}: {refusal}");
         }
     }

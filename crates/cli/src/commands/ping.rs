@@ -522,7 +522,8 @@ mod tests {
         let identities = [directory("/a", 1, 6 * GIB), directory("/b", 2, 6 * GIB)];
         let plan = ping_plan(&ping_flags(&["--size", "3G"]), &identities).unwrap();
         assert_eq!(plan.scratch_bytes(), Some(3 * GIB));
-        let failure = ping_plan(&ping_flags(&["--size", "5G"]), &identities).expect_err("too large");
+        let failure =
+            ping_plan(&ping_flags(&["--size", "5G"]), &identities).expect_err("too large");
         assert_eq!(failure.exit(), Exit::Refused);
         assert!(failure.to_string().contains("at most 3 GiB"), "{failure}");
     }

@@ -1,8 +1,8 @@
 //! Exact plans from command lines and plan files.
 
 use super::*;
-use crate::plan_file::KeptFile;
 use crate::commands::{Args, Verb};
+use crate::plan_file::KeptFile;
 use crate::session::admit_all;
 use clap::Parser as _;
 use diskproof_device::{Consent, probe};
