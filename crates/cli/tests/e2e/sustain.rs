@@ -208,9 +208,9 @@ fn series_that_was_killed_goes_on_and_ends() {
     other.kill();
 }
 
-/// Two measurements, each of which misses the threshold.
+/// Two measurements of blocks that were never written, whose latency is not that of the disk.
 #[test]
-fn missed_threshold_of_a_measurement_is_the_exit_code_of_the_series() {
+fn undecided_threshold_of_a_measurement_is_the_exit_code_of_the_series() {
     needs!("fusermount3");
     let here = place();
     let disk = here.path().join("disk");
@@ -222,7 +222,7 @@ fn missed_threshold_of_a_measurement_is_the_exit_code_of_the_series() {
          sustained.mean<=1us",
         history.display()
     );
-    ran.exits(1).shows("too few for a trend");
+    ran.exits(5).shows("too few for a trend");
 }
 
 /// Where a sustained load is, by the line on stderr that begins it.
