@@ -74,8 +74,8 @@ pub(super) fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translat
     for files in members {
         parts.push(parts_in_files(files, members, &parts, whole, root)?);
     }
-    // Several files that stay have names of one job, and its root is shared only by jobs with the
-    // same names: all of these keep as many files, and every part begins at 0.
+    // Jobs with the same files that stay keep all of them, and have the same part of each
+    // (`mark_kept_files`): all parts begin at 0.
     if let Some(bytes) = members[0].job.kept_bytes() {
         return Ok(Allocation { parts, bytes });
     }
