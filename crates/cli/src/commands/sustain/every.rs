@@ -31,10 +31,10 @@ pub(super) const TIME_NS: u64 = 30 * SECOND;
 const FOR_NS: u64 = 7 * 24 * 3600 * SECOND;
 /// The wait for the next measurement looks for Ctrl-C so often that nobody notices a delay.
 const POLL: Duration = Duration::from_millis(100);
-/// Pages are as wide.
+/// The width of the plan of a run, which follows below.
 const PLAN_COLUMNS: usize = 80;
-/// The label of a series without `--label` begins so.
-const LABEL: &str = "sustain-every";
+/// The label of a series without `--label` begins with this, and ends with the pause.
+const LABEL_PREFIX: &str = "sustain-every";
 
 /// A series as the flags describe it.
 pub(super) struct SeriesRequest<'a> {
@@ -49,7 +49,7 @@ pub(super) struct SeriesRequest<'a> {
     /// The time of one measurement.
     pub(super) each_ns: u64,
     /// The plan of one measurement.
-    pub(super) plan: &'a dyn Fn(&TargetIdentity) -> Result<Plan, Failure>,
+    pub(super) plan_for: &'a dyn Fn(&TargetIdentity) -> Result<Plan, Failure>,
 }
 
 /// A series of measurements under one label.
@@ -57,6 +57,7 @@ struct Series<'a> {
     request: &'a SeriesRequest<'a>,
     every_s: i64,
     for_s: i64,
+    label: String,
     /// The flags of each measurement, with the label.
     flags: MeasuringFlags,
 }
@@ -78,7 +79,7 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
     interrupt::listen()?;
     interrupt::end_cleanly();
     let target = request.measuring.probe(request.target)?;
-    let plan = (request.plan)(&target)?;
+    let plan = (request.plan_for)(&target)?;
     series.refuse_other_load(&target, &plan)?;
     series.announce(&target, &plan)?;
     let mut attempts_s: Vec<i64> = Vec::new();
@@ -141,12 +142,14 @@ impl<'a> Series<'a> {
         let mut flags = measuring.clone();
         flags.json = false;
         flags.outputs.clear();
-        if flags.history.label.is_none() {
-            let pause = whole_text(every_ns).replace(' ', "");
-            flags.history.label = Some(format!("{LABEL}-{pause}"));
-        }
+        let label = match &flags.history.label {
+            Some(label) => label.clone(),
+            None => format!("{LABEL_PREFIX}-{}", whole_text(every_ns).replace(' ', "")),
+        };
+        flags.history.label = Some(label.clone());
         Ok(Self {
             request,
+            label,
             every_s: (every_ns / SECOND) as i64,
             for_s: (for_ns / SECOND) as i64,
             flags,
@@ -159,7 +162,7 @@ impl<'a> Series<'a> {
         let mut flags = self.flags.clone();
         flags.json = self.request.measuring.json;
         let identity = flags.probe(self.request.target)?;
-        let plan = (self.request.plan)(&identity)?;
+        let plan = (self.request.plan_for)(&identity)?;
         self.refuse_other_load(&identity, &plan)?;
         if !flags.json {
             let text = message(&self.plan_text(&plan, &identity), Some(PLAN_COLUMNS));
@@ -176,7 +179,7 @@ impl<'a> Series<'a> {
             text.push_str(&format!(
                 ". The history has {} of it under '{}'; the series continues",
                 counted(measured, "measurement"),
-                self.label()
+                self.label
             ));
         }
         self.flags.verbosity().note(&text);
@@ -218,10 +221,6 @@ impl<'a> Series<'a> {
         text
     }
 
-    fn label(&self) -> &str {
-        self.flags.history.label.as_deref().unwrap_or(LABEL)
-    }
-
     /// The complete runs of the history with this label on the same target of this machine. Another
     /// series may have the same label, which is only the pause by default.
     fn saved_records(&self, target: &TargetIdentity) -> Result<Vec<Record>, Failure> {
@@ -231,7 +230,7 @@ impl<'a> Series<'a> {
         };
         let filter = Filter {
             verb: Some("sustain".to_owned()),
-            label: Some(self.label().to_owned()),
+            label: Some(self.label.clone()),
             ..Filter::default()
         };
         let host = host_facts().name;
@@ -253,7 +252,7 @@ impl<'a> Series<'a> {
                 return Err(Failure::Usage(format!(
                     "the label '{}' has a measurement of {} with another load; 'diskproof show \
                      {}' prints it. Begin a new series with another --label",
-                    self.label(),
+                    self.label,
                     target.path,
                     short(&record.run_id)
                 )));
@@ -275,7 +274,7 @@ impl<'a> Series<'a> {
         let mut points = Vec::new();
         for record in self.saved_records(target)? {
             if self.has_same_load(&record.plan, plan) {
-                points.extend(point(&record));
+                points.extend(latency_point(&record));
             }
         }
         points.sort_by_key(|point| point.at_s);
@@ -283,7 +282,8 @@ impl<'a> Series<'a> {
     }
 
     /// When the next measurement is due, in seconds since 1970; `None` where the series is over.
-    /// Attempts of this process count where they failed, too.
+    /// Attempts of this process count where they failed, too. One that was saved is counted twice,
+    /// which changes nothing: only the first and the last decide.
     fn due_s(&self, points: &[LatencyPoint], attempts_s: &[i64]) -> Option<i64> {
         let mut begun_s: Vec<i64> = points.iter().map(|point| point.at_s).collect();
         begun_s.extend(attempts_s);
@@ -294,12 +294,12 @@ impl<'a> Series<'a> {
     /// Measures once, and saves the run.
     fn measure_once(&self) -> anyhow::Result<Exit> {
         let identity = self.flags.probe(self.request.target)?;
-        let plan = (self.request.plan)(&identity)?;
+        let plan = (self.request.plan_for)(&identity)?;
         let mut job = MeasuringJob::new(plan, vec![identity], &self.flags);
         job.shown = Shown::Nothing;
         let measured = measure(job)?;
         if let Measured::Run(run) = &measured
-            && let Some(point) = point(&run.record)
+            && let Some(point) = latency_point(&run.record)
         {
             eprint_line(&format!(
                 "{}: {} on average",
@@ -312,11 +312,11 @@ impl<'a> Series<'a> {
 
     /// Prints the trend of the points.
     fn print_answer(&self, points: &[LatencyPoint]) -> anyhow::Result<()> {
-        let drift = drift(points);
+        let found_drift = drift(points);
         let answer = SeriesAnswer {
-            label: self.label(),
+            label: &self.label,
             points,
-            drift: drift.clone(),
+            drift: found_drift.clone(),
         };
         print_document(
             Presentation::from_json_flag(self.request.measuring.prints_json()),
@@ -324,7 +324,7 @@ impl<'a> Series<'a> {
                 serde_json::to_writer_pretty(&mut *out, &answer).map_err(io::Error::other)?;
                 writeln!(out)
             },
-            |out| writeln!(out, "{}", answer_text(points, drift.as_ref())),
+            |out| writeln!(out, "{}", answer_text(points, found_drift.as_ref())),
         )
     }
 }
@@ -407,7 +407,7 @@ fn wait_until(due_s: i64) -> Option<u8> {
 }
 
 /// The mean latency of a measurement; `None` where no operation ended.
-fn point(record: &Record) -> Option<LatencyPoint> {
+fn latency_point(record: &Record) -> Option<LatencyPoint> {
     let started: Timestamp = record.started.parse().ok()?;
     let row = record.measurements.first()?;
     let mut sum_ns = 0.0;
