@@ -38,7 +38,7 @@ const SCRATCH_BYTES: u64 = 64 << 20;
 /// Requests after each idle time. With six, the shortest and the longest of them enclose the median
 /// with a probability of 97 %.
 const ROUNDS: u64 = 6;
-/// A longer schedule would not fit into a record.
+/// A record keeps the whole schedule, which has two entries for each idle time of a round.
 const ROUNDS_MAX: u64 = 100;
 
 const HELP: &str = "\
@@ -182,13 +182,13 @@ pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
     let plan = ping_plan(ping, &identities)?;
     let mut flags = ping.measuring.clone();
     if let Some(planned) = plan.ping() {
-        flags.expected.extend(stop_rule(planned)?);
+        flags.expected.extend(abort_thresholds(planned)?);
     }
     measure(MeasuringJob::new(plan, identities, &flags))?.exit()
 }
 
 /// The thresholds of `--abort-above`, one for each kind of operation; none without the flag.
-pub(crate) fn stop_rule(ping: &Ping) -> Result<Vec<Expected>, Failure> {
+pub(crate) fn abort_thresholds(ping: &Ping) -> Result<Vec<Expected>, Failure> {
     let workload = &ping.workload;
     let Some(limit_ns) = ping.requests.abort_above_ns else {
         return Ok(Vec::new());
@@ -289,9 +289,11 @@ fn pacing(ping: &PingFlags, block_bytes: u32, seed: u64) -> Result<PingPlan, Fai
 /// alongside an interval the slower of both counts.
 fn interval_ns(ping: &PingFlags, block_bytes: u32) -> u64 {
     let default_ns = if ping.rapid { 0 } else { INTERVAL_NS };
-    // `None` is less than any interval.
-    let slower_ns = ping.interval.max(limit_interval_ns(ping, block_bytes));
-    slower_ns.unwrap_or(default_ns)
+    match (ping.interval, limit_interval_ns(ping, block_bytes)) {
+        (Some(interval_ns), Some(limit_ns)) => interval_ns.max(limit_ns),
+        (Some(only_ns), None) | (None, Some(only_ns)) => only_ns,
+        (None, None) => default_ns,
+    }
 }
 
 /// The interval that keeps both `--rate` and `--speed`; `None` without either.

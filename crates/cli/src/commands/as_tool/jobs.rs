@@ -2,7 +2,7 @@
 //! measured with fio's output.
 
 use super::{measure_as_tool, open_output_files, print_error, print_notes};
-use crate::commands::run::plan_jobs;
+use crate::commands::run::{PlannedJobs, plan_jobs};
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::input_files::{InputRole, register, register_stdin};
@@ -63,7 +63,7 @@ pub(super) fn run(
         Some(JobSource::File(path)) => path.as_path(),
         _ => Path::new(tool.name),
     };
-    let (plan, identities) = plan_jobs(jobs_plan, source, tool.name, flags)?;
+    let PlannedJobs { plan, identities } = plan_jobs(jobs_plan, source, tool.name, flags)?;
     if !request.is_for_programs {
         print_notes(tool, flags, &request.notes);
         print_notes(tool, flags, &translated.notes);

@@ -58,27 +58,27 @@ pub(super) struct Matrix {
 
 impl Matrix {
     /// The cells of this plan, with their shares of the time and of the bytes to write.
-    pub(super) fn from_plan(spec: &SweepPlan, limits: &MatrixLimits) -> Self {
+    pub(super) fn from_plan(axes: &SweepPlan, limits: &MatrixLimits) -> Self {
         let mut matrix = Self {
             cells: Vec::new(),
             skipped: Vec::new(),
         };
-        for operation in &spec.operations {
-            for block_bytes in &spec.block_bytes {
-                for depth in &spec.depths {
+        for operation in &axes.operations {
+            for block_bytes in &axes.block_bytes {
+                for depth in &axes.depths {
                     let why = why_impossible(*operation, *block_bytes, *depth, limits);
                     matrix.add(cell_workload(*operation, *block_bytes, *depth), why);
                 }
             }
         }
-        if let Some(block_bytes) = diskproof_analysis::sweep::span_block_bytes(spec) {
-            for span_bytes in &spec.span_bytes {
+        if let Some(block_bytes) = diskproof_analysis::sweep::span_block_bytes(axes) {
+            for span_bytes in &axes.span_bytes {
                 let why = why_span_impossible(block_bytes, *span_bytes, limits);
                 matrix.add(span_workload(block_bytes, *span_bytes), why);
             }
         }
-        if spec.view == Some(SweepView::RandomAccess) {
-            for operation in &spec.operations {
+        if axes.view == Some(SweepView::RandomAccess) {
+            for operation in &axes.operations {
                 let why = why_impossible(*operation, MIXED_BYTES_MAX, 1, limits);
                 matrix.add(mixed_workload(*operation, limits), why);
             }
@@ -230,25 +230,16 @@ fn why_span_impossible(block_bytes: u32, span_bytes: u64, limits: &MatrixLimits)
 
 #[cfg(test)]
 mod tests {
+    use super::super::{DEPTHS, SIZES};
     use super::*;
     use diskproof_analysis::campaign::{SweepPass, SweepSetup};
     use diskproof_model::plan::Plan;
-
-    const SIZES: [u32; 7] = [
-        4 << 10,
-        8 << 10,
-        32 << 10,
-        128 << 10,
-        256 << 10,
-        1 << 20,
-        4 << 20,
-    ];
 
     fn spec(operations: &[SweepOperation]) -> SweepPlan {
         SweepPlan {
             operations: operations.to_vec(),
             block_bytes: SIZES.to_vec(),
-            depths: vec![1, 2, 4, 8, 16, 32, 64],
+            depths: DEPTHS.to_vec(),
             span_bytes: vec![1 << 20, 1 << 30],
             view: None,
         }
