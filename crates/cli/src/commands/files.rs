@@ -19,8 +19,8 @@ const COUNT_MAX: u64 = 10_000_000;
 const DEFAULT_FILE_BYTES: RangeInclusive<u64> = 4096..=4096;
 /// Larger files measure the disk, as `check` and `run` do.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Each directory takes a descriptor, of which a process may usually have 1024 or more: a run raises
-/// its limit as far as the system lets it.
+/// Each directory takes a descriptor, of which a process may usually have 1024 or more: a run
+/// raises its limit as far as the system lets it.
 const DIRECTORIES_MAX: i64 = 10_000;
 /// The most that `--threads` accepts.
 const THREADS_MAX: i64 = 64;

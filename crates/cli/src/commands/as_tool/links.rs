@@ -9,8 +9,8 @@ use diskproof_device::TrustedDirectory;
 use rustix::fs::symlinkat;
 use std::path::Path;
 
-/// Creates a link for each tool, in a directory that is created if it is missing. Ends with an error
-/// at the first name that exists; the links before it stay.
+/// Creates a link for each tool, in a directory that is created if it is missing. Ends with an
+/// error at the first name that exists; the links before it stay.
 pub(super) fn create(directory: &Path) -> Result<Exit> {
     let program = std::env::current_exe().context("cannot find the program's own path")?;
     create_directory_if_missing(directory)?;

@@ -1,5 +1,5 @@
-//! The loads of another tool's command line: each is planned for the target that was found, measured
-//! and printed, one after another.
+//! The loads of another tool's command line: each is planned for the target that was found,
+//! measured and printed, one after another.
 
 use super::{measure_as_tool, open_output_files, print_error, print_notes, print_tool_text};
 use crate::failure::{Exit, Failure};

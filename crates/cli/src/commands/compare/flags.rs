@@ -153,9 +153,9 @@ pub struct LiveFlags {
 }
 
 impl CompareFlags {
-    /// The flags that repeat the comparison of a record, whose plan has the time, size, workloads and
-    /// seed. Fails where the record hides a password in one of its commands, or the user does not
-    /// agree to them.
+    /// The flags that repeat the comparison of a record, whose plan has the time, size, workloads
+    /// and seed. Fails where the record hides a password in one of its commands, or the user does
+    /// not agree to them.
     pub(super) fn repeating(
         live: &LivePlan,
         flags: &MeasuringFlags,
@@ -245,9 +245,9 @@ fn agree_to_commands(
 }
 
 impl LiveFlags {
-    /// The first flag that is given and has no meaning for saved runs. `--prepare` and its companions
-    /// make a live comparison. `--no-history`, the flags of health and `--quiet` only ask for less,
-    /// which saved runs keep.
+    /// The first flag that is given and has no meaning for saved runs. `--prepare` and its
+    /// companions make a live comparison. `--no-history`, the flags of health and `--quiet` only
+    /// ask for less, and saved runs need no more.
     pub(crate) fn first_given(&self) -> Option<&'static str> {
         // Without `..`, so that a new flag must be judged here.
         let Self {

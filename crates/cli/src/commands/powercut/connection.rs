@@ -1,4 +1,5 @@
-//! The connection of a test to its log: the flags that lead there, and the secret in the token file.
+//! The connection of a test to its log: the flags that lead there, and the secret in the token
+//! file.
 
 use crate::failure::Failure;
 use crate::stdio::eprint_line;

@@ -175,8 +175,8 @@ fn lay_out_directory(
     match directory.create_target(PAGES_FILE) {
         Ok(pages) => Ok(WriteRun::lay_out(description, pages, Some(directory))?),
         Err(error) => {
-            // The directory is empty, so no entry has to be recognised. The error that matters is the
-            // first one.
+            // The directory is empty, so no entry has to be recognised. The error that matters is
+            // the first one.
             let recognise_nothing = |_: &Entry<'_>| false;
             let _ = directory.remove(&recognise_nothing);
             Err(Failure::Open(error).into())

@@ -235,7 +235,7 @@ mod tests {
     use diskproof_analysis::campaign::{SweepPass, SweepSetup};
     use diskproof_model::plan::Plan;
 
-    fn spec(operations: &[SweepOperation]) -> SweepPlan {
+    fn axes_of(operations: &[SweepOperation]) -> SweepPlan {
         SweepPlan {
             operations: operations.to_vec(),
             block_bytes: SIZES.to_vec(),
@@ -261,10 +261,10 @@ mod tests {
     #[test]
     fn default_matrix_has_98_cells_and_a_coarse_one_of_24() {
         let operations = [SweepOperation::RandRead, SweepOperation::RandWrite];
-        let matrix = Matrix::from_plan(&spec(&operations), &limits());
+        let matrix = Matrix::from_plan(&axes_of(&operations), &limits());
         assert_eq!(matrix.cells.len(), 98 + 2, "two spans");
         assert_eq!(matrix.skipped, []);
-        let setup = SweepSetup::planned(&Plan::default(), &matrix.cells, &spec(&operations));
+        let setup = SweepSetup::planned(&Plan::default(), &matrix.cells, &axes_of(&operations));
         let coarse = setup
             .cells
             .iter()
@@ -318,7 +318,7 @@ mod tests {
             block_bytes: vec![4 << 20],
             depths: vec![1],
             span_bytes: vec![1 << 20, 63 << 20, 64 << 20, 1 << 30],
-            ..spec(&[SweepOperation::RandRead])
+            ..axes_of(&[SweepOperation::RandRead])
         };
         let matrix = Matrix::from_plan(&axes, &limits());
         let names: Vec<&str> = matrix.cells.iter().map(|cell| cell.name.as_str()).collect();

@@ -34,8 +34,8 @@ pub(super) fn note_kept_files(roots: &[&TargetRoot], translation: &Translation<'
     }
 }
 
-/// Notes that a target of `target_bytes` replaces the files of the job file: as parts of a target of
-/// the command line, or as a scratch file.
+/// Notes that a target of `target_bytes` replaces the files of the job file: as parts of a target
+/// of the command line, or as a scratch file.
 pub(super) fn note_replaced_files(
     root: &TargetRoot,
     target_bytes: u64,

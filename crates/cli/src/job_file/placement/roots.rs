@@ -23,7 +23,8 @@ pub(super) enum TargetRoot {
     Device { path: PathBuf, bytes: u64 },
     /// A scratch file that has no name, and vanishes.
     ScratchFile(ScratchDirectory),
-    /// New files that stay under their names: one, or several of a job that hold an equal part each.
+    /// New files that stay under their names: one, or several of a job that hold an equal part
+    /// each.
     KeptFiles {
         directory: ScratchDirectory,
         names: Vec<String>,
