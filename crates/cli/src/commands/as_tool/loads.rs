@@ -132,6 +132,7 @@ fn run_load(
     if found.new_name.is_some() {
         let path = head.target.path();
         printer.output = Some(path.clone());
+        // Before the output files are opened: none of them may be the target.
         register(path, InputRole::Target);
     }
     if let Err(text) = open_output_files(&mut printer, flags) {
